@@ -1,4 +1,4 @@
-//! What a look costs: a process with a heap of 1 GiB and a million live blocks, ourselves.
+//! What a sample costs: this process itself with a heap of 1 GiB and a million live blocks.
 //!
 //! `cargo run --release -p heaptoll-ledger --example cost [BLOCKS] [MIB]`
 
@@ -12,7 +12,7 @@ fn main() {
     };
     let (count, bytes) = (figure(1_000_000), figure(1024) << 20);
     let mut heap = vec![0_u8; bytes as usize];
-    // Three pages of four are there, so that there are many runs.
+    // Three pages of four are resident, so that there are many runs.
     for page in (0..heap.len()).step_by(4096).filter(|page| page / 4096 % 4 != 0) {
         heap[page] = 1;
     }
@@ -29,14 +29,14 @@ fn main() {
         for _ in 0..5 {
             let before = cpu_ms();
             match observer.observe(0, 0, blocks, None) {
-                Ok(moment) => println!(
+                Ok(snapshot) => println!(
                     "  {:.1} ms of CPU, {:.1} ms; {} blocks, live {} MiB of {} MiB, difference {} bytes",
                     cpu_ms() - before,
-                    moment.took_ns as f64 / 1e6,
-                    moment.live_blocks,
-                    moment.amount(Term::Live).resident >> 20,
-                    moment.rss_bytes >> 20,
-                    moment.difference_bytes,
+                    snapshot.took_ns as f64 / 1e6,
+                    snapshot.live_blocks,
+                    snapshot.amount(Term::Live).resident >> 20,
+                    snapshot.rss_bytes >> 20,
+                    snapshot.difference_bytes,
                 ),
                 Err(error) => eprintln!("  {error}"),
             }
@@ -46,7 +46,7 @@ fn main() {
 
 /// CPU time of this process, ms.
 fn cpu_ms() -> f64 {
-    // SAFETY: all zero is a time, which the call fills in.
+    // SAFETY: all zeroes is a valid timespec; clock_gettime writes to this live local only.
     let time = unsafe {
         let mut time: libc::timespec = std::mem::zeroed();
         libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time);

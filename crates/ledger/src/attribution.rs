@@ -1,29 +1,29 @@
-//! Which bytes of the heap are whose: live blocks laid over places of the heap and their pages.
+//! Which bytes of the heap have which owner: live blocks laid over ranges of the heap and their pages.
 //!
-//! One pass over the blocks in order of address. A page with a byte of a live block on it cannot be given back: what is
+//! One pass over the blocks in order of address. A page with a byte of a live block on it cannot be released: what is
 //! free on it is external fragmentation. A page without one could be.
 
 use crate::block::Block;
-use crate::moment::{Amount, Defects};
-use crate::residency::{Found, Run, Walk};
+use crate::residency::{RangeResidency, Run, Walk};
+use crate::snapshot::{Amount, Defects};
 
 /// A part of the address space that is the heap's: a mapping, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct HeapRange {
     /// First address, a multiple of a page.
     pub start: u64,
-    /// Address behind it, a multiple of a page.
+    /// Address after it, a multiple of a page.
     pub end: u64,
-    /// The mapping it is of, by number.
+    /// Index of its mapping.
     pub mapping: usize,
 }
 
-/// Whose the bytes of a place are. Together they are the place.
+/// The bytes of a range by owner. Together they are the range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// Asked for, in live blocks.
+    /// Requested, in live blocks.
     pub live: Amount,
-    /// Given and not asked for, in live blocks.
+    /// Usable and not requested, in live blocks.
     pub internal: Amount,
     /// Before live blocks: their headers.
     pub headers: Amount,
@@ -38,25 +38,25 @@ pub struct Shares {
 }
 
 impl Shares {
-    /// The whole place.
+    /// The whole range.
     pub fn total(&self) -> Amount {
         self.live + self.internal + self.headers + self.pinned + self.idle
     }
 }
 
-/// Lays `blocks`, in order of address, over `places` and `runs`, in order and apart. Before each block, `header` bytes
-/// are the manager's. Gives the shares of each place.
+/// Lays `blocks`, in order of address, over `ranges` and `runs`, in order and disjoint. Before each block, `header`
+/// bytes are the manager's. Returns the shares of each range.
 pub fn attribute(
     blocks: &[Block],
-    places: &[Place],
+    heap_ranges: &[HeapRange],
     runs: &[Run],
     header: u64,
     page: u64,
 ) -> (Vec<Shares>, Defects) {
     let mut sweep = Sweep {
-        places,
-        shares: vec![Shares::default(); places.len()],
-        on_pages: vec![Found::default(); places.len()],
+        heap_ranges,
+        shares: vec![Shares::default(); heap_ranges.len()],
+        on_pages: vec![RangeResidency::default(); heap_ranges.len()],
         at: 0,
         bytes: Walk::new(runs),
         pages: Walk::new(runs),
@@ -67,7 +67,7 @@ pub fn attribute(
     // Up to here, every byte has an owner.
     let mut owned = 0;
     for block in blocks {
-        let (end, asked) = (block.end(), block.address.saturating_add(block.requested));
+        let (end, requested) = (block.end(), block.address.saturating_add(block.requested));
         if block.address < owned {
             let twice = owned.min(end) - block.address;
             if twice > 0 {
@@ -78,8 +78,8 @@ pub fn attribute(
         sweep.lay(block.address.saturating_sub(header).max(owned), block.address, |shares| {
             &mut shares.headers
         });
-        let unmapped = sweep.lay(block.address.max(owned), asked, |shares| &mut shares.live)
-            + sweep.lay(asked.max(owned), end, |shares| &mut shares.internal);
+        let unmapped = sweep.lay(block.address.max(owned), requested, |shares| &mut shares.live)
+            + sweep.lay(requested.max(owned), end, |shares| &mut shares.internal);
         if unmapped > 0 {
             if defects.unmapped_blocks == 0 {
                 defects.unmapped_address = block.address;
@@ -91,8 +91,8 @@ pub fn attribute(
     }
     let (mut shares, on_pages) = (sweep.shares, sweep.on_pages);
     let mut walk = Walk::new(runs);
-    for ((place, shares), on_pages) in places.iter().zip(&mut shares).zip(on_pages) {
-        let all = walk.look(place.start, place.end);
+    for ((place, shares), on_pages) in heap_ranges.iter().zip(&mut shares).zip(on_pages) {
+        let all = walk.measure(place.start, place.end);
         let taken = shares.live + shares.internal + shares.headers;
         shares.pinned = on_pages.amount.without(taken);
         shares.idle = all.amount.without(on_pages.amount);
@@ -102,11 +102,11 @@ pub fn attribute(
 }
 
 struct Sweep<'a> {
-    places: &'a [Place],
+    heap_ranges: &'a [HeapRange],
     shares: Vec<Shares>,
-    /// All bytes of pages with a byte of somebody's.
-    on_pages: Vec<Found>,
-    /// The place that the last range was in, or the next one.
+    /// All bytes of pages with a byte that has an owner.
+    on_pages: Vec<RangeResidency>,
+    /// The range that the last piece was in, or the next one.
     at: usize,
     bytes: Walk<'a>,
     pages: Walk<'a>,
@@ -116,32 +116,32 @@ struct Sweep<'a> {
 }
 
 impl Sweep<'_> {
-    /// Gives a range to somebody. Ranges come in order and apart. Gives how many bytes of it lie in no place.
+    /// Assigns a piece to an owner. Pieces come in order and disjoint. Returns how many bytes of it lie in no range.
     #[inline]
-    fn lay(&mut self, start: u64, end: u64, whose: impl Fn(&mut Shares) -> &mut Amount) -> u64 {
+    fn lay(&mut self, start: u64, end: u64, owner: impl Fn(&mut Shares) -> &mut Amount) -> u64 {
         if end <= start {
             return 0;
         }
         let mut homeless = end - start;
-        while self.places.get(self.at).is_some_and(|place| place.end <= start) {
+        while self.heap_ranges.get(self.at).is_some_and(|place| place.end <= start) {
             self.at += 1;
         }
-        // A range may span places; the next range may begin in any of them.
-        for (number, place) in self.places.iter().enumerate().skip(self.at) {
+        // A piece may span ranges; the next piece may begin in any of them.
+        for (number, place) in self.heap_ranges.iter().enumerate().skip(self.at) {
             if place.start >= end {
                 break;
             }
             let (start, end) = (start.max(place.start), end.min(place.end));
             homeless -= end - start;
-            *whose(&mut self.shares[number]) += self.bytes.look(start, end).amount;
-            // Places begin and end with pages, so that these lie in the place.
+            *owner(&mut self.shares[number]) += self.bytes.measure(start, end).amount;
+            // Ranges begin and end with pages, so that these lie in the range.
             let first = (start / self.page * self.page).max(self.paged);
-            let behind = end.next_multiple_of(self.page);
-            if first < behind {
-                let found = self.pages.look(first, behind);
+            let last = end.next_multiple_of(self.page);
+            if first < last {
+                let found = self.pages.measure(first, last);
                 self.on_pages[number].amount += found.amount;
                 self.on_pages[number].huge += found.huge;
-                self.paged = behind;
+                self.paged = last;
             }
         }
         homeless
@@ -158,15 +158,20 @@ mod tests {
     const PAGE: u64 = 16;
 
     /// The same, byte by byte. Bytes from 0 to 1024.
-    fn model(blocks: &[Block], places: &[Place], runs: &[Run], header: u64) -> (Vec<Shares>, Defects) {
+    fn model(
+        blocks: &[Block],
+        heap_ranges: &[HeapRange],
+        runs: &[Run],
+        header: u64,
+    ) -> (Vec<Shares>, Defects) {
         #[derive(Clone, Copy, PartialEq)]
         enum Owner {
-            Nobody,
+            None,
             Live,
             Internal,
             Header,
         }
-        let mut owner = [Owner::Nobody; 2048];
+        let mut owner = [Owner::None; 2048];
         let mut defects = Defects::default();
         let mut owned = 0;
         for block in blocks {
@@ -181,9 +186,10 @@ mod tests {
                     twice += 1;
                     continue;
                 }
-                let asked = byte < block.address + block.requested;
-                owner[byte as usize] = if asked { Owner::Live } else { Owner::Internal };
-                unmapped += u64::from(!places.iter().any(|place| (place.start..place.end).contains(&byte)));
+                let requested = byte < block.address + block.requested;
+                owner[byte as usize] = if requested { Owner::Live } else { Owner::Internal };
+                unmapped +=
+                    u64::from(!heap_ranges.iter().any(|place| (place.start..place.end).contains(&byte)));
             }
             defects.overlapping_blocks += u64::from(twice > 0);
             defects.overlapping_bytes += twice;
@@ -194,11 +200,11 @@ mod tests {
             defects.unmapped_bytes += unmapped;
             owned = owned.max(block.end());
         }
-        let shares = places.iter().map(|place| {
+        let shares = heap_ranges.iter().map(|place| {
             let mut shares = Shares::default();
             for byte in place.start..place.end {
                 let first = byte / PAGE * PAGE;
-                let pinned = (first..first + PAGE).any(|byte| owner[byte as usize] != Owner::Nobody);
+                let pinned = (first..first + PAGE).any(|byte| owner[byte as usize] != Owner::None);
                 let state = runs.iter().find(|run| (run.start..run.end).contains(&byte)).map(|run| run.state);
                 let huge = u64::from(state == Some(State::Huge));
                 shares.huge += huge;
@@ -206,8 +212,8 @@ mod tests {
                     Owner::Live => &mut shares.live,
                     Owner::Internal => &mut shares.internal,
                     Owner::Header => &mut shares.headers,
-                    Owner::Nobody if pinned => &mut shares.pinned,
-                    Owner::Nobody => {
+                    Owner::None if pinned => &mut shares.pinned,
+                    Owner::None => {
                         shares.huge_idle += huge;
                         &mut shares.idle
                     }
@@ -223,7 +229,7 @@ mod tests {
         (shares.collect(), defects)
     }
 
-    /// Ranges of pages, in order and apart, from gaps and lengths; those that touch stay two.
+    /// Ranges of pages, in order and disjoint, from gaps and lengths; those that touch stay two.
     fn ranges(pieces: &[(u64, u64)]) -> Vec<(u64, u64)> {
         let mut at = 0;
         pieces
@@ -240,16 +246,16 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
 
         #[test]
-        fn every_byte_is_whose_the_model_says(
+        fn every_byte_has_the_owner_that_the_model_gives(
             pieces in prop::collection::vec((0..3_u64, 1..8_u64), 0..6),
             resident in prop::collection::vec((0..4_u64, 1..4_u64, 0..3_u8), 0..12),
             blocks in prop::collection::vec((0..1000_u64, 0..60_u64, 0..20_u64), 0..40),
             header in prop::sample::select(vec![0_u64, 8, 3]),
         ) {
-            let places: Vec<Place> = ranges(&pieces)
+            let heap_ranges: Vec<HeapRange> = ranges(&pieces)
                 .into_iter()
                 .enumerate()
-                .map(|(mapping, (start, end))| Place { start, end, mapping })
+                .map(|(mapping, (start, end))| HeapRange { start, end, mapping })
                 .collect();
             let gaps: Vec<(u64, u64)> = resident.iter().map(|&(gap, pages, _)| (gap, pages)).collect();
             let states = [State::Resident, State::Huge, State::Swapped];
@@ -263,14 +269,14 @@ mod tests {
                 .map(|(address, requested, more)| Block {
                     address,
                     requested,
-                    // Now and then unknown.
+                    // Sometimes unknown.
                     usable: if more == 19 { 0 } else { requested + more },
                 })
                 .collect();
             blocks.sort_by_key(|block| block.address);
-            let told = attribute(&blocks, &places, &runs, header, PAGE);
-            prop_assert_eq!(&told, &model(&blocks, &places, &runs, header));
-            for (shares, place) in told.0.iter().zip(&places) {
+            let attributed = attribute(&blocks, &heap_ranges, &runs, header, PAGE);
+            prop_assert_eq!(&attributed, &model(&blocks, &heap_ranges, &runs, header));
+            for (shares, place) in attributed.0.iter().zip(&heap_ranges) {
                 prop_assert_eq!(shares.total().total(), place.end - place.start);
             }
         }

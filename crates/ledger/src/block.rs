@@ -1,46 +1,46 @@
-//! Live blocks: what the recorder knows of them, and in which order the ledger wants them.
+//! Live blocks: what the recorder knows of them, and the order in which the ledger reads them.
 
 /// A block that the program holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Of its first byte.
+    /// Address of its first byte.
     pub address: u64,
-    /// Bytes the program asked for.
+    /// Bytes the program requested.
     pub requested: u64,
-    /// Bytes the manager gave; less than `requested`, or 0, where unknown.
+    /// Bytes the manager made usable; less than `requested`, or 0, where unknown.
     pub usable: u64,
 }
 
 impl Block {
-    /// Bytes of it in all: no manager gives less than was asked for.
+    /// Its size: no manager makes less usable than was requested.
     pub fn bytes(&self) -> u64 {
         self.usable.max(self.requested)
     }
 
-    /// Address behind it.
+    /// Address after it.
     pub fn end(&self) -> u64 {
         self.address.saturating_add(self.bytes())
     }
 }
 
-/// Who knows the live blocks of a process: the recorder's address table.
+/// The source of a process's live blocks: the recorder's address table.
 pub trait Blocks {
-    /// Shows every live block, in any order.
-    fn each(&self, show: &mut dyn FnMut(Block));
+    /// Visits every live block, in any order.
+    fn each(&self, visit: &mut dyn FnMut(Block));
 
-    /// Live blocks, about: room for so many is taken at once.
+    /// Number of live blocks, about: space for as many is reserved at once.
     fn count(&self) -> usize {
         0
     }
 
-    /// Shows ranges of addresses, `start..end` in bytes, in which blocks have ever been, in any order and as coarse
-    /// as they are known. Without it the ledger knows the places of blocks that lived at a moment it looked.
-    fn ever(&self, _show: &mut dyn FnMut(u64, u64)) {}
+    /// Visits ranges of addresses, `start..end` in bytes, in which blocks have ever been, in any order and as coarse as
+    /// they are known. Without it the ledger knows only where blocks were at the time of a sample.
+    fn ever(&self, _visit: &mut dyn FnMut(u64, u64)) {}
 }
 
 impl Blocks for [Block] {
-    fn each(&self, show: &mut dyn FnMut(Block)) {
-        self.iter().copied().for_each(show);
+    fn each(&self, visit: &mut dyn FnMut(Block)) {
+        self.iter().copied().for_each(visit);
     }
 
     fn count(&self) -> usize {
@@ -49,8 +49,8 @@ impl Blocks for [Block] {
 }
 
 impl Blocks for Vec<Block> {
-    fn each(&self, show: &mut dyn FnMut(Block)) {
-        self.as_slice().each(show);
+    fn each(&self, visit: &mut dyn FnMut(Block)) {
+        self.as_slice().each(visit);
     }
 
     fn count(&self) -> usize {

@@ -1,15 +1,15 @@
-//! What the manager says of its heap, told inside the process at the pause.
+//! The manager's figures of its heap, taken inside the process during the pause.
 
 use heaptoll_facts::{Facts, request};
 use serde::{Deserialize, Serialize};
 
-/// `struct heaptoll_census` of include/heaptoll.h, and what else a manager tells. All in bytes.
+/// `struct heaptoll_census` of include/heaptoll.h, and what else a manager reports. All in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Census {
-    /// Who tells.
+    /// Where the figures come from.
     pub source: Source,
-    /// All other threads stood still.
+    /// Whether all other threads were stopped.
     pub exact: bool,
     /// Address space held for the heap: live, free, metadata, quarantined and unused bytes together.
     pub mapped_bytes: u64,
@@ -23,27 +23,27 @@ pub struct Census {
     pub quarantined_bytes: u64,
     /// Mapped, never carved into blocks.
     pub unused_bytes: u64,
-    /// Of unused: avoided because words look like addresses in it (`tithe_stats`), where told.
+    /// Of unused: avoided because words of the program could be taken for addresses in it (`tithe_stats`), where reported.
     pub blacklisted_bytes: Option<u64>,
-    /// The same after a full collection that was asked for at this pause, where one was: `live_bytes` of it.
+    /// `live_bytes` after a full collection that was requested during this pause, where one was.
     pub live_after_collection_bytes: Option<u64>,
-    /// What each sort of root holds alone, live and dead (`tithe_held`), where told.
+    /// What each sort of root alone keeps, live and dead (`tithe_held`), where reported.
     pub held: Option<Held>,
 }
 
 impl Census {
-    /// The first byte of the question to the layer: what is to be told besides the usual. `collect` runs a full
-    /// collection and has all threads stopped some times, which changes the run.
-    pub fn wishes(collect: bool) -> u8 {
+    /// The first byte of the request to the layer: what to report in addition to the usual. `collect` runs a full
+    /// collection and has all threads stopped several times, which changes the run.
+    pub fn request_flags(collect: bool) -> u8 {
         if collect { request::COLLECT | request::HELD } else { 0 }
     }
 
-    /// From the layer's answer (`heaptoll_facts`). `None`: the manager tells nothing.
+    /// From the layer's answer (`heaptoll_facts`). `None`: the manager reports nothing.
     pub fn from_bytes(bytes: &[u8]) -> Option<Census> {
         Facts::from_bytes(bytes).and_then(|facts| Census::of(&facts))
     }
 
-    /// From what the process told.
+    /// From what the process reported.
     pub fn of(facts: &Facts) -> Option<Census> {
         if let Some(census) = facts.census {
             return Some(Census {
@@ -77,7 +77,7 @@ impl Census {
     }
 }
 
-/// Who told a census.
+/// The source of a census.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
@@ -89,7 +89,7 @@ pub enum Source {
     Mallinfo,
 }
 
-/// Bytes that would go if the words of one sort of root were gone.
+/// Bytes that would be reclaimed if the words of one sort of root were gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Held {
@@ -110,20 +110,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_layer_tells_is_a_census() {
+    fn what_the_layer_reports_is_a_census() {
         let mut facts = Facts::default();
         assert_eq!(Census::from_bytes(&facts.to_bytes()), None);
         assert_eq!(Census::from_bytes(b"?"), None);
         facts.mallinfo = Some(Mallinfo { arena: 10, hblkhd: 5, uordblks: 7, fordblks: 3, keepcost: 1 });
-        let told = Census::from_bytes(&facts.to_bytes()).expect("told");
-        assert_eq!((told.source, told.mapped_bytes, told.live_bytes), (Source::Mallinfo, 15, 12));
+        let census = Census::from_bytes(&facts.to_bytes()).expect("reported");
+        assert_eq!((census.source, census.mapped_bytes, census.live_bytes), (Source::Mallinfo, 15, 12));
         facts.census = Some(Totals { live_bytes: 100, mapped_bytes: 300, ..Totals::default() });
         facts.collected = Some(Totals { live_bytes: 60, ..Totals::default() });
         facts.blacklisted_bytes = Some(9);
-        let told = Census::from_bytes(&facts.to_bytes()).expect("told");
-        assert_eq!((told.source, told.mapped_bytes, told.live_bytes), (Source::Control, 300, 100));
-        assert_eq!((told.live_after_collection_bytes, told.blacklisted_bytes), (Some(60), Some(9)));
-        assert_eq!(Census::wishes(true), 3);
-        assert_eq!(Census::wishes(false), 0);
+        let census = Census::from_bytes(&facts.to_bytes()).expect("reported");
+        assert_eq!((census.source, census.mapped_bytes, census.live_bytes), (Source::Control, 300, 100));
+        assert_eq!((census.live_after_collection_bytes, census.blacklisted_bytes), (Some(60), Some(9)));
+        assert_eq!(Census::request_flags(true), 3);
+        assert_eq!(Census::request_flags(false), 0);
     }
 }

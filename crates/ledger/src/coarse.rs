@@ -1,5 +1,5 @@
-//! The coarse ledger of a trace that was recorded without looks at the process: its resident set over time, sampled
-//! from outside, beside the live bytes that the trace itself has.
+//! The coarse ledger of a trace that was recorded without samples of the ledger: its resident set over time, sampled
+//! from outside, with the live bytes that the trace itself has.
 
 use std::path::Path;
 
@@ -19,27 +19,29 @@ pub struct Point {
     pub rss_bytes: u64,
     /// Of it, anonymous, bytes.
     pub anonymous_bytes: u64,
-    /// Address space of the heap, bytes; 0 where not looked at.
+    /// Address space of the heap, bytes; 0 where not read.
     pub heap_bytes: u64,
-    /// Asked for in live objects, bytes; resident or not.
+    /// Requested in live objects, bytes; resident or not.
     pub live_bytes: u64,
-    /// Given for them and not asked for, bytes.
+    /// Usable in them and not requested, bytes.
     pub internal_bytes: u64,
 }
 
 impl Point {
-    /// The resident set without what the live objects have: everything else, less what they have that is not resident.
+    /// The resident set without the bytes of the live objects: everything else, less those of their bytes that are not
+    /// resident.
     pub fn rest_bytes(&self) -> i64 {
         let rest = i128::from(self.rss_bytes) - i128::from(self.live_bytes) - i128::from(self.internal_bytes);
         i64::try_from(rest).unwrap_or(if rest < 0 { i64::MIN } else { i64::MAX })
     }
 }
 
-/// Bytes kept of each object that lives at once with others.
+/// Bytes kept for each object that is live at the same time as others.
 pub const EACH_OBJECT: usize = size_of::<(u64, u64)>();
 
-/// Reads a trace to its end, within `memory`, and lays its samples over it. The trace's order is that of the process; its stamps, to which
-/// samples are held, are about a millisecond apart. Gives also what was wrong with the file.
+/// Reads a trace to its end, within `memory`, and gives each of its samples the live bytes of its time. The trace's
+/// order is that of the process; its stamps, with which samples are compared, are about a millisecond apart. Also
+/// returns what was wrong with the file.
 ///
 /// # Errors
 /// It cannot be read, takes more memory than is allowed, or has no samples.
@@ -63,7 +65,7 @@ pub fn coarse(path: &Path, memory: Memory) -> Result<(Vec<Point>, Vec<String>), 
 }
 
 struct Sums<'a> {
-    /// Those still to come.
+    /// Samples still to come.
     samples: &'a [Sample],
     points: Vec<Point>,
     /// Requested and usable bytes by slot.
@@ -102,7 +104,7 @@ impl Sums<'_> {
         }
     }
 
-    /// Takes an object's bytes away; gives how many it had asked for.
+    /// Subtracts an object's bytes; returns how many it had requested.
     fn take(&mut self, slot: usize) -> u64 {
         let (size, slack) = self.slots.get_mut(slot).map_or((0, 0), std::mem::take);
         self.live = self.live.saturating_sub(size);
@@ -167,9 +169,9 @@ mod tests {
         let file = trace(&[sample(500, 4), sample(1500, 8), sample(9000, 6)]);
         let (points, warnings) = coarse(file.path(), Memory::default()).expect("read");
         assert!(warnings.is_empty());
-        let told: Vec<_> =
+        let figures: Vec<_> =
             points.iter().map(|point| (point.rss_bytes, point.live_bytes, point.internal_bytes)).collect();
-        assert_eq!(told, [(4096, 100, 4), (8192, 1150, 26), (6144, 150, 2)]);
+        assert_eq!(figures, [(4096, 100, 4), (8192, 1150, 26), (6144, 150, 2)]);
         assert_eq!(points.iter().map(|point| point.clock_bytes).collect::<Vec<_>>(), [100, 1150, 1150]);
         assert_eq!(points[1].rest_bytes(), 8192 - 1150 - 26);
         assert_eq!(Point { live_bytes: 10, ..Point::default() }.rest_bytes(), -10);

@@ -1,28 +1,28 @@
-//! What can go wrong while looking at a process.
+//! Errors of a sample.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why a look could not be taken.
+/// Why a sample could not be taken.
 #[derive(Debug, Error)]
 pub enum LedgerError {
     /// It has ended meanwhile.
-    #[error("process {pid} has ended: its memory cannot be looked at any more")]
+    #[error("process {pid} has ended: its memory can no longer be read")]
     Ended {
-        /// Whose.
+        /// Its number.
         pid: i32,
     },
     /// It is another program by now.
     #[error("process {pid} has replaced itself by another program: the blocks of the record are gone")]
     Replaced {
-        /// Whose.
+        /// Its number.
         pid: i32,
     },
-    /// The kernel does not let us.
+    /// The kernel denies it.
     #[error(
-        "the kernel does not let us read {file}: run heaptoll as the user of that process or as root; a setuid program \
-         cannot be looked at by others"
+        "the kernel does not allow heaptoll to read {file}: run heaptoll as the user of that process or as root; a setuid program \
+         cannot be read by others"
     )]
     Denied {
         /// In `/proc`.
@@ -33,7 +33,7 @@ pub enum LedgerError {
     Read {
         /// In `/proc`.
         file: String,
-        /// What the system says.
+        /// The system's reason.
         source: io::Error,
     },
     /// A line that no kernel writes.
@@ -53,10 +53,10 @@ pub enum LedgerError {
          run `heaptoll ledger -- COMMAND`"
     )]
     NotRecorded,
-    /// A trace that was to have a ledger, and has no look and no sample.
+    /// A trace that was to have a ledger, and has no snapshot and no sample.
     #[error(
-        "nobody looked at this program, so there is nothing to show: it ended too soon, or the kernel did not let us; give \
-         it more to do, by a larger input say"
+        "this program was never sampled, so there is nothing to show: it ended too soon, or the kernel did not allow it; give \
+         it more to do, such as a larger input"
     )]
-    NoLook,
+    NoSnapshot,
 }

@@ -1,27 +1,28 @@
 //! Where the memory of a process is: one sum that closes against its resident set.
 //!
-//! The recorder pauses a program, knows every live block, and has an [`Observer`] look at the process: mappings, pages,
-//! and what the manager says. A [`Moment`] is what it saw, a [`Ledger`] all of a run, [`Pace`] says when to look.
+//! The recorder pauses a program, knows every live block, and has an [`Observer`] sample the process: mappings, pages,
+//! and the manager's figures. A [`Snapshot`] is the result, a [`Ledger`] has all of a run, [`Pace`] decides when to
+//! sample.
 
 mod attribution;
 mod block;
+mod block_history;
 mod census;
 mod coarse;
 mod error;
+mod heap_ranges;
 mod ledger;
 mod mapping;
-mod moment;
+mod mapping_owners;
 mod observer;
-mod places;
 mod residency;
-mod seen;
 mod share;
-mod tenants;
+mod snapshot;
 
 pub use block::{Block, Blocks};
 pub use census::{Census, Held, Source};
 pub use coarse::{EACH_OBJECT, Point, coarse};
 pub use error::LedgerError;
 pub use ledger::{EXTRA, Ledger, Pace};
-pub use moment::{Amount, Defects, How, Line, Moment, TERMS, Term};
 pub use observer::{Observer, Options};
+pub use snapshot::{Amount, Defects, How, LedgerLine, Snapshot, TERMS, Term};

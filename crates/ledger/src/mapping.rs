@@ -10,21 +10,21 @@ use crate::error::LedgerError;
 pub struct Mapping {
     /// First address.
     pub start: u64,
-    /// Address behind it.
+    /// Address after it.
     pub end: u64,
-    /// Readable, writable or executable: anything may be done with it.
+    /// Readable, writable or executable.
     pub accessible: bool,
     /// Writable.
     pub writable: bool,
-    /// Seen by other processes when written.
+    /// Writes to it are visible to other processes.
     pub shared: bool,
-    /// Of a file.
+    /// Of its file.
     pub inode: u64,
     /// Path, name in brackets, or empty.
     pub name: String,
     /// Resident bytes.
     pub rss: u64,
-    /// Resident or not: bytes of pages that are no file's any more, or never were.
+    /// Bytes of pages, resident or not, that are not or no longer a file's.
     pub anonymous: u64,
     /// Bytes on a swap device.
     pub swap: u64,
@@ -36,12 +36,12 @@ impl Mapping {
         self.end - self.start
     }
 
-    /// Whether nothing but memory is behind it, and nobody else sees it.
+    /// Whether it is private memory without a file.
     pub fn is_anonymous(&self) -> bool {
         !self.shared && self.inode == 0 && !self.name.starts_with('/')
     }
 
-    /// Whether it is a file's, seen by nobody else when written: code, constants, static data.
+    /// Whether it is a private mapping of a file: code, constants, static data.
     pub fn is_private_file(&self) -> bool {
         !self.shared && (self.inode != 0 || self.name.starts_with('/'))
     }
@@ -55,7 +55,7 @@ pub fn read(path: &Path, pid: i32) -> Result<String, LedgerError> {
     let mut bytes = Vec::new();
     let read = std::fs::File::open(path).and_then(|mut file| file.read_to_end(&mut bytes));
     read.map_err(|source| failure(path, pid, source))?;
-    // File names may be of any bytes; what is looked for is ASCII.
+    // File names may contain any bytes; what is parsed is ASCII.
     Ok(match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
@@ -67,7 +67,7 @@ pub fn failure(path: &Path, pid: i32, source: io::Error) -> LedgerError {
     let file = path.display().to_string();
     match source.raw_os_error() {
         Some(libc::ESRCH) => LedgerError::Ended { pid },
-        // The folder of the process goes with it; a kernel without the file still has the folder.
+        // The folder of the process disappears with it; a kernel without the file still has the folder.
         Some(libc::ENOENT) if path.parent().is_none_or(|folder| !folder.exists()) => {
             LedgerError::Ended { pid }
         }
@@ -76,7 +76,7 @@ pub fn failure(path: &Path, pid: i32, source: io::Error) -> LedgerError {
     }
 }
 
-/// Reads the mappings from `smaps`, in order of address. None: the process has ended and waits to be taken note of.
+/// Reads the mappings from `smaps`, in order of address. Empty: the process has ended and is a zombie.
 ///
 /// # Errors
 /// See [`LedgerError`].
@@ -89,12 +89,12 @@ pub fn mappings(folder: &Path, pid: i32) -> Result<Vec<Mapping>, LedgerError> {
     })
 }
 
-/// The mappings in a text as of `smaps`, or the line that is none.
+/// The mappings in a text in the format of `smaps`, or the line that is malformed.
 fn parse(text: &str) -> Result<Vec<Mapping>, String> {
     let mut all: Vec<Mapping> = Vec::new();
     for line in text.lines() {
-        let mut words = line.split_ascii_whitespace();
-        let Some(first) = words.next() else { continue };
+        let mut fields = line.split_ascii_whitespace();
+        let Some(first) = fields.next() else { continue };
         if let Some(key) = first.strip_suffix(':') {
             let Some(mapping) = all.last_mut() else { return Err(line.into()) };
             let place = match key {
@@ -103,7 +103,7 @@ fn parse(text: &str) -> Result<Vec<Mapping>, String> {
                 "Swap" => &mut mapping.swap,
                 _ => continue,
             };
-            let kib: u64 = words.next().and_then(|word| word.parse().ok()).ok_or(line)?;
+            let kib: u64 = fields.next().and_then(|field| field.parse().ok()).ok_or(line)?;
             *place = kib.saturating_mul(1024);
         } else {
             let mapping = head(line).ok_or(line)?;
@@ -187,7 +187,7 @@ Rss:                   0 kB
 
     #[test]
     fn reads_our_own() {
-        // Made and written before: what is made of the answer may lie where the kernel had nothing when it was asked.
+        // Allocated and written before the mappings are read: memory for the result may be mapped after them.
         let block = vec![1_u8; 1000];
         let here = block.as_ptr() as u64;
         let own = mappings(Path::new("/proc/self"), std::process::id() as i32).expect("ours");

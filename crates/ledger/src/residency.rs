@@ -1,8 +1,8 @@
 //! Which pages of a process are in memory.
 //!
-//! Asked by the ioctl `PAGEMAP_SCAN` of `/proc/PID/pagemap` (Linux 6.7, Documentation/admin-guide/mm/pagemap.rst),
-//! which passes over what was never touched and tells the shared page of zeroes, which belongs to no resident set; on
-//! older kernels by reading eight bytes a page.
+//! Read by the ioctl `PAGEMAP_SCAN` of `/proc/PID/pagemap` (Linux 6.7, Documentation/admin-guide/mm/pagemap.rst), which
+//! skips what was never touched and distinguishes the shared page of zeroes, which belongs to no resident set; on older
+//! kernels by reading eight bytes a page.
 
 use std::fs::File;
 use std::io;
@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::moment::Amount;
+use crate::snapshot::Amount;
 
 /// Where a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +23,14 @@ pub enum State {
     Swapped,
 }
 
-/// Pages side by side that are in one place. What is in no run has no page.
+/// Adjacent pages in the same state. What is in no run has no page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
     /// First address.
     pub start: u64,
-    /// Address behind it.
+    /// Address after it.
     pub end: u64,
-    /// Where.
+    /// The state of its pages.
     pub state: State,
 }
 
@@ -80,7 +80,7 @@ const HUGE: u64 = 1 << 6;
 const ENTRY_PRESENT: u64 = 1 << 63;
 const ENTRY_SWAPPED: u64 = 1 << 62;
 
-/// Regions asked for at once.
+/// Regions requested at once.
 const REGIONS: usize = 1024;
 /// Entries read at once.
 const ENTRIES: usize = 16 * 1024;
@@ -88,7 +88,7 @@ const ENTRIES: usize = 16 * 1024;
 impl PageMap {
     /// Opens the page map in a folder as of `/proc/PID`.
     ///
-    /// # Errors
+    /// It does not exist or must not be read.
     /// It is not there or must not be read.
     pub fn open(folder: &Path, page: u64) -> io::Result<PageMap> {
         Ok(PageMap { file: File::open(folder.join("pagemap"))?, page, scans: true })
@@ -97,7 +97,7 @@ impl PageMap {
     /// Adds the runs of `start..end` (multiples of a page) to `runs`, in order.
     ///
     /// # Errors
-    /// The kernel refuses to tell; `ESRCH` and nothing at all when the process has ended.
+    /// The kernel refuses; `ESRCH` or nothing at all when the process has ended.
     pub fn runs(&mut self, start: u64, end: u64, runs: &mut Vec<Run>) -> io::Result<()> {
         if self.scans {
             match self.scan(start, end, runs) {
@@ -125,8 +125,8 @@ impl PageMap {
                 return_mask: PRESENT | SWAPPED | ZERO | HUGE,
                 ..Scan::default()
             };
-            // SAFETY: the structure is as the kernel wants it, of the size it says, and leads to room for as many
-            // regions as it says; both are live locals.
+            // SAFETY: `scan` is a `struct pm_scan_arg` whose `size` is its own, and whose `regions` and `regions_count`
+            // are those of the array `regions`; the kernel writes to these two live locals only.
             let found = unsafe { libc::ioctl(self.file.as_raw_fd(), PAGEMAP_SCAN, &raw mut scan) };
             let found = usize::try_from(found).map_err(|_| io::Error::last_os_error())?;
             for region in &regions[..found.min(REGIONS)] {
@@ -139,8 +139,8 @@ impl PageMap {
                 };
                 push(runs, Run { start: region.start, end: region.end, state });
             }
-            // Where there was no room for more, `walk_end` is not to be trusted: Linux 6.18 gives the beginning of a table
-            // of pages that it has told already.
+            // When the regions were all used, `walk_end` is not to be trusted: Linux 6.18 returns the beginning of a
+            // table of pages that it has reported already.
             let next = match regions[..found.min(REGIONS)].last() {
                 Some(last) if found >= REGIONS => last.end,
                 _ => scan.walk_end,
@@ -179,7 +179,7 @@ impl PageMap {
     }
 }
 
-/// Adds a run, to the last one where it goes on.
+/// Adds a run, merging it with the last one where it continues that.
 fn push(runs: &mut Vec<Run>, run: Run) {
     match runs.last_mut() {
         Some(last) if last.end == run.start && last.state == run.state => last.end = run.end,
@@ -194,25 +194,25 @@ pub struct Walk<'a> {
     at: usize,
 }
 
-/// What a range is made of.
+/// The residency of a range.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Found {
-    /// By where it is.
+pub struct RangeResidency {
+    /// Its bytes by where they are.
     pub amount: Amount,
     /// Of the resident bytes, those on huge pages.
     pub huge: u64,
 }
 
 impl<'a> Walk<'a> {
-    /// At the beginning of `runs`, which are in order and apart.
+    /// At the beginning of `runs`, which are in order and disjoint.
     pub fn new(runs: &'a [Run]) -> Walk<'a> {
         Walk { runs, at: 0 }
     }
 
-    /// Where the bytes of a range are. No range may begin before the last one did.
+    /// Where the bytes of a range are. No range may begin before the previous one did.
     #[inline]
-    pub fn look(&mut self, start: u64, end: u64) -> Found {
-        let mut found = Found::default();
+    pub fn measure(&mut self, start: u64, end: u64) -> RangeResidency {
+        let mut found = RangeResidency::default();
         if end <= start {
             return found;
         }
@@ -246,13 +246,13 @@ mod tests {
 
     const PAGE: u64 = 4096;
 
-    /// A mapping of our own, unmapped at the end.
+    /// A mapping of the test's own, unmapped at the end.
     struct Map(u64, usize);
 
     impl Map {
         fn new(pages: usize) -> Map {
             let bytes = pages * PAGE as usize;
-            // SAFETY: a new anonymous mapping that replaces nothing.
+            // SAFETY: mmap without MAP_FIXED makes a new mapping and replaces none.
             let made = unsafe {
                 libc::mmap(
                     std::ptr::null_mut(),
@@ -268,19 +268,19 @@ mod tests {
         }
 
         fn write(&self, page: usize) {
-            // SAFETY: a byte of our mapping.
+            // SAFETY: callers pass a `page` below the number that `Map::new` has mapped, readable and writable.
             unsafe { ((self.0 as usize + page * PAGE as usize) as *mut u8).write_volatile(1) }
         }
 
         fn read(&self, page: usize) {
-            // SAFETY: a byte of our mapping.
+            // SAFETY: callers pass a `page` below the number that `Map::new` has mapped, readable and writable.
             unsafe { ((self.0 as usize + page * PAGE as usize) as *const u8).read_volatile() };
         }
     }
 
     impl Drop for Map {
         fn drop(&mut self) {
-            // SAFETY: our own mapping, used no more.
+            // SAFETY: the mapping is the one of `Map::new`; nothing keeps an address in it after this drop.
             unsafe { libc::munmap(self.0 as *mut _, self.1) };
         }
     }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn scanning_and_reading_see_the_pages_that_were_written() {
+    fn scanning_and_reading_find_the_pages_that_were_written() {
         let map = Map::new(64);
         for page in [3, 4, 5, 20, 63] {
             map.write(page);
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_zeroes_is_nobodys() {
+    fn the_page_of_zeroes_is_not_resident() {
         let map = Map::new(8);
         map.read(2);
         map.write(5);
@@ -336,10 +336,10 @@ mod tests {
         let runs = [run(10, 20, State::Resident), run(20, 30, State::Huge), run(40, 50, State::Swapped)];
         let mut walk = Walk::new(&runs);
         let amount = |resident, swapped, absent| Amount { resident, swapped, absent };
-        assert_eq!(walk.look(0, 5).amount, amount(0, 0, 5));
-        assert_eq!(walk.look(5, 45), Found { amount: amount(20, 5, 15), huge: 10 });
-        assert_eq!(walk.look(15, 25), Found { amount: amount(10, 0, 0), huge: 5 });
-        assert_eq!(walk.look(45, 60).amount, amount(0, 5, 10));
-        assert_eq!(walk.look(60, 60), Found::default());
+        assert_eq!(walk.measure(0, 5).amount, amount(0, 0, 5));
+        assert_eq!(walk.measure(5, 45), RangeResidency { amount: amount(20, 5, 15), huge: 10 });
+        assert_eq!(walk.measure(15, 25), RangeResidency { amount: amount(10, 0, 0), huge: 5 });
+        assert_eq!(walk.measure(45, 60).amount, amount(0, 5, 10));
+        assert_eq!(walk.measure(60, 60), RangeResidency::default());
     }
 }

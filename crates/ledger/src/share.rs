@@ -1,27 +1,27 @@
-//! What the manager says, laid over what was counted.
+//! The manager's figures, laid over what was counted.
 //!
-//! A census has amounts and no places. So an amount is taken out of those counted lines in which its bytes must lie, and
-//! what of it is resident follows from them. The sum stays what it was.
+//! A census has amounts and no addresses. So an amount is taken out of those counted lines in which its bytes must lie,
+//! and how much of it is resident follows from them. The sum stays the same.
 
 use crate::census::{Census, Source};
-use crate::moment::{Amount, How, Line, TERMS, Term};
+use crate::snapshot::{Amount, How, LedgerLine, TERMS, Term};
 
-/// The lines while they are made: an amount for each term.
+/// Builds the lines: an amount for each term.
 #[derive(Debug, Clone)]
-pub struct Lines {
+pub struct LineBuilder {
     amounts: [Amount; TERMS.len()],
     hows: [How; TERMS.len()],
 }
 
-impl Lines {
-    /// All nothing. `how`: as the lines that are counted are known.
-    pub fn new() -> Lines {
-        Lines { amounts: [Amount::default(); TERMS.len()], hows: [How::Counted; TERMS.len()] }
+impl LineBuilder {
+    /// All zero and counted.
+    pub fn new() -> LineBuilder {
+        LineBuilder { amounts: [Amount::default(); TERMS.len()], hows: [How::Counted; TERMS.len()] }
     }
 
-    /// As they were finished.
-    pub fn of(lines: &[Line]) -> Lines {
-        let mut all = Lines::new();
+    /// From finished lines.
+    pub fn of(lines: &[LedgerLine]) -> LineBuilder {
+        let mut all = LineBuilder::new();
         for line in lines {
             all.add(line.term, line.amount, line.how);
         }
@@ -33,7 +33,7 @@ impl Lines {
         &mut self.amounts[term as usize]
     }
 
-    /// Adds to a term, known in some way.
+    /// Adds to a term; `how` is how the amount is known.
     pub fn add(&mut self, term: Term, amount: Amount, how: How) {
         if amount.total() > 0 {
             self.amounts[term as usize] += amount;
@@ -43,99 +43,99 @@ impl Lines {
     }
 
     /// Lines that have a byte.
-    pub fn finish(self) -> Vec<Line> {
+    pub fn finish(self) -> Vec<LedgerLine> {
         let lines = TERMS.iter().zip(self.amounts).zip(self.hows);
         lines
             .filter(|((_, amount), _)| amount.total() > 0)
-            .map(|((&term, amount), how)| Line { term, amount, how })
+            .map(|((&term, amount), how)| LedgerLine { term, amount, how })
             .collect()
     }
 
-    /// Moves up to `wanted` bytes of some terms to another, each giving in proportion to what it has.
-    fn tell(&mut self, from: &[Term], to: Term, wanted: u64) -> u64 {
+    /// Moves up to `wanted` bytes of some terms to another, each contributing in proportion to its amount.
+    fn reassign(&mut self, from: &[Term], to: Term, wanted: u64) -> u64 {
         let mut all: u64 = from.iter().map(|&term| self.amounts[term as usize].total()).sum();
         let mut left = wanted.min(all);
         let moved = left;
         for &term in from {
             let pool = &mut self.amounts[term as usize];
-            // What is left is shared by those that are left, so that rounding loses nothing.
+            // The rest is divided among the remaining terms, so that rounding loses nothing.
             let share = part(left, pool.total(), all);
             all -= pool.total();
             left -= share;
             let taken = take(pool, share);
-            self.give(term, to, taken);
+            self.credit(term, to, taken);
         }
         moved
     }
 
-    /// What was taken from one term is another's. What remains of the first is known no better.
-    fn give(&mut self, from: Term, to: Term, taken: Amount) {
+    /// Credits what was taken from one term to another. What remains of the first is known no better.
+    fn credit(&mut self, from: Term, to: Term, taken: Amount) {
         if taken.total() > 0 {
-            self.hows[from as usize] = worse(self.hows[from as usize], How::Told);
-            self.add(to, taken, How::Told);
+            self.hows[from as usize] = worse(self.hows[from as usize], How::Reported);
+            self.add(to, taken, How::Reported);
         }
     }
 
-    /// The same with resident bytes last: of memory that was never written.
-    fn tell_absent(&mut self, from: &[Term], to: Term, wanted: u64) -> u64 {
+    /// The same with absent bytes only: of memory that was never written.
+    fn reassign_absent(&mut self, from: &[Term], to: Term, wanted: u64) -> u64 {
         let mut left = wanted;
         for &term in from {
             let pool = &mut self.amounts[term as usize];
             let absent = pool.absent.min(left);
             pool.absent -= absent;
             left -= absent;
-            self.give(term, to, Amount { absent, ..Amount::default() });
+            self.credit(term, to, Amount { absent, ..Amount::default() });
         }
         wanted - left
     }
 
-    /// Takes apart what is dead where the census says what a collection reclaims.
-    pub fn tell_dead_apart(&mut self, census: &Census) {
+    /// Divides the dead where the census has what a collection reclaims.
+    pub fn divide_dead(&mut self, census: &Census) {
         if let Some(after) = census.live_after_collection_bytes {
-            self.tell(&[Term::Dead], Term::Headroom, census.live_bytes.saturating_sub(after));
-            self.tell(&[Term::Dead], Term::Held, u64::MAX);
+            self.reassign(&[Term::Dead], Term::Headroom, census.live_bytes.saturating_sub(after));
+            self.reassign(&[Term::Dead], Term::Held, u64::MAX);
         }
     }
 
-    /// Takes a census into account. `collector`: what is live for it and not for the record was freed by the program.
+    /// Applies a census. `collector`: what is live for it and not for the record was freed by the program.
     pub fn census(&mut self, census: &Census, collector: bool) {
         if census.source == Source::Mallinfo {
-            // glibc counts headers and thread caches as in use; the pages tell more.
+            // glibc counts headers and thread caches as in use; the page counts are more exact.
             return;
         }
         let held = self.amounts[Term::Live as usize] + self.amounts[Term::Internal as usize];
         let heap: u64 = HEAP.iter().map(|&term| self.amounts[term as usize].total()).sum();
 
-        // Never carved is never written, but for huge pages, and what was carved once and has become whole again.
+        // What was never carved was never written, except on huge pages and where carved memory has become whole again.
         let unused = census.unused_bytes;
-        let mut told = self.tell_absent(&[Term::Fresh, Term::Caches], Term::Unused, unused);
-        told += self.tell(&[Term::Fresh], Term::Unused, unused - told);
-        told += self.tell(&[Term::Caches], Term::Unused, unused - told);
+        let mut moved = self.reassign_absent(&[Term::Fresh, Term::Caches], Term::Unused, unused);
+        moved += self.reassign(&[Term::Fresh], Term::Unused, unused - moved);
+        moved += self.reassign(&[Term::Caches], Term::Unused, unused - moved);
         if let Some(black) = census.blacklisted_bytes {
-            self.tell(&[Term::Unused], Term::Blacklisted, black.min(told));
+            self.reassign(&[Term::Unused], Term::Blacklisted, black.min(moved));
         }
 
         // Carved memory: on pages with live blocks or on others.
         let carved = [Term::External, Term::Caches, Term::Fresh];
-        self.tell(&carved, Term::Quarantine, census.quarantined_bytes);
+        self.reassign(&carved, Term::Quarantine, census.quarantined_bytes);
         let more = census.live_bytes.saturating_sub(held.total());
         if !collector {
-            self.tell(&carved, Term::Unrecorded, more);
+            self.reassign(&carved, Term::Unrecorded, more);
         } else {
-            self.tell(&carved, Term::Dead, more);
-            self.tell_dead_apart(census);
+            self.reassign(&carved, Term::Dead, more);
+            self.divide_dead(census);
         }
 
-        // What the manager has mapped beyond the places where blocks are is for its tables.
+        // What the manager has mapped beyond the ranges where blocks are is for its tables.
         let elsewhere = census.metadata_bytes.min(census.mapped_bytes.saturating_sub(heap));
         let located = self.amounts[Term::Metadata as usize].total();
         let within = (census.metadata_bytes - elsewhere).saturating_sub(located);
-        self.tell(&carved, Term::Metadata, within);
-        self.tell(&[Term::OtherAnonymous], Term::Metadata, elsewhere.saturating_sub(located));
+        self.reassign(&carved, Term::Metadata, within);
+        self.reassign(&[Term::OtherAnonymous], Term::Metadata, elsewhere.saturating_sub(located));
     }
 }
 
-/// The terms that are counted in places of the heap.
+/// The terms that are counted in ranges of the heap.
 const HEAP: [Term; 6] =
     [Term::Live, Term::Internal, Term::External, Term::Caches, Term::Fresh, Term::Metadata];
 
@@ -144,7 +144,7 @@ fn part(amount: u64, one: u64, all: u64) -> u64 {
     if all == 0 { 0 } else { (u128::from(amount) * u128::from(one) / u128::from(all)) as u64 }
 }
 
-/// Takes bytes out of an amount, of each place its share.
+/// Takes bytes out of an amount, in proportion from resident, swapped and absent ones.
 fn take(pool: &mut Amount, bytes: u64) -> Amount {
     let all = pool.total();
     let bytes = bytes.min(all);
@@ -173,7 +173,7 @@ fn take(pool: &mut Amount, bytes: u64) -> Amount {
 fn worse(one: How, other: How) -> How {
     match (one, other) {
         (How::Estimated, _) | (_, How::Estimated) => How::Estimated,
-        (How::Told, _) | (_, How::Told) => How::Told,
+        (How::Reported, _) | (_, How::Reported) => How::Reported,
         (How::Counted, How::Counted) => How::Counted,
     }
 }
@@ -188,8 +188,8 @@ mod tests {
         Amount { resident, swapped, absent }
     }
 
-    fn counted() -> Lines {
-        let mut lines = Lines::new();
+    fn counted() -> LineBuilder {
+        let mut lines = LineBuilder::new();
         lines.add(Term::Live, amount(1000, 0, 0), How::Counted);
         lines.add(Term::Internal, amount(200, 0, 0), How::Counted);
         lines.add(Term::External, amount(300, 0, 0), How::Counted);
@@ -198,14 +198,14 @@ mod tests {
         lines
     }
 
-    fn of(lines: &[Line], term: Term) -> Amount {
+    fn of(lines: &[LedgerLine], term: Term) -> Amount {
         lines.iter().find(|line| line.term == term).map_or(Amount::default(), |line| line.amount)
     }
 
     #[test]
-    fn a_collectors_dead_are_told_apart() {
+    fn a_collectors_dead_are_divided() {
         let mut lines = counted();
-        // The heap's places are 4000 bytes.
+        // The heap's ranges are 4000 bytes.
         lines.census(
             &Census {
                 mapped_bytes: 4100,
@@ -233,7 +233,7 @@ mod tests {
         assert!(
             lines
                 .iter()
-                .all(|line| (line.how == How::Told) == !matches!(line.term, Term::Live | Term::Internal))
+                .all(|line| (line.how == How::Reported) == !matches!(line.term, Term::Live | Term::Internal))
         );
     }
 
@@ -248,24 +248,25 @@ mod tests {
     }
 
     #[test]
-    fn a_collection_after_the_look_tells_the_dead_apart() {
+    fn a_collection_after_the_sample_divides_the_dead() {
         let census = Census { mapped_bytes: 4000, live_bytes: 1500, ..Census::default() };
         let mut lines = counted();
         lines.census(&census, true);
-        let mut moment = crate::Moment { lines: lines.finish(), census: Some(census), ..Default::default() };
-        let before = moment.sum();
-        moment.collected(&Census { live_bytes: 1260, ..Census::default() });
-        assert_eq!(moment.amount(Term::Dead).total(), 300);
-        moment.collected(&Census { live_after_collection_bytes: Some(1260), ..Census::default() });
-        assert_eq!(moment.amount(Term::Headroom).total(), 240);
-        assert_eq!(moment.amount(Term::Held).total(), 60);
-        assert_eq!(moment.amount(Term::Dead).total(), 0);
-        assert_eq!(moment.sum(), before);
-        assert_eq!(moment.census.and_then(|census| census.live_after_collection_bytes), Some(1260));
+        let mut snapshot =
+            crate::Snapshot { lines: lines.finish(), census: Some(census), ..Default::default() };
+        let before = snapshot.sum();
+        snapshot.collected(&Census { live_bytes: 1260, ..Census::default() });
+        assert_eq!(snapshot.amount(Term::Dead).total(), 300);
+        snapshot.collected(&Census { live_after_collection_bytes: Some(1260), ..Census::default() });
+        assert_eq!(snapshot.amount(Term::Headroom).total(), 240);
+        assert_eq!(snapshot.amount(Term::Held).total(), 60);
+        assert_eq!(snapshot.amount(Term::Dead).total(), 0);
+        assert_eq!(snapshot.sum(), before);
+        assert_eq!(snapshot.census.and_then(|census| census.live_after_collection_bytes), Some(1260));
     }
 
     #[test]
-    fn glibcs_word_moves_nothing() {
+    fn glibcs_figures_move_nothing() {
         let mut lines = counted();
         let census = Census { source: Source::Mallinfo, live_bytes: 9999, ..Census::default() };
         lines.census(&census, false);
@@ -274,27 +275,27 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_a_census_says_the_sum_stays(
+        fn whatever_a_census_reports_the_sum_stays(
             pools in prop::collection::vec((0..1000_u64, 0..50_u64, 0..1000_u64), 20),
-            told in prop::collection::vec(0..6000_u64, 6),
+            reported in prop::collection::vec(0..6000_u64, 6),
             black in prop::option::of(0..6000_u64),
             after in prop::option::of(0..6000_u64),
             collector: bool,
         ) {
-            let mut lines = Lines::new();
+            let mut lines = LineBuilder::new();
             for (&term, &(resident, swapped, absent)) in TERMS.iter().zip(&pools) {
                 lines.add(term, amount(resident, swapped, absent), How::Counted);
             }
-            let sum = |lines: &Lines| lines.amounts.iter().fold(Amount::default(), |sum, &more| sum + more);
+            let sum = |lines: &LineBuilder| lines.amounts.iter().fold(Amount::default(), |sum, &more| sum + more);
             let before = sum(&lines);
             lines.census(
                 &Census {
-                    mapped_bytes: told[0],
-                    live_bytes: told[1],
-                    free_bytes: told[2],
-                    metadata_bytes: told[3],
-                    quarantined_bytes: told[4],
-                    unused_bytes: told[5],
+                    mapped_bytes: reported[0],
+                    live_bytes: reported[1],
+                    free_bytes: reported[2],
+                    metadata_bytes: reported[3],
+                    quarantined_bytes: reported[4],
+                    unused_bytes: reported[5],
                     blacklisted_bytes: black,
                     live_after_collection_bytes: after,
                     ..Census::default()

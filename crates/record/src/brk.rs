@@ -1,22 +1,22 @@
-//! The brk segment of a program over glibc, reckoned from its blocks.
+//! The brk segment of a program over glibc, computed from its blocks.
 //!
-//! A look at a process sees its heap as it is at that moment, and a short program has ended before the first one. But how
-//! far glibc moves the segment's end follows from the blocks that it hands out: when a block does not fit in front of the
-//! end, the end goes to the block's own, the top's least size and `M_TOP_PAD` further, rounded up to a page (`sysmalloc`
-//! in glibc's malloc.c; `M_TOP_PAD` is 128 KiB unless a program changes it by mallopt). Giving back the top (`M_TRIM_THRESHOLD`)
-//! is not followed: it makes no peak higher.
+//! A sample of a process shows its heap as it is at that time, and a short program has ended before the first one. But
+//! how far glibc moves the segment's end follows from the blocks that it hands out: when a block does not fit in front
+//! of the end, the end goes to the block's own end plus the top's least size and `M_TOP_PAD`, rounded up to a page
+//! (`sysmalloc` in glibc's malloc.c; `M_TOP_PAD` is 128 KiB unless a program changes it by mallopt). Releases of the
+//! top (`M_TRIM_THRESHOLD`) are not followed: they make no peak higher.
 
 /// Addresses of a brk segment lie below, those of mappings above.
 const MAPPINGS: u64 = 0x7000_0000_0000;
 const PAGE: u64 = 4096;
 /// `DEFAULT_TOP_PAD`.
 const TOP_PAD: u64 = 128 << 10;
-/// The least that stays behind the last block, `MINSIZE`.
+/// The least that stays after the last block, `MINSIZE`.
 const LEAST_TOP: u64 = 32;
-/// What a block's usable bytes reach into the next chunk.
+/// Usable bytes of a block that lie in the next chunk.
 const SHARED: u64 = 8;
 
-/// The segment as far as blocks have told it.
+/// The segment as far as it follows from the blocks.
 #[derive(Debug, Default)]
 pub struct Brk {
     /// First address of a page in which the lowest block lies; 0 before the first.
@@ -25,7 +25,7 @@ pub struct Brk {
 }
 
 impl Brk {
-    /// A block was handed out, with so many usable bytes.
+    /// A block was allocated, with this many usable bytes.
     #[inline(always)]
     pub fn block(&mut self, address: u64, usable: u64) {
         let end = address.wrapping_add(usable).wrapping_sub(SHARED);
@@ -42,7 +42,7 @@ impl Brk {
         self.end = (end + TOP_PAD + LEAST_TOP).next_multiple_of(PAGE);
     }
 
-    /// The most that the segment was, bytes; 0 when no block lay in it.
+    /// The segment's largest size, bytes; 0 when no block lay in it.
     pub fn bytes(&self) -> u64 {
         self.end - self.start
     }
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn the_segment_grows_as_glibc_grows_it() {
         let mut brk = Brk::default();
-        // A mapped block is none of it.
+        // A mapped block is not part of it.
         brk.block(0x7fff_f7a0_0010, 1 << 20);
         assert_eq!(brk.bytes(), 0);
         // glibc's first segment is 33 pages: a small block, 128 KiB.

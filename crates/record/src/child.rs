@@ -1,4 +1,4 @@
-//! The program as our child: a plain one, so that it lives on if we do not.
+//! The program as a child process, an ordinary one: it lives on if the recorder does not.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -20,7 +20,7 @@ const RECORD: &str = "HEAPTOLL_RECORD";
 pub struct Child {
     /// Its process number.
     pub pid: i32,
-    /// Most that this process itself had resident when it started the program, KiB: the kernel counts it as the
+    /// Peak resident memory of this process itself when it started the program, KiB: the kernel counts it as the
     /// program's until the program has had more.
     own_peak_kib: u64,
 }
@@ -28,11 +28,11 @@ pub struct Child {
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ended {
-    /// What `wait` said.
+    /// What `wait` returned.
     pub status: ExitStatus,
     /// User and system time, s.
     pub cpu_s: f64,
-    /// Most that it had resident, KiB, where that can be told.
+    /// Its peak resident memory, KiB, where that can be known.
     pub peak_rss_kib: Option<u64>,
 }
 
@@ -43,14 +43,15 @@ impl Ended {
         code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
     }
 
-    /// Whether a signal of those that users send has ended it, or a shell says so of its program.
+    /// Whether a signal of those that users send has ended it, or the status that a shell returns for its program means
+    /// so.
     pub fn was_signalled(&self) -> bool {
         let signals = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM];
         signals.iter().any(|&signal| i32::from(self.code()) == 128 + signal)
     }
 
-    /// In words.
-    pub fn words(&self) -> String {
+    /// As text.
+    pub fn text(&self) -> String {
         match (self.status.code(), self.status.signal()) {
             (Some(code), _) => format!("exited with status {code}"),
             (None, Some(signal)) => format!("killed by signal {signal}"),
@@ -59,14 +60,14 @@ impl Ended {
     }
 }
 
-/// The value of `LD_PRELOAD`: the layer, the manager, and what the caller preloads anyway.
+/// The value of `LD_PRELOAD`: the layer, the manager, and what the user's environment preloads.
 ///
 /// # Errors
 /// A path that the variable cannot hold.
 pub fn preload_list(request: &Request, inherited: Option<&OsStr>) -> Result<OsString, RecordError> {
     let mut list = OsString::new();
     for path in std::iter::once(&request.layer).chain(&request.manager.preload) {
-        // A bare name is one that the loader looks for, as it does for what programs link.
+        // A bare name is one that the loader searches for, as it does for what programs link.
         let bare = path.components().count() == 1 && path.is_relative();
         let absolute =
             if bare { path.clone() } else { std::path::absolute(path).unwrap_or_else(|_| path.clone()) };
@@ -116,9 +117,11 @@ pub fn start(request: &Request, rings: &Path) -> Result<Child, RecordError> {
     if let Some(path) = &request.stderr {
         command.stderr(stream(path, File::options().append(true).create(true).open(path))?);
     }
-    // More processes than files that we may usually have open may be recorded at once. The program keeps its limit.
+    // More processes may be recorded at once than the usual limit of open files allows. The program keeps its own
+    // limit.
     if let Some(limit) = limits::raise_open_files() {
-        // SAFETY: setrlimit is safe after fork; nothing else is done.
+        // SAFETY: between fork and exec the closure calls setrlimit, which is a bare system call, and reads errno; it
+        // takes no lock and allocates nothing (`limits::set`).
         unsafe {
             command.pre_exec(move || match limits::set(libc::RLIMIT_NOFILE, &limit) {
                 true => Ok(()),
@@ -138,7 +141,7 @@ fn stream(path: &Path, opened: io::Result<File>) -> Result<Stdio, RecordError> {
 }
 
 fn own_peak_kib() -> u64 {
-    // SAFETY: all zeroes is a valid rusage, which getrusage fills.
+    // SAFETY: all zeroes is a valid rusage; getrusage writes to this live local only.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &mut usage);
@@ -150,7 +153,7 @@ impl Child {
     /// How it ended, once it has; reaps it.
     pub fn ended(&self) -> Option<Ended> {
         let mut status = 0;
-        // SAFETY: all zeroes is a valid rusage; both places are live locals; the process is our child, not reaped yet.
+        // SAFETY: all zeroes is a valid rusage; wait4 writes to the live locals `status` and `usage` only.
         let (reaped, usage) = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             (libc::wait4(self.pid, &mut status, libc::WNOHANG, &mut usage), usage)
@@ -166,7 +169,8 @@ impl Child {
 
     /// Sends it a signal, when it has not been reaped.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: a signal to our own child; the caller has not reaped it.
+        // SAFETY: kill takes no pointers. The process is reaped by `ended` alone, after which the recorder sends
+        // nothing (`Recorder::is_stopped` checks `ended`), so that its number cannot be another's.
         unsafe { libc::kill(self.pid, signal) };
     }
 }
@@ -197,30 +201,30 @@ mod tests {
     #[test]
     fn statuses_are_those_of_a_shell() {
         let ended = run("exit 7");
-        assert_eq!((ended.code(), ended.words().as_str()), (7, "exited with status 7"));
+        assert_eq!((ended.code(), ended.text().as_str()), (7, "exited with status 7"));
         let ended = run("kill -9 $$");
-        assert_eq!((ended.code(), ended.words().as_str()), (137, "killed by signal 9"));
+        assert_eq!((ended.code(), ended.text().as_str()), (137, "killed by signal 9"));
         assert!(ended.cpu_s < 5.0);
     }
 
     #[test]
-    fn the_program_has_the_limits_that_we_had() {
+    fn the_program_has_the_limits_that_the_recorder_had() {
         let now = || {
             let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-            // SAFETY: a live local that is filled in.
+            // SAFETY: getrlimit writes to this live local only.
             unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) };
             limit.rlim_cur
         };
         let before = limits::raise_open_files().map_or_else(now, |limit| limit.rlim_cur);
         let folder = tempfile::tempdir().expect("a folder");
-        let said = folder.path().join("said");
+        let output = folder.path().join("output");
         let mut request = request("ulimit -n; echo $HEAPTOLL_RECORD");
-        request.stdout = Some(said.clone());
+        request.stdout = Some(output.clone());
         let child = start(&request, Path::new("/rings")).expect("starts");
         while child.ended().is_none() {
             std::thread::yield_now();
         }
-        let text = std::fs::read_to_string(&said).expect("it said something");
+        let text = std::fs::read_to_string(&output).expect("it printed something");
         let (limit, rings) = text.split_once('\n').expect("two lines");
         assert_eq!(limit, before.to_string());
         assert_eq!(rings.trim(), "/rings");
@@ -241,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_said_to_be() {
+    fn a_program_that_is_not_there_is_named() {
         let missing = Request { command: vec!["/no/such/program".into()], ..request("") };
         let error = start(&missing, Path::new("/rings")).err().expect("an error").to_string();
         assert!(error.contains("/no/such/program") && error.contains("No such file"), "{error}");

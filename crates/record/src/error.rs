@@ -1,4 +1,4 @@
-//! Why nothing was recorded: each says what happened, to what, and what to do next.
+//! Why nothing was recorded: each message states what happened, to what, and what to do next.
 
 use std::io;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use heaptoll_ring::RingError;
 use heaptoll_trace::TraceError;
 use thiserror::Error;
 
-/// A recording that could not begin. The program has not run, except where it says so.
+/// A recording that could not begin. The program has not run, except where the message states it.
 #[derive(Debug, Error)]
 pub enum RecordError {
     /// The command is empty.
@@ -61,7 +61,7 @@ pub enum RecordError {
         path: PathBuf,
     },
     /// The rings could not be made.
-    #[error("cannot make the memory that the program's calls are told through: {0}")]
+    #[error("cannot make the memory through which the program's calls are recorded: {0}")]
     Ring(#[from] RingError),
     /// The program could not be started.
     #[error("cannot start {program}: {source}; check that it runs by hand")]
@@ -71,7 +71,7 @@ pub enum RecordError {
         /// The system's reason.
         source: io::Error,
     },
-    /// A file that the program should read or write.
+    /// A file that the program should read or write cannot be opened.
     #[error("cannot open {} for the program: {source}", .path.display())]
     Stream {
         /// The file.

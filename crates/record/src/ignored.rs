@@ -1,46 +1,46 @@
-//! Processes that are not recorded though they tell: they are told to stop, and what they say before they hear it is
-//! thrown away, since a full ring would hold them up.
+//! Processes that are not recorded though they have the layer: they are sent the request to stop, and what they record
+//! before it reaches them is discarded, since a full ring would block them.
 
 use heaptoll_ring::{Arrival, RingEvent, Shared, Sink, Tap};
 
-/// Words that one process may have out of its rings before the next one's turn.
+/// Words that are consumed of one process before the next one's turn.
 const BUDGET: usize = 1 << 16;
 
-/// All of them.
+/// All ignored processes.
 #[derive(Default)]
 pub struct Ignored {
     taps: Vec<(u32, i32, Tap)>,
 }
 
-struct Nobody;
+struct Discard;
 
-impl Sink for Nobody {
+impl Sink for Discard {
     fn event(&mut self, _: u32, _: RingEvent<'_>) {}
     fn thread(&mut self, _: u32, _: i32) {}
 }
 
 impl Ignored {
-    /// Tells one that has arrived to stop.
+    /// Sends the request to stop to a process that has arrived.
     pub fn add(&mut self, shared: &Shared, arrival: &Arrival) {
-        // Its image before, if it was ignored too, is no more.
+        // Its previous image, if it was ignored too, is gone.
         let before = self.taps.iter().position(|(_, pid, _)| *pid == arrival.pid);
         if let Some(before) = before {
-            self.taps.swap_remove(before).2.end(&mut Nobody);
+            self.taps.swap_remove(before).2.end(&mut Discard);
         }
         let tap = Tap::new(shared, arrival.index);
         tap.dismiss();
         self.taps.push((arrival.image, arrival.pid, tap));
     }
 
-    /// Throws away what they have said; gives the most words that one had.
+    /// Discards what they have recorded; returns the largest number of words of one process.
     pub fn drain(&mut self) -> usize {
-        self.taps.iter_mut().map(|(_, _, tap)| tap.drain(BUDGET, &mut Nobody).words).max().unwrap_or(0)
+        self.taps.iter_mut().map(|(_, _, tap)| tap.drain(BUDGET, &mut Discard).words).max().unwrap_or(0)
     }
 
-    /// One has ended.
+    /// A process has ended.
     pub fn remove(&mut self, image: u32) {
         if let Some(at) = self.taps.iter().position(|(other, _, _)| *other == image) {
-            self.taps.swap_remove(at).2.end(&mut Nobody);
+            self.taps.swap_remove(at).2.end(&mut Discard);
         }
     }
 }

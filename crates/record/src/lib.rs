@@ -1,18 +1,19 @@
 //! Recording: runs a program with the recording layer in front of its memory manager and writes a trace for every
 //! process image that it becomes or starts.
 //!
-//! [`record`] does all of it. The threads of the program tell their calls through rings in shared memory; one loop here
-//! empties them, finds out which object each address is ([`resolver`]), and hands events to the writer of the trace.
-//! docs/recording.md says what a user sees of it.
+//! [`record`] does all of it. The threads of the program record their calls in rings in shared memory; one loop here
+//! drains them, finds out which object each address is ([`resolver`]), and passes events to the writer of the trace.
+//! docs/recording.md describes it for users.
 
-mod books;
 mod brk;
 mod child;
-mod deaths;
-mod endings;
 mod error;
+mod event_consumer;
+mod exits;
+mod finisher;
 mod ignored;
 mod interrupt;
+mod ledger_sampler;
 mod limits;
 mod live;
 mod output;
@@ -23,10 +24,9 @@ mod recorder;
 mod request;
 mod resolver;
 mod session;
-mod strangers;
-mod strays;
 mod symbols;
-mod told;
+mod uninstrumented;
+mod unverified;
 mod watch;
 
 pub use error::RecordError;

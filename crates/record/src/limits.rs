@@ -1,22 +1,22 @@
-//! Limits of this process that a recording needs more of than the program: what the program inherits stays as it was.
+//! Limits of this process that a recording raises; the program inherits them as they were.
 
 use std::sync::OnceLock;
 
 /// Gets a limit.
 fn get(which: libc::__rlimit_resource_t) -> Option<libc::rlimit> {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: a live local that is filled in.
+    // SAFETY: getrlimit writes to this live local only.
     (unsafe { libc::getrlimit(which, &mut limit) } == 0).then_some(limit)
 }
 
 /// Sets one, where it is allowed. May be called between fork and exec.
 pub fn set(which: libc::__rlimit_resource_t, limit: &libc::rlimit) -> bool {
-    // SAFETY: a live place that is only read.
+    // SAFETY: setrlimit reads `limit`, a live reference, and writes to no memory of ours.
     unsafe { libc::setrlimit(which, limit) == 0 }
 }
 
-/// Lets this process open as many files as it may, for many processes may be recorded at once, and gives the limits from
-/// before, when they were others.
+/// Raises the number of files that this process may open to its hard limit, since many processes may be recorded at
+/// once, and returns the previous limits when they were different.
 pub fn raise_open_files() -> Option<libc::rlimit> {
     static BEFORE: OnceLock<Option<libc::rlimit>> = OnceLock::new();
     *BEFORE.get_or_init(|| {
@@ -26,7 +26,7 @@ pub fn raise_open_files() -> Option<libc::rlimit> {
     })
 }
 
-/// While this is there, this process makes files as large as it may: that of the rings is large, and sparse.
+/// Lifts the limit on file sizes while it exists: the file of the rings is large, and sparse.
 #[derive(Debug)]
 pub struct LargeFiles(Option<libc::rlimit>);
 

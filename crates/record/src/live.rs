@@ -1,19 +1,19 @@
 //! Which block is which object: a table from the addresses of live blocks to their slots.
 //!
-//! It lies beside the program's heap as a shadow: one entry for every 16 bytes of address space that ever held a
-//! block, found by two table look-ups, so no collision, no growing and no deletion mark ever costs anything, and blocks
-//! that are neighbours in the heap are neighbours here. A heap of the smallest blocks has a shadow of a quarter its
-//! size; a hash table with room to breathe takes more. Pages that no entry lies on are never touched.
+//! It is a shadow of the program's heap: one entry for every 16 bytes of address space that ever held a block, found by
+//! two table look-ups, so there are no collisions, no growth and no deletion marks, and blocks that are neighbours in
+//! the heap are neighbours here. A heap of the smallest blocks has a shadow of a quarter of its size; a hash table that
+//! is sparse enough to be fast takes more. Pages without an entry are never touched.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 /// Address space that a chunk covers, as a power of two, bytes.
 const CHUNK_SHIFT: u32 = 16;
-/// Entries of a chunk: blocks lie 16 bytes apart. Those at an odd multiple of 8 have chunks of their own, as few
-/// managers give any.
+/// Entries of a chunk: blocks lie 16 bytes apart. Those at an odd multiple of 8 have chunks of their own, since few
+/// managers return any.
 const ENTRIES: usize = 1 << (CHUNK_SHIFT - 4);
-/// Bits of an address that tables look at: user space has 47.
+/// Bits of an address that the tables use: user space has 47.
 const ADDRESS_BITS: u32 = 47;
 /// Bits of a chunk's number that the lower table resolves; the upper one does the rest. The lowest is the plane.
 const LOWER_BITS: u32 = 16;
@@ -28,12 +28,12 @@ type Upper = [Option<Box<Lower>>; 1 << UPPER_BITS];
 /// The table.
 pub struct LiveBlocks {
     upper: Box<Upper>,
-    /// Blocks that begin at no multiple of 8, or where no user space is on most machines.
+    /// Blocks whose address is no multiple of 8, or lies outside user space of most machines.
     odd: HashMap<u64, u32>,
     live: usize,
 }
 
-/// Whether a block has a place in the shadow.
+/// Whether a block has no entry in the shadow.
 #[inline(always)]
 fn is_odd(block: u64) -> bool {
     block & !(((1 << ADDRESS_BITS) - 1) & !7) != 0
@@ -59,10 +59,11 @@ impl Default for LiveBlocks {
 }
 
 impl LiveBlocks {
-    /// Puts an object at `block`: the one that `slot` gives, which is told of the one that was there, if one was.
+    /// Puts an object at `block`: the slot that `slot` returns. `slot` is passed the slot of the object that was there,
+    /// if one was.
     ///
     /// # Errors
-    /// Those of `slot`; the place is then empty.
+    /// Those of `slot`; the entry is then empty.
     #[inline(always)]
     pub fn put<E>(&mut self, block: u64, slot: impl FnOnce(Option<u32>) -> Result<u32, E>) -> Result<(), E> {
         if is_odd(block) {
@@ -140,7 +141,7 @@ impl LiveBlocks {
         });
     }
 
-    /// Calls `each` with ranges of addresses in which blocks have ever begun, 64 KiB each.
+    /// Calls `each` with the ranges of addresses in which blocks have ever begun, 64 KiB each.
     pub fn ever(&self, each: &mut dyn FnMut(u64, u64)) {
         for (upper, lower) in self.upper.iter().enumerate() {
             for (lower, _) in
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     fn address() -> impl Strategy<Value = u64> {
-        // A brk segment, an arena of another thread, the end of user space, what lies behind it, and the beginning.
+        // A brk segment, an arena of another thread, the end of user space, what lies after it, and the beginning.
         let base = prop_oneof![
             Just(0x5555_5555_0000u64),
             Just(0x7fff_f000_0000),

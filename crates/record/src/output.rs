@@ -1,4 +1,4 @@
-//! The files of a recording: which names they have, and which are refused before anything runs.
+//! The files of a recording: their names, and which are refused before anything runs.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -42,10 +42,10 @@ impl Output for Destination {
     }
 }
 
-/// Makes the first trace's file. What is there and no regular file (a named pipe, a device) is written to as it is.
+/// Makes the first trace's file. An existing file that is not regular (a named pipe, a device) is written to as it is.
 ///
 /// # Errors
-/// It exists, is a folder, or the system will not have it.
+/// It exists, is a folder, or the system refuses it.
 pub fn make_first(path: &Path, force: bool) -> Result<Destination, RecordError> {
     if path == Path::new("-") {
         return Err(RecordError::StandardOutput);
@@ -74,7 +74,7 @@ pub fn make_first(path: &Path, force: bool) -> Result<Destination, RecordError> 
     }
 }
 
-/// Opens what is no regular file. A pipe that nobody reads is an error rather than a wait that Ctrl-C could not end.
+/// Opens a file that is not regular. A pipe without a reader is an error rather than a wait that Ctrl-C could not end.
 fn open_stream(path: &Path) -> io::Result<File> {
     let file =
         OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(
@@ -83,7 +83,8 @@ fn open_stream(path: &Path) -> io::Result<File> {
                 _ => error,
             },
         )?;
-    // SAFETY: the descriptor is open; the calls take no pointers. Writes wait again from here on.
+    // SAFETY: `file` owns the open descriptor; fcntl with these commands takes no pointers. Writes block again from
+    // here on.
     unsafe {
         let flags = libc::fcntl(file.as_raw_fd(), libc::F_GETFL);
         if flags < 0 || libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags & !libc::O_NONBLOCK) < 0 {
@@ -115,7 +116,7 @@ fn is_name_of_other(path: &Path) -> bool {
 /// Removes the other traces of a recording whose first one is overwritten.
 fn forget_others(first: &Path) {
     for path in others(first) {
-        // What stays is passed over when names are chosen.
+        // What stays is skipped when names are chosen.
         let _ = std::fs::remove_file(path);
     }
     let _ = std::fs::remove_dir(folder_of_others(first));
@@ -130,7 +131,7 @@ const END: &str = ".heaptoll";
 /// The system's.
 pub fn make_next(first: &Path, pid: i32) -> Result<(PathBuf, Destination), TraceError> {
     let folder = folder_of_others(first);
-    // That it cannot be made shows when the file is.
+    // A failure shows when the file is made.
     let _ = std::fs::create_dir(&folder);
     let mut number = 1;
     loop {
@@ -149,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_taken_are_refused_or_passed_over() {
+    fn names_that_are_taken_are_refused_or_skipped() {
         let folder = tempfile::tempdir().expect("a folder");
         let first = folder.path().join("x.heaptoll");
         drop(make_first(&first, false).expect("makes"));
@@ -177,11 +178,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_that_nobody_reads_is_refused_at_once() {
+    fn a_pipe_without_a_reader_is_refused_at_once() {
         let folder = tempfile::tempdir().expect("a folder");
         let pipe = folder.path().join("pipe");
         let name = std::ffi::CString::new(pipe.as_os_str().as_encoded_bytes()).expect("no NUL");
-        // SAFETY: a C string that outlives the call.
+        // SAFETY: mkfifo reads `name`, a C string that outlives the call.
         assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
         let error = make_first(&pipe, false).expect_err("no reader").to_string();
         assert!(error.contains("nothing reads this pipe"), "{error}");

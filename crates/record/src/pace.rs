@@ -1,9 +1,9 @@
-//! When to look at a process: often at first, and so seldom in long runs that what was seen stays few.
+//! When to sample a process: often at first, and less often in long runs, so that the number of samples stays bounded.
 
-/// At most this many of one kind are kept.
+/// At most this many samples are kept.
 const MOST: usize = 2000;
 
-/// What was seen, thinned out as it becomes too much: then every second one goes and the pace halves.
+/// Samples, thinned out when they become too many: then every second one is dropped and the interval doubles.
 #[derive(Debug, Clone)]
 pub struct Paced<T> {
     kept: Vec<T>,
@@ -17,13 +17,13 @@ impl<T> Paced<T> {
         Paced { kept: Vec::new(), interval_ns, next_ns: 0 }
     }
 
-    /// Whether it is time for one.
+    /// Whether a sample is due.
     pub fn is_due(&self, now_ns: u64) -> bool {
         now_ns >= self.next_ns
     }
 
-    /// Keeps one, seen at `now_ns`.
-    pub fn keep(&mut self, now_ns: u64, seen: T) {
+    /// Keeps one that was taken at `now_ns`.
+    pub fn keep(&mut self, now_ns: u64, sample: T) {
         if self.kept.len() >= MOST {
             let mut index = 0;
             self.kept.retain(|_| {
@@ -32,12 +32,12 @@ impl<T> Paced<T> {
             });
             self.interval_ns *= 2;
         }
-        self.kept.push(seen);
-        // Not from `next_ns` on: a recorder that was late once would hurry after it.
+        self.kept.push(sample);
+        // Not from `next_ns` on: a recorder that was late once would sample too often until it had caught up.
         self.next_ns = now_ns + self.interval_ns;
     }
 
-    /// What is kept, in order.
+    /// The samples kept, in order.
     pub fn kept(&self) -> &[T] {
         &self.kept
     }

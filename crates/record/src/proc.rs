@@ -1,4 +1,4 @@
-//! A process seen from outside: what `/proc` says of it while it lives.
+//! A process as `/proc` shows it while it lives.
 
 use std::fs::{read, read_link, read_to_string};
 use std::ops::Range;
@@ -51,7 +51,7 @@ fn smaller_sum(first: u64, second: impl FnOnce() -> Option<u64>) -> u64 {
     second().map_or(first, |second| first.min(second))
 }
 
-/// What is held in these `maps`, bytes; `None` for a zombie, which has none.
+/// Size of the mappings in `maps` for which `holds` is true, bytes; `None` for a zombie, which has none.
 fn sum(maps: &str, holds: impl Fn(&Range<u64>) -> bool) -> Option<u64> {
     let held = maps.lines().filter_map(anonymous).filter(|range| holds(range));
     (!maps.is_empty()).then(|| held.map(|range| range.end - range.start).sum())
@@ -65,7 +65,7 @@ pub fn maps_file(pid: i32, file: &Path) -> Option<bool> {
     Some(maps.split(|&byte| byte == b'\n').any(|line| line.windows(name.len()).any(|part| part == name)))
 }
 
-/// The range of a line of `maps`, when no file lies behind it and it is no stack of the kernel's making.
+/// The range of a line of `maps`, when it maps no file and is no stack of the kernel's making.
 fn anonymous(line: &str) -> Option<Range<u64>> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
@@ -80,10 +80,10 @@ pub fn exe(pid: i32) -> Option<PathBuf> {
     read_link(format!("/proc/{pid}/exe")).ok()
 }
 
-/// Whether its environment can be read and has no entry that begins like this.
+/// Whether its environment can be read and has no entry that begins with `beginning`.
 ///
-/// In the middle of an `execve` the new image has neither arguments nor environment yet, which looks like a program that
-/// was started without any: only one that has its arguments has its environment, too.
+/// In the middle of an `execve` the new image has neither arguments nor environment yet, as a program that was started
+/// without any: only one that has its arguments has its environment, too.
 pub fn lacks(pid: i32, beginning: &[u8]) -> bool {
     let has_begun = !command(pid).is_empty();
     has_begun
@@ -106,7 +106,7 @@ pub fn command(pid: i32) -> Vec<String> {
     bytes.split(|&byte| byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
-/// Its children, whichever of its threads began them.
+/// Its children, whichever of its threads started them.
 pub fn children(pid: i32) -> Vec<i32> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
     let mut found = Vec::new();
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn files_behind_mappings_are_told_from_memory() {
+    fn mappings_of_files_are_distinguished_from_memory() {
         let line = |path: &str| format!("7f00000000-7f00002000 rw-p 00000000 00:00 0 {path}");
         assert_eq!(anonymous(&line("")), Some(0x7f_0000_0000..0x7f_0000_2000));
         assert_eq!(anonymous(&line("         [heap]")), anonymous(&line("")));

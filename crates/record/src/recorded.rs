@@ -1,4 +1,4 @@
-//! What came of a recording.
+//! The result of a recording.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,9 +10,9 @@ pub struct Recording {
     pub path: PathBuf,
     /// Process number.
     pub pid: i32,
-    /// The file it executed; empty when it was gone before anybody looked.
+    /// The file it executed; empty when it had ended before that could be read.
     pub exe: PathBuf,
-    /// How it ended, in words.
+    /// How it ended, as text.
     pub how: String,
     /// Events in the trace.
     pub events: u64,
@@ -24,17 +24,17 @@ pub struct Recording {
     pub trouble: Option<String>,
 }
 
-/// What came of it.
+/// The result of a recording.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recorded {
     /// The traces, that of the first process image first.
     pub recordings: Vec<Recording>,
-    /// The first process's exit status; 128 and the number of the signal that killed it. `None` when it was left
-    /// alone while it ran.
+    /// The first process's exit status; 128 plus the number of the signal that killed it. `None` when the recording
+    /// stopped while it ran.
     pub status: Option<u8>,
-    /// From its start to the last of its processes that was followed.
+    /// From its start to the end of the last of its processes that was recorded.
     pub wall: Duration,
-    /// What is in no trace, in words.
+    /// What is in no trace, as messages.
     pub warnings: Vec<String>,
 }
 
@@ -55,7 +55,8 @@ impl Recorded {
     }
 }
 
-/// Told what happens while it does. It is called from the loop that empties the rings: it must not take long.
+/// Receives notices while the program is recorded. It is called from the loop that drains the rings: it must not take
+/// long.
 pub trait Progress {
     /// The program has been started.
     fn started(&mut self, _pid: i32) {}
@@ -63,14 +64,14 @@ pub trait Progress {
     /// A process image, other than the first, is being recorded into this file.
     fn follows(&mut self, _pid: i32, _path: &std::path::Path) {}
 
-    /// The first process has ended, but others that it started have not. Said once, some seconds later.
+    /// The first process has ended, but others that it started have not. Called once, some seconds later.
     fn waits_for(&mut self, _pids: &[i32]) {}
 
-    /// Something that the user must know at once, in words: a disk that is full.
+    /// Something that the user must know at once, as a message: a full disk.
     fn trouble(&mut self, _text: &str) {}
 }
 
-/// Says nothing.
+/// Ignores all notices.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

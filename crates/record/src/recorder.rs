@@ -1,4 +1,5 @@
-//! The loop that empties the rings of all processes, notices who comes and goes, and knows when it is over.
+//! The loop that drains the rings of all processes, notices which processes start and end, and decides when the
+//! recording is over.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -7,26 +8,26 @@ use std::time::{Duration, Instant};
 use heaptoll_ring::{Arrival, Flags, Options, Shared};
 
 use crate::child::{self, Child, Ended};
-use crate::deaths::Deaths;
-use crate::endings::Endings;
 use crate::error::RecordError;
+use crate::exits::Exits;
+use crate::finisher::Finisher;
 use crate::ignored::Ignored;
-use crate::interrupt::Whose;
+use crate::interrupt::InterruptPolicy;
 use crate::limits::LargeFiles;
 use crate::output::{self, Destination};
 use crate::proc;
 use crate::recorded::{Progress, Recorded, Recording};
 use crate::request::{Children, Request};
 use crate::session::{self, Session};
-use crate::strangers::{self, Strangers};
-use crate::strays::Strays;
+use crate::uninstrumented::{self, Uninstrumented};
+use crate::unverified::Unverified;
 
-/// Words that one process may have out of its rings before the next one's turn.
+/// Words that are consumed of one process before the next one's turn.
 const BUDGET: usize = 1 << 16;
-/// Who comes and goes is looked at this often, ns; and the rings' clock ticks.
+/// Starts and ends of processes are polled this often, ns; and the rings' clock ticks.
 const TICK_NS: u64 = 1_000_000;
-/// How long the loop rests without anything to do, by the number of rests there were before. In a burst after a long
-/// silence the time is told no finer than the last of these.
+/// How long the loop rests when there is nothing to do, by the number of rests there were before. In a burst after a
+/// long silence the time is no finer than the last of these.
 const RESTS: [(u32, Duration); 3] = [
     (100, Duration::from_millis(1)),
     (200, Duration::from_millis(10)),
@@ -34,21 +35,21 @@ const RESTS: [(u32, Duration); 3] = [
 ];
 /// Words that may wait in the rings: a quarter of one. With fewer at a time the loop rests.
 const ENOUGH: usize = 1 << 15;
-/// Processes that outlive the first one are looked for this often, and spoken of after this time.
-const LOOK_FOR_FOLLOWERS: Duration = Duration::from_millis(100);
-const SPEAK_AFTER: Duration = Duration::from_secs(2);
-const SPEAK_SOON: Duration = Duration::from_millis(500);
-/// How long one look for traces' ends waits, within which an interrupt is noticed.
-const LAST_NAMES: Duration = Duration::from_millis(25);
-/// What is still to come when the recording is stopped is waited for this long.
-const LAST_WORDS: Duration = Duration::from_millis(300);
-/// Images that never registered are looked for this often, ns.
-const LOOK_FOR_UNSEEN_NS: u64 = 5_000_000;
+/// Processes that outlive the first one are polled this often, and reported after this time.
+const ORPHAN_POLL: Duration = Duration::from_millis(100);
+const REPORT_AFTER: Duration = Duration::from_secs(2);
+const REPORT_SOON: Duration = Duration::from_millis(500);
+/// How long one poll for finished traces waits, within which an interrupt is noticed.
+const LAST_TRACES: Duration = Duration::from_millis(25);
+/// What is still to come when the recording is stopped is awaited this long.
+const LAST_EVENTS: Duration = Duration::from_millis(300);
+/// Images that never registered are polled this often, ns.
+const UNREGISTERED_POLL_NS: u64 = 5_000_000;
 
 /// Records a program from its start to the end of the last process it started, unless the user stops it earlier.
 ///
 /// # Errors
-/// See [`RecordError`]. Once the program runs there are none: what goes wrong is told in [`Recorded`].
+/// See [`RecordError`]. Once the program runs there are none: what goes wrong is reported in [`Recorded`].
 pub fn record(request: &Request, progress: &mut dyn Progress) -> Result<Recorded, RecordError> {
     if request.command.is_empty() {
         return Err(RecordError::NoCommand);
@@ -67,15 +68,15 @@ pub fn record(request: &Request, progress: &mut dyn Progress) -> Result<Recorded
 
 struct Recorder<'a> {
     request: &'a Request,
-    teller: Teller<'a>,
+    trouble_reporter: TroubleReporter<'a>,
     shared: Shared,
     child: Child,
     /// How the first process ended, once it has.
     ended: Option<(Ended, Instant)>,
     sessions: Vec<Session>,
-    deaths: Deaths,
-    strangers: Strangers,
-    endings: Endings,
+    exits: Exits,
+    uninstrumented: Uninstrumented,
+    finisher: Finisher,
     ignored: Ignored,
     /// The first trace, until the first process arrives.
     first: Option<Destination>,
@@ -83,33 +84,33 @@ struct Recorder<'a> {
     begun: Instant,
     rests: u32,
     tick_ns: u64,
-    unseen_ns: u64,
-    whose: Whose,
-    followers: Followers,
-    strays: Strays,
+    unregistered_ns: u64,
+    interrupt_policy: InterruptPolicy,
+    orphans: Orphans,
+    unverified: Unverified,
 }
 
-/// Tells the user of each trouble once: a full disk shows while a trace is written and again when it ends.
-struct Teller<'a> {
+/// Reports each trouble to the user once: a full disk shows while a trace is written and again when it ends.
+struct TroubleReporter<'a> {
     progress: &'a mut dyn Progress,
-    told: HashSet<String>,
+    reported: HashSet<String>,
 }
 
-impl Teller<'_> {
-    fn trouble(&mut self, words: &str) {
-        if self.told.insert(words.to_string()) {
-            self.progress.trouble(words);
+impl TroubleReporter<'_> {
+    fn trouble(&mut self, message: &str) {
+        if self.reported.insert(message.to_string()) {
+            self.progress.trouble(message);
         }
     }
 }
 
-/// Who outlives the first process.
+/// The processes that outlive the first one.
 #[derive(Default)]
-struct Followers {
-    next_look: Option<Instant>,
+struct Orphans {
+    next_poll: Option<Instant>,
     pids: Vec<i32>,
-    spoken_of: bool,
-    /// Images whose processes did not have the rings at the last look, and when the next is.
+    reported: bool,
+    /// Images whose processes did not have the rings at the last poll, and when the next is.
     detached: HashSet<u32>,
     next_detached: Option<Instant>,
 }
@@ -129,31 +130,31 @@ impl<'a> Recorder<'a> {
         let large_files = LargeFiles::allow();
         let shared = Shared::create(&Options { flags, ..Options::default() })?;
         drop(large_files);
-        let deaths = Deaths::new()
+        let exits = Exits::new()
             .map_err(|source| RecordError::System { what: "watch for ends of processes", source })?;
         let begun = Instant::now();
         let child = child::start(request, shared.path())?;
         progress.started(child.pid);
         Ok(Recorder {
             request,
-            teller: Teller { progress, told: HashSet::new() },
+            trouble_reporter: TroubleReporter { progress, reported: HashSet::new() },
             shared,
             child,
             ended: None,
             sessions: Vec::new(),
-            deaths,
-            strangers: Strangers::default(),
-            endings: Endings::default(),
+            exits,
+            uninstrumented: Uninstrumented::default(),
+            finisher: Finisher::default(),
             ignored: Ignored::default(),
             first: Some(first),
             recorded: Recorded::default(),
             begun,
             rests: 0,
             tick_ns: 0,
-            unseen_ns: 0,
-            whose: Whose::default(),
-            followers: Followers::default(),
-            strays: Strays::default(),
+            unregistered_ns: 0,
+            interrupt_policy: InterruptPolicy::default(),
+            orphans: Orphans::default(),
+            unverified: Unverified::default(),
         })
     }
 
@@ -176,21 +177,21 @@ impl<'a> Recorder<'a> {
         }
         self.recorded.wall = self.begun.elapsed();
         self.collect_all();
-        self.look_for_unseen(true);
-        let left_out = left_out(&mut self.shared, self.strays.are_wild());
-        self.recorded.warnings.extend(self.strangers.into_warnings());
+        self.report_unregistered(true);
+        let left_out = describe_left_out(&mut self.shared, self.unverified.are_corrupted());
+        self.recorded.warnings.extend(self.uninstrumented.into_warnings());
         self.recorded.warnings.extend(left_out);
         self.recorded
     }
 
-    /// One turn for everybody; gives the most words that one had.
+    /// One turn for every process; returns the largest number of words of one process.
     fn drain(&mut self) -> usize {
         let most = self.sessions.iter_mut().map(|session| session.drain(BUDGET)).max().unwrap_or(0);
         most.max(self.ignored.drain())
     }
 
-    /// Lets the program run while there is little to do. Long before a ring is full it is looked at again; whoever finds
-    /// his ring half full rings.
+    /// Lets the program run while there is little to do. Rings are polled again long before they are full; a thread
+    /// whose ring is half full wakes the recorder.
     fn rest(&mut self, words: usize) {
         if words >= ENOUGH {
             self.rests = 0;
@@ -201,34 +202,34 @@ impl<'a> Recorder<'a> {
         self.shared.wait(rest.map_or(RESTS[0].1, |(_, rest)| *rest));
     }
 
-    /// Everything that is not urgent. True when it is over.
+    /// Everything that is not urgent. True when the recording is over.
     fn tick(&mut self, now_ns: u64) -> bool {
         self.shared.tick();
-        // In this order: whoever is dead now has arrived before.
-        let dead = self.deaths.look();
-        let asked = self.request.interrupt.asked();
+        // In this order: a process that has ended by now has arrived before.
+        let dead = self.exits.poll();
+        let interrupts = self.request.interrupt.interrupts();
         let ended = if self.ended.is_none() { self.child.ended() } else { None };
-        self.welcome();
+        self.on_attach();
         for session in &mut self.sessions {
-            if let Some(words) = session.look(&self.shared, now_ns) {
-                self.teller.trouble(&words);
+            if let Some(words) = session.poll(&self.shared, now_ns) {
+                self.trouble_reporter.trouble(&words);
             }
         }
         for image in dead {
-            self.bury(image, now_ns);
+            self.on_exit(image, now_ns);
         }
         if let Some(ended) = ended {
-            self.whose.program_ended(asked, ended.was_signalled());
+            self.interrupt_policy.program_ended(interrupts, ended.was_signalled());
             self.first_ended(ended, now_ns);
         }
         let pids = self.sessions.iter().map(|session| (session.pid, session.exe.as_path()));
-        self.strangers.look(now_ns, pids);
-        if now_ns >= self.unseen_ns {
-            self.unseen_ns = now_ns + LOOK_FOR_UNSEEN_NS;
-            self.look_for_unseen(false);
+        self.uninstrumented.poll(now_ns, pids);
+        if now_ns >= self.unregistered_ns {
+            self.unregistered_ns = now_ns + UNREGISTERED_POLL_NS;
+            self.report_unregistered(false);
         }
         self.leave_detached(now_ns);
-        self.speak_of_followers();
+        self.report_orphans();
         self.collect(Duration::ZERO);
         if self.is_stopped() {
             self.stop();
@@ -237,22 +238,22 @@ impl<'a> Recorder<'a> {
         self.ended.is_some() && self.sessions.is_empty() && !self.more_may_come()
     }
 
-    /// Takes note of images that the layer was not loaded into; `all`: also of those that still run.
-    fn look_for_unseen(&mut self, all: bool) {
+    /// Reports images that the layer was not loaded into; `all`: also of those that still run.
+    fn report_unregistered(&mut self, all: bool) {
         if all {
-            // Whoever comes now is not recorded any more, but the layer was loaded into it.
+            // A process that arrives now is no longer recorded, but the layer was loaded into it.
             self.shared.arrivals();
         }
-        let unseen = self.shared.unregistered(all);
+        let unregistered = self.shared.unregistered(all);
         if self.request.children == Children::Files {
-            unseen.iter().for_each(|unseen| self.strangers.unseen(&unseen.path));
+            unregistered.iter().for_each(|unregistered| self.uninstrumented.unregistered(&unregistered.path));
         }
     }
 
     /// Begins a session for every process image that has arrived.
-    fn welcome(&mut self) {
+    fn on_attach(&mut self) {
         for arrival in self.shared.arrivals() {
-            // It executes another file: what was there is no more.
+            // It executes another file: the previous image is gone.
             if let Some(at) = self.sessions.iter().position(|session| session.pid == arrival.pid) {
                 self.finish(at, "replaced itself by exec", None, arrival.started_ns);
             }
@@ -261,9 +262,9 @@ impl<'a> Recorder<'a> {
     }
 
     fn begin(&mut self, arrival: &Arrival) {
-        // The rings are ours, too: nobody would end this wait.
+        // The recorder maps the rings, too: its own process number would keep the recording waiting for ever.
         if arrival.pid == std::process::id() as i32 {
-            self.strays.found_wild();
+            self.unverified.found_corruption();
             return;
         }
         let first = self.first.take_if(|_| arrival.pid == self.child.pid);
@@ -272,7 +273,7 @@ impl<'a> Recorder<'a> {
             return;
         }
         let is_first = first.is_some();
-        if !arrival.was_there && !self.strays.admits() {
+        if !arrival.was_there && !self.unverified.admits() {
             self.ignore(arrival);
             return;
         }
@@ -284,17 +285,17 @@ impl<'a> Recorder<'a> {
         match made.and_then(|place| Session::begin(&self.shared, arrival, self.request, place)) {
             Ok(session) => {
                 if !is_first {
-                    self.teller.progress.follows(arrival.pid, &path);
+                    self.trouble_reporter.progress.follows(arrival.pid, &path);
                 }
                 if !arrival.was_there {
-                    self.strays.begins(path);
+                    self.unverified.begins(path);
                 }
-                self.deaths.watch(arrival.pid, arrival.image);
+                self.exits.watch(arrival.pid, arrival.image);
                 self.sessions.push(session);
             }
             Err(error) => {
                 self.ignore(arrival);
-                self.teller.trouble(&error.to_string());
+                self.trouble_reporter.trouble(&error.to_string());
                 self.recorded.recordings.push(Recording {
                     path,
                     pid: arrival.pid,
@@ -311,11 +312,11 @@ impl<'a> Recorder<'a> {
 
     fn ignore(&mut self, arrival: &Arrival) {
         self.ignored.add(&self.shared, arrival);
-        self.deaths.watch(arrival.pid, arrival.image);
+        self.exits.watch(arrival.pid, arrival.image);
     }
 
-    /// Ends the session of a dead process. That of the first one is ended when it has been waited for.
-    fn bury(&mut self, image: u32, now_ns: u64) {
+    /// Ends the session of a process that has exited. That of the first one is ended when it has been waited for.
+    fn on_exit(&mut self, image: u32, now_ns: u64) {
         self.ignored.remove(image);
         let found = |session: &Session| session.image == image && session.pid != self.child.pid;
         if let Some(at) = self.sessions.iter().position(found) {
@@ -327,42 +328,42 @@ impl<'a> Recorder<'a> {
         self.ended = Some((ended, Instant::now()));
         self.recorded.status = Some(ended.code());
         if let Some(at) = self.sessions.iter().position(|session| session.pid == self.child.pid) {
-            self.finish(at, &ended.words(), Some(&ended), now_ns);
+            self.finish(at, &ended.text(), Some(&ended), now_ns);
         }
         if let Some(first) = self.first.take() {
-            self.write_empty(first, &ended.words(), Some(&ended));
+            self.write_empty(first, &ended.text(), Some(&ended));
         }
     }
 
     fn write_empty(&mut self, first: Destination, how: &str, ended: Option<&Ended>) {
         let recording = session::write_empty(self.request, self.child.pid, first, ended, how);
         if let Some(trouble) = &recording.trouble {
-            self.teller.trouble(trouble);
+            self.trouble_reporter.trouble(trouble);
         }
         self.recorded.recordings.insert(0, recording);
     }
 
     fn finish(&mut self, at: usize, how: &str, ended: Option<&Ended>, now_ns: u64) {
         let session = self.sessions.swap_remove(at);
-        self.deaths.forget(session.image);
+        self.exits.forget(session.image);
         let is_first = session.path() == self.request.output;
-        let how = match self.strangers.became(session.pid) {
+        let how = match self.uninstrumented.became(session.pid) {
             Some(exe) => {
                 format!("replaced itself by exec of {}, which was not recorded; {how}", exe.display())
             }
             None => how.to_string(),
         };
-        self.endings.push(is_first, session.end(how, ended.copied(), now_ns));
+        self.finisher.push(is_first, session.end(how, ended.copied(), now_ns));
     }
 
     /// Waits for the ends of all traces: names of call stacks may take minutes, so one more interrupt ends that, too.
     fn collect_all(&mut self) {
-        let asked = self.request.interrupt.asked();
-        while self.endings.waiting() > 0 && self.request.interrupt.asked() <= asked {
-            self.collect(LAST_NAMES);
+        let interrupts = self.request.interrupt.interrupts();
+        while self.finisher.waiting() > 0 && self.request.interrupt.interrupts() <= interrupts {
+            self.collect(LAST_TRACES);
         }
         self.collect(Duration::ZERO);
-        let left = self.endings.waiting();
+        let left = self.finisher.waiting();
         if left > 0 {
             self.recorded.status = None;
             self.recorded
@@ -371,76 +372,76 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Keeps those whose traces have been ended.
+    /// Collects the traces that have been finished.
     fn collect(&mut self, longest: Duration) {
-        for (is_first, recording) in self.endings.collect(longest) {
+        for (is_first, recording) in self.finisher.collect(longest) {
             if let Some(trouble) = &recording.trouble {
-                self.teller.trouble(trouble);
+                self.trouble_reporter.trouble(trouble);
             }
-            self.strays.ends(&recording.path, recording.events);
+            self.unverified.ends(&recording.path, recording.events);
             let place = if is_first { 0 } else { self.recorded.recordings.len() };
             self.recorded.recordings.insert(place, recording);
         }
     }
 
-    /// Whether, with the first process ended and no other being recorded, one that was started by it may still tell
+    /// Whether, with the first process ended and no other being recorded, a descendant of it may still record
     /// something: then it has inherited the name of our rings.
     fn more_may_come(&mut self) -> bool {
         if self.request.children == Children::Ignore {
             return false;
         }
         let now = Instant::now();
-        if self.followers.next_look.is_none_or(|next| now >= next) {
-            self.followers.next_look = Some(now + LOOK_FOR_FOLLOWERS);
-            self.followers.pids = strangers::followers(self.shared.path());
+        if self.orphans.next_poll.is_none_or(|next| now >= next) {
+            self.orphans.next_poll = Some(now + ORPHAN_POLL);
+            self.orphans.pids = uninstrumented::orphans(self.shared.path());
         }
-        !self.followers.pids.is_empty()
+        !self.orphans.pids.is_empty()
     }
 
-    /// Waits no longer, once the first process has ended, for processes that have not the rings: they have become others,
-    /// or never were recorded and the program has written their numbers into the list. In the middle of an exec a
-    /// process has none yet: twice is believed.
+    /// Once the first process has ended, no longer waits for processes that do not have the rings: they have executed
+    /// another file, or never were recorded and the program has overwritten the list with their numbers. In the middle
+    /// of an exec a process has none yet: it must be seen twice.
     fn leave_detached(&mut self, now_ns: u64) {
         let now = Instant::now();
-        if self.ended.is_none() || self.followers.next_detached.is_some_and(|next| now < next) {
+        if self.ended.is_none() || self.orphans.next_detached.is_some_and(|next| now < next) {
             return;
         }
-        self.followers.next_detached = Some(now + LOOK_FOR_FOLLOWERS);
+        self.orphans.next_detached = Some(now + ORPHAN_POLL);
         let rings = self.shared.path();
         let without = |session: &&Session| proc::maps_file(session.pid, rings) == Some(false);
         let detached: HashSet<u32> =
             self.sessions.iter().filter(without).map(|session| session.image).collect();
-        let before = std::mem::take(&mut self.followers.detached);
+        let before = std::mem::take(&mut self.orphans.detached);
         for image in detached.intersection(&before) {
             let Some(at) = self.sessions.iter().position(|session| session.image == *image) else { continue };
             if self.sessions[at].events() == 0 {
-                self.strays.found_wild();
+                self.unverified.found_corruption();
             }
             self.finish(at, "became a program that is not recorded", None, now_ns);
         }
-        self.followers.detached = detached;
+        self.orphans.detached = detached;
     }
 
-    /// Says once who is waited for.
-    fn speak_of_followers(&mut self) {
+    /// Reports once which processes the recording waits for.
+    fn report_orphans(&mut self) {
         let Some((_, when)) = self.ended else { return };
-        // Who has interrupted the program wants to know soon who is left.
-        let after = if self.request.interrupt.asked() > 0 { SPEAK_SOON } else { SPEAK_AFTER };
-        if self.followers.spoken_of || when.elapsed() < after {
+        // After an interrupt the user expects an answer soon.
+        let after = if self.request.interrupt.interrupts() > 0 { REPORT_SOON } else { REPORT_AFTER };
+        if self.orphans.reported || when.elapsed() < after {
             return;
         }
         let recorded = self.sessions.iter().map(|session| session.pid);
-        let mut pids: Vec<i32> = recorded.chain(self.followers.pids.iter().copied()).collect();
+        let mut pids: Vec<i32> = recorded.chain(self.orphans.pids.iter().copied()).collect();
         pids.sort_unstable();
         pids.dedup();
-        // There may be nobody: traces that end take their time, too.
+        // There may be none: finishing traces takes its time, too.
         if !pids.is_empty() {
-            self.followers.spoken_of = true;
-            self.teller.progress.waits_for(&pids);
+            self.orphans.reported = true;
+            self.trouble_reporter.progress.waits_for(&pids);
         }
     }
 
-    /// Does what the user asks for. True when the recording is to stop.
+    /// Does what the user requests. True when the recording is to stop.
     fn is_stopped(&mut self) -> bool {
         let interrupt = &self.request.interrupt;
         if let Some(signal) = interrupt.take_signal()
@@ -449,17 +450,17 @@ impl<'a> Recorder<'a> {
             self.child.signal(signal);
         }
         let since_end = self.ended.map_or(Duration::ZERO, |(_, when)| when.elapsed());
-        self.whose.stop(interrupt.asked(), since_end)
+        self.interrupt_policy.stop(interrupt.interrupts(), since_end)
     }
 
-    /// Leaves everybody alone who still runs, and ends their traces with what they have told until now.
+    /// Stops recording the processes that still run, and ends their traces with what they have recorded until now.
     fn stop(&mut self) {
-        self.welcome();
+        self.on_attach();
         for session in &self.sessions {
             session.dismiss();
         }
         let begun = Instant::now();
-        while begun.elapsed() < LAST_WORDS && self.drain() > 0 {
+        while begun.elapsed() < LAST_EVENTS && self.drain() > 0 {
             self.shared.tick();
         }
         let now_ns = self.now_ns();
@@ -472,11 +473,11 @@ impl<'a> Recorder<'a> {
     }
 }
 
-/// What found no room in the rings' file, in words.
-fn left_out(shared: &mut Shared, wild: bool) -> Vec<String> {
+/// What the rings' file had no space for, as messages.
+fn describe_left_out(shared: &mut Shared, corrupted: bool) -> Vec<String> {
     let left_out = shared.left_out();
-    let damaged = (left_out.damaged || wild).then(|| {
-        "the program wrote over the recording's list of processes or its counters, as by a wild pointer: what is in no \
+    let damaged = (left_out.damaged || corrupted).then(|| {
+        "the program wrote over the recording's list of processes or its counters, as by a stray pointer: what is in no \
          trace is not known"
             .to_string()
     });
@@ -489,7 +490,7 @@ fn left_out(shared: &mut Shared, wild: bool) -> Vec<String> {
         ),
         (
             left_out.events,
-            "calls of signal handlers were not recorded: they interrupted the telling of another call",
+            "calls of signal handlers were not recorded: they interrupted the recording of another call",
         ),
     ]
     .into_iter()

@@ -26,7 +26,7 @@ pub struct Manager {
     pub collector: bool,
     /// Objects preloaded for it.
     pub preload: Vec<PathBuf>,
-    /// Variables that it wants set.
+    /// Variables that it requires.
     pub environment: Vec<(OsString, OsString)>,
 }
 
@@ -35,7 +35,8 @@ pub struct Manager {
 pub struct Request {
     /// Program and arguments.
     pub command: Vec<OsString>,
-    /// Variables set for the program, over those of this process. Its `LD_PRELOAD` is kept behind what is recorded.
+    /// Variables set for the program, over those of this process. The objects in its `LD_PRELOAD` come after those of
+    /// the recording.
     pub environment: Vec<(OsString, OsString)>,
     /// Its current folder; this process's when `None`.
     pub directory: Option<PathBuf>,
@@ -47,9 +48,9 @@ pub struct Request {
     pub stderr: Option<PathBuf>,
     /// The recording layer.
     pub layer: PathBuf,
-    /// What lies below it.
+    /// The manager below it.
     pub manager: Manager,
-    /// The trace of the first process image; those of others are in a folder of its name with `.children` behind.
+    /// The trace of the first process image; those of others are in a folder of this name with `.children` appended.
     pub output: PathBuf,
     /// Whether a file of that name may be overwritten.
     pub force: bool,
@@ -59,13 +60,13 @@ pub struct Request {
     pub latency: bool,
     /// Whether each event gets a time of its own; otherwise about every millisecond has one.
     pub event_time: bool,
-    /// Whether to look at where the memory is, some sixty times.
+    /// Whether to sample the ledger, about sixty times.
     pub ledger: bool,
-    /// Whether to force a collection at each of these looks, to see what it reclaims.
+    /// Whether to force a collection at each of these samples, to see what it reclaims.
     pub collect: bool,
     /// Processes that the program starts.
     pub children: Children,
-    /// Name and value of what the trace should say of the machine.
+    /// Name and value of what the trace should state of the machine.
     pub machine: Vec<(String, String)>,
     /// Through which the user stops it.
     pub interrupt: Interrupt,

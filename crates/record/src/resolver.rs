@@ -1,9 +1,9 @@
 //! From calls with addresses to events with slots, in the order of the process.
 //!
-//! The layer tells a free and the beginning of a resize *before* the manager is called, an allocation and the end of
-//! a resize *after* it answered. So wherever an address comes up again, whoever had it has given it up before. A
-//! resize is two calls: at its beginning the object is lifted out of the table, since another thread may be given its
-//! address before the end, and at its end put where it is then.
+//! The layer records a free and the beginning of a resize *before* the manager is called, an allocation and the end of
+//! a resize *after* it has returned. So wherever an address comes up again, its previous owner has freed it before. A
+//! resize is two calls: at its beginning the object is taken out of the table, since another thread may get its address
+//! before the end, and at its end it is put where it is then.
 
 use heaptoll_trace::{Allocation, Kind, Output, TraceError, Writer};
 
@@ -23,17 +23,18 @@ struct Pending {
 pub struct Resolver<W> {
     writer: Writer<W>,
     live: LiveBlocks,
-    /// By thread: what it is resizing, the last begun on top: a signal handler may resize while a resize goes on.
+    /// By thread: what it is resizing, the last begun on top: a signal handler may resize during a resize.
     resizing: Vec<Vec<Pending>>,
-    /// By slot: usable sizes, where somebody wants to know them later.
+    /// By slot: usable sizes, where they are needed later.
     usable: Option<Vec<u64>>,
     brk: Brk,
-    /// What should not be: an error of the writer's that is no full disk.
+    /// The first error of the writer other than a full disk, which should not occur.
     defect: Option<TraceError>,
 }
 
 impl<W: Output> Resolver<W> {
-    /// A process that has no blocks yet. `keeps_usable`: usable sizes of live blocks can be asked for.
+    /// For a process that has no blocks yet. `keeps_usable`: usable sizes of live blocks are kept for
+    /// [`Resolver::usable`].
     pub fn new(writer: Writer<W>, keeps_usable: bool) -> Resolver<W> {
         Resolver {
             writer,
@@ -65,7 +66,7 @@ impl<W: Output> Resolver<W> {
         }
     }
 
-    /// The block is given back.
+    /// The block is freed.
     #[inline(always)]
     pub fn free(&mut self, block: u64, kind: Kind, thread: u32, latency_ns: u32) {
         let freed = match self.live.take(block) {
@@ -88,10 +89,10 @@ impl<W: Output> Resolver<W> {
     }
 
     /// The block that this thread began to resize lies at `block` now; at 0: it was not resized, or, when 0 bytes were
-    /// asked for, freed.
+    /// requested, freed.
     pub fn resize_end(&mut self, block: u64, call: &Allocation) {
         let pending = self.resizing.get_mut(call.thread as usize).and_then(Vec::pop);
-        // An end without a beginning: the layer came between the two.
+        // An end without a beginning: the layer was loaded between the two.
         let Pending { slot, block: old } = pending.unwrap_or(Pending { slot: None, block: 0 });
         let resized = match (slot, block) {
             (Some(slot), 0) if call.size == 0 => {
@@ -123,14 +124,14 @@ impl<W: Output> Resolver<W> {
         }
     }
 
-    /// A call gave nothing.
+    /// A call returned no block.
     pub fn failed(&mut self, call: &Allocation) {
         if let Err(error) = self.writer.note(Kind::Failed, call) {
             self.fails(error);
         }
     }
 
-    /// Puts an object that exists to where it is now.
+    /// Puts an object that exists where it is now.
     fn put_back(&mut self, block: u64, slot: u32, thread: u32) -> Result<(), TraceError> {
         let writer = &mut self.writer;
         self.live.put(block, |lost| {
@@ -158,7 +159,7 @@ impl<W: Output> Resolver<W> {
         &self.live
     }
 
-    /// The brk segment, were the manager glibc.
+    /// The brk segment, computed as if the manager were glibc.
     pub fn brk(&self) -> &Brk {
         &self.brk
     }
@@ -168,7 +169,7 @@ impl<W: Output> Resolver<W> {
         self.usable.as_ref().and_then(|usable| usable.get(slot as usize)).copied().unwrap_or(0)
     }
 
-    /// The trace, to be ended, and what was wrong with it but a full disk.
+    /// The trace, to be finished, and the error other than a full disk that occurred.
     pub fn into_parts(self) -> (Writer<W>, Option<TraceError>) {
         (self.writer, self.defect)
     }
@@ -183,7 +184,7 @@ fn remember(usable: &mut Vec<u64>, slot: u32, call: &Allocation) {
     usable[index] = call.usable;
 }
 
-/// A call of which nothing is known but who made it.
+/// A call of which only the thread is known.
 fn nothing(thread: u32, latency_ns: u32) -> Allocation {
     Allocation { kind: Kind::Foreign, thread, size: 0, usable: 0, align_log2: 0, site: 0, latency_ns }
 }

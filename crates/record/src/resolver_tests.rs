@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What happened to an object, in the order in which it was told.
+/// What happened to an object, in the order in which it was recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Truth {
     Made { object: u32, kind: Kind, size: u64 },
@@ -21,18 +21,18 @@ enum Truth {
 #[derive(Debug, Clone, Copy)]
 enum Step {
     Idle,
-    /// The manager gave a block that has not been told.
-    Gave {
+    /// The manager returned a block whose allocation is not recorded yet.
+    Allocated {
         block: u64,
         object: u32,
         kind: Kind,
         size: u64,
     },
-    /// The free was told, the manager still has to take the block.
-    Told {
+    /// The free was recorded, the manager still has to take the block.
+    Freed {
         block: u64,
     },
-    /// The beginning of a resize was told.
+    /// The beginning of a resize was recorded.
     Begun {
         block: u64,
         object: Option<u32>,
@@ -51,12 +51,12 @@ struct Process {
     resolver: Resolver<Vec<u8>>,
     truth: Vec<Truth>,
     steps: Vec<Step>,
-    /// The manager: free addresses, the last freed on top, and one that was never given.
+    /// The manager: free addresses, the last freed on top, and the highest address so far.
     free: Vec<u64>,
     fresh: u64,
-    /// Objects whose making was told, by number, that nobody is freeing or resizing.
+    /// Objects whose allocation was recorded, by number, that no thread is freeing or resizing.
     live: BTreeMap<u32, u64>,
-    /// What was last told to lie where, and is still thought to.
+    /// The object last recorded at each address and not known to have left it.
     lies: HashMap<u64, u32>,
     next: u32,
 }
@@ -88,7 +88,7 @@ impl Process {
         })
     }
 
-    /// An object now lies where the trace may think that another does.
+    /// An object now lies where the trace may still have another.
     fn lay(&mut self, block: u64, object: u32) {
         if let Some(lost) = self.lies.insert(block, object) {
             self.truth.push(Truth::Ended { object: lost, kind: Kind::Lost });
@@ -104,14 +104,14 @@ impl Process {
     fn advance(&mut self, thread: usize, choice: u64) {
         self.steps[thread] = match self.steps[thread] {
             Step::Idle => self.begin(thread, choice),
-            Step::Gave { block, object, kind, size } => {
+            Step::Allocated { block, object, kind, size } => {
                 self.lay(block, object);
                 self.truth.push(Truth::Made { object, kind, size });
                 self.resolver.allocate(block, &call(kind, thread, size));
                 self.live.insert(object, block);
                 Step::Idle
             }
-            Step::Told { block } => {
+            Step::Freed { block } => {
                 self.free.push(block);
                 Step::Idle
             }
@@ -129,7 +129,12 @@ impl Process {
             0..6 => {
                 let kinds = [Kind::Malloc, Kind::Calloc, Kind::Aligned, Kind::New];
                 self.next += 1;
-                Step::Gave { block: self.take(), object: self.next, kind: kinds[size as usize % 4], size }
+                Step::Allocated {
+                    block: self.take(),
+                    object: self.next,
+                    kind: kinds[size as usize % 4],
+                    size,
+                }
             }
             6..10 => {
                 let Some((object, block)) = self.pick(choice / 16) else { return Step::Idle };
@@ -137,7 +142,7 @@ impl Process {
                 self.lies.remove(&block);
                 self.truth.push(Truth::Ended { object, kind });
                 self.resolver.free(block, kind, thread as u32, 0);
-                Step::Told { block }
+                Step::Freed { block }
             }
             10..14 => {
                 let Some((object, block)) = self.pick(choice / 16) else { return Step::Idle };
@@ -146,12 +151,12 @@ impl Process {
                 Step::Begun { block, object: Some(object), size: if size < 60 { 0 } else { size } }
             }
             14 => {
-                // A block that was made past the layer is freed or resized.
+                // A block that was allocated past the layer is freed or resized.
                 let block = self.take();
                 if size.is_multiple_of(2) {
                     self.truth.push(Truth::Noted { kind: Kind::Foreign });
                     self.lost_there(block, thread);
-                    Step::Told { block }
+                    Step::Freed { block }
                 } else {
                     // The trace takes it for the object that was there, if one was.
                     let object = self.lies.remove(&block);
@@ -159,7 +164,7 @@ impl Process {
                 }
             }
             _ => {
-                // A block goes back past the layer: its object is lost when the address comes up again.
+                // A block is freed past the layer: its object is lost when the address comes up again.
                 let Some((_, block)) = self.pick(choice / 16) else { return Step::Idle };
                 self.free.insert(0, block);
                 Step::Idle
@@ -172,7 +177,7 @@ impl Process {
         Step::Begun { block, object, size }
     }
 
-    /// Frees a block of which the trace may think that an object lies there.
+    /// Frees a block where the trace may still have an object.
     fn lost_there(&mut self, block: u64, thread: usize) {
         if let Some(object) = self.lies.remove(&block) {
             self.truth.pop();
@@ -297,9 +302,9 @@ fn an_address_that_another_thread_gets_while_it_is_being_resized_stays_the_other
     resolver.free(0x2000, Kind::Free, 0, 0);
     let (writer, _) = process.resolver.into_parts();
     let events = events(&writer.finish(&Default::default()).expect("memory"));
-    let said: Vec<_> = events.iter().map(|event| (event.kind, event.slot)).collect();
+    let recorded: Vec<_> = events.iter().map(|event| (event.kind, event.slot)).collect();
     let wanted = [(Kind::Malloc, 0), (Kind::Malloc, 1), (Kind::Realloc, 0), (Kind::Free, 1), (Kind::Free, 0)];
-    assert_eq!(said, wanted);
+    assert_eq!(recorded, wanted);
     assert!(events[2].moved);
 }
 
@@ -318,7 +323,7 @@ fn a_resize_within_a_resize_of_the_same_thread_ends_first() {
     resolver.resize_end(0x4000, &call(Kind::Realloc, 0, 5));
     let (writer, _) = process.resolver.into_parts();
     let events = events(&writer.finish(&Default::default()).expect("memory"));
-    let said: Vec<_> =
+    let recorded: Vec<_> =
         events[2..].iter().map(|event| (event.kind, event.slot, event.size, event.moved)).collect();
     let wanted = [
         (Kind::Realloc, 1, 4, false),
@@ -326,5 +331,5 @@ fn a_resize_within_a_resize_of_the_same_thread_ends_first() {
         (Kind::Foreign, 0, 0, false),
         (Kind::Malloc, 2, 5, false),
     ];
-    assert_eq!(said, wanted);
+    assert_eq!(recorded, wanted);
 }

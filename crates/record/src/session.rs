@@ -5,16 +5,16 @@ use std::path::{Path, PathBuf};
 use heaptoll_ring::{Arrival, Losses, Shared, Tap};
 use heaptoll_trace::{Ending, Gap, Header, Settings, TraceError, Writer};
 
-use crate::books::Books;
 use crate::child::Ended;
+use crate::event_consumer::EventConsumer;
+use crate::ledger_sampler::LedgerSampler;
 use crate::output::Destination;
 use crate::proc;
 use crate::recorded::Recording;
 use crate::request::Request;
-use crate::told::Told;
 use crate::watch::Watch;
 
-/// What was told is on the disk after this time at the latest, ns: whoever kills heaptoll loses no more.
+/// Events are on the disk after this time at the latest, ns: if heaptoll is killed, no more is lost.
 const FLUSH_NS: u64 = 1_000_000_000;
 
 /// One process image.
@@ -27,17 +27,17 @@ pub struct Session {
     pub exe: PathBuf,
     path: PathBuf,
     tap: Tap,
-    told: Told<Destination>,
+    consumer: EventConsumer<Destination>,
     watch: Watch,
-    books: Option<Books>,
+    ledger_sampler: Option<LedgerSampler>,
     /// Whether its heap is glibc's.
     is_glibc: bool,
     /// When it began, on the clock of the rings, ns.
     begun_ns: u64,
     flushed_ns: u64,
-    /// What the disk said, once it has.
+    /// The disk's error, once there is one.
     trouble: Option<String>,
-    /// Whether a gap of what is in no ring is marked in the trace.
+    /// Whether a gap of events that are in no ring is marked in the trace.
     gap_marked: bool,
 }
 
@@ -60,9 +60,9 @@ impl Session {
             exe: arrival.exe.clone(),
             path,
             tap: Tap::new(shared, arrival.index),
-            told: Told::new(writer, request, arrival.started_ns, arrival.pid),
+            consumer: EventConsumer::new(writer, request, arrival.started_ns, arrival.pid),
             watch: Watch::new(arrival.pid),
-            books: request.ledger.then(|| Books::new(arrival.pid, request, shared.path())),
+            ledger_sampler: request.ledger.then(|| LedgerSampler::new(arrival.pid, request, shared.path())),
             is_glibc: request.manager.name == "glibc",
             begun_ns: arrival.started_ns,
             flushed_ns: 0,
@@ -71,9 +71,9 @@ impl Session {
         })
     }
 
-    /// Events that it has told so far.
+    /// Events recorded so far.
     pub fn events(&self) -> u64 {
-        self.told.resolver().written().events()
+        self.consumer.resolver().written().events()
     }
 
     /// Its trace.
@@ -81,65 +81,65 @@ impl Session {
         &self.path
     }
 
-    /// Takes up to about `budget` words out of its rings; gives how many there were.
+    /// Consumes up to about `budget` words of its rings; returns how many there were.
     pub fn drain(&mut self, budget: usize) -> usize {
-        self.tap.drain(budget, &mut self.told).words
+        self.tap.drain(budget, &mut self.consumer).words
     }
 
-    /// Looks at the process from outside, and after its trace. `now_ns` is the rings' clock. Gives words for the user
-    /// when the disk has said something new.
-    pub fn look(&mut self, shared: &Shared, now_ns: u64) -> Option<String> {
+    /// Samples the process from outside, and checks its trace. `now_ns` is the rings' clock. Returns a message for the
+    /// user when the disk has reported a new error.
+    pub fn poll(&mut self, shared: &Shared, now_ns: u64) -> Option<String> {
         let now_ns = now_ns.saturating_sub(self.begun_ns);
-        let written = self.told.resolver().written();
+        let written = self.consumer.resolver().written();
         let live_bytes = written.live_bytes();
-        self.watch.look(now_ns, (written.events(), live_bytes), self.told.resolver().live());
-        if let Some(books) = &mut self.books
-            && books.is_due(now_ns, live_bytes)
+        self.watch.poll(now_ns, (written.events(), live_bytes), self.consumer.resolver().live());
+        if let Some(ledger_sampler) = &mut self.ledger_sampler
+            && ledger_sampler.is_due(now_ns, live_bytes)
         {
-            books.look(shared, &mut self.tap, &mut self.told, now_ns);
+            ledger_sampler.sample(shared, &mut self.tap, &mut self.consumer, now_ns);
         }
         self.mark_gap();
-        let writer = self.told.resolver_mut().writer();
+        let writer = self.consumer.resolver_mut().writer();
         if now_ns >= self.flushed_ns + FLUSH_NS {
             self.flushed_ns = now_ns;
             // Its error is the writer's trouble.
             let _ = writer.flush();
         }
-        // A disk may have room again before anybody asks: what was lost until then is lost.
+        // A disk may have space again before this is checked: what was lost until then is lost.
         let error = writer.trouble().filter(|_| self.trouble.is_none())?.to_string();
         self.trouble = Some(error.clone());
         Some(error)
     }
 
-    /// Marks, once, that not all comes, where it is known first.
+    /// Marks, once, that events are missing, where that is known first.
     fn mark_gap(&mut self) {
         if self.gap_marked {
             return;
         }
-        if let Some(why) = words_of(self.tap.losses()) {
-            self.told.resolver_mut().writer().gap(&Gap { why, events: None });
+        if let Some(why) = describe_losses(self.tap.losses()) {
+            self.consumer.resolver_mut().writer().gap(&Gap { why, events: None });
             self.gap_marked = true;
         }
     }
 
-    /// Tells the process that nobody listens any more.
+    /// Requests that the process stop recording.
     pub fn dismiss(&self) {
         self.tap.dismiss();
     }
 
-    /// Takes everything that the dead process, or the image that is no more, has left; what it gives ends the trace.
-    /// `how` in words; `ended` is what the system told of it, of the first process.
+    /// Consumes everything that the dead process, or the image that is no more, has left; the closure that it returns
+    /// finishes the trace. `how` it ended as text; `ended` is what the system reports of the first process.
     pub fn end(
         mut self,
         how: String,
         ended: Option<Ended>,
         now_ns: u64,
     ) -> impl FnOnce() -> Recording + Send + 'static {
-        self.tap.end(&mut self.told);
+        self.tap.end(&mut self.consumer);
         self.mark_gap();
-        let lost = words_of(self.tap.losses());
-        let (told, watch, books) = (self.told, self.watch, self.books);
-        let brk = if self.is_glibc { told.resolver().brk().bytes() } else { 0 };
+        let lost = describe_losses(self.tap.losses());
+        let (consumer, watch, ledger_sampler) = (self.consumer, self.watch, self.ledger_sampler);
+        let brk = if self.is_glibc { consumer.resolver().brk().bytes() } else { 0 };
         let last = Last {
             brk_bytes: Some(brk).filter(|bytes| *bytes > 0),
             pid: self.pid,
@@ -150,12 +150,12 @@ impl Session {
             how,
             ended,
         };
-        move || last.write(told, &watch, books.as_ref())
+        move || last.write(consumer, &watch, ledger_sampler.as_ref())
     }
 }
 
-/// What is in no ring, in words.
-fn words_of(losses: Losses) -> Option<String> {
+/// What is in no ring, as text.
+fn describe_losses(losses: Losses) -> Option<String> {
     if losses.threads > 0 {
         let threads = if losses.threads == 1 {
             "1 thread was".into()
@@ -174,19 +174,19 @@ fn words_of(losses: Losses) -> Option<String> {
         );
     }
     if losses.stopped {
-        return Some("the process stopped telling its calls before it ended".into());
+        return Some("the process stopped recording its calls before it ended".into());
     }
     (losses.damaged > 0).then(|| {
         format!(
-            "{} words of its rings were written over, as by a wild pointer of the program's",
+            "{} words of its rings were overwritten, as by a stray pointer of the program's",
             losses.damaged
         )
     })
 }
 
-/// What there is to say of a process image that has ended.
+/// The facts of a process image that has ended.
 struct Last {
-    /// The brk segment as reckoned from the blocks.
+    /// The brk segment as computed from the blocks.
     brk_bytes: Option<u64>,
     pid: i32,
     exe: PathBuf,
@@ -198,9 +198,14 @@ struct Last {
 }
 
 impl Last {
-    fn write(self, mut told: Told<Destination>, watch: &Watch, books: Option<&Books>) -> Recording {
+    fn write(
+        self,
+        mut consumer: EventConsumer<Destination>,
+        watch: &Watch,
+        ledger_sampler: Option<&LedgerSampler>,
+    ) -> Recording {
         let mut trouble = self.trouble;
-        if let Err(error) = told.resolver_mut().writer().flush() {
+        if let Err(error) = consumer.resolver_mut().writer().flush() {
             trouble.get_or_insert(error.to_string());
         }
         let mut ending = Ending {
@@ -212,28 +217,28 @@ impl Last {
             peak_heap_bytes: watch.peak_heap_bytes().max(self.brk_bytes),
             ..Ending::default()
         };
-        let told = told.finish();
-        ending.threads = told.threads;
-        let mut writer = told.writer;
+        let consumer = consumer.finish();
+        ending.threads = consumer.threads;
+        let mut writer = consumer.writer;
         for sample in watch.samples() {
             writer.sample(sample);
         }
-        if let Some(sites) = &told.sites {
+        if let Some(sites) = &consumer.sites {
             writer.sites(sites);
         }
-        if let Some(books) = books {
-            writer.extra(heaptoll_ledger::EXTRA, books.ledger());
+        if let Some(ledger_sampler) = ledger_sampler {
+            writer.extra(heaptoll_ledger::EXTRA, ledger_sampler.ledger());
         }
-        if let Some(defect) = &told.defect {
+        if let Some(defect) = &consumer.defect {
             writer.gap(&Gap { why: defect.to_string(), events: None });
         }
-        if let Some(defect) = told.defect {
+        if let Some(defect) = consumer.defect {
             trouble.get_or_insert(defect.to_string());
         }
         if let Err(error) = writer.flush() {
             trouble.get_or_insert(error.to_string());
         }
-        // Not the writer's `lost`: a gap that is marked already is none of its concern any more.
+        // Not the writer's `lost`: the writer no longer counts a gap that is marked already.
         let (events, lost) = (writer.kept(), writer.events() - writer.kept());
         if let Err(error) = writer.finish(&ending) {
             trouble.get_or_insert(error.to_string());
@@ -251,7 +256,7 @@ impl Last {
     }
 }
 
-/// The trace of a process that never told anything.
+/// The trace of a process that never recorded anything.
 pub fn write_empty(
     request: &Request,
     pid: i32,
@@ -289,7 +294,7 @@ fn header(request: &Request, pid: i32, parent_pid: i32, exe: &Path) -> Header {
     // It may have ended by now.
     let otherwise = || match exe.to_str() {
         Some(exe) if parent_pid != std::process::id() as i32 => vec![exe.to_string()],
-        _ => request.command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+        _ => request.command.iter().map(|argument| argument.to_string_lossy().into_owned()).collect(),
     };
     let started = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     let command = proc::command(pid);

@@ -1,9 +1,9 @@
 //! Call stacks and their names.
 //!
-//! The layer numbers the stacks of its process and tells each once, as return addresses; before the first that leads
-//! through an object it tells where that object lies and which file it is of, as the definition of site 0. That comes
-//! from the process itself because a process may have unloaded an object, or ended, before anybody can look into
-//! `/proc`. Names are looked up when the recording ends, in the files on disk, an object at a time.
+//! The layer numbers the stacks of its process and records each once, as return addresses; before the first stack that
+//! leads through an object it records where that object lies and which file it is of, as the definition of site 0. That
+//! comes from the process itself because a process may have unloaded an object, or ended, before `/proc` is read. Names
+//! are looked up when the recording ends, in the files on disk, an object at a time.
 
 mod binary;
 
@@ -13,7 +13,7 @@ use std::time::SystemTime;
 
 use heaptoll_trace::{Frame, Site, Sites};
 
-use binary::Place;
+use binary::SourceLocation;
 
 /// What follows the frames of a stack that has more: `heaptoll_stacks::DEEPER` of the layer.
 const DEEPER: u64 = 1;
@@ -30,9 +30,9 @@ pub struct Symbols {
     /// Where paths without a leading slash begin.
     directory: PathBuf,
     objects: Vec<Object>,
-    /// Sites by number, as indices of places.
+    /// Sites by number, as indices of `codes`.
     sites: Vec<Vec<u32>>,
-    places: Vec<Code>,
+    codes: Vec<Code>,
     numbers: HashMap<Code, u32>,
 }
 
@@ -44,14 +44,14 @@ struct Object {
     end: u64,
     /// What its addresses in memory have more than those in the file.
     difference: u64,
-    /// When it was told.
-    told: SystemTime,
+    /// When it was recorded.
+    recorded_at: SystemTime,
 }
 
 /// Where a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Code {
-    /// At an address of an object's, as its file counts.
+    /// At an address of an object, in its file's address space.
     Of { object: u32, address: u64 },
     /// At an address in memory.
     Bare(u64),
@@ -60,48 +60,48 @@ enum Code {
 }
 
 impl Symbols {
-    /// Of process `pid`, which lives or has just ended.
+    /// For process `pid`, which lives or has just ended.
     pub fn new(pid: i32) -> Symbols {
         Symbols {
             directory: std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default(),
             objects: Vec::new(),
             sites: Vec::new(),
-            places: Vec::new(),
+            codes: Vec::new(),
             numbers: HashMap::new(),
         }
     }
 
-    /// What the layer told: a stack's return addresses, innermost first, or, as site 0, an object.
+    /// A definition by the layer: a stack's return addresses, innermost first, or, as site 0, an object.
     pub fn define(&mut self, site: u32, words: &[u64]) {
         if site == 0 {
             self.objects.extend(Object::new(words, &self.directory));
             return;
         }
-        let places = words.iter().map(|&word| self.place(word)).collect();
+        let codes = words.iter().map(|&word| self.code_index(word)).collect();
         let index = site as usize;
-        // A site's number has 24 bits in the layer; what else comes is not a site's.
+        // A site's number has 24 bits in the layer; a larger one is not a site's.
         if index < 1 << 24 {
             if self.sites.len() <= index {
                 self.sites.resize_with(index + 1, Vec::new);
             }
-            self.sites[index] = places;
+            self.sites[index] = codes;
         }
     }
 
-    fn place(&mut self, word: u64) -> u32 {
+    fn code_index(&mut self, word: u64) -> u32 {
         let code = match word {
             DEEPER | LOST => Code::Cut(word),
             _ => self.code(word),
         };
         *self.numbers.entry(code).or_insert_with(|| {
-            self.places.push(code);
-            self.places.len() as u32 - 1
+            self.codes.push(code);
+            self.codes.len() as u32 - 1
         })
     }
 
     /// The newest object that an address lay in.
     fn code(&self, address: u64) -> Code {
-        // The byte before a return address is the call's. Behind it another function can begin, or another object.
+        // The byte before a return address is the call's. After it another function can begin, or another object.
         let call = address.wrapping_sub(1);
         let object = self.objects.iter().rposition(|object| (object.start..object.end).contains(&call));
         match object {
@@ -114,30 +114,30 @@ impl Symbols {
 
     /// All of them, with names.
     pub fn finish(mut self) -> Sites {
-        // Another thread may have told the object, and its ring may have been read later.
-        for at in 0..self.places.len() {
-            if let Code::Bare(address) = self.places[at] {
-                self.places[at] = self.code(address);
+        // Another thread may have recorded the object, and its ring may have been read later.
+        for at in 0..self.codes.len() {
+            if let Code::Bare(address) = self.codes[at] {
+                self.codes[at] = self.code(address);
             }
         }
         let mut frames = Frames::default();
-        let mut named: Vec<Vec<u32>> = vec![Vec::new(); self.places.len()];
+        let mut named: Vec<Vec<u32>> = vec![Vec::new(); self.codes.len()];
         for (number, object) in self.objects.iter().enumerate() {
             let mut binary = None;
-            for (names, place) in named.iter_mut().zip(&self.places) {
-                match *place {
+            for (names, code) in named.iter_mut().zip(&self.codes) {
+                match *code {
                     Code::Of { object: of, address } if of as usize == number => {
                         let binary = binary.get_or_insert_with(|| {
-                            binary::load(&object.path, object.end - object.start, object.told)
+                            binary::load(&object.path, object.end - object.start, object.recorded_at)
                         });
-                        *names = frames.of(&object.path, address, binary.places(address.wrapping_sub(1)));
+                        *names = frames.of(&object.path, address, binary.locations(address.wrapping_sub(1)));
                     }
                     _ => {}
                 }
             }
         }
-        for (names, place) in named.iter_mut().zip(&self.places) {
-            match *place {
+        for (names, code) in named.iter_mut().zip(&self.codes) {
+            match *code {
                 Code::Of { .. } => {}
                 Code::Bare(offset) => names.push(frames.number(Frame { offset, ..Frame::default() })),
                 Code::Cut(why) => {
@@ -146,12 +146,8 @@ impl Symbols {
                 }
             }
         }
-        let site = |places: &Vec<u32>| Site {
-            frames: self
-                .whole(places)
-                .iter()
-                .flat_map(|&place| named[place as usize].iter().copied())
-                .collect(),
+        let site = |codes: &Vec<u32>| Site {
+            frames: self.whole(codes).iter().flat_map(|&code| named[code as usize].iter().copied()).collect(),
         };
         let mut sites: Vec<Site> = self.sites.iter().map(site).collect();
         if sites.is_empty() {
@@ -162,16 +158,16 @@ impl Symbols {
 
     /// A stack without the mark that its walk was lost, where that was its end: what the dynamic linker does before the
     /// program begins, constructors of libraries included, is called by code of its own that has no table.
-    fn whole<'a>(&self, places: &'a [u32]) -> &'a [u32] {
-        if let [rest @ .., last, mark] = places
-            && self.places[*mark as usize] == Code::Cut(LOST)
-            && let Code::Of { object, .. } = self.places[*last as usize]
+    fn whole<'a>(&self, codes: &'a [u32]) -> &'a [u32] {
+        if let [rest @ .., last, mark] = codes
+            && self.codes[*mark as usize] == Code::Cut(LOST)
+            && let Code::Of { object, .. } = self.codes[*last as usize]
             && let Some(name) = self.objects[object as usize].path.file_name()
             && name.as_encoded_bytes().starts_with(b"ld-linux")
         {
-            return &places[..rest.len() + 1];
+            return &codes[..rest.len() + 1];
         }
-        places
+        codes
     }
 }
 
@@ -186,7 +182,7 @@ impl Object {
             start: head[0],
             end: head[1],
             difference: head[2],
-            told: SystemTime::now(),
+            recorded_at: SystemTime::now(),
         })
     }
 }
@@ -207,12 +203,16 @@ impl Frames {
         })
     }
 
-    /// The frames of one place in an object: more than one when functions were inlined there.
-    fn of(&mut self, object: &Path, offset: u64, places: Vec<Place>) -> Vec<u32> {
+    /// The frames of one address in an object: more than one when functions were inlined there.
+    fn of(&mut self, object: &Path, offset: u64, locations: Vec<SourceLocation>) -> Vec<u32> {
         let object = object.to_string_lossy();
-        let frame =
-            |Place { function, line }| Frame { object: object.clone().into_owned(), offset, function, line };
-        places.into_iter().map(|place| self.number(frame(place))).collect()
+        let frame = |SourceLocation { function, line }| Frame {
+            object: object.clone().into_owned(),
+            offset,
+            function,
+            line,
+        };
+        locations.into_iter().map(|location| self.number(frame(location))).collect()
     }
 }
 
@@ -220,7 +220,7 @@ impl Frames {
 mod tests {
     use super::*;
 
-    /// An object as the layer tells it.
+    /// An object as the layer records it.
     fn object(start: u64, end: u64, difference: u64, path: &str) -> Vec<u64> {
         let mut words = vec![start, end, difference, path.len() as u64];
         words.extend(
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_told_late_is_still_found() {
+    fn an_object_recorded_late_is_still_found() {
         let mut symbols = Symbols::new(std::process::id() as i32);
         symbols.define(1, &[0x1500]);
         symbols.define(0, &object(0x1000, 0x3000, 0x1000, "/nowhere/late.so"));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_no_layer_tells_do_no_harm() {
+    fn words_that_no_layer_records_do_no_harm() {
         let mut symbols = Symbols::new(-1);
         for words in [&[][..], &[1], &[5, 4, 0, 0], &[0, 9, 0, u64::MAX], &[0, 9, 0, 3, u64::MAX]] {
             symbols.define(0, words);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_told_is_the_site_of_nothing() {
+    fn no_definition_gives_the_empty_site_alone() {
         assert_eq!(Symbols::new(0).finish().sites, [Site::default()]);
     }
 }

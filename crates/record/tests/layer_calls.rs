@@ -1,14 +1,14 @@
-//! The recording layer tells every call, as it was, in the order of the process.
+//! The recording layer records every call, as it was made, in the order of the process.
 
 mod layer_support;
 
-use layer_support::Shop;
+use layer_support::Fixture;
 use layer_support::recorded::{Recording, agree, logged, marked};
 
 #[test]
-fn every_function_of_the_family_is_told_as_it_was_called() {
-    let shop = Shop::new();
-    let run = Recording::default().run(&shop, &shop.program("family.c", &[]), &[]).ok();
+fn every_function_of_the_family_is_recorded_as_it_was_called() {
+    let fixture = Fixture::new();
+    let run = Recording::default().run(&fixture, &fixture.program("family.c", &[]), &[]).ok();
     let image = run.image();
     let log = logged(&run.stdout);
     let expected = &log[&image.pid];
@@ -19,23 +19,23 @@ fn every_function_of_the_family_is_told_as_it_was_called() {
 }
 
 #[test]
-fn every_operator_is_told_as_it_was_called() {
-    let shop = Shop::new();
-    let run = Recording::default().run(&shop, &shop.program("operators.cc", &[]), &[]).ok();
+fn every_operator_is_recorded_as_it_was_called() {
+    let fixture = Fixture::new();
+    let run = Recording::default().run(&fixture, &fixture.program("operators.cc", &[]), &[]).ok();
     let image = run.image();
     agree(marked(&image.of_thread(image.pid)), &logged(&run.stdout)[&image.pid], false);
     image.follow(false);
     // operator new, the malloc of the runtime's own, the same again after the handler; and without exceptions the
-    // runtime's operator comes back to the plain one first.
+    // runtime's operator first calls the plain one.
     assert_eq!(image.counts().failed, 6);
 }
 
 #[test]
-fn threads_and_what_they_give_each_other_are_told_in_order() {
-    let shop = Shop::new();
-    let program = shop.program("threads.c", &[]);
+fn threads_and_what_they_give_each_other_are_recorded_in_order() {
+    let fixture = Fixture::new();
+    let program = fixture.program("threads.c", &[]);
     for (threads, rounds) in [("1", "20000"), ("7", "10000"), ("200", "300")] {
-        let run = Recording::default().run(&shop, &program, &[threads, rounds]).ok();
+        let run = Recording::default().run(&fixture, &program, &[threads, rounds]).ok();
         let image = run.image();
         let log = logged(&run.stdout);
         assert_eq!(log.len(), threads.parse::<usize>().expect("a number") + 1);
@@ -48,11 +48,11 @@ fn threads_and_what_they_give_each_other_are_told_in_order() {
 }
 
 #[test]
-fn threads_that_share_a_ring_are_told_all_the_same() {
-    let shop = Shop::new();
-    let program = shop.program("threads.c", &[]);
+fn threads_that_share_a_ring_are_recorded_all_the_same() {
+    let fixture = Fixture::new();
+    let program = fixture.program("threads.c", &[]);
     let options = heaptoll_ring::Options { rings: 4, ..Recording::default().options };
-    let run = Recording { options, ..Recording::default() }.run(&shop, &program, &["30", "500"]).ok();
+    let run = Recording { options, ..Recording::default() }.run(&fixture, &program, &["30", "500"]).ok();
     let image = run.image();
     for (tid, expected) in &logged(&run.stdout) {
         agree(&image.of_thread(*tid), expected, true);
@@ -62,9 +62,9 @@ fn threads_that_share_a_ring_are_told_all_the_same() {
 }
 
 #[test]
-fn blocks_given_back_at_the_very_end_are_told() {
-    let shop = Shop::new();
-    let program = shop.program("endings.c", &[]);
+fn blocks_freed_at_the_very_end_are_recorded() {
+    let fixture = Fixture::new();
+    let program = fixture.program("endings.c", &[]);
     for (how, code) in [
         ("exit", Some(0)),
         ("return", Some(0)),
@@ -73,7 +73,7 @@ fn blocks_given_back_at_the_very_end_are_told() {
         ("abort", None),
         ("kill", None),
     ] {
-        let run = Recording::default().run(&shop, &program, &[how]);
+        let run = Recording::default().run(&fixture, &program, &[how]);
         assert_eq!(run.status.code(), code, "{how}: {}", run.stderr);
         let image = run.image();
         let log = logged(&run.stdout);
@@ -86,22 +86,22 @@ fn blocks_given_back_at_the_very_end_are_told() {
 }
 
 #[test]
-fn each_process_tells_its_own_and_a_child_of_vfork_is_its_parent() {
-    let shop = Shop::new();
-    let program = shop.program("family_tree.c", &[]);
+fn each_process_records_its_own_calls_and_a_child_of_vfork_those_of_its_parent() {
+    let fixture = Fixture::new();
+    let program = fixture.program("family_tree.c", &[]);
     for (how, images) in [("fork", 3), ("clone", 2), ("vfork", 2), ("exec", 2)] {
-        let run = Recording::default().run(&shop, &program, &[how]).ok();
+        let run = Recording::default().run(&fixture, &program, &[how]).ok();
         assert_eq!(run.images.len(), images, "{how}");
         let log = logged(&run.stdout);
         for (tid, expected) in &log {
             // The image that exec began in the same process comes after it.
-            let told: Vec<_> = run
+            let recorded: Vec<_> = run
                 .images
                 .iter()
                 .filter(|image| image.pid == *tid)
                 .flat_map(|image| image.of_thread(*tid))
                 .collect();
-            agree(&told, expected, true);
+            agree(&recorded, expected, true);
         }
         for image in &run.images {
             image.follow(true);
@@ -119,9 +119,9 @@ fn each_process_tells_its_own_and_a_child_of_vfork_is_its_parent() {
 }
 
 #[test]
-fn a_program_that_closes_all_descriptors_changes_its_root_and_forgets_its_environment_is_told() {
-    let shop = Shop::new();
-    let run = Recording::default().run(&shop, &shop.program("closes.c", &[]), &[]).ok();
+fn a_program_that_closes_all_descriptors_changes_its_root_and_forgets_its_environment_is_recorded() {
+    let fixture = Fixture::new();
+    let run = Recording::default().run(&fixture, &fixture.program("closes.c", &[]), &[]).ok();
     let image = run.image();
     let log = logged(&run.stdout);
     assert_eq!(log.len(), 2);
@@ -133,13 +133,13 @@ fn a_program_that_closes_all_descriptors_changes_its_root_and_forgets_its_enviro
 }
 
 #[test]
-fn handlers_that_allocate_at_any_moment_leave_the_record_sound() {
-    let shop = Shop::new();
-    let program = shop.program("handler.c", &[]);
-    // A manager that bears it: these calls may interrupt any other.
-    let manager = shop.program("reentrant.c", &["-shared", "-fPIC"]);
-    let recording = Recording { behind: vec![&manager], ..Recording::default() };
-    let run = recording.run(&shop, &program, &["20000"]).ok();
+fn handlers_that_allocate_at_any_instruction_leave_the_record_sound() {
+    let fixture = Fixture::new();
+    let program = fixture.program("handler.c", &[]);
+    // A manager that allows it: these calls may interrupt any other.
+    let manager = fixture.program("reentrant.c", &["-shared", "-fPIC"]);
+    let recording = Recording { preload_after: vec![&manager], ..Recording::default() };
+    let run = recording.run(&fixture, &program, &["20000"]).ok();
     let image = run.image();
     agree(marked(&image.of_thread(image.pid)), &logged(&run.stdout)[&image.pid], false);
     let of_handlers = image

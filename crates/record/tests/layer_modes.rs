@@ -1,4 +1,4 @@
-//! The recording layer beside the counting one, with all that may be wished for, with nobody to tell, and over
+//! The recording layer with the counting one, with everything that may be requested, without a recorder, and over
 //! collectors.
 
 mod layer_support;
@@ -8,10 +8,10 @@ use std::process::Command;
 use heaptoll_facts::{Facts, request};
 use heaptoll_ring::Flags;
 use layer_support::recorded::{Counts, Event, Image, Recording, Run, agree, logged};
-use layer_support::{Shop, layers, manager};
+use layer_support::{Fixture, layers, manager};
 
-/// What the counting layer counted in the process of an image. Directly behind the recording layer, it sees what that
-/// hands on: operators as the family's functions.
+/// What the counting layer counted in the process of an image. Directly after the recording layer, it gets the calls
+/// that this forwards: operators as the family's functions.
 fn counted(run: &Run, image: &Image) -> Counts {
     let slots = run.counted.iter().filter(|slot| slot.pid == image.pid && slot.writer == "count");
     slots.fold(Counts::default(), |sum, slot| Counts {
@@ -26,11 +26,11 @@ fn counted(run: &Run, image: &Image) -> Counts {
 }
 
 #[test]
-fn it_tells_as_many_calls_as_the_counting_layer_counts() {
-    let shop = Shop::new();
-    let threads = shop.program("threads.c", &[]);
-    let tree = shop.program("family_tree.c", &[]);
-    let endings = shop.program("endings.c", &[]);
+fn it_records_as_many_calls_as_the_counting_layer_counts() {
+    let fixture = Fixture::new();
+    let threads = fixture.program("threads.c", &[]);
+    let tree = fixture.program("family_tree.c", &[]);
+    let endings = fixture.program("endings.c", &[]);
     let recording = Recording { counting: true, ..Recording::default() };
     for (program, arguments) in [
         (threads.as_path(), &["20", "3000"][..]),
@@ -42,12 +42,13 @@ fn it_tells_as_many_calls_as_the_counting_layer_counts() {
         ("/usr/bin/perl".as_ref(), &["-e", "my %h; $h{$_} = $_ x 3 for 1..20000; print scalar keys %h"]),
         ("/bin/sh".as_ref(), &["-c", "for i in 1 2 3; do /bin/ls / | /usr/bin/sort; done"]),
     ] {
-        let run = recording.run(&shop, program, arguments).ok();
+        let run = recording.run(&fixture, program, arguments).ok();
         for image in &run.images {
-            // Processes that a shell makes have a number each; an image that exec began is told apart by its page.
+            // Processes that a shell starts have a number each; images of one process are skipped, since they share a
+            // slot.
             if run.images.iter().filter(|other| other.pid == image.pid).count() == 1 {
-                let told = Counts { new: 0, delete: 0, ..image.counts() };
-                assert_eq!(told, counted(&run, image), "{} {arguments:?}", image.exe.display());
+                let recorded = Counts { new: 0, delete: 0, ..image.counts() };
+                assert_eq!(recorded, counted(&run, image), "{} {arguments:?}", image.exe.display());
             }
         }
         assert_eq!(run.left_out, Default::default());
@@ -55,12 +56,12 @@ fn it_tells_as_many_calls_as_the_counting_layer_counts() {
 }
 
 #[test]
-fn operators_are_told_as_often_as_the_counting_layer_in_its_place_counts_them() {
-    let shop = Shop::new();
-    let program = shop.program("operators.cc", &[]);
-    let told = Recording::default().run(&shop, &program, &[]).ok();
+fn operators_are_recorded_as_often_as_the_counting_layer_in_its_place_counts_them() {
+    let fixture = Fixture::new();
+    let program = fixture.program("operators.cc", &[]);
+    let recorded = Recording::default().run(&fixture, &program, &[]).ok();
     let count = Some(layers().join("libheaptoll_count.so").into_os_string());
-    let counted = Recording::default().run_preloaded(&shop, &program, &[], count).ok();
+    let counted = Recording::default().run_preloaded(&fixture, &program, &[], count).ok();
     let [slot] = &counted.counted[..] else { panic!("{:?}", counted.counted) };
     let expected = Counts {
         malloc: slot.malloc_calls,
@@ -71,16 +72,17 @@ fn operators_are_told_as_often_as_the_counting_layer_in_its_place_counts_them() 
         failed: slot.failed_calls,
         requested_bytes: slot.requested_bytes,
     };
-    assert_eq!(told.image().counts(), expected);
+    assert_eq!(recorded.image().counts(), expected);
 }
 
 #[test]
-fn latencies_of_all_calls_are_told_when_wished_for() {
-    let shop = Shop::new();
-    let program = shop.program("threads.c", &[]);
+fn latencies_of_all_calls_are_recorded_when_requested() {
+    let fixture = Fixture::new();
+    let program = fixture.program("threads.c", &[]);
     let flags = Flags { latency: true, ..Flags::default() };
     for threads in ["0", "3"] {
-        let run = Recording { flags, ..Recording::default() }.run(&shop, &program, &[threads, "5000"]).ok();
+        let run =
+            Recording { flags, ..Recording::default() }.run(&fixture, &program, &[threads, "5000"]).ok();
         let image = run.image();
         for (tid, expected) in &logged(&run.stdout) {
             agree(&image.of_thread(*tid), expected, true);
@@ -91,7 +93,7 @@ fn latencies_of_all_calls_are_told_when_wished_for() {
         for ((_, event), latency) in image.events.iter().zip(&image.latencies) {
             match event {
                 Event::ResizeBegin { .. } => assert_eq!(*latency, 0),
-                // Told after it: not waited for any longer when the thread has been kept from running in between.
+                // Recorded after it: 0 when the thread has been preempted in between.
                 Event::Free { .. } => unknown += usize::from(*latency == 0),
                 _ => assert!(*latency > 0, "{event:?}"),
             }
@@ -101,18 +103,18 @@ fn latencies_of_all_calls_are_told_when_wished_for() {
         }
         assert!(unknown <= image.events.len() / 200, "{unknown} of {}", image.events.len());
         of_allocations.sort_unstable();
-        // Of a malloc: tens of ns, and neither the time of telling nor a system call's.
+        // Of a malloc: tens of ns, and neither the time of recording nor a system call's.
         let median = of_allocations[of_allocations.len() / 2];
         assert!((5..2000).contains(&median), "{median} ns");
     }
 }
 
 #[test]
-fn times_of_all_events_are_told_when_wished_for() {
-    let shop = Shop::new();
-    let program = shop.program("threads.c", &[]);
+fn times_of_all_events_are_recorded_when_requested() {
+    let fixture = Fixture::new();
+    let program = fixture.program("threads.c", &[]);
     let flags = Flags { event_time: true, ..Flags::default() };
-    let run = Recording { flags, ..Recording::default() }.run(&shop, &program, &["0", "5000"]).ok();
+    let run = Recording { flags, ..Recording::default() }.run(&fixture, &program, &["0", "5000"]).ok();
     let image = run.image();
     assert!(image.times.len() >= image.events.len());
     assert!(image.times.is_sorted());
@@ -120,11 +122,11 @@ fn times_of_all_events_are_told_when_wished_for() {
 }
 
 #[test]
-fn every_allocation_has_a_site_when_wished_for() {
-    let shop = Shop::new();
-    let program = shop.program("threads.c", &[]);
+fn every_allocation_has_a_site_when_requested() {
+    let fixture = Fixture::new();
+    let program = fixture.program("threads.c", &[]);
     let flags = Flags { sites: true, latency: true, ..Flags::default() };
-    let run = Recording { flags, ..Recording::default() }.run(&shop, &program, &["4", "3000"]).ok();
+    let run = Recording { flags, ..Recording::default() }.run(&fixture, &program, &["4", "3000"]).ok();
     let image = run.image();
     for (tid, expected) in &logged(&run.stdout) {
         agree(&image.of_thread(*tid), expected, true);
@@ -142,11 +144,11 @@ fn every_allocation_has_a_site_when_wished_for() {
 
 #[test]
 fn sites_of_operators_lead_to_their_callers() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     // At fixed addresses: from 4 MiB on.
-    let program = shop.program("operators.cc", &["-no-pie"]);
+    let program = fixture.program("operators.cc", &["-no-pie"]);
     let flags = Flags { sites: true, ..Flags::default() };
-    let run = Recording { flags, ..Recording::default() }.run(&shop, &program, &[]).ok();
+    let run = Recording { flags, ..Recording::default() }.run(&fixture, &program, &[]).ok();
     let image = run.image();
     let mut sites = std::collections::BTreeSet::new();
     for ((_, event), site) in image.events.iter().zip(&image.sites) {
@@ -161,12 +163,12 @@ fn sites_of_operators_lead_to_their_callers() {
 }
 
 #[test]
-fn glibc_tells_its_mallinfo() {
-    let shop = Shop::new();
-    let program = shop.program("threads.c", &[]);
+fn glibc_reports_its_mallinfo() {
+    let fixture = Fixture::new();
+    let program = fixture.program("threads.c", &[]);
     let flags = Flags { ledger: true, ..Flags::default() };
-    let recording = Recording { flags, asking: true, ..Recording::default() };
-    let run = recording.run(&shop, &program, &["2", "30000"]).ok();
+    let recording = Recording { flags, requests_facts: true, ..Recording::default() };
+    let run = recording.run(&fixture, &program, &["2", "30000"]).ok();
     let facts: Vec<Facts> =
         run.image().facts.iter().map(|bytes| Facts::from_bytes(bytes).expect("facts")).collect();
     assert!(!facts.is_empty());
@@ -180,14 +182,15 @@ fn glibc_tells_its_mallinfo() {
 }
 
 #[test]
-fn a_manager_with_the_control_symbol_tells_its_census() {
-    let shop = Shop::new();
-    let program = shop.program("threads.c", &[]);
+fn a_manager_with_the_control_symbol_reports_its_census() {
+    let fixture = Fixture::new();
+    let program = fixture.program("threads.c", &[]);
     let flags = Flags { ledger: true, ..Flags::default() };
     for name in ["knuth", "tithe"] {
         let object = manager(name);
-        let recording = Recording { flags, asking: true, behind: vec![&object], ..Recording::default() };
-        let run = recording.run(&shop, &program, &["2", "30000"]).ok();
+        let recording =
+            Recording { flags, requests_facts: true, preload_after: vec![&object], ..Recording::default() };
+        let run = recording.run(&fixture, &program, &["2", "30000"]).ok();
         let facts: Vec<Facts> =
             run.image().facts.iter().map(|bytes| Facts::from_bytes(bytes).expect("facts")).collect();
         assert!(!facts.is_empty(), "{name}");
@@ -208,30 +211,30 @@ fn a_manager_with_the_control_symbol_tells_its_census() {
 }
 
 #[test]
-fn a_collector_tells_what_a_collection_leaves_and_roots_hold_when_wished_for() {
-    let shop = Shop::new();
-    let program = shop.program("threads.c", &[]);
+fn a_collector_reports_what_a_collection_leaves_and_roots_hold_when_requested() {
+    let fixture = Fixture::new();
+    let program = fixture.program("threads.c", &[]);
     let flags = Flags { ledger: true, ..Flags::default() };
     let object = manager("tithe");
-    for wishes in [0, request::COLLECT, request::COLLECT | request::HELD] {
+    for request_flags in [0, request::COLLECT, request::COLLECT | request::HELD] {
         let recording = Recording {
             flags,
-            asking: true,
-            wishes,
-            behind: vec![&object],
+            requests_facts: true,
+            request_flags,
+            preload_after: vec![&object],
             variables: vec![("TITHE_MODE", "collect")],
             ..Recording::default()
         };
-        let run = recording.run(&shop, &program, &["0", "20000"]).ok();
+        let run = recording.run(&fixture, &program, &["0", "20000"]).ok();
         let facts: Vec<Facts> =
             run.image().facts.iter().map(|bytes| Facts::from_bytes(bytes).expect("facts")).collect();
         assert!(!facts.is_empty());
         for facts in &facts {
             assert!(facts.census.is_some());
-            assert_eq!(facts.collected.is_some(), wishes & request::COLLECT != 0);
-            assert_eq!(facts.held.is_some(), wishes & request::HELD != 0);
+            assert_eq!(facts.collected.is_some(), request_flags & request::COLLECT != 0);
+            assert_eq!(facts.held.is_some(), request_flags & request::HELD != 0);
         }
-        if wishes & request::COLLECT != 0 {
+        if request_flags & request::COLLECT != 0 {
             let live = |of: fn(&Facts) -> u64| facts.iter().map(of).sum::<u64>();
             let before = live(|facts| facts.census.unwrap_or_default().live_bytes);
             let after = live(|facts| facts.collected.unwrap_or_default().live_bytes);
@@ -242,14 +245,14 @@ fn a_collector_tells_what_a_collection_leaves_and_roots_hold_when_wished_for() {
 
 #[test]
 fn what_is_recorded_keeps_no_garbage_alive() {
-    let shop = Shop::new();
-    let program = shop.program("garbage.c", &[]);
+    let fixture = Fixture::new();
+    let program = fixture.program("garbage.c", &[]);
     for (name, mode) in [("tithe", ("TITHE_MODE", "collect")), ("bw16", ("", "")), ("bw26", ("", ""))] {
         let object = manager(name);
         let flags = Flags { sites: true, ..Flags::default() };
         let variables = if mode.0.is_empty() { vec![] } else { vec![mode] };
-        let recording = Recording { flags, behind: vec![&object], variables, ..Recording::default() };
-        let run = recording.run(&shop, &program, &["100000"]).ok();
+        let recording = Recording { flags, preload_after: vec![&object], variables, ..Recording::default() };
+        let run = recording.run(&fixture, &program, &["100000"]).ok();
         let image = run.image();
         assert!(image.counts().malloc >= 200_000);
         let [before, after] = run.stdout.split_whitespace().collect::<Vec<_>>()[..] else {
@@ -262,12 +265,12 @@ fn what_is_recorded_keeps_no_garbage_alive() {
 }
 
 #[test]
-fn with_nobody_to_tell_it_only_forwards() {
-    let shop = Shop::new();
-    let program = shop.program("threads.c", &[]);
-    let junk = shop.path("junk");
+fn without_a_recorder_it_only_forwards() {
+    let fixture = Fixture::new();
+    let program = fixture.program("threads.c", &[]);
+    let junk = fixture.path("junk");
     std::fs::write(&junk, [7; 8192]).expect("a file");
-    let empty = shop.path("empty");
+    let empty = fixture.path("empty");
     std::fs::write(&empty, []).expect("a file");
     for named in [None, Some("/nowhere/at/all".into()), Some(junk), Some(empty), Some("/".into())] {
         let mut command = Command::new(&program);
@@ -284,11 +287,11 @@ fn with_nobody_to_tell_it_only_forwards() {
 }
 
 #[test]
-fn a_program_under_a_limit_of_its_address_space_is_told_all_the_same() {
-    let shop = Shop::new();
-    let program = shop.program("threads.c", &[]);
+fn a_program_under_a_limit_of_its_address_space_is_recorded_all_the_same() {
+    let fixture = Fixture::new();
+    let program = fixture.program("threads.c", &[]);
     let script = format!("ulimit -v 600000; exec {} 3 2000", program.display());
-    let run = Recording::default().run(&shop, "/bin/sh".as_ref(), &["-c", &script]).ok();
+    let run = Recording::default().run(&fixture, "/bin/sh".as_ref(), &["-c", &script]).ok();
     let image = run.images.iter().find(|image| image.exe == program).expect("it registered");
     for (tid, expected) in &logged(&run.stdout) {
         agree(&image.of_thread(*tid), expected, true);

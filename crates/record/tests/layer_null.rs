@@ -4,7 +4,7 @@ mod layer_support;
 
 use std::process::{Command, Output};
 
-use layer_support::{Shop, layers};
+use layer_support::{Fixture, layers};
 
 fn under_null(command: &mut Command) -> Output {
     command.env("LD_PRELOAD", layers().join("libheaptoll_null.so")).output().expect("it runs")
@@ -12,11 +12,11 @@ fn under_null(command: &mut Command) -> Output {
 
 /// Runs one side of `null.c`; gives what it wrote to standard error.
 fn side(name: &str) -> String {
-    let shop = Shop::new();
-    let output = under_null(Command::new(shop.program("null.c", &[])).arg(name));
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(output.status.success(), "{name}: {} {said}", output.status);
-    said
+    let fixture = Fixture::new();
+    let output = under_null(Command::new(fixture.program("null.c", &[])).arg(name));
+    let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{name}: {} {output_text}", output.status);
+    output_text
 }
 
 #[test]
@@ -30,10 +30,10 @@ fn two_hundred_threads_have_blocks_of_their_own() {
 }
 
 #[test]
-fn it_says_once_that_a_region_is_used_up_and_gives_no_more() {
-    let said = side("used-up");
+fn it_reports_once_that_a_region_is_used_up_and_returns_no_more() {
+    let output_text = side("used-up");
     assert_eq!(
-        said,
+        output_text,
         "heaptoll: the null manager has used up its addresses: it never gives a block out twice\n"
     );
 }

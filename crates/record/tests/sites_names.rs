@@ -10,7 +10,7 @@ use std::process::Command;
 
 use heaptoll_record::{Manager, Request, Silent, record};
 use heaptoll_trace::{Batch, Frame, Kind, Reader};
-use layer_support::{Shop, layers};
+use layer_support::{Fixture, layers};
 
 /// Every stack of a trace, with the sizes that were allocated there.
 struct Stacks {
@@ -60,8 +60,8 @@ fn matches(names: &[&str], pattern: &[&str]) -> bool {
     }
 }
 
-fn recorded(shop: &Shop, command: Vec<OsString>) -> (PathBuf, Vec<PathBuf>) {
-    let output = shop.path("trace.heaptoll");
+fn recorded(fixture: &Fixture, command: Vec<OsString>) -> (PathBuf, Vec<PathBuf>) {
+    let output = fixture.path("trace.heaptoll");
     let request = Request {
         command,
         layer: layers().join("libheaptoll_record.so"),
@@ -77,8 +77,8 @@ fn recorded(shop: &Shop, command: Vec<OsString>) -> (PathBuf, Vec<PathBuf>) {
     (output.clone(), others.filter(|path| *path != output).collect())
 }
 
-fn compile(shop: &Shop, compiler: &str, source: &str, name: &str, flags: &[&str]) -> PathBuf {
-    let out = shop.path(name);
+fn compile(fixture: &Fixture, compiler: &str, source: &str, name: &str, flags: &[&str]) -> PathBuf {
+    let out = fixture.path(name);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sites_programs").join(source);
     let done = Command::new(compiler).args(flags).arg("-o").arg(&out).arg(source).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -98,16 +98,16 @@ const C: [&str; 8] = [
 
 #[test]
 fn c_without_frame_pointers() {
-    let shop = Shop::new();
-    let program = compile(&shop, "gcc", "chains.c", "chains", &C);
+    let fixture = Fixture::new();
+    let program = compile(&fixture, "gcc", "chains.c", "chains", &C);
     let mut command = vec![program.clone().into()];
     for (name, size) in [("apple", 1100), ("pear", 1101), ("plum", 1102)] {
         let name_flag = format!("-DNAME={name}");
         let size_flag = format!("-DSIZE={size}");
         let flags = [&["-shared", "-fPIC", &name_flag, &size_flag], &C[..]].concat();
-        command.push(compile(&shop, "gcc", "plugin.c", &format!("{name}.so"), &flags).into());
+        command.push(compile(&fixture, "gcc", "plugin.c", &format!("{name}.so"), &flags).into());
     }
-    let (trace, children) = recorded(&shop, command);
+    let (trace, children) = recorded(&fixture, command);
     let stacks = Stacks::read(&trace);
     stacks.expect(1001, &["take", "first", "main", "...", "_start"]);
     stacks.expect(1002, &["take", "second", "main", "...", "_start"]);
@@ -133,7 +133,7 @@ fn c_without_frame_pointers() {
     for (name, size) in [("apple", 1100), ("pear", 1101), ("plum", 1102)] {
         stacks.expect(size, &["take", name, "enter", "plugins", "main", "...", "_start"]);
         for stack in stacks.of(size) {
-            assert_eq!(stack[2].object, shop.path(&format!("{name}.so")).to_str().unwrap());
+            assert_eq!(stack[2].object, fixture.path(&format!("{name}.so")).to_str().unwrap());
         }
     }
     // One stack a place, however often; the signal's context has no stack of its own.
@@ -149,21 +149,20 @@ fn c_without_frame_pointers() {
     let start = symbol.lines().find_map(|line| line.strip_suffix(" t first")).unwrap();
     let start = u64::from_str_radix(start, 16).unwrap();
     assert!((start..start + 64).contains(&first.offset), "{start:x}: {first:?}");
-    // The child told its own.
+    // The child recorded its own.
     let [child] = &children[..] else { panic!("{children:?}") };
     let stacks = Stacks::read(child);
     stacks.expect(1001, &["take", "first", "main", "...", "_start"]);
     stacks.expect(1013, &["take", "in_child", "main", "...", "_start"]);
 }
 
-/// The line of the C program that has this text.
 /// Node's own binary is like that.
 #[test]
 fn a_program_with_holes_between_its_segments() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     let flags = [&["-no-pie", "-Wl,--section-start=.text=0x2000000"], &C[..]].concat();
-    let program = compile(&shop, "gcc", "apart.c", "apart", &flags);
-    let (trace, _) = recorded(&shop, vec![program.into()]);
+    let program = compile(&fixture, "gcc", "apart.c", "apart", &flags);
+    let (trace, _) = recorded(&fixture, vec![program.into()]);
     Stacks::read(&trace).expect(1200, &["inner", "outer", "main", "..."]);
 }
 
@@ -174,10 +173,10 @@ fn line(text: &str) -> usize {
 
 #[test]
 fn without_debug_information_or_symbols_the_place_is_left() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     let flags = [&["-s"], &C[2..]].concat();
-    let program = compile(&shop, "gcc", "chains.c", "chains", &flags);
-    let (trace, _) = recorded(&shop, vec![program.clone().into()]);
+    let program = compile(&fixture, "gcc", "chains.c", "chains", &flags);
+    let (trace, _) = recorded(&fixture, vec![program.clone().into()]);
     let stacks = Stacks::read(&trace);
     for stack in stacks.of(1001) {
         assert_eq!(stack[0].object, program.to_str().unwrap());
@@ -188,18 +187,18 @@ fn without_debug_information_or_symbols_the_place_is_left() {
 
 #[test]
 fn a_file_that_has_changed_gives_no_names() {
-    let shop = Shop::new();
-    let program = compile(&shop, "gcc", "chains.c", "chains", &C);
+    let fixture = Fixture::new();
+    let program = compile(&fixture, "gcc", "chains.c", "chains", &C);
     let apple =
-        compile(&shop, "gcc", "plugin.c", "a.so", &["-shared", "-fPIC", "-DNAME=apple", "-DSIZE=1100"]);
+        compile(&fixture, "gcc", "plugin.c", "a.so", &["-shared", "-fPIC", "-DNAME=apple", "-DSIZE=1100"]);
     // While the program runs, a compiler puts another file there.
-    let script = shop.path("script.sh");
+    let script = fixture.path("script.sh");
     let (program_text, apple_text) = (program.display(), apple.display());
     let change = format!(
         "{program_text} {apple_text}; sleep 0.1; cp {apple_text} {apple_text}.new; mv {apple_text}.new {apple_text}\n"
     );
     std::fs::write(&script, change).unwrap();
-    let (_, others) = recorded(&shop, vec!["/bin/sh".into(), script.into()]);
+    let (_, others) = recorded(&fixture, vec!["/bin/sh".into(), script.into()]);
     let traces: Vec<Stacks> = others.iter().map(|path| Stacks::read(path)).collect();
     let stacks =
         traces.iter().find(|stacks| stacks.by_size.contains_key(&1100)).expect("the program's trace");
@@ -212,12 +211,12 @@ fn a_file_that_has_changed_gives_no_names() {
 
 #[test]
 fn cpp_with_templates_and_exceptions() {
-    let shop = Shop::new();
-    let program = compile(&shop, "g++", "chains.cc", "chains", &["-O2", "-w"]);
-    let (trace, _) = recorded(&shop, vec![program.into()]);
+    let fixture = Fixture::new();
+    let program = compile(&fixture, "g++", "chains.cc", "chains", &["-O2", "-w"]);
+    let (trace, _) = recorded(&fixture, vec![program.into()]);
     let stacks = Stacks::read(&trace);
     stacks.expect(2002, &["shop::attempt()", "main", "...", "_start"]);
-    stacks.expect(2006, &["shop::Shelf<short>::fill(unsigned long)", "main", "...", "_start"]);
+    stacks.expect(2006, &["shop::Buffer<short>::fill(unsigned long)", "main", "...", "_start"]);
     // An exception and what the C++ library keeps with it.
     let thrown = *stacks.by_size.keys().find(|&&size| (5000..5200).contains(&size)).expect("an exception");
     stacks.expect(
@@ -228,10 +227,10 @@ fn cpp_with_templates_and_exceptions() {
 
 #[test]
 fn rust_with_generics_and_panics() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     let program =
-        compile(&shop, "rustc", "chains.rs", "chains", &["-O", "--edition", "2024", "-Cdebuginfo=0"]);
-    let (trace, _) = recorded(&shop, vec![program.into()]);
+        compile(&fixture, "rustc", "chains.rs", "chains", &["-O", "--edition", "2024", "-Cdebuginfo=0"]);
+    let (trace, _) = recorded(&fixture, vec![program.into()]);
     let stacks = Stacks::read(&trace);
     let names = |size| -> Vec<Vec<String>> {
         let names = |stack: &[Frame]| stack.iter().map(|frame| frame.function.clone()).collect();

@@ -84,7 +84,7 @@ enum Figures<'a> {
         most_live: Option<usize>,
         /// Most requested bytes live in the whole run, whether a snapshot was taken then or not.
         max_live_bytes: Option<u64>,
-        moments: &'a [heaptoll_ledger::Moment],
+        moments: &'a [heaptoll_ledger::Snapshot],
     },
     /// Of samples of the resident set.
     Coarse { program: &'a str, manager: &'a str, points: &'a [Point] },
@@ -167,7 +167,7 @@ fn recording(arguments: &Arguments, trace: &Path) -> Result<record::Arguments, F
 fn largest(first: &Path) -> PathBuf {
     let peak = |path: &Path| -> Option<u64> {
         let ledger = heaptoll_trace::tables(path).ok()?.extra::<Ledger>(EXTRA)?.ok()?;
-        ledger.peak().map(|peak| ledger.moments[peak].rss_bytes)
+        ledger.peak().map(|peak| ledger.snapshots[peak].rss_bytes)
     };
     let mut best = (peak(first), first.to_owned());
     for path in heaptoll_record::others(first) {
@@ -217,7 +217,7 @@ fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failur
     let ledger = tables.extra::<Ledger>(EXTRA).transpose().map_err(|error| refused(error.into()))?;
     let (program, manager) = (program(&tables), manager(&tables));
     let was_requested = ledger.is_some();
-    match ledger.filter(|ledger| !ledger.moments.is_empty()) {
+    match ledger.filter(|ledger| !ledger.snapshots.is_empty()) {
         Some(mut ledger) => {
             if ledger.manager.is_empty() {
                 ledger.manager.clone_from(&manager);
@@ -237,7 +237,7 @@ fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failur
                 peak: ledger.peak(),
                 most_live: ledger.fullest(),
                 max_live_bytes,
-                moments: &ledger.moments,
+                moments: &ledger.snapshots,
             };
             outputs.deliver(&document, "heaptoll-ledger/1", &figures)
         }
@@ -245,7 +245,7 @@ fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failur
             let memory = arguments.memory.each(heaptoll_ledger::EACH_OBJECT);
             let (points, damage) = heaptoll_ledger::coarse(trace, memory).map_err(|error| {
                 let no_sample = was_requested && matches!(error, LedgerError::NotRecorded);
-                refused(if no_sample { LedgerError::NoLook } else { error })
+                refused(if no_sample { LedgerError::NoSnapshot } else { error })
             })?;
             let mut document = coarse::document(&points, &manager, &program, was_requested);
             // Reading the events finds damage that the tables do not show.
@@ -280,7 +280,7 @@ fn finish(document: &mut Document, tables: &Tables, command: &str) {
 /// A warning that the process was larger between the snapshots than in any of them, by more than a twentieth.
 fn missed_peak(tables: &Tables) -> Option<String> {
     let ledger = tables.extra::<Ledger>(EXTRA)?.ok()?;
-    let sampled_kib = ledger.moments.get(ledger.peak()?)?.rss_bytes / 1024;
+    let sampled_kib = ledger.snapshots.get(ledger.peak()?)?.rss_bytes / 1024;
     let seen = tables.samples.iter().max_by_key(|sample| sample.rss_kib)?;
     (seen.rss_kib > sampled_kib + sampled_kib / 20).then(|| {
         format!(
@@ -288,7 +288,7 @@ fn missed_peak(tables: &Tables) -> Option<String> {
             {}. What follows is of these snapshots.",
             seen.rss_kib,
             seen.time_ns as f64 / 1e9,
-            plural(ledger.moments.len(), "snapshot")
+            plural(ledger.snapshots.len(), "snapshot")
         )
     })
 }

@@ -4,15 +4,15 @@
 int main(void) {
     for (int at = 0; at < 10000; at++) make(1000 + 24);
     for (int at = 0; at < 5000; at++) memset(blocks[at].address, 1, 1024);
-    tell();
+    report();
     for (size_t at = 10000; at-- > 0;)
         if (at % 2) drop(at);
-    tell();
+    report();
     /* What was made first, of the lowest addresses, stays. */
     for (size_t at = count; at-- > 0;)
         if (at > 0) drop(at);
-    tell();
+    report();
     malloc_trim(0);
-    tell();
+    report();
     return 0;
 }

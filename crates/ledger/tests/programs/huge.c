@@ -7,6 +7,6 @@ int main(void) {
     char *first = (char *)(((uintptr_t)block + huge - 1) / huge * huge);
     if (madvise(first, 4 * huge, MADV_HUGEPAGE) != 0) return 9;
     for (int at = 0; at < 4; at++) first[at * huge] = 1;
-    tell();
+    report();
     return 0;
 }

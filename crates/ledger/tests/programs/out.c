@@ -7,6 +7,6 @@ int main(void) {
     memset(block, 1, bytes);
     char *first = (char *)(((uintptr_t)block + 4095) / 4096 * 4096);
     if (madvise(first, bytes - 4096, MADV_PAGEOUT) != 0) return 9;
-    tell();
+    report();
     return 0;
 }

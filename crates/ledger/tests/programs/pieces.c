@@ -11,6 +11,6 @@ int main(void) {
         if (mprotect(block + 4096, 4096, PROT_NONE) != 0) return 9;
         blocks[count++] = (struct block){block, 4096, 4096};
     }
-    tell();
+    report();
     return 0;
 }

@@ -1,4 +1,4 @@
-/* What the probes have in common: they tell their live blocks and wait, so that they can be looked at. */
+/* What the probes have in common: they report their live blocks and wait to be sampled. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <malloc.h>
@@ -37,7 +37,7 @@ static void drop(size_t at) {
     blocks[at] = blocks[--count];
 }
 
-static void say(const void *from, size_t bytes) {
+static void write_all(const void *from, size_t bytes) {
     const char *at = from;
     while (bytes > 0) {
         ssize_t written = write(1, at, bytes);
@@ -47,7 +47,7 @@ static void say(const void *from, size_t bytes) {
     }
 }
 
-/* Bytes from `start` on that are on pages in memory, as the page map says one page at a time. */
+/* Bytes from `start` on that are on pages in memory, from the page map, one page at a time. */
 static uint64_t present(int map, uint64_t start, uint64_t bytes) {
     uint64_t sum = 0;
     for (uint64_t at = start; at < start + bytes;) {
@@ -60,8 +60,8 @@ static uint64_t present(int map, uint64_t start, uint64_t bytes) {
     return sum;
 }
 
-/* Tells: number of blocks, resident bytes asked for, resident bytes of slack, the blocks. Then waits for a byte. */
-static void tell(void) {
+/* Reports: number of blocks, resident bytes requested, resident bytes of slack, the blocks. Then waits for a byte. */
+static void report(void) {
     int map = open("/proc/self/pagemap", O_RDONLY);
     uint64_t head[3] = {count, 0, 0};
     for (size_t at = 0; map >= 0 && at < count; at++) {
@@ -70,8 +70,8 @@ static void tell(void) {
         head[2] += present(map, start + blocks[at].requested, blocks[at].usable - blocks[at].requested);
     }
     close(map);
-    say(head, sizeof head);
-    say(blocks, count * sizeof *blocks);
+    write_all(head, sizeof head);
+    write_all(blocks, count * sizeof *blocks);
     char go;
     if (read(0, &go, 1) != 1) _exit(0);
 }

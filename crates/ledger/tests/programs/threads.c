@@ -21,7 +21,7 @@ static void *work(void *unused) {
 }
 
 int main(void) {
-    /* The first use of the table is ours. */
+    /* The main thread makes the first use of the table. */
     make(10);
     pthread_barrier_init(&made, NULL, 5);
     for (int at = 0; at < 4; at++) {
@@ -30,6 +30,6 @@ int main(void) {
     }
     pthread_barrier_wait(&made);
     usleep(20000);
-    tell();
+    report();
     return 0;
 }

@@ -1,4 +1,4 @@
-//! The names in an ELF file: its symbol tables, and the debug information that says which functions were inlined and at
+//! The names in an ELF file: its symbol tables, and the debug information which names the functions that were inlined and
 //! which line of which file the code was. Both also from the file of debug information that a distribution keeps apart
 //! under `/usr/lib/debug`, when it is installed.
 //!
@@ -26,14 +26,14 @@ type Bytes = EndianRcSlice<RunTimeEndian>;
 
 /// A function, and a line of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// Demangled; empty when unknown.
     pub function: String,
     /// `file:line`; empty when unknown.
     pub line: String,
 }
 
-/// What a file and its debug information say of its code.
+/// What a file and its debug information contain about its code.
 #[derive(Default)]
 pub struct Binary {
     /// By first address.
@@ -47,7 +47,7 @@ struct Symbol {
     name: String,
 }
 
-/// What tells a file from another and from itself before it was changed.
+/// What distinguishes a file from another and from itself before it was changed.
 type Identity = (PathBuf, u64, u64, u64, i64, i64);
 
 /// Binaries that a thread keeps: processes of one recording are mostly of the same files.
@@ -55,22 +55,22 @@ const KEPT: usize = 64;
 
 thread_local! {
     /// The last used ones, the latest at the end.
-    static SHELF: RefCell<Vec<(Identity, Rc<Binary>)>> = const { RefCell::new(Vec::new()) };
+    static CACHE: RefCell<Vec<(Identity, Rc<Binary>)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// As [`Binary::load`], of a file that this thread has perhaps loaded before; one without names when there is none.
 pub fn load(path: &Path, bytes: u64, loaded: SystemTime) -> Rc<Binary> {
     let Some(identity) = identity(path, bytes, loaded) else { return Rc::default() };
-    SHELF.with_borrow_mut(|shelf| {
-        let known = shelf.iter().position(|(kept, _)| *kept == identity);
+    CACHE.with_borrow_mut(|cache| {
+        let known = cache.iter().position(|(kept, _)| *kept == identity);
         let entry = match known {
-            Some(at) => shelf.remove(at),
+            Some(at) => cache.remove(at),
             None => (identity, Rc::new(Binary::load(path, bytes, loaded).unwrap_or_default())),
         };
         let binary = entry.1.clone();
-        shelf.push(entry);
-        if shelf.len() > KEPT {
-            shelf.remove(0);
+        cache.push(entry);
+        if cache.len() > KEPT {
+            cache.remove(0);
         }
         binary
     })
@@ -100,7 +100,7 @@ impl Binary {
         };
         let span = |(start, end): (u64, u64)| end.saturating_sub(start).checked_next_multiple_of(PAGE);
         let whole = file.segments().map(ends).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))?;
-        // The loader tells the segments of an object with holes apart.
+        // The loader lists the segments of an object with holes separately.
         let mut spans = std::iter::once(whole).chain(file.segments().map(ends)).filter_map(span);
         if !spans.any(|span| Some(span) == bytes.checked_next_multiple_of(PAGE)) {
             return None;
@@ -117,17 +117,17 @@ impl Binary {
     }
 
     /// The functions at an address, innermost first: one, unless others were inlined there.
-    pub fn places(&self, address: u64) -> Vec<Place> {
-        let mut places = self.lines.as_ref().map_or_else(Vec::new, |lines| inlined(lines, address));
-        if places.is_empty() {
-            places.push(Place::default());
+    pub fn locations(&self, address: u64) -> Vec<SourceLocation> {
+        let mut locations = self.lines.as_ref().map_or_else(Vec::new, |lines| inlined(lines, address));
+        if locations.is_empty() {
+            locations.push(SourceLocation::default());
         }
-        if let Some(outer) = places.last_mut()
+        if let Some(outer) = locations.last_mut()
             && outer.function.is_empty()
         {
             outer.function = self.symbol(address).unwrap_or_default();
         }
-        places
+        locations
     }
 
     fn symbol(&self, address: u64) -> Option<String> {
@@ -153,9 +153,9 @@ fn uncloned(name: &str) -> &str {
 }
 
 /// The functions that debug information knows at an address.
-fn inlined(lines: &Context<Bytes>, address: u64) -> Vec<Place> {
-    let mut places = Vec::new();
-    let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else { return places };
+fn inlined(lines: &Context<Bytes>, address: u64) -> Vec<SourceLocation> {
+    let mut locations = Vec::new();
+    let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else { return locations };
     while let Ok(Some(frame)) = frames.next() {
         let function = frame.function.as_ref().and_then(|function| function.demangle().ok());
         let line = frame.location.and_then(|location| match (location.file, location.line) {
@@ -164,9 +164,9 @@ fn inlined(lines: &Context<Bytes>, address: u64) -> Vec<Place> {
             _ => None,
         });
         let function = function.map(Cow::into_owned).unwrap_or_default();
-        places.push(Place { function, line: line.unwrap_or_default() });
+        locations.push(SourceLocation { function, line: line.unwrap_or_default() });
     }
-    places
+    locations
 }
 
 /// A regular file's bytes, unless it was changed or put there after `loaded`: then it is not what was loaded.
@@ -280,14 +280,14 @@ mod tests {
         let file = object::File::parse(&*data).unwrap();
         let binary = Binary::load(&path, ends_of(&file), SystemTime::now()).unwrap();
         let symbol = binary.symbols.iter().find(|symbol| symbol.name.contains("uncloned")).unwrap();
-        let places = binary.places(symbol.start + 1);
-        let outer = places.last().unwrap();
-        assert!(outer.function.contains("::uncloned"), "{places:?}");
-        assert!(outer.line.contains("binary.rs:"), "{places:?}");
+        let locations = binary.locations(symbol.start + 1);
+        let outer = locations.last().unwrap();
+        assert!(outer.function.contains("::uncloned"), "{locations:?}");
+        assert!(outer.line.contains("binary.rs:"), "{locations:?}");
         // One that takes up more memory is another file; and one that is newer.
         assert!(Binary::load(&path, ends_of(&file) + (1 << 20), SystemTime::now()).is_none());
         assert!(Binary::load(&path, ends_of(&file), SystemTime::UNIX_EPOCH).is_none());
-        assert_eq!(Binary::default().places(5), [Place::default()]);
+        assert_eq!(Binary::default().locations(5), [SourceLocation::default()]);
     }
 
     fn ends_of(file: &object::File) -> u64 {

@@ -1,4 +1,4 @@
-/* Makes garbage of which nothing in the program knows any more, and asks the collector what it found alive. argv:
+/* Makes garbage that nothing in the program refers to any more, and reads from the collector what it found alive. argv:
  * blocks. Prints live bytes before the garbage and after a collection. */
 #include "log.h"
 #include "../../../../include/heaptoll.h"

@@ -1,4 +1,4 @@
-/* Signal handlers that allocate, at every moment: over a manager that bears it. */
+/* Signal handlers that allocate, at every instruction: over a manager that allows it. */
 #include "log.h"
 #include <pthread.h>
 #include <sys/time.h>
@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
     }
     struct itimerval never = {{0, 0}, {0, 0}};
     setitimer(ITIMER_REAL, &never, 0);
-    /* What follows must be told right. */
+    /* What follows must be recorded correctly. */
     mark(MARK_BEGIN);
     for (int i = 1; i < 3000; i++) FREE(MALLOC(i));
     mark(MARK_END);

@@ -1,5 +1,5 @@
 /* What a test program did, in the order in which each of its threads did it, in memory of its own: nothing here
- * allocates. A line is told apart by its first letter:
+ * allocates. The first letter of a line is its kind:
  *   A tid kind align size block usable     a new block
  *   F tid delete block                     a block given back
  *   R tid old new size usable              a resize
@@ -29,7 +29,7 @@ static int log_count;
 static __thread int log_own;
 static __thread int log_tid;
 
-__attribute__((unused)) static void say(const char *format, ...) {
+__attribute__((unused)) static void log_line(const char *format, ...) {
     if (!log_own) {
         log_own = __atomic_add_fetch(&log_count, 1, __ATOMIC_SEQ_CST);
         log_tid = syscall(SYS_gettid);
@@ -56,29 +56,29 @@ __attribute__((unused)) static void show(void) {
 }
 
 __attribute__((unused)) static void *made(int kind, size_t align, size_t size, void *block) {
-    if (block) say("A %d %d %zu %zu %p %zu\n", log_tid, kind, align, size, block, malloc_usable_size(block));
-    else say("X %d %d %zu\n", log_tid, kind, size);
+    if (block) log_line("A %d %d %zu %zu %p %zu\n", log_tid, kind, align, size, block, malloc_usable_size(block));
+    else log_line("X %d %d %zu\n", log_tid, kind, size);
     return block;
 }
 
 __attribute__((unused)) static void given_back(int operator_delete, void *block) {
-    say("F %d %d %p\n", log_tid, operator_delete, block);
+    log_line("F %d %d %p\n", log_tid, operator_delete, block);
 }
 
 __attribute__((unused)) static void *resized(void *old, size_t size, void *block) {
-    say("R %d %p %p %zu %zu\n", log_tid, old, block, size, block ? malloc_usable_size(block) : 0);
+    log_line("R %d %p %p %zu %zu\n", log_tid, old, block, size, block ? malloc_usable_size(block) : 0);
     return block;
 }
 
 /* The thread's number is known from its first line on. */
-__attribute__((unused)) static void log_begin(void) { say("B %d\n", (int)syscall(SYS_gettid)); }
+__attribute__((unused)) static void log_begin(void) { log_line("B %d\n", (int)syscall(SYS_gettid)); }
 
 #define NEW(kind, align, size, call) made(kind, align, size, (call))
 #define MALLOC(size) NEW(0, 0, size, malloc(size))
 #define FREE(block) ({ void *block_ = (block); given_back(0, block_); free(block_); })
 #define REALLOC(block, size) ({ void *old_ = (block); resized(old_, size, realloc(old_, size)); })
 
-/* Sizes that nothing else asks for: what is between them is the test's. */
+/* Sizes that nothing else requests: what is between them is the test's. */
 enum { MARK_BEGIN = 1234567, MARK_END = 1234577 };
 __attribute__((unused)) static void mark(size_t size) { free(malloc(size)); }
 

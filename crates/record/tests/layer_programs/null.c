@@ -1,4 +1,4 @@
-/* The null manager as a manager: blocks are distinct, aligned, zero, as large as said, and keep what is in them. argv:
+/* The null manager as a manager: blocks are distinct, aligned, zero, as large as requested, and keep what is in them. argv:
  * which of its sides. */
 #include "log.h"
 #include <dlfcn.h>

@@ -29,7 +29,7 @@ int main() {
     operator delete[](nullptr);
     mark(MARK_END);
 
-    // Out of memory: the next operator is asked, calls the handler, and throws what it has allocated.
+    // Out of memory: the next operator is called, which calls the handler, and throws what it has allocated.
     std::set_new_handler(handler);
     try {
         p = operator new((size_t)1 << 59);

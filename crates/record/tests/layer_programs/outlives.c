@@ -1,4 +1,4 @@
-/* Goes on after the tool has died. argv: a file to tell by that it is at it, threads. */
+/* Goes on after the tool has died. argv: a file to create once it allocates, threads. */
 #include "log.h"
 #include <fcntl.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < count; i++) CHECK(!pthread_create(&thread[i], 0, work, 0));
     int ready = open(argv[1], O_WRONLY | O_CREAT, 0600);
     CHECK(write(ready, "x", 1) == 1);
-    /* As long as the tool lives and three seconds more; the test takes away the file when it has killed it. */
+    /* As long as the tool lives and three seconds more; the test removes the file when it has killed it. */
     while (!access(argv[1], F_OK)) {
         free(malloc(77));
         usleep(1000);

@@ -1,4 +1,4 @@
-/* A manager that bears being interrupted by itself: every block is a new one. */
+/* A manager that may be interrupted by a call of itself: every block is a new one. */
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>

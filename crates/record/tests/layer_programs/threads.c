@@ -2,8 +2,8 @@
 #include "log.h"
 #include <pthread.h>
 
-enum { SHELVES = 64 };
-static void *shelf[SHELVES];
+enum { SLOTS = 64 };
+static void *slots[SLOTS];
 static int rounds;
 
 static void *work(void *argument) {
@@ -14,7 +14,7 @@ static void *work(void *argument) {
         size_t size = (seed >> 8) % ((seed >> 4) % 50 ? 300 : 90000);
         void *p = seed >> 20 & 7 ? MALLOC(size) : NEW(1, 0, size, calloc(1, size));
         if ((seed >> 12) % 5 == 0) p = REALLOC(p, size + 1 + (seed >> 16) % 3000);
-        void **place = &shelf[(seed >> 24) % SHELVES];
+        void **place = &slots[(seed >> 24) % SLOTS];
         void *other = __atomic_exchange_n(place, p, __ATOMIC_ACQ_REL);
         if (other) FREE(other);
     }
@@ -29,8 +29,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < count; i++) CHECK(!pthread_create(&thread[i], 0, work, (void *)(uintptr_t)i));
     work((void *)9999);
     for (int i = 0; i < count; i++) pthread_join(thread[i], 0);
-    for (int i = 0; i < SHELVES; i++)
-        if (shelf[i]) FREE(shelf[i]);
+    for (int i = 0; i < SLOTS; i++)
+        if (slots[i]) FREE(slots[i]);
     show();
     return 0;
 }

@@ -1,4 +1,4 @@
-//! A workshop for the tests of layers: the layers, small programs compiled on the spot.
+//! A fixture for the tests of layers: the layers, and small programs compiled on the spot.
 #![allow(dead_code)]
 
 pub mod recorded;
@@ -25,11 +25,11 @@ pub fn manager(name: &str) -> PathBuf {
 }
 
 /// A temporary directory with a compiler.
-pub struct Shop(pub tempfile::TempDir);
+pub struct Fixture(pub tempfile::TempDir);
 
-impl Shop {
-    pub fn new() -> Shop {
-        Shop(tempfile::tempdir().expect("a temporary directory"))
+impl Fixture {
+    pub fn new() -> Fixture {
+        Fixture(tempfile::tempdir().expect("a temporary directory"))
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

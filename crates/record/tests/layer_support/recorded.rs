@@ -1,4 +1,4 @@
-//! A program run under the recording layer, and everything that it told, straight from the rings.
+//! A program run under the recording layer, and all its events, straight from the rings.
 #![allow(dead_code)]
 
 use std::collections::BTreeMap;
@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use heaptoll_ring::{Flags, LeftOut, Options, RingEvent, Shared, Sink, Tap};
 use heaptoll_statspage::{SlotRecord, StatsPage, WriterKind};
 
-use super::{Shop, layers};
+use super::{Fixture, layers};
 
-/// What a thread told, without what is the ring's business.
+/// An event of a thread, without the fields of the ring's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
     Alloc { kind: u8, align_log2: u8, size: u64, block: u64, usable: u64 },
@@ -36,7 +36,7 @@ pub struct Image {
     pub events: Vec<(u32, Event)>,
     pub latencies: Vec<u32>,
     pub sites: Vec<u32>,
-    /// Frames by site, innermost first. Site 0 tells other things.
+    /// Frames by site, innermost first. Site 0 defines other things.
     pub defined: BTreeMap<u32, Vec<u64>>,
     pub times: Vec<u64>,
     pub facts: Vec<Vec<u8>>,
@@ -116,14 +116,14 @@ impl Image {
         counts
     }
 
-    /// What the thread with this number told, in order.
+    /// The events of the thread with this number, in order.
     pub fn of_thread(&self, tid: i32) -> Vec<Event> {
         let thread = self.tids.iter().find(|(_, t)| **t == tid).map(|(thread, _)| *thread);
         self.events.iter().filter(|(t, _)| Some(*t) == thread).map(|(_, event)| *event).collect()
     }
 
-    /// Follows every block through the order of the process: panics when one is given out twice at a time or taken
-    /// that is not there. Gives what is there at the end. `inherited`: blocks may come from before the beginning.
+    /// Follows every block through the order of the process: panics when one is allocated that is live or freed that is
+    /// not. Returns what is live at the end. `inherited`: blocks may come from before the beginning.
     pub fn follow(&self, inherited: bool) -> BTreeMap<u64, u64> {
         let mut live = BTreeMap::new();
         let mut lifted: BTreeMap<u32, (u64, Option<u64>)> = BTreeMap::new();
@@ -164,7 +164,7 @@ pub struct Run {
     /// In the order in which they registered.
     pub images: Vec<Image>,
     pub left_out: LeftOut,
-    /// What the counting layer behind the recording one counted, by process.
+    /// The counts of the counting layer after the recording one, by process.
     pub counted: Vec<SlotRecord>,
 }
 
@@ -185,14 +185,14 @@ impl Run {
 pub struct Recording<'a> {
     pub flags: Flags,
     pub options: Options,
-    /// Objects behind the layer.
-    pub behind: Vec<&'a Path>,
-    /// With the counting layer directly behind the recording one.
+    /// Objects preloaded after the layer.
+    pub preload_after: Vec<&'a Path>,
+    /// With the counting layer directly after the recording one.
     pub counting: bool,
-    /// Ask for facts all the time,
-    pub asking: bool,
-    /// with these wishes.
-    pub wishes: u8,
+    /// Request facts all the time,
+    pub requests_facts: bool,
+    /// with these flags.
+    pub request_flags: u8,
     /// Environment.
     pub variables: Vec<(&'a str, &'a str)>,
 }
@@ -205,10 +205,10 @@ impl Default for Recording<'_> {
         Recording {
             flags: Flags::default(),
             options,
-            behind: Vec::new(),
+            preload_after: Vec::new(),
             counting: false,
-            asking: false,
-            wishes: 0,
+            requests_facts: false,
+            request_flags: 0,
             variables: Vec::new(),
         }
     }
@@ -218,22 +218,22 @@ impl Default for Recording<'_> {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Recording<'_> {
-    pub fn run(&self, shop: &Shop, program: &Path, arguments: &[&str]) -> Run {
+    pub fn run(&self, fixture: &Fixture, program: &Path, arguments: &[&str]) -> Run {
         let mut preload = layers().join("libheaptoll_record.so").into_os_string();
         if self.counting {
             preload.push(":");
             preload.push(layers().join("libheaptoll_count.so"));
         }
-        for object in &self.behind {
+        for object in &self.preload_after {
             preload.push(":");
             preload.push(object);
         }
-        self.run_preloaded(shop, program, arguments, Some(preload))
+        self.run_preloaded(fixture, program, arguments, Some(preload))
     }
 
     pub fn run_preloaded(
         &self,
-        shop: &Shop,
+        fixture: &Fixture,
         program: &Path,
         arguments: &[&str],
         preload: Option<std::ffi::OsString>,
@@ -242,8 +242,8 @@ impl Recording<'_> {
         let mut shared = Shared::create(&options).expect("the shared file");
         static RUNS: AtomicUsize = AtomicUsize::new(0);
         let unique = RUNS.fetch_add(1, Ordering::Relaxed);
-        let page = StatsPage::create(&shop.path(&format!("stats-{unique}")), 64).expect("a page");
-        let (out, err) = (shop.path(&format!("out-{unique}")), shop.path(&format!("err-{unique}")));
+        let page = StatsPage::create(&fixture.path(&format!("stats-{unique}")), 64).expect("a page");
+        let (out, err) = (fixture.path(&format!("out-{unique}")), fixture.path(&format!("err-{unique}")));
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -272,19 +272,19 @@ impl Recording<'_> {
                 };
                 taps.push((Some(Tap::new(&shared, arrival.index)), image, 0));
             }
-            for (tap, image, asked) in &mut taps {
+            for (tap, image, requested) in &mut taps {
                 if let Some(open) = tap {
-                    if self.asking && *asked == 0 {
-                        *asked = open.request_facts(self.wishes);
+                    if self.requests_facts && *requested == 0 {
+                        *requested = open.request_facts(self.request_flags);
                     }
-                    // While it asks it drains by little: all that a program tells may otherwise be one draught, at whose
-                    // end nobody is there to answer.
-                    open.drain(if self.asking { 1 << 12 } else { usize::MAX }, image);
-                    if self.asking
-                        && let Some(facts) = open.facts(*asked)
+                    // While facts are requested it drains little at a time: otherwise all events of a program may be
+                    // drained at once, after which no thread is left to answer.
+                    open.drain(if self.requests_facts { 1 << 12 } else { usize::MAX }, image);
+                    if self.requests_facts
+                        && let Some(facts) = open.facts(*requested)
                     {
                         image.facts.push(facts);
-                        *asked = open.request_facts(self.wishes);
+                        *requested = open.request_facts(self.request_flags);
                     }
                     if over || open.gone() {
                         tap.take().expect("it is open").end(image);
@@ -316,7 +316,7 @@ impl Recording<'_> {
     }
 }
 
-/// What a program's own log (layer_programs/log.h) says that each thread did.
+/// What each thread did according to a program's own log (layer_programs/log.h).
 pub fn logged(text: &str) -> BTreeMap<i32, Vec<Event>> {
     let mut threads: BTreeMap<i32, Vec<Event>> = BTreeMap::new();
     for line in text.lines() {
@@ -352,28 +352,29 @@ pub fn logged(text: &str) -> BTreeMap<i32, Vec<Event>> {
     threads
 }
 
-/// Panics unless `expected` is what was told, in order. `more`: what a library did in between is passed over.
-pub fn agree(told: &[Event], expected: &[Event], more: bool) {
+/// Panics unless `expected` is what was recorded, in order. `more`: what a library did in between is skipped.
+pub fn agree(recorded: &[Event], expected: &[Event], more: bool) {
     if !more {
-        for (number, (told, expected)) in told.iter().zip(expected).enumerate() {
-            assert_eq!(told, expected, "event {number}");
+        for (number, (recorded, expected)) in recorded.iter().zip(expected).enumerate() {
+            assert_eq!(recorded, expected, "event {number}");
         }
-        assert_eq!(told.len(), expected.len());
+        assert_eq!(recorded.len(), expected.len());
         return;
     }
-    let mut told = told.iter();
+    let mut recorded = recorded.iter();
     for (number, expected) in expected.iter().enumerate() {
-        assert!(told.any(|event| event == expected), "event {number} was not told: {expected:x?}");
+        assert!(recorded.any(|event| event == expected), "event {number} was not recorded: {expected:x?}");
     }
 }
 
-/// What was told between the two marks of layer_programs/log.h.
-pub fn marked(told: &[Event]) -> &[Event] {
+/// What was recorded between the two marks of layer_programs/log.h.
+pub fn marked(recorded: &[Event]) -> &[Event] {
     let at = |wanted| {
-        told.iter()
+        recorded
+            .iter()
             .position(|event| matches!(event, Event::Alloc { size, .. } if *size == wanted))
             .expect("the mark")
     };
-    // Each mark is a block that is made and given back.
-    &told[at(1_234_567) + 2..at(1_234_577)]
+    // Each mark is a block that is allocated and freed.
+    &recorded[at(1_234_567) + 2..at(1_234_577)]
 }

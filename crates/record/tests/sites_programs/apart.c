@@ -1,4 +1,4 @@
-/* A chain of calls in a program whose code does not lie beside its other parts. */
+/* A chain of calls in a program whose code does not lie next to its other parts. */
 #include <stdlib.h>
 
 __attribute__((noinline)) void *inner(size_t bytes) {

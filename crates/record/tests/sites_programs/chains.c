@@ -1,5 +1,5 @@
-/* Allocates in every way that makes a stack hard to walk. Each size is asked for at one place only, so that a test can
- * say which stack it must have. Built without frame pointers. */
+/* Allocates in every way that makes a stack hard to walk. Each size is requested at one place only, so that a test can
+ * check which stack it must have. Built without frame pointers. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <dlfcn.h>
@@ -35,26 +35,26 @@ static APART void around(void) { inlined(1003); sink++; }
 
 /* The frame's size is known at run time only: found by the frame pointer. */
 static APART void varying(size_t bytes) {
-    char *room = alloca(bytes);
-    memset(room, 1, bytes);
+    char *local = alloca(bytes);
+    memset(local, 1, bytes);
     take(1004);
-    sink += room[bytes / 2];
+    sink += local[bytes / 2];
 }
 
 /* The frame is aligned to more than the stack is. */
 static APART void aligned(size_t bytes) {
-    _Alignas(128) volatile char room[256];
+    _Alignas(128) volatile char local[256];
     char *more = alloca(bytes);
-    more[0] = room[3] = 1;
+    more[0] = local[3] = 1;
     take(1005);
-    sink += room[3] + more[0];
+    sink += local[3] + more[0];
 }
 
 static APART void large(void) {
-    volatile char room[3 << 20];
-    room[17] = room[2 << 20] = 1;
+    volatile char local[3 << 20];
+    local[17] = local[2 << 20] = 1;
     take(1006);
-    sink += room[17];
+    sink += local[17];
 }
 
 static APART void deep(int levels) {
@@ -166,7 +166,7 @@ int main(int count, char **arguments) {
     }
     int status = 1;
     waitpid(child, &status, 0);
-    /* Gone before anybody can look at it. */
+    /* It ends before /proc can be read. */
     kill(getpid(), SIGKILL);
     return status;
 }

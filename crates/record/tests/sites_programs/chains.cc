@@ -6,7 +6,7 @@
 static volatile int sink;
 
 namespace shop {
-template <typename Thing> struct Shelf {
+template <typename Thing> struct Buffer {
     std::vector<Thing> things;
     __attribute__((noinline)) void fill(size_t count) {
         things.reserve(count);
@@ -36,8 +36,8 @@ __attribute__((noinline)) void attempt() {
 
 int main() {
     for (int round = 0; round < 3; round++) {
-        shop::Shelf<short> shelf;
-        shelf.fill(1003);
+        shop::Buffer<short> buffer;
+        buffer.fill(1003);
         shop::attempt();
     }
 }

@@ -1,19 +1,19 @@
 //! The section on what a collector keeps beyond the live bytes.
 
-use heaptoll_ledger::{Amount, Ledger, Moment, Source, Term};
+use heaptoll_ledger::{Amount, Ledger, Snapshot, Source, Term};
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
 
 use super::document::kib;
 
 /// The parts of a collector's memory that Detlefs, Dosser and Zorn could not separate.
-pub fn collector(ledger: &Ledger, peak: &Moment) -> Section {
+pub fn collector(ledger: &Ledger, peak: &Snapshot) -> Section {
     let reported =
-        |snapshot: &&Moment| snapshot.census.is_some_and(|census| census.source == Source::Control);
+        |snapshot: &&Snapshot| snapshot.census.is_some_and(|census| census.source == Source::Control);
     // The manager reports in a call of the program: without a call during the snapshot there is no report.
     let snapshot = Some(peak).filter(reported);
     let snapshot =
-        snapshot.or(ledger.moments.iter().filter(reported).max_by_key(|snapshot| snapshot.rss_bytes));
+        snapshot.or(ledger.snapshots.iter().filter(reported).max_by_key(|snapshot| snapshot.rss_bytes));
     let (snapshot, census) = snapshot.map_or((peak, None), |snapshot| (snapshot, snapshot.census));
     let measured = census.is_some_and(|census| census.live_after_collection_bytes.is_some());
     let mut text = Vec::new();

@@ -1,6 +1,6 @@
 //! The document of the ledger: sentences, tables and a chart.
 
-use heaptoll_ledger::{Amount, How, Ledger, Moment, Source, Term};
+use heaptoll_ledger::{Amount, How, Ledger, Snapshot, Source, Term};
 use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, count, mib_from_bytes, plural, seconds};
 
@@ -72,7 +72,7 @@ fn name(term: Term) -> &'static str {
 }
 
 impl Group {
-    fn amount(&self, snapshot: &Moment) -> Amount {
+    fn amount(&self, snapshot: &Snapshot) -> Amount {
         self.terms.iter().fold(Amount::default(), |sum, &term| sum + snapshot.amount(term))
     }
 }
@@ -85,7 +85,7 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
         ..Document::default()
     };
     let (Some(peak), Some(fullest)) = (ledger.peak(), ledger.fullest()) else { return document };
-    let moments = &ledger.moments;
+    let moments = &ledger.snapshots;
     let top = &moments[peak];
     document.warnings = warnings(ledger);
     document.sections.push(Section {
@@ -117,8 +117,8 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
 /// The most live bytes of the whole run, which a trace has exactly, compared with the most of any snapshot.
 pub fn most_live(ledger: &Ledger, max_live_bytes: Option<u64>) -> Option<String> {
     let mib = |bytes: u64| mib_from_bytes(bytes as f64);
-    let count_text = plural(ledger.moments.len(), "snapshot");
-    let seen = ledger.moments.get(ledger.fullest()?)?.live_bytes;
+    let count_text = plural(ledger.snapshots.len(), "snapshot");
+    let seen = ledger.snapshots.get(ledger.fullest()?)?.live_bytes;
     Some(match max_live_bytes {
         Some(most) => format!(
             "At most {} MiB were live in the whole run, and {} MiB in the fullest of the {count_text}.",
@@ -146,7 +146,7 @@ fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { NONE.into() } else { format!("{:.1}", part as f64 * 100.0 / whole as f64) }
 }
 
-fn headline(snapshot: &Moment) -> String {
+fn headline(snapshot: &Snapshot) -> String {
     let mut parts: Vec<(u64, &str)> = GROUPS
         .iter()
         .map(|group| (group.amount(snapshot).resident, group.name))
@@ -164,7 +164,7 @@ fn headline(snapshot: &Moment) -> String {
 }
 
 /// A sentence on what huge pages keep in memory, where it is at least a twentieth of the resident set.
-fn huge(snapshot: &Moment) -> Option<String> {
+fn huge(snapshot: &Snapshot) -> Option<String> {
     let free = snapshot.huge_free_bytes;
     (free > 0 && free >= snapshot.rss_bytes / 20).then(|| {
         format!(
@@ -176,7 +176,7 @@ fn huge(snapshot: &Moment) -> Option<String> {
 }
 
 /// Resident KiB of each line, rounded so that they make the sum: what has lost most is rounded up.
-fn rounded(snapshot: &Moment) -> Vec<(Term, u64)> {
+fn rounded(snapshot: &Snapshot) -> Vec<(Term, u64)> {
     let mut lines: Vec<(Term, u64, u64)> = snapshot
         .lines
         .iter()
@@ -192,7 +192,7 @@ fn rounded(snapshot: &Moment) -> Vec<(Term, u64)> {
 }
 
 /// The sum of one snapshot.
-fn sum(snapshot: &Moment) -> Table {
+fn sum(snapshot: &Snapshot) -> Table {
     let rounded = rounded(snapshot);
     let resident = |terms: &[Term]| -> u64 {
         rounded.iter().filter(|(term, _)| terms.contains(term)).map(|&(_, kib)| kib).sum()
@@ -262,7 +262,7 @@ fn sum(snapshot: &Moment) -> Table {
 fn how(how: How) -> &'static str {
     match how {
         How::Counted => "pages",
-        How::Told => "reported",
+        How::Reported => "reported",
         How::Estimated => "estimate",
     }
 }
@@ -280,10 +280,10 @@ fn named(moments: [(usize, &str); 3]) -> Vec<(usize, String)> {
     all
 }
 
-fn side_by_side(moments: &[Moment], named: &[(usize, String)]) -> Table {
+fn side_by_side(moments: &[Snapshot], named: &[(usize, String)]) -> Table {
     let mut columns = vec![Column::text("Resident KiB")];
     columns.extend(named.iter().map(|(_, name)| Column::figures(name)));
-    let row = |name: &str, value: &dyn Fn(&Moment) -> String| {
+    let row = |name: &str, value: &dyn Fn(&Snapshot) -> String| {
         let cells = named.iter().map(|&(at, _)| value(&moments[at]));
         std::iter::once(name.to_owned()).chain(cells).collect::<Vec<_>>()
     };
@@ -298,7 +298,7 @@ fn side_by_side(moments: &[Moment], named: &[(usize, String)]) -> Table {
 }
 
 /// Groups that are not zero in every snapshot, and those always shown.
-fn shown(moments: &[Moment]) -> impl Iterator<Item = &'static Group> {
+fn shown(moments: &[Snapshot]) -> impl Iterator<Item = &'static Group> {
     GROUPS
         .iter()
         .filter(|group| group.always || moments.iter().any(|snapshot| group.amount(snapshot).total() > 0))
@@ -316,7 +316,7 @@ pub(super) fn spread(many: usize, also: Option<usize>) -> Vec<usize> {
 }
 
 fn over_time(ledger: &Ledger, peak: usize) -> Table {
-    let moments = &ledger.moments;
+    let moments = &ledger.snapshots;
     let groups: Vec<&Group> = shown(moments).collect();
     let mut columns = vec![Column::figures("Time s"), Column::figures("RSS KiB")];
     columns.extend(groups.iter().map(|group| Column::figures(group.name)));
@@ -334,7 +334,7 @@ fn over_time(ledger: &Ledger, peak: usize) -> Table {
     Table { columns, rows: rows.collect(), notes, ..Table::default() }
 }
 
-fn picture(moments: &[Moment]) -> Chart {
+fn picture(moments: &[Snapshot]) -> Chart {
     let series = shown(moments).map(|group| Series {
         name: group.name.into(),
         points: moments
@@ -354,7 +354,7 @@ fn picture(moments: &[Moment]) -> Chart {
 }
 
 fn warnings(ledger: &Ledger) -> Vec<String> {
-    let moments = &ledger.moments;
+    let moments = &ledger.snapshots;
     let mut warnings = Vec::new();
     if ledger.collected {
         warnings.push(
@@ -397,16 +397,16 @@ fn warnings(ledger: &Ledger) -> Vec<String> {
     warnings
 }
 
-fn facts(ledger: &Ledger, snapshot: &Moment) -> Vec<(String, String)> {
+fn facts(ledger: &Ledger, snapshot: &Snapshot) -> Vec<(String, String)> {
     let fact = |name: &str, value: String| (name.to_owned(), value);
-    let took = ledger.moments.iter().map(|snapshot| snapshot.took_ns).max().unwrap_or_default();
+    let took = ledger.snapshots.iter().map(|snapshot| snapshot.took_ns).max().unwrap_or_default();
     let mut facts = vec![
         fact("manager", ledger.manager.clone()),
-        fact("moments", format!("{}, the longest took {:.1} ms", ledger.moments.len(), took as f64 / 1e6)),
+        fact("moments", format!("{}, the longest took {:.1} ms", ledger.snapshots.len(), took as f64 / 1e6)),
         fact("live blocks at the peak", count(snapshot.live_blocks as f64)),
         fact(
             "address space of the heap",
-            format!("{} KiB in {}", kib(snapshot.heap_bytes), plural(snapshot.heap_places as usize, "place")),
+            format!("{} KiB in {}", kib(snapshot.heap_bytes), plural(snapshot.heap_ranges as usize, "place")),
         ),
         fact("kept for later, without access", format!("{} KiB", kib(snapshot.reserved_bytes))),
         fact(

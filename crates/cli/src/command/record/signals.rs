@@ -20,7 +20,7 @@ pub fn watch(interrupt: &Interrupt) -> Result<(), Failure> {
             match signal {
                 // A supervisor's signal for the program; a signal of the terminal has reached the program by itself.
                 libc::SIGTERM => interrupt.pass_on(signal),
-                _ => interrupt.ask(),
+                _ => interrupt.raise(),
             }
         }
     });

@@ -1,20 +1,20 @@
 //! Tests of the ledger's document: its sum, its snapshots, its warnings.
 
-use heaptoll_ledger::Line;
+use heaptoll_ledger::LedgerLine;
 
 use super::*;
 
-fn snapshot(time_ns: u64, resident: &[(Term, u64)]) -> Moment {
-    let lines: Vec<Line> = resident
+fn snapshot(time_ns: u64, resident: &[(Term, u64)]) -> Snapshot {
+    let lines: Vec<LedgerLine> = resident
         .iter()
-        .map(|&(term, resident)| Line {
+        .map(|&(term, resident)| LedgerLine {
             term,
             amount: Amount { resident, swapped: 0, absent: 1024 },
             how: How::Counted,
         })
         .collect();
     let rss_bytes = resident.iter().map(|(_, bytes)| bytes).sum();
-    Moment { time_ns, rss_bytes, live_bytes: resident[0].1, lines, ..Moment::default() }
+    Snapshot { time_ns, rss_bytes, live_bytes: resident[0].1, lines, ..Snapshot::default() }
 }
 
 fn cells(document: &Document, section: usize) -> Vec<Vec<String>> {
@@ -27,7 +27,7 @@ fn cells(document: &Document, section: usize) -> Vec<Vec<String>> {
 fn the_rows_of_the_sum_make_the_resident_set() {
     // 1.5 KiB, 0.75 and 0.75, 1 KiB: 4 KiB in all.
     let lines = [(Term::Live, 1536), (Term::Internal, 768), (Term::Stacks, 768), (Term::Code, 1024)];
-    let ledger = Ledger { moments: vec![snapshot(1, &lines)], ..Ledger::default() };
+    let ledger = Ledger { snapshots: vec![snapshot(1, &lines)], ..Ledger::default() };
     let rows = cells(&document(&ledger, "a program"), 0);
     let groups: Vec<&Vec<String>> = rows.iter().filter(|row| !row[0].starts_with('·')).collect();
     let figure = |row: &Vec<String>| row[1].parse::<u64>().expect("a figure");
@@ -59,7 +59,7 @@ fn huge_pages_without_blocks_get_a_sentence() {
 fn the_most_live_bytes_are_those_of_the_run_and_not_of_a_sample() {
     let mib = |n: u64| [(Term::Live, n << 20)];
     let ledger = Ledger {
-        moments: vec![snapshot(1, &mib(4)), snapshot(2, &mib(9)), snapshot(3, &mib(1))],
+        snapshots: vec![snapshot(1, &mib(4)), snapshot(2, &mib(9)), snapshot(3, &mib(1))],
         ..Ledger::default()
     };
     let known = most_live(&ledger, Some(23 << 20)).expect("a sentence");
@@ -74,7 +74,7 @@ fn a_snapshot_with_several_names_is_shown_once() {
     let low = snapshot(1, &[(Term::Live, 4096)]);
     let high = snapshot(2, &[(Term::Live, 8192)]);
     let last = snapshot(3, &[(Term::Live, 4096), (Term::Caches, 2048)]);
-    let ledger = Ledger { moments: vec![low, high, last], ..Ledger::default() };
+    let ledger = Ledger { snapshots: vec![low, high, last], ..Ledger::default() };
     let rows = cells(&document(&ledger, "a program"), 1);
     assert_eq!(rows[0].len(), 3, "{rows:?}");
     let Item::Chart(chart) = &document(&ledger, "a program").sections[2].items[1] else { panic!("no chart") };
@@ -88,7 +88,7 @@ fn warnings_come_first() {
     bad.defects.unmapped_blocks = 2;
     bad.no_pagemap = Some("Permission denied".into());
     bad.rss_bytes += 1;
-    let ledger = Ledger { moments: vec![bad], collected: true, ..Ledger::default() };
+    let ledger = Ledger { snapshots: vec![bad], collected: true, ..Ledger::default() };
     assert_eq!(document(&ledger, "a program").warnings.len(), 4);
 }
 
@@ -97,7 +97,7 @@ fn a_collectors_sources_are_distinguished_or_reported_as_unknown() {
     let mut ledger = Ledger {
         manager: "tithe".into(),
         collector: true,
-        moments: vec![snapshot(1, &[(Term::Live, 4096), (Term::Headroom, 1024)])],
+        snapshots: vec![snapshot(1, &[(Term::Live, 4096), (Term::Headroom, 1024)])],
         ..Ledger::default()
     };
     let rows = |ledger: &Ledger| {
@@ -108,14 +108,14 @@ fn a_collectors_sources_are_distinguished_or_reported_as_unknown() {
     let (words, table) = rows(&ledger);
     assert_eq!(words, 1);
     assert!(table.iter().all(|row| row[1] == NONE));
-    ledger.moments[0].census = Some(heaptoll_ledger::Census {
+    ledger.snapshots[0].census = Some(heaptoll_ledger::Census {
         live_after_collection_bytes: Some(1),
         ..heaptoll_ledger::Census::default()
     });
     let (words, table) = rows(&ledger);
     assert_eq!((words, table[0][1].as_str(), table[0][2].as_str()), (0, "1", "2"));
     // The manager did not report at the peak: another snapshot is shown.
-    ledger.moments.push(snapshot(2, &[(Term::Live, 9999)]));
+    ledger.snapshots.push(snapshot(2, &[(Term::Live, 9999)]));
     let (words, table) = rows(&ledger);
     assert_eq!((words, table[0][1].as_str()), (1, "1"));
 }

@@ -1,4 +1,5 @@
-//! Ending traces beside the loop: names of call stacks take their time, in which other processes must not wait.
+//! Finishes traces on a thread of its own: looking up the names of call stacks takes time, in which the rings of other
+//! processes must be drained.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
@@ -6,17 +7,17 @@ use std::time::Duration;
 
 use crate::recorded::Recording;
 
-/// So many may wait for their end, each with the memory that its trace's writer takes.
+/// Traces that may wait to be finished, each with the memory that its writer takes.
 const MOST: usize = 16;
 
 type Work = Box<dyn FnOnce() -> Recording + Send>;
 
-/// Ends traces, one after the other, on a thread of its own that begins with the first.
+/// Finishes traces, one after the other, on a thread that starts with the first.
 #[derive(Debug, Default)]
-pub struct Endings {
+pub struct Finisher {
     thread: Option<Thread>,
     waiting: usize,
-    /// Of those that could be given to no thread.
+    /// Those that no thread could take.
     done: Vec<(bool, Recording)>,
 }
 
@@ -30,10 +31,10 @@ struct Thread {
 impl Thread {
     fn start() -> Option<Thread> {
         let (work, todo) = channel::<(bool, Work)>();
-        let (tell, done) = channel();
-        let handle = std::thread::Builder::new().name("endings".into()).spawn(move || {
+        let (finished, done) = channel();
+        let handle = std::thread::Builder::new().name("finisher".into()).spawn(move || {
             for (is_first, work) in todo {
-                if tell.send((is_first, work())).is_err() {
+                if finished.send((is_first, work())).is_err() {
                     return;
                 }
             }
@@ -42,8 +43,8 @@ impl Thread {
     }
 }
 
-impl Endings {
-    /// Has a trace ended; `is_first` comes back with what came of it.
+impl Finisher {
+    /// Queues a trace to be finished; `is_first` comes back with the result.
     pub fn push(&mut self, is_first: bool, end: impl FnOnce() -> Recording + Send + 'static) {
         if self.thread.is_none() {
             self.thread = Thread::start();
@@ -66,7 +67,7 @@ impl Endings {
         self.waiting
     }
 
-    /// Those that have been ended since, in no order; waits so long for each.
+    /// Those that have been finished since the last call, in no order; waits up to `longest` for each.
     pub fn collect(&mut self, longest: Duration) -> Vec<(bool, Recording)> {
         let mut found = std::mem::take(&mut self.done);
         let Some(thread) = &self.thread else { return found };
@@ -98,22 +99,22 @@ mod tests {
 
     #[test]
     fn all_come_back() {
-        let mut endings = Endings::default();
+        let mut finisher = Finisher::default();
         const LONG: Duration = Duration::from_secs(600);
-        assert!(endings.collect(LONG).is_empty());
+        assert!(finisher.collect(LONG).is_empty());
         for events in 0..100 {
-            endings.push(events == 7, move || {
+            finisher.push(events == 7, move || {
                 std::thread::sleep(std::time::Duration::from_micros(100 * (events % 3)));
                 recording(events)
             });
         }
-        let mut all = endings.collect(Duration::ZERO);
-        all.extend(endings.collect(LONG));
+        let mut all = finisher.collect(Duration::ZERO);
+        all.extend(finisher.collect(LONG));
         let mut seen: Vec<u64> = all.iter().map(|(_, recording)| recording.events).collect();
         seen.sort_unstable();
         assert_eq!(seen, (0..100).collect::<Vec<u64>>());
         assert_eq!(all.iter().filter(|(is_first, _)| *is_first).count(), 1);
-        assert!(endings.collect(LONG).is_empty());
-        assert_eq!(endings.waiting(), 0);
+        assert!(finisher.collect(LONG).is_empty());
+        assert_eq!(finisher.waiting(), 0);
     }
 }

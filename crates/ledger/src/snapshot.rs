@@ -1,11 +1,11 @@
-//! One look at a process: the lines of the ledger, which sum up to its resident set.
+//! A snapshot of a process: the lines of the ledger, which sum up to its resident set.
 
 use std::ops::{Add, AddAssign};
 
 use serde::{Deserialize, Serialize};
 
 use crate::census::{Census, Source};
-use crate::share::Lines;
+use crate::share::LineBuilder;
 
 /// Bytes by where they are.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,7 +15,7 @@ pub struct Amount {
     pub resident: u64,
     /// On a swap device.
     pub swapped: u64,
-    /// Mapped and without a page: never touched, given back, or read only.
+    /// Mapped and without a page: never touched, released, or read only.
     pub absent: u64,
 }
 
@@ -25,7 +25,7 @@ impl Amount {
         self.resident + self.swapped + self.absent
     }
 
-    /// What is left without `part`, which it holds.
+    /// What is left without `part`, which is contained in it.
     pub(crate) fn without(&self, part: Amount) -> Amount {
         Amount {
             resident: self.resident - part.resident,
@@ -56,37 +56,37 @@ impl Add for Amount {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Term {
-    /// Bytes the program asked for in blocks that it holds.
+    /// Bytes the program requested in blocks that it holds.
     Live,
-    /// Usable bytes of those blocks that it did not ask for.
+    /// Usable bytes of those blocks that it did not request.
     Internal,
     /// Bytes of no live block on pages that hold bytes of one.
     External,
-    /// Pages of the heap that hold no byte of a live block, and have.
+    /// Pages of the heap that hold no byte of a live block, and have held one.
     Caches,
     /// Pages of the heap's mappings in which no block has been: never carved, the manager's own tables, or the
-    /// program's own memory that the kernel made one mapping with the heap. Told from [`Term::Caches`] only where the
-    /// record knows all places of blocks.
+    /// program's own memory that the kernel merged into one mapping with the heap. Distinguished from [`Term::Caches`]
+    /// only where the record knows all addresses that blocks have had.
     Fresh,
     /// Freed by the program, held back by the manager.
     Quarantine,
     /// Mapped, never carved into blocks: the step in which the heap grows.
     Unused,
-    /// Of what was never carved: avoided, since words of the program look like addresses in it.
+    /// Of what was never carved: avoided, since words of the program could be taken for addresses in it.
     Blacklisted,
     /// The manager's own: headers, tables, bitmaps.
     Metadata,
-    /// Freed by the program and not reclaimed, not told apart further.
+    /// Freed by the program and not reclaimed, not divided further.
     Dead,
-    /// Of the dead: what a collection now reclaims. The room between two collections.
+    /// Of the dead: what a collection now reclaims. The headroom between two collections.
     Headroom,
     /// Of the dead: what a collection now does not reclaim, since some word leads to it.
     Held,
-    /// Live for the manager, unknown to the record: from before it began, or made past the layer.
+    /// Live for the manager, unknown to the record: allocated before it began, or past the layer.
     Unrecorded,
     /// Code and constant data of files.
     Code,
-    /// Writable data of the program and its libraries, and what a file is mapped for privately.
+    /// Writable data of the program and its libraries, and private mappings of files.
     StaticData,
     /// Stacks of threads.
     Stacks,
@@ -97,7 +97,7 @@ pub enum Term {
     /// The kernel's pages (`[vdso]`).
     Kernel,
     /// Anonymous memory in which no block has been seen: the program's own mappings, stacks of ended threads, tables of
-    /// managers that do not tell where they are.
+    /// managers that do not report where they are.
     OtherAnonymous,
 }
 
@@ -131,16 +131,17 @@ pub const TERMS: [Term; 20] = [
 pub enum How {
     /// Counted, byte by byte, from the record and the pages of the process.
     Counted,
-    /// The amount is the manager's word, or what was counted without it; which of it is resident is the share of the
-    /// memory it must lie in.
-    Told,
+    /// The amount is the manager's figure, or a count less that figure; how much of it is resident is the share of the
+    /// memory in which it must lie.
+    #[serde(rename = "told")]
+    Reported,
     /// The page map could not be read: what is resident is estimated from each mapping's total.
     Estimated,
 }
 
-/// One line.
+/// One line of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Line {
+pub struct LedgerLine {
     /// What.
     pub term: Term,
     /// How much.
@@ -150,7 +151,7 @@ pub struct Line {
     pub how: How,
 }
 
-/// What should not be: the record and the process do not agree.
+/// Contradictions between the record and the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Defects {
@@ -158,18 +159,18 @@ pub struct Defects {
     pub unmapped_blocks: u64,
     /// Those bytes.
     pub unmapped_bytes: u64,
-    /// Of the first such block.
+    /// Address of the first such block.
     pub unmapped_address: u64,
     /// Blocks that begin before another one's end.
     pub overlapping_blocks: u64,
-    /// Bytes that two blocks claim, counted once in the lines.
+    /// Bytes that two blocks contain, counted once in the lines.
     pub overlapping_bytes: u64,
 }
 
-/// The ledger at one moment.
+/// The ledger at one instant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Moment {
+pub struct Snapshot {
     /// ns from the beginning of the record.
     pub time_ns: u64,
     /// Bytes allocated until then.
@@ -177,40 +178,41 @@ pub struct Moment {
     /// Resident set, bytes: the sum over the mappings as the kernel gives it (`Rss` of `/proc/PID/smaps`). The resident
     /// bytes of all lines and `difference_bytes` make exactly this.
     pub rss_bytes: u64,
-    /// The kernel's counter (`VmRSS`), bytes: another way to the same, which may lag by some pages a core.
+    /// The kernel's counter (`VmRSS`), bytes: another figure for the same, which may lag by some pages a core.
     pub vm_rss_bytes: u64,
     /// What the mappings' totals have more than the page map (less, if negative), bytes: pages that came or went
-    /// between the two. 0 when all threads stand still.
+    /// between the two. 0 when all threads are stopped.
     pub difference_bytes: i64,
     /// Terms that have a byte, in the order of [`TERMS`]; each once.
-    pub lines: Vec<Line>,
+    pub lines: Vec<LedgerLine>,
     /// Live blocks.
     pub live_blocks: u64,
-    /// Sum of the bytes asked for, those on no mapping included.
+    /// Sum of the bytes requested, those in no mapping included.
     pub live_bytes: u64,
     /// Address space of the heap, bytes.
     pub heap_bytes: u64,
-    /// Places of it: mappings, or parts of mappings.
-    pub heap_places: u64,
+    /// Ranges of it: mappings, or parts of mappings.
+    #[serde(rename = "heap_places")]
+    pub heap_ranges: u64,
     /// Resident bytes of the heap on huge pages.
     pub huge_bytes: u64,
     /// Resident bytes of the heap without a live block on their (small) page, on huge pages: resident because their
     /// neighbours are.
     pub huge_free_bytes: u64,
-    /// Address space without access (kept for later, guard pages) and that of the recorder's file, bytes; in no line.
+    /// Address space without access (reserved, guard pages) and that of the recorder's file, bytes; in no line.
     pub reserved_bytes: u64,
     /// Why the page map could not be read, if it could not.
     pub no_pagemap: Option<String>,
-    /// Record against process.
+    /// Contradictions between record and process.
     pub defects: Defects,
-    /// The manager's census, taken in the process at the same pause.
+    /// The manager's census, taken in the process during the same pause.
     pub census: Option<Census>,
-    /// ns that this look took.
+    /// ns that this sample took.
     pub took_ns: u64,
 }
 
-impl Moment {
-    /// A term's amount; nothing where it has no line.
+impl Snapshot {
+    /// A term's amount; zero where it has no line.
     pub fn amount(&self, term: Term) -> Amount {
         self.lines
             .iter()
@@ -218,7 +220,7 @@ impl Moment {
             .fold(Amount::default(), |sum, line| sum + line.amount)
     }
 
-    /// After a collection that was forced at this moment, once it was looked at: tells the dead apart. What is less in
+    /// Divides the dead after a collection that was forced at this snapshot, once it was taken: what is no longer in
     /// use after it is headroom, the rest is held. Nothing changes when there was no collection.
     pub fn collected(&mut self, after: &Census) {
         let Some(census) = self.census.as_mut().filter(|census| census.source == Source::Control) else {
@@ -228,8 +230,8 @@ impl Moment {
         census.live_after_collection_bytes = Some(live);
         census.held = after.held.or(census.held);
         let census = *census;
-        let mut lines = Lines::of(&self.lines);
-        lines.tell_dead_apart(&census);
+        let mut lines = LineBuilder::of(&self.lines);
+        lines.divide_dead(&census);
         self.lines = lines.finish();
     }
 
@@ -238,7 +240,7 @@ impl Moment {
         self.lines.iter().fold(Amount::default(), |sum, line| sum + line.amount)
     }
 
-    /// Whether the sum closes. It does by construction; whoever reads a file may look.
+    /// Whether the sum closes. It does by construction; a reader of a file may check.
     pub fn closes(&self) -> bool {
         i128::from(self.sum().resident) + i128::from(self.difference_bytes) == i128::from(self.rss_bytes)
     }

@@ -1,4 +1,4 @@
-//! Processes that the program starts and that the layer cannot reach: those that a look now and then sees, with the reason,
+//! Processes that the program starts and into which the layer is not loaded: those that a poll sees, with the reason,
 //! and those that never registered although a recorded process noted that it starts them.
 
 use std::collections::{HashMap, HashSet};
@@ -8,41 +8,41 @@ use std::path::{Path, PathBuf};
 
 use crate::proc;
 
-/// The first looks come this often, ns; each later one a tenth of that later, until they come once a second.
+/// The first polls come this often, ns; the interval grows by a tenth each time, to one second.
 const INTERVAL_NS: u64 = 5_000_000;
 const LONGEST_NS: u64 = 1_000_000_000;
-/// Files that are named.
+/// Files that are named in warnings.
 const SHOWN: usize = 6;
-/// Files that never registered that are kept: their names come from shared memory.
+/// Files that never registered of which the names are kept: these come from shared memory.
 const KEPT: usize = 1000;
-/// Generations of unreached processes that are looked through.
+/// Generations of such processes that are searched.
 const DEPTH: usize = 8;
 
 /// How the entry of the environment begins that names the rings' file.
 const VARIABLE: &[u8] = b"HEAPTOLL_RECORD=";
 
-/// What was seen of them.
+/// The state of these checks.
 #[derive(Debug, Default)]
-pub struct Strangers {
+pub struct Uninstrumented {
     next_ns: u64,
     interval_ns: u64,
-    /// Files that cannot be reached, each said once.
+    /// Files that cannot be reached, each with one warning.
     seen: HashSet<PathBuf>,
-    /// Files that were started without the layer's environment, each said once.
+    /// Files that were started without the layer's environment, each with one warning.
     cleared: HashSet<PathBuf>,
-    /// What was seen without that environment once.
+    /// Processes and files that were seen without that environment once.
     suspects: HashSet<(i32, PathBuf)>,
     warnings: Vec<String>,
     /// Files that never registered, in order, and how many more images there were when no more were kept.
-    unseen: Vec<PathBuf>,
-    unseen_more: usize,
-    /// What recorded processes execute by now, when it is something else than what was recorded.
+    unregistered: Vec<PathBuf>,
+    unregistered_more: usize,
+    /// What recorded processes execute by now, when it is not what was recorded.
     became: HashMap<i32, PathBuf>,
 }
 
-impl Strangers {
-    /// Looks when it is time to: at the recorded processes' children, and at what the recorded ones execute by now.
-    pub fn look<'a>(&mut self, now_ns: u64, recorded: impl Iterator<Item = (i32, &'a Path)> + Clone) {
+impl Uninstrumented {
+    /// Polls when it is time to: the children of recorded processes, and what recorded processes execute by now.
+    pub fn poll<'a>(&mut self, now_ns: u64, recorded: impl Iterator<Item = (i32, &'a Path)> + Clone) {
         if now_ns < self.next_ns {
             return;
         }
@@ -54,11 +54,11 @@ impl Strangers {
             if let Some(now) = proc::exe(pid).filter(|now| now != exe && self.is_unreachable(pid, now)) {
                 self.became.insert(pid, now);
             }
-            self.look_below(pid, &known, DEPTH);
+            self.poll_descendants(pid, &known, DEPTH);
         }
     }
 
-    fn look_below(&mut self, pid: i32, known: &HashSet<i32>, depth: usize) {
+    fn poll_descendants(&mut self, pid: i32, known: &HashSet<i32>, depth: usize) {
         for child in proc::children(pid) {
             if known.contains(&child) {
                 continue;
@@ -67,12 +67,12 @@ impl Strangers {
                 self.is_unreachable(child, &exe);
             }
             if depth > 0 {
-                self.look_below(child, known, depth - 1);
+                self.poll_descendants(child, known, depth - 1);
             }
         }
     }
 
-    /// Whether the layer is not loaded into this file, which that process executes, with a warning the first time.
+    /// Whether the layer is not loaded into this file, which that process executes; adds a warning the first time.
     fn is_unreachable(&mut self, pid: i32, exe: &Path) -> bool {
         if self.seen.contains(exe) {
             return true;
@@ -92,12 +92,12 @@ impl Strangers {
         true
     }
 
-    /// Whether it was started without the variables that load the layer, with a warning the first time.
+    /// Whether it was started without the variables that load the layer; adds a warning the first time.
     fn is_without_environment(&mut self, pid: i32, exe: &Path) -> bool {
         if !proc::lacks(pid, VARIABLE) {
             return false;
         }
-        // In the middle of an exec a process has the new file and no environment yet: twice is believed.
+        // In the middle of an exec a process has the new file and no environment yet: it must be seen twice.
         if self.suspects.insert((pid, exe.to_path_buf())) {
             return false;
         }
@@ -117,32 +117,34 @@ impl Strangers {
     }
 
     /// A process executed this file, and no layer was loaded into it.
-    pub fn unseen(&mut self, path: &Path) {
-        if self.unseen.iter().any(|known| known == path) {
+    pub fn unregistered(&mut self, path: &Path) {
+        if self.unregistered.iter().any(|known| known == path) {
             return;
         }
-        if self.unseen.len() < KEPT {
-            self.unseen.push(path.to_path_buf());
+        if self.unregistered.len() < KEPT {
+            self.unregistered.push(path.to_path_buf());
         } else {
-            self.unseen_more = self.unseen_more.saturating_add(1);
+            self.unregistered_more = self.unregistered_more.saturating_add(1);
         }
     }
 
-    /// What the user must know.
+    /// The warnings for the user.
     pub fn into_warnings(self) -> Vec<String> {
         let mut warnings = self.warnings;
         let named: Vec<_> = self.seen.union(&self.cleared).filter_map(|exe| exe.file_name()).collect();
-        // A look has seen some of them, and the reason.
-        let mut unseen =
-            self.unseen.iter().filter(|path| path.file_name().is_none_or(|name| !named.contains(&name)));
-        for path in unseen.by_ref().take(SHOWN) {
+        // A poll has seen some of them, and the reason.
+        let mut unregistered = self
+            .unregistered
+            .iter()
+            .filter(|path| path.file_name().is_none_or(|name| !named.contains(&name)));
+        for path in unregistered.by_ref().take(SHOWN) {
             warnings.push(format!(
                 "{} was started and not recorded ({}): what it allocates is in no trace",
                 path.display(),
                 reason(path)
             ));
         }
-        let more = unseen.count().saturating_add(self.unseen_more);
+        let more = unregistered.count().saturating_add(self.unregistered_more);
         if more > 0 {
             warnings.push(format!("{more} other programs were started and not recorded either"));
         }
@@ -163,27 +165,27 @@ fn reason(path: &Path) -> &'static str {
 
 fn is_privileged(exe: &Path) -> bool {
     let Ok(file) = exe.metadata() else { return false };
-    // SAFETY: these have no conditions.
+    // SAFETY: getuid and getgid take no pointers and cannot fail.
     let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
     let (mode, executable_by_group) = (file.mode(), file.mode() & libc::S_IXGRP != 0);
     (mode & libc::S_ISUID != 0 && file.uid() != user)
         || (mode & libc::S_ISGID != 0 && executable_by_group && file.gid() != group)
 }
 
-/// How often processes are listed again because others came while they were looked through.
+/// How often processes are listed again because new ones started during the search.
 const LISTINGS: usize = 50;
 
-/// Processes that have inherited the name of the rings' file in their environment and could use it. One that begins
-/// another and ends while they are looked through, as a daemon does, is not lost: there is none when nobody is left who
-/// was not looked at.
-pub fn followers(rings: &Path) -> Vec<i32> {
+/// Processes that have inherited the name of the rings' file in their environment and could use it. One that starts
+/// another and ends during the search, as a daemon does, is not lost: the result is empty only when a listing shows no
+/// process that was not examined.
+pub fn orphans(rings: &Path) -> Vec<i32> {
     let mut variable = VARIABLE.to_vec();
     variable.extend_from_slice(rings.as_os_str().as_bytes());
     let own = std::process::id() as i32;
-    let follows = |pid: &i32| {
+    let inherits = |pid: &i32| {
         *pid != own
             && std::fs::read(format!("/proc/{pid}/environ"))
-                .is_ok_and(|bytes| bytes.split(|&byte| byte == 0).any(|word| word == variable))
+                .is_ok_and(|bytes| bytes.split(|&byte| byte == 0).any(|entry| entry == variable))
             && proc::exe(*pid).is_some_and(|exe| proc::has_loader(&exe) != Some(false))
     };
     let mut seen = HashSet::new();
@@ -191,7 +193,7 @@ pub fn followers(rings: &Path) -> Vec<i32> {
         let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
         let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let new: Vec<i32> = pids.filter(|pid| seen.insert(*pid)).collect();
-        let found: Vec<i32> = new.iter().copied().filter(follows).collect();
+        let found: Vec<i32> = new.iter().copied().filter(inherits).collect();
         if new.is_empty() || !found.is_empty() {
             return found;
         }
@@ -213,22 +215,22 @@ mod tests {
             .expect("sleep runs");
         // In the middle of its exec it has no environment yet.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(5);
-        while followers(rings).is_empty() && std::time::Instant::now() < until {
+        while orphans(rings).is_empty() && std::time::Instant::now() < until {
             std::thread::yield_now();
         }
-        assert_eq!(followers(rings), [child.id() as i32]);
+        assert_eq!(orphans(rings), [child.id() as i32]);
         child.kill().expect("kills");
         child.wait().expect("waits");
-        assert!(followers(rings).is_empty());
+        assert!(orphans(rings).is_empty());
     }
 
-    /// A daemon begins its child and ends: a recording was over when it did so while processes were looked through.
+    /// A daemon starts its child and ends: a recording once ended when it did so during the search.
     #[test]
-    fn who_begins_another_and_ends_is_not_lost_in_between() {
+    fn a_process_that_starts_another_and_ends_is_not_lost_in_between() {
         let folder = tempfile::tempdir().expect("a folder");
         let (code, program) = (folder.path().join("x.c"), folder.path().join("hops"));
         let (rings, stop) = (folder.path().join("rings"), folder.path().join("stop"));
-        // The first process keeps the dead from staying, and has not the variable.
+        // The first process reaps the dead, and does not have the variable.
         let source = "#include <stdlib.h>\n#include <sys/prctl.h>\n#include <sys/wait.h>\n#include <unistd.h>\n\
             int main(int c, char **v) {\n\
                 if (c > 3) { for (int i = 0; i < 20000 && access(v[1], F_OK); i++) { if (fork()) _exit(0); usleep(2000); } return 0; }\n\
@@ -240,10 +242,10 @@ mod tests {
         let built = std::process::Command::new("cc").arg("-o").arg(&program).arg(&code).status();
         assert!(built.is_ok_and(|status| status.success()), "cc runs");
         let mut child = std::process::Command::new(&program).arg(&stop).arg(&rings).spawn().expect("it runs");
-        while followers(&rings).is_empty() && child.try_wait().expect("asks").is_none() {
+        while orphans(&rings).is_empty() && child.try_wait().expect("waits").is_none() {
             std::thread::yield_now();
         }
-        let lost = (0..200).filter(|_| followers(&rings).is_empty()).count();
+        let lost = (0..200).filter(|_| orphans(&rings).is_empty()).count();
         std::fs::write(&stop, "").expect("writes");
         child.wait().expect("waits");
         assert_eq!(lost, 0);
@@ -257,26 +259,26 @@ mod tests {
             .spawn()
             .expect("env runs");
         let pid = child.id() as i32;
-        let mut strangers = Strangers::default();
-        let mut look = |number: u64| {
-            strangers.look(number * LONGEST_NS, [(pid, Path::new("/usr/bin/env"))].into_iter());
+        let mut uninstrumented = Uninstrumented::default();
+        let mut poll = |number: u64| {
+            uninstrumented.poll(number * LONGEST_NS, [(pid, Path::new("/usr/bin/env"))].into_iter());
             std::thread::sleep(std::time::Duration::from_millis(5));
-            strangers.became(pid).is_some()
+            uninstrumented.became(pid).is_some()
         };
-        // It becomes another when the machine lets it; then it is looked at as often again.
+        // It becomes another when the scheduler lets it; then it is polled as often again.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(8);
         let mut number = 1;
-        while !look(number) && std::time::Instant::now() < until {
+        while !poll(number) && std::time::Instant::now() < until {
             number += 1;
         }
         for again in 1..100 {
-            look(number + again);
+            poll(number + again);
         }
-        let became = strangers.became(pid).map(Path::to_path_buf);
+        let became = uninstrumented.became(pid).map(Path::to_path_buf);
         child.kill().expect("kills");
         child.wait().expect("waits");
         assert!(became.is_some_and(|exe| exe.ends_with("sleep")));
-        let warnings = strangers.into_warnings();
+        let warnings = uninstrumented.into_warnings();
         assert!(matches!(&warnings[..], [one] if one.contains("sleep was started without")), "{warnings:?}");
     }
 
@@ -297,19 +299,19 @@ mod tests {
             .expect("sh runs");
         let own = child.id() as i32;
         let exe = proc::exe(own).expect("its name");
-        let mut strangers = Strangers::default();
+        let mut uninstrumented = Uninstrumented::default();
         let mut now_ns = 0;
-        while strangers.warnings.is_empty() {
+        while uninstrumented.warnings.is_empty() {
             now_ns += LONGEST_NS;
-            strangers.look(now_ns, [(own, exe.as_path())].into_iter());
+            uninstrumented.poll(now_ns, [(own, exe.as_path())].into_iter());
         }
-        strangers.look(now_ns + LONGEST_NS, [(own, exe.as_path())].into_iter());
+        uninstrumented.poll(now_ns + LONGEST_NS, [(own, exe.as_path())].into_iter());
         for grandchild in proc::children(child.id() as i32) {
-            // SAFETY: a signal to a descendant of ours.
+            // SAFETY: kill takes no pointers; the process is a descendant of this test.
             unsafe { libc::kill(grandchild, libc::SIGKILL) };
         }
         child.wait().expect("waits");
-        let warnings = strangers.into_warnings();
+        let warnings = uninstrumented.into_warnings();
         assert_eq!(warnings.len(), 1, "{warnings:?}");
         assert!(
             warnings[0].starts_with(&format!("{} is statically linked", program.display())),

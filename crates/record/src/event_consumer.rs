@@ -1,4 +1,4 @@
-//! What the threads of one process tell, as it comes out of their rings.
+//! The consumer of one process's events, as they come out of its rings.
 
 use heaptoll_ring::{RingEvent, Sink};
 use heaptoll_trace::{Allocation, Kind, Output, Sites, TraceError, Writer};
@@ -7,8 +7,8 @@ use crate::request::Request;
 use crate::resolver::Resolver;
 use crate::symbols::Symbols;
 
-/// Takes it in.
-pub struct Told<W> {
+/// Passes events to the resolver, the call stacks and the trace.
+pub struct EventConsumer<W> {
     resolver: Resolver<W>,
     /// Kernel numbers of threads, by index.
     threads: Vec<i32>,
@@ -17,22 +17,22 @@ pub struct Told<W> {
     begun_ns: u64,
 }
 
-/// What is left when everything was told.
-pub struct All<W> {
+/// What remains when all events were consumed.
+pub struct Consumed<W> {
     /// The trace, but for its ending.
     pub writer: Writer<W>,
     /// Kernel numbers of threads, by index.
     pub threads: Vec<i32>,
-    /// Call stacks, where they were asked for.
+    /// Call stacks, where they were requested.
     pub sites: Option<Sites>,
-    /// What should not be.
+    /// The error of the writer other than a full disk.
     pub defect: Option<TraceError>,
 }
 
-impl<W: Output> Told<W> {
-    /// Of a process that registered at `begun_ns` on the rings' clock.
-    pub fn new(writer: Writer<W>, request: &Request, begun_ns: u64, pid: i32) -> Told<W> {
-        Told {
+impl<W: Output> EventConsumer<W> {
+    /// For a process that registered at `begun_ns` on the rings' clock.
+    pub fn new(writer: Writer<W>, request: &Request, begun_ns: u64, pid: i32) -> EventConsumer<W> {
+        EventConsumer {
             resolver: Resolver::new(writer, request.ledger),
             threads: Vec::new(),
             symbols: request.sites.then(|| Symbols::new(pid)),
@@ -50,15 +50,15 @@ impl<W: Output> Told<W> {
         &mut self.resolver
     }
 
-    /// Nothing more is told.
-    pub fn finish(self) -> All<W> {
+    /// Ends the consumption.
+    pub fn finish(self) -> Consumed<W> {
         let sites = self.symbols.map(Symbols::finish);
         let (writer, defect) = self.resolver.into_parts();
-        All { writer, threads: self.threads, sites, defect }
+        Consumed { writer, threads: self.threads, sites, defect }
     }
 }
 
-impl<W: Output> Sink for Told<W> {
+impl<W: Output> Sink for EventConsumer<W> {
     #[inline(always)]
     fn event(&mut self, thread: u32, event: RingEvent<'_>) {
         match event {
@@ -84,7 +84,7 @@ impl<W: Output> Sink for Told<W> {
     }
 }
 
-impl<W: Output> Told<W> {
+impl<W: Output> EventConsumer<W> {
     fn rare(&mut self, thread: u32, event: RingEvent<'_>) {
         let call = |kind, size, usable, site, latency_ns| Allocation {
             kind,
@@ -114,7 +114,7 @@ impl<W: Output> Told<W> {
     }
 }
 
-/// The layer's word for the call that made a block: the number of [`Kind`].
+/// The layer's number of the function that made a block is the number of [`Kind`].
 #[inline(always)]
 fn made_by(kind: u8) -> Kind {
     const KINDS: [Kind; 4] = [Kind::Malloc, Kind::Calloc, Kind::Aligned, Kind::New];

@@ -1,13 +1,13 @@
 //! Which parts of the address space are the heap's.
 //!
-//! In general: a mapping in which a block has ever been. The kernel makes one mapping of neighbours, so memory that the
-//! program mapped itself may be in it; where the manager's layout is known (glibc), places are cut out of mappings.
+//! In general: a mapping in which a block has ever been. The kernel merges neighbouring mappings, so memory that the
+//! program mapped itself may be in it; where the manager's layout is known (glibc), ranges are cut out of mappings.
 
-use crate::attribution::Place;
+use crate::attribution::HeapRange;
 use crate::block::Block;
 use crate::mapping::Mapping;
 
-/// What is known of a manager's heap.
+/// What is known about a manager's heap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// Nothing.
@@ -22,7 +22,7 @@ pub enum Layout {
 const WINDOW: u64 = 64 << 20;
 
 impl Layout {
-    /// Of a manager by name.
+    /// Of a manager, by name.
     pub fn of(manager: &str) -> Layout {
         if manager == "glibc" { Layout::Glibc } else { Layout::Unknown }
     }
@@ -36,35 +36,35 @@ impl Layout {
     }
 }
 
-/// Places, found again at each look.
+/// The ranges of the heap, found again in each sample.
 #[derive(Debug)]
-pub struct Places {
+pub struct HeapRanges {
     layout: Layout,
     page: u64,
-    /// Ranges that have been the heap's and were mapped at the last look, in order and apart.
+    /// Ranges that have been the heap's and were mapped in the last sample, in order and disjoint.
     known: Vec<(u64, u64)>,
 }
 
-impl Places {
-    /// None yet.
-    pub fn new(layout: Layout, page: u64) -> Places {
-        Places { layout, page, known: Vec::new() }
+impl HeapRanges {
+    /// No ranges yet.
+    pub fn new(layout: Layout, page: u64) -> HeapRanges {
+        HeapRanges { layout, page, known: Vec::new() }
     }
 
-    /// The places now, in order and apart: of `blocks`, in order of address, of `ever`, ranges in which blocks have
+    /// The ranges now, in order and disjoint: of `blocks`, in order of address, of `ever`, ranges in which blocks have
     /// been, and of what was found before, as far as it is in `mappings`.
-    pub fn find(&mut self, mappings: &[Mapping], blocks: &[Block], ever: &[(u64, u64)]) -> Vec<Place> {
+    pub fn find(&mut self, mappings: &[Mapping], blocks: &[Block], ever: &[(u64, u64)]) -> Vec<HeapRange> {
         let mut found = Vec::new();
         self.of_blocks(mappings, blocks, &mut found);
         let kept: Vec<(u64, u64)> = match self.layout {
-            // A block's own mapping goes with it.
+            // A block's own mapping is unmapped with it.
             Layout::Glibc => self.known.iter().copied().filter(|(start, _)| start % WINDOW == 0).collect(),
             Layout::Unknown => self.known.iter().chain(ever).copied().collect(),
         };
         for (start, end) in kept {
             for (number, mapping) in overlapping(mappings, start, end) {
                 if !mapping.accessible && mapping.rss + mapping.swap == 0 {
-                    // Address space kept for later.
+                    // Reserved address space.
                     continue;
                 }
                 match self.layout {
@@ -72,7 +72,7 @@ impl Places {
                     Layout::Unknown if is_image(mappings, number) => {
                         found.push(cut(mapping, number, start, end));
                     }
-                    // A file in place of what was heap is none.
+                    // A file mapped in place of heap is not heap.
                     Layout::Unknown if mapping.is_private_file() => {}
                     Layout::Unknown => found.push(whole(mapping, number)),
                 }
@@ -82,11 +82,11 @@ impl Places {
             let segments = mappings.iter().enumerate().filter(|(_, mapping)| mapping.name == "[heap]");
             found.extend(segments.map(|(number, mapping)| whole(mapping, number)));
         }
-        let places = merged(found, self.page);
+        let heap_ranges = merged(found, self.page);
         self.known = match self.layout {
-            // The window, not what of it was mapped: arenas grow.
+            // The window, not the mapped part of it: arenas grow.
             Layout::Glibc => {
-                let mut windows: Vec<(u64, u64)> = places
+                let mut windows: Vec<(u64, u64)> = heap_ranges
                     .iter()
                     .filter(|place| mappings[place.mapping].name != "[heap]")
                     .map(|place| window(place.start))
@@ -95,18 +95,18 @@ impl Places {
                 windows.dedup();
                 windows
             }
-            Layout::Unknown => places.iter().map(|place| (place.start, place.end)).collect(),
+            Layout::Unknown => heap_ranges.iter().map(|place| (place.start, place.end)).collect(),
         };
-        places
+        heap_ranges
     }
 
-    /// Places of live blocks.
-    fn of_blocks(&self, mappings: &[Mapping], blocks: &[Block], found: &mut Vec<Place>) {
+    /// Ranges of live blocks.
+    fn of_blocks(&self, mappings: &[Mapping], blocks: &[Block], found: &mut Vec<HeapRange>) {
         let mut number = 0;
-        // Up to here, blocks are in the place found last.
+        // Up to here, blocks are in the range found last.
         let mut until = 0;
         for block in blocks {
-            // A block without bytes has a place all the same.
+            // A block without bytes has a range all the same.
             let end = block.end().max(block.address.saturating_add(1));
             if end <= until {
                 continue;
@@ -119,7 +119,7 @@ impl Places {
                 let place = self.of_block(mappings, at, block.address, end);
                 until = until.max(place.end.min(mapping.end));
                 if self.layout == Layout::Glibc && self.is_own_mapping(block) {
-                    // Behind its end there may be a neighbour in the same mapping.
+                    // After its end there may be a neighbour in the same mapping.
                     until = until.min(end);
                 }
                 found.push(place);
@@ -128,11 +128,11 @@ impl Places {
         }
     }
 
-    /// The place in one mapping that goes with a block from `start` to `end`.
-    fn of_block(&self, mappings: &[Mapping], number: usize, start: u64, end: u64) -> Place {
+    /// The range in one mapping that belongs to a block from `start` to `end`.
+    fn of_block(&self, mappings: &[Mapping], number: usize, start: u64, end: u64) -> HeapRange {
         let mapping = &mappings[number];
         let pages = || {
-            // A header may begin the page before.
+            // A header may begin on the page before.
             let first = start.saturating_sub(2 * self.layout.header()) / self.page * self.page;
             cut(mapping, number, first, end.next_multiple_of(self.page))
         };
@@ -168,14 +168,14 @@ fn window(address: u64) -> (u64, u64) {
     (start, start.saturating_add(WINDOW))
 }
 
-/// Whether the mapping has other tenants for sure, so that only what is near blocks may be the heap's: static data of
-/// the program and its libraries, and the stack.
+/// Whether the mapping certainly has other owners, so that only what is near blocks may be heap: static data of the
+/// program and its libraries, and the stack.
 fn is_image(mappings: &[Mapping], number: usize) -> bool {
     let mapping = &mappings[number];
     mapping.is_private_file() || mapping.name == "[stack]" || follows_image(mappings, number)
 }
 
-/// Whether a mapping without a name goes on where a file's writable data ends: its zeroed data (`.bss`).
+/// Whether a mapping without a name continues where a file's writable data ends: its zeroed data (`.bss`).
 pub fn follows_image(mappings: &[Mapping], number: usize) -> bool {
     let mapping = &mappings[number];
     let before = number.checked_sub(1).and_then(|before| mappings.get(before));
@@ -185,12 +185,12 @@ pub fn follows_image(mappings: &[Mapping], number: usize) -> bool {
             .is_some_and(|before| before.end == mapping.start && before.is_private_file() && before.writable)
 }
 
-fn whole(mapping: &Mapping, number: usize) -> Place {
-    Place { start: mapping.start, end: mapping.end, mapping: number }
+fn whole(mapping: &Mapping, number: usize) -> HeapRange {
+    HeapRange { start: mapping.start, end: mapping.end, mapping: number }
 }
 
-fn cut(mapping: &Mapping, number: usize, start: u64, end: u64) -> Place {
-    Place { start: start.max(mapping.start), end: end.min(mapping.end), mapping: number }
+fn cut(mapping: &Mapping, number: usize, start: u64, end: u64) -> HeapRange {
+    HeapRange { start: start.max(mapping.start), end: end.min(mapping.end), mapping: number }
 }
 
 /// Mappings with a byte of a range.
@@ -199,21 +199,21 @@ fn overlapping(mappings: &[Mapping], start: u64, end: u64) -> impl Iterator<Item
     mappings.iter().enumerate().skip(first).take_while(move |(_, mapping)| mapping.start < end)
 }
 
-/// The places in order, those of one mapping that touch or overlap made one.
-fn merged(mut found: Vec<Place>, page: u64) -> Vec<Place> {
+/// The ranges in order; those of one mapping that touch or overlap are merged.
+fn merged(mut found: Vec<HeapRange>, page: u64) -> Vec<HeapRange> {
     found.retain(|place| place.start < place.end);
     found.sort_unstable_by_key(|place| (place.start, place.end));
-    let mut places: Vec<Place> = Vec::new();
+    let mut heap_ranges: Vec<HeapRange> = Vec::new();
     for mut place in found {
         place.start = place.start / page * page;
-        match places.last_mut() {
+        match heap_ranges.last_mut() {
             Some(last) if last.mapping == place.mapping && place.start <= last.end => {
                 last.end = last.end.max(place.end);
             }
-            _ => places.push(place),
+            _ => heap_ranges.push(place),
         }
     }
-    places
+    heap_ranges
 }
 
 #[cfg(test)]
@@ -237,31 +237,31 @@ mod tests {
         Block { address, requested: usable, usable }
     }
 
-    fn ranges(places: &[Place]) -> Vec<(u64, u64)> {
-        places.iter().map(|place| (place.start, place.end)).collect()
+    fn ranges(heap_ranges: &[HeapRange]) -> Vec<(u64, u64)> {
+        heap_ranges.iter().map(|place| (place.start, place.end)).collect()
     }
 
     #[test]
     fn a_mapping_with_a_block_is_heap_also_when_the_block_has_gone() {
         let mappings =
             [mapping(0x1000, 0x9000, ""), mapping(0x9000, 0xa000, ""), mapping(0xb000, 0xc000, "/bin/x")];
-        let mut places = Places::new(Layout::Unknown, 0x1000);
-        assert_eq!(ranges(&places.find(&mappings, &[], &[])), []);
-        assert_eq!(ranges(&places.find(&mappings, &[block(0x2010, 16)], &[])), [(0x1000, 0x9000)]);
+        let mut heap_ranges = HeapRanges::new(Layout::Unknown, 0x1000);
+        assert_eq!(ranges(&heap_ranges.find(&mappings, &[], &[])), []);
+        assert_eq!(ranges(&heap_ranges.find(&mappings, &[block(0x2010, 16)], &[])), [(0x1000, 0x9000)]);
         // It grew, and its block is gone.
         let grown = [mapping(0x1000, 0xa000, ""), mapping(0xb000, 0xc000, "/bin/x")];
-        assert_eq!(ranges(&places.find(&grown, &[], &[])), [(0x1000, 0xa000)]);
+        assert_eq!(ranges(&heap_ranges.find(&grown, &[], &[])), [(0x1000, 0xa000)]);
         // Unmapped, it is forgotten.
-        assert_eq!(ranges(&places.find(&mappings[2..], &[], &[])), []);
-        assert_eq!(ranges(&places.find(&mappings, &[], &[])), []);
-        assert_eq!(ranges(&places.find(&mappings, &[], &[(0x9800, 0x9900)])), [(0x9000, 0xa000)]);
+        assert_eq!(ranges(&heap_ranges.find(&mappings[2..], &[], &[])), []);
+        assert_eq!(ranges(&heap_ranges.find(&mappings, &[], &[])), []);
+        assert_eq!(ranges(&heap_ranges.find(&mappings, &[], &[(0x9800, 0x9900)])), [(0x9000, 0xa000)]);
     }
 
     #[test]
     fn in_static_data_only_the_pages_with_blocks_are_heap() {
         let mappings = [mapping(0x10000, 0x20000, "/bin/x"), mapping(0x20000, 0x30000, "")];
         let blocks = [block(0x12010, 16), block(0x21ff8, 16), block(0x28000, 0x10)];
-        let found = Places::new(Layout::Unknown, 0x1000).find(&mappings, &blocks, &[]);
+        let found = HeapRanges::new(Layout::Unknown, 0x1000).find(&mappings, &blocks, &[]);
         assert_eq!(ranges(&found), [(0x12000, 0x13000), (0x21000, 0x23000), (0x28000, 0x29000)]);
     }
 
@@ -270,7 +270,7 @@ mod tests {
         let mappings =
             [mapping(0x1000, 0x3000, ""), mapping(0x3000, 0x5000, ""), mapping(0x6000, 0x7000, "")];
         let blocks = [block(0x1010, 16), block(0x2800, 0x1000)];
-        let found = Places::new(Layout::Unknown, 0x1000).find(&mappings, &blocks, &[]);
+        let found = HeapRanges::new(Layout::Unknown, 0x1000).find(&mappings, &blocks, &[]);
         assert_eq!(ranges(&found), [(0x1000, 0x3000), (0x3000, 0x5000)]);
     }
 
@@ -279,19 +279,19 @@ mod tests {
         const BASE: u64 = 0x7f12_3400_0000;
         let mappings = [
             mapping(0x5000_0000, 0x5002_1000, "[heap]"),
-            // An arena's window begins here, and the program's own memory lies behind it in one mapping.
+            // An arena's window begins here, and the program's own memory lies after it in one mapping.
             mapping(BASE, BASE + WINDOW + 0x10000, ""),
-            // A block of its own between memory of the program's.
+            // A block with a mapping of its own between memory of the program's.
             mapping(BASE + 2 * WINDOW, BASE + 2 * WINDOW + 0x100_0000, ""),
         ];
         let large = BASE + 2 * WINDOW + 0x8010;
         let blocks = [block(BASE + 0x8b0, 24), block(large, 0x40_0000 - 16)];
-        let mut places = Places::new(Layout::Glibc, 0x1000);
-        let found = places.find(&mappings, &blocks, &[]);
+        let mut heap_ranges = HeapRanges::new(Layout::Glibc, 0x1000);
+        let found = heap_ranges.find(&mappings, &blocks, &[]);
         let expected =
             [(0x5000_0000, 0x5002_1000), (BASE, BASE + WINDOW), (large - 16, large - 16 + 0x40_0000)];
         assert_eq!(ranges(&found), expected);
         // All freed: the arena stays, the block's own mapping does not.
-        assert_eq!(ranges(&places.find(&mappings, &[], &[])), expected[..2]);
+        assert_eq!(ranges(&heap_ranges.find(&mappings, &[], &[])), expected[..2]);
     }
 }

@@ -1,27 +1,27 @@
 //! Where blocks have been: ranges of pages, forgotten when they are unmapped.
 //!
-//! The record forgets nothing. When the manager gives address space back and the program maps something else there, it
-//! must not count as heap for what was there before.
+//! The record forgets nothing. When the manager unmaps address space and the program maps something else there, it must
+//! not count as heap because of the blocks that were there before.
 
 use crate::block::Block;
 use crate::mapping::Mapping;
 
-/// Ranges of addresses, `start..end`, in order and apart.
+/// Ranges of addresses, `start..end`, in order and disjoint.
 type Ranges = Vec<(u64, u64)>;
 
-/// The ranges.
+/// The ranges where blocks have been.
 #[derive(Debug)]
-pub struct Seen {
+pub struct BlockHistory {
     page: u64,
     ranges: Ranges,
-    /// Where blocks have been and nothing was mapped at a later look.
+    /// Where blocks have been and nothing was mapped in a later sample.
     gone: Ranges,
 }
 
-impl Seen {
-    /// None.
-    pub fn new(page: u64) -> Seen {
-        Seen { page, ranges: Ranges::new(), gone: Ranges::new() }
+impl BlockHistory {
+    /// Empty.
+    pub fn new(page: u64) -> BlockHistory {
+        BlockHistory { page, ranges: Ranges::new(), gone: Ranges::new() }
     }
 
     /// Where blocks have been that is still mapped.
@@ -29,8 +29,8 @@ impl Seen {
         &self.ranges
     }
 
-    /// Takes in what the record says and where live blocks are, in order of address.
-    pub fn look(&mut self, mut ever: Ranges, blocks: &[Block], mappings: &[Mapping]) {
+    /// Adds the ranges of the record and those of live blocks, which are in order of address.
+    pub fn update(&mut self, mut ever: Ranges, blocks: &[Block], mappings: &[Mapping]) {
         ever.append(&mut self.ranges);
         let ever = without(&joined(ever, self.page), &self.gone);
         let live = self.pages_of(blocks);
@@ -42,7 +42,7 @@ impl Seen {
         self.gone = joined(self.gone.drain(..).chain(lost).collect(), self.page);
     }
 
-    /// The pages of blocks, which are in order of address; nearly as short as may be.
+    /// The pages of blocks, which are in order of address; neighbours are merged.
     fn pages_of(&self, blocks: &[Block]) -> Ranges {
         let mut pages: Ranges = Vec::new();
         for block in blocks {
@@ -61,7 +61,7 @@ fn up(address: u64, page: u64) -> u64 {
     address.checked_next_multiple_of(page).unwrap_or(u64::MAX / page * page)
 }
 
-/// Ranges made whole pages, in order and apart.
+/// Ranges extended to whole pages, in order and disjoint.
 fn joined(mut ranges: Ranges, page: u64) -> Ranges {
     for (start, end) in &mut ranges {
         *start = *start / page * page;
@@ -80,7 +80,7 @@ fn joined(mut ranges: Ranges, page: u64) -> Ranges {
     ranges
 }
 
-/// What of `ranges` is not in `others`, both in order and apart.
+/// The part of `ranges` that is not in `others`, both in order and disjoint.
 fn without(ranges: &[(u64, u64)], others: &[(u64, u64)]) -> Ranges {
     let mut left = Ranges::new();
     let mut at = 0;
@@ -130,21 +130,21 @@ mod tests {
     }
 
     #[test]
-    fn what_was_unmapped_once_is_heap_no_more_until_a_block_lives_there() {
+    fn what_was_unmapped_once_is_no_longer_heap_until_a_block_lives_there() {
         let mapping = |start, end| Mapping { start, end, ..Mapping::default() };
         let (low, high) = (mapping(0x1000, 0x9000), mapping(0x20000, 0x30000));
         let ever = || vec![(0x2000, 0x3000), (0x20000, 0x30000)];
-        let mut seen = Seen::new(0x1000);
-        seen.look(ever(), &[], &[low.clone(), high.clone()]);
+        let mut seen = BlockHistory::new(0x1000);
+        seen.update(ever(), &[], &[low.clone(), high.clone()]);
         assert_eq!(seen.ranges(), ever());
-        seen.look(ever(), &[], std::slice::from_ref(&low));
+        seen.update(ever(), &[], std::slice::from_ref(&low));
         assert_eq!(seen.ranges(), [(0x2000, 0x3000)]);
-        seen.look(ever(), &[], &[low.clone(), high.clone()]);
+        seen.update(ever(), &[], &[low.clone(), high.clone()]);
         assert_eq!(seen.ranges(), [(0x2000, 0x3000)]);
         let block = Block { address: 0x21010, requested: 0x1000, usable: 0x1000 };
-        seen.look(ever(), &[block], &[low.clone(), high.clone()]);
+        seen.update(ever(), &[block], &[low.clone(), high.clone()]);
         assert_eq!(seen.ranges(), [(0x2000, 0x3000), (0x21000, 0x23000)]);
-        seen.look(ever(), &[], &[low, high]);
+        seen.update(ever(), &[], &[low, high]);
         assert_eq!(seen.ranges(), [(0x2000, 0x3000), (0x21000, 0x23000)]);
     }
 }

@@ -1,39 +1,39 @@
-//! What a mapping is for that is not the heap's.
+//! What mappings that are not the heap's are for.
 
 use std::path::Path;
 
+use crate::heap_ranges::follows_image;
 use crate::mapping::{self, Mapping};
-use crate::moment::{Amount, Term};
-use crate::places::follows_image;
+use crate::snapshot::{Amount, Term};
 
-/// Tasks looked at for their stacks: more would take too long.
+/// Tasks whose stacks are read: more would take too long.
 const MOST_TASKS: usize = 4096;
 
-/// Who is in which mapping.
+/// Finds the owner of each mapping.
 #[derive(Debug, Default)]
-pub struct Tenants {
+pub struct MappingOwners {
     /// Path of the recorder's shared file.
     rings: Option<String>,
     /// Addresses within stacks seen so far.
     stacks: Vec<u64>,
 }
 
-impl Tenants {
+impl MappingOwners {
     /// `rings`: the recorder's shared file.
-    pub fn new(rings: Option<&Path>) -> Tenants {
-        Tenants { rings: rings.map(|path| path.display().to_string()), stacks: Vec::new() }
+    pub fn new(rings: Option<&Path>) -> MappingOwners {
+        MappingOwners { rings: rings.map(|path| path.display().to_string()), stacks: Vec::new() }
     }
 
-    /// Looks where the threads of the process have their stacks: at the stack pointers of those that wait in the
-    /// kernel. One that runs is found where it was before, if ever.
-    pub fn look_for_stacks(&mut self, folder: &Path, mappings: &[Mapping]) {
+    /// Finds the stacks of the process's threads by the stack pointers of those that wait in the kernel. A thread that
+    /// runs keeps the stack found before, if any.
+    pub fn find_stacks(&mut self, folder: &Path, mappings: &[Mapping]) {
         let tasks = std::fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
         for task in tasks.take(MOST_TASKS) {
             let text = std::fs::read_to_string(task.path().join("syscall")).unwrap_or_default();
             self.stacks.extend(stack_pointer(&text));
         }
         self.stacks.sort_unstable();
-        // One for each mapping is enough; what is mapped no more is forgotten.
+        // One for each mapping is enough; what is no longer mapped is forgotten.
         let home = |address: u64| {
             let at = mappings.partition_point(|mapping| mapping.end <= address);
             mappings.get(at).filter(|mapping| mapping.start <= address).map(|mapping| mapping.start)
@@ -47,14 +47,14 @@ impl Tenants {
         self.rings.as_deref().is_none_or(|rings| mappings.iter().any(|mapping| is(rings, &mapping.name)))
     }
 
-    /// What a mapping is, and of its resident and swapped bytes how much. `number` is its place in `mappings`.
+    /// What a mapping is, and how many of its resident and swapped bytes. `number` is its index in `mappings`.
     pub fn terms(&self, mappings: &[Mapping], number: usize, rest: Amount) -> [(Term, Amount); 2] {
         let mapping = &mappings[number];
         let term = self.term(mappings, number);
         if term != Term::Code {
             return [(term, rest), (term, Amount::default())];
         }
-        // Pages of a file that were written before they were made constant (relocated data) are no file's any more.
+        // Pages of a file that were written before they were made constant (relocated data) are no longer the file's.
         let written =
             Amount { resident: mapping.anonymous.min(rest.resident), swapped: rest.swapped, absent: 0 };
         let code = Amount { resident: rest.resident - written.resident, swapped: 0, absent: rest.absent };
@@ -72,7 +72,7 @@ impl Tenants {
             "[vdso]" | "[vvar]" | "[vvar_vclock]" | "[vsyscall]" | "[uprobes]" | "[sigpage]" => {
                 return Term::Kernel;
             }
-            // Where the kernel keeps names, our collectors' tables and our layers' say what they are.
+            // Where the kernel keeps names, the tables of our collectors and layers have names.
             "[anon:heaptoll roots]" => return Term::Metadata,
             _ if name.starts_with("[anon:heaptoll") || name.starts_with("[anon_shmem:heaptoll") => {
                 return Term::Recorder;
@@ -105,23 +105,23 @@ fn stack_pointer(text: &str) -> Option<u64> {
     u64::from_str_radix(word.strip_prefix("0x")?, 16).ok().filter(|&address| address != 0)
 }
 
-/// What tells images of one process apart: where the stack of the current one begins (`/proc/PID/stat`, field 28).
-/// `None` where the kernel does not say.
+/// Identifies images of one process: where the stack of the current one begins (`/proc/PID/stat`, field 28). `None`
+/// where the kernel does not report it.
 pub fn image(folder: &Path) -> Option<u64> {
     let text = std::fs::read_to_string(folder.join("stat")).ok()?;
-    // The name in brackets may hold anything; the first field behind it is the third.
+    // The name in brackets may hold anything; the first field after it is the third.
     let start: u64 = text.rsplit_once(") ")?.1.split_ascii_whitespace().nth(25)?.parse().ok()?;
     (start != 0).then_some(start)
 }
 
-/// `VmRSS` in a text as of `/proc/PID/status`, bytes.
+/// `VmRSS` in a text in the format of `/proc/PID/status`, bytes.
 pub fn resident(folder: &Path, pid: i32) -> Result<u64, crate::error::LedgerError> {
     let text = mapping::read(&folder.join("status"), pid)?;
     let kib = text
         .lines()
         .find_map(|line| line.strip_prefix("VmRSS:"))
         .and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<u64>().ok());
-    // A process that has ended has no such line until its parent has taken note of it.
+    // A process that has ended has no such line until its parent has waited for it.
     kib.map(|kib| kib.saturating_mul(1024)).ok_or(crate::error::LedgerError::Ended { pid })
 }
 
@@ -166,9 +166,10 @@ mod tests {
             mapping(0xe000, 0xf000, "rw-p", "[anon:heaptoll roots]"),
             mapping(0xf000, 0x10000, "rw-p", "[anon:heaptoll live]"),
         ];
-        let mut tenants = Tenants::new(Some(Path::new("/dev/shm/rings")));
-        tenants.stacks = vec![0x7ff0];
-        let terms: Vec<Term> = (0..mappings.len()).map(|number| tenants.term(&mappings, number)).collect();
+        let mut mapping_owners = MappingOwners::new(Some(Path::new("/dev/shm/rings")));
+        mapping_owners.stacks = vec![0x7ff0];
+        let terms: Vec<Term> =
+            (0..mappings.len()).map(|number| mapping_owners.term(&mappings, number)).collect();
         let expected = [
             Term::Code,
             Term::StaticData,
@@ -190,9 +191,9 @@ mod tests {
         let mut mappings = [mapping(0x1000, 0x9000, "r--p", "/bin/x")];
         mappings[0].anonymous = 0x2000;
         let rest = Amount { resident: 0x5000, swapped: 0x1000, absent: 0x2000 };
-        let told = Tenants::new(None).terms(&mappings, 0, rest);
-        assert_eq!(told[0], (Term::Code, Amount { resident: 0x3000, swapped: 0, absent: 0x2000 }));
-        assert_eq!(told[1], (Term::StaticData, Amount { resident: 0x2000, swapped: 0x1000, absent: 0 }));
+        let terms = MappingOwners::new(None).terms(&mappings, 0, rest);
+        assert_eq!(terms[0], (Term::Code, Amount { resident: 0x3000, swapped: 0, absent: 0x2000 }));
+        assert_eq!(terms[1], (Term::StaticData, Amount { resident: 0x2000, swapped: 0x1000, absent: 0 }));
     }
 
     #[test]
@@ -201,32 +202,32 @@ mod tests {
         assert!(image(folder).is_some());
         assert_eq!(image(folder), image(folder));
         assert_eq!(image(Path::new("/proc/999999999")), None);
-        let rings = Tenants::new(Some(Path::new("/dev/shm/rings")));
+        let rings = MappingOwners::new(Some(Path::new("/dev/shm/rings")));
         assert!(!rings.is_recorded(&[mapping(0x1000, 0x2000, "rw-s", "/dev/shm/other")]));
         assert!(rings.is_recorded(&[mapping(0x1000, 0x2000, "rw-s", "/dev/shm/rings (deleted)")]));
-        assert!(Tenants::new(None).is_recorded(&[]));
+        assert!(MappingOwners::new(None).is_recorded(&[]));
     }
 
     #[test]
     fn our_own_stack_is_found() {
         let folder = Path::new("/proc/self");
         let mappings = mapping::mappings(folder, 0).expect("ours");
-        let mut tenants = Tenants::new(None);
+        let mut mapping_owners = MappingOwners::new(None);
         let (send, receive) = std::sync::mpsc::channel::<()>();
-        let (tell, hear) = std::sync::mpsc::channel();
+        let (send_address, addresses) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             let local = 0_u8;
-            let _ = tell.send(&raw const local as u64);
+            let _ = send_address.send(&raw const local as u64);
             let _ = receive.recv();
         });
-        let address = hear.recv().expect("told");
-        // It waits in the kernel soon.
+        let address = addresses.recv().expect("sent");
+        // It soon waits in the kernel.
         let found = (0..1000).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(1));
             let mappings = mapping::mappings(folder, 0).expect("ours");
-            tenants.look_for_stacks(folder, &mappings);
+            mapping_owners.find_stacks(folder, &mappings);
             let home = mappings.iter().position(|mapping| (mapping.start..mapping.end).contains(&address));
-            tenants.term(&mappings, home.expect("mapped")) == Term::Stacks
+            mapping_owners.term(&mappings, home.expect("mapped")) == Term::Stacks
         });
         drop(send);
         thread.join().expect("ends");

@@ -1,4 +1,4 @@
-//! Noticing that processes end which are not our children.
+//! Notices the exits of processes that are not our children.
 
 use std::collections::HashMap;
 use std::io;
@@ -6,27 +6,27 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Watches processes, each under a number of the caller's.
 #[derive(Debug)]
-pub struct Deaths {
+pub struct Exits {
     epoll: OwnedFd,
     watched: HashMap<u32, OwnedFd>,
-    /// Dead when they were to be watched.
+    /// Had ended when the watch began.
     found_dead: Vec<u32>,
-    /// Those that the kernel gives no descriptor of (an older one, a sandbox, too many files open), by process number:
-    /// they are asked after now and then.
-    asked_after: Vec<(i32, u32)>,
-    looks: u32,
+    /// Processes for which the kernel gives no descriptor (an older kernel, a sandbox, too many open files), with their
+    /// keys: `/proc` is read for them at intervals.
+    polled: Vec<(i32, u32)>,
+    polls: u32,
 }
 
-/// Looks between two at which processes without a descriptor are asked after.
-const SELDOM: u32 = 64;
+/// Polls between two readings of `/proc` for the processes without a descriptor.
+const POLLS_PER_READING: u32 = 64;
 
-impl Deaths {
-    /// Of nobody yet.
+impl Exits {
+    /// Watches no process yet.
     ///
     /// # Errors
     /// The system's.
-    pub fn new() -> io::Result<Deaths> {
-        // SAFETY: epoll_create1 has no conditions; the descriptor is new, and ours alone.
+    pub fn new() -> io::Result<Exits> {
+        // SAFETY: epoll_create1 takes no pointers; a descriptor that it returns is new, and owned here alone.
         let epoll = unsafe {
             let made = libc::epoll_create1(libc::EPOLL_CLOEXEC);
             if made < 0 {
@@ -34,27 +34,22 @@ impl Deaths {
             }
             OwnedFd::from_raw_fd(made)
         };
-        Ok(Deaths {
-            epoll,
-            watched: HashMap::new(),
-            found_dead: Vec::new(),
-            asked_after: Vec::new(),
-            looks: 0,
-        })
+        Ok(Exits { epoll, watched: HashMap::new(), found_dead: Vec::new(), polled: Vec::new(), polls: 0 })
     }
 
     /// Watches process `pid` as number `key`.
     pub fn watch(&mut self, pid: i32, key: u32) {
-        // No process has such a number; kill would take it for a group. It comes of a shared page that was scribbled over.
+        // No process has such a number, and kill would take it for a group. It comes from a shared page that was
+        // overwritten.
         if pid <= 0 {
             self.found_dead.push(key);
         } else if self.wait_for(pid, key).is_err() {
-            self.asked_after.push((pid, key));
+            self.polled.push((pid, key));
         }
     }
 
     fn wait_for(&mut self, pid: i32, key: u32) -> io::Result<()> {
-        // SAFETY: pidfd_open takes no pointers; a descriptor that it gives is new, and ours alone.
+        // SAFETY: pidfd_open takes no pointers; a descriptor that it returns is new, and owned here alone.
         let process = unsafe {
             let opened = libc::syscall(libc::SYS_pidfd_open, pid, 0);
             if opened < 0 {
@@ -68,7 +63,7 @@ impl Deaths {
             OwnedFd::from_raw_fd(opened as i32)
         };
         let mut event = libc::epoll_event { events: libc::EPOLLIN as u32, u64: u64::from(key) };
-        // SAFETY: both descriptors are open; `event` is a live local, which is only read.
+        // SAFETY: `self.epoll` and `process` own open descriptors; epoll_ctl reads `event`, a live local.
         let added = unsafe {
             libc::epoll_ctl(self.epoll.as_raw_fd(), libc::EPOLL_CTL_ADD, process.as_raw_fd(), &mut event)
         };
@@ -79,25 +74,25 @@ impl Deaths {
         Ok(())
     }
 
-    /// Watches it no longer.
+    /// Ends the watch.
     pub fn forget(&mut self, key: u32) {
         // Closing the only descriptor takes it out of the epoll.
         self.watched.remove(&key);
-        self.asked_after.retain(|&(_, other)| other != key);
+        self.polled.retain(|&(_, other)| other != key);
     }
 
-    /// Numbers of those that have ended since the last look.
-    pub fn look(&mut self) -> Vec<u32> {
+    /// Keys of those that have ended since the last poll.
+    pub fn poll(&mut self) -> Vec<u32> {
         let mut dead = std::mem::take(&mut self.found_dead);
-        self.looks = self.looks.wrapping_add(1);
-        if self.looks.is_multiple_of(SELDOM) {
-            dead.extend(self.asked_after.extract_if(.., |(pid, _)| is_dead(*pid)).map(|(_, key)| key));
+        self.polls = self.polls.wrapping_add(1);
+        if self.polls.is_multiple_of(POLLS_PER_READING) {
+            dead.extend(self.polled.extract_if(.., |(pid, _)| has_exited(*pid)).map(|(_, key)| key));
         }
         if self.watched.is_empty() {
             return dead;
         }
         let mut events = [libc::epoll_event { events: 0, u64: 0 }; 64];
-        // SAFETY: `events` is a live local of that many elements.
+        // SAFETY: epoll_wait writes at most `events.len()` elements to `events`, a live local.
         let count =
             unsafe { libc::epoll_wait(self.epoll.as_raw_fd(), events.as_mut_ptr(), events.len() as i32, 0) };
         for event in &events[..usize::try_from(count).unwrap_or(0)] {
@@ -109,14 +104,14 @@ impl Deaths {
     }
 }
 
-/// Whether a process is gone, or waits for nothing but its parent.
-fn is_dead(pid: i32) -> bool {
+/// Whether a process is gone, or is a zombie.
+fn has_exited(pid: i32) -> bool {
     let Ok(facts) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else {
-        // SAFETY: signal 0 only asks whether there is such a process.
+        // SAFETY: signal 0 sends nothing and kill takes no pointers: the result states whether the process exists.
         let refused = unsafe { libc::kill(pid, 0) != 0 };
         return refused && io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH);
     };
-    // Behind the name, which may hold anything: the state first, and the threads' number as the 18th.
+    // After the name, which may hold anything: the state first, and the number of threads as the 18th.
     let mut facts = facts.rsplit(')').next().unwrap_or_default().split_whitespace();
     let state = facts.next();
     let threads = facts.nth(16).and_then(|count| count.parse::<u32>().ok());
@@ -130,52 +125,52 @@ mod tests {
 
     #[test]
     fn numbers_that_no_process_has_are_dead_at_once() {
-        let mut deaths = Deaths::new().expect("makes");
-        deaths.watch(0, 1);
-        deaths.watch(-1, 2);
-        assert_eq!(deaths.look(), [1, 2]);
+        let mut exits = Exits::new().expect("makes");
+        exits.watch(0, 1);
+        exits.watch(-1, 2);
+        assert_eq!(exits.poll(), [1, 2]);
     }
 
     #[test]
-    fn ends_are_seen_once_also_of_those_that_ended_before() {
-        let mut deaths = Deaths::new().expect("makes");
+    fn exits_are_seen_once_also_of_those_that_ended_before() {
+        let mut exits = Exits::new().expect("makes");
         let start = || std::process::Command::new("sleep").arg("20").spawn().expect("sleep runs");
         let (mut early, mut late) = (start(), start());
         early.kill().expect("kills");
         early.wait().expect("waits");
-        deaths.watch(early.id() as i32, 1);
-        deaths.watch(late.id() as i32, 2);
-        assert_eq!(deaths.look(), [1]);
-        assert!(deaths.look().is_empty());
+        exits.watch(early.id() as i32, 1);
+        exits.watch(late.id() as i32, 2);
+        assert_eq!(exits.poll(), [1]);
+        assert!(exits.poll().is_empty());
         late.kill().expect("kills");
         let seen = loop {
-            let seen = deaths.look();
+            let seen = exits.poll();
             if !seen.is_empty() {
                 break seen;
             }
         };
-        assert_eq!(seen, [2], "also while nobody has waited for it");
-        assert!(deaths.look().is_empty());
+        assert_eq!(seen, [2], "also before it is waited for");
+        assert!(exits.poll().is_empty());
         late.wait().expect("waits");
     }
     #[test]
-    fn without_descriptors_of_processes_ends_are_seen_too() {
+    fn without_descriptors_of_processes_exits_are_seen_too() {
         let mut child = std::process::Command::new("sleep").arg("20").spawn().expect("sleep runs");
-        let mut deaths = Deaths::new().expect("makes");
-        deaths.asked_after.push((child.id() as i32, 3));
-        let mut look = || (0..SELDOM).flat_map(|_| deaths.look()).collect::<Vec<u32>>();
-        assert!(look().is_empty());
+        let mut exits = Exits::new().expect("makes");
+        exits.polled.push((child.id() as i32, 3));
+        let mut poll = || (0..POLLS_PER_READING).flat_map(|_| exits.poll()).collect::<Vec<u32>>();
+        assert!(poll().is_empty());
         child.kill().expect("kills");
         let seen = loop {
-            let seen = look();
+            let seen = poll();
             if !seen.is_empty() {
                 break seen;
             }
         };
-        assert_eq!(seen, [3], "also while nobody has waited for it");
-        assert!(look().is_empty());
+        assert_eq!(seen, [3], "also before it is waited for");
+        assert!(poll().is_empty());
         child.wait().expect("waits");
-        assert!(is_dead(child.id() as i32));
-        assert!(!is_dead(std::process::id() as i32));
+        assert!(has_exited(child.id() as i32));
+        assert!(!has_exited(std::process::id() as i32));
     }
 }

@@ -1,0 +1,193 @@
+//! Samples of the ledger, about sixty in a recording: the program is paused, all events that it has recorded are
+//! consumed, and the ledger's observer reads its memory.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use heaptoll_ledger::{Block, Blocks, Census, Ledger, Observer, Options, Pace};
+use heaptoll_ring::{Shared, Tap};
+use heaptoll_trace::Output;
+
+use crate::event_consumer::EventConsumer;
+use crate::request::Request;
+use crate::resolver::Resolver;
+
+/// A paused thread stops at its next event. Threads that record nothing for this long are taken to have stopped.
+const SILENCE: Duration = Duration::from_micros(100);
+/// The program is paused no longer than this to wait for silence, and as long again for its manager's answer: a program
+/// that makes no call records nothing.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// A paused thread takes up a request within this time, however busy the machine is. Only paused threads are held up,
+/// and one of these answers.
+const NOTICE: Duration = Duration::from_millis(100);
+/// An answer that is being given is awaited no longer than this: a forced collection may be in it.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Samples the ledger of one process.
+pub struct LedgerSampler {
+    observer: Observer,
+    ledger: Ledger,
+    pace: Pace,
+    collect: bool,
+}
+
+impl LedgerSampler {
+    /// For process `pid`, which maps `rings`.
+    pub fn new(pid: i32, request: &Request, rings: &Path) -> LedgerSampler {
+        let manager = &request.manager;
+        let options = Options {
+            manager: manager.name.clone(),
+            collector: manager.collector,
+            rings: Some(rings.to_path_buf()),
+        };
+        LedgerSampler {
+            observer: Observer::new(pid, options),
+            ledger: Ledger {
+                manager: manager.name.clone(),
+                collector: manager.collector,
+                collected: manager.collector && request.collect,
+                ..Ledger::default()
+            },
+            pace: Pace::default(),
+            collect: manager.collector && request.collect,
+        }
+    }
+
+    /// Whether a sample is due.
+    pub fn is_due(&self, now_ns: u64, live_bytes: u64) -> bool {
+        self.pace.due(now_ns, live_bytes)
+    }
+
+    /// Pauses the program and takes a sample. `now_ns` counts from the beginning of the trace.
+    pub fn sample<W: Output>(
+        &mut self,
+        shared: &Shared,
+        tap: &mut Tap,
+        consumer: &mut EventConsumer<W>,
+        now_ns: u64,
+    ) {
+        let _paused = shared.pause();
+        let begun = Instant::now();
+        consume_all(tap, consumer);
+        let census = request_census(tap, Census::request_flags(false));
+        // The thread that answers may have reached the gate only now, and have recorded events on the way.
+        tap.drain(usize::MAX, consumer);
+        let resolver = consumer.resolver();
+        let clock_bytes = resolver.written().clock_bytes();
+        // A process that has just ended cannot be sampled; its trace is written all the same.
+        if let Ok(mut snapshot) =
+            self.observer.observe(now_ns, clock_bytes, &ResolverBlocks(resolver), census)
+        {
+            if self.collect
+                && let Some(after) = request_census(tap, Census::request_flags(true))
+            {
+                snapshot.collected(&after);
+            }
+            snapshot.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.pace.taken(now_ns, &snapshot);
+            self.ledger.push(snapshot);
+        }
+    }
+
+    /// The samples so far.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+/// Consumes everything that was recorded, until nothing more comes.
+fn consume_all<W: Output>(tap: &mut Tap, consumer: &mut EventConsumer<W>) {
+    let mut detector = SilenceDetector::new(Instant::now());
+    loop {
+        let polled = Instant::now();
+        let drained = tap.drain(usize::MAX, consumer);
+        // Blocked: events wait for one of another thread, which is about to be recorded.
+        let received = drained.words > 0 || drained.blocked;
+        if !detector.keeps_polling(polled, received, Instant::now()) {
+            return;
+        }
+    }
+}
+
+/// Decides when the program has fallen silent. While the scheduler lets this process wait it receives nothing, which is
+/// no silence: what counts is that nothing was there when it polled again.
+struct SilenceDetector {
+    begun: Instant,
+    last_received: Instant,
+}
+
+impl SilenceDetector {
+    fn new(now: Instant) -> SilenceDetector {
+        SilenceDetector { begun: now, last_received: now }
+    }
+
+    /// Whether to poll again, after a poll that lasted from `polled` to `until`.
+    fn keeps_polling(&mut self, polled: Instant, received: bool, until: Instant) -> bool {
+        let is_patient = polled.duration_since(self.begun) < PATIENCE;
+        if received {
+            self.last_received = until;
+            return is_patient;
+        }
+        is_patient && polled.duration_since(self.last_received) < SILENCE
+    }
+}
+
+/// Lets one of the threads that wait at the gate request figures of the manager.
+fn request_census(tap: &Tap, request_flags: u8) -> Option<Census> {
+    let request = tap.request_facts(request_flags);
+    let begun = Instant::now();
+    loop {
+        if let Some(bytes) = tap.facts(request) {
+            return Census::from_bytes(&bytes);
+        }
+        let patience = if tap.is_answering() { ANSWER } else { NOTICE };
+        if begun.elapsed() > patience {
+            return None;
+        }
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// The live blocks of a resolver, in the form that the ledger reads.
+struct ResolverBlocks<'a, W>(&'a Resolver<W>);
+
+impl<W: Output> Blocks for ResolverBlocks<'_, W> {
+    fn each(&self, visit: &mut dyn FnMut(Block)) {
+        self.0.live().each(&mut |address, slot| {
+            let requested = self.0.written().size(slot).unwrap_or(0);
+            visit(Block { address, requested, usable: self.0.usable(slot) });
+        });
+    }
+
+    fn count(&self) -> usize {
+        self.0.live().len()
+    }
+
+    fn ever(&self, visit: &mut dyn FnMut(u64, u64)) {
+        self.0.live().ever(visit);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recorder_that_was_kept_waiting_polls_before_it_takes_that_for_silence() {
+        let begun = Instant::now();
+        let after = |time: Duration| begun + time;
+        let late = 2 * SILENCE;
+        // Kept waiting before its first poll, and after it received something.
+        let mut detector = SilenceDetector::new(begun);
+        assert!(detector.keeps_polling(after(late), true, after(late)));
+        assert!(
+            detector.keeps_polling(after(late), false, after(2 * late)),
+            "polled from before the silence on"
+        );
+        assert!(!detector.keeps_polling(after(2 * late), false, after(2 * late)));
+        // For longer than its patience: it polls once more all the same.
+        let mut detector = SilenceDetector::new(begun);
+        assert!(detector.keeps_polling(begun, true, after(2 * PATIENCE)));
+        assert!(!detector.keeps_polling(after(2 * PATIENCE), true, after(2 * PATIENCE)));
+    }
+}
