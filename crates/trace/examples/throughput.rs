@@ -10,12 +10,12 @@ use heaptoll_trace::{Allocation, Batch, Ending, Event, Header, Kind, Reader, Set
 /// CPU time of this thread.
 fn now() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the pointer is to a timespec of ours.
+    // SAFETY: clock_gettime writes to this live local only.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// Sizes as C programs ask for them: a few small ones mostly, some strings of any length, now and then a buffer.
+/// Sizes as C programs request them: mostly a few small ones, some strings of any length, sometimes a buffer.
 fn size(random: u64) -> u64 {
     match random % 100 {
         0..=69 => [16, 24, 32, 40, 48, 64, 72, 120][(random >> 8) as usize % 8],
@@ -25,7 +25,7 @@ fn size(random: u64) -> u64 {
     }
 }
 
-/// A program: most objects die soon after their birth, the last born first; some live for a while, some for ever. One
+/// A program: most objects die soon after their allocation, the last allocated first; some live for a while, some for ever. One
 /// event in two hundred resizes an object.
 fn program(events: usize) -> Vec<Event> {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;

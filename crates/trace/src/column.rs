@@ -2,25 +2,25 @@
 //!
 //! The count of trailing zero bits in the first byte, plus one, is the number of bytes; the bits above that marker, from
 //! the lowest byte up, are the number. So a value below 2^7 takes one byte, below 2^14 two, ... below 2^56 eight; a first
-//! byte of 0 is followed by all eight bytes of it. The length is known from one byte, hence no loop (unlike LEB128).
+//! byte of 0 is followed by all eight bytes of it. The length is known from one byte, so no loop is needed (unlike LEB128).
 
-/// A lane being written. Room is made once, for as many entries as a chunk may hold; pages that are never written to
-/// cost no memory.
+/// A column that is written. Space is allocated once, for as many entries as a chunk may hold; pages that are never
+/// written to cost no memory.
 #[derive(Debug)]
-pub(crate) struct LaneWriter {
+pub(crate) struct ColumnWriter {
     bytes: Vec<u8>,
     at: usize,
 }
 
 /// Bytes of the longest number.
 pub(crate) const LONGEST: usize = 9;
-/// Bytes behind the end that a lane may touch.
+/// Bytes after the end that may be read or written.
 pub(crate) const SLACK: usize = 16;
 
-impl LaneWriter {
-    /// Room for `bytes` bytes.
-    pub(crate) fn new(bytes: usize) -> LaneWriter {
-        LaneWriter { bytes: vec![0; bytes + SLACK], at: 0 }
+impl ColumnWriter {
+    /// A column for up to `bytes` bytes.
+    pub(crate) fn new(bytes: usize) -> ColumnWriter {
+        ColumnWriter { bytes: vec![0; bytes + SLACK], at: 0 }
     }
 
     #[inline(always)]
@@ -58,19 +58,19 @@ impl LaneWriter {
     }
 }
 
-/// A lane being read.
+/// A column that is read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct LaneReader<'a> {
-    /// The lane, followed by at least [`SLACK`] zeroes.
+pub(crate) struct ColumnReader<'a> {
+    /// The column, followed by at least [`SLACK`] zeroes.
     pub(crate) bytes: &'a [u8],
     /// The next byte.
     pub(crate) at: usize,
 }
 
-impl LaneReader<'_> {
+impl ColumnReader<'_> {
     #[inline(always)]
     pub(crate) fn byte(&mut self) -> Option<u8> {
-        // Not one of those behind the end.
+        // Not one of the zeroes after the end.
         self.bytes.get(self.at + SLACK)?;
         let byte = self.bytes[self.at];
         self.at += 1;
@@ -90,7 +90,7 @@ impl LaneReader<'_> {
 
     #[cold]
     fn long(&mut self) -> Option<u64> {
-        // The zeroes behind the end are no number.
+        // The zeroes after the end are no number.
         let inside = &self.bytes[..self.bytes.len().checked_sub(SLACK)?];
         let word = u64::from_le_bytes(*inside.get(self.at + 1..)?.first_chunk::<8>()?);
         self.at += LONGEST;
@@ -126,25 +126,25 @@ mod tests {
     fn lengths_are_those_of_the_specification() {
         for bits in 0..64_u32 {
             let value = if bits == 0 { 0 } else { u64::MAX >> (64 - bits) };
-            let mut lane = LaneWriter::new(LONGEST);
-            lane.number(value);
+            let mut column = ColumnWriter::new(LONGEST);
+            column.number(value);
             let expected = if bits > 56 { 9 } else { bits.div_ceil(7).max(1) as usize };
-            assert_eq!(lane.written().len(), expected, "{bits} bits");
+            assert_eq!(column.written().len(), expected, "{bits} bits");
         }
-        let mut lane = LaneWriter::new(LONGEST);
-        lane.number(5);
-        lane.number(300);
-        assert_eq!(lane.written(), [0b1011, 0b1011_0010, 0b0000_0100]);
+        let mut column = ColumnWriter::new(LONGEST);
+        column.number(5);
+        column.number(300);
+        assert_eq!(column.written(), [0b1011, 0b1011_0010, 0b0000_0100]);
     }
 
     proptest! {
         #[test]
         fn numbers_come_back(values in prop::collection::vec((any::<u64>(), 0..64_u32), 0..200)) {
             let values: Vec<u64> = values.into_iter().map(|(value, shift)| value >> shift).collect();
-            let mut lane = LaneWriter::new(values.len() * LONGEST);
-            values.iter().for_each(|&value| lane.number(value));
-            let bytes = padded(lane.written());
-            let mut reader = LaneReader { bytes: &bytes, at: 0 };
+            let mut column = ColumnWriter::new(values.len() * LONGEST);
+            values.iter().for_each(|&value| column.number(value));
+            let bytes = padded(column.written());
+            let mut reader = ColumnReader { bytes: &bytes, at: 0 };
             for value in values {
                 prop_assert_eq!(reader.number(), Some(value));
             }
@@ -158,7 +158,7 @@ mod tests {
 
         #[test]
         fn any_bytes_end_somewhere(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            let mut reader = LaneReader { bytes: &bytes, at: 0 };
+            let mut reader = ColumnReader { bytes: &bytes, at: 0 };
             while reader.number().is_some() {}
             prop_assert!(reader.at <= bytes.len());
         }

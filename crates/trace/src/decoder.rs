@@ -2,17 +2,17 @@
 
 use zstd::bulk::Decompressor;
 
+use crate::column::{ColumnReader, SLACK, unzigzag};
 use crate::event::{Event, Kind};
 use crate::format::{
     CLOCK_MAX, COLUMN_HEAD, EVENT_TIMES, EVENTS_HEAD, EVENTS_MAX, EventsHead, PLAIN, PREDICTED, SITE_SLACK,
     SIZE_MAX, THREAD_SLACK, ZSTD, column, op, u32_at,
 };
-use crate::lane::{LaneReader, SLACK, unzigzag};
 use crate::live::Live;
 
 /// A column unpacked.
 #[derive(Debug, Default)]
-struct Lane {
+struct Column {
     /// Its bytes and [`SLACK`] zeroes.
     bytes: Vec<u8>,
     length: usize,
@@ -21,7 +21,7 @@ struct Lane {
 
 /// The chunk that is being decoded.
 pub(crate) struct Decoder {
-    lanes: [Lane; column::COUNT],
+    columns: [Column; column::COUNT],
     decompressor: Option<Decompressor<'static>>,
     head: EventsHead,
     /// Events not yet decoded.
@@ -36,24 +36,24 @@ pub(crate) struct Decoder {
     time_ns: u64,
 }
 
-/// What a chunk is not.
+/// What is wrong with a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// What the reader has seen of the whole trace.
+/// What the reader knows of the whole trace so far.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct TraceState {
     pub(crate) live: Live,
-    /// Events given.
+    /// Events decoded.
     pub(crate) events: u64,
-    /// Sum of all sizes: bounds every sum that anyone forms of them.
+    /// Sum of all sizes: bounds every sum that can be formed of them.
     pub(crate) sizes: u64,
 }
 
 impl Decoder {
     pub(crate) fn new() -> Decoder {
         Decoder {
-            lanes: std::array::from_fn(|_| Lane::default()),
+            columns: std::array::from_fn(|_| Column::default()),
             decompressor: Decompressor::new().ok(),
             head: EventsHead::default(),
             left: 0,
@@ -75,22 +75,22 @@ impl Decoder {
         self.left
     }
 
-    /// Slots in use and time at this place, as the file says.
+    /// Slots in use and time at this position, according to the file.
     pub(crate) fn place(&self) -> (u32, u64) {
         (self.slots, self.time_ns)
     }
 
-    /// Gives up the rest of the chunk.
+    /// Drops the rest of the chunk.
     pub(crate) fn drop_rest(&mut self) {
         self.left = 0;
     }
 
-    /// Unpacks a chunk that comes after so many events.
+    /// Unpacks a chunk that comes after `events` events.
     pub(crate) fn load(&mut self, payload: &[u8], events: u64) -> Result<(), Malformed> {
         self.left = 0;
         let head = EventsHead::parse(payload).ok_or(Malformed("its head is too short"))?;
         if head.events > EVENTS_MAX {
-            return Err(Malformed("it says that it has more events than a chunk may have"));
+            return Err(Malformed("its head counts more events than a chunk may have"));
         }
         if head.time_ns > CLOCK_MAX || head.clock_bytes > CLOCK_MAX || head.first_event > CLOCK_MAX {
             return Err(Malformed("its clocks are beyond reason"));
@@ -98,11 +98,11 @@ impl Decoder {
         if u64::from(head.thread) >= events.saturating_add(THREAD_SLACK) {
             return Err(Malformed("a thread's number is beyond reason"));
         }
-        for lane in &mut self.lanes {
-            lane.bytes.clear();
-            lane.bytes.resize(SLACK, 0);
-            lane.length = 0;
-            lane.at = 0;
+        for column in &mut self.columns {
+            column.bytes.clear();
+            column.bytes.resize(SLACK, 0);
+            column.length = 0;
+            column.at = 0;
         }
         let columns = head.columns as usize;
         let mut data = EVENTS_HEAD + columns * COLUMN_HEAD;
@@ -114,34 +114,34 @@ impl Decoder {
             let (length, stored) = (u32_at(row, 4) as usize, u32_at(row, 8) as usize);
             let bytes = payload.get(data..data + stored).ok_or(Malformed("a column is too short"))?;
             data += stored;
-            // Columns of later versions are passed over.
-            let Some(lane) = self.lanes.get_mut(row[0] as usize) else { continue };
+            // Columns of later versions are skipped.
+            let Some(column) = self.columns.get_mut(row[0] as usize) else { continue };
             if length > head.events as usize * column::WIDTH[row[0] as usize] {
                 return Err(Malformed("a column is longer than its events can fill"));
             }
-            // Unpacked again and again, a few bytes could keep a reader busy for minutes.
+            // Unpacked repeatedly, a few bytes could keep a reader busy for minutes.
             if std::mem::replace(&mut there[row[0] as usize], true) {
                 return Err(Malformed("a column is there twice"));
             }
-            lane.bytes.clear();
+            column.bytes.clear();
             match row[1] {
-                PLAIN if stored == length => lane.bytes.extend_from_slice(bytes),
+                PLAIN if stored == length => column.bytes.extend_from_slice(bytes),
                 ZSTD => {
-                    lane.bytes.reserve(length + SLACK);
-                    lane.bytes.resize(length, 0);
+                    column.bytes.reserve(length + SLACK);
+                    column.bytes.resize(length, 0);
                     let unpacked = self
                         .decompressor
                         .as_mut()
-                        .and_then(|unpack| unpack.decompress_to_buffer(bytes, &mut lane.bytes[..]).ok());
+                        .and_then(|unpack| unpack.decompress_to_buffer(bytes, &mut column.bytes[..]).ok());
                     if unpacked != Some(length) {
-                        lane.bytes.clear();
+                        column.bytes.clear();
                         return Err(Malformed("a column cannot be unpacked"));
                     }
                 }
                 _ => return Err(Malformed("a column is packed in an unknown way")),
             }
-            lane.bytes.resize(length + SLACK, 0);
-            lane.length = length;
+            column.bytes.resize(length + SLACK, 0);
+            column.length = length;
         }
         self.head = head;
         self.left = head.events;
@@ -150,22 +150,22 @@ impl Decoder {
         self.slots = head.slots;
         self.last_slot = 0;
         self.thread = head.thread;
-        // Time does not run backwards, whatever a chunk says.
+        // Time does not run backwards, whatever a chunk contains.
         self.time_ns = self.time_ns.max(head.time_ns);
         Ok(())
     }
 
-    /// Decodes about `count` events more. On an error, events up to it are given.
+    /// Decodes about `count` more events. On an error, the events before it are returned.
     pub(crate) fn decode(
         &mut self,
         count: u32,
-        seen: &mut Seen,
+        state: &mut TraceState,
         events: &mut Vec<Event>,
     ) -> Result<(), Malformed> {
-        let result = if seen.live.missing() {
-            self.run::<true>(count, seen, events)
+        let result = if state.live.missing() {
+            self.run::<true>(count, state, events)
         } else {
-            self.run::<false>(count, seen, events)
+            self.run::<false>(count, state, events)
         };
         if result.is_err() {
             self.left = 0;
@@ -176,40 +176,41 @@ impl Decoder {
     fn run<const MISSING: bool>(
         &mut self,
         count: u32,
-        seen: &mut Seen,
+        state: &mut TraceState,
         events: &mut Vec<Event>,
     ) -> Result<(), Malformed> {
         const SHORT: Malformed = Malformed("a column ends too early");
         const WRONG_SLOT: Malformed = Malformed("it names an object that cannot be");
         let count = count.min(self.left);
-        let mut lanes = self.lanes.each_ref().map(|lane| LaneReader { bytes: &lane.bytes, at: lane.at });
-        let with_sites = self.lanes[column::SITES].length != 0;
-        let with_latencies = self.lanes[column::LATENCIES].length != 0;
+        let mut columns =
+            self.columns.each_ref().map(|column| ColumnReader { bytes: &column.bytes, at: column.at });
+        let with_sites = self.columns[column::SITES].length != 0;
+        let with_latencies = self.columns[column::LATENCIES].length != 0;
         let with_times = self.head.flags & EVENT_TIMES != 0;
         let each = with_latencies || with_times;
-        let threads = seen.events.saturating_add(THREAD_SLACK);
-        let sites = seen.events.saturating_add(SITE_SLACK);
+        let threads = state.events.saturating_add(THREAD_SLACK);
+        let sites = state.events.saturating_add(SITE_SLACK);
         let mut last_slot = self.last_slot;
         let mut thread = self.thread;
         let mut time_ns = self.time_ns;
-        let mut sizes = seen.sizes;
-        let live = &mut seen.live;
-        // At most a Lost more for each.
+        let mut sizes = state.sizes;
+        let live = &mut state.live;
+        // At most one Lost is added for each.
         events.reserve(count as usize + 1);
         let mut result = Ok(());
         let mut done = 0;
         while done < count {
             // An immediately called closure so that `?` ends one event.
             let step = (|| {
-                let mut code = lanes[column::OPS].byte().ok_or(SHORT)?;
+                let mut code = columns[column::OPS].byte().ok_or(SHORT)?;
                 while code & 15 >= op::STAMP {
                     match code {
                         op::STAMP => {
-                            let elapsed = lanes[column::TIMES].number().ok_or(SHORT)?;
+                            let elapsed = columns[column::TIMES].number().ok_or(SHORT)?;
                             time_ns = time_ns.saturating_add(elapsed).min(CLOCK_MAX);
                         }
                         op::THREAD => {
-                            let number = lanes[column::THREADS].number().ok_or(SHORT)?;
+                            let number = columns[column::THREADS].number().ok_or(SHORT)?;
                             if number >= threads {
                                 return Err(Malformed("a thread's number is beyond reason"));
                             }
@@ -217,16 +218,16 @@ impl Decoder {
                         }
                         _ => return Err(Malformed("it holds an unknown kind of event")),
                     }
-                    code = lanes[column::OPS].byte().ok_or(SHORT)?;
+                    code = columns[column::OPS].byte().ok_or(SHORT)?;
                 }
                 let mut latency_ns = 0;
                 if each {
                     if with_times {
-                        let elapsed = lanes[column::TIMES].number().ok_or(SHORT)?;
+                        let elapsed = columns[column::TIMES].number().ok_or(SHORT)?;
                         time_ns = time_ns.saturating_add(elapsed).min(CLOCK_MAX);
                     }
                     if with_latencies {
-                        latency_ns = lanes[column::LATENCIES].number().ok_or(SHORT)? as u32;
+                        latency_ns = columns[column::LATENCIES].number().ok_or(SHORT)? as u32;
                     }
                 }
                 let mut event = Event {
@@ -244,7 +245,7 @@ impl Decoder {
                 let which = code & 15;
                 match which {
                     op::FREE | op::DELETE | op::REALLOC_FREE | op::LOST => {
-                        let slot = next_slot(&mut lanes[column::SLOTS], last_slot).ok_or(SHORT)?;
+                        let slot = next_slot(&mut columns[column::SLOTS], last_slot).ok_or(SHORT)?;
                         last_slot = slot;
                         event.kind = match which {
                             op::FREE => Kind::Free,
@@ -268,20 +269,20 @@ impl Decoder {
                     }
                     op::FAILED => {
                         event.kind = Kind::Failed;
-                        event.size = lanes[column::SIZES].number().ok_or(SHORT)?;
+                        event.size = columns[column::SIZES].number().ok_or(SHORT)?;
                         if with_sites {
-                            event.site = next_site(&mut lanes[column::SITES], sites)?;
+                            event.site = next_site(&mut columns[column::SITES], sites)?;
                         }
                         events.push(event);
                         return Ok(());
                     }
                     _ => {}
                 }
-                // Calls that make or resize an object.
+                // Calls that allocate or resize an object.
                 let resizes = matches!(which, op::REALLOC | op::REALLOC_MOVED);
                 let mut fresh = false;
                 let slot = if code & op::SLOT != 0 || resizes {
-                    next_slot(&mut lanes[column::SLOTS], last_slot).ok_or(SHORT)?
+                    next_slot(&mut columns[column::SLOTS], last_slot).ok_or(SHORT)?
                 } else if let Some(slot) = self.freed.pop() {
                     slot
                 } else {
@@ -291,21 +292,21 @@ impl Decoder {
                     slot
                 };
                 last_slot = slot;
-                let size = lanes[column::SIZES].number().ok_or(SHORT)?;
+                let size = columns[column::SIZES].number().ok_or(SHORT)?;
                 sizes = sizes.saturating_add(size);
                 if size > SIZE_MAX || sizes > CLOCK_MAX {
                     return Err(Malformed("it holds sizes beyond reason"));
                 }
                 event.size = size;
                 if code & op::ALIGN != 0 {
-                    event.align_log2 = lanes[column::ALIGNS].byte().ok_or(SHORT)?;
+                    event.align_log2 = columns[column::ALIGNS].byte().ok_or(SHORT)?;
                     if event.align_log2 > 63 {
                         return Err(Malformed("it holds an alignment beyond reason"));
                     }
                 }
                 let entry = self.predicted.get_mut(size as usize);
                 if code & op::USABLE != 0 {
-                    let excess = unzigzag(lanes[column::USABLES].number().ok_or(SHORT)?);
+                    let excess = unzigzag(columns[column::USABLES].number().ok_or(SHORT)?);
                     event.usable = size.wrapping_add(excess as u64);
                     if event.usable > CLOCK_MAX {
                         return Err(Malformed("it holds usable sizes beyond reason"));
@@ -317,7 +318,7 @@ impl Decoder {
                     event.usable = u64::from(*entry);
                 }
                 if with_sites {
-                    event.site = next_site(&mut lanes[column::SITES], sites)?;
+                    event.site = next_site(&mut columns[column::SITES], sites)?;
                 }
                 if resizes {
                     event.kind = Kind::Realloc;
@@ -328,7 +329,7 @@ impl Decoder {
                             events.push(event);
                             return Ok(());
                         }
-                        // Of an object whose birth is missing: as a realloc of an unknown block is.
+                        // Of an object whose allocation is missing: treated as a realloc of an unknown block.
                         _ if MISSING => {
                             event.kind = Kind::Malloc;
                             event.moved = false;
@@ -370,17 +371,17 @@ impl Decoder {
             }
             done += 1;
         }
-        let ends = lanes.map(|lane| lane.at);
-        for (lane, at) in self.lanes.iter_mut().zip(ends) {
-            lane.at = at;
+        let ends = columns.map(|column| column.at);
+        for (column, at) in self.columns.iter_mut().zip(ends) {
+            column.at = at;
         }
         self.left -= done;
         self.last_slot = last_slot;
         self.thread = thread;
         self.time_ns = time_ns;
-        seen.sizes = sizes.min(CLOCK_MAX);
-        seen.events += u64::from(done);
-        if self.left == 0 && result.is_ok() && self.lanes.iter().any(|lane| lane.at != lane.length) {
+        state.sizes = sizes.min(CLOCK_MAX);
+        state.events += u64::from(done);
+        if self.left == 0 && result.is_ok() && self.columns.iter().any(|column| column.at != column.length) {
             return Err(Malformed("its columns do not fit its number of events"));
         }
         result
@@ -388,14 +389,14 @@ impl Decoder {
 }
 
 #[inline(always)]
-fn next_slot(lane: &mut LaneReader<'_>, last: u32) -> Option<u32> {
-    let step = unzigzag(lane.number()?);
+fn next_slot(column: &mut ColumnReader<'_>, last: u32) -> Option<u32> {
+    let step = unzigzag(column.number()?);
     u32::try_from(i64::from(last).wrapping_add(step)).ok()
 }
 
 #[inline(always)]
-fn next_site(lane: &mut LaneReader<'_>, sites: u64) -> Result<u32, Malformed> {
-    let site = lane.number().ok_or(Malformed("a column ends too early"))?;
+fn next_site(column: &mut ColumnReader<'_>, sites: u64) -> Result<u32, Malformed> {
+    let site = column.number().ok_or(Malformed("a column ends too early"))?;
     if site >= sites {
         return Err(Malformed("a site's number is beyond reason"));
     }

@@ -1,18 +1,18 @@
-//! Events as columns: what one chunk of events is made from. Knows nothing of objects but their slots.
+//! Events as columns: the content of one chunk of events. Knows nothing of objects but their slots.
 
 use zstd::bulk::Compressor;
 
+use crate::column::{ColumnWriter, zigzag};
 use crate::event::Kind;
 use crate::format::{
     COLUMN_HEAD, EVENT_TIMES, EVENTS_HEAD, EventsHead, PLAIN, PREDICTED, SITE_SLACK, THREAD_SLACK, ZSTD,
     column, op,
 };
-use crate::lane::{LaneWriter, zigzag};
 
 /// A column shorter than this is not worth compressing.
 const WORTH: usize = 48;
 
-/// What an event of an allocating call has in columns.
+/// The columns' values of an allocating call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call {
     pub(crate) op: u8,
@@ -24,10 +24,10 @@ pub(crate) struct Call {
 
 /// The columns of the chunk that is being filled.
 pub(crate) struct Encoder {
-    lanes: [LaneWriter; column::COUNT],
+    columns: [ColumnWriter; column::COUNT],
     /// Usable size by requested size, as last seen in this chunk.
     predicted: Box<[u32; PREDICTED]>,
-    /// The slot last named or given.
+    /// The slot last named or assigned.
     last_slot: u32,
     /// Events in the chunk, and before it.
     events: u32,
@@ -46,7 +46,7 @@ pub(crate) struct Encoder {
 impl Encoder {
     pub(crate) fn new(limit: u32, level: i32, sites: bool, latencies: bool, times: bool) -> Encoder {
         Encoder {
-            lanes: std::array::from_fn(|at| LaneWriter::new(limit as usize * column::WIDTH[at])),
+            columns: std::array::from_fn(|at| ColumnWriter::new(limit as usize * column::WIDTH[at])),
             predicted: Box::new([0; PREDICTED]),
             last_slot: 0,
             events: 0,
@@ -72,17 +72,17 @@ impl Encoder {
         self.now_ns = self.now_ns.max(time_ns.min(crate::format::CLOCK_MAX));
     }
 
-    /// What precedes every event: thread and time, where they changed.
+    /// Precedes every event: thread and time, where they changed.
     #[inline(always)]
     fn begin(&mut self, thread: u32, latency_ns: u32) {
         self.events += 1;
         if self.thread != thread || self.now_ns != self.time_ns {
             self.turn(thread);
         } else if self.with_times {
-            self.lanes[column::TIMES].number(0);
+            self.columns[column::TIMES].number(0);
         }
         if self.with_latencies {
-            self.lanes[column::LATENCIES].number(u64::from(latency_ns));
+            self.columns[column::LATENCIES].number(u64::from(latency_ns));
         }
     }
 
@@ -92,15 +92,15 @@ impl Encoder {
         let thread = if u64::from(thread) < THREAD_SLACK + self.before { thread } else { 0 };
         let elapsed = self.now_ns - self.time_ns;
         if self.with_times {
-            self.lanes[column::TIMES].number(elapsed);
+            self.columns[column::TIMES].number(elapsed);
         } else if elapsed != 0 {
-            self.lanes[column::OPS].byte(op::STAMP);
-            self.lanes[column::TIMES].number(elapsed);
+            self.columns[column::OPS].byte(op::STAMP);
+            self.columns[column::TIMES].number(elapsed);
         }
         self.time_ns = self.now_ns;
         if self.thread != thread {
-            self.lanes[column::OPS].byte(op::THREAD);
-            self.lanes[column::THREADS].number(u64::from(thread));
+            self.columns[column::OPS].byte(op::THREAD);
+            self.columns[column::THREADS].number(u64::from(thread));
             self.thread = thread;
         }
     }
@@ -129,13 +129,13 @@ impl Encoder {
     pub(crate) fn free(&mut self, op: u8, thread: u32, latency_ns: u32, slot: u32) {
         self.begin(thread, latency_ns);
         self.slot(slot);
-        self.lanes[column::OPS].byte(op);
+        self.columns[column::OPS].byte(op);
     }
 
     pub(crate) fn failed(&mut self, size: u64, site: u32, thread: u32, latency_ns: u32) {
         self.begin(thread, latency_ns);
-        self.lanes[column::OPS].byte(op::FAILED);
-        self.lanes[column::SIZES].number(size);
+        self.columns[column::OPS].byte(op::FAILED);
+        self.columns[column::SIZES].number(size);
         if self.with_sites {
             self.site(site);
         }
@@ -143,22 +143,22 @@ impl Encoder {
 
     pub(crate) fn foreign(&mut self, thread: u32, latency_ns: u32) {
         self.begin(thread, latency_ns);
-        self.lanes[column::OPS].byte(op::FOREIGN);
+        self.columns[column::OPS].byte(op::FOREIGN);
     }
 
     #[inline(always)]
     fn slot(&mut self, slot: u32) {
-        self.lanes[column::SLOTS].number(zigzag(i64::from(slot) - i64::from(self.last_slot)));
+        self.columns[column::SLOTS].number(zigzag(i64::from(slot) - i64::from(self.last_slot)));
         self.last_slot = slot;
     }
 
     #[inline(always)]
     fn call(&mut self, call: Call) {
         let mut op = call.op;
-        self.lanes[column::SIZES].number(call.size);
+        self.columns[column::SIZES].number(call.size);
         if call.align_log2 != 0 {
             op |= op::ALIGN;
-            self.lanes[column::ALIGNS].byte(call.align_log2);
+            self.columns[column::ALIGNS].byte(call.align_log2);
         }
         if let Some(entry) = self.predicted.get_mut(call.size as usize) {
             if u64::from(*entry) != call.usable {
@@ -170,34 +170,35 @@ impl Encoder {
         }
         if op & op::USABLE != 0 {
             let excess = call.usable.wrapping_sub(call.size) as i64;
-            self.lanes[column::USABLES].number(zigzag(excess));
+            self.columns[column::USABLES].number(zigzag(excess));
         }
-        self.lanes[column::OPS].byte(op);
+        self.columns[column::OPS].byte(op);
         if self.with_sites {
             self.site(call.site);
         }
     }
 
     fn site(&mut self, site: u32) {
-        // As for threads.
+        // As in `turn`: a number that a reader would take for damage is not written.
         let site = if u64::from(site) < SITE_SLACK + self.before { site } else { 0 };
-        self.lanes[column::SITES].number(u64::from(site));
+        self.columns[column::SITES].number(u64::from(site));
     }
 
-    /// The chunk's payload; an empty chunk is begun. `head` says where the chunk began, but for what is known here.
+    /// The chunk's payload; an empty chunk is begun. `head` is where the chunk began, without the members that are
+    /// known here.
     pub(crate) fn payload(&mut self, mut head: EventsHead) -> Vec<u8> {
-        let present = self.lanes.iter().filter(|lane| !lane.written().is_empty()).count();
+        let present = self.columns.iter().filter(|column| !column.written().is_empty()).count();
         head.events = self.events;
         head.columns = present as u16;
         head.flags = if self.with_times { EVENT_TIMES } else { 0 };
-        let total: usize = self.lanes.iter().map(|lane| lane.written().len()).sum();
+        let total: usize = self.columns.iter().map(|column| column.written().len()).sum();
         let directory = EVENTS_HEAD + present * COLUMN_HEAD;
         let mut payload = Vec::with_capacity(directory + total + zstd::zstd_safe::compress_bound(total) / 2);
         head.write(&mut payload);
         payload.resize(directory, 0);
         let mut entry = EVENTS_HEAD;
-        for (which, lane) in self.lanes.iter_mut().enumerate() {
-            let plain = lane.written();
+        for (which, column) in self.columns.iter_mut().enumerate() {
+            let plain = column.written();
             if plain.is_empty() {
                 continue;
             }
@@ -217,7 +218,7 @@ impl Encoder {
             row[4..8].copy_from_slice(&(plain.len() as u32).to_le_bytes());
             row[8..12].copy_from_slice(&(stored as u32).to_le_bytes());
             entry += COLUMN_HEAD;
-            lane.clear();
+            column.clear();
         }
         self.before += u64::from(self.events);
         self.events = 0;

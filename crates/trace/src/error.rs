@@ -1,5 +1,5 @@
-//! What goes wrong with a trace: the file is something else, newer, or the system refuses. Damage is no error: a reader
-//! warns of it and gives what is whole.
+//! What can go wrong with a trace: the file is something else, newer, or the system refuses. Damage is no error: a
+//! reader warns of it and returns what is whole.
 
 use std::io;
 
@@ -9,12 +9,12 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The bytes are something else.
-    #[error("{name} is no trace of heaptoll: it looks like {looks}; `heaptoll record` makes traces")]
+    #[error("{name} is no trace of heaptoll: it seems to be {content}; `heaptoll record` makes traces")]
     NotATrace {
         /// The file.
         name: String,
         /// What it seems to be.
-        looks: String,
+        content: String,
     },
     /// Written by a later heaptoll.
     #[error(
@@ -36,11 +36,11 @@ pub enum TraceError {
         action: &'static str,
         /// The file.
         name: String,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
     /// The file to be made is there.
-    #[error("{name} exists: choose another name, or say that it may be replaced (--force)")]
+    #[error("{name} exists: choose another name, or allow it to be replaced (--force)")]
     Exists {
         /// The file.
         name: String,
@@ -70,11 +70,13 @@ pub enum TraceError {
         name: String,
         /// Its name.
         table: String,
-        /// What the JSON library said.
+        /// The JSON library's reason.
         source: serde_json::Error,
     },
     /// A caller of the writer names an object that is not live.
-    #[error("object {slot} is resized or freed, but it is not live: whoever writes the trace has lost count")]
+    #[error(
+        "object {slot} is resized or freed, but it is not live: the caller that writes the trace has lost count"
+    )]
     NotLive {
         /// The object.
         slot: u32,
@@ -92,7 +94,7 @@ pub enum TraceError {
     TooManyObjects,
 }
 
-/// Bytes in words: `3.3 GiB`.
+/// Bytes as text: `3.3 GiB`.
 fn size(bytes: u64) -> String {
     match bytes {
         bytes if bytes >= 1 << 30 => format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64),
@@ -114,7 +116,7 @@ impl TraceError {
         TraceError::System { action, name: name.to_string(), source }
     }
 
-    /// The same error again, for one more who asks.
+    /// The same error again, for a further caller.
     pub(crate) fn copy(&self) -> TraceError {
         match self {
             TraceError::System { action, name, source } => {
@@ -132,7 +134,7 @@ impl TraceError {
         }
     }
 
-    /// Whether there was no room left: on the disk, in the quota, or under the file size limit.
+    /// Whether no space was left: on the disk, in the quota, or under the file size limit.
     pub fn is_full(&self) -> bool {
         matches!(self, TraceError::System { source, .. } if crate::output::is_full(source))
     }

@@ -1,7 +1,7 @@
 //! What happened to the heap, one call at a time.
 //!
 //! Objects are named by *slots*: small numbers that are reused when an object is freed, the last freed first. So a
-//! reader keeps what it wants to know of live objects in a plain array, and a replay drives a manager from one.
+//! reader keeps what it needs to know of live objects in a plain array, and a replay drives a manager from one.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,20 +17,21 @@ pub enum Kind {
     Aligned,
     /// `operator new`, aligned or not: a new object.
     New,
-    /// `realloc` and `reallocarray` of an object: it keeps its slot, and what is kept of it but its size.
+    /// `realloc` and `reallocarray` of an object: it keeps its slot, and everything but its size.
     Realloc,
     /// `free`: the object's slot is free from here on.
     Free,
     /// `operator delete`.
     Delete,
-    /// `realloc` of an object to size 0 that gave null: frees it.
+    /// `realloc` of an object to size 0 that returned null: frees it.
     ReallocFree,
-    /// A call for a new object or a resize that gave nothing. No slot: nothing changed.
+    /// A call for a new object or a resize that returned null. No slot: nothing changed.
     Failed,
-    /// `free`, `delete` or `realloc` of a block that this trace does not know (made before it began, inherited over a
-    /// fork, or made past the layer). No slot. A realloc that gave a block is followed by a `Malloc` of it.
+    /// `free`, `delete` or `realloc` of a block that this trace does not know (allocated before it began, inherited
+    /// over a fork, or allocated past the layer). No slot. A realloc that returned a block is followed by a `Malloc` of
+    /// it.
     Foreign,
-    /// An object that was given back past the layer: its address was handed out again. Frees the slot.
+    /// An object that was freed past the layer: its address was allocated again. Frees the slot.
     Lost,
 }
 
@@ -63,9 +64,9 @@ pub struct Event {
     pub slot: u32,
     /// The call stack: an index into the trace's sites; 0 is "not recorded".
     pub site: u32,
-    /// Bytes asked for: of allocations, reallocs and failures. 0 for frees.
+    /// Bytes requested: of allocations, reallocs and failures. 0 for frees.
     pub size: u64,
-    /// Bytes the manager gave, as `malloc_usable_size` says: of allocations and reallocs. 0 where unknown.
+    /// Bytes usable, by `malloc_usable_size`: of allocations and reallocs. 0 where unknown.
     pub usable: u64,
     /// ns from the beginning of the trace: of the last stamp at or before this event.
     pub time_ns: u64,

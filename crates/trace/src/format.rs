@@ -1,14 +1,13 @@
-//! The bytes of the file around the columns: what it begins with, and what a chunk begins with. docs/trace-format.md is
-//! the specification.
+//! The bytes of the file around the columns: the heads of file and chunk. docs/trace-format.md is the specification.
 
-/// The first bytes of the file. Not text, so that nobody's line-end conversion goes unnoticed.
+/// The first bytes of the file. Not text, so that a conversion of line ends is noticed.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"\x89HTRACE\n";
 /// Version of the format that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
 /// Bytes before the first chunk: magic, version, checksum of both.
 pub(crate) const FILE_HEAD: usize = 16;
 
-/// The first bytes of every chunk: what a reader looks for behind damage.
+/// The first bytes of every chunk: what a reader searches for after damage.
 pub(crate) const CHUNK_MAGIC: [u8; 8] = *b"\xF5hChunk\xA7";
 /// Bytes before a chunk's payload.
 pub(crate) const CHUNK_HEAD: usize = 32;
@@ -34,7 +33,7 @@ pub(crate) const SIZE_MAX: u64 = (1 << 57) - 1;
 pub(crate) const CLOCK_MAX: u64 = 1 << 62;
 /// Thread numbers are below the events so far plus this.
 pub(crate) const THREAD_SLACK: u64 = 1 << 16;
-/// Site numbers are below the events so far plus this: a child of fork goes on with its parent's.
+/// Site numbers are below the events so far plus this: a child of fork continues its parent's.
 pub(crate) const SITE_SLACK: u64 = 1 << 22;
 
 /// What a chunk holds.
@@ -84,11 +83,11 @@ pub(crate) mod op {
     pub(crate) const SLOT: u8 = 1 << 4;
     /// The usable size is not the predicted one.
     pub(crate) const USABLE: u8 = 1 << 5;
-    /// An alignment was asked for.
+    /// An alignment was requested.
     pub(crate) const ALIGN: u8 = 1 << 6;
 }
 
-/// How the bytes of a column or text are kept.
+/// How the bytes of a column or text are stored.
 pub(crate) const PLAIN: u8 = 0;
 /// See [`PLAIN`].
 pub(crate) const ZSTD: u8 = 1;
@@ -103,7 +102,7 @@ pub(crate) fn file_head() -> [u8; FILE_HEAD] {
     head
 }
 
-/// What a chunk says of itself.
+/// The head of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChunkHead {
     pub(crate) kind: u8,
@@ -146,7 +145,7 @@ impl ChunkHead {
     }
 }
 
-/// Where a chunk of events begins.
+/// The head of a chunk of events.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct EventsHead {
     pub(crate) events: u32,
@@ -188,7 +187,7 @@ impl EventsHead {
     }
 }
 
-/// A little-endian number within bounds that the caller has checked.
+/// A little-endian number; the caller has checked the bounds.
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }

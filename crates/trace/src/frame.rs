@@ -1,22 +1,23 @@
-//! Chunks out of a stream of bytes, through damage: what is no whole chunk is passed over up to the next whole one.
+//! Chunks out of a stream of bytes, through damage: what is no whole chunk is skipped up to the next whole one.
 
 use std::io::{self, Read};
 
 use crate::format::{CHUNK_HEAD, CHUNK_MAGIC, ChunkHead};
 
-/// Bytes asked of the source at once.
+/// Bytes requested of the source at once.
 const STEP: usize = 256 << 10;
 
-/// Bytes that may be summed up for chunks that then turn out to be damaged, beside eight times those of the stream so
-/// far. Damage costs a chunk's length once; only a file made for it has heads of long chunks one after the other.
+/// Bytes that may be checksummed for chunks that then turn out to be damaged, in addition to eight times those of the
+/// stream so far. Damage costs a chunk's length once; only a file made for it has heads of long chunks one after the
+/// other.
 const PATIENCE: u64 = 4 << 30;
 
-/// What the stream gives next.
+/// The next item of the stream.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum StreamItem {
     /// A whole chunk: its payload is [`Framer::payload`].
     Chunk(ChunkHead),
-    /// So many bytes that belong to no whole chunk, and what they seem to have been.
+    /// Bytes that belong to no whole chunk, and what they seem to have been.
     Damage { bytes: u64, what: String },
     /// The end of the stream.
     End,
@@ -30,12 +31,12 @@ pub(crate) struct Framer<R> {
     start: usize,
     end: usize,
     ended: bool,
-    /// Place of `start` in the stream.
+    /// Position of `start` in the stream.
     offset: u64,
-    /// Length of the chunk found last: passed over when the next is asked for.
+    /// Length of the chunk found last: skipped when the next is requested.
     found: usize,
-    /// Bytes that were summed up in vain, and how many may be.
-    vain: u64,
+    /// Bytes that were checksummed in vain, and how many may be.
+    wasted: u64,
     patience: u64,
 }
 
@@ -49,17 +50,17 @@ impl<R: Read> Framer<R> {
             ended: false,
             offset,
             found: 0,
-            vain: 0,
+            wasted: 0,
             patience: PATIENCE,
         }
     }
 
-    /// Place of the next byte.
+    /// Position of the next byte.
     pub(crate) fn offset(&self) -> u64 {
         self.offset + self.found as u64
     }
 
-    /// At least `count` bytes, if there are as many; never more than asked for by much.
+    /// At least `count` bytes, if there are as many; never many more than requested.
     pub(crate) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         while self.end - self.start < count && !self.ended {
             if self.start > 0 && self.bytes.len() - self.start < count.max(STEP) {
@@ -92,25 +93,25 @@ impl<R: Read> Framer<R> {
         &self.bytes[self.start + CHUNK_HEAD..self.start + self.found]
     }
 
-    /// The next chunk, or what is in the way.
-    pub(crate) fn next(&mut self) -> io::Result<Found> {
+    /// The next chunk, or the damage before it.
+    pub(crate) fn next(&mut self) -> io::Result<StreamItem> {
         let found = std::mem::take(&mut self.found);
         self.consume(found);
         let what = match self.whole()? {
-            Ok(head) => return Ok(Found::Chunk(head)),
-            Err(what) if what.is_empty() => return Ok(Found::End),
+            Ok(head) => return Ok(StreamItem::Chunk(head)),
+            Err(what) if what.is_empty() => return Ok(StreamItem::End),
             Err(what) => what,
         };
         let mut skipped = 0;
-        // At least one byte is passed over each time, and the next whole chunk ends it.
+        // At least one byte is skipped each time, and the next whole chunk ends it.
         loop {
             let seen = self.peek(STEP)?;
             if seen.is_empty() {
-                return Ok(Found::Damage { bytes: skipped, what });
+                return Ok(StreamItem::Damage { bytes: skipped, what });
             }
             let from = usize::from(skipped == 0);
             let candidate = find(&seen[from.min(seen.len())..]).map(|at| at + from);
-            // The magic may lie across the end of what is seen.
+            // The magic may lie across the end of what is buffered.
             let pass = match candidate {
                 Some(at) => at,
                 None if self.ended => self.end - self.start,
@@ -121,7 +122,7 @@ impl<R: Read> Framer<R> {
             if candidate.is_some() {
                 if self.whole()?.is_ok() {
                     self.found = 0;
-                    return Ok(Found::Damage { bytes: skipped, what });
+                    return Ok(StreamItem::Damage { bytes: skipped, what });
                 }
                 self.consume(1);
                 skipped += 1;
@@ -129,7 +130,7 @@ impl<R: Read> Framer<R> {
         }
     }
 
-    /// The whole chunk that begins here; otherwise in words what is wrong, empty at the end of the stream.
+    /// The whole chunk that begins here; otherwise what is wrong as text, empty at the end of the stream.
     fn whole(&mut self) -> io::Result<Result<ChunkHead, String>> {
         let seen = self.peek(CHUNK_HEAD)?;
         if seen.is_empty() {
@@ -142,15 +143,15 @@ impl<R: Read> Framer<R> {
             return Ok(Err("the head of a chunk is damaged".to_string()));
         };
         let length = CHUNK_HEAD + head.length as usize;
-        if self.vain > self.patience.saturating_add(self.offset.saturating_mul(8)) {
-            return Ok(Err("too much is damaged to look through all of it".to_string()));
+        if self.wasted > self.patience.saturating_add(self.offset.saturating_mul(8)) {
+            return Ok(Err("too much is damaged to search all of it".to_string()));
         }
         let seen = self.peek(length)?;
         if seen.len() < length {
             return Ok(Err(format!("chunk {} is cut off", head.sequence)));
         }
         if crc32fast::hash(&seen[CHUNK_HEAD..length]) != head.payload_sum {
-            self.vain += length as u64;
+            self.wasted += length as u64;
             return Ok(Err(format!("chunk {} is damaged", head.sequence)));
         }
         self.found = length;
@@ -172,7 +173,7 @@ mod tests {
         bytes
     }
 
-    /// Gives a byte at a time.
+    /// Returns a byte at a time.
     struct Slow<'a>(&'a [u8]);
 
     impl Read for Slow<'_> {
@@ -190,12 +191,12 @@ mod tests {
         let mut lost = 0;
         loop {
             match framer.next().unwrap() {
-                Found::Chunk(head) => {
+                StreamItem::Chunk(head) => {
                     assert_eq!(crc32fast::hash(framer.payload()), head.payload_sum);
                     chunks.push(head.sequence);
                 }
-                Found::Damage { bytes, .. } => lost += bytes,
-                Found::End => return (chunks, lost),
+                StreamItem::Damage { bytes, .. } => lost += bytes,
+                StreamItem::End => return (chunks, lost),
             }
         }
     }
@@ -231,7 +232,7 @@ mod tests {
         bytes.extend_from_slice(&chunk(2, b"whole"));
         let mut framer = Framer::new(&bytes[..], 0);
         framer.patience = 10 << 20;
-        while !matches!(framer.next().unwrap(), Found::End) {}
-        assert!(framer.vain <= 20 << 20, "{} bytes were summed up in vain", framer.vain);
+        while !matches!(framer.next().unwrap(), StreamItem::End) {}
+        assert!(framer.wasted <= 20 << 20, "{} bytes were summed up in vain", framer.wasted);
     }
 }

@@ -1,9 +1,9 @@
-//! What a trace says of itself: where it was recorded, and how it ended. Unknown members are kept out of the way of
-//! older readers by serde: new ones get a default.
+//! What a trace states about itself: where it was recorded, and how it ended. Unknown members are ignored by older
+//! readers through serde; missing ones get a default.
 
 use serde::{Deserialize, Serialize};
 
-/// Of what the trace is; the first chunk of the file, JSON.
+/// What the trace is of; the first chunk of the file, JSON.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Header {
@@ -41,7 +41,7 @@ pub struct Header {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ending {
-    /// In words: `exited with status 0`, `killed by signal 9`, `replaced itself by exec`, `recorder stopped`...
+    /// As text: `exited with status 0`, `killed by signal 9`, `replaced itself by exec`, `recorder stopped`...
     pub how: String,
     /// Exit status, where known.
     pub status: Option<i32>,
@@ -49,7 +49,7 @@ pub struct Ending {
     pub time_ns: u64,
     /// The process's peak resident set, KiB, where known (`VmHWM`, or the largest sample).
     pub peak_rss_kib: Option<u64>,
-    /// User and system CPU of the process, s, where known. With the layer in it.
+    /// User and system CPU of the process, s, where known. The layer's share is included.
     pub cpu_s: Option<f64>,
     /// Threads: their kernel numbers by index.
     pub threads: Vec<i32>,
@@ -59,11 +59,11 @@ pub struct Ending {
     pub events: u64,
     /// Largest sum of requested bytes of live objects, bytes.
     pub max_live_bytes: u64,
-    /// Most of what the heap held, bytes, where known: its mappings, or brk segment and large blocks.
+    /// Peak size of the heap, bytes, where known: its mappings, or brk segment and large blocks.
     pub peak_heap_bytes: Option<u64>,
 }
 
-/// The process seen from outside at one moment.
+/// A sample of the process, taken from outside.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Sample {
@@ -73,7 +73,7 @@ pub struct Sample {
     pub rss_kib: u64,
     /// Anonymous part of it, KiB.
     pub anon_kib: u64,
-    /// Address space of mappings in which the heap has had blocks, KiB; 0 where not looked at.
+    /// Address space of mappings in which the heap has had blocks, KiB; 0 where not sampled.
     pub heap_kib: u64,
 }
 
@@ -81,7 +81,7 @@ pub struct Sample {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Gap {
-    /// Why, in words: `disk full`, `chunk 17 is damaged`...
+    /// Why, as text: `disk full`, `chunk 17 is damaged`...
     pub why: String,
     /// Events lost, where known.
     pub events: Option<u64>,
@@ -95,7 +95,7 @@ pub struct Site {
     pub frames: Vec<u32>,
 }
 
-/// One place in the program's code.
+/// One address in the program's code.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Frame {

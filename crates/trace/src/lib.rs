@@ -3,6 +3,7 @@
 //! [`Writer`] makes one, [`Reader`] reads it as a stream, [`tables`] reads all but the events. docs/trace-format.md is
 //! the specification.
 
+mod column;
 mod decoder;
 mod encoder;
 mod error;
@@ -10,13 +11,12 @@ mod event;
 mod format;
 mod frame;
 mod header;
-mod lane;
 mod live;
-mod looks;
 mod memory;
 mod output;
 mod reader;
 mod sites;
+mod sniff;
 mod tables;
 mod text;
 mod writer;

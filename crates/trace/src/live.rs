@@ -1,10 +1,10 @@
-//! Which objects live, as far as a reader has seen: it makes every sequence of events a legal one.
+//! Which objects are live, as far as the reader has read: it makes every sequence of events a legal one.
 //!
-//! Without damage, what the file says is checked: a slot is allocated when it is free, and freed when it is live. Once
-//! events are missing, that cannot be so any more: then a free of an object whose birth is missing becomes
-//! [`Kind::Foreign`](crate::Kind::Foreign), a resize of one a `Malloc`, and before the allocation of a slot whose free
-//! is missing stands a [`Kind::Lost`](crate::Kind::Lost). Slots that the file numbers higher than events have been seen
-//! are numbered anew, so that tables by slot never grow beyond the number of events seen.
+//! Without damage, the file is checked: a slot is allocated when it is free, and freed when it is live. Once events are
+//! missing, this no longer holds: then a free of an object whose allocation is missing becomes
+//! [`Kind::Foreign`](crate::Kind::Foreign), a resize of one a `Malloc`, and the allocation of a slot whose free is
+//! missing is preceded by a [`Kind::Lost`](crate::Kind::Lost). Slots that the file numbers higher than the number of
+//! events read are renumbered, so that tables by slot never grow beyond that number.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use std::collections::HashMap;
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     bits: Vec<u64>,
-    /// Slots seen: numbers are below it.
+    /// Slots assigned so far: numbers are below it.
     slots: u32,
     /// Set when events are missing: slots at or above it are numbered by `renamed`.
     missing: Option<u32>,
@@ -20,12 +20,12 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Slots given out so far.
+    /// Slots assigned so far.
     pub(crate) fn slots(&self) -> u32 {
         self.slots
     }
 
-    /// Slots that were numbered anew.
+    /// Slots that were renumbered.
     pub(crate) fn renamed(&self) -> usize {
         self.renamed.len()
     }
@@ -85,7 +85,7 @@ impl Live {
         }
     }
 
-    /// Marks a slot as live that is below [`Live::slots`]. False when it was.
+    /// Marks a slot below [`Live::slots`] as live. False when it was already.
     #[inline(always)]
     pub(crate) fn set(&mut self, slot: u32) -> bool {
         let bit = 1 << (slot % 64);

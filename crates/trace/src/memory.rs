@@ -1,10 +1,10 @@
 //! How much memory the reader of a trace may take. A few kilobytes of zstd can hold a hundred million objects that are
-//! never freed, and whoever sums up a trace keeps some bytes of each live object: without a limit a file from somebody
-//! else could fill a machine.
+//! never freed, and every summary of a trace keeps some bytes of each live object: without a limit a file from an
+//! untrusted source could fill the memory of the machine.
 
-/// Bytes that a reader may take for objects when nothing else is asked for: 1 GiB.
+/// Bytes that a reader may take for objects unless set otherwise: 1 GiB.
 pub const MEMORY_LIMIT: u64 = 1 << 30;
-/// Bytes that the reader itself keeps of an object whose slot it had to number anew.
+/// Bytes that the reader itself keeps of an object whose slot it had to renumber.
 const RENAMED: u64 = 24;
 
 /// A limit, and what counts against it.
@@ -12,7 +12,7 @@ const RENAMED: u64 = 24;
 pub struct Memory {
     /// Bytes that may be taken.
     pub limit_bytes: u64,
-    /// Bytes that the user of a reader keeps of each object that lives at once with others.
+    /// Bytes that the user of a reader keeps of each object that is live at the same time as others.
     pub each_object_bytes: u64,
 }
 
@@ -23,7 +23,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// Bytes for so many slots, of which so many were numbered anew.
+    /// Bytes for `slots` slots, of which `renamed` were renumbered.
     pub(crate) fn needs_bytes(&self, slots: u32, renamed: usize) -> u64 {
         let objects = u64::from(slots).saturating_mul(self.each_object_bytes);
         objects.saturating_add(u64::from(slots) / 8).saturating_add((renamed as u64).saturating_mul(RENAMED))

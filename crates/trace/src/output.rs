@@ -1,4 +1,4 @@
-//! Where a trace goes: memory, a pipe, or a file that keeps room for its own last words.
+//! Where a trace goes: memory, a pipe, or a file with space reserved for its last chunks.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::TraceError;
 
-/// Bytes kept free behind the end of a file: a gap and an ending fit in.
+/// Bytes reserved after the end of a file: a gap and an ending fit in.
 pub(crate) const RESERVE: usize = 64 << 10;
 
 /// What a writer needs of its output.
@@ -19,13 +19,13 @@ pub trait Output {
     /// Those of the system.
     fn add(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// Appends the last chunk, if need be into room that was kept for it (64 KiB), and ends the output.
+    /// Appends the last chunk, if need be into the space reserved for it (64 KiB), and ends the output.
     ///
     /// # Errors
     /// Those of the system.
     fn conclude(&mut self, bytes: &[u8]) -> io::Result<()>;
 
-    /// What error messages call it.
+    /// Its name in error messages.
     fn name(&self) -> String;
 }
 
@@ -44,7 +44,8 @@ impl Output for Vec<u8> {
     }
 }
 
-/// A pipe, a socket or anything else that takes bytes. What was written before an error stays: readers resynchronise.
+/// A pipe, a socket or anything else to which bytes can be written. What was written before an error stays: readers
+/// resynchronise.
 #[derive(Debug)]
 pub struct Stream<W>(pub W);
 
@@ -63,20 +64,20 @@ impl<W: Write> Output for Stream<W> {
     }
 }
 
-/// A trace's file. It ends with a whole chunk at every moment, and behind its end room is reserved, so that even on a
-/// full disk it can say how it ended.
+/// A trace's file. It ends with a whole chunk at any time, and space is reserved after its end, so that even on a full
+/// disk its ending can be written.
 #[derive(Debug)]
 pub struct TraceFile {
     file: File,
     name: String,
     /// Bytes that hold whole chunks.
     length: u64,
-    /// Whether the file system reserves room ahead.
+    /// Whether the file system can reserve space.
     reserves: bool,
 }
 
 impl TraceFile {
-    /// Makes the file (mode 0600: a trace tells what a program did).
+    /// Makes the file (mode 0600: a trace shows what a program did).
     ///
     /// # Errors
     /// It exists and `replace` is false; the system refuses.
@@ -84,7 +85,8 @@ impl TraceFile {
         let name = path.display().to_string();
         let mut options = OpenOptions::new();
         options.write(true).mode(0o600);
-        // A file of that name may be another recording's, which goes on: it keeps its file, and only loses the name.
+        // A file of that name may belong to another recording, which goes on: it keeps its file, and only loses the
+        // name.
         let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
         if replace && !(is_file && std::fs::remove_file(path).is_ok()) {
             options.create(true).truncate(true);
@@ -103,13 +105,13 @@ impl TraceFile {
         }
     }
 
-    /// Room for `bytes` more, and the reserve behind it.
+    /// Reserves space for `bytes` more, and [`RESERVE`] after it.
     fn reserve(&mut self, bytes: usize) -> io::Result<()> {
         if !self.reserves {
             return Ok(());
         }
         let length = (bytes + RESERVE) as libc::off_t;
-        // SAFETY: the descriptor is open for as long as `self.file` lives; the call takes no pointers.
+        // SAFETY: `self.file` owns the open descriptor; fallocate takes no pointers.
         let refused = unsafe {
             libc::fallocate(
                 self.file.as_raw_fd(),
@@ -136,8 +138,8 @@ impl TraceFile {
                 Ok(())
             }
             Err(error) => {
-                // A part may have been written: the file ends with a whole chunk again. If that fails too, a reader
-                // takes the part for what it is.
+                // A part may have been written: the file is cut to whole chunks again. If that fails too, a reader
+                // treats the part as damage.
                 let _ = self.file.set_len(self.length);
                 Err(error)
             }
@@ -147,14 +149,14 @@ impl TraceFile {
 
 impl Output for TraceFile {
     fn add(&mut self, bytes: &[u8]) -> io::Result<()> {
-        // Nothing is written before there is room for all of it: the reserve behind the end stays as it is.
+        // Nothing is written before there is space for all of it: the reserve after the end stays as it is.
         self.reserve(bytes.len())?;
         self.write(bytes)
     }
 
     fn conclude(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.write(bytes)?;
-        // Gives back what was reserved.
+        // Releases what was reserved.
         self.file.set_len(self.length)
     }
 
@@ -163,7 +165,7 @@ impl Output for TraceFile {
     }
 }
 
-/// Whether an error says that there is no room left: disk, quota or limit of file sizes.
+/// Whether an error means that no space is left: disk, quota or limit of file sizes.
 pub(crate) fn is_full(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG))
 }

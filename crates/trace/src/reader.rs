@@ -1,4 +1,4 @@
-//! The reader: events in batches, in bounded memory, from anything that gives bytes.
+//! The reader: events in batches, in bounded memory, from any source of bytes.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -7,34 +7,34 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 
 use crate::TraceError;
-use crate::decoder::{Decoder, Seen};
+use crate::decoder::{Decoder, TraceState};
 use crate::event::Event;
 use crate::format::{CHUNK_MAGIC, FILE_HEAD, FILE_MAGIC, VERSION, chunk, u32_at};
-use crate::frame::{Found, Framer};
+use crate::frame::{Framer, StreamItem};
 use crate::header::{Ending, Gap, Header, Sample, Sites};
 use crate::memory::Memory;
 use crate::tables::Tables;
 
 /// Events of a batch, about: they fit into a second-level cache.
 const BATCH: u32 = 4096;
-/// Events that are counted of a trace that takes too much memory, to say what it takes: a second's work or so.
+/// Events that are counted of a trace that takes too much memory, to state what it takes: about a second's work.
 const COUNTED: u64 = 1 << 28;
-/// How far into a file without its first bytes a chunk is looked for.
-const LOOK: usize = 64 << 10;
+/// How far a chunk is searched for in a file without its first bytes.
+const SEARCHED: usize = 64 << 10;
 
 /// Events in order. Kept by the caller and filled again and again.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// The events. Always a legal sequence: slots are allocated when free, and resized and freed when live.
     pub events: Vec<Event>,
-    /// Number of the first event, as the recorder counted.
+    /// Number of the first event, as counted by the recorder.
     pub first_event: u64,
     /// Every slot up to the end of this batch is below it: how large a table by slot must be.
     pub slots: u32,
     /// Before this batch, events are missing (damage, or a gap that the recorder left).
     pub after_gap: bool,
-    /// Bytes allocated before the first event of the chunk that this batch is of, by the recorder's clock: how much a
-    /// gap has swallowed.
+    /// Bytes allocated before the first event of this batch's chunk, by the recorder's clock: it shows how much was
+    /// allocated within a gap.
     pub chunk_clock_bytes: u64,
 }
 
@@ -43,15 +43,15 @@ pub struct Reader<R> {
     framer: Framer<R>,
     tables: Tables,
     decoder: Decoder,
-    seen: Seen,
+    state: TraceState,
     memory: Memory,
     /// What the next chunk must be.
     next_sequence: Option<u64>,
     next_event: u64,
-    /// The next batch is the first behind a gap.
+    /// The next batch is the first after a gap.
     gap: bool,
-    /// Events that gaps of the recorder told of since the last chunk of events.
-    told: u64,
+    /// Events that the recorder's own gaps reported lost since the last chunk of events.
+    lost_by_recorder: u64,
     ended: bool,
 }
 
@@ -85,26 +85,26 @@ impl<R: Read> Reader<R> {
             framer: Framer::new(read, 0),
             tables: Tables::new(name),
             decoder: Decoder::new(),
-            seen: Seen::default(),
+            state: TraceState::default(),
             memory: Memory::default(),
             next_sequence: None,
             next_event: 0,
             gap: false,
-            told: 0,
+            lost_by_recorder: 0,
             ended: false,
         };
         begin(&mut reader.framer, &mut reader.tables)?;
-        // The header is the first chunk; with anything else, `read` goes on from there.
+        // The header is the first chunk; with anything else, `read` continues from there.
         reader.advance()?;
         Ok(reader)
     }
 
-    /// Sets what may be taken in memory from here on; before, it is [`Memory::default`].
+    /// Sets how much memory may be taken from here on; before, it is [`Memory::default`].
     pub fn limit(&mut self, memory: Memory) {
         self.memory = memory;
     }
 
-    /// Of what the trace is.
+    /// The trace's header.
     pub fn header(&self) -> &Header {
         &self.tables.header
     }
@@ -116,16 +116,16 @@ impl<R: Read> Reader<R> {
     /// [`Reader::warnings`].
     pub fn read(&mut self, batch: &mut Batch) -> Result<bool, TraceError> {
         let more = self.next_batch(batch)?;
-        let live = &self.seen.live;
+        let live = &self.state.live;
         if self.memory.allows(live.slots(), live.renamed()) { Ok(more) } else { Err(self.too_large(batch)) }
     }
 
-    /// The error for a trace that takes too much, with what it would take.
+    /// The error for a trace that takes too much memory, with what it would take.
     #[cold]
     fn too_large(&mut self, batch: &mut Batch) -> TraceError {
-        let until = self.seen.events.saturating_add(COUNTED);
+        let until = self.state.events.saturating_add(COUNTED);
         let mut whole = false;
-        while self.seen.events < until && self.seen.live.renamed() < COUNTED as usize >> 6 {
+        while self.state.events < until && self.state.live.renamed() < COUNTED as usize >> 6 {
             match self.next_batch(batch) {
                 Ok(true) => {}
                 Ok(false) | Err(_) => {
@@ -135,7 +135,7 @@ impl<R: Read> Reader<R> {
             }
         }
         batch.events.clear();
-        let live = &self.seen.live;
+        let live = &self.state.live;
         TraceError::Memory {
             name: self.tables.name().to_string(),
             more: if whole { "" } else { "more than " },
@@ -152,23 +152,23 @@ impl<R: Read> Reader<R> {
                 let head = self.decoder.head();
                 batch.first_event = head.first_event + u64::from(head.events - self.decoder.left());
                 batch.chunk_clock_bytes = head.clock_bytes;
-                // What is malformed is behind the events of this batch: the next one is after that gap.
+                // What is malformed comes after the events of this batch: the next one is after that gap.
                 let after_gap = std::mem::take(&mut self.gap);
-                let result = self.decoder.decode(BATCH, &mut self.seen, &mut batch.events);
+                let result = self.decoder.decode(BATCH, &mut self.state, &mut batch.events);
                 self.next_event = self.decoder.head().first_event + u64::from(self.decoder.head().events)
                     - u64::from(self.decoder.left());
                 if let Err(malformed) = result {
                     self.malformed(malformed.0);
                 }
                 if !batch.events.is_empty() {
-                    batch.slots = self.seen.live.slots();
+                    batch.slots = self.state.live.slots();
                     batch.after_gap = after_gap;
                     return Ok(true);
                 }
                 self.gap |= after_gap;
             }
             if self.ended {
-                batch.slots = self.seen.live.slots();
+                batch.slots = self.state.live.slots();
                 batch.after_gap = std::mem::take(&mut self.gap);
                 return Ok(false);
             }
@@ -176,37 +176,37 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// What is not as it should be, in words. Complete once [`Reader::read`] gave false.
+    /// Damage and omissions, as messages. Complete once [`Reader::read`] returned false.
     pub fn warnings(&self) -> &[String] {
         &self.tables.warnings
     }
 
-    /// How the recording ended; none when it was cut off. Complete once [`Reader::read`] gave false.
+    /// How the recording ended; none when it was cut off. Complete once [`Reader::read`] returned false.
     pub fn ending(&self) -> Option<&Ending> {
         self.tables.ending.as_ref()
     }
 
-    /// Call stacks. Complete once [`Reader::read`] gave false.
+    /// Call stacks. Complete once [`Reader::read`] returned false.
     pub fn sites(&self) -> Option<&Sites> {
         self.tables.sites.as_ref()
     }
 
-    /// The process seen from outside. Complete once [`Reader::read`] gave false.
+    /// Samples of the process. Complete once [`Reader::read`] returned false.
     pub fn samples(&self) -> &[Sample] {
         &self.tables.samples
     }
 
-    /// Holes. Complete once [`Reader::read`] gave false.
+    /// Holes. Complete once [`Reader::read`] returned false.
     pub fn gaps(&self) -> &[Gap] {
         &self.tables.gaps
     }
 
-    /// A table that somebody put into the trace under this name. Complete once [`Reader::read`] gave false.
+    /// A table that was put into the trace under this name. Complete once [`Reader::read`] returned false.
     pub fn extra<T: DeserializeOwned>(&self, name: &str) -> Option<Result<T, TraceError>> {
         self.tables.extra(name)
     }
 
-    /// Everything but the events. Complete once [`Reader::read`] gave false.
+    /// Everything but the events. Complete once [`Reader::read`] returned false.
     pub fn tables(&self) -> &Tables {
         &self.tables
     }
@@ -216,12 +216,12 @@ impl<R: Read> Reader<R> {
         self.tables
     }
 
-    /// Takes one chunk, or one stretch of damage.
+    /// Consumes one chunk, or one range of damage.
     fn advance(&mut self) -> Result<(), TraceError> {
         let found =
             self.framer.next().map_err(|source| TraceError::system("read", self.tables.name(), source))?;
         match found {
-            Found::Chunk(head) => {
+            StreamItem::Chunk(head) => {
                 let expected = self.next_sequence;
                 if expected.is_some_and(|expected| head.sequence < expected) {
                     self.tables
@@ -239,11 +239,12 @@ impl<R: Read> Reader<R> {
                     let gaps = self.tables.gaps.len();
                     self.tables.take(&head, self.framer.payload());
                     let new = self.tables.gaps.get(gaps).filter(|_| head.kind == chunk::GAP);
-                    self.told = self.told.saturating_add(new.and_then(|gap| gap.events).unwrap_or(0));
+                    self.lost_by_recorder =
+                        self.lost_by_recorder.saturating_add(new.and_then(|gap| gap.events).unwrap_or(0));
                 }
             }
-            Found::Damage { bytes, what } => damage(&mut self.tables, bytes, &what),
-            Found::End => {
+            StreamItem::Damage { bytes, what } => damage(&mut self.tables, bytes, &what),
+            StreamItem::End => {
                 self.ended = true;
                 self.end();
             }
@@ -253,21 +254,21 @@ impl<R: Read> Reader<R> {
 
     fn events(&mut self, sequence: u64) {
         let (slots, _) = self.decoder.place();
-        let told = std::mem::take(&mut self.told);
-        if let Err(malformed) = self.decoder.load(self.framer.payload(), self.seen.events) {
+        let lost_by_recorder = std::mem::take(&mut self.lost_by_recorder);
+        if let Err(malformed) = self.decoder.load(self.framer.payload(), self.state.events) {
             self.tables.warn(format!("chunk {sequence} is not as it should be: {}", malformed.0));
             self.tables.miss(format!("chunk {sequence} cannot be read"), None);
-            self.seen.live.miss();
+            self.state.live.miss();
             self.gap = true;
             return;
         }
         let head = self.decoder.head();
         if head.first_event != self.next_event || head.slots != slots {
             let lost = head.first_event.checked_sub(self.next_event).filter(|&lost| lost > 0);
-            self.seen.live.miss();
+            self.state.live.miss();
             self.gap = true;
-            if lost == Some(told) {
-                // The recorder said so itself: they are in its gap.
+            if lost == Some(lost_by_recorder) {
+                // The recorder's own gap counts them.
                 return;
             }
             if let Some(lost) = lost {
@@ -288,17 +289,17 @@ impl<R: Read> Reader<R> {
         ));
         self.tables.miss("a chunk that is not as it should be".to_string(), None);
         self.decoder.drop_rest();
-        self.seen.live.miss();
+        self.state.live.miss();
         self.gap = true;
     }
 
     fn end(&mut self) {
-        let told = self.tables.ending.as_ref().map(|ending| ending.events);
-        if let Some(told) = told
-            && told > self.seen.events
+        let expected = self.tables.ending.as_ref().map(|ending| ending.events);
+        if let Some(expected) = expected
+            && expected > self.state.events
         {
-            let missing = told - self.seen.events;
-            self.tables.warn(format!("{missing} of {told} events are missing: the file is damaged"));
+            let missing = expected - self.state.events;
+            self.tables.warn(format!("{missing} of {expected} events are missing: the file is damaged"));
         }
         self.tables.close();
     }
@@ -310,22 +311,24 @@ impl<R> std::fmt::Debug for Reader<R> {
     }
 }
 
-/// Says what is in the way.
+/// Warns of damage.
 pub(crate) fn damage(tables: &mut Tables, bytes: u64, what: &str) {
     tables.warn(format!("{what}: {bytes} bytes are left out"));
 }
 
-/// Reads what a file begins with.
+/// Reads the first bytes of a file.
 pub(crate) fn begin<R: Read>(framer: &mut Framer<R>, tables: &mut Tables) -> Result<(), TraceError> {
     let name = tables.name().to_string();
     let error = |source: io::Error| match source.kind() {
-        io::ErrorKind::IsADirectory => TraceError::NotATrace { name: name.clone(), looks: "a folder".into() },
+        io::ErrorKind::IsADirectory => {
+            TraceError::NotATrace { name: name.clone(), content: "a folder".into() }
+        }
         _ => TraceError::system("read", &name, source),
     };
-    let seen = framer.peek(FILE_HEAD).map_err(error)?;
-    if seen.len() >= FILE_HEAD && seen[..8] == FILE_MAGIC {
-        let version = u32_at(seen, 8);
-        let whole = crc32fast::hash(&seen[..12]) == u32_at(seen, 12);
+    let state = framer.peek(FILE_HEAD).map_err(error)?;
+    if state.len() >= FILE_HEAD && state[..8] == FILE_MAGIC {
+        let version = u32_at(state, 8);
+        let whole = crc32fast::hash(&state[..12]) == u32_at(state, 12);
         if whole && version > VERSION {
             return Err(TraceError::Newer { name, version, known: VERSION });
         }
@@ -336,14 +339,14 @@ pub(crate) fn begin<R: Read>(framer: &mut Framer<R>, tables: &mut Tables) -> Res
         return Ok(());
     }
     // A trace that lost its first bytes still has chunks.
-    let seen = framer.peek(LOOK).map_err(error)?;
-    let mut places = seen.windows(CHUNK_MAGIC.len()).enumerate();
-    let chunk = places
-        .any(|(at, window)| window == CHUNK_MAGIC && crate::format::ChunkHead::parse(&seen[at..]).is_some());
+    let state = framer.peek(SEARCHED).map_err(error)?;
+    let mut positions = state.windows(CHUNK_MAGIC.len()).enumerate();
+    let chunk = positions
+        .any(|(at, window)| window == CHUNK_MAGIC && crate::format::ChunkHead::parse(&state[at..]).is_some());
     if chunk {
         tables.warn("the first bytes of the file are damaged".to_string());
         return Ok(());
     }
-    let looks = crate::looks::like(seen);
-    Err(TraceError::NotATrace { name, looks })
+    let content = crate::sniff::describe(state);
+    Err(TraceError::NotATrace { name, content })
 }

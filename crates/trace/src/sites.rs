@@ -1,5 +1,5 @@
-//! Call stacks in chunks: a table of millions of frames is cut into parts that name where they belong, so that a lost
-//! one does not shift the others.
+//! Call stacks in chunks: a table of millions of frames is cut into parts that state their position, so that a lost one
+//! does not shift the others.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,10 +7,10 @@ use crate::header::{Frame, Site, Sites};
 
 /// Frames or stacks of one part: a few hundred kB of JSON.
 const PER_PART: usize = 2048;
-/// Tables larger than this, by number of entries, are taken for damage.
+/// Tables with more entries than this are taken for damage.
 const ENTRIES_MAX: usize = 1 << 26;
 
-/// A piece of [`Sites`].
+/// A part of [`Sites`].
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Part {
@@ -20,7 +20,7 @@ pub(crate) struct Part {
     frames: Vec<Frame>,
 }
 
-/// The pieces of a table.
+/// The parts of a table.
 pub(crate) fn parts(sites: &Sites) -> impl Iterator<Item = Part> {
     let frames = sites.frames.chunks(PER_PART).enumerate().map(|(at, frames)| Part {
         first_frame: at * PER_PART,
@@ -35,7 +35,7 @@ pub(crate) fn parts(sites: &Sites) -> impl Iterator<Item = Part> {
     frames.chain(stacks)
 }
 
-/// Bytes that the part takes in memory, with the holes before it.
+/// Bytes that the part takes in memory, including the holes before it.
 pub(crate) fn cost(into: &Sites, part: &Part) -> usize {
     let hole = |first: usize, have: usize, each: usize| first.saturating_sub(have).saturating_mul(each);
     let frames: usize = part
@@ -49,7 +49,7 @@ pub(crate) fn cost(into: &Sites, part: &Part) -> usize {
         .saturating_add(hole(part.first_site, into.sites.len(), size_of::<Site>()))
 }
 
-/// Puts a part into its place.
+/// Puts a part into its position.
 pub(crate) fn place(into: &mut Sites, part: Part) -> Option<()> {
     if part.first_site.max(part.first_frame) > ENTRIES_MAX {
         return None;
@@ -63,12 +63,12 @@ fn fill<T: Default + Clone>(into: &mut Vec<T>, first: usize, items: Vec<T>) {
     if into.len() < first + items.len() {
         into.resize(first + items.len(), T::default());
     }
-    for (place, item) in into[first..].iter_mut().zip(items) {
-        *place = item;
+    for (entry, item) in into[first..].iter_mut().zip(items) {
+        *entry = item;
     }
 }
 
-/// Drops frames that are not in the table, so that nobody need check.
+/// Drops frames that are not in the table, so that readers need no check.
 pub(crate) fn check(sites: &mut Sites) {
     let known = sites.frames.len() as u32;
     for site in &mut sites.sites {

@@ -2,7 +2,7 @@
 
 use crate::format::FILE_MAGIC;
 
-/// First bytes and names of what people give by mistake.
+/// First bytes and names of files that users give by mistake.
 const KNOWN: [(&[u8], &str); 14] = [
     (b"\x7fELF", "a program or library (ELF)"),
     (b"\x1f\x8b", "a file compressed by gzip"),
@@ -20,8 +20,8 @@ const KNOWN: [(&[u8], &str); 14] = [
     (b"<!DOCTYPE html", "an HTML page"),
 ];
 
-/// In words, to go after `it looks like`.
-pub(crate) fn like(bytes: &[u8]) -> String {
+/// As text, to follow `it seems to be`.
+pub(crate) fn describe(bytes: &[u8]) -> String {
     if bytes.is_empty() {
         return "an empty file".to_string();
     }

@@ -1,4 +1,4 @@
-//! What a trace holds beside its events: header, ending, samples, gaps, call stacks and the tables of others.
+//! What a trace holds apart from its events: header, ending, samples, gaps, call stacks and extra tables.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,29 +9,29 @@ use std::path::Path;
 use serde::de::DeserializeOwned;
 
 use crate::format::{CHUNK_HEAD, ChunkHead, TEXT_MAX, chunk};
-use crate::frame::{Found, Framer};
+use crate::frame::{Framer, StreamItem};
 use crate::header::{Ending, Gap, Header, Sample, Sites};
 use crate::{TraceError, reader, sites, text};
 
 /// Memory that all tables of a trace may take, bytes: what a hostile file can cost.
 const MEMORY_MAX: usize = 256 << 20;
-/// Warnings and gaps that are kept word for word.
-const WORDS_MAX: usize = 100;
+/// Warnings and gaps that are kept as text.
+const MESSAGES_MAX: usize = 100;
 
 /// All of a trace but its events.
 #[derive(Debug, Default)]
 pub struct Tables {
-    /// Of what the trace is. The default when that chunk is damaged; a warning says so.
+    /// What the trace is of. The default when that chunk is damaged, with a warning.
     pub header: Header,
     /// How it ended; none when it was cut off.
     pub ending: Option<Ending>,
     /// Call stacks; none when there are none.
     pub sites: Option<Sites>,
-    /// The process seen from outside, in order.
+    /// Samples of the process, in order.
     pub samples: Vec<Sample>,
     /// Holes: those that the recorder marked, and what is damaged. At most 100 are kept.
     pub gaps: Vec<Gap>,
-    /// What is not as it should be. At most 100 are kept.
+    /// Damage and omissions. At most 100 are kept.
     pub warnings: Vec<String>,
     name: String,
     extras: BTreeMap<String, Vec<u8>>,
@@ -47,7 +47,7 @@ impl Tables {
         Tables { name: name.to_string(), ..Tables::default() }
     }
 
-    /// A table that somebody put into the trace under this name; none when there is none.
+    /// A table that was put into the trace under this name; none when there is none.
     pub fn extra<T: DeserializeOwned>(&self, name: &str) -> Option<Result<T, TraceError>> {
         let bytes = self.extras.get(name)?;
         Some(serde_json::from_slice(bytes).map_err(|source| TraceError::Table {
@@ -67,7 +67,7 @@ impl Tables {
     }
 
     pub(crate) fn warn(&mut self, warning: String) {
-        if self.warnings.len() < WORDS_MAX {
+        if self.warnings.len() < MESSAGES_MAX {
             self.warnings.push(warning);
         } else {
             self.more_warnings += 1;
@@ -75,7 +75,7 @@ impl Tables {
     }
 
     pub(crate) fn miss(&mut self, why: String, events: Option<u64>) {
-        if self.gaps.len() < WORDS_MAX {
+        if self.gaps.len() < MESSAGES_MAX {
             self.gaps.push(Gap { why, events });
         }
     }
@@ -83,7 +83,7 @@ impl Tables {
     /// Takes a chunk that is not one of events.
     pub(crate) fn take(&mut self, head: &ChunkHead, payload: &[u8]) {
         if !matches!(head.kind, chunk::HEADER | chunk::SAMPLES..=chunk::ENDING) {
-            // Of a later version: not for us.
+            // Of a later version.
             return;
         }
         let Some(part) = text::parse(payload) else {
@@ -116,9 +116,9 @@ impl Tables {
         ));
     }
 
-    /// None when the text is not that of its kind.
+    /// None when the text does not match its kind.
     fn put(&mut self, head: &ChunkHead, name: String, bytes: Vec<u8>) -> Option<()> {
-        // Whatever is parsed is some 30 times its text at most (an empty frame is two bytes).
+        // Parsed data take some 30 times their text at most (an empty frame is two bytes).
         if head.kind != chunk::EXTRA && bytes.len() > 16 * TEXT_MAX {
             return None;
         }
@@ -138,7 +138,7 @@ impl Tables {
             chunk::GAP => {
                 let gap: Gap = serde_json::from_slice(&bytes).ok()?;
                 // No warning: nothing is wrong with the file.
-                if self.gaps.len() < WORDS_MAX {
+                if self.gaps.len() < MESSAGES_MAX {
                     self.gaps.push(gap);
                 }
             }
@@ -165,7 +165,7 @@ impl Tables {
         Some(())
     }
 
-    /// At the end of the file: says what is missing.
+    /// At the end of the file: warns of what is missing.
     pub(crate) fn close(&mut self) {
         if let Some((_, name, _)) = self.open.take() {
             self.warn(format!("the table `{name}` is cut off: left out"));
@@ -174,7 +174,7 @@ impl Tables {
             sites::check(sites);
         }
         if !self.has_header {
-            self.warn("the chunk that says what was recorded is missing".to_string());
+            self.warn("the chunk with the header, which states what was recorded, is missing".to_string());
         }
         if self.ending.is_none() {
             self.warn("the trace has no ending: the recording was cut off, or the file was".to_string());
@@ -200,7 +200,7 @@ pub fn tables(path: &Path) -> Result<Tables, TraceError> {
     reader::begin(&mut framer, &mut tables)?;
     let mut offset = framer.offset();
     drop(framer);
-    // From head to head, for as long as each is whole and leads to the next.
+    // From head to head, as long as each is whole and leads to the next.
     let length = file.metadata().map_err(read)?.len();
     while let Some(head) = head_at(&file, offset).map_err(read)? {
         let end = offset + (CHUNK_HEAD + head.length as usize) as u64;
@@ -222,15 +222,15 @@ pub fn tables(path: &Path) -> Result<Tables, TraceError> {
         }
         offset = end;
     }
-    // What is left is nothing, or damaged.
+    // The rest is empty or damaged.
     file.seek(SeekFrom::Start(offset)).map_err(read)?;
     let mut framer = Framer::new(&file, offset);
     loop {
         match framer.next().map_err(read)? {
-            Found::Chunk(head) if head.kind != chunk::EVENTS => tables.take(&head, framer.payload()),
-            Found::Chunk(_) => {}
-            Found::Damage { bytes, what } => reader::damage(&mut tables, bytes, &what),
-            Found::End => break,
+            StreamItem::Chunk(head) if head.kind != chunk::EVENTS => tables.take(&head, framer.payload()),
+            StreamItem::Chunk(_) => {}
+            StreamItem::Damage { bytes, what } => reader::damage(&mut tables, bytes, &what),
+            StreamItem::End => break,
         }
     }
     tables.close();

@@ -7,7 +7,7 @@ use crate::format::{PLAIN, TEXT_HEAD, TEXT_MAX, ZSTD, u32_at};
 
 /// The text goes on in the next chunk of the same kind and name.
 const CONTINUES: u8 = 1;
-/// Compression of texts: they are few, so it may take its time.
+/// Compression of texts: they are few, so it may be slow.
 const LEVEL: i32 = 6;
 
 /// A text as chunk payloads.
@@ -48,7 +48,7 @@ pub(crate) struct Text {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// None when it is not what it says.
+/// None when the payload does not match its head.
 pub(crate) fn parse(payload: &[u8]) -> Option<Text> {
     let (head, rest) = payload.split_at_checked(TEXT_HEAD)?;
     let length = u32_at(head, 4) as usize;

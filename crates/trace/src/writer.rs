@@ -1,8 +1,8 @@
-//! The writer: gives objects their slots, counts, fills chunks and hands them to the output.
+//! The writer: assigns slots to objects, counts, fills chunks and passes them to the output.
 //!
-//! A disk that is full (or an output that fails in another way) is not the program's concern: the writer goes on giving
-//! slots and counting, tries again with every chunk, and marks what is lost as a gap. [`Writer::flush`] and
-//! [`Writer::trouble`] tell it.
+//! A disk that is full (or an output that fails in another way) must not disturb the program: the writer continues to
+//! assign slots and to count, tries again with every chunk, and marks what is lost as a gap. [`Writer::flush`] and
+//! [`Writer::trouble`] report it.
 
 use std::io;
 
@@ -37,19 +37,19 @@ pub struct Allocation {
     pub kind: Kind,
     /// The calling thread, an index.
     pub thread: u32,
-    /// Bytes asked for.
+    /// Bytes requested.
     pub size: u64,
-    /// Bytes given, as `malloc_usable_size` says; 0 where unknown.
+    /// Bytes usable, by `malloc_usable_size`; 0 where unknown.
     pub usable: u64,
-    /// Binary logarithm of the alignment asked for; 0 for none.
+    /// Binary logarithm of the alignment requested; 0 for none.
     pub align_log2: u8,
-    /// The call stack; kept when the header says that there are sites.
+    /// The call stack; kept when the header has `sites` set.
     pub site: u32,
-    /// ns that the call took; kept when the header says that there are latencies.
+    /// ns that the call took; kept when the header has `latency` set.
     pub latency_ns: u32,
 }
 
-/// What marks a slot as free in the table of sizes.
+/// Marks a slot as free in the table of sizes.
 const FREE: u64 = u64::MAX;
 /// Sites buffered before they are cut into chunks, and samples likewise.
 const SAMPLES_PER_CHUNK: usize = 4096;
@@ -116,17 +116,17 @@ impl<W: Output> Writer<W> {
         })
     }
 
-    /// A new object; gives its slot.
+    /// A new object; returns its slot.
     ///
     /// # Errors
-    /// Of the caller's: a kind that makes no object, a number of live objects beyond 2^32.
+    /// The caller's: a kind that makes no object, a number of live objects beyond 2^32.
     #[inline]
     pub fn allocate(&mut self, call: &Allocation) -> Result<u32, TraceError> {
         if !call.kind.allocates() {
             return Err(TraceError::WrongKind { kind: call.kind, call: "allocate" });
         }
         let op = op_of(call.kind);
-        self.make_room();
+        self.start_chunk_if_full();
         let size = call.size.min(SIZE_MAX);
         let (slot, predicted) = match self.free.pop() {
             Some(slot) => {
@@ -156,7 +156,7 @@ impl<W: Output> Writer<W> {
     /// An object gets another size and keeps its slot; `moved`: and another address.
     ///
     /// # Errors
-    /// Of the caller's: the kind is not [`Kind::Realloc`], the object is not live.
+    /// The caller's: the kind is not [`Kind::Realloc`], the object is not live.
     #[inline]
     pub fn resize(&mut self, slot: u32, call: &Allocation, moved: bool) -> Result<(), TraceError> {
         if call.kind != Kind::Realloc {
@@ -168,7 +168,7 @@ impl<W: Output> Writer<W> {
             return Err(TraceError::NotLive { slot });
         };
         let before = std::mem::replace(old, size);
-        self.make_room();
+        self.start_chunk_if_full();
         self.clock_bytes += size.saturating_sub(before);
         self.live_bytes = self.live_bytes - before + size;
         self.max_live_bytes = self.max_live_bytes.max(self.live_bytes);
@@ -180,7 +180,7 @@ impl<W: Output> Writer<W> {
     /// The end of an object.
     ///
     /// # Errors
-    /// Of the caller's: the kind frees nothing, the object is not live.
+    /// The caller's: the kind frees nothing, the object is not live.
     #[inline]
     pub fn free(&mut self, slot: u32, kind: Kind, thread: u32, latency_ns: u32) -> Result<(), TraceError> {
         if !kind.frees() {
@@ -191,7 +191,7 @@ impl<W: Output> Writer<W> {
             return Err(TraceError::NotLive { slot });
         };
         let before = std::mem::replace(size, FREE);
-        self.make_room();
+        self.start_chunk_if_full();
         self.live_bytes -= before;
         self.free.push(slot);
         self.local += 1;
@@ -203,12 +203,12 @@ impl<W: Output> Writer<W> {
     /// (thread and latency are kept).
     ///
     /// # Errors
-    /// Of the caller's: another kind.
+    /// The caller's: another kind.
     pub fn note(&mut self, kind: Kind, call: &Allocation) -> Result<(), TraceError> {
         if !matches!(kind, Kind::Failed | Kind::Foreign) {
             return Err(TraceError::WrongKind { kind, call: "note" });
         }
-        self.make_room();
+        self.start_chunk_if_full();
         if kind == Kind::Failed {
             self.encoder.failed(call.size, call.site, call.thread, call.latency_ns);
         } else {
@@ -223,7 +223,7 @@ impl<W: Output> Writer<W> {
         self.encoder.stamp(time_ns);
     }
 
-    /// The process seen from outside.
+    /// Adds a sample of the process.
     pub fn sample(&mut self, sample: &Sample) {
         self.samples.push(*sample);
         if self.samples.len() >= SAMPLES_PER_CHUNK {
@@ -231,9 +231,9 @@ impl<W: Output> Writer<W> {
         }
     }
 
-    /// Events that were lost before they reached the writer, at this place.
+    /// Marks events that were lost before they reached the writer, at this position.
     pub fn gap(&mut self, gap: &Gap) {
-        // What comes after the gap is in a chunk of its own.
+        // What follows the gap is in a chunk of its own.
         self.cut();
         self.put(chunk::GAP, "", gap);
         self.write_pending();
@@ -246,15 +246,15 @@ impl<W: Output> Writer<W> {
         }
     }
 
-    /// A table of the caller's under a name of at most 255 bytes; a later one of the same name replaces it.
+    /// A table of the caller under a name of at most 255 bytes; a later one of the same name replaces it.
     pub fn extra(&mut self, name: &str, json: &impl Serialize) {
         self.put(chunk::EXTRA, name, json);
     }
 
-    /// Writes what is held back as whole chunks: it is safe from the end of this process.
+    /// Writes what is buffered as whole chunks: it then survives the end of this process.
     ///
     /// # Errors
-    /// The output takes nothing more, since this or an earlier chunk. The writer may go on being used: it tries again.
+    /// The output refuses more, since this or an earlier chunk. The writer may still be used: it tries again.
     pub fn flush(&mut self) -> Result<(), TraceError> {
         self.cut();
         self.put_samples();
@@ -265,7 +265,7 @@ impl<W: Output> Writer<W> {
         }
     }
 
-    /// What the output refused last; gone when it takes chunks again.
+    /// The last error of the output; none once it takes chunks again.
     pub fn trouble(&self) -> Option<&TraceError> {
         self.trouble.as_ref()
     }
@@ -275,7 +275,7 @@ impl<W: Output> Writer<W> {
         self.lost
     }
 
-    /// Events in the chunks that the output took: what a reader will find of those so far.
+    /// Events in the chunks that the output took: what a reader finds of those so far.
     pub fn kept(&self) -> u64 {
         self.kept
     }
@@ -303,22 +303,22 @@ impl<W: Output> Writer<W> {
     /// Ends the trace. Members of `ending` that the writer knows are filled in by it.
     ///
     /// # Errors
-    /// Even the last chunk, for which room was kept, could not be written. Chunks lost before are no error here: they
-    /// are a gap in the trace; look at [`Writer::flush`] before.
+    /// Even the last chunk, for which space was reserved, could not be written. Chunks lost before are no error here:
+    /// they are a gap in the trace; [`Writer::flush`] reports them.
     pub fn finish(mut self, ending: &Ending) -> Result<W, TraceError> {
-        // Its error is in the gap, which is what a reader sees.
+        // Its error is stated in the gap, which is what a reader sees.
         let refused = self.flush();
         let mut ending = ending.clone();
         ending.slots = self.sizes.len() as u32;
         ending.events = self.kept;
         ending.max_live_bytes = self.max_live_bytes;
-        let last_words = |ending: &Ending, this: &Self| -> Result<Vec<u8>, TraceError> {
-            let mut words = Vec::new();
+        let last_chunks = |ending: &Ending, this: &Self| -> Result<Vec<u8>, TraceError> {
+            let mut bytes = Vec::new();
             let mut sequence = this.sequence;
             let mut put = |kind, payloads: Vec<Vec<u8>>| {
                 for payload in payloads {
-                    words.extend_from_slice(&ChunkHead::of(kind, sequence, &payload).bytes());
-                    words.extend_from_slice(&payload);
+                    bytes.extend_from_slice(&ChunkHead::of(kind, sequence, &payload).bytes());
+                    bytes.extend_from_slice(&payload);
                     sequence += 1;
                 }
             };
@@ -330,15 +330,15 @@ impl<W: Output> Writer<W> {
                 put(chunk::GAP, text::json("", &gap).map_err(|source| table(&this.out, "gap", source))?);
             }
             put(chunk::ENDING, text::json("", ending).map_err(|source| table(&this.out, "ending", source))?);
-            Ok(words)
+            Ok(bytes)
         };
-        let words = last_words(&ending, &self)?;
-        let mut result = self.out.conclude(&words);
-        if result.is_err() && words.len() > RESERVE {
+        let bytes = last_chunks(&ending, &self)?;
+        let mut result = self.out.conclude(&bytes);
+        if result.is_err() && bytes.len() > RESERVE {
             // Only the threads' numbers can be that long.
             ending.threads.clear();
-            let words = last_words(&ending, &self)?;
-            result = self.out.conclude(&words);
+            let bytes = last_chunks(&ending, &self)?;
+            result = self.out.conclude(&bytes);
         }
         match result {
             Ok(()) => Ok(self.out),
@@ -347,7 +347,7 @@ impl<W: Output> Writer<W> {
     }
 
     #[inline(always)]
-    fn make_room(&mut self) {
+    fn start_chunk_if_full(&mut self) {
         if self.encoder.events() >= self.limit {
             self.next_chunk();
         }
@@ -377,8 +377,8 @@ impl<W: Output> Writer<W> {
             ..EventsHead::default()
         };
         self.local = 0;
-        // After a refusal, the gap goes before it, and only together with it: a chunk that does not fit leaves room
-        // for gaps, one a chunk.
+        // After a refusal, the gap goes before the chunk, and only together with it: a chunk that does not fit leaves
+        // space for gaps, one a chunk.
         let gap = if self.lost == 0 { Vec::new() } else { self.gap_of_loss() };
         let mut chunks: Vec<(u8, &[u8])> = gap.iter().map(|payload| (chunk::GAP, &payload[..])).collect();
         chunks.push((chunk::EVENTS, &payload));
@@ -465,7 +465,7 @@ fn table(out: &impl Output, table: &str, source: serde_json::Error) -> TraceErro
     TraceError::Table { name: out.name(), table: table.to_string(), source }
 }
 
-/// Of a gap, in words.
+/// The reason of a gap, as text.
 fn reason(error: &TraceError) -> String {
     match error {
         TraceError::System { source, .. } if output::is_full(source) => "disk full".to_string(),

@@ -1,5 +1,5 @@
-//! Small files that somebody may give by mistake or on purpose: each is refused or read as the table says, in little
-//! memory. `cargo test -p heaptoll-trace --test corpus -- --ignored` makes the made ones again.
+//! Small files that a user may give by mistake or on purpose: each is refused or read with the outcome in the table, in
+//! little memory. `cargo test -p heaptoll-trace --test corpus -- --ignored` makes the generated ones again.
 
 mod common;
 
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use common::{chunk, chunks, file_head, read, trace};
 use heaptoll_trace::{Reader, TraceError, tables};
 
-/// Counts what the reader asks for.
+/// Counts what the reader allocates.
 struct Counter;
 
 static NOW: AtomicUsize = AtomicUsize::new(0);
@@ -21,13 +21,13 @@ unsafe impl GlobalAlloc for Counter {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         MOST.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `alloc`, which is that of the system's.
+        // SAFETY: the caller of `alloc` keeps the contract of `GlobalAlloc`, and `System.alloc` has the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the block came from `alloc`, hence from the system's allocator, with this layout.
+        // SAFETY: `block` was allocated by `alloc` above with this layout, so by `System`.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -35,13 +35,13 @@ unsafe impl GlobalAlloc for Counter {
 #[global_allocator]
 static COUNTER: Counter = Counter;
 
-/// What is to come of a file.
+/// The expected outcome of a file.
 enum Outcome {
-    /// Not a trace; it looks like this.
+    /// Not a trace; it seems to be this.
     Foreign(&'static str),
     /// Newer, of this version.
     Newer(u32),
-    /// Read: so many events, and a warning with these words (none: no warning).
+    /// Read: this many events, and a warning with this text (empty: no warning).
     Read(usize, &'static str),
 }
 use Outcome::{Foreign, Newer, Read as Readable};
@@ -79,9 +79,9 @@ fn text(encoding: u8, flags: u8, length: u32, name: &[u8], bytes: &[u8]) -> Vec<
     [&[encoding, flags, name.len() as u8, 0][..], &length.to_le_bytes(), name, bytes].concat()
 }
 
-/// Name, bytes, what is to come of it.
+/// Name, bytes, outcome.
 type Case = (&'static str, Vec<u8>, Outcome);
-/// Name, kinds and payloads of chunks, events, words of a warning.
+/// Name, kinds and payloads of chunks, events, text of a warning.
 type Hostile = (&'static str, Vec<(u8, Vec<u8>)>, usize, &'static str);
 
 fn files() -> Vec<Case> {
@@ -198,7 +198,7 @@ fn files() -> Vec<Case> {
             1,
             "do not fit its number of events",
         ),
-        // Four thousand million slots said to be in use, and one more.
+        // Four thousand million slots in use by the head, and one more.
         (
             "slot-bomb-in-head",
             vec![(
@@ -284,7 +284,7 @@ fn files() -> Vec<Case> {
         Readable(0, "does not hold what it should"),
     ));
     let mut long = with(&[]);
-    // The head of a chunk promises the most that a chunk may hold; nothing follows.
+    // The head of a chunk states the most that a chunk may hold; nothing follows.
     let mut promise = chunk(2, 1, b"")[..28].to_vec();
     promise[12..16].copy_from_slice(&(16_u32 << 20).to_le_bytes());
     let sum = crc32fast::hash(&promise);
@@ -333,12 +333,12 @@ fn each_file_has_its_outcome_in_little_memory() {
         let allowed = if name == "endless-table" { 600 << 20 } else { 40 << 20 };
         assert!(most < allowed + 4 * length as usize, "{name} took {most} bytes");
         match outcome {
-            Foreign(looks) => {
+            Foreign(content) => {
                 let error = result.unwrap_err();
                 assert!(matches!(error, TraceError::NotATrace { .. }), "{name}: {error}");
-                assert!(error.to_string().contains(looks), "{name}: {error}");
+                assert!(error.to_string().contains(content), "{name}: {error}");
                 let error = by_seeking.unwrap_err().to_string();
-                assert!(error.contains(looks) && error.contains(name), "{name}: {error}");
+                assert!(error.contains(content) && error.contains(name), "{name}: {error}");
                 assert!(matches!(Reader::open(&path), Err(TraceError::NotATrace { .. })), "{name}");
             }
             Newer(version) => {
@@ -352,9 +352,9 @@ fn each_file_has_its_outcome_in_little_memory() {
             Readable(events, words) => {
                 let result = result.unwrap_or_else(|error| panic!("{name}: {error}"));
                 assert_eq!(result.events.len(), events, "{name}: {:?}", result.warnings);
-                let said = result.warnings.iter().any(|warning| warning.contains(words));
+                let message = result.warnings.iter().any(|warning| warning.contains(words));
                 assert!(
-                    if words.is_empty() { result.warnings.is_empty() } else { said },
+                    if words.is_empty() { result.warnings.is_empty() } else { message },
                     "{name}: {:?}",
                     result.warnings
                 );
@@ -372,5 +372,5 @@ fn a_file_that_is_not_there_is_named() {
     let error = Reader::open(Path::new("/nonexistent/trace")).unwrap_err().to_string();
     assert_eq!(error, "cannot open /nonexistent/trace: No such file or directory (os error 2)");
     let error = tables(Path::new("/")).unwrap_err().to_string();
-    assert_eq!(error, "/ is no trace of heaptoll: it looks like a folder; `heaptoll record` makes traces");
+    assert_eq!(error, "/ is no trace of heaptoll: it seems to be a folder; `heaptoll record` makes traces");
 }

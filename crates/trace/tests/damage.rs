@@ -1,4 +1,4 @@
-//! Files that were cut, hit, spliced: no panic, nothing illegal, and every whole chunk is given.
+//! Files that were cut, hit, spliced: no panic, nothing illegal, and every whole chunk is read.
 
 mod common;
 
@@ -6,21 +6,21 @@ use common::{Numbers, Read, chunks, read, trace};
 use heaptoll_trace::{Event, Kind, TraceError};
 use proptest::prelude::*;
 
-/// What of an event does not depend on what is missing before it: size, usable size, thread, time.
+/// The fields of an event that do not depend on what is missing before it: size, usable size, thread, time.
 type Essence = (u64, u64, u32, u64);
 
 fn essence(event: &Event) -> Essence {
     (event.size, event.usable, event.thread, event.time_ns)
 }
 
-/// Events that the recorder told, without those that the reader adds for what is missing.
-fn told(read: &Read) -> Vec<Essence> {
+/// Events of the recorder, without those that the reader adds for what is missing.
+fn of_recorder(read: &Read) -> Vec<Essence> {
     read.events.iter().filter(|event| event.kind != Kind::Lost).map(essence).collect()
 }
 
 /// Events of each chunk of events of the whole file.
 fn by_chunk(bytes: &[u8]) -> Vec<(usize, Vec<Essence>)> {
-    let mut all = told(&read(bytes).unwrap()).into_iter();
+    let mut all = of_recorder(&read(bytes).unwrap()).into_iter();
     let chunks = chunks(bytes).into_iter().enumerate().filter(|(_, chunk)| chunk.2 == 2);
     chunks
         .map(|(at, (start, ..))| {
@@ -51,7 +51,7 @@ proptest! {
         };
         let gone: Vec<usize> =
             chunks(&bytes).iter().enumerate().filter(|(_, chunk)| chunk.1 > cut).map(|(at, _)| at).collect();
-        prop_assert_eq!(told(&found), without(&bytes, &gone));
+        prop_assert_eq!(of_recorder(&found), without(&bytes, &gone));
         prop_assert!(found.warnings.iter().any(|warning| warning.contains("no ending")));
     }
 
@@ -68,7 +68,7 @@ proptest! {
             .filter(|(_, chunk)| (chunk.0..chunk.1).contains(&place))
             .map(|(at, _)| at)
             .collect();
-        prop_assert_eq!(told(&found), without(&whole, &hit));
+        prop_assert_eq!(of_recorder(&found), without(&whole, &hit));
         prop_assert!(!found.warnings.is_empty());
     }
 
@@ -89,7 +89,7 @@ proptest! {
             }
         }
         let found = read(&bytes).unwrap();
-        prop_assert_eq!(told(&found), without(&whole, &[removed]));
+        prop_assert_eq!(of_recorder(&found), without(&whole, &[removed]));
         prop_assert!(!found.warnings.is_empty());
     }
 
@@ -107,7 +107,7 @@ proptest! {
             .filter(|(_, chunk)| if take { chunk.0 < range.end && range.start < chunk.1 } else { chunk.0 < place && place < chunk.1 })
             .map(|(at, _)| at)
             .collect();
-        prop_assert_eq!(told(&found), without(&whole, &hit));
+        prop_assert_eq!(of_recorder(&found), without(&whole, &hit));
     }
 }
 
@@ -219,13 +219,13 @@ fn frees_and_resizes_of_what_is_missing_are_foreign_or_new() {
     let call = common::call(Kind::Malloc, 32);
     let first = writer.allocate(&call).unwrap();
     let second = writer.allocate(&call).unwrap();
-    // The chunk that will be missing: the first is freed, a third and a fourth are born.
+    // The chunk that will be missing: the first is freed, a third and a fourth are allocated.
     writer.free(first, Kind::Free, 0, 0).unwrap();
     let third = writer.allocate(&call).unwrap();
     assert_eq!(third, first);
     let fourth = writer.allocate(&call).unwrap();
     let fifth = writer.allocate(&call).unwrap();
-    // Given.
+    // Returned.
     writer.free(fourth, Kind::Free, 0, 0).unwrap();
     writer.resize(fifth, &common::call(Kind::Realloc, 64), true).unwrap();
     writer.free(fifth, Kind::Free, 0, 0).unwrap();
@@ -271,11 +271,11 @@ fn an_allocation_of_a_slot_whose_free_is_missing_follows_a_lost() {
 }
 
 #[test]
-fn the_batch_behind_a_malformed_chunk_is_after_the_gap_and_the_one_before_is_not() {
+fn the_batch_following_a_malformed_chunk_is_after_the_gap_and_the_one_before_is_not() {
     let mut bytes = trace(5, 300, 100, false);
     let (start, end, _) = chunks(&bytes).into_iter().filter(|chunk| chunk.2 == 2).nth(1).unwrap();
     let mut payload = bytes[start + 32..end].to_vec();
-    // The first column's bytes stand behind the directory: the op of its last event is one that nobody knows.
+    // The first column's bytes come after the directory: the op of its last event is an unknown one.
     let columns = u16::from_le_bytes([payload[6], payload[7]]) as usize;
     let ops = u32::from_le_bytes(payload[52..56].try_into().unwrap()) as usize;
     assert_eq!(payload[48..50], [0, 0], "the first column is that of ops, plain");

@@ -13,7 +13,7 @@ use heaptoll_trace::{
     Writer, tables,
 };
 
-/// An output that takes so many bytes, then refuses for a while, then takes again.
+/// An output that takes a number of bytes, then refuses for a while, then takes again.
 struct Narrow {
     bytes: Vec<u8>,
     refuses: std::ops::Range<usize>,
@@ -69,17 +69,17 @@ fn an_output_that_takes_chunks_again_gets_a_gap_and_the_rest() {
     let kept = writer.kept();
     let bytes = writer.finish(&Ending::default()).unwrap().bytes;
     let found = read(&bytes).unwrap();
-    let told = found.events.iter().filter(|event| event.kind != Kind::Lost).count() as u64;
-    assert!((600..1000).contains(&told), "{told}");
-    assert_eq!(kept, told);
-    assert_eq!(found.ending.unwrap().events, told);
-    let marked = Gap { why: "disk full".into(), events: Some(1000 - told) };
-    assert_eq!(found.gaps, [marked], "what the recorder marked is told once");
+    let message = found.events.iter().filter(|event| event.kind != Kind::Lost).count() as u64;
+    assert!((600..1000).contains(&message), "{message}");
+    assert_eq!(kept, message);
+    assert_eq!(found.ending.unwrap().events, message);
+    let marked = Gap { why: "disk full".into(), events: Some(1000 - message) };
+    assert_eq!(found.gaps, [marked], "what the recorder marked is reported once");
     assert!(found.warnings.is_empty(), "nothing is wrong with the file: {:?}", found.warnings);
 }
 
 #[test]
-fn last_words_are_said_when_nothing_else_can_be() {
+fn last_chunks_are_written_when_nothing_else_can_be() {
     let narrow = Narrow { bytes: Vec::new(), refuses: 3..usize::MAX, calls: 0 };
     let settings = Settings { level: 1, events_per_chunk: 100 };
     let mut writer = Writer::new(narrow, &Header::default(), &settings).unwrap();
@@ -107,7 +107,7 @@ impl SmallDisk {
         let folder = tempfile::tempdir().unwrap();
         let place = CString::new(folder.path().to_str().unwrap()).unwrap();
         let options = CString::new(format!("size={bytes}")).unwrap();
-        // SAFETY: all four are strings that end with a zero and outlive the call.
+        // SAFETY: mount reads its arguments, C strings that outlive the call.
         let mounted = unsafe {
             libc::mount(c"heaptoll".as_ptr(), place.as_ptr(), c"tmpfs".as_ptr(), 0, options.as_ptr().cast())
                 == 0
@@ -119,7 +119,7 @@ impl SmallDisk {
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         let place = CString::new(self.0.path().to_str().unwrap()).unwrap();
-        // SAFETY: the string ends with a zero and outlives the call.
+        // SAFETY: umount2 reads a C string that outlives the call.
         unsafe { libc::umount2(place.as_ptr(), libc::MNT_DETACH) };
     }
 }
@@ -136,7 +136,7 @@ fn a_full_disk_ends_the_file_with_a_gap_and_an_ending() {
     let mut writer = Writer::new(file, &Header::default(), &settings).unwrap();
     fill(&mut writer, 900_000);
     assert!(writer.flush().unwrap_err().is_full());
-    // Somebody else takes what is free, to the last page, but not what is reserved.
+    // The rest of the disk is taken, to the last page, but not what is reserved.
     let mut hog = std::fs::File::create(disk.0.path().join("hog")).unwrap();
     let taken = io::copy(&mut io::repeat(7), &mut hog).unwrap_err();
     assert_eq!(taken.raw_os_error(), Some(libc::ENOSPC));
@@ -163,7 +163,7 @@ fn a_full_disk_ends_the_file_with_a_gap_and_an_ending() {
 }
 
 #[test]
-fn a_file_keeps_no_more_room_than_it_needs() {
+fn a_file_keeps_no_more_space_than_it_needs() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     let file = TraceFile::create(&path, false).unwrap();
@@ -175,7 +175,7 @@ fn a_file_keeps_no_more_room_than_it_needs() {
 }
 
 #[test]
-fn a_file_that_exists_is_kept_unless_told_otherwise() {
+fn a_file_that_exists_is_kept_unless_its_replacement_is_allowed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace");
     std::fs::write(&path, "precious").unwrap();
@@ -244,7 +244,7 @@ fn a_large_table_of_sites_comes_back() {
 }
 
 #[test]
-fn a_caller_that_lost_count_is_told() {
+fn a_caller_that_lost_count_gets_an_error() {
     let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).unwrap();
     let slot = writer.allocate(&call(Kind::Malloc, 8)).unwrap();
     assert!(matches!(writer.free(slot + 1, Kind::Free, 0, 0), Err(TraceError::NotLive { slot: 1 })));

@@ -6,7 +6,7 @@ use common::bomb::bomb;
 use common::trace;
 use heaptoll_trace::{Batch, Memory, Reader, TraceError};
 
-/// Reads all of it; gives events.
+/// Reads all of it; returns the number of events.
 fn read(bytes: &[u8], memory: Memory) -> Result<usize, TraceError> {
     let mut reader = Reader::new(bytes)?;
     reader.limit(memory);
@@ -31,8 +31,8 @@ fn a_small_file_of_millions_of_live_objects_is_refused_with_what_it_takes() {
     };
     assert_eq!((*more, *objects, *limit_bytes), ("", 1 << 20, 16 << 20), "all of it was counted");
     assert_eq!(*needs_bytes, (32 << 20) + (1 << 17));
-    let said = refused.to_string();
-    assert!(said.contains("32.1 MiB") && said.ends_with("--memory-limit 33M"), "{said}");
+    let message = refused.to_string();
+    assert!(message.contains("32.1 MiB") && message.ends_with("--memory-limit 33M"), "{message}");
     // What is proposed is enough, and nothing else is needed of a reader that keeps nothing.
     assert_eq!(read(&bytes, Memory { limit_bytes: 33 << 20, each_object_bytes: 32 }).ok(), Some(1 << 20));
     assert_eq!(read(&bytes, Memory::default()).ok(), Some(1 << 20));
@@ -54,11 +54,11 @@ fn objects_count_by_how_many_live_at_once_and_not_by_how_many_there_were() {
     assert!(matches!(read(&bytes, less), Err(TraceError::Memory { .. })));
 }
 
-/// Objects whose births are missing are numbered anew by the reader, and that is what it keeps itself.
+/// Objects whose allocations are missing are renumbered by the reader, and that table is its own.
 #[test]
 fn what_the_reader_itself_keeps_counts_too() {
     let mut bytes = bomb(4);
-    // The second chunk of events is damaged: the slots of the third are numbered anew.
+    // The second chunk of events is damaged: the slots of the third are renumbered.
     let second = common::chunks(&bytes)[2];
     bytes[second.0 + 40] ^= 1;
     let mut reader = Reader::new(&bytes[..]).expect("a trace");

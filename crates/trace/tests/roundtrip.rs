@@ -36,8 +36,9 @@ fn call(kind: Kind) -> impl Strategy<Value = Allocation> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let births = prop_oneof![Just(Kind::Malloc), Just(Kind::Calloc), Just(Kind::Aligned), Just(Kind::New)];
-    let deaths = prop_oneof![
+    let allocating =
+        prop_oneof![Just(Kind::Malloc), Just(Kind::Calloc), Just(Kind::Aligned), Just(Kind::New)];
+    let freeing = prop_oneof![
         6 => Just(Kind::Free),
         1 => Just(Kind::Delete),
         1 => Just(Kind::ReallocFree),
@@ -45,8 +46,8 @@ fn step() -> impl Strategy<Value = Step> {
     ];
     let notes = prop_oneof![Just(Kind::Failed), Just(Kind::Foreign)];
     prop_oneof![
-        10 => births.prop_flat_map(call).prop_map(Step::Allocate),
-        8 => (any::<usize>(), deaths, 0..4_u32, any::<u32>())
+        10 => allocating.prop_flat_map(call).prop_map(Step::Allocate),
+        8 => (any::<usize>(), freeing, 0..4_u32, any::<u32>())
             .prop_map(|(which, kind, thread, latency_ns)| Step::Free { which, kind, thread, latency_ns }),
         2 => (any::<usize>(), call(Kind::Realloc), any::<bool>())
             .prop_map(|(which, call, moved)| Step::Resize { which, call, moved }),

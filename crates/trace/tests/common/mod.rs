@@ -1,4 +1,4 @@
-//! A made-up trace, its chunks, and a consumer that believes nothing.
+//! A made-up trace, its chunks, and a consumer that checks everything.
 #![allow(dead_code)]
 
 pub mod bomb;
@@ -108,7 +108,7 @@ pub fn trace(seed: u64, events: usize, per_chunk: u32, full: bool) -> Vec<u8> {
     writer.finish(&Ending { how: "exited with status 0".into(), ..Ending::default() }).unwrap()
 }
 
-/// Places of the chunks of an undamaged trace: where each begins and ends, its kind.
+/// Positions of the chunks of an undamaged trace: where each begins and ends, its kind.
 pub fn chunks(bytes: &[u8]) -> Vec<(usize, usize, u8)> {
     let mut at = 16;
     let mut chunks = Vec::new();
@@ -142,7 +142,7 @@ pub fn file_head(version: u32) -> Vec<u8> {
     head
 }
 
-/// What a careful consumer found.
+/// What a careful consumer has read.
 #[derive(Debug, Default)]
 pub struct Read {
     pub events: Vec<Event>,
@@ -153,7 +153,7 @@ pub struct Read {
     pub sites: Option<Sites>,
 }
 
-/// Reads all of it, and panics when what the reader promises of any bytes does not hold.
+/// Reads all of it, and panics when what the reader guarantees for any bytes does not hold.
 pub fn read(bytes: &[u8]) -> Result<Read, TraceError> {
     let mut reader = Reader::new(bytes)?;
     let mut batch = Batch::default();
