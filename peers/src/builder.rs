@@ -234,8 +234,8 @@ impl<'a> Plan<'a> {
         let what = self.peer.name();
         let mut command = Command::new("sh");
         command.arg("configure").args(&configure.arguments).current_dir(&tree);
-        command.env("CC", compilers.words(Language::C).join(" "));
-        command.env("CXX", compilers.words(Language::Cxx).join(" "));
+        command.env("CC", compilers.command_line(Language::C).join(" "));
+        command.env("CXX", compilers.command_line(Language::Cxx).join(" "));
         run(&mut command, &format!("configuring {what}"), "dash")?;
         let empty = tree.join(configure.empty);
         std::fs::write(&empty, "").context("write", &empty)?;

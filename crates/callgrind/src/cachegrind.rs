@@ -1,9 +1,9 @@
 //! Reading cachegrind's profiles: the totals of one run, with the caches that it simulated.
 //!
-//! What cachegrind counts is not what a processor's manual would say, and who compares with it has to know: an
-//! instruction that loads and stores the same bytes is one read; a reference over two lines touches both and is at most
-//! one miss; the last level is shared with instructions and asked only about misses of the first; what the kernel reads
-//! and writes in system calls is not seen (Valgrind 3.19, cachegrind/cg_main.c and cg_sim.c).
+//! What cachegrind counts differs from a processor's own counters, which matters for a comparison: an instruction that
+//! loads and stores the same bytes is one read; a reference over two lines touches both and is at most one miss; the
+//! last level is shared with instructions and accessed only on misses of the first; what the kernel reads and writes in
+//! system calls is not counted (Valgrind 3.19, cachegrind/cg_main.c and cg_sim.c).
 
 use std::path::Path;
 
@@ -121,7 +121,7 @@ pub fn read(path: &Path) -> Result<Profile, Error> {
     parse(path, &text)
 }
 
-/// A cache as an option of cachegrind says it: bytes, ways, bytes a line.
+/// A cache in the notation of cachegrind's options: bytes, ways, bytes a line.
 pub fn option(cache: Cache) -> String {
     format!("{},{},{}", cache.size, cache.ways, cache.line)
 }

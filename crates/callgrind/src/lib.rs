@@ -1,9 +1,9 @@
 //! Instructions that an allocator spends a call, counted by Valgrind's callgrind, and the compilers and other tools
-//! that such a count needs. Counts repeat where times are noisy; they say nothing about caches and stalls.
+//! that such a count needs. Counts repeat where times are noisy; they do not cover caches and stalls.
 //!
-//! [`profile`] reads what callgrind wrote, [`outermost`] finds the calls in it that no other contains,
-//! [`cachegrind`] what its sister did, [`symbols`] says under which names an object's functions may appear there,
-//! [`tools`] runs compilers and Valgrind itself.
+//! [`profile`] reads what callgrind wrote, [`outermost`] finds the calls in it that no other contains, [`cachegrind`]
+//! what cachegrind wrote, [`symbols`] lists the names under which an object's functions may appear there, [`tools`]
+//! runs compilers and Valgrind itself.
 
 pub mod cachegrind;
 mod error;

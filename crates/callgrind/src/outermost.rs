@@ -1,8 +1,9 @@
 //! Calls of a family of functions from outside of it, in whatever objects the family is.
 //!
-//! A profile sums calls by caller and callee, not by stack: whether one more call lies within another has to be inferred.
-//! A caller that the family itself reaches through calls is taken to be within it (`realloc` of the C library reaches
-//! `malloc`). Such a caller may have been called by the program as well; how much stands on this is told.
+//! A profile sums calls by caller and callee, not by stack: whether one more call lies within another has to be
+//! inferred. A caller that the family itself reaches through calls is taken to be within it (`realloc` of the C library
+//! reaches `malloc`). Such a caller may have been called by the program as well; how many calls depend on this is
+//! reported.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,7 +18,7 @@ pub struct Outermost {
     pub doubtful: Entries,
 }
 
-/// Sums the outermost calls of each of `count` functions. `member` says which of them a function of an object is.
+/// Sums the outermost calls of each of `count` functions. `member` maps an object's function to one of them.
 pub fn outermost(
     profile: &str,
     count: usize,

@@ -102,7 +102,7 @@ pub fn entries(profile: &str, object: &str) -> Entries {
 /// may appear under.
 ///
 /// A call from the object itself is the program's only when the object is more than an allocator (the C library:
-/// `strdup` calls `malloc` there), which `shared` says, and when it does not come from within the family (`realloc`
+/// `strdup` calls `malloc` there), as `shared` states, and when it does not come from within the family (`realloc`
 /// calls `malloc`).
 pub fn family(profile: &str, object: &str, names: &[Vec<String>], shared: bool) -> Vec<Entries> {
     let of_family = |function: &str| {
@@ -127,7 +127,7 @@ pub fn family(profile: &str, object: &str, names: &[Vec<String>], shared: bool) 
 /// the number of the process.
 pub fn valgrind(out: &Path) -> Vec<String> {
     let out = format!("--callgrind-out-file={}", out.display());
-    // C++ names are looked for as the linker has them.
+    // C++ names are compared in the linker's mangled form.
     ["valgrind", "--quiet", "--tool=callgrind", "--demangle=no", &out].map(str::to_owned).into()
 }
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_of_a_family_are_told_apart() {
+    fn functions_of_a_family_are_distinguished() {
         let sums = family(PROFILE, "/m.so", &names(&["malloc", "free"]), false);
         assert_eq!(sums, [Entries { calls: 15, instructions: 700 }, Entries::default()]);
     }

@@ -27,8 +27,8 @@ pub struct Compilers {
 }
 
 impl Compilers {
-    /// Those of the environment (`CC`, `CXX`; a wrapper in front is allowed), else `cc` and `c++`. The C++ one is
-    /// only asked for when `cxx` is set.
+    /// Those of the environment (`CC`, `CXX`; a wrapper in front is allowed), else `cc` and `c++`. The C++ one is only
+    /// needed when `cxx` is set.
     ///
     /// # Errors
     /// [`Error::NoTool`] when one is not installed.
@@ -48,14 +48,14 @@ impl Compilers {
 
     /// A command that runs the driver of a language.
     pub fn driver(&self, language: Language) -> Command {
-        let words = self.words(language);
+        let words = self.command_line(language);
         let mut command = Command::new(&words[0]);
         command.args(&words[1..]);
         command
     }
 
     /// The driver's command line, for `configure`.
-    pub fn words(&self, language: Language) -> &[String] {
+    pub fn command_line(&self, language: Language) -> &[String] {
         match language {
             Language::C => &self.c,
             Language::Cxx => &self.cxx,
@@ -66,11 +66,11 @@ impl Compilers {
 fn version_line(words: &[String], package: &'static str) -> Result<String, Error> {
     let mut command = Command::new(&words[0]);
     command.args(&words[1..]).arg("--version");
-    let text = run(&mut command, &format!("asking {} for its version", words.join(" ")), package)?;
+    let text = run(&mut command, &format!("reading the version of {}", words.join(" ")), package)?;
     Ok(text.lines().next().unwrap_or_default().to_string())
 }
 
-/// Runs a command and returns what it wrote to stdout. `step` says what it does, `package` where it comes from.
+/// Runs a command and returns what it wrote to stdout. `step` describes what it does, `package` provides it.
 ///
 /// # Errors
 /// [`Error::NoTool`] when it is not installed, [`Error::Step`] when it fails.
@@ -92,9 +92,10 @@ pub fn run(command: &mut Command, step: &str, package: &'static str) -> Result<S
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
-    // Compilers complain on stderr; `configure` and some of its kin on stdout.
-    let said = if output.stderr.iter().all(u8::is_ascii_whitespace) { output.stdout } else { output.stderr };
-    let message = last_lines(&String::from_utf8_lossy(&said));
+    // Compilers write errors to stderr; `configure` and similar scripts to stdout.
+    let written =
+        if output.stderr.iter().all(u8::is_ascii_whitespace) { output.stdout } else { output.stderr };
+    let message = last_lines(&String::from_utf8_lossy(&written));
     Err(Error::Step { step: step.to_string(), status: output.status.to_string(), command: line, message })
 }
 

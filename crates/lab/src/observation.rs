@@ -277,7 +277,8 @@ pub struct Observation {
     /// The last 2 KiB of standard error, kept only when the outcome is not `Ok`.
     pub stderr_tail: String,
     /// Processes that were still alive when the program's first process ended and had to be killed.
-    pub left_behind: u32,
+    #[serde(rename = "left_behind")]
+    pub killed_orphans: u32,
     /// Present for servers.
     pub serve: Option<ServeFigures>,
     /// Present for traced runs.
@@ -331,7 +332,7 @@ impl Observation {
             load_average: 0.0,
             env_padding: 0,
             stderr_tail: if outcome.is_ok() { String::new() } else { run.error_tail.clone() },
-            left_behind: usage.left_behind,
+            killed_orphans: usage.killed_orphans,
             outcome,
             serve: None,
             exact: None,

@@ -326,7 +326,7 @@ fn prepare(
         directory,
         stdin: program.stdin.as_ref().map(PathBuf::from),
         timeout: Duration::try_from_secs_f64(experiment.settings.timeout_s).unwrap_or(Duration::MAX),
-        thp: Thp::from_word(&experiment.settings.thp).unwrap_or_default(),
+        thp: Thp::parse(&experiment.settings.thp).unwrap_or_default(),
         counters: experiment.machine.no_hardware_counters.is_none(),
         follow: false,
         together: None,
@@ -440,7 +440,7 @@ fn outcome(
         (Ended::ExecFailed(errno), _) => Outcome::NotStarted(system(errno)),
         (Ended::SetupFailed(errno), _) if invocation.thp != Thp::System => Outcome::NotStarted(format!(
             "this kernel cannot set transparent huge pages to `{}` for one process ({})",
-            invocation.thp.word(),
+            invocation.thp.as_str(),
             system(errno)
         )),
         (Ended::SetupFailed(errno), _) => Outcome::NotStarted(system(errno)),

@@ -76,7 +76,7 @@ pub fn row(stack: &str, repetition: u32, cpu_s: f64, peak_rss_kib: u64) -> Obser
         load_average: 0.5,
         env_padding: 7,
         stderr_tail: String::new(),
-        left_behind: 0,
+        killed_orphans: 0,
         serve: None,
         exact: None,
         locality: None,

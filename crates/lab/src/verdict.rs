@@ -119,7 +119,7 @@ pub fn notes(
         ),
         _ => {}
     }
-    let left: u32 = timed().map(|row| row.left_behind).sum();
+    let left: u32 = timed().map(|row| row.killed_orphans).sum();
     if left > 0 {
         notes.push(format!(
             "{left} processes outlived their program and were killed; what they did later is not measured"

@@ -1,12 +1,12 @@
 //! The processors that a thread may run on.
 
-/// A set of one processor, as the kernel numbers them; of a number that cannot be, the empty set, which the kernel
-/// refuses.
+/// A set of one processor, by the kernel's number; for a number outside the set's range the empty set, which the kernel
+/// rejects.
 pub fn only(cpu: u32) -> libc::cpu_set_t {
     // SAFETY: all zeroes is an empty set.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     if (cpu as usize) < 8 * size_of::<libc::cpu_set_t>() {
-        // SAFETY: the number lies in the set, as just checked.
+        // SAFETY: `cpu` is less than the number of bits in `set`: checked one line above.
         unsafe { libc::CPU_SET(cpu as usize, &mut set) };
     }
     set
@@ -14,8 +14,7 @@ pub fn only(cpu: u32) -> libc::cpu_set_t {
 
 /// The processors that this thread may use, in order.
 ///
-/// # Errors
-/// The kernel does not say.
+/// # Errors The system's, of `sched_getaffinity`.
 pub fn allowed() -> std::io::Result<Vec<u32>> {
     // SAFETY: all zeroes is an empty set, which the kernel fills in.
     let set = unsafe {
@@ -25,7 +24,7 @@ pub fn allowed() -> std::io::Result<Vec<u32>> {
         }
         set
     };
-    // SAFETY: the numbers lie in the set.
+    // SAFETY: `cpu` is less than the number of bits in `set`, by the range.
     let held = (0..8 * size_of_val(&set)).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) });
     Ok(held.filter_map(|cpu| u32::try_from(cpu).ok()).collect())
 }
@@ -39,11 +38,11 @@ mod tests {
         let last = *allowed().expect("it is known").last().expect("one at least");
         std::thread::spawn(move || {
             let set = only(last);
-            // SAFETY: the set is whole and lives through the call.
+            // SAFETY: `set` is a whole cpu_set_t on this stack, of the size passed.
             assert_eq!(unsafe { libc::sched_setaffinity(0, size_of_val(&set), &set) }, 0);
             assert_eq!(allowed().expect("it is known"), [last]);
             let none = only(u32::MAX);
-            // SAFETY: as above.
+            // SAFETY: `none` is a whole cpu_set_t on this stack, of the size passed.
             assert_ne!(unsafe { libc::sched_setaffinity(0, size_of_val(&none), &none) }, 0, "no processor");
         })
         .join()

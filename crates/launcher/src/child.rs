@@ -23,7 +23,7 @@ fn c_string(text: OsString) -> io::Result<CString> {
 
 fn pipe() -> io::Result<[i32; 2]> {
     let mut ends = [0; 2];
-    // SAFETY: `ends` is an array of two ints, as pipe2 wants.
+    // SAFETY: `ends` is an array of two ints, which is what pipe2 writes.
     match unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } {
         0 => Ok(ends),
         _ => Err(io::Error::last_os_error()),
@@ -57,7 +57,7 @@ pub fn fork(spec: &Spec) -> io::Result<Waiting> {
     let (argv, envp) = (pointers(&arguments), pointers(&environment));
     let go = pipe()?;
     let failed = pipe()?;
-    // SAFETY: getpid has no preconditions.
+    // SAFETY: getpid takes no arguments and cannot fail.
     let launcher = unsafe { libc::getpid() };
     let pinned = spec.cpu.map(only);
     // SAFETY: this process has one thread; the child calls only async-signal-safe functions before exec.
@@ -83,8 +83,8 @@ fn exec(
     go: [i32; 2],
     failed: [i32; 2],
 ) -> ! {
-    // SAFETY: all are async-signal-safe; the pointers are to NUL-terminated strings and null-terminated arrays
-    // that fork copied and that nobody changes here.
+    // SAFETY: all are async-signal-safe; the pointers are to NUL-terminated strings and null-terminated arrays that
+    // fork copied and that no code changes in the child.
     unsafe {
         libc::setpgid(0, 0);
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);

@@ -86,7 +86,7 @@ fn redirect_output() {
     }
 }
 
-/// Standard input from its beginning: a file that is opened anew has an offset of its own.
+/// Standard input from its beginning: a file that is opened again has an offset of its own.
 fn rewind_input() {
     if let Ok(again) = File::open("/proc/self/fd/0") {
         // SAFETY: both descriptors are open and this process's own.

@@ -1,7 +1,7 @@
 //! Hardware counters of one process and all it starts, through `perf_event_open`.
 //!
-//! Opened by the launcher on the child that waits to exec (`enable_on_exec`, `inherit`), so that neither the
-//! launcher's work nor the fork is counted. Virtual machines often have none: that is an answer, not an error.
+//! Opened by the launcher on the child that waits to exec (`enable_on_exec`, `inherit`), so that neither the launcher's
+//! work nor the fork is counted. Virtual machines often have none: that is a result, not an error.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -65,7 +65,7 @@ impl Counter {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the kernel just gave us this descriptor and nobody else owns it.
+        // SAFETY: `perf_event_open` returned this descriptor just now, so nothing else owns it.
         Ok(Counter(unsafe { File::from_raw_fd(fd) }))
     }
 
@@ -100,9 +100,8 @@ impl Counters {
 
 /// Whether this machine counts instructions at all.
 ///
-/// # Errors
-/// What the kernel answered: `ENOENT` where there is no such counter (most virtual machines), `EACCES` or `EPERM`
-/// where `kernel.perf_event_paranoid` or a seccomp filter forbids it.
+/// # Errors The kernel's: `ENOENT` where there is no such counter (most virtual machines), `EACCES` or `EPERM` where
+/// `kernel.perf_event_paranoid` or a seccomp filter forbids it.
 pub fn probe() -> io::Result<()> {
     Counter::open(EVENTS[0].0, EVENTS[0].1, 0).map(drop)
 }
@@ -168,7 +167,7 @@ mod tests {
 
     #[test]
     fn opening_never_fails_and_reads_nothing_where_there_is_nothing() {
-        // SAFETY: getpid has no preconditions.
+        // SAFETY: getpid takes no arguments and cannot fail.
         let mut counters = Counters::open(unsafe { libc::getpid() });
         let read = counters.read();
         if probe().is_err() {

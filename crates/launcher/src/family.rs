@@ -11,7 +11,7 @@ use heaptoll_launcher::{Ended, Spec, Thp, Usage};
 /// `prctl(PR_SET_THP_DISABLE)` flag of Linux 6.18: huge pages stay where the program advises them.
 const PR_THP_DISABLE_EXCEPT_ADVISED: libc::c_ulong = 1 << 1;
 
-/// How long processes that refuse our signals (another user's) may take to end by themselves.
+/// How long processes that our signals cannot reach (another user's) may take to end by themselves.
 const REFUSED: Duration = Duration::from_secs(2);
 /// How long the killed may take: gigabytes take a while to unmap, but a process stuck in the kernel never ends.
 const STUCK: Duration = Duration::from_secs(10);
@@ -39,18 +39,17 @@ fn set_thp(thp: Thp) -> io::Result<()> {
 }
 
 impl Family {
-    /// Becomes subreaper, asks to be told when heaptoll dies, blocks the signals that are waited for.
+    /// Becomes subreaper, requests a signal on heaptoll's death, blocks the signals that are waited for.
     ///
-    /// # Errors
-    /// What `prctl` answered; for huge pages `EINVAL` where the kernel has no such per-process setting. `ESRCH` when
-    /// heaptoll is gone already.
+    /// # Errors The errno of `prctl`; for huge pages `EINVAL` where the kernel has no such per-process setting. `ESRCH`
+    /// when heaptoll is gone already.
     pub fn prepare(spec: &Spec) -> io::Result<Family> {
         let one: libc::c_ulong = 1;
-        // SAFETY: plain numbers; `signals` is initialised by sigemptyset before use.
+        // SAFETY: prctl takes plain numbers; `signals` is a local, initialised by sigemptyset before it is read.
         let signals = unsafe {
             check(libc::prctl(libc::PR_SET_CHILD_SUBREAPER, one))?;
             check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM))?;
-            // Whoever died before that call sends no signal any more.
+            // A parent that died before that call sends no signal any more.
             if spec.parent != 0 && libc::getppid() != spec.parent {
                 return Err(io::Error::from_raw_os_error(libc::ESRCH));
             }
@@ -70,7 +69,7 @@ impl Family {
     fn next_signal(&self, until: Option<Instant>) -> Option<i32> {
         loop {
             let signal = match until {
-                // SAFETY: `signals` is an initialised set; no information is asked for.
+                // SAFETY: `signals` was initialised by `prepare`; a null siginfo_t is allowed.
                 None => unsafe { libc::sigwaitinfo(&self.signals, std::ptr::null_mut()) },
                 Some(until) => {
                     let left = until.saturating_duration_since(Instant::now());
@@ -78,7 +77,8 @@ impl Family {
                         tv_sec: left.as_secs() as libc::time_t,
                         tv_nsec: libc::c_long::from(left.subsec_nanos()),
                     };
-                    // SAFETY: as above, and `timeout` is a valid timespec.
+                    // SAFETY: `signals` was initialised by `prepare`; a null siginfo_t is allowed; `timeout` is a whole
+                    // timespec.
                     unsafe { libc::sigtimedwait(&self.signals, std::ptr::null_mut(), &timeout) }
                 }
             };
@@ -91,8 +91,8 @@ impl Family {
         }
     }
 
-    /// Waits until the first process ends, the deadline passes or heaptoll calls it off. Returns how it ended, its
-    /// wall time, and the usage of everything reaped so far.
+    /// Waits until the first process ends, the deadline passes or heaptoll cancels it. Returns how it ended, its wall
+    /// time, and the usage of everything reaped so far.
     pub fn wait_for_first(
         &self,
         pid: i32,
@@ -119,7 +119,8 @@ impl Family {
         }
     }
 
-    /// Gives what outlived the first process a moment to end, then kills it. Returns how many had to be killed.
+    /// Waits up to `grace` for what outlived the first process to end, then kills it. Returns how many had to be
+    /// killed.
     pub fn settle(&self, pid: i32, grace: Duration, sum: &mut Usage) -> u32 {
         let until = Instant::now() + grace;
         while have_children() {
@@ -136,12 +137,12 @@ impl Family {
     pub fn kill_all(&self, pid: i32, sum: &mut Usage) -> u32 {
         let mut killed = 0;
         let mut last_reaped = Instant::now();
-        // SAFETY: signals to a process group we made.
+        // SAFETY: kill takes plain numbers; `pid` leads a process group that the launcher made.
         unsafe { libc::kill(-pid, libc::SIGKILL) };
         while have_children() {
             let children = children();
             let refused = |child: &&i32| {
-                // SAFETY: a direct child that has not been reaped, so the number is still its own.
+                // SAFETY: kill takes plain numbers; a direct child that has not been reaped still has its number.
                 unsafe { libc::kill(**child, libc::SIGKILL) != 0 }
             };
             let refusing = children.iter().filter(refused).count();
@@ -165,7 +166,7 @@ fn reap(sum: &mut Usage) -> Option<(i32, i32)> {
     let mut status = 0;
     // SAFETY: all zeroes is a valid rusage.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: both pointers are to live locals of the right type.
+    // SAFETY: wait4 writes `status` and `usage`, live locals of the types it expects.
     let pid = unsafe { libc::wait4(-1, &mut status, libc::WNOHANG, &mut usage) };
     if pid <= 0 {
         return None;
@@ -192,7 +193,7 @@ fn have_children() -> bool {
 
 /// Direct children, adopted orphans included; empty where the kernel lacks the list.
 fn children() -> Vec<i32> {
-    // SAFETY: getpid has no preconditions.
+    // SAFETY: getpid takes no arguments and cannot fail.
     let pid = unsafe { libc::getpid() };
     std::fs::read_to_string(format!("/proc/self/task/{pid}/children"))
         .unwrap_or_default()

@@ -1,4 +1,4 @@
-//! What heaptoll and its launcher say to each other.
+//! The protocol between heaptoll and its launcher.
 //!
 //! The launcher is a process of its own because `ru_maxrss` of a child starts from the memory its parent had when
 //! it forked: a tool that holds 500 MB and forks the program itself reports at least 500 MB. The launcher holds a

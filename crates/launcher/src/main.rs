@@ -1,4 +1,4 @@
-//! heaptoll-launch: execs one program, waits for it and everything it starts, and says what they used.
+//! heaptoll-launch: execs one program, waits for it and everything it starts, and reports what they used.
 
 mod child;
 mod company;
@@ -44,8 +44,8 @@ fn main() -> std::process::ExitCode {
 
 /// A descriptor that heaptoll passed.
 fn passed(fd: i32) -> File {
-    // SAFETY: heaptoll passed this descriptor for us alone; nothing else in this process uses it. The program must
-    // not find it open.
+    // SAFETY: heaptoll passed this descriptor in the arguments for the launcher alone; nothing else in this process
+    // uses it. CLOEXEC: the program must not find it open.
     unsafe {
         libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC);
         File::from_raw_fd(fd)
@@ -53,14 +53,14 @@ fn passed(fd: i32) -> File {
 }
 
 fn finish(report: &mut File, ended: Ended, usage: Usage) -> std::process::ExitCode {
-    match say(report, Message::Ended(ended, usage)) {
+    match send(report, Message::Ended(ended, usage)) {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(_) => std::process::ExitCode::FAILURE,
     }
 }
 
 /// One write a message, so that half of one is never read.
-fn say(report: &mut File, message: Message) -> std::io::Result<()> {
+fn send(report: &mut File, message: Message) -> std::io::Result<()> {
     report.write_all(format!("{message}\n").as_bytes())
 }
 
@@ -73,16 +73,17 @@ fn run(spec: &Spec, family: &Family, report: &mut File, gate: Option<File>) -> (
     let pid = waiting.pid;
     let mut counters = spec.counters.then(|| Counters::open(pid));
     if let Some(mut gate) = gate {
-        let _ = say(report, Message::Ready);
-        // It ends when heaptoll closes the other side, on purpose or by its own end; then the death signal is here.
+        let _ = send(report, Message::Ready);
+        // It ends when heaptoll closes the other side, on purpose or by its own exit; then the parent-death signal is
+        // pending.
         let _ = std::io::copy(&mut gate, &mut std::io::sink());
     }
     let start = Instant::now();
     if let Err(errno) = waiting.release() {
         return (Ended::ExecFailed(errno), nothing);
     }
-    // If heaptoll is gone nobody reads this; the death signal is on its way.
-    let _ = say(report, Message::Started(pid));
+    // If heaptoll is gone this is not read; the parent-death signal is on its way.
+    let _ = send(report, Message::Started(pid));
 
     let deadline = (spec.timeout_ms > 0).then(|| start + Duration::from_millis(spec.timeout_ms));
     let (ended, wall, mut sum) = family.wait_for_first(pid, start, deadline);
@@ -90,7 +91,7 @@ fn run(spec: &Spec, family: &Family, report: &mut File, gate: Option<File>) -> (
         Ended::Timeout | Ended::Cancelled => {
             family.kill_all(pid, &mut sum);
         }
-        _ => sum.left_behind = family.settle(pid, GRACE, &mut sum),
+        _ => sum.killed_orphans = family.settle(pid, GRACE, &mut sum),
     }
     sum.wall_ns = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
     if let Some(counters) = &mut counters {

@@ -12,7 +12,7 @@ pub enum Ended {
     Signal(i32),
     /// Killed by the launcher at the time limit.
     Timeout,
-    /// Killed by the launcher because heaptoll asked (SIGTERM to the launcher).
+    /// Killed by the launcher at heaptoll's request (SIGTERM to the launcher).
     Cancelled,
     /// `execve` failed with this errno.
     ExecFailed(i32),
@@ -40,7 +40,7 @@ pub struct Usage {
     /// Involuntary context switches.
     pub involuntary_switches: u64,
     /// Processes killed after the first one had ended.
-    pub left_behind: u32,
+    pub killed_orphans: u32,
     /// Processes that could not be killed (another user's, set-user-ID) and still run. They hold the program's pipes.
     pub survivors: u32,
     /// Instructions, cycles, LLC misses, dTLB misses; `None` where not counted.
@@ -66,7 +66,7 @@ impl std::fmt::Display for MessageError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "the launcher said `{}`, which this heaptoll does not understand; reinstall both together",
+            "the launcher sent `{}`, which this heaptoll does not understand; reinstall both together",
             self.0
         )
     }
@@ -99,7 +99,7 @@ impl std::fmt::Display for Message {
                     u.major_faults,
                     u.voluntary_switches,
                     u.involuntary_switches,
-                    u.left_behind,
+                    u.killed_orphans,
                     u.survivors
                 )?;
                 u.counters.iter().try_for_each(|counter| match counter {
@@ -146,7 +146,7 @@ fn parse(line: &str) -> Option<Message> {
                 major_faults: next()?,
                 voluntary_switches: next()?,
                 involuntary_switches: next()?,
-                left_behind: u32::try_from(next()?).ok()?,
+                killed_orphans: u32::try_from(next()?).ok()?,
                 survivors: u32::try_from(next()?).ok()?,
                 counters: [None; COUNTERS],
             };
@@ -177,7 +177,7 @@ mod tests {
             major_faults: 6,
             voluntary_switches: 7,
             involuntary_switches: 8,
-            left_behind: 9,
+            killed_orphans: 9,
             survivors: 10,
             counters: [Some(u64::MAX), None, Some(0), None],
         };

@@ -1,4 +1,4 @@
-//! The time slice that a process asks the kernel's scheduler for.
+//! The time slice that a process requests from the kernel's scheduler.
 //!
 //! From Linux 6.12 on, `sched_setattr` takes a slice of .1 to 100 ms for ordinary processes as well: it is how long a
 //! process computes before another that waits for the same processor gets its turn. Children inherit it. Earlier kernels
@@ -10,14 +10,13 @@ use std::time::Duration;
 /// The shortest and the longest slice that the kernel gives; it takes others for the nearer of the two.
 pub const LIMITS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(100));
 
-/// Asks for slices of `slice` for this thread and all that it starts from now on. Async-signal-safe.
+/// Requests slices of `slice` for this thread and all that it starts from now on. Async-signal-safe.
 ///
-/// # Errors
-/// The kernel refuses, or knows no slices (`EOPNOTSUPP`).
+/// # Errors The kernel rejects it, or has no such attribute (`EOPNOTSUPP`).
 pub fn set(slice: Duration) -> io::Result<()> {
     let mut attributes = get()?;
     attributes.sched_runtime = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-    // SAFETY: the structure is whole and as long as its `size` states, and lives through the call; 0 is this thread.
+    // SAFETY: `attributes` is a local as long as its `size` states, which the kernel reads; 0 is this thread.
     let set = unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) };
     if set != 0 {
         return Err(io::Error::last_os_error());
@@ -38,7 +37,7 @@ pub fn try_one(slice: Duration) -> io::Result<()> {
     tried.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried it died")))
 }
 
-/// The slice of this thread; `None` where the kernel knows none.
+/// The slice of this thread; `None` where the kernel has no such attribute.
 ///
 /// # Errors
 /// The kernel refuses.
@@ -62,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slice_is_set_for_the_thread_that_asks_for_it_only() {
+    fn a_slice_is_set_for_the_requesting_thread_only() {
         let before = own().expect("it is known");
         let inside = std::thread::spawn(|| (set(Duration::from_millis(20)), own().expect("it is known")));
         let (set, taken) = inside.join().expect("the thread ends well");

@@ -12,15 +12,16 @@ pub enum Thp {
     System,
     /// Everywhere; possible only where the system's own setting is `always`.
     Always,
-    /// Only where the program asks with `madvise` (Linux 6.18 and later when the system says `always`).
+    /// Only where the program requests them with `madvise` (Linux 6.18 and later when the system's setting is
+    /// `always`).
     Madvise,
     /// Nowhere.
     Never,
 }
 
 impl Thp {
-    /// The word used on command lines; empty for `System`.
-    pub fn word(self) -> &'static str {
+    /// As on command lines; empty for `System`.
+    pub fn as_str(self) -> &'static str {
         match self {
             Thp::System => "",
             Thp::Always => "always",
@@ -29,9 +30,9 @@ impl Thp {
         }
     }
 
-    /// Reads [`Thp::word`] back.
-    pub fn from_word(word: &str) -> Option<Thp> {
-        [Thp::System, Thp::Always, Thp::Madvise, Thp::Never].into_iter().find(|thp| thp.word() == word)
+    /// Reads [`Thp::as_str`] back.
+    pub fn parse(text: &str) -> Option<Thp> {
+        [Thp::System, Thp::Always, Thp::Madvise, Thp::Never].into_iter().find(|thp| thp.as_str() == text)
     }
 }
 
@@ -54,7 +55,7 @@ pub struct Spec {
     pub cpu: Option<u32>,
     /// Time slice that the program is given, microseconds; 0 for the kernel's own.
     pub slice_us: u64,
-    /// Descriptor whose end of file starts the program; without one it starts at once.
+    /// Descriptor whose end of file starts the program; without one it starts immediately.
     pub gate_fd: Option<i32>,
     /// Whether the program is run again and again from its end on, unmeasured, until the launcher is cancelled: others
     /// that share its processor then go on sharing it.
@@ -63,7 +64,7 @@ pub struct Spec {
     pub refill_by_loop: bool,
     /// Variables of `environment` that only the measured run has: what it finds by them is read when it has ended.
     pub measured_only: Vec<OsString>,
-    /// Process that must still be the launcher's parent once it has asked to be told of that one's death; 0 for any.
+    /// Process that must still be the launcher's parent once it has requested the parent-death signal; 0 for any.
     pub parent: i32,
 }
 
@@ -93,7 +94,7 @@ impl Spec {
             "timeout".into(),
             self.timeout_ms.to_string().into(),
             "thp".into(),
-            self.thp.word().into(),
+            self.thp.as_str().into(),
             "counters".into(),
             if self.counters { "1" } else { "0" }.into(),
             "parent".into(),
@@ -157,7 +158,7 @@ impl Spec {
                 b"counters" => spec.counters = number::<u8>(value(&mut args, &key)?)? != 0,
                 b"thp" => {
                     let word = value(&mut args, &key)?.to_string_lossy().into_owned();
-                    spec.thp = Thp::from_word(&word).ok_or_else(|| SpecError(format!("thp `{word}`?")))?;
+                    spec.thp = Thp::parse(&word).ok_or_else(|| SpecError(format!("thp `{word}`?")))?;
                 }
                 b"env" => {
                     let name = value(&mut args, &key)?;

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same for the same seed.
+//! Pseudo-random numbers, the same for the same seed.
 
 /// A generator (Steele, Lea & Flood's splitmix64).
 #[derive(Debug, Clone)]
@@ -28,8 +28,8 @@ impl Dice {
         self.number() as u8
     }
 
-    /// A place in so many bytes (at least one), and a length from there of at most `most`.
-    pub fn stretch(&mut self, bytes: usize, most: usize) -> (usize, usize) {
+    /// A range within `bytes` bytes (at least one): its start, and a length of at most `most`.
+    pub fn range(&mut self, bytes: usize, most: usize) -> (usize, usize) {
         let at = self.below(bytes);
         (at, 1 + self.below(most.min(bytes - at)))
     }

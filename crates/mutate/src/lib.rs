@@ -1,6 +1,6 @@
 //! Damages files and texts, the same way for the same seed, so that a test names the seed that fails and can be run for
-//! a few seeds or for millions. What reads a file that somebody else wrote is tested with it: traces, experiments,
-//! studies, descriptions of programs and managers.
+//! a few seeds or for millions. Readers of files from outside are tested with it: traces, experiments, studies,
+//! descriptions of programs and managers.
 
 mod dice;
 mod text;
@@ -24,7 +24,7 @@ fn hit(dice: &mut Dice, bytes: &mut Vec<u8>) {
         bytes.push(dice.byte());
         return;
     }
-    let (at, length) = dice.stretch(bytes.len(), 64);
+    let (at, length) = dice.range(bytes.len(), 64);
     match dice.below(7) {
         0 => bytes.truncate(at),
         1 => bytes[at] ^= 1 << dice.below(8),

@@ -75,7 +75,7 @@ pub static COLUMNS: &[Column] = &[
     required("started_unix_s", Kind::Real, |o| Value::Real(o.started_unix_s)),
     required("load_average", Kind::Real, |o| Value::Real(o.load_average)),
     required("env_padding_bytes", Kind::Integer, |o| Value::Integer(o.env_padding.into())),
-    required("left_behind_processes", Kind::Integer, |o| Value::Integer(o.left_behind.into())),
+    required("left_behind_processes", Kind::Integer, |o| Value::Integer(o.killed_orphans.into())),
     required("stderr_tail", Kind::Text, |o| text(&o.stderr_tail)),
     optional("server_loaded_cpu_s", Kind::Real, |o| server(o, |s| Value::Real(s.loaded_cpu_s))),
     optional("server_ready_s", Kind::Real, |o| server(o, |s| Value::Real(s.ready_s))),

@@ -399,7 +399,7 @@ fn row(
         load_average: 0.3 + noise.next() * 0.4,
         env_padding: (noise.next() * 4096.0) as u32,
         stderr_tail,
-        left_behind: 0,
+        killed_orphans: 0,
         serve,
         exact: None,
         locality: None,

@@ -1,4 +1,4 @@
-//! What killed runs have left: found, and removed when it is this user's and nobody lives in it.
+//! What killed runs have left: found, and removed when it is this user's and no process works in it.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -36,7 +36,7 @@ pub fn remove(above: &Path, settled: Duration) {
         if let Ok(Some(_lock)) = dead(&path, if is_named { Duration::ZERO } else { settled })
             && !is_lived_in(&path)
         {
-            // What cannot be removed is in nobody's way.
+            // What cannot be removed does no harm.
             crate::remove(&path);
         }
     }
@@ -51,7 +51,7 @@ fn dead(path: &Path, settled: Duration) -> io::Result<Option<File>> {
 }
 
 /// Whether a process works in a folder: its command, its environment or its working directory names it. A program that
-/// was recorded goes on when heaptoll is killed. Without /proc nobody knows, and everything stays.
+/// was recorded goes on when heaptoll is killed. Without /proc that is unknown, and everything stays.
 fn is_lived_in(folder: &Path) -> bool {
     let Ok(processes) = fs::read_dir("/proc") else { return true };
     let name = folder.as_os_str().as_bytes();

@@ -1,8 +1,8 @@
 //! Scratch folders: made for one run, gone with it, and removed by the next where it was killed.
 //!
-//! Every folder that heaptoll makes for a time is made here. Its mode is 0700 whatever the umask, its name is not to be
-//! guessed, and it is locked (`flock`) as long as its owner lives: the kernel lets go of the lock however that ends. A
-//! folder gets its name only when it is locked, so one that has its name and no lock belongs to nobody any more.
+//! Every folder that heaptoll makes for a time is made here. Its mode is 0700 whatever the umask, its name cannot be
+//! guessed, and it is locked (`flock`) as long as its owner lives: the kernel releases the lock however that process
+//! ends. A folder gets its name only when it is locked, so one that has its name and no lock has no owner any more.
 
 mod executable;
 mod left;
@@ -17,7 +17,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// What the names of all scratch folders begin with. Long enough that nobody else calls a folder so.
+/// What the names of all scratch folders begin with. Long enough that no other program names a folder so.
 pub const PREFIX: &str = "heaptoll-scratch-";
 /// What they begin with until they are locked.
 const UNLOCKED: &str = ".heaptoll-scratch-";
@@ -95,7 +95,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is in nobody's way.
+        // What cannot be removed does no harm.
         remove(&self.path);
     }
 }

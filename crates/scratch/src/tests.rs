@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Set for a copy of this program that makes a folder there, says where, and waits to be killed.
+/// Set for a copy of this program that makes a folder there, prints its path, and waits to be killed.
 const KEEPER: &str = "HEAPTOLL_TEST_KEEPS_A_FOLDER_IN";
 
 fn place() -> tempfile::TempDir {
@@ -50,7 +50,7 @@ fn a_repeatable_name_depends_on_a_secret_of_the_user() {
 fn a_folder_is_its_users_alone_whatever_the_umask() {
     if let Some(above) = std::env::var_os(KEEPER) {
         for umask in [0, 0o022, 0o777] {
-            // SAFETY: no conditions.
+            // SAFETY: umask takes a plain number and cannot fail.
             unsafe { libc::umask(umask) };
             assert_eq!(mode(Scratch::make_in(Path::new(&above)).expect("made").path()), 0o700, "{umask:o}");
         }
@@ -93,10 +93,10 @@ fn what_a_killed_run_left_is_removed_and_what_lives_is_not() {
     assert!(own.path().is_dir());
 }
 
-fn wait_for<T>(mut look: impl FnMut() -> Option<T>) -> T {
+fn wait_for<T>(mut probe: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = probe() {
             return found;
         }
         assert!(begun.elapsed() < Duration::from_secs(120), "it never comes");

@@ -1,4 +1,4 @@
-//! Who runs heaptoll, and a secret that only this user's runs know.
+//! The user that runs heaptoll, and a secret that only this user's runs can read.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -10,7 +10,7 @@ const FILE: &str = "scratch-name";
 
 /// This process's effective user.
 pub fn number() -> u32 {
-    // SAFETY: no conditions.
+    // SAFETY: geteuid takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
