@@ -1,5 +1,5 @@
-//! Reading the binding reports that the counting layer appends (its format is described in `preload/layers/count`), and the
-//! lines beside them by which each layer says what it forwards to (`preload/layer-support/next`).
+//! Reading the binding reports that the counting layer appends (its format is described in `preload/layers/count`), and
+//! the lines in which each layer reports what it forwards to (`preload/layer-support/next`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ pub struct Report {
     pub layer: PathBuf,
     /// What a global lookup finds, by symbol.
     pub default: BTreeMap<String, PathBuf>,
-    /// What comes behind the layer, by symbol.
+    /// The next definition after the layer's, by symbol.
     pub next: BTreeMap<String, PathBuf>,
     /// Loaded objects.
     pub objects: Vec<PathBuf>,
@@ -35,13 +35,13 @@ pub struct Report {
     pub lazy: usize,
     /// Whether the report did not fit its buffer.
     pub cut: bool,
-    /// What layers said they forward to, by layer.
-    pub behind: BTreeMap<PathBuf, PathBuf>,
+    /// The object that each layer reported to forward to, by layer.
+    pub forwards_to: BTreeMap<PathBuf, PathBuf>,
 }
 
-/// One layer's word: which object its `malloc` goes on to.
+/// One layer's line: which object its `malloc` forwards to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Behind {
+pub struct Forwarding {
     /// Process id.
     pub pid: i32,
     /// `CLOCK_MONOTONIC`, ns.
@@ -50,10 +50,10 @@ pub struct Behind {
     object: PathBuf,
 }
 
-/// The words of a report file, in the order in which they were said.
-pub fn said(bytes: &[u8]) -> Vec<Behind> {
+/// The forwarding lines of a report file, in order.
+pub fn forwardings(bytes: &[u8]) -> Vec<Forwarding> {
     let read = |line: &str| match line.split('\t').collect::<Vec<_>>()[..] {
-        ["behind", "1", pid, time, layer, object] => Some(Behind {
+        ["behind", "1", pid, time, layer, object] => Some(Forwarding {
             pid: pid.parse().ok()?,
             time_ns: time.parse().ok()?,
             layer: layer.into(),
@@ -65,7 +65,7 @@ pub fn said(bytes: &[u8]) -> Vec<Behind> {
 }
 
 /// A program that is not position-independent and takes the address of `malloc` (Debian's python3 does) has a stub of
-/// its own under that name, and a global lookup finds the stub. It defines nothing: the program's slot says where the
+/// its own under that name, and a global lookup finds the stub. It defines nothing: the program's slot shows where the
 /// calls go. `exports` remembers what files export.
 fn see_through_stubs(mut report: Report, exports: &mut BTreeMap<PathBuf, Vec<String>>) -> Report {
     let exe = report.exe.clone();
@@ -132,11 +132,11 @@ pub fn parse(bytes: &[u8]) -> Vec<Report> {
             _ => {}
         }
     }
-    // Layers speak before the first report of their process image; another image's words are newer.
-    let said = said(bytes);
+    // Layers write before the first report of their process image; another image's lines are newer.
+    let forwardings = forwardings(bytes);
     for report in &mut reports {
-        let own = said.iter().filter(|word| word.pid == report.pid && word.time_ns <= report.time_ns);
-        report.behind = own.map(|word| (word.layer.clone(), word.object.clone())).collect();
+        let own = forwardings.iter().filter(|line| line.pid == report.pid && line.time_ns <= report.time_ns);
+        report.forwards_to = own.map(|line| (line.layer.clone(), line.object.clone())).collect();
     }
     reports
 }
@@ -166,16 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn what_layers_say_belongs_to_the_reports_that_follow_in_their_process() {
+    fn forwarding_lines_belong_to_the_next_reports_of_their_process() {
         let text = "behind\t1\t7\t90\t/q.so\t/m.so\nreport\t1\t7\tstart\t100\t/bin/a\nend\n\
             behind\t1\t7\t190\t/q.so\t/n.so\nbehind\t1\t7\tx\t/q.so\t/o.so\nbehind\t1\t8\t190\n\
             report\t1\t7\tstart\t200\t/bin/b\nend\nreport\t1\t8\tstart\t200\t/bin/c\nend\n";
-        let behind: Vec<Option<PathBuf>> = parse(text.as_bytes())
+        let forwards_to: Vec<Option<PathBuf>> = parse(text.as_bytes())
             .into_iter()
-            .map(|report| report.behind.get(&PathBuf::from("/q.so")).cloned())
+            .map(|report| report.forwards_to.get(&PathBuf::from("/q.so")).cloned())
             .collect();
-        assert_eq!(behind, [Some("/m.so".into()), Some("/n.so".into()), None]);
-        assert_eq!(said(text.as_bytes()).len(), 2);
+        assert_eq!(forwards_to, [Some("/m.so".into()), Some("/n.so".into()), None]);
+        assert_eq!(forwardings(text.as_bytes()).len(), 2);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::tree::Plan;
 pub const GO: u8 = b'g';
 /// The same, with the filter that stops it at calls that reach beyond its memory.
 pub const GO_WATCHED: u8 = b'w';
-/// What the child answers when the kernel refuses the filter; it goes on without.
+/// The child's reply when the kernel rejects the filter; it goes on without.
 pub const UNWATCHED: u8 = b'u';
 
 /// Everything the child needs between fork and exec, where it may not allocate.

@@ -406,7 +406,7 @@ impl Call {
         path.canonicalize().ok().or_else(|| Some(resolve(Path::new("/"), &path)))
     }
 
-    /// The file behind a descriptor.
+    /// The file of a descriptor.
     fn file_of(&self, descriptor: u64) -> Option<PathBuf> {
         std::fs::read_link(format!("/proc/{}/fd/{}", self.tid, descriptor as i32)).ok()
     }

@@ -1,4 +1,4 @@
-//! What an ELF file says about itself, as far as preloading cares; nothing is executed.
+//! The properties of an ELF file that matter to preloading; nothing is executed.
 
 use std::fs;
 use std::io;
@@ -10,7 +10,7 @@ use object::read::ReadCache;
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, Object, ObjectSymbol, ReadRef};
 
-/// Members of the malloc family that a manager is asked for.
+/// Members of the malloc family that a manager is expected to define.
 pub const FAMILY: [&str; 11] = [
     "malloc",
     "free",
@@ -67,7 +67,7 @@ pub struct Elf {
 pub enum ElfError {
     /// It cannot be read.
     Io(io::Error),
-    /// It is not ELF at all; the text says what it looks like.
+    /// It is not ELF at all; the text names its likely type.
     NotElf(String),
     /// ELF for something else, in words.
     Foreign(String),
@@ -121,7 +121,7 @@ pub fn read(path: &Path) -> Result<Elf, ElfError> {
             return Err(ElfError::Foreign(if x32 { "x32" } else { machine_name(machine) }.to_owned()));
         }
         _ => {
-            return Err(ElfError::NotElf(looks_like(
+            return Err(ElfError::NotElf(file_type(
                 data.read_bytes_at(0, length.min(512)).unwrap_or_default(),
             )));
         }
@@ -206,7 +206,7 @@ fn dynamic_section<'data, R: ReadRef<'data>>(
 }
 
 /// A first guess, from its beginning, at what a file is that is not ELF.
-fn looks_like(data: &[u8]) -> String {
+fn file_type(data: &[u8]) -> String {
     let text = String::from_utf8_lossy(data);
     if data.is_empty() {
         "the file is empty".to_owned()

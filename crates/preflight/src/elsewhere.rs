@@ -1,4 +1,4 @@
-//! Programs whose memory is mostly not malloc's: a comparison of managers says little about them.
+//! Programs whose memory is mostly not malloc's: a comparison of managers means little for them.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -38,7 +38,7 @@ pub fn of<'a>(
     found
 }
 
-/// What is known of a program by its name alone: a sentence for a runtime whose objects are not malloc's.
+/// A sentence for a program whose name alone shows a runtime with objects that are not malloc's.
 pub fn own_heap(exe: &Path, environment: &[(OsString, OsString)]) -> Option<String> {
     let name = exe.file_name()?.to_string_lossy();
     if is_python(&name) {
@@ -47,7 +47,7 @@ pub fn own_heap(exe: &Path, environment: &[(OsString, OsString)]) -> Option<Stri
     runtime(&name).map(|runtime| besides(&name, runtime.heap))
 }
 
-/// Of a program whose environment is not known any more.
+/// The same for a program whose environment is not known any more.
 pub fn own_heap_of_trace(exe: &Path) -> Option<String> {
     let name = exe.file_name()?.to_string_lossy();
     match is_python(&name) {
@@ -87,20 +87,20 @@ fn sentence(name: &str, process: &ProcessProof, environment: &[(OsString, OsStri
     if is_python(name) {
         return (!takes_all_from_malloc(environment)).then(|| python(name));
     }
-    let (held, asked) = (process.anonymous_bytes, process.requested_bytes);
+    let (held, requested) = (process.anonymous_bytes, process.requested_bytes);
     let runtime = runtime(name);
-    // All that was ever asked for is more than what was live at once: less than half of what is held is certain.
-    if held < MUCH || runtime.is_none() && asked >= held / 2 {
+    // The total ever requested exceeds what was live at once: less than half of what is held is certain.
+    if held < MUCH || runtime.is_none() && requested >= held / 2 {
         return None;
     }
     let place = runtime.map_or("mappings or an allocator of its own", |runtime| runtime.heap);
-    if asked >= held {
+    if requested >= held {
         return Some(besides(name, place));
     }
     Some(format!(
-        "{name} held {} of memory, and asked malloc for {} in all: the rest is {place}, which no manager changes",
+        "{name} held {} of memory, and requested {} from malloc in all: the rest is {place}, which no manager changes",
         mib(held),
-        mib(asked)
+        mib(requested)
     ))
 }
 
@@ -118,7 +118,7 @@ fn takes_all_from_malloc(environment: &[(OsString, OsString)]) -> bool {
 mod tests {
     use super::*;
 
-    fn process(exe: &str, held_mib: u64, asked_mib: u64) -> ProcessProof {
+    fn process(exe: &str, held_mib: u64, requested_mib: u64) -> ProcessProof {
         ProcessProof {
             exe: exe.into(),
             pid: 1,
@@ -127,54 +127,54 @@ mod tests {
             new_bound_to: None,
             malloc_calls: 1,
             free_calls: 0,
-            requested_bytes: asked_mib << 20,
+            requested_bytes: requested_mib << 20,
             anonymous_bytes: held_mib << 20,
             cpu_s: None,
             unreached: None,
         }
     }
 
-    fn said(exe: &str, held_mib: u64, asked_mib: u64, set: &[(&str, &str)]) -> Vec<String> {
+    fn sentences(exe: &str, held_mib: u64, requested_mib: u64, set: &[(&str, &str)]) -> Vec<String> {
         let environment: Vec<_> = set.iter().map(|(name, value)| (name.into(), value.into())).collect();
-        of(std::iter::once(&process(exe, held_mib, asked_mib)), &environment)
+        of(std::iter::once(&process(exe, held_mib, requested_mib)), &environment)
     }
 
     #[test]
     fn a_program_that_holds_what_malloc_did_not_give_is_named_with_both_figures() {
-        let java = said("/usr/lib/jvm/bin/java", 101, 80, &[]);
+        let java = sentences("/usr/lib/jvm/bin/java", 101, 80, &[]);
         assert!(
             java[0].contains("java held 101.0 MiB") && java[0].contains("Java virtual machine"),
             "{java:?}"
         );
-        let own = said("/opt/server", 101, 9, &[]);
-        assert!(own[0].contains("asked malloc for 9.0 MiB in all"), "{own:?}");
+        let own = sentences("/opt/server", 101, 9, &[]);
+        assert!(own[0].contains("requested 9.0 MiB from malloc in all"), "{own:?}");
     }
 
     #[test]
     fn runtimes_are_known_by_their_names_alone() {
         let of = |exe: &str, set: &[(OsString, OsString)]| own_heap(Path::new(exe), set);
         let malloc = [("PYTHONMALLOC".into(), "malloc".into())];
-        assert!(of("/usr/bin/python3.11", &[]).is_some_and(|said| said.contains("PYTHONMALLOC=malloc")));
+        assert!(of("/usr/bin/python3.11", &[]).is_some_and(|text| text.contains("PYTHONMALLOC=malloc")));
         assert_eq!(of("/usr/bin/python3.11", &malloc), None);
-        assert!(of("/usr/bin/node", &malloc).is_some_and(|said| said.contains("V8's own heap")));
+        assert!(of("/usr/bin/node", &malloc).is_some_and(|text| text.contains("V8's own heap")));
         assert_eq!(of("/usr/bin/gawk", &[]), None);
         let of_trace = own_heap_of_trace(Path::new("/usr/bin/python3"));
-        assert!(of_trace.is_some_and(|said| said.contains("unless PYTHONMALLOC=malloc was set")));
+        assert!(of_trace.is_some_and(|text| text.contains("unless PYTHONMALLOC=malloc was set")));
         assert_eq!(own_heap_of_trace(Path::new("/usr/bin/gawk")), None);
     }
 
     #[test]
     fn a_program_of_which_malloc_may_have_given_most_is_not_named() {
-        assert!(said("/opt/server", 101, 60, &[]).is_empty());
-        assert!(said("/opt/small", 15, 0, &[]).is_empty(), "too little to matter");
-        assert!(said("/opt/stopped", 0, 500, &[]).is_empty(), "not known");
-        assert!(said("/usr/bin/java", 10, 1, &[]).is_empty());
+        assert!(sentences("/opt/server", 101, 60, &[]).is_empty());
+        assert!(sentences("/opt/small", 15, 0, &[]).is_empty(), "too little to matter");
+        assert!(sentences("/opt/stopped", 0, 500, &[]).is_empty(), "not known");
+        assert!(sentences("/usr/bin/java", 10, 1, &[]).is_empty());
     }
 
     #[test]
     fn python_is_named_with_its_remedy_until_that_is_taken() {
-        assert!(said("/usr/bin/python3.11", 9, 9, &[])[0].contains("PYTHONMALLOC=malloc"));
-        assert!(said("/usr/bin/python3.11", 9, 9, &[("PYTHONMALLOC", "pymalloc")]).len() == 1);
-        assert!(said("/usr/bin/python3.11", 900, 9, &[("PYTHONMALLOC", "malloc")]).is_empty());
+        assert!(sentences("/usr/bin/python3.11", 9, 9, &[])[0].contains("PYTHONMALLOC=malloc"));
+        assert!(sentences("/usr/bin/python3.11", 9, 9, &[("PYTHONMALLOC", "pymalloc")]).len() == 1);
+        assert!(sentences("/usr/bin/python3.11", 900, 9, &[("PYTHONMALLOC", "malloc")]).is_empty());
     }
 }

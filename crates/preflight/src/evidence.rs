@@ -1,9 +1,9 @@
 //! What the processes of a proof run leave: binding reports and counts, in files that they and heaptoll share.
 //!
-//! The files belong to the user who runs heaptoll, mode 0600. A program that root started may go on as another user: when
-//! it executes something as that user, a report and a statistics page of that user's own are put beside root's, where
-//! layers find them (`heaptoll_statspage::shared`). What such files say is believed of images of that user alone: others
-//! of its processes may have written it.
+//! The files belong to heaptoll's user, mode 0600. A program that root started may go on as another user: when it
+//! executes something as that user, a report and a statistics page of that user's own are put next to root's, where
+//! layers find them (`heaptoll_statspage::shared`). Such files count for images of that user only: other processes of
+//! the user may have written them.
 
 use std::collections::BTreeMap;
 use std::ffi::{CString, OsString};
@@ -23,16 +23,16 @@ use crate::tree::Run;
 
 /// The variable that names the report to layers.
 const REPORT: &str = "HEAPTOLL_PREFLIGHT_REPORT";
-/// Writers that a statistics page has room for: a build system's thousands of processes, at 512 bytes each.
+/// Writers that a statistics page has slots for: a build system's thousands of processes, at 512 bytes each.
 const SLOTS: u32 = 8192;
-/// Bytes of a report that are looked at: thousands of processes with hundreds of objects each.
+/// Bytes of a report that are read: thousands of processes with hundreds of objects each.
 const MOST: u64 = 256 << 20;
 
 /// The files of one proof run; they go when this is dropped.
 #[derive(Debug)]
 pub struct Evidence {
     scratch: Scratch,
-    /// In `scratch`: others who find that cannot list it, nor guess this.
+    /// In `scratch`: other users that find that one cannot list it, nor guess this name.
     inner: PathBuf,
     /// By user, this one's included.
     files: Mutex<BTreeMap<u32, Files>>,
@@ -50,7 +50,7 @@ struct Files {
 pub struct Left {
     /// Reports, this user's own first.
     pub reports: Vec<Report>,
-    /// Slots, of images that the file's user may speak of.
+    /// Slots of images that the file's user may report on.
     pub slots: Vec<SlotRecord>,
     /// Writers that found no slot.
     pub left_out: u32,
@@ -209,7 +209,7 @@ fn report(folder: &Path) -> PathBuf {
     folder.join("report")
 }
 
-/// The name of a user's own file, as layers look for it.
+/// The name of a user's own file, as layers derive it.
 fn named_for(path: &Path, user: u32) -> io::Result<PathBuf> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut bytes = [0; shared::MOST];
@@ -228,24 +228,29 @@ mod tests {
 
     use super::*;
 
-    const NOBODY: u32 = 65534;
+    const OTHER_USER: u32 = 65534;
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).expect("it is there").mode() & 0o7777
     }
 
     fn named(path: &Path) -> PathBuf {
-        named_for(path, NOBODY).expect("it fits")
+        named_for(path, OTHER_USER).expect("it fits")
     }
 
-    /// Whether user `NOBODY`, who knows the name, can open a file for writing.
-    fn nobody_writes(path: &Path) -> bool {
+    /// Whether user `OTHER_USER`, knowing the name, can open a file for writing.
+    fn other_user_can_write(path: &Path) -> bool {
         let mut shell = Command::new("sh");
-        shell.args(["-c", ": >> \"$1\"", "sh"]).arg(path).uid(NOBODY).gid(NOBODY).stderr(Stdio::null());
+        shell
+            .args(["-c", ": >> \"$1\"", "sh"])
+            .arg(path)
+            .uid(OTHER_USER)
+            .gid(OTHER_USER)
+            .stderr(Stdio::null());
         shell.status().expect("sh runs").success()
     }
 
-    /// A run of two processes: 7 is an image of this user, 8 one of `NOBODY`.
+    /// A run of two processes: 7 is an image of this user, 8 one of `OTHER_USER`.
     fn run() -> Run {
         let image = |pid, user| Image {
             anonymous_bytes: 0,
@@ -261,7 +266,7 @@ mod tests {
             ending: Ending::Exited(0),
             pid: 7,
             stderr: String::new(),
-            images: vec![image(7, own_user()), image(8, NOBODY)],
+            images: vec![image(7, own_user()), image(8, OTHER_USER)],
             changes: vec![(7, 0, 0), (8, 0, 1)],
             traced: true,
             together_bytes: 0,
@@ -289,31 +294,32 @@ mod tests {
         }
         let evidence = Evidence::make().expect("made");
         let (stats, report) = (stats(&evidence.inner), report(&evidence.inner));
-        evidence.admit(NOBODY);
+        evidence.admit(OTHER_USER);
         assert_eq!((mode(evidence.scratch.path()), mode(&evidence.inner)), (0o711, 0o711));
         for file in [&stats, &report] {
-            assert!(!nobody_writes(file), "{}", file.display());
-            assert!(nobody_writes(&named(file)), "{}", file.display());
+            assert!(!other_user_can_write(file), "{}", file.display());
+            assert!(other_user_can_write(&named(file)), "{}", file.display());
             assert_eq!((mode(file), mode(&named(file))), (0o600, 0o600));
         }
     }
 
     #[test]
-    fn what_another_user_says_is_believed_of_its_own_images_only() {
+    fn another_users_reports_count_for_its_own_images_only() {
         if own_user() != 0 {
             eprintln!("not root: nothing can be given to another user, so that is not tested");
             return;
         }
         let evidence = Evidence::make().expect("made");
-        evidence.admit(NOBODY);
-        let said = |pid: i32| format!("report\t1\t{pid}\tstart\t5\t/bin/x\nend\n");
-        fs::write(report(&evidence.inner), said(7)).expect("written");
-        fs::write(named(&report(&evidence.inner)), said(7) + &said(8) + &said(9)).expect("written");
-        let heard = |evidence: &Evidence| -> Vec<(u32, i32)> {
+        evidence.admit(OTHER_USER);
+        let report_of = |pid: i32| format!("report\t1\t{pid}\tstart\t5\t/bin/x\nend\n");
+        fs::write(report(&evidence.inner), report_of(7)).expect("written");
+        fs::write(named(&report(&evidence.inner)), report_of(7) + &report_of(8) + &report_of(9))
+            .expect("written");
+        let accepted = |evidence: &Evidence| -> Vec<(u32, i32)> {
             let left = evidence.left(&run()).expect("read");
             left.reports.iter().map(|report| (report.user, report.pid)).collect()
         };
-        assert_eq!(heard(&evidence), [(0, 7), (NOBODY, 8)]);
+        assert_eq!(accepted(&evidence), [(0, 7), (OTHER_USER, 8)]);
         assert!(evidence.own_reports().iter().all(|report| report.user == 0));
         // Its own files it may spoil.
         File::options()
@@ -322,6 +328,6 @@ mod tests {
             .and_then(|f| f.set_len(0))
             .expect("cut");
         fs::write(named(&report(&evidence.inner)), "").expect("emptied");
-        assert_eq!(heard(&evidence), [(0, 7)]);
+        assert_eq!(accepted(&evidence), [(0, 7)]);
     }
 }

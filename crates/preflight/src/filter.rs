@@ -14,7 +14,7 @@ const NUMBER: u32 = 0;
 const ARCHITECTURE: u32 = 4;
 const ARGUMENTS: u32 = 16;
 
-/// What the filter tells the tracer with a call of another architecture.
+/// The value that the filter passes to the tracer with a call of another architecture.
 pub const FOREIGN: u16 = 1;
 
 /// Flags with which an open file can change, or come into being.
@@ -92,24 +92,24 @@ const WITH_BITS: [(c_long, u32, i32); 3] =
 const LOCKS: [i32; 4] = [libc::F_SETLK, libc::F_SETLKW, libc::F_OFD_SETLK, libc::F_OFD_SETLKW];
 
 fn load(offset: u32) -> sock_filter {
-    // SAFETY: builds a value from its arguments.
+    // SAFETY: it builds a value from its arguments and reads no memory.
     unsafe { BPF_STMT((BPF_LD | BPF_W | BPF_ABS) as u16, offset) }
 }
 
 fn give(action: u32) -> sock_filter {
-    // SAFETY: as above.
+    // SAFETY: it builds a value from its arguments and reads no memory.
     unsafe { BPF_STMT((BPF_RET | BPF_K) as u16, action) }
 }
 
 /// Skips the next instruction unless the accumulator is the value.
 fn when_equal(value: u32) -> sock_filter {
-    // SAFETY: as above.
+    // SAFETY: it builds a value from its arguments and reads no memory.
     unsafe { BPF_JUMP((BPF_JMP | BPF_JEQ | BPF_K) as u16, value, 0, 1) }
 }
 
 /// Skips the next instruction unless the accumulator has one of the bits.
 fn when_set(bits: u32) -> sock_filter {
-    // SAFETY: as above.
+    // SAFETY: it builds a value from its arguments and reads no memory.
     unsafe { BPF_JUMP((BPF_JMP | BPF_JSET | BPF_K) as u16, bits, 0, 1) }
 }
 
@@ -117,7 +117,7 @@ fn when_set(bits: u32) -> sock_filter {
 pub fn instructions() -> Vec<sock_filter> {
     let stop = || give(libc::SECCOMP_RET_TRACE);
     let pass = || give(libc::SECCOMP_RET_ALLOW);
-    // SAFETY: builds a value from its arguments.
+    // SAFETY: it builds a value from its arguments and reads no memory.
     let native = unsafe { BPF_JUMP((BPF_JMP | BPF_JEQ | BPF_K) as u16, X86_64, 1, 0) };
     let foreign = give(libc::SECCOMP_RET_TRACE | u32::from(FOREIGN));
     let mut code = vec![load(ARCHITECTURE), native, foreign, load(NUMBER)];
@@ -126,7 +126,8 @@ pub fn instructions() -> Vec<sock_filter> {
     }
     let mut on_argument = |number: c_long, argument: u32, tests: &[sock_filter]| {
         let body = 2 + 2 * tests.len();
-        // SAFETY: as above; the bodies are far shorter than the 255 instructions that a jump reaches.
+        // SAFETY: it builds a value from its arguments and reads no memory; the bodies are far shorter than the 255
+        // instructions that a jump reaches.
         code.push(unsafe { BPF_JUMP((BPF_JMP | BPF_JEQ | BPF_K) as u16, number as u32, 0, body as u8) });
         code.push(load(ARGUMENTS + 8 * argument));
         tests.iter().for_each(|test| code.extend([*test, stop()]));
@@ -141,8 +142,8 @@ pub fn instructions() -> Vec<sock_filter> {
 }
 
 /// Installs the filter in this process, which may do nothing but what is async-signal-safe; false when the kernel
-/// refuses it. Without privilege the kernel wants `no_new_privs`, which takes nothing away: a traced process gains no
-/// privilege from a set-user-id file either.
+/// rejects it. Without privilege the kernel requires `no_new_privs`, which takes nothing away: a traced process gains
+/// no privilege from a set-user-id file either.
 pub fn install(code: &[sock_filter]) -> bool {
     let program = sock_fprog { len: code.len() as u16, filter: code.as_ptr().cast_mut() };
     // SAFETY: the instructions live until the call returns; the kernel only reads them.
@@ -157,7 +158,7 @@ pub fn install(code: &[sock_filter]) -> bool {
 mod tests {
     use super::*;
 
-    /// What the filter answers, by a small interpreter of the instructions used here.
+    /// The filter's verdict, by a small interpreter of the instructions used here.
     fn answer(number: c_long, arguments: [u64; 6]) -> u32 {
         let mut data = [0u8; 64];
         data[0..4].copy_from_slice(&(number as u32).to_le_bytes());

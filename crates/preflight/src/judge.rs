@@ -31,12 +31,12 @@ impl Source {
     }
 }
 
-/// The way that calls are expected to go behind the counting layer.
+/// The path that calls are expected to take after the counting layer.
 #[derive(Debug, Clone)]
 pub struct Expected {
     /// Layers that they pass, the program's first.
     pub layers: Vec<PathBuf>,
-    /// Who serves them.
+    /// The object that serves them.
     pub source: Source,
 }
 
@@ -69,13 +69,13 @@ pub enum Fault {
     OwnMalloc(PathBuf),
     /// Its malloc is another object's.
     BoundTo(PathBuf),
-    /// A layer did not say what it forwards to.
+    /// A layer did not report what it forwards to.
     Unproved(PathBuf),
 }
 
 impl Fault {
-    /// In words.
-    pub fn words(&self) -> String {
+    /// As a message.
+    pub fn message(&self) -> String {
         match self {
             Fault::Silent(why) => why.clone(),
             Fault::OwnMalloc(object) => {
@@ -83,7 +83,7 @@ impl Fault {
             }
             Fault::BoundTo(object) => format!("has its malloc bound to {}", object.display()),
             Fault::Unproved(layer) => {
-                format!("loaded {}, which never said what it forwards to", layer.display())
+                format!("loaded {}, which never reported what it forwards to", layer.display())
             }
         }
     }
@@ -159,7 +159,7 @@ pub fn witnesses(
                 requested_bytes,
                 anonymous_bytes: image.anonymous_bytes,
                 cpu_s: run.traced.then_some(image.cpu_ns as f64 / 1e9),
-                unreached: fault.as_ref().map(Fault::words),
+                unreached: fault.as_ref().map(Fault::message),
             };
             Witness { image, report, process, fault }
         })
@@ -175,9 +175,9 @@ fn is_counting(slot: &&SlotRecord) -> bool {
 fn way(report: &Report, first: Option<PathBuf>) -> (Vec<PathBuf>, Option<PathBuf>) {
     let mut layers = Vec::new();
     let mut at = first;
-    while let Some(next) = at.as_ref().and_then(|object| report.behind.get(object))
-        // Nothing forwards to itself, whatever a damaged report says.
-        && layers.len() <= report.behind.len()
+    while let Some(next) = at.as_ref().and_then(|object| report.forwards_to.get(object))
+        // The bound ends the walk when a damaged report has a cycle.
+        && layers.len() <= report.forwards_to.len()
     {
         layers.extend(at.replace(next.clone()));
     }
@@ -214,7 +214,7 @@ fn fault(image: &Image, report: Option<&Report>, expected: &Expected, layer: &Pa
     }
 }
 
-/// What a report says against its process.
+/// The misbinding that a report shows in its process.
 pub fn misbinding(report: &Report, expected: &Expected) -> Option<Fault> {
     let default = report.default.get("malloc").cloned().unwrap_or_default();
     if default != report.layer {
@@ -225,15 +225,15 @@ pub fn misbinding(report: &Report, expected: &Expected) -> Option<Fault> {
         if !same_file(layer, &next) {
             return Some(Fault::BoundTo(next));
         }
-        match report.behind.get(&next) {
-            Some(behind) => next = behind.clone(),
+        match report.forwards_to.get(&next) {
+            Some(forwards_to) => next = forwards_to.clone(),
             None => return Some(Fault::Unproved(layer.clone())),
         }
     }
     (!expected.source.is(&next)).then_some(Fault::BoundTo(next))
 }
 
-/// Why an image did not load the layer, as far as can be told from outside.
+/// Why an image did not load the layer, as far as is visible from outside.
 fn silence(image: &Image, layer: &Path) -> String {
     if let Err(ElfError::Foreign(machine)) = elf::read(&image.exe) {
         return format!("is built for {machine}");
@@ -260,20 +260,20 @@ fn silence(image: &Image, layer: &Path) -> String {
     "ended before it had loaded anything, could not load it, or may not write its report".to_owned()
 }
 
-/// Objects that use an allocator of their own or another one beside the manager: plug-ins opened with
-/// `RTLD_DEEPBIND`, libraries linked with `-Bsymbolic`.
+/// Objects that use an allocator of their own or another one than the manager: plug-ins opened with `RTLD_DEEPBIND`,
+/// libraries linked with `-Bsymbolic`.
 pub fn strays(witnesses: &[Witness], expected: &Expected) -> Vec<String> {
     let mut seen: BTreeMap<(PathBuf, PathBuf), BTreeSet<String>> = BTreeMap::new();
     for report in witnesses.iter().filter_map(|w| w.report.as_ref()) {
         for (owner, symbol, object) in &report.elsewhere {
             // The manager and the runtime libraries may call themselves; the operators of the C++ runtime end in
             // malloc, which is judged by itself.
-            let quiet = expected.holds(owner)
+            let expected_binding = expected.holds(owner)
                 || is_libc(owner)
                 || expected.holds(object)
                 || is_cxx_runtime(object)
                 || report.default.get("malloc") == Some(object);
-            if !quiet {
+            if !expected_binding {
                 seen.entry((owner.clone(), object.clone())).or_default().insert(symbol.clone());
             }
         }

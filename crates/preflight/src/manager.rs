@@ -147,7 +147,7 @@ pub fn preload_list(preload: &[PathBuf]) -> OsString {
 
 fn loader_refuses(manager: PathBuf, line: &str) -> Refusal {
     let advice = if line.contains("static TLS") {
-        "it asks for more static thread-local storage than the loader has left: raise it with \
+        "it needs more static thread-local storage than the loader has left: raise it with \
          GLIBC_TUNABLES=glibc.rtld.optional_static_tls=4096"
     } else if line.contains("undefined symbol") || line.contains("symbol lookup error") {
         "it needs a symbol that nothing provides: link it with the library that does"

@@ -1,4 +1,4 @@
-//! What the kernel tells about a process from outside: its clocks, its auxiliary vector, its environment.
+//! What the kernel reports about another process: its clocks, its auxiliary vector, its environment.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -33,7 +33,7 @@ pub fn process_of(tid: i32) -> Option<i32> {
 
 /// The user that decides which files this process may open.
 pub fn own_user() -> u32 {
-    // SAFETY: no conditions.
+    // SAFETY: geteuid takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 

@@ -106,7 +106,7 @@ fn find(name: &OsStr, search: Option<&OsStr>, directory: Option<&Path>) -> Resul
         match executable(&path) {
             Ok(()) => return Ok(path),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            // A folder that may not be searched says nothing about what is in it.
+            // What a folder holds that may not be searched is unknown.
             Err(error) if path.symlink_metadata().is_ok() => denied = denied.or(Some((path, error))),
             Err(_) => {}
         }
@@ -166,7 +166,7 @@ fn script_line(path: &Path) -> Result<Option<Vec<OsString>>, Refusal> {
 /// Set-id bits that change nothing (root starting a program set-user-ID to root) are harmless.
 pub fn privileges(path: &Path) -> Option<String> {
     let status = fs::metadata(path).ok()?;
-    // SAFETY: these four have no conditions.
+    // SAFETY: all three take plain numbers and write no memory.
     let (user, group, no_new) =
         unsafe { (libc::getuid(), libc::getgid(), libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) };
     if no_new {
@@ -181,7 +181,7 @@ pub fn privileges(path: &Path) -> Option<String> {
         return Some(format!("set-group-ID to group {}", status.gid()));
     }
     let name = CString::new(path.as_os_str().as_bytes()).ok()?;
-    // SAFETY: both are C strings; no value is asked for.
+    // SAFETY: both are C strings that live through the call; with size 0 no value is written.
     let capabilities =
         unsafe { libc::getxattr(name.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) };
     // For root they add nothing.

@@ -9,7 +9,7 @@ use crate::effects::Watched;
 /// Evidence that the stack serves the program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Proof {
-    /// The objects to preload in measured runs, in order. Usually those asked for; longer when the program links an
+    /// The objects to preload in measured runs, in order. Usually those requested; longer when the program links an
     /// allocator itself and glibc (or libstdc++ for `operator new`) has to be preloaded to get in front of it.
     pub preload: Vec<PathBuf>,
     /// The proof in one sentence, for a table or a log.
@@ -30,8 +30,8 @@ pub struct Proof {
     /// The most memory that is no file's that all processes of the run held at once, bytes, as far as was looked.
     #[serde(default)]
     pub together_bytes: u64,
-    /// What the run did beyond its own memory, in order; `None` when it was not watched, because nobody wanted it or
-    /// ptrace and seccomp are not permitted.
+    /// What the run did beyond its own memory, in order; `None` when it was not watched, because that was not requested
+    /// or ptrace and seccomp are not permitted.
     #[serde(default)]
     pub watched: Option<Watched>,
     /// Whether the program came to its own end within the limit; otherwise the proof rests on its beginning.
@@ -49,7 +49,7 @@ pub struct ProcessProof {
     pub exe: PathBuf,
     /// Process id; forked children that never `exec` are counted with the image they were forked from.
     pub pid: i32,
-    /// The layers that calls of this image pass, the program's first, as they said themselves.
+    /// The layers that calls of this image pass, the program's first, as the layers reported.
     #[serde(default)]
     pub layers: Vec<PathBuf>,
     /// The object whose `malloc` serves the calls of this image; `None` when it never reported.
@@ -60,7 +60,7 @@ pub struct ProcessProof {
     pub malloc_calls: u64,
     /// Calls that gave a block back.
     pub free_calls: u64,
-    /// Bytes that its calls asked for, all together.
+    /// Bytes that its calls requested, all together.
     #[serde(default)]
     pub requested_bytes: u64,
     /// The most that one of its processes held in memory that is no file's, bytes; 0 where that is not known.
@@ -79,7 +79,7 @@ pub struct ManagerFacts {
     pub path: PathBuf,
     /// `DT_SONAME`.
     pub soname: Option<String>,
-    /// Version as far as the file name tells (`libmimalloc.so.2.0` gives `2.0`).
+    /// Version as far as the file name shows it (`libmimalloc.so.2.0` gives `2.0`).
     pub version: Option<String>,
     /// Members of the malloc family that it exports.
     pub exports: Vec<String>,

@@ -123,7 +123,7 @@ fn source_of(preload: &[PathBuf]) -> Result<Source, Refusal> {
 /// How long after it is loaded a program may take to its first call before it counts as one that makes none.
 const FIRST_CALL: Duration = Duration::from_secs(2);
 
-/// One proof run with everything it left behind.
+/// One proof run with everything it left.
 struct Sighting {
     run: Run,
     witnesses: Vec<Witness>,
@@ -301,8 +301,9 @@ impl Sighting {
                 },
                 |w| w.process.unreached.clone().unwrap_or_default(),
             );
-            let said = self.run.stderr.lines().next().map_or_else(String::new, |l| format!("; it said: {l}"));
-            return Err(Refusal::NeverReported { program: program.path.clone(), reason: reason + &said });
+            let suffix =
+                self.run.stderr.lines().next().map_or_else(String::new, |l| format!("; it wrote: {l}"));
+            return Err(Refusal::NeverReported { program: program.path.clone(), reason: reason + &suffix });
         }
         let time = |w: &Witness| w.process.cpu_s.unwrap_or(0.0);
         let all: f64 = self.witnesses.iter().map(time).sum();
@@ -380,7 +381,7 @@ impl Sighting {
         }
         if self.reports().any(|r| r.cut) {
             warnings.push(
-                "a process has more objects loaded than the report can hold; some were not looked at"
+                "a process has more objects loaded than the report can hold; some were not checked"
                     .to_owned(),
             );
         }
@@ -410,7 +411,7 @@ fn additions<'a>(
     preload: &[PathBuf],
 ) -> Vec<(PathBuf, String)> {
     let mut found: Vec<(PathBuf, String)> = Vec::new();
-    // What is preloaded runs as this user: another one's word is not enough.
+    // What is preloaded runs as this user: another user's report is not enough.
     for report in reports.filter(|report| report.user == own_user()) {
         let mut add = |is: fn(&Path) -> bool, reason: String| {
             let Some(object) = report.objects.iter().find(|o| is(o)) else { return };
@@ -440,7 +441,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_preloaded_because_another_user_said_so() {
+    fn another_users_report_never_decides_what_is_preloaded() {
         let expected = Expected { layers: Vec::new(), source: Source::Glibc };
         let of = |user| Report {
             user,

@@ -1,4 +1,4 @@
-//! Why a stack or a program cannot be measured: each says what happened, to what, and what to do next.
+//! Why a stack or a program cannot be measured: each states what happened, to what, and what to do next.
 
 use std::io;
 use std::path::PathBuf;
@@ -123,7 +123,7 @@ pub enum Refusal {
         advice: String,
     },
     /// It kills the simplest program.
-    #[error("{} breaks even `sh -c :` at load ({what}){}; the manager itself needs repair", .manager.display(), said(.stderr))]
+    #[error("{} breaks even `sh -c :` at load ({what}){}; the manager itself needs repair", .manager.display(), quoted(.stderr))]
     CrashesAtLoad {
         /// The file.
         manager: PathBuf,
@@ -149,7 +149,7 @@ pub enum Refusal {
         object: PathBuf,
     },
     /// Calls arrive at the layer, but the next malloc is not the manager's.
-    #[error("in {} malloc is bound to {}, not to {}; nothing measured would be about the manager asked for", .program.display(), .bound_to.display(), .manager.display())]
+    #[error("in {} malloc is bound to {}, not to {}; nothing measured would be about the requested manager", .program.display(), .bound_to.display(), .manager.display())]
     BoundElsewhere {
         /// The program.
         program: PathBuf,
@@ -158,7 +158,7 @@ pub enum Refusal {
         /// Where it should go.
         manager: PathBuf,
     },
-    /// Nobody called.
+    /// No call came.
     #[error("no malloc call of {} reached the manager{}; a comparison would show nothing but noise", .program.display(), maybe(.hint))]
     NoCalls {
         /// The program.
@@ -192,8 +192,8 @@ pub enum Refusal {
         /// The system's reason.
         reason: String,
     },
-    /// The manager alone loads, but not behind these layers.
-    #[error("{stack} breaks even `sh -c :` at load ({what}){}; take another layer or manager", said(.stderr))]
+    /// The manager loads alone, but not with these layers in front of it.
+    #[error("{stack} breaks even `sh -c :` at load ({what}){}; take another layer or manager", quoted(.stderr))]
     StackBreaks {
         /// Its objects, the program's first: `/a.so in front of /m.so`.
         stack: String,
@@ -202,8 +202,8 @@ pub enum Refusal {
         /// The beginning of its standard error.
         stderr: String,
     },
-    /// A layer was loaded and did not say what it forwards to.
-    #[error("in {} the layer {} never said what it forwards to, so it is not known what stands behind it; run `make build` again", .program.display(), .layer.display())]
+    /// A layer was loaded and did not report what it forwards to.
+    #[error("in {} the layer {} never reported what it forwards to, so the objects after it are unknown; run `make build` again", .program.display(), .layer.display())]
     LayerUnproved {
         /// The program.
         program: PathBuf,
@@ -213,7 +213,7 @@ pub enum Refusal {
     /// A layer of ours is missing.
     #[error("the layer {} is not there ({reason}); build it with `make build`, or set HEAPTOLL_LAYERS_DIR to its directory", .layer.display())]
     LayerMissing {
-        /// Where it was looked for.
+        /// Where it was searched.
         layer: PathBuf,
         /// The system's reason.
         reason: String,
@@ -228,7 +228,7 @@ pub enum Refusal {
         /// What to do.
         advice: String,
     },
-    /// Asked to stop.
+    /// Cancelled by the caller.
     #[error("the preflight was cancelled")]
     Cancelled,
 }
@@ -251,7 +251,7 @@ impl Refusal {
 /// What a shell does with a line and `exec` does not.
 const OF_A_SHELL: [char; 9] = ['|', '>', '<', ';', '&', '$', '`', '*', ' '];
 
-/// Where it was looked for and what to do, or what was meant when it is a line of a shell.
+/// Where it was searched and what to do, or the command that was meant when it is a line of a shell.
 fn searched(program: &str, path: &Option<String>) -> String {
     // A path with a blank in it is a path.
     if program.contains(OF_A_SHELL) && !program.starts_with(['/', '.']) {
@@ -262,8 +262,8 @@ fn searched(program: &str, path: &Option<String>) -> String {
     format!("{place}; check the name, or give its path")
 }
 
-fn said(stderr: &str) -> String {
-    if stderr.is_empty() { String::new() } else { format!(", saying: {stderr}") }
+fn quoted(stderr: &str) -> String {
+    if stderr.is_empty() { String::new() } else { format!(", and wrote: {stderr}") }
 }
 
 fn maybe(hint: &str) -> String {
@@ -276,21 +276,21 @@ mod tests {
 
     #[test]
     fn a_limit_of_processes_is_no_full_folder() {
-        let words = |errno| Refusal::system("fork", &io::Error::from_raw_os_error(errno)).to_string();
-        assert!(words(libc::EAGAIN).contains("ulimit -u") && !words(libc::EAGAIN).contains("directory"));
-        assert!(words(libc::EMFILE).contains("ulimit -n"));
-        assert!(words(libc::ENOSPC).contains("temporary directory"));
+        let text = |errno| Refusal::system("fork", &io::Error::from_raw_os_error(errno)).to_string();
+        assert!(text(libc::EAGAIN).contains("ulimit -u") && !text(libc::EAGAIN).contains("directory"));
+        assert!(text(libc::EMFILE).contains("ulimit -n"));
+        assert!(text(libc::ENOSPC).contains("temporary directory"));
     }
 
     #[test]
     fn a_line_of_a_shell_is_answered_with_a_shell_and_not_with_the_path() {
-        let said = |program: &str| {
+        let quoted = |program: &str| {
             Refusal::ProgramMissing { program: program.into(), path: Some("/usr/bin:/bin".into()) }
                 .to_string()
         };
-        let line = said("sort x | uniq");
+        let line = quoted("sort x | uniq");
         assert!(line.ends_with("-- sh -c 'sort x | uniq'") && !line.contains("PATH"), "{line}");
-        assert!(said("echo 'a'").contains(r"sh -c 'echo '\''a'\'''"), "{}", said("echo 'a'"));
-        assert!(said("sorrt").contains("in PATH (/usr/bin:/bin); check the name"), "{}", said("sorrt"));
+        assert!(quoted("echo 'a'").contains(r"sh -c 'echo '\''a'\'''"), "{}", quoted("echo 'a'"));
+        assert!(quoted("sorrt").contains("in PATH (/usr/bin:/bin); check the name"), "{}", quoted("sorrt"));
     }
 }

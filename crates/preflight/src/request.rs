@@ -21,7 +21,7 @@ pub struct Request {
     pub stdin: Option<PathBuf>,
     /// Layers in front of the manager, the program's first: each forwards to the next, the last to the manager.
     pub layers: Vec<PathBuf>,
-    /// What is preloaded behind them, in order; the first object that exports `malloc` is the manager. Empty means
+    /// What is preloaded after them, in order; the first object that exports `malloc` is the manager. Empty means
     /// glibc's own malloc.
     pub preload: Vec<PathBuf>,
     /// `libheaptoll_count.so`; [`find_count_layer`](crate::find_count_layer) knows the usual places.

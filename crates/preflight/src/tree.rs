@@ -1,8 +1,8 @@
 //! Running a command once and seeing every program image that its process tree executes.
 //!
-//! With ptrace (SEIZE, so that the processes notice as little as possible) each `exec` stops for a moment and is
-//! written down: nothing in the tree can run a program unseen, whatever it does to its environment. Where ptrace is
-//! not permitted the command runs untraced.
+//! With ptrace (SEIZE, so that the processes notice as little as possible) each `exec` is stopped and recorded: nothing
+//! in the tree can run a program unseen, whatever it does to its environment. Where ptrace is not permitted the command
+//! runs untraced.
 //!
 //! Output is read and thrown away through pipes, for some programs do less when they see `/dev/null`; the beginning of
 //! standard error is kept for messages.
@@ -29,8 +29,7 @@ use crate::request::Watch;
 const LOADING: Duration = Duration::from_secs(20);
 /// How long a stopped command has between SIGTERM and SIGKILL, and descendants after the command's own end.
 const GRACE: Duration = Duration::from_millis(500);
-/// When the caller is first asked whether enough was seen; then after twice that time, and so on, for the answer may
-/// take a while.
+/// When `enough` is first called; then after twice that time, and so on, for the call may take a while.
 const QUESTION: Duration = Duration::from_millis(100);
 /// Of more processes than this not all are weighed whenever one ends.
 const WEIGHED: usize = 64;
@@ -53,9 +52,9 @@ pub struct Plan<'a> {
     pub limit: Duration,
     /// Whether to try ptrace.
     pub trace: bool,
-    /// Asked now and then whether enough was seen; the run is then ended at once.
+    /// Polled: whether enough was seen; the run is then ended immediately.
     pub enough: &'a (dyn Fn() -> bool + Sync),
-    /// Asked when the time is up: whether the command has shown anything.
+    /// Called when the time is up: whether the command has shown anything.
     pub begun: &'a (dyn Fn() -> bool + Sync),
     /// Called with the user of each image before it runs.
     pub admit: &'a (dyn Fn(u32) + Sync),
@@ -95,7 +94,7 @@ pub struct Image {
     pub user: u32,
     /// Whether a dynamic loader was started with it.
     pub loader: bool,
-    /// Whether the kernel told the loader to be careful (`AT_SECURE`), which makes it ignore `LD_PRELOAD`.
+    /// Whether the kernel set `AT_SECURE`, which makes the loader ignore `LD_PRELOAD`.
     pub secure: bool,
     /// Its `LD_PRELOAD`.
     pub preload: Option<OsString>,
@@ -133,7 +132,7 @@ impl Run {
     /// The image that a process was at a time.
     pub fn image_at(&self, pid: i32, time_ns: u64) -> Option<usize> {
         let mine = || self.changes.iter().filter(|c| c.0 == pid);
-        // The first change of a fresh process is seen a moment after it begins to run.
+        // The first change of a fresh process is seen shortly after it begins to run.
         mine().rfind(|c| c.1 <= time_ns).or_else(|| mine().next()).map(|c| c.2)
     }
 }
@@ -302,7 +301,7 @@ impl<'a> Tracer<'a> {
                 stopped = true;
                 stopping = Some(Instant::now());
                 // The command leads a process group of its own. SIGCONT, for a stopped process acts on nothing else.
-                // SAFETY: kill has no conditions.
+                // SAFETY: kill takes plain numbers and touches no memory.
                 unsafe {
                     libc::kill(-self.root, libc::SIGTERM);
                     libc::kill(-self.root, libc::SIGCONT);
@@ -347,7 +346,7 @@ impl<'a> Tracer<'a> {
         let mut any = false;
         loop {
             let mut status: c_int = 0;
-            let (whom, flags) = if self.traced {
+            let (target, flags) = if self.traced {
                 (-1, libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG)
             } else {
                 (self.root, libc::WNOHANG)
@@ -356,12 +355,12 @@ impl<'a> Tracer<'a> {
                 return any;
             }
             if !self.traced && self.root_is_a_zombie() {
-                // The last moment at which the group's number is surely still its own.
-                // SAFETY: kill has no conditions.
+                // The last time at which the group's number is surely still its own. SAFETY: kill takes plain numbers
+                // and touches no memory.
                 unsafe { libc::kill(-self.root, libc::SIGKILL) };
             }
-            // SAFETY: `status` is a valid place.
-            let pid = unsafe { libc::waitpid(whom, &mut status, flags) };
+            // SAFETY: `status` is a live local that waitpid writes.
+            let pid = unsafe { libc::waitpid(target, &mut status, flags) };
             if pid <= 0 {
                 return any;
             }
@@ -377,7 +376,8 @@ impl<'a> Tracer<'a> {
 
     /// Whether the command has ended and waits to be reaped.
     fn root_is_a_zombie(&self) -> bool {
-        // SAFETY: an all-zero siginfo is a valid place for the answer, and tells "nothing" when it stays so.
+        // SAFETY: waitid writes a live local siginfo; all zeroes is a valid value, and means "nothing" when it stays
+        // so.
         unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
@@ -466,13 +466,18 @@ impl<'a> Tracer<'a> {
 
     /// A thread is stopped at a call that the filter does not let pass unseen.
     fn called(&mut self, tid: i32) {
-        let mut said: libc::c_ulong = 0;
-        // SAFETY: the tracee is stopped; `said` is a valid place.
+        let mut filter_value: libc::c_ulong = 0;
+        // SAFETY: the tracee is stopped, as `serve` found; `filter_value` is a live local that ptrace writes.
         unsafe {
-            libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, ptr::null_mut::<c_void>(), ptr::from_mut(&mut said))
+            libc::ptrace(
+                libc::PTRACE_GETEVENTMSG,
+                tid,
+                ptr::null_mut::<c_void>(),
+                ptr::from_mut(&mut filter_value),
+            )
         };
         let Some(effects) = &mut self.effects else { return };
-        if said == libc::c_ulong::from(FOREIGN) {
+        if filter_value == libc::c_ulong::from(FOREIGN) {
             effects.add(Effect::Shares("calls of another architecture".to_owned()));
             return;
         }
@@ -562,8 +567,8 @@ impl<'a> Tracer<'a> {
                     Ok(got) => {
                         any = true;
                         if number == 1 {
-                            let room = KEPT.saturating_sub(self.stderr.len());
-                            self.stderr.extend_from_slice(&bytes[..got.min(room)]);
+                            let space = KEPT.saturating_sub(self.stderr.len());
+                            self.stderr.extend_from_slice(&bytes[..got.min(space)]);
                         }
                     }
                     Err(_) => break,
@@ -595,7 +600,7 @@ impl<'a> Tracer<'a> {
     }
 
     fn kill_all(&self) {
-        // SAFETY: kill has no conditions; the group is led by our child, which is not reaped yet or has members left
+        // SAFETY: kill takes plain numbers; the group is led by our child, which is not reaped yet or has members left
         // that keep its number from being used again.
         unsafe {
             if self.ending.is_none() || !self.threads.is_empty() {
@@ -623,11 +628,11 @@ impl<'a> Tracer<'a> {
 /// A pipe whose ends are closed by exec: (read end, write end).
 fn pipe() -> Result<(OwnedFd, OwnedFd), Refusal> {
     let mut ends = [0; 2];
-    // SAFETY: room for two descriptors.
+    // SAFETY: `ends` is an array of two ints, which is what pipe2 writes.
     if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
         return Err(system("make a pipe", &io::Error::last_os_error()));
     }
-    // SAFETY: both were just opened and belong to nobody else.
+    // SAFETY: pipe2 opened both just now, so nothing else owns them.
     Ok(unsafe { (OwnedFd::from_raw_fd(ends[0]), OwnedFd::from_raw_fd(ends[1])) })
 }
 

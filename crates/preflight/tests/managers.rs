@@ -10,7 +10,7 @@ use support::*;
 #[test]
 fn a_library_that_exports_no_malloc_is_refused() {
     let shop = Shop::new();
-    // What a collector built with hidden visibility looks like: it defines malloc, and nobody can bind to it.
+    // Like a collector built with hidden visibility: it defines malloc, and no object can bind to it.
     let hidden = shop.so("libhidden.so", BUMP, &["-fvisibility=hidden"]);
     assert!(matches!(inspect_manager(&hidden), Err(Refusal::NoMalloc { .. })));
     let refusal = check(&["true"], &[&hidden]).expect_err("refused");
@@ -112,7 +112,7 @@ fn the_loaders_own_refusals_are_seen_though_it_goes_on() {
     let refusal = check_load(&needy).expect_err("refused");
     assert!(refusal.to_string().contains("nobody_has_this"), "{refusal}");
     let tls = shop.so("libtls.so", &format!("{BUMP}\n__attribute__((tls_model(\"initial-exec\"))) __thread char big[1 << 20]; char *at() {{ return big; }}"), &[]);
-    assert_eq!(check_load(&tls), Ok(()), "preloaded at start there is room for any static storage");
+    assert_eq!(check_load(&tls), Ok(()), "preloaded at start there is space for any static storage");
     let lib = shop.so("libgone.so", "int gone(void) { return 1; }\n", &[]);
     let user = shop.so(
         "libuser.so",
@@ -143,8 +143,8 @@ fn a_function_that_the_manager_lacks_is_named_when_the_program_wants_it() {
             if (reallocarray(0, (size_t)1 << 40, (size_t)1 << 40)) return 5;
             if (posix_memalign(&p, 3, 8) != 22) return 6;
             return 0; }"#;
-    let asks = shop.c("asks", source, &[]);
-    let proof = check(&[text(&asks)], &[&bump]).expect("a proof");
+    let probe = shop.c("probe", source, &[]);
+    let proof = check(&[text(&probe)], &[&bump]).expect("a proof");
     assert_eq!(proof.outcome, "exit status 0");
     let warnings = proof.warnings.join("\n");
     assert!(
@@ -263,7 +263,7 @@ fn the_start_up_layer_runs_everything_but_the_program() {
     let start = layers().join(START_LAYER);
     let output = std::process::Command::new(&program).env("LD_PRELOAD", &start).output().expect("it runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "up\nchild\n");
-    assert_eq!(output.status.code(), Some(113), "a status of its own says that main was about to begin");
+    assert_eq!(output.status.code(), Some(113), "a status of its own shows that main was about to begin");
     let count = layers().join(heaptoll_preflight::COUNT_LAYER);
     let both = format!("{}:{}", count.display(), start.display());
     let output = std::process::Command::new(&program).env("LD_PRELOAD", both).output().expect("it runs");

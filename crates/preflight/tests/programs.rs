@@ -113,7 +113,7 @@ fn a_privileged_program_is_refused_and_harmless_bits_are_not() {
     let busy = shop.c("busy", BUSY, &[]);
     mode(&busy, 0o4755);
     assert!(check(&[text(&busy)], &[]).is_ok(), "set-user-ID to the caller changes nothing");
-    // SAFETY: geteuid has no conditions.
+    // SAFETY: geteuid takes no arguments and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("not root: no file can be given to another user, that half is not tested");
         return;
@@ -151,7 +151,7 @@ fn every_exec_of_a_chain_is_seen() {
     let busy = shop.c("busy", BUSY, &[]);
     let bump = shop.so("libbump.so", BUMP, &[]);
     let busy = text(&busy);
-    // Waited for: what a program leaves behind is given half a second, which on a busy machine it may need to begin.
+    // Waited for: processes that outlive the program get half a second, which on a busy machine they may need to begin.
     let command = format!("{busy} 100; env {busy} 200; {busy} 300 & wait; exec {busy} 4000");
     let proof = check(&["sh", "-c", &command], &[&bump]).expect("a proof");
     let name = |p: &PathBuf| p.file_name().and_then(|n| n.to_str()).unwrap_or("").to_owned();
@@ -195,7 +195,7 @@ fn a_run_whose_work_is_out_of_reach_is_refused() {
 
 #[test]
 fn a_program_that_goes_on_as_another_user_reports_all_the_same() {
-    // SAFETY: geteuid has no conditions.
+    // SAFETY: geteuid takes no arguments and cannot fail.
     if unsafe { libc::geteuid() } != 0 || !Path::new("/usr/bin/setpriv").exists() {
         eprintln!("not root, or no setpriv: not tested");
         return;
@@ -216,7 +216,7 @@ fn a_program_that_goes_on_as_another_user_reports_all_the_same() {
 
 #[test]
 fn a_set_user_id_child_is_named() {
-    // SAFETY: geteuid has no conditions.
+    // SAFETY: geteuid takes no arguments and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("not root: not tested");
         return;
@@ -271,7 +271,7 @@ fn a_program_with_a_hidden_allocator_is_refused_when_nothing_arrives() {
 fn few_calls_in_much_time_are_pointed_out() {
     let shop = Shop::new();
     let source = OWN_MALLOC.replace("int main() {", "int main() { puts(\"x\");");
-    // Hidden behind another name and stripped: only the calls give it away.
+    // Under another name and stripped: only the calls reveal it.
     let own = shop.c("own", &source, &["-DHOW=static __attribute__((noinline))", "-s"]);
     let proof = check(&[text(&own)], &[]).expect("a proof");
     let warnings = proof.warnings.join("\n");
@@ -360,7 +360,7 @@ fn forks_vforks_and_threads_are_counted() {
 }
 
 #[test]
-fn a_long_program_is_judged_by_its_beginning_and_leaves_nothing_behind() {
+fn a_long_program_is_judged_by_its_beginning_and_leaves_no_process() {
     let shop = Shop::new();
     let source = r#"
         #include <stdlib.h>
@@ -422,7 +422,7 @@ fn cancelling_ends_at_once() {
 }
 
 #[test]
-fn standard_input_and_directory_are_those_asked_for() {
+fn standard_input_and_directory_are_those_requested() {
     let shop = Shop::new();
     std::fs::write(shop.path("input"), "seven\n").expect("written");
     let mut request = request(&["sh", "-c", "read x; [ $x = seven ] && [ -f input ] && exit 5"], &[]);
@@ -459,7 +459,7 @@ fn forbid_ptrace() {
 }
 
 #[test]
-fn without_ptrace_the_proof_says_so() {
+fn without_ptrace_the_proof_states_so() {
     let shop = Shop::new();
     let busy = shop.c("busy", BUSY, &[]);
     let bump = shop.so("libbump.so", BUMP, &[]);
