@@ -1,4 +1,4 @@
-//! Prints the shell command of a program at a size: a way to look at what heaptoll would run.
+//! Prints the shell command of a program at a size: a way to inspect what heaptoll would run.
 //!
 //! usage: prepare SHARE BIN CACHE PROGRAM SIZE
 

@@ -1,8 +1,8 @@
 //! Generated inputs on disk: written once, atomically, and reused while they are intact.
 //!
 //! The file's name holds a hash of the generator, its parameters and its version, so that a changed entry never reads
-//! an old file. Beside each input lies its SHA-256 (in the format of `sha256sum`), by which a truncated or edited file
-//! is noticed and made anew: a silently damaged input would change what is measured.
+//! an old file. Next to each input lies its SHA-256 (in the format of `sha256sum`), by which a truncated or edited file
+//! is noticed and made again: a silently damaged input would change what is measured.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -40,7 +40,7 @@ fn digest_path(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// Whether the file is there with the content its digest says. Any doubt means that it is written again.
+/// Whether the file is there with the content of its digest. Any doubt means that it is written again.
 fn intact(path: &Path) -> bool {
     let Ok(noted) = fs::read_to_string(digest_path(path)) else { return false };
     let Ok(mut file) = File::open(path) else { return false };
@@ -67,7 +67,7 @@ fn write(generator: &Generator, folder: &Path, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Temporary files are private to their owner; an input may be read by a program that runs as somebody else.
+/// Temporary files are private to their owner; an input may be read by a program that runs as another user.
 fn readable_by_all(file: &File) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     file.set_permissions(fs::Permissions::from_mode(0o644))
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_input_is_made_anew() {
+    fn a_damaged_input_is_made_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = provide("a.txt", &small("text"), folder.path()).unwrap();
         let good = fs::read(&path).unwrap();

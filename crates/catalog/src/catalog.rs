@@ -78,7 +78,7 @@ impl Catalog {
         self.programs.keys().map(String::as_str).collect()
     }
 
-    /// Every program, variants included, by name. `--all` wants those without a [`Program::variant`].
+    /// Every program, variants included, by name. `--all` takes those without a [`Program::variant`].
     pub fn programs(&self) -> impl Iterator<Item = &Program> {
         self.programs.values()
     }

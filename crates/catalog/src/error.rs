@@ -1,4 +1,4 @@
-//! What can go wrong between a catalog entry and a command that can be run. Each message says what happened, to what,
+//! What can go wrong between a catalog entry and a command that can be run. Each message states what happened, to what,
 //! and what to do next.
 
 use std::io;
@@ -63,7 +63,7 @@ pub enum CatalogError {
         |near| format!("did you mean `{near}`? `heaptoll programs` lists all"),
     ))]
     UnknownProgram {
-        /// What was asked for.
+        /// What was requested.
         name: String,
         /// The nearest name, when one is near.
         suggestion: Option<String>,
@@ -73,7 +73,7 @@ pub enum CatalogError {
     /// No size has that name.
     #[error("no size is called `{size}`; give tiny, quick, demo or full")]
     UnknownSize {
-        /// What was asked for.
+        /// What was requested.
         size: String,
     },
     /// The program has no input of that size.
@@ -81,7 +81,7 @@ pub enum CatalogError {
     NoSize {
         /// The program.
         program: String,
-        /// What was asked for.
+        /// What was requested.
         size: String,
         /// The sizes there are.
         known: Vec<String>,

@@ -14,7 +14,7 @@ pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Op
         .map(|(_, name)| name)
 }
 
-/// `; did you mean NAME?`, or nothing: for the end of a sentence that says what is not known.
+/// `; did you mean NAME?`, or nothing: for the end of a sentence that names what is not known.
 pub fn did_you_mean<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     nearest(wanted, known).map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
 }

@@ -31,7 +31,7 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    /// Splits `text`. The error says what is wrong with it.
+    /// Splits `text`. The error states what is wrong with it.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
@@ -83,7 +83,7 @@ impl Template {
         &self.pieces
     }
 
-    /// Puts the pieces together, each replaced by what `resolve` says. The result is still to be filled by
+    /// Puts the pieces together, each replaced by what `resolve` returns. The result is still to be filled by
     /// [`fill_scratch`](crate::fill_scratch), which puts a folder where `{tmp}` stood in the template and nowhere else.
     pub(crate) fn render<E>(
         &self,

@@ -56,7 +56,7 @@ pub struct Places {
 
 /// A program ready to run: all inputs are generated and all placeholders but `{tmp}` are replaced.
 ///
-/// `{tmp}` stays in `command`, `environment` and `serve`: whoever runs the command puts a scratch folder there that is
+/// `{tmp}` stays in `command`, `environment` and `serve`: the runner of the command puts a scratch folder there that is
 /// fresh for every invocation, by [`fill_scratch`](crate::fill_scratch).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
@@ -241,7 +241,7 @@ impl Program {
         &self.file
     }
 
-    /// Says what has to be installed before the program can run, or `None` when all is there.
+    /// What has to be installed before the program can run; `None` when all is there.
     pub fn missing(&self, places: &Places) -> Option<String> {
         let absent = self.requires.iter().find_map(|template| {
             let path = template.render(|piece| self.folder(piece, places)).ok()?;

@@ -1,6 +1,6 @@
 //! `{tmp}` in the words of a program of the catalog's, or of a server: the scratch folder of one run.
 //!
-//! A user's own command is never looked at: braces in it are the program's.
+//! A user's own command is never filled: braces in it are the program's.
 
 /// The word that stands for the scratch folder.
 pub(crate) const TMP: &str = "{tmp}";
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_is_put_where_it_is_asked_for_and_no_other_brace_is_touched() {
+    fn the_folder_replaces_its_placeholder_and_no_other_brace_is_touched() {
         let cases = [
             ("-s {tmp}/s", "-s /x/s"),
             ("{tmp}{tmp}", "/x/x"),

@@ -1,4 +1,4 @@
-//! What a catalog accepts and refuses, seen from outside: names, sizes, and errors that say file, field and remedy.
+//! What a catalog accepts and refuses, seen from outside: names, sizes, and errors that name file, field and remedy.
 
 use std::fs;
 use std::path::Path;
@@ -76,7 +76,7 @@ fn the_projects_own_catalog_loads_and_every_size_is_there() {
         // The smallest is for what is traced.
         let measured = program.sizes().filter(|size| *size != Size::Tiny);
         assert_eq!(measured.collect::<Vec<_>>(), Size::ALL[1..], "{}", program.name());
-        assert!(program.about().len() <= 110, "{} says too much in a table", program.name());
+        assert!(program.about().len() <= 110, "{} is too long for a table", program.name());
     }
 }
 
@@ -167,7 +167,7 @@ fn errors_name_the_file_the_field_and_the_remedy() {
 }
 
 #[test]
-fn a_program_may_tell_figures_and_be_left_to_be_named() {
+fn a_program_may_print_figures_and_run_only_by_name() {
     let text =
         GOOD.replacen("command = [", "by_name = true\nfigures = \"took (?<took_us>[0-9]+)\"\ncommand = [", 1);
     let (folder, catalog) = load(&text);
@@ -232,7 +232,7 @@ fn a_missing_size_names_those_there_are() {
 }
 
 #[test]
-fn what_is_missing_is_said_with_its_package() {
+fn what_is_missing_is_named_with_its_package() {
     let absent = GOOD.replacen("/bin/cat", "/usr/bin/no-such-program", 1);
     let (folder, catalog) = load(&absent);
     let message = catalog.unwrap().find("demo").unwrap().missing(&places(folder.path())).unwrap();

@@ -12,7 +12,7 @@ fn share() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../programs")
 }
 
-/// The programs in their three forms, built once for all tests here, and anew when their sources change.
+/// The programs in their three forms, built once for all tests here, and again when their sources change.
 static BIN: LazyLock<PathBuf> = LazyLock::new(|| {
     let bin = Path::new(env!("CARGO_TARGET_TMPDIR")).join("forms");
     let mut make = Command::new("make");
@@ -76,7 +76,7 @@ fn the_translation_of_a_program_is_c_that_prints_what_the_program_would() {
 }
 
 #[test]
-fn the_translator_says_where_a_program_is_wrong() {
+fn the_translator_reports_where_a_program_is_wrong() {
     let folder = tempfile::tempdir().unwrap();
     let translate = BIN.join("translate");
     let source = folder.path().join("wrong.pas");

@@ -17,16 +17,16 @@ fn share() -> PathBuf {
 /// Many times what a program takes at its quick size.
 const LIMIT_SECONDS: &str = "120";
 
-/// The bundled binaries, built into `folder`; those of cargo are linked in when it has built them beside this test.
+/// The bundled binaries, built into `folder`; those of cargo are linked in when it has built them with this test.
 fn places(folder: &Path) -> Places {
     let bin = folder.join("bin");
     let built =
         Command::new("make").arg("-s").arg("-C").arg(share()).arg(format!("OUT={}", bin.display())).status();
     assert!(built.expect("make starts").success(), "the bundled C programs do not build");
     for built in ["heaptoll-espresso", "heaptoll-sqlite"] {
-        let beside = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join(built);
-        if beside.is_file() {
-            std::os::unix::fs::symlink(beside, bin.join(built)).unwrap();
+        let sibling = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join(built);
+        if sibling.is_file() {
+            std::os::unix::fs::symlink(sibling, bin.join(built)).unwrap();
         }
     }
     Places { bin, inputs_cache: folder.join("inputs") }
@@ -114,8 +114,8 @@ fn print_what_is_expected(size: Size, times: usize) {
 /// Packages that only the studies need, and no test: they are large.
 const OF_STUDIES: [&str; 3] = ["default-jdk-headless", "guile-3.0", "ocaml-nox"];
 
-/// Says what is left out. The continuous integration installs all programs, and cargo builds espresso when it tests the
-/// whole workspace: there nothing may be missing, or this file would pass by testing nothing.
+/// Prints what is left out. The continuous integration installs all programs, and cargo builds espresso when it tests
+/// the whole workspace: there nothing may be missing, or this file would pass by testing nothing.
 fn skip(program: &Program, missing: &str) {
     let integration = std::env::var_os("CI").is_some_and(|value| !value.is_empty());
     let name = program.name();
@@ -162,7 +162,7 @@ fn bundled_programs_refuse_what_they_do_not_understand() {
 }
 
 #[test]
-fn reverse_tells_a_wrong_number_of_reversals() {
+fn reverse_detects_a_wrong_number_of_reversals() {
     let folder = tempfile::tempdir().unwrap();
     let places = places(folder.path());
     for bytes in ["8", "40"] {
@@ -202,7 +202,7 @@ fn cfrac_factors_numbers_of_every_kind() {
 struct Server(Child);
 
 impl Server {
-    /// Whether the signal was sent. `timeout` passes it on, and kills the server when it does not heed it.
+    /// Whether the signal was sent. `timeout` passes it on, and kills the server when it does not end.
     fn signal(&self, name: &str) -> bool {
         let kill = Command::new("kill").arg(format!("-{name}")).arg(self.0.id().to_string()).status();
         kill.is_ok_and(|status| status.success())

@@ -19,7 +19,7 @@ pub struct Channels {
     percent: NonZeroU32,
 }
 
-/// How often a place is looked for before a pin is given up: near the end most places are taken.
+/// Attempts to place a pin before it is dropped: near the end most places are taken.
 const TRIES: u32 = 60;
 
 /// One side's pins, by column: the number of the net, or 0.
@@ -31,7 +31,7 @@ impl Channels {
         let mut sides = [vec![0; width as usize], vec![0; width as usize]];
         let wanted = 2 * width * u64::from(self.percent.get().min(100)) / 100;
         let (mut used, mut net, mut barren) = (0, 1, 0);
-        // A net that found no place twice in a row says that the rest is too scattered.
+        // Two nets in a row without a place: the rest is too scattered.
         while used < wanted && barren < 2 {
             let pins = [2, 2, 2, 3, 3, 4, 6][dice.below(7) as usize];
             let reach = (width / [2, 4, 8, 8, 16][dice.below(5) as usize]).max(8);
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_pins_are_used_as_asked_for_and_nets_have_several() {
+    fn as_many_pins_are_used_as_requested_and_nets_have_several() {
         let channels = Channels {
             seed: 3,
             channels: NonZeroU32::MIN,

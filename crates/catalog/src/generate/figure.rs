@@ -42,17 +42,17 @@ impl Generate for Figure {
 const FIRST_COLOUR: u64 = 32;
 const COLOURS: u64 = 40;
 
-/// The sheet in FIG's units (1/1200 inch): A4 across.
+/// The page in FIG's units (1/1200 inch): A4 across.
 const WIDTH: u64 = 14_000;
 const HEIGHT: u64 = 9_900;
 
 /// What every kind of object begins with: line style, thickness, pen and fill colour, depth, pen style, area fill, and
 /// the length of dashes.
-fn look(dice: &mut Dice) -> String {
-    let (style, dash) = if dice.one_in(4) { (dice.between(1, 2), 4) } else { (0, 0) };
+fn style(dice: &mut Dice) -> String {
+    let (line, dash) = if dice.one_in(4) { (dice.between(1, 2), 4) } else { (0, 0) };
     let fill = if dice.one_in(3) { dice.between(0, 40).to_string() } else { "-1".to_owned() };
     format!(
-        "{style} {} {} {} {} 0 {fill} {dash}.000",
+        "{line} {} {} {} {} 0 {fill} {dash}.000",
         dice.between(1, 4),
         FIRST_COLOUR + dice.below(COLOURS),
         FIRST_COLOUR + dice.below(COLOURS),
@@ -62,12 +62,12 @@ fn look(dice: &mut Dice) -> String {
 
 fn object(dice: &mut Dice, out: &mut dyn Write) -> io::Result<()> {
     let kind = dice.below(10);
-    let look = look(dice);
+    let style = style(dice);
     match kind {
         0..6 => {
             let points = dice.between(2, 60);
             let arrow = u64::from(dice.one_in(4));
-            writeln!(out, "2 1 {look} 0 0 -1 {arrow} 0 {points}")?;
+            writeln!(out, "2 1 {style} 0 0 -1 {arrow} 0 {points}")?;
             if arrow == 1 {
                 writeln!(out, "\t1 1 1.00 60.00 120.00")?;
             }
@@ -75,7 +75,7 @@ fn object(dice: &mut Dice, out: &mut dyn Write) -> io::Result<()> {
         }
         6 => {
             let points = dice.between(3, 14);
-            writeln!(out, "3 4 {look} 0 0 0 {points}")?;
+            writeln!(out, "3 4 {style} 0 0 0 {points}")?;
             points_of(dice, points, out)?;
             // An X-spline's shape at each point: -1 passes through it, 1 only comes near, 0 is a corner.
             let ends = |at| at == 0 || at + 1 == points;
@@ -89,7 +89,7 @@ fn object(dice: &mut Dice, out: &mut dyn Write) -> io::Result<()> {
         7 => {
             let (x, y) = (dice.between(900, WIDTH - 900), dice.between(900, HEIGHT - 900));
             let (a, b) = (dice.between(20, 800), dice.between(20, 800));
-            writeln!(out, "1 1 {look} 1 0.0000 {x} {y} {a} {b} {x} {y} {} {}", x + a, y + b)
+            writeln!(out, "1 1 {style} 1 0.0000 {x} {y} {a} {b} {x} {y} {} {}", x + a, y + b)
         }
         _ => {
             let text: Vec<String> = (0..dice.between(1, 5)).map(|_| word(dice.zipf(4000))).collect();

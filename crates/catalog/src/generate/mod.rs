@@ -220,7 +220,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Whoever changes a generator raises its `VERSION` and writes the new digest here.
+    /// A change to a generator raises its `VERSION` and brings the new digest here.
     #[test]
     fn the_bytes_of_this_version_have_not_changed() {
         let found: Vec<String> = SMALL

@@ -94,7 +94,7 @@ impl Generate for Proteins {
         let mut dice = Dice::new(!self.seed);
         for number in 0..u64::from(self.sequences.get()) {
             let mut residues = Vec::new();
-            stretch(&mut dice, &mut residues);
+            unrelated(&mut dice, &mut residues);
             if dice.one_in(u64::from(self.relatives.get())) {
                 for &residue in &ancestor {
                     match dice.below(20) {
@@ -104,7 +104,7 @@ impl Generate for Proteins {
                         _ => residues.push(residue),
                     }
                 }
-                stretch(&mut dice, &mut residues);
+                unrelated(&mut dice, &mut residues);
             }
             writeln!(out, ">{}{number} {}", word(number), word(dice.zipf(4000)))?;
             for line in residues.chunks(60) {
@@ -117,6 +117,6 @@ impl Generate for Proteins {
     }
 }
 
-fn stretch(dice: &mut Dice, residues: &mut Vec<usize>) {
+fn unrelated(dice: &mut Dice, residues: &mut Vec<usize>) {
     residues.extend((0..dice.between(30, 250)).map(|_| dice.below(20) as usize));
 }

@@ -1,5 +1,5 @@
-//! Problems for a solver in SMT-LIB 2: each round asserts fresh formulas on top of what all rounds share, asks, and
-//! takes them back.
+//! Problems for a solver in SMT-LIB 2: each round asserts fresh formulas on top of what all rounds share, checks them,
+//! and takes them back.
 
 use std::io::{self, Write};
 use std::num::NonZeroU32;

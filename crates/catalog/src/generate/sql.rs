@@ -1,4 +1,4 @@
-//! An SQL script: a small shop's tables filled row by row, indexed, changed and asked questions.
+//! An SQL script: a small shop's tables filled row by row, indexed, changed and queried.
 
 use std::io::{self, Write};
 use std::num::NonZeroU32;
