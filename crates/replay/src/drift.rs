@@ -15,13 +15,13 @@ pub struct Drift {
     pub repetitions: Vec<Repetition>,
     /// Bytes by which the peak grows a repetition, over the second half of them (Theil and Sen's median of slopes).
     pub slope_bytes: f64,
-    /// What the kernel's marks may be off by, bytes: smaller changes say nothing.
+    /// The error of the kernel's marks, bytes: smaller changes mean nothing.
     pub resolution_bytes: u64,
-    /// What is to be seen.
+    /// The verdict.
     pub verdict: Verdict,
 }
 
-/// What is to be seen.
+/// The verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Verdict {
@@ -105,7 +105,7 @@ mod tests {
     const MIB: f64 = 1048576.0;
 
     #[test]
-    fn a_line_that_rises_is_told_from_one_that_settles() {
+    fn a_line_that_rises_is_distinguished_from_one_that_settles() {
         let rising = of((0..100).map(|at| 100.0 * MIB + f64::from(at) * MIB));
         assert_eq!(rising.verdict, Verdict::Rising);
         assert!((rising.slope_bytes - MIB).abs() < 1.0);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_below_the_resolution_are_none_and_few_repetitions_say_nothing() {
+    fn changes_below_the_resolution_are_none_and_few_repetitions_are_too_few() {
         assert_eq!(of((0..50).map(|at| 200_000.0 + f64::from(at) * 4096.0)).verdict, Verdict::Steady);
         assert_eq!(of((0..3).map(|at| 100.0 * MIB * f64::from(at))).verdict, Verdict::TooFew);
         assert_eq!(drift(vec![], 0).verdict, Verdict::TooFew);

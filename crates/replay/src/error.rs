@@ -25,15 +25,15 @@ pub enum ReplayError {
     },
     /// The flattened trace does not fit.
     #[error(
-        "no room for the trace as the driver reads it ({needed_mib} MiB so far) in {folder}: {source}; make room, or \
+        "no space for the trace as the driver reads it ({needed_mib} MiB so far) in {folder}: {source}; free some, or \
          set TMPDIR to a folder that has some"
     )]
-    NoRoom {
+    NoSpace {
         /// Where it was put.
         folder: PathBuf,
         /// What was written until then, MiB.
         needed_mib: u64,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// More objects at once than slots can be numbered.
@@ -78,7 +78,7 @@ pub enum ReplayError {
     System {
         /// What was tried.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The driver's own cost could not be measured, so no figure would mean anything.

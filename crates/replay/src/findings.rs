@@ -1,4 +1,4 @@
-//! From runs to figures: medians, paired ratios to the baseline, the replay beside the run that was recorded.
+//! From runs to figures: medians, paired ratios to the baseline, the replay next to the run that was recorded.
 
 use heaptoll_lab::compare::ALPHA;
 use heaptoll_lab::comparison::Interval;
@@ -10,7 +10,7 @@ use crate::job::{Checkpoint, Latencies, Pass, Percentiles, Repetition, Touch};
 use crate::program::{Facts, Order};
 use crate::study::{Request, Run, Study, Subject};
 
-/// Everything that is told of a replay.
+/// The figures of a replay.
 #[derive(Debug, Clone, Serialize)]
 pub struct Findings {
     /// The trace's file.
@@ -33,7 +33,7 @@ pub struct Findings {
     pub repetitions: u32,
     /// Copies of the trace, interleaved.
     pub copies: u32,
-    /// Runs asked for.
+    /// Runs requested.
     pub runs: u32,
     /// Seed of the order of runs.
     pub seed: u64,
@@ -43,9 +43,9 @@ pub struct Findings {
     pub own_ns: f64,
     /// By manager; the first is the baseline.
     pub rows: Vec<Row>,
-    /// The recorded run beside its replay, when the manager it ran under is among the rows.
+    /// The recorded run and its replay, when the manager it ran under is among the rows.
     pub fidelity: Option<Fidelity>,
-    /// What is doubtful.
+    /// Doubts about the figures.
     pub warnings: Vec<String>,
 }
 
@@ -102,8 +102,9 @@ pub struct Memory {
     pub start_bytes: f64,
     /// Largest address space of mappings with blocks, bytes: median; 0 when it could not be seen.
     pub peak_heap_bytes: f64,
-    /// Heap high-water from managers that tell, bytes: median.
-    pub told_high_water_bytes: Option<f64>,
+    /// Heap high-water from managers that report it, bytes: median.
+    #[serde(rename = "told_high_water_bytes")]
+    pub reported_high_water_bytes: Option<f64>,
     /// Requested bytes live at most, as the driver counted.
     pub max_live_bytes: u64,
     /// Peak resident set to the most bytes live.
@@ -136,7 +137,7 @@ impl Fidelity {
     }
 }
 
-/// What is told of a study.
+/// The figures of a study.
 pub fn findings(request: &Request, study: &Study) -> Findings {
     let own_ns = median(&study.own_ns);
     let (time, memory) = ratios(request, study, own_ns);
@@ -291,8 +292,8 @@ fn memory(study: &Study, subject: &Subject, ratio: Option<Interval>) -> Option<M
     let first = runs.first()?;
     let of = |figure: &dyn Fn(&Run) -> f64| median(&runs.iter().map(|run| figure(run)).collect::<Vec<f64>>());
     let start = of(&|run| start_bytes(run, study));
-    let told: Vec<f64> =
-        runs.iter().filter_map(|run| run.told_high_water_bytes).map(|bytes| bytes as f64).collect();
+    let reported: Vec<f64> =
+        runs.iter().filter_map(|run| run.reported_high_water_bytes).map(|bytes| bytes as f64).collect();
     let mut checkpoints: Vec<Checkpoint> =
         first.outcome.checkpoints.iter().filter(|one| one.repetition == 0).copied().collect();
     // What the manager held before the first call is the heap's, too.
@@ -308,7 +309,7 @@ fn memory(study: &Study, subject: &Subject, ratio: Option<Interval>) -> Option<M
         }),
         start_bytes: start,
         peak_heap_bytes: of(&|run| run.outcome.peak_heap_bytes as f64),
-        told_high_water_bytes: (!told.is_empty()).then(|| median(&told)),
+        reported_high_water_bytes: (!reported.is_empty()).then(|| median(&reported)),
         max_live_bytes,
         peak_ratio: peak / (max_live_bytes.max(1)) as f64,
         mean_ratio: mean_ratio(&checkpoints),

@@ -1,16 +1,16 @@
-//! From a trace to a program: calls become words, each in the stream of its thread, with what threads must wait for
-//! said in between.
+//! From a trace to a program: calls become words, each in the stream of its thread, with words for what threads must
+//! wait for in between.
 //!
-//! *Exact* order is a baton: the stream of a thread says before each of its runs which number it has, and after it
-//! who is next.
+//! *Exact* order is a baton: the stream of a thread names before each of its runs the run's number, and after it the
+//! next thread.
 //!
 //! *Per thread*, a call waits for one thing only: that the last call on its object was made, when another thread made
-//! it. Slots are dealt out anew for that. The trace reuses a slot as soon as it is free, whoever freed it, so that
-//! nearly every allocation of one thread would wait for a free of another. Here a thread gets the slots that it freed
-//! itself; only when it has none, and enough lie with others, it gets the one that lies there longest, and waits for
-//! that free. Each call on a slot moves its *generation*, and a wait names the generation it needs: which object is in
-//! a slot is never in doubt. A wait is always for a call that was recorded earlier, so the earliest call not made yet
-//! never waits, and no two threads wait for each other.
+//! it. Slots are assigned again for that. The trace reuses a slot as soon as it is free, whichever thread freed it, so
+//! that nearly every allocation of one thread would wait for a free of another. Here a thread gets the slots that it
+//! freed itself; only when it has none, and enough lie with others, it gets the one that lies there longest, and waits
+//! for that free. Each call on a slot moves its *generation*, and a wait names the generation it needs: which object is
+//! in a slot is never in doubt. A wait is always for a call that was recorded earlier, so the earliest call not made
+//! yet never waits, and no two threads wait for each other.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -44,8 +44,7 @@ impl Default for Flattening {
 
 /// Makes a program of as many sources as there are copies, each giving the same calls.
 ///
-/// # Errors
-/// The trace cannot be read, or the program has no room.
+/// # Errors The trace cannot be read, or there is no space for the program.
 pub fn flatten(mut sources: Vec<Box<dyn Source + '_>>, how: &Flattening) -> Result<Program, ReplayError> {
     let mut flattener = Flattener::new(how)?;
     if let [source] = sources.as_mut_slice() {
@@ -232,10 +231,10 @@ impl Flattener {
         if thread != self.current {
             if self.order == Order::Exact {
                 let next = thread as u32;
-                self.say(self.current, Operation::Pass { thread: next, last: false })?;
+                self.emit(self.current, Operation::Pass { thread: next, last: false })?;
                 self.run += 1;
                 let run = self.run;
-                self.say(thread, Operation::Turn { run })?;
+                self.emit(thread, Operation::Turn { run })?;
             }
             self.current = thread;
         }
@@ -249,7 +248,7 @@ impl Flattener {
             self.threads.push(Thread::default());
             // The process's first thread is there already; another begins when the call before its first was made.
             if next > 0 {
-                self.say(self.current, Operation::Start { thread })?;
+                self.emit(self.current, Operation::Start { thread })?;
             }
         }
         self.last_number = Some((trace_thread, thread));
@@ -257,7 +256,7 @@ impl Flattener {
     }
 
     #[inline]
-    fn say(&mut self, thread: usize, operation: Operation) -> Result<(), ReplayError> {
+    fn emit(&mut self, thread: usize, operation: Operation) -> Result<(), ReplayError> {
         let stream = &mut self.threads[thread];
         operation.write(&mut stream.words);
         if stream.words.len() >= BLOCK {
@@ -267,15 +266,15 @@ impl Flattener {
         Ok(())
     }
 
-    /// A call has been said: counts it, and marks where it is time.
+    /// Counts a call that was emitted, and emits a mark where one is due.
     #[inline]
-    fn said(&mut self) -> Result<(), ReplayError> {
+    fn count_call(&mut self) -> Result<(), ReplayError> {
         self.facts.calls += 1;
         self.unmarked += 1;
         if self.unmarked == self.mark_every {
             self.unmarked = 0;
             self.marks += 1;
-            self.say(self.current, Operation::Mark)?;
+            self.emit(self.current, Operation::Mark)?;
         }
         Ok(())
     }
@@ -295,7 +294,7 @@ impl Flattener {
     fn wait(&mut self, slot: u32) -> Result<(), ReplayError> {
         self.waits += 1;
         let generation = self.generations[slot as usize];
-        self.say(self.current, Operation::Wait { slot, generation })
+        self.emit(self.current, Operation::Wait { slot, generation })
     }
 
     /// A slot for a new object of the present thread.
@@ -335,7 +334,7 @@ impl Flattener {
             }
             _ => Operation::Malloc { slot, size },
         };
-        self.say(self.current, operation)?;
+        self.emit(self.current, operation)?;
         self.generations[slot as usize] += 1;
         let thread = self.current as u32;
         *self.object(copy, event.slot) = Object { slot: slot + 1, thread, size };
@@ -345,7 +344,7 @@ impl Flattener {
         self.facts.max_live_bytes = self.facts.max_live_bytes.max(self.live_bytes);
         self.live_objects += 1;
         self.most_live_objects = self.most_live_objects.max(self.live_objects);
-        self.said()
+        self.count_call()
     }
 
     #[inline]
@@ -354,7 +353,7 @@ impl Flattener {
         let slot = slot - 1;
         let size = event.size;
         self.follow(slot, thread)?;
-        self.say(self.current, Operation::Realloc { slot, size })?;
+        self.emit(self.current, Operation::Realloc { slot, size })?;
         self.generations[slot as usize] += 1;
         let thread = self.current as u32;
         *self.object(copy, event.slot) = Object { slot: slot + 1, thread, size };
@@ -362,7 +361,7 @@ impl Flattener {
         self.facts.allocated_bytes = self.facts.allocated_bytes.saturating_add(size.saturating_sub(old));
         self.live_bytes = self.live_bytes.saturating_sub(old).saturating_add(size);
         self.facts.max_live_bytes = self.facts.max_live_bytes.max(self.live_bytes);
-        self.said()
+        self.count_call()
     }
 
     #[inline]
@@ -370,7 +369,7 @@ impl Flattener {
         let Object { slot, thread, size } = std::mem::take(self.object(copy, object));
         let slot = slot - 1;
         self.follow(slot, thread)?;
-        self.say(self.current, Operation::Free { slot })?;
+        self.emit(self.current, Operation::Free { slot })?;
         self.generations[slot as usize] += 1;
         let pool = match self.order {
             Order::Exact => 0,
@@ -381,7 +380,7 @@ impl Flattener {
         self.facts.frees += 1;
         self.live_bytes = self.live_bytes.saturating_sub(size);
         self.live_objects -= 1;
-        self.said()
+        self.count_call()
     }
 
     fn finish(mut self) -> Result<Program, ReplayError> {

@@ -53,7 +53,7 @@ fn trace(seed: u64, events: usize, threads: u32) -> Vec<Event> {
         .collect()
 }
 
-/// What a call does: its thread, the size that it asks for, the object that it is given.
+/// What a call does: its thread, the size that it requests, the object that it is given.
 type Done = (usize, Option<u64>, Option<u64>);
 
 /// What the trace does.

@@ -1,5 +1,5 @@
-//! What the tool asks of one driver, and what the driver answers. JSON over two descriptors of its own: standard
-//! output belongs to whatever the manager may print.
+//! The job of one driver, and the driver's answer. JSON over two descriptors of its own: standard output belongs to
+//! whatever the manager may print.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use crate::program::Index;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pass {
-    /// Who serves malloc, and whether it is a collector. Nothing is replayed.
+    /// Which object serves malloc, and whether it is a collector. Nothing is replayed.
     Probe,
     /// CPU and elapsed time of blocks of calls, and page faults.
     Throughput,
@@ -19,7 +19,7 @@ pub enum Pass {
     Memory,
 }
 
-/// What is done with blocks beside the calls.
+/// What is done with blocks in addition to the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Touch {
@@ -42,13 +42,13 @@ pub struct Job {
     pub repetitions: u32,
     /// Checkpoints wanted of the first and the last repetition.
     pub checkpoints: u32,
-    /// Whether the manager is the null manager, to be told that contents do not matter.
+    /// Whether the manager is the null manager, which may drop contents.
     pub null: bool,
     /// The program.
     pub index: Index,
 }
 
-/// How a driver ended, when it lived to say.
+/// How a driver ended, when it lived to report it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
@@ -58,7 +58,7 @@ pub enum Answer {
     Failed(String),
 }
 
-/// What a driver found. What its pass does not look at stays 0 or empty.
+/// A driver's measurements. What its pass does not measure stays 0 or empty.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Path of the object that `malloc` comes from.
@@ -129,7 +129,7 @@ pub struct Percentiles {
     pub max: f64,
 }
 
-/// The process at one moment.
+/// The process at one instant.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Repetition, from 0.
@@ -159,8 +159,8 @@ pub struct Repetition {
 }
 
 impl Pass {
-    /// What it is called.
-    pub fn word(self) -> &'static str {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
         match self {
             Pass::Probe => "probe",
             Pass::Throughput => "throughput",

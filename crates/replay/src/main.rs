@@ -1,7 +1,8 @@
 //! The driver of a replay: a process with a manager preloaded, in which malloc serves the trace and nothing else.
 //!
-//! Its own memory comes from mmap, by a global allocator of its own. What malloc serves beside the trace is what the
-//! loader and the C library ask for: a handful of calls before the first, and two or three for each further thread.
+//! Its own memory comes from mmap, by a global allocator of its own. What malloc serves in addition to the trace is
+//! what the loader and the C library request: a handful of calls before the first, and two or three for each further
+//! thread.
 //!
 //! Started by the tool: `heaptoll-replay PROGRAM JOB ANSWER`, descriptors all three.
 
@@ -24,26 +25,26 @@ fn main() -> ExitCode {
         eprintln!("heaptoll-replay: started by heaptoll replay, not by hand");
         return ExitCode::from(2);
     };
-    // SAFETY: the tool hands these three over, and nothing else in this process knows them.
+    // SAFETY: the tool hands these three descriptors over, and nothing else in this process uses them.
     let (program, mut job, mut answer) =
         unsafe { (File::from_raw_fd(program), File::from_raw_fd(job), File::from_raw_fd(answer)) };
     let mut text = String::new();
-    let asked = job
+    let request = job
         .rewind()
         .and_then(|()| job.read_to_string(&mut text))
         .and_then(|_| serde_json::from_str::<Job>(&text).map_err(std::io::Error::from));
     drop(text);
-    let done = match asked {
-        Ok(asked) => driver::drive(asked, program),
+    let done = match request {
+        Ok(request) => driver::drive(request, program),
         Err(error) => Err(format!("the driver cannot read what it is to do: {error}")),
     };
     let answered = match done {
         Ok(outcome) => Answer::Done(Box::new(outcome)),
         Err(why) => Answer::Failed(why),
     };
-    let said = serde_json::to_vec(&answered).map_err(std::io::Error::from);
+    let bytes = serde_json::to_vec(&answered).map_err(std::io::Error::from);
     // A tool that is gone needs no answer. Memory in use is not given back: the manager's exit is not measured.
-    let code = i32::from(said.and_then(|bytes| answer.write_all(&bytes)).is_err());
-    // SAFETY: _exit has no conditions; threads that still run end with the process.
+    let code = i32::from(bytes.and_then(|bytes| answer.write_all(&bytes)).is_err());
+    // SAFETY: _exit takes a plain number; threads that still run end with the process.
     unsafe { libc::_exit(code) }
 }

@@ -1,8 +1,8 @@
 //! A trace as the driver reads it: a file of words, a stream of them for each thread.
 //!
 //! It is made once and read by every driver, under every manager and in every repetition, so that nothing is decoded
-//! while something is measured. It lies in memory (a memfd) as long as it is small beside the machine's, and in an
-//! unlinked file of the temporary folder beyond that; drivers read it in blocks, into a buffer of their own.
+//! while something is measured. It lies in memory (a memfd) as long as it is small compared with the machine's, and in
+//! an unlinked file of the temporary folder beyond that; drivers read it in blocks, into a buffer of their own.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ReplayError;
 
-/// Words of a block: what is executed between two looks at the clock. Half of a usual second-level cache would be too
-/// much to read in between; the clock's cost of about 0.5 µs is nothing beside a block's.
+/// Words of a block: what is executed between two readings of the clock. Half of a usual second-level cache would be
+/// too much to read in between; the clock's cost of about 0.5 µs is negligible against a block's.
 pub const BLOCK: usize = 1 << 15;
 
 /// In which order threads go.
@@ -31,7 +31,7 @@ pub enum Order {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent(pub u64, pub u32);
 
-/// What a driver must know of a program beside its words.
+/// What a driver must know of a program in addition to its words.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
     /// The blocks of each thread, in order. Thread 0 is the process's first.
@@ -105,8 +105,7 @@ impl Program {
 
     /// Bytes of the words.
     ///
-    /// # Errors
-    /// The file cannot be asked.
+    /// # Errors The file's length cannot be read.
     pub fn bytes(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
@@ -153,7 +152,7 @@ impl Words {
         if descriptor < 0 {
             return Err(ReplayError::system("make a file in memory")(io::Error::last_os_error()));
         }
-        // SAFETY: a descriptor just made, owned by nobody else.
+        // SAFETY: memfd_create returned this descriptor just now, so nothing else owns it.
         let file = unsafe { File::from_raw_fd(descriptor) };
         Ok(Words {
             file,
@@ -173,9 +172,9 @@ impl Words {
             self.bytes.extend_from_slice(&word.to_le_bytes());
         }
         if self.in_memory && at + self.bytes.len() as u64 > self.most_in_memory {
-            self.move_out().map_err(|error| self.no_room(error))?;
+            self.move_out().map_err(|error| self.no_space(error))?;
         }
-        self.file.write_all(&self.bytes).map_err(|error| self.no_room(error))?;
+        self.file.write_all(&self.bytes).map_err(|error| self.no_space(error))?;
         self.written += self.bytes.len() as u64;
         Ok(Extent(at, words.len() as u32))
     }
@@ -188,12 +187,12 @@ impl Words {
         self.file
             .read_exact_at(&mut bytes, at)
             .and_then(|()| self.file.write_all_at(&change(u64::from_le_bytes(bytes)).to_le_bytes(), at))
-            .map_err(|error| self.no_room(error))
+            .map_err(|error| self.no_space(error))
     }
 
-    fn no_room(&self, source: io::Error) -> ReplayError {
+    fn no_space(&self, source: io::Error) -> ReplayError {
         let folder = if self.in_memory { PathBuf::from("memory") } else { self.folder.clone() };
-        ReplayError::NoRoom { folder, needed_mib: self.written >> 20, source }
+        ReplayError::NoSpace { folder, needed_mib: self.written >> 20, source }
     }
 
     fn move_out(&mut self) -> io::Result<()> {

@@ -1,5 +1,5 @@
 //! One driver, from the tool's side: a fresh process with the manager preloaded, given its job, waited for, and killed
-//! when the user or the clock says so.
+//! on the user's request or at the time limit.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -36,7 +36,7 @@ pub enum Ended {
     Done(Box<Outcome>, Option<u64>),
     /// Without one that counts: why.
     Failed(String),
-    /// The user called it off.
+    /// The user cancelled it.
     Interrupted,
 }
 
@@ -45,15 +45,15 @@ pub enum Ended {
 pub struct Starter<'a> {
     /// The driver's file.
     pub driver: PathBuf,
-    /// Whether the user has called it off.
+    /// Whether the user has cancelled.
     pub interrupt: &'a AtomicBool,
     /// Longest that a driver may take.
     pub timeout: Duration,
 }
 
-/// How often a driver is looked after.
+/// How often a driver is polled.
 const PACE: Duration = Duration::from_millis(20);
-/// What is kept of the words it says.
+/// Bytes kept of its output.
 const TAIL: usize = 2048;
 
 impl Starter<'_> {
@@ -69,11 +69,12 @@ impl Starter<'_> {
         padding: u32,
     ) -> Result<Ended, ReplayError> {
         let file = || tempfile::tempfile().map_err(ReplayError::system("make a temporary file"));
-        let (mut asked, mut answer, words) = (file()?, file()?, file()?);
+        let (mut job_file, mut answer, stderr) = (file()?, file()?, file()?);
         let text = serde_json::to_vec(job).map_err(|error| io::Error::other(error.to_string()));
-        text.and_then(|text| asked.write_all(&text))
+        text.and_then(|text| job_file.write_all(&text))
             .map_err(ReplayError::system("write the driver's job"))?;
-        let said = words.try_clone().map_err(ReplayError::system("make a file for the driver's words"))?;
+        let output =
+            stderr.try_clone().map_err(ReplayError::system("make a file for the driver's output"))?;
         let folder = Scratch::make().map_err(ReplayError::system("make a temporary folder"))?;
         let page = (job.pass == Pass::Memory)
             .then(|| StatsPage::create(&folder.path().join("heaptoll-stats"), 16))
@@ -81,13 +82,14 @@ impl Starter<'_> {
             .map_err(|error| {
                 ReplayError::system("make the statistics page")(io::Error::other(error.to_string()))
             })?;
-        let handed = [program.as_fd().as_raw_fd(), asked.as_raw_fd(), answer.as_raw_fd()];
+        let handed = [program.as_fd().as_raw_fd(), job_file.as_raw_fd(), answer.as_raw_fd()];
         let mut command = self.command(stack, handed, padding);
         if let Some(page) = &page {
             command.env("HEAPTOLL_STATS", page.path());
         }
-        let quiet = words.try_clone().map_err(ReplayError::system("make a file for the driver's words"))?;
-        command.stdin(Stdio::null()).stdout(Stdio::from(quiet)).stderr(Stdio::from(words));
+        let stdout =
+            stderr.try_clone().map_err(ReplayError::system("make a file for the driver's output"))?;
+        command.stdin(Stdio::null()).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
         let mut child = command.spawn().map_err(ReplayError::system("start the driver"))?;
         let end = end_of(child.id());
         let begun = Instant::now();
@@ -122,7 +124,7 @@ impl Starter<'_> {
         Ok(match serde_json::from_slice(&text) {
             Ok(Answer::Done(outcome)) => Ended::Done(outcome, page.and_then(|page| high_water(&page))),
             Ok(Answer::Failed(why)) => Ended::Failed(why),
-            Err(_) => Ended::Failed(format!("{}{}", how(status), tail(said))),
+            Err(_) => Ended::Failed(format!("{}{}", how(status), tail(output))),
         })
     }
 
@@ -156,9 +158,9 @@ impl Starter<'_> {
 
 /// A descriptor that can be read when the child has ended; none before Linux 5.3.
 fn end_of(child: u32) -> Option<OwnedFd> {
-    // SAFETY: the number of a child of ours that has not been waited for.
+    // SAFETY: pidfd_open takes plain numbers; the child has not been waited for, so the number is still its own.
     let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) };
-    // SAFETY: a descriptor just made, owned by nobody else.
+    // SAFETY: pidfd_open returned this descriptor just now, so nothing else owns it.
     (descriptor >= 0).then(|| unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) })
 }
 
@@ -183,16 +185,16 @@ fn how(status: std::process::ExitStatus) -> String {
     }
 }
 
-/// The end of what was said, on lines of its own.
-fn tail(mut said: File) -> String {
+/// The end of the output, without surrounding white space.
+fn tail(mut output: File) -> String {
     let mut text = Vec::new();
-    let length = said.seek(SeekFrom::End(0)).unwrap_or(0);
-    let read = said
+    let length = output.seek(SeekFrom::End(0)).unwrap_or(0);
+    let read = output
         .seek(SeekFrom::Start(length.saturating_sub(TAIL as u64)))
-        .and_then(|_| said.take(TAIL as u64).read_to_end(&mut text));
+        .and_then(|_| output.take(TAIL as u64).read_to_end(&mut text));
     let text = String::from_utf8_lossy(&text);
     match (read, text.trim()) {
         (Err(_), _) | (_, "") => String::new(),
-        (Ok(_), text) => format!("; it said: {text}"),
+        (Ok(_), text) => format!("; it wrote: {text}"),
     }
 }

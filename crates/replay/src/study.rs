@@ -18,7 +18,7 @@ use crate::program::{Facts, Order, Program};
 use crate::source::{FileSource, Source};
 use crate::start::{Ended, Stack, Starter};
 
-/// What is asked for.
+/// What is requested.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The trace.
@@ -48,10 +48,10 @@ pub struct Request {
     pub null: PathBuf,
 }
 
-/// Who is told how it goes.
+/// Receives the progress of a study.
 pub trait Progress {
-    /// Something takes its time.
-    fn says(&mut self, what: &str);
+    /// A step begins that takes some time.
+    fn message(&mut self, what: &str);
     /// So many runs are to be made, of so many calls each; one under the manager that does nothing takes this long.
     fn begins(&mut self, runs: usize, calls: u64, one: Duration);
     /// A run is over.
@@ -63,9 +63,9 @@ pub trait Progress {
 /// What came of it.
 #[derive(Debug, Clone)]
 pub struct Study {
-    /// What the trace says of itself.
+    /// The trace's header.
     pub header: Header,
-    /// How the recording ended, when it says so.
+    /// How the recording ended, when the trace has it.
     pub ending: Option<Ending>,
     /// The recorded process seen from outside.
     pub samples: Vec<Sample>,
@@ -81,7 +81,7 @@ pub struct Study {
     pub own_ns: Vec<f64>,
     /// Anonymous memory of a driver under the null manager before the first call, bytes.
     pub own_start_bytes: u64,
-    /// By manager, as asked for.
+    /// By manager, as requested.
     pub subjects: Vec<Subject>,
     /// Whether all runs were made.
     pub complete: bool,
@@ -111,12 +111,13 @@ pub struct Subject {
 pub struct Run {
     /// Number of the repetition of the plan, from 0.
     pub number: u32,
-    /// What it looked at.
+    /// What it measured.
     pub pass: Pass,
     /// What it found.
     pub outcome: Outcome,
-    /// Heap high-water from the statistics page, bytes, from managers that tell.
-    pub told_high_water_bytes: Option<u64>,
+    /// Heap high-water from the statistics page, bytes, from managers that report it.
+    #[serde(rename = "told_high_water_bytes")]
+    pub reported_high_water_bytes: Option<u64>,
 }
 
 impl Subject {
@@ -128,11 +129,11 @@ impl Subject {
 
 /// Runs in which calls are stamped: percentiles of more of them are hardly better.
 const LATENCY_RUNS: u32 = 3;
-/// A manager that failed so often in a row is given up.
+/// A manager that failed so often in a row is not run again.
 const GIVE_UP_AFTER: u32 = 2;
 /// Checkpoints of a memory run.
 pub const CHECKPOINTS: u32 = 200;
-/// How far one copy lags behind the one before it: this share of the trace, divided among the copies.
+/// By how much one copy lags after the one before it: this share of the trace, divided among the copies.
 const LAG_SHARE: u64 = 10;
 
 /// Free memory, bytes.
@@ -189,9 +190,8 @@ fn fits(program: &Program, touches: bool, available: u64) -> Result<(), ReplayEr
 
 /// Replays a trace.
 ///
-/// # Errors
-/// Nothing can be replayed: see [`ReplayError`]. A manager that fails is no error, and neither is an interrupt: the
-/// study says so.
+/// # Errors Nothing can be replayed: see [`ReplayError`]. A manager that fails is no error, and neither is an
+/// interrupt: the study records both.
 pub fn study(
     request: &Request,
     interrupt: &AtomicBool,
@@ -206,7 +206,7 @@ pub fn study(
     let mut warnings = found.warnings.clone();
     let trace = Trace { header: found.header, ending: found.ending, samples: found.samples };
     let events = trace.ending.as_ref().map(|ending| ending.events).filter(|events| *events > 0);
-    progress.says("reading the trace");
+    progress.message("reading the trace");
     let memory_order = request.order.unwrap_or(Order::Exact);
     let memory_program = prepare(request, events, memory_order)?;
     let facts = memory_program.facts.clone();
@@ -230,7 +230,7 @@ pub fn study(
         && request.copies <= 1
     {
         warnings.push(format!(
-            "{missing} of the recorded events could not be read (`heaptoll stat` says where): the rest is replayed"
+            "{missing} of the recorded events could not be read (`heaptoll stat` shows where): the rest is replayed"
         ));
     }
     if trace.ending.is_none() && warnings.is_empty() {
@@ -307,10 +307,10 @@ impl Conductor<'_> {
         (program, job)
     }
 
-    /// Asks every manager who it is. False: interrupted.
+    /// Reads every manager's identity. False: interrupted.
     fn probe(&self, study: &mut Study, progress: &mut dyn Progress) -> Result<bool, ReplayError> {
         for (stack, subject) in self.request.stacks.iter().zip(&mut study.subjects) {
-            progress.says(&format!("asking {}", stack.name));
+            progress.message(&format!("probing {}", stack.name));
             let (program, mut job) = self.job(Pass::Probe, Touch::None, false);
             job.index = crate::program::Index::default();
             match self.starter.run(stack, program, &job, 0)? {
@@ -398,7 +398,7 @@ impl Conductor<'_> {
             let given_up = cell.stack.is_some_and(|index| study.subjects[index].in_a_row >= GIVE_UP_AFTER);
             if !given_up {
                 let name = cell.stack.map_or("nothing", |index| &study.subjects[index].name);
-                progress.says(&format!("{} under {name}", cell.pass.word()));
+                progress.message(&format!("{} under {name}", cell.pass.as_str()));
                 if !self.cell(study, cell)? {
                     return Ok(false);
                 }
@@ -440,10 +440,10 @@ impl Conductor<'_> {
                 subject.failures.push(why);
                 subject.in_a_row += 1;
             }
-            Ended::Done(outcome, told_high_water_bytes) => {
+            Ended::Done(outcome, reported_high_water_bytes) => {
                 subject.in_a_row = 0;
                 let (number, pass) = (cell.number, cell.pass);
-                subject.runs.push(Run { number, pass, outcome: *outcome, told_high_water_bytes });
+                subject.runs.push(Run { number, pass, outcome: *outcome, reported_high_water_bytes });
             }
         }
         Ok(true)

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a word says to do. The first seven are calls; the others are for the driver itself.
+/// The operation of a word. The first seven are calls; the others are for the driver itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Code {
@@ -26,7 +26,7 @@ pub enum Code {
     Pass = 7,
     /// Start the thread in the slot bits.
     Start = 8,
-    /// A place to look at the process from outside, when so many of these have gone by.
+    /// A place to sample the process, when so many of these have gone by.
     Mark = 9,
 }
 
@@ -42,7 +42,7 @@ pub const ESCAPE: u64 = (1 << (64 - SIZE_AT)) - 1;
 pub const LAST: u64 = 1;
 /// Bits of an alignment's logarithm in the second word of [`Code::Aligned`].
 const ALIGN: u32 = 6;
-/// Largest size of an aligned request that can be said, bytes. No machine has as many.
+/// Largest size of an aligned request that fits, bytes. No machine has as many.
 pub const LARGEST_ALIGNED: u64 = u64::MAX >> ALIGN;
 
 /// One operation, whole.

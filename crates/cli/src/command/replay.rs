@@ -232,7 +232,7 @@ impl Bar {
 }
 
 impl Progress for Bar {
-    fn says(&mut self, what: &str) {
+    fn message(&mut self, what: &str) {
         self.bar.set_message(what.to_string());
     }
 

@@ -1,5 +1,5 @@
-//! Memory of the driver's own: mappings between two guards, so that the kernel joins none of them with a mapping of
-//! the manager's and what is heap can be told from what is not.
+//! Memory of the driver's own: mappings between two guards, so that the kernel joins none of them with a mapping of the
+//! manager's and the heap can be distinguished from the rest.
 
 use std::io;
 use std::ptr::{self, NonNull};
@@ -18,26 +18,26 @@ pub fn since_baseline() -> u64 {
     SINCE_BASELINE.load(Relaxed)
 }
 
-/// Says that the driver made this much more resident.
+/// Records that the driver made this much more resident.
 pub fn became_resident(bytes: usize) {
     SINCE_BASELINE.fetch_add(bytes as u64, Relaxed);
 }
 
-/// A mapping. Never given back when dropped: it lives as long as the process, or is released by hand.
+/// A mapping. Not unmapped on drop: it lives as long as the process.
 #[derive(Debug, Clone, Copy)]
 pub struct Area {
     start: NonNull<u8>,
     bytes: usize,
 }
 
-// SAFETY: an area is an address range; who may access it is its holder's business.
+// SAFETY: an area is an address range; each access through `start` is unsafe code of its own.
 unsafe impl Send for Area {}
-// SAFETY: as above.
+// SAFETY: an area is an address range that is never changed; each access through `start` is unsafe code of its own.
 unsafe impl Sync for Area {}
 
 /// A page; larger ones only make guards thicker than needed.
 pub fn page() -> usize {
-    // SAFETY: sysconf has no conditions.
+    // SAFETY: sysconf takes a plain number and writes no memory.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(4096) as usize
 }
 
@@ -49,7 +49,8 @@ impl Area {
         let resident = resident.min(bytes).next_multiple_of(page);
         let whole = bytes.checked_add(2 * page).ok_or(io::ErrorKind::OutOfMemory)?;
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: a new mapping anywhere; then a part of it is replaced, which nobody else knows yet.
+        // SAFETY: a new mapping at an address of the kernel's choice; its inner part, checked to lie in it by the sum
+        // above, is not shared yet.
         unsafe {
             let start = libc::mmap(ptr::null_mut(), whole, libc::PROT_NONE, flags, -1, 0);
             if start == libc::MAP_FAILED {

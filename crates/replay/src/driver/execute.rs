@@ -1,5 +1,5 @@
-//! Doing what the words say. Each call costs the driver a load of its word, a branch to its kind, and a load or store
-//! in the table of blocks, which was prefetched some words ago.
+//! Executing the program's words. Each call costs the driver a load of its word, a branch to its kind, and a load or
+//! store in the table of blocks, which was prefetched some words ago.
 
 use std::ffi::c_void;
 
@@ -24,20 +24,20 @@ const MARK: u64 = Code::Mark as u64;
 
 /// What a thread of the driver does for other threads.
 pub trait Relations {
-    /// Waits until a slot has come to a generation; false: give up.
+    /// Waits until a slot has come to a generation; false: the replay has failed.
     fn wait(&mut self, slot: u32, generation: u64) -> bool;
-    /// Waits until it is this run's turn; false: give up.
+    /// Waits until it is this run's turn; false: the replay has failed.
     fn turn(&mut self, run: u64) -> bool;
     /// Gives the turn to another thread; `last`: this one ends with it.
     fn pass(&mut self, thread: u32, last: bool);
-    /// Starts a thread; false: give up.
+    /// Starts a thread; false: the replay has failed.
     fn start(&mut self, thread: u32) -> bool;
     /// A call of the manager went wrong.
     fn fail(&mut self, why: String);
 }
 
-/// What the words work on.
-pub struct Bench<'a, W: Watch, const GENERATIONS: bool> {
+/// The tables that the words work on.
+pub struct Executor<'a, W: Watch, const GENERATIONS: bool> {
     pub blocks: Blocks<GENERATIONS>,
     pub sizes: Sizes,
     pub common: &'a W::Common,
@@ -66,17 +66,16 @@ fn pattern(slot: u32) -> u8 {
 
 /// Whether all bytes of a range are this one.
 fn is_filled(start: *const u8, bytes: usize, with: u8) -> bool {
-    // SAFETY: callers give a part of a block that they wrote.
+    // SAFETY: callers pass a part of a live block that they have written, `calloc` its whole block.
     let range = unsafe { std::slice::from_raw_parts(start, bytes) };
     range.chunks(1 << 12).all(|chunk| chunk.iter().fold(0, |differing, byte| differing | (byte ^ with)) == 0)
 }
 
-impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
-    /// Does what the words say. False when something went wrong, which has been told.
+impl<W: Watch, const GENERATIONS: bool> Executor<'_, W, GENERATIONS> {
+    /// Executes the words. False when something went wrong, which has been reported to `others`.
     ///
-    /// # Safety
-    /// The words passed [`check`]; [`AHEAD`] more words can be read behind them; slots are used in the program's
-    /// order.
+    /// # Safety The words passed [`check`]; [`AHEAD`] more words can be read after them; slots are used in the
+    /// program's order.
     pub unsafe fn run<const TOUCH: u8>(
         &self,
         words: *const u64,
@@ -86,7 +85,8 @@ impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
     ) -> bool {
         let mut at = 0;
         while at < count {
-            // SAFETY: below count, and AHEAD behind it; slots are in the table (the caller's).
+            // SAFETY: `at` is below `count`, and AHEAD more words can be read: the caller guarantees it; `check` has
+            // checked the slots against the table.
             unsafe {
                 let word = *words.add(at);
                 self.blocks.prefetch(word::slot(*words.add(at + AHEAD)));
@@ -176,7 +176,7 @@ impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
         true
     }
 
-    /// A block was had: keeps it. False when it is none.
+    /// Enters a new block in the tables. False when the manager returned none.
     #[inline(always)]
     unsafe fn made<const TOUCH: u8>(
         &self,
@@ -190,7 +190,8 @@ impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
         if block.is_null() && size != 0 {
             return false;
         }
-        // SAFETY: the caller's slot; the block is ours, of this size.
+        // SAFETY: the caller guarantees the slot's use in the program's order; `malloc` just returned the block, of
+        // this size.
         unsafe {
             if TOUCH > 0 {
                 block
@@ -207,7 +208,8 @@ impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
     /// Frees a slot's block. False when its contents were changed.
     #[inline(always)]
     unsafe fn free<const TOUCH: u8>(&self, slot: u32, watch: &mut W) -> bool {
-        // SAFETY: the caller's slot; its block is ours until it is freed, and null is fine to free.
+        // SAFETY: the caller guarantees the slot's use in the program's order; its block is live until `free`, which
+        // accepts null.
         unsafe {
             let block = self.blocks.get(slot);
             let size = self.sizes.replace(slot, 0);
@@ -230,7 +232,8 @@ impl<W: Watch, const GENERATIONS: bool> Bench<'_, W, GENERATIONS> {
         watch: &mut W,
         others: &mut impl Relations,
     ) -> bool {
-        // SAFETY: the caller's slot; its block is ours, and so is what realloc gives for it.
+        // SAFETY: the caller guarantees the slot's use in the program's order; its block is live until `realloc`, which
+        // returns one of `size` bytes.
         unsafe {
             let old_block = self.blocks.get(slot);
             let block =

@@ -1,4 +1,4 @@
-//! Who serves malloc in this process.
+//! The object that serves malloc in this process.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -21,7 +21,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Asks the loader.
+    /// Looks up `malloc` with the loader.
     pub fn of_malloc() -> Result<Identity, String> {
         // SAFETY: names are NUL-terminated; dladdr fills in the struct, whose name lives as long as the object, which
         // is never unloaded here.
@@ -29,7 +29,7 @@ impl Identity {
             let malloc = libc::dlsym(libc::RTLD_DEFAULT, c"malloc".as_ptr());
             let mut found: libc::Dl_info = std::mem::zeroed();
             if malloc.is_null() || libc::dladdr(malloc, &mut found) == 0 || found.dli_fname.is_null() {
-                return Err("the loader does not say which object malloc comes from".into());
+                return Err("the loader does not report which object malloc comes from".into());
             }
             let object = CStr::from_ptr(found.dli_fname).to_string_lossy().into_owned();
             let handle = libc::dlopen(found.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_NOW);
@@ -47,14 +47,14 @@ impl Identity {
         (!found.is_null()).then_some(found)
     }
 
-    /// That of this object, or of one behind it: a layer forwards to a manager that may have it.
+    /// That of this object, or of one after it: a layer forwards to a manager that may have it.
     fn symbol_of_stack(&self, name: &CStr) -> Option<*mut c_void> {
         // SAFETY: a NUL-terminated name.
         let anywhere = || unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
         self.symbol(name).or_else(|| Some(anywhere()).filter(|found| !found.is_null()))
     }
 
-    /// How it is known that the manager reclaims by itself; `None` when nothing says so. Makes it collect.
+    /// How it is known that the manager reclaims by itself; `None` when nothing shows it. Makes it collect.
     pub fn collects(&self) -> Option<String> {
         if let Some(function) = self.symbol_of_stack(c"heaptoll_control_v1") {
             // SAFETY: the contract of include/heaptoll.h: the function takes nothing and gives a struct that lives as
@@ -65,16 +65,16 @@ impl Identity {
                 let whole = !control.is_null() && (*control).size as usize >= size_of::<Control>();
                 if whole { (*control).collect } else { None }
             };
-            // SAFETY: as above; called from an ordinary thread.
+            // SAFETY: include/heaptoll.h lets any thread of the program call `collect`; this one is an ordinary thread.
             let collected = collect.is_some_and(|collect| unsafe { collect() } == 0);
             if collected {
-                return Some("it collected when it was asked to".into());
+                return Some("it collected on request".into());
             }
         }
         self.symbol_of_stack(c"GC_gcollect").map(|_| "it has the Boehm collector's GC_gcollect".into())
     }
 
-    /// Tells the null manager that contents do not matter.
+    /// Lets the null manager drop contents.
     pub fn forget(&self) {
         if let Some(function) = self.symbol(c"heaptoll_null_forget") {
             // SAFETY: the null manager's own function, `void heaptoll_null_forget(int)`.

@@ -2,21 +2,21 @@
 
 mod area;
 mod clock;
-mod crew;
 mod execute;
 mod manager;
 pub mod own_memory;
 mod process;
 mod tables;
 mod watch;
+mod workers;
 
 use std::fs::File;
 
 use heaptoll_replay::job::{Job, Outcome, Pass, Touch};
 
-use self::crew::Crew;
+use self::workers::Workers;
 
-/// Does what is asked.
+/// Carries out a job.
 pub fn drive(job: Job, program: File) -> Result<Outcome, String> {
     let identity = manager::Identity::of_malloc()?;
     if job.pass == Pass::Probe {
@@ -40,8 +40,8 @@ pub fn drive(job: Job, program: File) -> Result<Outcome, String> {
 fn of_pass<const TOUCH: u8, const GENERATIONS: bool>(job: Job, program: File) -> Result<Outcome, String> {
     match job.pass {
         Pass::Probe => Ok(Outcome::default()),
-        Pass::Throughput => Crew::<watch::Nothing, TOUCH, GENERATIONS>::new(job, program)?.go(),
-        Pass::Latency => Crew::<watch::Stopwatch, TOUCH, GENERATIONS>::new(job, program)?.go(),
-        Pass::Memory => Crew::<watch::Bookkeeper, TOUCH, GENERATIONS>::new(job, program)?.go(),
+        Pass::Throughput => Workers::<watch::Unwatched, TOUCH, GENERATIONS>::new(job, program)?.replay(),
+        Pass::Latency => Workers::<watch::Stopwatch, TOUCH, GENERATIONS>::new(job, program)?.replay(),
+        Pass::Memory => Workers::<watch::MemoryWatch, TOUCH, GENERATIONS>::new(job, program)?.replay(),
     }
 }

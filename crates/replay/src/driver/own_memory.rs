@@ -14,7 +14,7 @@ const CHUNK: usize = 1 << 20;
 
 /// See the file.
 pub struct OwnMemory {
-    /// What is left of the present chunk: next byte and end.
+    /// The rest of the present chunk: next byte and end.
     rest: Mutex<(usize, usize)>,
 }
 
@@ -25,7 +25,8 @@ impl OwnMemory {
     }
 }
 
-// SAFETY: blocks are cut from mappings, disjoint, aligned as asked, and mapped until they are deallocated.
+// SAFETY: blocks are cut from mappings, disjoint, aligned as the layout requires, and mapped until they are
+// deallocated.
 unsafe impl GlobalAlloc for OwnMemory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let (size, align) = (layout.size(), layout.align());

@@ -54,7 +54,7 @@ pub fn rss() -> u64 {
         .unwrap_or(0)
 }
 
-/// Of the resident set what no file lies behind, bytes.
+/// The resident set without file mappings, bytes.
 pub fn anonymous() -> u64 {
     labelled(c"/proc/self/smaps_rollup", b"Anonymous:")
         .or_else(|| labelled(c"/proc/self/status", b"RssAnon:"))
@@ -66,7 +66,7 @@ pub fn high_water() -> u64 {
     labelled(c"/proc/self/status", b"VmHWM:").unwrap_or(0)
 }
 
-/// Begins the high-water mark anew; whether the kernel can.
+/// Restarts the high-water mark; whether the kernel can.
 pub fn forget_high_water() -> bool {
     let Some(file) = ProcFile::open(c"/proc/self/clear_refs", libc::O_WRONLY) else { return false };
     // SAFETY: a descriptor of ours and one byte.
@@ -78,7 +78,7 @@ const LAG_A_CPU: u64 = 256 << 10;
 
 /// What a high-water mark may be off by, bytes.
 pub fn lag() -> u64 {
-    // SAFETY: sysconf has no conditions.
+    // SAFETY: sysconf takes a plain number and writes no memory.
     LAG_A_CPU * unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as u64
 }
 
@@ -100,7 +100,7 @@ const PAGE_BITS: u32 = 12;
 /// A page of the table counts the blocks of as many pages of the heap, in bits.
 const SUMMARY_BITS: u32 = PAGE_BITS - 1;
 
-/// How many live blocks begin in each page, so that the heap's mappings can be told from others.
+/// How many live blocks begin in each page, so that the heap's mappings can be distinguished from others.
 pub struct Pages {
     /// Two bytes a page: no manager has blocks below a byte.
     counts: Area,
@@ -128,7 +128,8 @@ impl Pages {
 
     fn used(&self, region: usize) -> &AtomicU64 {
         debug_assert!(region / 8 < self.summary.bytes());
-        // SAFETY: as above, of the summary.
+        // SAFETY: within the summary, as asserted above for regions of addresses that it covers; aligned, and only
+        // accessed as this.
         unsafe { AtomicU64::from_ptr(self.summary.start().cast::<u64>().add(region / 64)) }
     }
 
@@ -176,7 +177,7 @@ impl Pages {
     }
 
     /// Address space of the anonymous mappings in which live blocks begin, the brk segment among them, bytes. As the
-    /// recorder reckons a program's heap.
+    /// recorder computes a program's heap.
     pub fn heap(&self) -> u64 {
         let mut heap = 0;
         each_mapping(|start, end, anonymous| {
@@ -188,7 +189,7 @@ impl Pages {
     }
 }
 
-/// Calls `each` for every mapping of this process: start, end, whether no file lies behind it.
+/// Calls `each` for every mapping of this process: start, end, whether it is anonymous.
 fn each_mapping(mut each: impl FnMut(usize, usize, bool)) {
     let Some(file) = ProcFile::open(c"/proc/self/maps", libc::O_RDONLY) else { return };
     let mut text = [0; 8192];
@@ -228,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_tell_heap_mappings_from_others() {
+    fn blocks_distinguish_heap_mappings_from_others() {
         let pages = Pages::new().expect("address space");
         let (heap, other) =
             (Area::new(1 << 20, 0).expect("a mapping"), Area::new(1 << 20, 0).expect("a mapping"));

@@ -1,12 +1,12 @@
-//! The driver's tables by slot: where the block is, how large it was asked for, and how many calls were made on the
-//! slot. All resident before the first call.
+//! The driver's tables by slot: where the block is, its requested size, and how many calls were made on the slot. All
+//! resident before the first call.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::area::Area;
 
-/// Where the block of each slot is; with `GENERATIONS`, beside it the number of calls made on the slot.
+/// Where the block of each slot is; with `GENERATIONS`, and the number of calls made on the slot.
 #[derive(Clone, Copy)]
 pub struct Blocks<const GENERATIONS: bool> {
     area: Area,
@@ -27,7 +27,7 @@ impl<const GENERATIONS: bool> Blocks<GENERATIONS> {
     /// # Safety
     /// No other thread uses the table.
     pub unsafe fn clear(&self) {
-        // SAFETY: within the area, which the caller vouches is ours alone.
+        // SAFETY: within the area, which no other thread uses now: the caller guarantees it.
         unsafe { self.area.start().write_bytes(0, self.slots * Self::STRIDE) };
     }
 
@@ -44,11 +44,10 @@ impl<const GENERATIONS: bool> Blocks<GENERATIONS> {
 
     /// The block.
     ///
-    /// # Safety
-    /// The slot is in the table, and no other thread writes it now: the program's order says so.
+    /// # Safety The slot is in the table (`check`), and no other thread writes it now, by the program's order.
     #[inline(always)]
     pub unsafe fn get(&self, slot: u32) -> *mut u8 {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees a slot of the table that no other thread writes now.
         unsafe { *self.entry(slot) }
     }
 
@@ -58,7 +57,7 @@ impl<const GENERATIONS: bool> Blocks<GENERATIONS> {
     /// As [`Blocks::get`].
     #[inline(always)]
     pub unsafe fn set(&self, slot: u32, block: *mut u8) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller guarantees a slot of the table that no other thread writes now.
         unsafe { *self.entry(slot) = block };
         if GENERATIONS {
             // One writer at a time, so that no read-modify-write is needed; the release shows the block with it.
@@ -78,7 +77,7 @@ impl<const GENERATIONS: bool> Blocks<GENERATIONS> {
     #[inline(always)]
     pub fn prefetch(&self, slot: u32) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a hint; an address outside of the table does nothing.
+        // SAFETY: a prefetch faults nowhere; for an address outside of the table it does nothing.
         unsafe {
             let at = self.area.start().wrapping_add(slot as usize * Self::STRIDE);
             core::arch::x86_64::_mm_prefetch::<{ core::arch::x86_64::_MM_HINT_T0 }>(at.cast());
@@ -107,7 +106,8 @@ impl Sizes {
     #[inline(always)]
     pub unsafe fn replace(&self, slot: u32, size: u64) -> u64 {
         match self.area {
-            // SAFETY: as long as the table of blocks; the rest is the caller's.
+            // SAFETY: the table is as long as that of blocks; the caller guarantees a slot of it that no other thread
+            // writes now.
             Some(area) => unsafe { area.start().cast::<u64>().add(slot as usize).replace(size) },
             None => 0,
         }

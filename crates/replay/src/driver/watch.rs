@@ -1,4 +1,4 @@
-//! What is looked at while calls are made: nothing, the time of each, or the books.
+//! What is measured while calls are made: nothing, the time of each, or memory.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,7 +10,7 @@ use super::area;
 use super::clock::{self, Clocks};
 use super::process::{self, Pages};
 
-/// Kinds of call whose latencies are kept apart.
+/// Kinds of call whose latencies are kept separately.
 #[derive(Debug, Clone, Copy)]
 pub enum Call {
     Allocate,
@@ -18,7 +18,7 @@ pub enum Call {
     Free,
 }
 
-/// What one thread's calls are watched with.
+/// What measures one thread's calls.
 pub trait Watch: Sized {
     /// What the threads share.
     type Common: Sync;
@@ -62,13 +62,13 @@ pub trait Watch: Sized {
     /// The trace has been replayed once; `freed`: and what it left was freed.
     fn repetition(_common: &Self::Common, _freed: bool) {}
 
-    /// The end.
-    fn found(common: Self::Common) -> Found;
+    /// The measurements, at the end.
+    fn measured(common: Self::Common) -> Measured;
 }
 
-/// What was seen.
+/// What was measured.
 #[derive(Default)]
-pub struct Found {
+pub struct Measured {
     pub latency: Option<Latencies>,
     pub checkpoints: Vec<Checkpoint>,
     pub repetitions: Vec<Repetition>,
@@ -78,10 +78,10 @@ pub struct Found {
     pub start_bytes: u64,
 }
 
-/// Looks at nothing.
-pub struct Nothing;
+/// Measures nothing.
+pub struct Unwatched;
 
-impl Watch for Nothing {
+impl Watch for Unwatched {
     type Common = ();
     const SIZES: bool = false;
 
@@ -89,12 +89,12 @@ impl Watch for Nothing {
         Ok(())
     }
 
-    fn begin((): &()) -> Result<Nothing, String> {
-        Ok(Nothing)
+    fn begin((): &()) -> Result<Unwatched, String> {
+        Ok(Unwatched)
     }
 
-    fn found((): ()) -> Found {
-        Found::default()
+    fn measured((): ()) -> Measured {
+        Measured::default()
     }
 }
 
@@ -110,7 +110,7 @@ pub struct Times {
     all: Mutex<Option<[Histogram<u64>; 3]>>,
 }
 
-/// Longest call that is told from longer ones, ticks: some minutes.
+/// Longest call that is distinguished from longer ones, ticks: some minutes.
 const LONGEST: u64 = 1 << 40;
 /// Digits to which a latency is kept.
 const DIGITS: u8 = 2;
@@ -154,7 +154,7 @@ impl Watch for Stopwatch {
         }
     }
 
-    fn found(common: Times) -> Found {
+    fn measured(common: Times) -> Measured {
         let ns = common.clocks.ticks_per_ns;
         let of = |histogram: &Histogram<u64>| {
             let at = |quantile| histogram.value_at_quantile(quantile) as f64 / ns;
@@ -176,30 +176,30 @@ impl Watch for Stopwatch {
             free: of(&free),
             clock_ns: common.clocks.tick_cost as f64 / ns,
         });
-        Found { latency, ..Found::default() }
+        Measured { latency, ..Measured::default() }
     }
 }
 
-/// Keeps the books: what is live, and what the process takes for it.
-pub struct Bookkeeper;
+/// Accounts for memory: live bytes, and what the process takes for them.
+pub struct MemoryWatch;
 
-/// The books.
-pub struct Books {
+/// What the threads share to account for memory.
+pub struct MemoryAccounts {
     live_bytes: AtomicU64,
     live_objects: AtomicU64,
     max_live_bytes: AtomicU64,
     clock_bytes: AtomicU64,
     /// Live bytes at which a checkpoint is made between marks.
-    look_at: AtomicU64,
+    next_sample_at: AtomicU64,
     marks: AtomicU64,
     /// Marks between checkpoints.
     stride: u64,
     last_repetition: u32,
     pages: Option<Pages>,
-    seen: Mutex<Seen>,
+    samples: Mutex<Samples>,
 }
 
-struct Seen {
+struct Samples {
     start: u64,
     base_rss: u64,
     base_high_water: u64,
@@ -213,20 +213,20 @@ struct Seen {
     repetitions: Vec<Repetition>,
 }
 
-/// A new maximum of live bytes is looked at when it is by this share above the last, and by as many bytes.
+/// A new maximum of live bytes is sampled when it exceeds the last by this share, and by as many bytes.
 const GROWTH: u64 = 100;
 /// See [`GROWTH`].
 const LEAST_GROWTH: u64 = 64 << 10;
 /// Most checkpoints that are kept.
 const KEPT: usize = 8192;
 
-impl Books {
-    fn seen(&self) -> std::sync::MutexGuard<'_, Seen> {
-        self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+impl MemoryAccounts {
+    fn samples(&self) -> std::sync::MutexGuard<'_, Samples> {
+        self.samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     /// Whether checkpoints are made in this repetition.
-    fn is_looked_at(&self, repetition: u32) -> bool {
+    fn is_sampled(&self, repetition: u32) -> bool {
         repetition == 0 || repetition == self.last_repetition
     }
 
@@ -238,35 +238,35 @@ impl Books {
         if let Some(pages) = &self.pages {
             pages.note(block);
         }
-        if live >= self.look_at.load(Relaxed) {
-            self.look_at.store(live.saturating_add((live / GROWTH).max(LEAST_GROWTH)), Relaxed);
-            self.look();
+        if live >= self.next_sample_at.load(Relaxed) {
+            self.next_sample_at.store(live.saturating_add((live / GROWTH).max(LEAST_GROWTH)), Relaxed);
+            self.sample();
         }
     }
 
     #[cold]
-    fn look(&self) {
-        let mut seen = self.seen();
-        if !self.is_looked_at(seen.repetition) {
+    fn sample(&self) {
+        let mut samples = self.samples();
+        if !self.is_sampled(samples.repetition) {
             return;
         }
         let checkpoint = Checkpoint {
-            repetition: seen.repetition,
+            repetition: samples.repetition,
             clock_bytes: self.clock_bytes.load(Relaxed),
             live_bytes: self.live_bytes.load(Relaxed),
             live_objects: self.live_objects.load(Relaxed),
-            rss_bytes: seen.rss(),
+            rss_bytes: samples.rss(),
             heap_bytes: self.pages.as_ref().map_or(0, Pages::heap),
         };
-        seen.peak_in_repetition = seen.peak_in_repetition.max(checkpoint.rss_bytes);
-        seen.peak_heap = seen.peak_heap.max(checkpoint.heap_bytes);
-        if seen.checkpoints.len() < seen.checkpoints.capacity() {
-            seen.checkpoints.push(checkpoint);
+        samples.peak_in_repetition = samples.peak_in_repetition.max(checkpoint.rss_bytes);
+        samples.peak_heap = samples.peak_heap.max(checkpoint.heap_bytes);
+        if samples.checkpoints.len() < samples.checkpoints.capacity() {
+            samples.checkpoints.push(checkpoint);
         }
     }
 }
 
-impl Seen {
+impl Samples {
     /// The resident set less the driver's own.
     fn rss(&self) -> u64 {
         process::rss().saturating_sub(self.base_rss + area::since_baseline())
@@ -281,22 +281,22 @@ impl Seen {
     }
 }
 
-impl Watch for Bookkeeper {
-    type Common = Books;
+impl Watch for MemoryWatch {
+    type Common = MemoryAccounts;
     const SIZES: bool = true;
 
-    fn common(job: &Job, _: Clocks) -> Result<Books, String> {
-        Ok(Books {
+    fn common(job: &Job, _: Clocks) -> Result<MemoryAccounts, String> {
+        Ok(MemoryAccounts {
             live_bytes: AtomicU64::new(0),
             live_objects: AtomicU64::new(0),
             max_live_bytes: AtomicU64::new(0),
             clock_bytes: AtomicU64::new(0),
-            look_at: AtomicU64::new(LEAST_GROWTH),
+            next_sample_at: AtomicU64::new(LEAST_GROWTH),
             marks: AtomicU64::new(0),
             stride: job.index.marks.div_ceil(u64::from(job.checkpoints.max(1))).max(1),
             last_repetition: job.repetitions.saturating_sub(1),
             pages: Pages::new(),
-            seen: Mutex::new(Seen {
+            samples: Mutex::new(Samples {
                 start: 0,
                 base_rss: 0,
                 base_high_water: 0,
@@ -312,89 +312,94 @@ impl Watch for Bookkeeper {
         })
     }
 
-    fn begin(_: &Books) -> Result<Bookkeeper, String> {
-        Ok(Bookkeeper)
+    fn begin(_: &MemoryAccounts) -> Result<MemoryWatch, String> {
+        Ok(MemoryWatch)
     }
 
     #[inline(always)]
-    fn made(&mut self, books: &Books, block: *mut u8, size: u64) {
-        books.live_objects.fetch_add(1, Relaxed);
-        books.grown(block, size);
+    fn made(&mut self, accounts: &MemoryAccounts, block: *mut u8, size: u64) {
+        accounts.live_objects.fetch_add(1, Relaxed);
+        accounts.grown(block, size);
     }
 
     #[inline(always)]
-    fn resized(&mut self, books: &Books, (old_block, old): (*mut u8, u64), (block, new): (*mut u8, u64)) {
-        if let Some(pages) = &books.pages {
+    fn resized(
+        &mut self,
+        accounts: &MemoryAccounts,
+        (old_block, old): (*mut u8, u64),
+        (block, new): (*mut u8, u64),
+    ) {
+        if let Some(pages) = &accounts.pages {
             pages.forget(old_block);
         }
-        books.live_bytes.fetch_sub(old.saturating_sub(new), Relaxed);
-        books.grown(block, new.saturating_sub(old));
+        accounts.live_bytes.fetch_sub(old.saturating_sub(new), Relaxed);
+        accounts.grown(block, new.saturating_sub(old));
     }
 
     #[inline(always)]
-    fn ended(&mut self, books: &Books, block: *mut u8, size: u64) {
-        books.live_objects.fetch_sub(1, Relaxed);
-        books.live_bytes.fetch_sub(size, Relaxed);
-        if let Some(pages) = &books.pages {
+    fn ended(&mut self, accounts: &MemoryAccounts, block: *mut u8, size: u64) {
+        accounts.live_objects.fetch_sub(1, Relaxed);
+        accounts.live_bytes.fetch_sub(size, Relaxed);
+        if let Some(pages) = &accounts.pages {
             pages.forget(block);
         }
     }
 
-    fn mark(&mut self, books: &Books) {
-        if (books.marks.fetch_add(1, Relaxed) + 1).is_multiple_of(books.stride) {
-            books.look();
+    fn mark(&mut self, accounts: &MemoryAccounts) {
+        if (accounts.marks.fetch_add(1, Relaxed) + 1).is_multiple_of(accounts.stride) {
+            accounts.sample();
         }
     }
 
-    fn baseline(books: &Books) {
-        let mut seen = books.seen();
+    fn baseline(accounts: &MemoryAccounts) {
+        let mut samples = accounts.samples();
         // Read once before, so that what reading takes is in.
         process::rss();
-        if let Some(pages) = &books.pages {
+        if let Some(pages) = &accounts.pages {
             pages.heap();
         }
         area::begin_baseline();
-        seen.marks_high_water = process::forget_high_water();
-        seen.base_high_water = process::high_water();
-        seen.start = process::anonymous();
-        seen.base_rss = process::rss();
+        samples.marks_high_water = process::forget_high_water();
+        samples.base_high_water = process::high_water();
+        samples.start = process::anonymous();
+        samples.base_rss = process::rss();
     }
 
-    fn repetition(books: &Books, freed: bool) {
+    fn repetition(accounts: &MemoryAccounts, freed: bool) {
         if !freed {
-            books.look();
+            accounts.sample();
         }
-        let mut seen = books.seen();
-        let rss = seen.rss();
+        let mut samples = accounts.samples();
+        let rss = samples.rss();
         if freed {
-            if let Some(last) = seen.repetitions.last_mut() {
+            if let Some(last) = samples.repetitions.last_mut() {
                 last.freed_rss_bytes = rss;
             }
-            seen.repetition += 1;
-            seen.peak_in_repetition = 0;
-            books.clock_bytes.store(0, Relaxed);
-            books.look_at.store(LEAST_GROWTH, Relaxed);
+            samples.repetition += 1;
+            samples.peak_in_repetition = 0;
+            accounts.clock_bytes.store(0, Relaxed);
+            accounts.next_sample_at.store(LEAST_GROWTH, Relaxed);
             process::forget_high_water();
             return;
         }
-        let mark = seen.high_water();
+        let mark = samples.high_water();
         // What the mark may be off by is no peak.
-        let peak = seen.peak_in_repetition.max(rss).max(mark.saturating_sub(seen.lag));
-        seen.peak_rss = seen.peak_rss.max(peak);
-        let high_water_bytes = if seen.marks_high_water { mark } else { peak };
-        seen.repetitions.push(Repetition { high_water_bytes, end_rss_bytes: rss, freed_rss_bytes: rss });
+        let peak = samples.peak_in_repetition.max(rss).max(mark.saturating_sub(samples.lag));
+        samples.peak_rss = samples.peak_rss.max(peak);
+        let high_water_bytes = if samples.marks_high_water { mark } else { peak };
+        samples.repetitions.push(Repetition { high_water_bytes, end_rss_bytes: rss, freed_rss_bytes: rss });
     }
 
-    fn found(books: Books) -> Found {
-        let seen = books.seen.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Found {
+    fn measured(accounts: MemoryAccounts) -> Measured {
+        let samples = accounts.samples.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        Measured {
             latency: None,
-            checkpoints: seen.checkpoints,
-            repetitions: seen.repetitions,
-            max_live_bytes: books.max_live_bytes.load(Relaxed),
-            peak_rss_bytes: seen.peak_rss,
-            peak_heap_bytes: seen.peak_heap,
-            start_bytes: seen.start,
+            checkpoints: samples.checkpoints,
+            repetitions: samples.repetitions,
+            max_live_bytes: accounts.max_live_bytes.load(Relaxed),
+            peak_rss_bytes: samples.peak_rss,
+            peak_heap_bytes: samples.peak_heap,
+            start_bytes: samples.start,
         }
     }
 }

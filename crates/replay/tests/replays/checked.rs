@@ -7,9 +7,9 @@ use heaptoll_replay::program::Order;
 use heaptoll_replay::start::Stack;
 use heaptoll_trace::{Event, Kind};
 
-use crate::bench::{job, manager, outcome, program, trace};
+use crate::fixture::{job, manager, outcome, program, trace};
 
-/// Sizes from here on are logged, as the checker's source says.
+/// Sizes from here on are logged, as in the checker's source.
 const TAGGED: u64 = 100_000;
 const LOG_BYTES: u64 = 16 + 16 * (1 << 20);
 
@@ -29,7 +29,7 @@ fn log(folder: &Path) -> (Vec<(u64, u64)>, u64) {
     (calls.collect(), words[1])
 }
 
-/// A trace whose sizes tell its objects apart, and the log it must leave.
+/// A trace whose sizes distinguish its objects, and the log it must leave.
 fn tagged(seed: u64, events: usize, threads: u32) -> (Vec<Event>, Vec<(u64, u64)>) {
     let mut events = trace(seed, events, threads, 1);
     let mut sizes = vec![0; events.len()];
@@ -64,7 +64,10 @@ fn exact_order_is_the_recorded_order_over_any_threads() {
         outcome(&stack, &program, &job(&program, Pass::Throughput, Touch::None));
         let (calls, others) = log(folder.path());
         assert_eq!(calls, expected, "{threads} threads");
-        assert!(others < 60 + 4 * u64::from(threads), "malloc served {others} calls beside the trace");
+        assert!(
+            others < 60 + 4 * u64::from(threads),
+            "malloc served {others} calls in addition to the trace"
+        );
     }
 }
 

@@ -14,7 +14,7 @@
 #define TAGGED 100000
 #define LIVE 0x6c6976656c697665u
 #define DEAD 0x6465616464656164u
-#define ROOM (1 << 20)
+#define CAPACITY (1 << 20)
 
 extern void *__libc_malloc(size_t), *__libc_memalign(size_t, size_t);
 extern void __libc_free(void *);
@@ -27,7 +27,7 @@ struct log {
     _Atomic uint64_t entries, others;
     struct {
         uint64_t kind, size;
-    } entry[ROOM];
+    } entry[CAPACITY];
 };
 static struct log *book;
 
@@ -52,7 +52,7 @@ static void note(uint64_t kind, uint64_t size) {
         return;
     }
     uint64_t at = log->entries++;
-    if (at < ROOM) log->entry[at].kind = kind, log->entry[at].size = size;
+    if (at < CAPACITY) log->entry[at].kind = kind, log->entry[at].size = size;
 }
 
 static void *make(size_t align, size_t size, uint64_t kind) {

@@ -9,7 +9,7 @@ use heaptoll_replay::program::Order;
 use heaptoll_replay::start::{Ended, Starter};
 use heaptoll_trace::{Event, Kind};
 
-use crate::bench::{EVENT, glibc, job, manager, program, run, trace};
+use crate::fixture::{EVENT, glibc, job, manager, program, run, trace};
 
 const HEAD: &str = r#"
 #define _GNU_SOURCE
@@ -33,16 +33,16 @@ fn failure(source: &str, touch: Touch) -> String {
 }
 
 #[test]
-fn a_manager_that_crashes_is_told_by_its_signal_and_its_last_words() {
+fn a_manager_that_crashes_is_reported_by_its_signal_and_its_last_output() {
     let why = failure(
         r#"void *malloc(size_t n) { if (n == 300) { write(2, "out of luck\n", 12); abort(); } return __libc_malloc(n); }"#,
         Touch::None,
     );
-    assert_eq!(why, "killed by signal 6; it said: out of luck");
+    assert_eq!(why, "killed by signal 6; it wrote: out of luck");
 }
 
 #[test]
-fn a_manager_that_gives_nothing_is_told_with_the_request() {
+fn a_manager_that_gives_nothing_is_reported_with_the_request() {
     let why = failure(
         "void *malloc(size_t n) { if (n > 4000) { errno = ENOMEM; return 0; } return __libc_malloc(n); }",
         Touch::None,

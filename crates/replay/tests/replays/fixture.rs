@@ -28,7 +28,7 @@ pub const EVENT: Event = Event {
     latency_ns: 0,
 };
 
-/// A legal trace: random calls of `threads` threads, objects freed by whom it may be, some never.
+/// A legal trace: random calls of `threads` threads, objects freed by any thread, some never.
 pub fn trace(seed: u64, events: usize, threads: u32, largest: u64) -> Vec<Event> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut live: Vec<u32> = Vec::new();

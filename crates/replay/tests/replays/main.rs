@@ -1,6 +1,6 @@
 //! Drivers as the tool starts them, under glibc and under managers that watch or misbehave.
 
-mod bench;
+mod fixture;
 
 mod checked;
 mod failing;

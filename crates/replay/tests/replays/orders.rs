@@ -3,7 +3,7 @@
 use heaptoll_replay::job::{Pass, Touch};
 use heaptoll_replay::program::Order;
 
-use crate::bench::{glibc, job, outcome, program, trace};
+use crate::fixture::{glibc, job, outcome, program, trace};
 
 #[test]
 fn random_traces_come_to_their_end_in_every_order_and_pass() {
@@ -27,7 +27,7 @@ fn random_traces_come_to_their_end_in_every_order_and_pass() {
     }
 }
 
-/// The answer went through a pipe once, which nobody read before the driver had ended.
+/// The answer went through a pipe once, which was not read before the driver had ended.
 #[test]
 fn an_answer_that_is_longer_than_a_pipe_arrives() {
     let program = program(&trace(3, 2000, 1, 1000), Order::Exact);

@@ -138,7 +138,7 @@ pub fn memory(found: &Findings) -> Option<Section> {
                 mib_from_bytes(memory.end_rss_bytes),
                 mib_from_bytes(memory.start_bytes),
                 some(memory.peak_heap_bytes),
-                memory.told_high_water_bytes.map_or(NONE.into(), mib_from_bytes),
+                memory.reported_high_water_bytes.map_or(NONE.into(), mib_from_bytes),
                 ratio(memory.peak_ratio),
                 memory.mean_ratio.map_or(NONE.into(), ratio),
             ]
