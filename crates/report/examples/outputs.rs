@@ -1,4 +1,4 @@
-//! Writes every output of a made-up experiment, and of made-up studies, into a folder, to be looked at.
+//! Writes every output of a made-up experiment, and of made-up studies, into a folder, for inspection.
 //!
 //! `cargo run -p heaptoll-report --features testing --example outputs -- FOLDER`
 

@@ -1,5 +1,5 @@
-//! Studies of whole papers as one page: verdicts first, then a chapter a paper with its claims, tables and figures, the
-//! published values beside ours.
+//! Studies of whole papers as one page: verdicts first, then a section a paper with its claims, tables and figures, the
+//! published values with ours.
 //!
 //! As in a [`crate::document::Document`], figures come formatted in tables and plain in charts; so do the ends of
 //! intervals, which are drawn. All text may come from a user's file and is made harmless where it is shown, not here.
@@ -20,7 +20,7 @@ pub struct Book {
     /// How verdicts are made and how to read the page; sentences, folded.
     pub how: Vec<String>,
     /// A paper each.
-    pub chapters: Vec<Chapter>,
+    pub papers: Vec<PaperSection>,
     /// What was run, in its order.
     pub steps: Vec<Step>,
     /// Name and value: machine, versions.
@@ -31,14 +31,14 @@ pub struct Book {
 
 /// A paper.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Chapter {
+pub struct PaperSection {
     /// Its anchor, and the beginning of those of its claims and exhibits: letters, digits, hyphens.
     pub id: String,
     /// Heading.
     pub title: String,
     /// Authors, title, place, year.
     pub source: String,
-    /// What was asked and how it is asked here; a paragraph each.
+    /// The paper's questions and how they are answered here; a paragraph each.
     pub about: Vec<String>,
     /// What stands for what: kind, the paper's name, ours.
     pub names: Vec<(String, String, String)>,
@@ -63,8 +63,8 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// In a word or two.
-    pub fn word(self) -> &'static str {
+    /// As text.
+    pub fn label(self) -> &'static str {
         match self {
             Answer::Holds => "holds",
             Answer::Fails => "fails",
@@ -77,9 +77,9 @@ impl Answer {
 /// How a claim's answer stands to the paper: what the paper calls a myth is borne out where the myth fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
-    /// Today's figures say what the paper says.
+    /// Today's figures agree with the paper.
     BorneOut,
-    /// They say the contrary.
+    /// They contradict it.
     Contradicted,
     /// They do not decide.
     Undecided,
@@ -90,21 +90,21 @@ pub enum Standing {
 /// What a paper claims.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Claim {
-    /// Its anchor within the chapter.
+    /// Its anchor within the section.
     pub id: String,
     /// Where in the paper.
     pub place: String,
     /// One sentence.
     pub words: String,
-    /// The paper says that this is false.
+    /// The paper calls this false.
     pub myth: bool,
     /// Today.
     pub answer: Answer,
     /// The figures that decided, in a sentence.
     pub reason: String,
-    /// Exhibits of the chapter to look at, by id.
+    /// Exhibits of the section that show it, by id.
     pub exhibits: Vec<String>,
-    /// What was asked of the figures.
+    /// The tests of the figures.
     pub tests: Vec<Test>,
 }
 
@@ -123,7 +123,7 @@ impl Claim {
 /// One test of a claim.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Test {
-    /// What it asks; yes speaks for the claim.
+    /// Its question; yes supports the claim.
     pub words: String,
     /// Today.
     pub answer: Answer,
@@ -131,13 +131,13 @@ pub struct Test {
     pub reason: String,
     /// What the data could have shown, in words; empty for counts and where there are none.
     pub detectable: String,
-    /// Where effects speak for the claim.
+    /// Where effects support the claim.
     pub region: Region,
     /// The comparisons.
     pub effects: Vec<Effect>,
 }
 
-/// Where effects speak for a claim.
+/// Where effects support a claim.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Region {
     /// Above this.
@@ -170,7 +170,7 @@ pub struct Effect {
 /// A table or a figure.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Exhibit {
-    /// Its anchor within the chapter.
+    /// Its anchor within the section.
     pub id: String,
     /// Heading.
     pub title: String,
@@ -219,11 +219,11 @@ pub struct Ratio {
     pub text: String,
     /// `(1.15–1.27)`.
     pub range: String,
-    /// What may be said.
+    /// What may be claimed.
     pub tone: Tone,
 }
 
-/// What may be said of a ratio.
+/// What may be claimed of a ratio.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Tone {
     /// Below one for certain.
@@ -248,7 +248,7 @@ pub struct Step {
     pub ending: String,
     /// What the shorter form costs.
     pub precision: String,
-    /// Who was refused, what was doubtful.
+    /// Refused programs and managers, doubts.
     pub warnings: Vec<String>,
     /// The command that repeats it.
     pub command: String,

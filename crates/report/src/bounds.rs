@@ -1,12 +1,12 @@
-//! The words of lower bounds of overhead, the same in the terminal and on the page.
+//! Lower bounds of overhead as text, the same in the terminal and on the page.
 
 use heaptoll_lab::comparison::Interval;
 use heaptoll_lab::lower_bound::{BoundRow, Bounds, ProgramBounds};
 
 use crate::format;
 
-/// One stack's line.
-pub struct Line<'a> {
+/// One stack's bounds.
+pub struct StackBounds<'a> {
     /// Stack name.
     pub stack: &'a str,
     /// The bound in time, or what stands in for one.
@@ -27,19 +27,19 @@ pub enum Bound {
 
 /// Whether there is anything to show: one run makes no bound, nor does one manager of which nothing was taken out.
 pub fn is_shown(bounds: &ProgramBounds) -> bool {
-    let says = |bounds: &Bounds| bounds.rows.iter().any(|row| row.bound.is_some());
-    [&bounds.wall, &bounds.cpu].into_iter().flatten().any(says)
+    let has_bound = |bounds: &Bounds| bounds.rows.iter().any(|row| row.bound.is_some());
+    [&bounds.wall, &bounds.cpu].into_iter().flatten().any(has_bound)
 }
 
 /// The lines, the smallest bound in time first.
-pub fn lines(bounds: &ProgramBounds) -> Vec<Line<'_>> {
+pub fn lines(bounds: &ProgramBounds) -> Vec<StackBounds<'_>> {
     let order = bounds.wall.as_ref().or(bounds.cpu.as_ref());
     order
         .into_iter()
         .flat_map(|order| &order.rows)
         .map(|row| {
             let [wall, cpu] = [&bounds.wall, &bounds.cpu].map(|bounds| find(bounds, &row.stack));
-            Line {
+            StackBounds {
                 stack: &row.stack,
                 wall: cell(&bounds.wall, &row.stack),
                 cpu: cell(&bounds.cpu, &row.stack),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_was_taken_out() {
+    fn a_line_states_what_was_taken_out() {
         let bounds = bounds();
         let lines: Vec<String> = lines(&bounds)
             .iter()

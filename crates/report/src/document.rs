@@ -9,7 +9,7 @@
 pub struct Document {
     /// Headline.
     pub title: String,
-    /// Under it, in one line: what was looked at.
+    /// Under it, in one line: what was examined.
     pub subtitle: String,
     /// What makes the figures not the whole, or doubtful; shown first and in colour.
     pub warnings: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Document {
 pub struct Section {
     /// Heading.
     pub title: String,
-    /// What is to be seen, sentences.
+    /// What it shows, in sentences.
     pub text: Vec<String>,
     /// Tables and charts, in order.
     pub items: Vec<Item>,
@@ -132,6 +132,6 @@ pub struct Series {
     pub points: Vec<(f64, f64)>,
     /// Of lines and bars: lower and upper end of each point's interval, as many as points; empty for none.
     pub band: Vec<(f64, f64)>,
-    /// Values of others that ours are held against, drawn beside them.
+    /// Published values that ours are compared with, drawn next to them.
     pub published: Vec<(f64, f64)>,
 }

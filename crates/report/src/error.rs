@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 /// An output that could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// A file could not be written; nothing of it was left behind.
+    /// A file could not be written; nothing of it was left.
     #[error("cannot write {}: {source}; {advice}", path.display())]
     File {
-        /// The file that was asked for.
+        /// The requested file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
         /// What to do next.
         advice: &'static str,
@@ -21,7 +21,7 @@ pub enum ReportError {
     Stream {
         /// `JSON`, `CSV`, `Parquet` or `HTML`.
         form: &'static str,
-        /// What the stream said.
+        /// The stream's error.
         source: io::Error,
     },
     /// The values themselves cannot be put into this form.
@@ -31,7 +31,7 @@ pub enum ReportError {
     Encode {
         /// `JSON`, `CSV`, `Parquet` or `HTML`.
         form: &'static str,
-        /// What the encoder said.
+        /// The encoder's error.
         detail: String,
     },
     /// The text is not JSON, or not of our schema.

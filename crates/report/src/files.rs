@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use crate::ReportError;
 
-/// Writes a file whole or not at all: on an error nothing is left behind and an older file keeps its contents.
-/// Devices, pipes and sockets (`/dev/stdout`, a FIFO) are written directly, and a symbolic link stays one.
+/// Writes a file whole or not at all: on an error nothing is left and an older file keeps its contents. Devices, pipes
+/// and sockets (`/dev/stdout`, a FIFO) are written directly, and a symbolic link stays one.
 ///
 /// # Errors
 /// `File`, which names the path, when the system refuses; whatever `write` returns when it fails by itself.
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_folder_that_may_not_be_written_is_refused_with_advice() {
-        // Refused to root too, with one of three answers that depend on how /sys is mounted.
+        // Refused to root too, with one of three errors that depend on how /sys is mounted.
         let text = write_text(Path::new("/sys/kernel/out.json"), "text").unwrap_err().to_string();
         assert!(text.contains("/sys/kernel/out.json") && text.contains("choose a"), "{text}");
     }

@@ -24,7 +24,7 @@ struct ReadDocument {
     comparison: Comparison,
 }
 
-/// Only this is looked at before the schema is known.
+/// Only this is read before the schema is known.
 #[derive(Deserialize)]
 struct Label {
     schema: String,
@@ -51,7 +51,7 @@ pub fn write(experiment: &Experiment, comparison: &Comparison, out: impl Write) 
         .map_err(|source| ReportError::Stream { form: "JSON", source })
 }
 
-/// Reads what [`write`] wrote; fields that a later version added are passed over.
+/// Reads what [`write`] wrote; fields that a later version added are skipped.
 ///
 /// # Errors
 /// `NotOurs` when it is not such a document, `Schema` when it is one of another version.

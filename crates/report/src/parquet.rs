@@ -13,7 +13,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use crate::ReportError;
-use crate::columns::{COLUMNS, Column, Kind, Value};
+use crate::columns::{COLUMNS, Column, ColumnType, Value};
 
 /// Rows of one row group: large enough for any experiment of one machine, small enough to be read in parts.
 const GROUP_ROWS: usize = 65_536;
@@ -46,15 +46,15 @@ fn encode(experiment: &Experiment) -> Result<Vec<u8>, ParquetError> {
             let present: Vec<i16> = cells.iter().map(|cell| i16::from(*cell != Value::Missing)).collect();
             let levels = column.optional.then_some(present.as_slice());
             match column.kind {
-                Kind::Integer => {
+                ColumnType::Integer => {
                     let values: Vec<i64> = cells.iter().filter_map(integer).collect();
                     target.typed::<Int64Type>().write_batch(&values, levels, None)?;
                 }
-                Kind::Real => {
+                ColumnType::Real => {
                     let values: Vec<f64> = cells.iter().filter_map(real).collect();
                     target.typed::<DoubleType>().write_batch(&values, levels, None)?;
                 }
-                Kind::Text => {
+                ColumnType::Text => {
                     let values: Vec<ByteArray> = cells.into_iter().filter_map(text).collect();
                     target.typed::<ByteArrayType>().write_batch(&values, levels, None)?;
                 }
@@ -73,9 +73,9 @@ fn schema() -> Result<Type, ParquetError> {
 
 fn field(column: &Column) -> Result<Type, ParquetError> {
     let (physical, logical) = match column.kind {
-        Kind::Integer => (Physical::INT64, None),
-        Kind::Real => (Physical::DOUBLE, None),
-        Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        ColumnType::Integer => (Physical::INT64, None),
+        ColumnType::Real => (Physical::DOUBLE, None),
+        ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
     };
     let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
     Type::primitive_type_builder(column.name, physical)
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn carries_the_machine_and_says_what_may_be_missing() {
+    fn carries_the_machine_and_states_what_may_be_missing() {
         let (experiment, _) = experiment(Shape::Single);
         let reader = read(&experiment);
         let file = reader.metadata().file_metadata();

@@ -1,7 +1,7 @@
 //! A made-up experiment of realistic shape, for tests and for looking at the outputs.
 //!
-//! Every figure here is invented by a seeded generator. Nothing outside tests may use it, which is why it is behind
-//! `cfg(test)` and the feature `testing`.
+//! Every figure here is invented by a seeded generator. Nothing outside tests may use it: it is part of `cfg(test)` and the
+//! feature `testing`.
 
 mod book;
 
@@ -118,7 +118,7 @@ fn locality(noise: &mut Noise) -> LocalityFigures {
     }
 }
 
-/// An experiment and what a comparison of it could look like.
+/// An experiment and a plausible comparison of it.
 pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
     let (programs, stacks, repetitions): (Vec<usize>, usize, u32) = match shape {
         Shape::Single => (vec![0], 5, 15),
@@ -451,7 +451,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
-/// A plain interval, wide enough to look right; the laboratory's own is the real one.
+/// A plain interval, plausibly wide; the laboratory's own is the real one.
 fn interval(logs: &[f64]) -> Option<Interval> {
     let n = logs.len() as f64;
     if n < 2.0 {

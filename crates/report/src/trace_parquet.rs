@@ -63,7 +63,7 @@ const fn column(name: &'static str, form: Form, optional: bool) -> Column {
     Column { name, form, optional }
 }
 
-/// The columns of events; docs/trace-parquet.md says what they mean.
+/// The columns of events; docs/trace-parquet.md defines them.
 const EVENTS: [Column; 16] = [
     column("event", Form::Growing, false),
     column("kind", Form::Words, false),
@@ -93,7 +93,7 @@ const SITES: [Column; 6] = [
     column("line", Form::Words, true),
 ];
 
-/// What is kept of a live object.
+/// A live object's facts.
 #[derive(Debug, Clone, Copy, Default)]
 struct Object {
     number: u64,
@@ -105,7 +105,7 @@ struct Object {
 /// Cells of a row group, by column.
 struct Cells {
     numbers: Vec<Vec<i64>>,
-    words: Vec<Vec<ByteArray>>,
+    texts: Vec<Vec<ByteArray>>,
     present: Vec<Vec<i16>>,
     rows: usize,
 }
@@ -115,14 +115,14 @@ impl Cells {
         let lists = columns.len();
         Cells {
             numbers: vec![Vec::new(); lists],
-            words: vec![Vec::new(); lists],
+            texts: vec![Vec::new(); lists],
             present: vec![Vec::new(); lists],
             rows: 0,
         }
     }
 
     fn number(&mut self, at: usize, value: u64) {
-        // Nothing in a trace reaches 2^63; what a file could say is cut to it.
+        // Nothing in a trace reaches 2^63; larger values of a damaged file are cut to it.
         self.numbers[at].push(i64::try_from(value).unwrap_or(i64::MAX));
         self.present[at].push(1);
     }
@@ -134,16 +134,16 @@ impl Cells {
         }
     }
 
-    fn word(&mut self, at: usize, value: ByteArray) {
-        self.words[at].push(value);
+    fn text(&mut self, at: usize, value: ByteArray) {
+        self.texts[at].push(value);
         self.present[at].push(1);
     }
 
-    fn maybe_word(&mut self, at: usize, value: &str) {
+    fn maybe_text(&mut self, at: usize, value: &str) {
         if value.is_empty() {
             self.present[at].push(0);
         } else {
-            self.word(at, value.as_bytes().to_vec().into());
+            self.text(at, value.as_bytes().to_vec().into());
         }
     }
 }
@@ -192,12 +192,12 @@ impl<W: Write + Send> Table<W> {
                 .ok_or_else(|| ParquetError::General(format!("the schema lacks {}", column.name)))?;
             let levels = column.optional.then_some(self.cells.present[at].as_slice());
             if column.form == Form::Words {
-                target.typed::<ByteArrayType>().write_batch(&self.cells.words[at], levels, None)?;
+                target.typed::<ByteArrayType>().write_batch(&self.cells.texts[at], levels, None)?;
             } else {
                 target.typed::<Int64Type>().write_batch(&self.cells.numbers[at], levels, None)?;
             }
             target.close()?;
-            self.cells.words[at].clear();
+            self.cells.texts[at].clear();
             self.cells.numbers[at].clear();
             self.cells.present[at].clear();
         }
@@ -229,16 +229,15 @@ fn field(column: &Column) -> Result<Type, ParquetError> {
         .build()
 }
 
-/// Where the call stacks of a trace go when its events go to `path`: `x.sites.parquet` beside `x.parquet`.
+/// Where the call stacks of a trace go when its events go to `path`: `x.sites.parquet` next to `x.parquet`.
 pub fn sites_path(path: &Path) -> PathBuf {
     path.with_extension("sites.parquet")
 }
 
-/// Writes a whole trace to `path`, and its call stacks, where it has some, beside it. A file is written whole or not at
-/// all.
+/// Writes a whole trace to `path`, and its call stacks, where it has some, to [`sites_path`]. A file is written whole
+/// or not at all.
 ///
-/// # Errors
-/// The trace cannot be read, a file cannot be written. Damage is no error: `reader` knows it afterwards.
+/// # Errors The trace cannot be read, a file cannot be written. Damage is no error: `reader` reports it afterwards.
 pub fn export<R: Read + Send>(reader: &mut Reader<R>, path: &Path) -> Result<Exported, ExportError> {
     let mut failed = None;
     let mut rows = 0;
@@ -278,7 +277,7 @@ pub fn write_events<R: Read>(reader: &mut Reader<R>, out: impl Write + Send) -> 
     let mut batch = Batch::default();
     while reader.read(&mut batch)? {
         if batch.after_gap {
-            // Numbers and clock go on behind the gap.
+            // Numbers and clock go on after the gap.
             rows.event = rows.event.max(batch.first_event);
             rows.clock_bytes = rows.clock_bytes.max(batch.chunk_clock_bytes);
         }
@@ -310,10 +309,10 @@ pub fn write_sites(sites: &Sites, out: impl Write + Send) -> Result<u64, ReportE
                 let cells = &mut table.cells;
                 cells.number(0, site as u64);
                 cells.number(1, depth as u64);
-                cells.maybe_word(2, &frame.object);
+                cells.maybe_text(2, &frame.object);
                 cells.number(3, frame.offset);
-                cells.maybe_word(4, &frame.function);
-                cells.maybe_word(5, &frame.line);
+                cells.maybe_text(4, &frame.function);
+                cells.maybe_text(5, &frame.line);
                 table.row()?;
             }
         }
@@ -348,17 +347,17 @@ struct Rows {
 impl Rows {
     fn put(&mut self, event: &Event, cells: &mut Cells) {
         let slot = event.slot as usize;
-        let births = event.kind.allocates();
+        let allocates = event.kind.allocates();
         let resizes = event.kind == Kind::Realloc;
         let fails = event.kind == Kind::Failed;
-        let names = births || resizes || event.kind.frees();
-        if births && slot >= self.objects.len() {
+        let names = allocates || resizes || event.kind.frees();
+        if allocates && slot >= self.objects.len() {
             self.objects.resize(slot + 1, Object::default());
         }
         let before =
             if names { self.objects.get(slot).copied().unwrap_or_default() } else { Object::default() };
         let mut object = before;
-        if births {
+        if allocates {
             self.clock_bytes = self.clock_bytes.saturating_add(event.size);
             object = Object {
                 number: self.born,
@@ -371,13 +370,13 @@ impl Rows {
             self.clock_bytes = self.clock_bytes.saturating_add(event.size.saturating_sub(before.size));
             object.size = event.size;
         }
-        if let Some(place) = self.objects.get_mut(slot).filter(|_| births || resizes) {
+        if let Some(place) = self.objects.get_mut(slot).filter(|_| allocates || resizes) {
             *place = object;
         }
         let dies = event.kind.frees();
-        let makes = births || resizes;
+        let makes = allocates || resizes;
         cells.number(0, self.event);
-        cells.word(1, ByteArray::from(name(event.kind)));
+        cells.text(1, ByteArray::from(name(event.kind)));
         cells.number(2, u64::from(event.thread));
         cells.maybe(3, names.then_some(object.number));
         cells.maybe(4, names.then_some(u64::from(event.slot)));
@@ -484,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn every_column_says_what_happened() {
+    fn every_column_records_what_happened() {
         let bytes = trace(0, true);
         let mut out = Vec::new();
         let count = write_events(&mut Reader::new(&bytes[..]).unwrap(), &mut out).unwrap();
@@ -526,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_go_to_a_file_beside_it() {
+    fn stacks_go_to_a_file_of_their_own() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.parquet");
         let bytes = trace(3, true);

@@ -1,4 +1,4 @@
-//! What a disk that is full in the middle of a file leaves behind: nothing.
+//! A disk that becomes full in the middle of a file leaves nothing of it.
 //!
 //! A process of its own, since a limit on file sizes holds for a whole process.
 
@@ -39,7 +39,8 @@ fn nothing_half_written_stays() {
             })
         }),
     ];
-    // The limit holds for the harness too, whose own output may be a long file: so it is lifted before anything is said.
+    // The limit holds for the harness too, whose own output may be a long file: so it is lifted before anything is
+    // printed.
     limit_file_size(LIMIT);
     let written = outputs.map(|(name, write)| (name, write(&folder.path().join(name))));
     limit_file_size(libc::RLIM_INFINITY);

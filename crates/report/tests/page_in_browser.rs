@@ -1,7 +1,8 @@
-//! The page in a real browser: no error on its console, every chart drawn, nothing wider than the screen, in the
-//! light and in the dark, on a phone and on a desk.
+//! The page in a real browser: no error on its console, every chart drawn, nothing wider than the screen, in the light
+//! and in the dark, on a phone and on a desktop.
 //!
-//! Needs Chromium. Where there is none the test says so and passes, except in continuous integration (`CI` is set).
+//! Needs Chromium. Where there is none the test prints a note and passes, except in continuous integration (`CI` is
+//! set).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,8 +12,8 @@ use heaptoll_report::html;
 use heaptoll_report::testing::{HOSTILE, Shape, book, experiment};
 use serde_json::Value;
 
-/// Looks at one page through four windows and writes what it finds into its own document. A window of its own
-/// cannot be narrower than 500 pixels, so each is a frame.
+/// Inspects one page through four windows and writes the results into its own document. A window of its own cannot be
+/// narrower than 500 pixels, so each is a frame.
 const LOUPE: &str = r#"<!DOCTYPE html><meta charset="utf-8"><title>loupe</title><body><script>
 const views = [["light", 400], ["dark", 400], ["light", 1280], ["dark", 1280]];
 const frames = views.map(([theme, width]) => {
@@ -22,7 +23,7 @@ const frames = views.map(([theme, width]) => {
   document.body.append(frame);
   return frame;
 });
-function look(frame, [theme, width]) {
+function inspect(frame, [theme, width]) {
   const inner = frame.contentDocument, root = inner.documentElement, style = frame.contentWindow.getComputedStyle;
   const charts = [...inner.querySelectorAll(".chart")];
   const marks = (chart) => chart.querySelectorAll("svg .scatterlayer path.point, svg .scatterlayer path.js-line, svg .barlayer path").length;
@@ -46,7 +47,7 @@ function look(frame, [theme, width]) {
       await new Promise((done) => setTimeout(done, 50));
     }
   }
-  const found = frames.map((frame, index) => look(frame, views[index]));
+  const found = frames.map((frame, index) => inspect(frame, views[index]));
   frames.forEach((frame) => frame.remove());
   const result = document.createElement("pre");
   result.id = "found";
@@ -66,7 +67,7 @@ fn chromium() -> Option<PathBuf> {
 }
 
 /// What the loupe found, and every line of the browser's console.
-fn look_at(browser: &Path, page: &str) -> (Vec<Value>, Vec<String>) {
+fn inspect(browser: &Path, page: &str) -> (Vec<Value>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("page.html"), page).unwrap();
     std::fs::write(folder.path().join("loupe.html"), LOUPE).unwrap();
@@ -91,13 +92,13 @@ fn look_at(browser: &Path, page: &str) -> (Vec<Value>, Vec<String>) {
     (serde_json::from_str(found.0).unwrap(), console)
 }
 
-/// Chromium, or a note that nothing was looked at; in continuous integration it must be there.
+/// Chromium, or a note that nothing was inspected; in continuous integration it must be there.
 fn chromium_or_note() -> Option<PathBuf> {
     let browser = chromium();
     if browser.is_none() {
         assert!(std::env::var_os("CI").is_none(), "no Chromium: install the package `chromium`");
         eprintln!(
-            "NOTE: the page was NOT looked at, there is no Chromium here: install the package `chromium`"
+            "NOTE: the page was NOT inspected, there is no Chromium here: install the package `chromium`"
         );
     }
     browser
@@ -107,7 +108,7 @@ fn check(shape: Shape) {
     let Some(browser) = chromium_or_note() else { return };
     let (experiment, comparison) = experiment(shape);
     let page = html::render(&experiment, &comparison).unwrap();
-    let (views, console) = look_at(&browser, &page);
+    let (views, console) = inspect(&browser, &page);
     assert!(console.is_empty(), "{shape:?}: {console:#?}");
     assert_eq!(views.len(), 4);
     let expected = 5 * comparison.tables.len() + if comparison.overall.is_empty() { 0 } else { 2 };
@@ -178,7 +179,7 @@ fn document() -> Document {
 fn a_document() {
     let Some(browser) = chromium_or_note() else { return };
     let page = html::document::render(&document()).unwrap();
-    let (views, console) = look_at(&browser, &page);
+    let (views, console) = inspect(&browser, &page);
     assert!(console.is_empty(), "{console:#?}");
     assert_eq!(views.len(), 4);
     for view in views {
@@ -191,9 +192,9 @@ fn studies() {
     let Some(browser) = chromium_or_note() else { return };
     let book = book();
     let page = html::book::render(&book).unwrap();
-    let (views, console) = look_at(&browser, &page);
+    let (views, console) = inspect(&browser, &page);
     assert!(console.is_empty(), "{console:#?}");
-    let exhibits = book.chapters.iter().flat_map(|chapter| &chapter.exhibits);
+    let exhibits = book.papers.iter().flat_map(|paper| &paper.exhibits);
     let charts = exhibits.filter(|exhibit| exhibit.chart.is_some()).count();
     for view in views {
         check_view(&view, charts);

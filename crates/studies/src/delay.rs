@@ -64,7 +64,7 @@ pub struct Point {
 pub struct Curve {
     /// Program.
     pub program: String,
-    /// Manager behind the quarantine.
+    /// Manager that the quarantine forwards to.
     pub manager: String,
     /// The manager without a quarantine, where it was run.
     pub plain: Option<Medians>,
@@ -92,7 +92,7 @@ pub struct Mean {
 pub struct Delay {
     /// Bytes, ascending.
     pub sizes_bytes: Vec<u64>,
-    /// Managers in the order asked for.
+    /// Managers in the order requested.
     pub managers: Vec<String>,
     /// By program, then manager. The intervals of one program hold together.
     pub curves: Vec<Curve>,
@@ -100,7 +100,7 @@ pub struct Delay {
     pub means: Vec<Mean>,
 }
 
-/// What a stack is to this study: its manager, and the size of the quarantine in front of it, if there is one. `None`
+/// A stack's part in this study: its manager, and the size of the quarantine in front of it, if there is one. `None`
 /// for a stack that has other layers or settings.
 pub fn part(stack: &str) -> Option<(String, Option<u64>)> {
     let (in_front, manager) = layers(stack).ok()?;
@@ -177,8 +177,8 @@ fn comparisons(sides: &Sides, manager: &str, repetitions: u32) -> Vec<Comparison
         }
     };
     // A subject with further settings is still the same manager without the layer.
-    let behind = manager.split(", ").next().unwrap_or(manager);
-    if let Some(plain) = find(sides, behind, None) {
+    let plain_stack = manager.split(", ").next().unwrap_or(manager);
+    if let Some(plain) = find(sides, plain_stack, None) {
         add(None, base, plain);
     }
     for size in sizes_of(sides, manager).into_iter().filter(|size| *size != NO_DELAY) {
@@ -219,7 +219,7 @@ fn curve(
     manager: &str,
     ratios: &dyn Fn(&str, Option<u64>) -> Ratios,
 ) -> Option<Curve> {
-    let behind = manager.split(", ").next().unwrap_or(manager);
+    let plain_stack = manager.split(", ").next().unwrap_or(manager);
     let points: Vec<Point> = sizes_of(sides, manager)
         .into_iter()
         .filter_map(|size| {
@@ -235,7 +235,7 @@ fn curve(
     (!points.is_empty()).then(|| Curve {
         program: program.into(),
         manager: manager.into(),
-        plain: find(sides, behind, None).and_then(medians),
+        plain: find(sides, plain_stack, None).and_then(medians),
         layer: ratios(manager, None),
         points,
     })

@@ -43,7 +43,7 @@ fn stacks_are_read_as_sizes_in_front_of_managers() {
 }
 
 #[test]
-fn ratios_are_to_one_byte_and_the_layer_is_told_apart() {
+fn ratios_are_to_one_byte_and_the_layer_has_its_own() {
     let found = study(&experiment(&["a"], &["m"], 1.05));
     assert_eq!((found.sizes_bytes.as_slice(), found.means.len()), (&[1, 4096, 2 << 20, 64 << 20][..], 0));
     let curve = &found.curves[0];
@@ -88,7 +88,7 @@ fn a_stack_that_always_fails_is_a_gap_and_no_figure() {
 }
 
 #[test]
-fn equal_sizes_are_not_told_apart() {
+fn equal_sizes_are_one() {
     let found = study(&experiment(&["a", "b"], &["m"], 1.0));
     let claimed = |ratios: &Ratios| ratios.cpu.is_some_and(|interval| interval.differs);
     assert!(found.curves.iter().flat_map(|curve| &curve.points).all(|point| !claimed(&point.over_no_delay)));
@@ -100,7 +100,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn the_order_of_rows_says_nothing(factor in 0.8f64..1.3, turned in 0usize..80) {
+    fn the_order_of_rows_does_not_matter(factor in 0.8f64..1.3, turned in 0usize..80) {
         let mut made = experiment(&["a", "b"], &["m"], factor);
         let first = study(&made);
         made.observations.rotate_left(turned);

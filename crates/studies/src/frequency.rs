@@ -2,8 +2,8 @@
 //!
 //! A collection stops the program, and what it costs by that is its pause. What it costs besides, through caches that
 //! it fills with other things and through blocks that come back late or in another order, is in the time between
-//! pauses: the mutator's. A collection that only identifies what is dead (`reclaim=16`: the sixteenth reclaims) tells the
-//! two apart.
+//! pauses: the mutator's. A collection that only identifies what is dead (`reclaim=16`: the sixteenth reclaims)
+//! separates the two.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::means::{over_programs, repetitions};
 
-/// With fewer collections than this at the shortest period, a program says little of their frequency.
+/// With fewer collections than this at the shortest period, a program shows little of their frequency.
 pub const FEWEST_COLLECTIONS: f64 = 10.0;
 
 /// One thread marks and a collection is over with its pause, so that the mutator's time is what is left.
@@ -46,14 +46,14 @@ pub enum Question {
     Reclamations,
 }
 
-/// What is told of one stack on one program.
+/// The figures of one stack on one program.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Setting {
     /// Its period.
     pub period: Period,
     /// Good runs.
     pub good: u32,
-    /// Medians; `None` without a good run whose collections were told.
+    /// Medians; `None` without a good run whose collections were reported.
     pub medians: Option<Medians>,
 }
 
@@ -68,7 +68,7 @@ pub struct Medians {
     pub pauses_s: f64,
     /// Elapsed less pauses, s.
     pub mutator_wall_s: Option<f64>,
-    /// CPU less the collector's, s, where it tells that.
+    /// CPU less the collector's, s, where it reports that.
     pub mutator_cpu_s: Option<f64>,
     /// Peak resident memory, KiB.
     pub peak_rss_kib: f64,
@@ -104,7 +104,7 @@ pub struct Study {
     pub settings: Vec<Setting>,
     /// By question, then period. All of one program hold together.
     pub ratios: Vec<Ratio>,
-    /// Whether it collects often enough to say anything; only then is it in the means.
+    /// Whether it collects often enough for a result; only then is it in the means.
     pub often_enough: bool,
 }
 
@@ -133,7 +133,7 @@ pub struct Mean {
 /// The whole study.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Frequency {
-    /// In the order asked for.
+    /// In the order requested.
     pub collectors: Vec<String>,
     /// By program, then collector.
     pub programs: Vec<Study>,
@@ -141,7 +141,8 @@ pub struct Frequency {
     pub means: Vec<Mean>,
 }
 
-/// What a stack is to this study: its collector and period. `None` for one that does not say how often it collects.
+/// A stack's part in this study: its collector and period. `None` for one whose settings do not fix how often it
+/// collects.
 ///
 /// `sweep,every=8M,reclaim=4,free=honour/mimalloc3` is `sweep,free=honour/mimalloc3` every 8 MiB; each fourth reclaims.
 pub fn part(stack: &str) -> Option<(String, Period)> {
@@ -201,17 +202,17 @@ enum Measure {
 
 const MEASURES: [Measure; 4] = [Measure::MutatorWall, Measure::MutatorCpu, Measure::Wall, Measure::PeakRss];
 
-/// A measure of one run; `None` where it was not told, and for servers, whose pauses outside of the load are not known
-/// apart.
+/// A measure of one run; `None` where it was not reported, and for servers, whose pauses outside of the load are not
+/// known separately.
 fn value(side: &Side, measure: Measure, repetition: u32) -> Option<f64> {
     let row: &Observation = side.timed.get(&repetition)?;
-    let told = || row.collections.filter(|_| row.serve.is_none());
+    let recorded = || row.collections.filter(|_| row.serve.is_none());
     // Elapsed times are those of runs alone, and so are the pauses that are taken off.
     let alone = || side.by_itself().get(&repetition)?.collections.filter(|_| row.serve.is_none());
     let left = match measure {
         Measure::MutatorWall => side.value(Metric::Wall, repetition)? - alone()?.pause_total_ns as f64 / 1e9,
         Measure::MutatorCpu => {
-            told()?;
+            recorded()?;
             side.value(Metric::Cpu, repetition)? - row.collector_cpu_ns? as f64 / 1e9
         }
         Measure::Wall => side.value(Metric::Wall, repetition)?,
@@ -225,15 +226,15 @@ fn log_ratios(side: &Side, over: &Side, measure: Measure, repetitions: u32) -> V
 }
 
 fn medians(side: &Side) -> Option<Medians> {
-    let told: Vec<_> = side.by_itself().values().filter_map(|row| row.collections).collect();
+    let recorded: Vec<_> = side.by_itself().values().filter_map(|row| row.collections).collect();
     let of = |measure: Measure| -> Option<f64> {
         let values: Vec<f64> = side.timed.keys().filter_map(|r| value(side, measure, *r)).collect();
         (!values.is_empty()).then(|| median(&values))
     };
-    (!told.is_empty()).then(|| Medians {
-        collections: median(&told.iter().map(|one| one.count as f64).collect::<Vec<_>>()),
+    (!recorded.is_empty()).then(|| Medians {
+        collections: median(&recorded.iter().map(|one| one.count as f64).collect::<Vec<_>>()),
         wall_s: of(Measure::Wall).unwrap_or(0.0),
-        pauses_s: median(&told.iter().map(|one| one.pause_total_ns as f64 / 1e9).collect::<Vec<_>>()),
+        pauses_s: median(&recorded.iter().map(|one| one.pause_total_ns as f64 / 1e9).collect::<Vec<_>>()),
         mutator_wall_s: of(Measure::MutatorWall),
         mutator_cpu_s: of(Measure::MutatorCpu),
         peak_rss_kib: of(Measure::PeakRss).unwrap_or(0.0),
@@ -345,7 +346,7 @@ fn means(counted: &[Compared], collectors: &[String], repetitions: u32, seed: u6
         let series = [0, 1, 2, 3].map(|measure| {
             let of: Vec<Vec<Option<f64>>> = programs.iter().map(|one| one.series[measure].clone()).collect();
             let (programs, mean) = over_programs(&of, repetitions);
-            // A collector that tells no CPU time has no mean of it, and that is no fault of the programs.
+            // A collector that reports no CPU time has no mean of it, and that is no fault of the programs.
             if programs > 0 {
                 count = count.min(programs);
             }

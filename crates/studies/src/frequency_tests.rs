@@ -14,8 +14,8 @@ fn stacks() -> Vec<String> {
     all.map(|(every, reclaim)| format!("sweep,every={every}M,reclaim={reclaim},markers=1/m")).into()
 }
 
-/// Runs of 1 s of mutator and as many pauses of 10 ms as `every` gives of 800 MiB; `mutator` says how long the mutator
-/// takes at a period.
+/// Runs of 1 s of mutator and as many pauses of 10 ms as `every` gives of 800 MiB; `mutator` gives the mutator's time
+/// at a period.
 fn experiment(programs: &[&str], mutator: impl Fn(Period) -> f64) -> Experiment {
     let all = stacks();
     let mut made = testing::experiment(programs, &all, 8);
@@ -54,7 +54,7 @@ fn pauses_are_no_part_of_the_mutators_time() {
     let found = study(&experiment(&["a"], |_| 1.0));
     let study = &found.programs[0];
     assert!(study.often_enough && found.means.is_empty());
-    let medians = study.settings[0].medians.expect("told");
+    let medians = study.settings[0].medians.expect("recorded");
     assert_eq!((medians.collections, medians.pauses_s), (100.0, 1.0));
     for ratio in &study.ratios {
         let [wall, cpu] = [ratio.mutator_wall, ratio.mutator_cpu].map(|it| it.expect("pairs"));
@@ -94,7 +94,7 @@ fn a_program_that_hardly_collects_is_in_no_mean() {
 }
 
 #[test]
-fn what_tells_nothing_has_no_mutator() {
+fn without_statistics_there_is_no_mutator_time() {
     let mut made = experiment(&["a"], |_| 1.0);
     for row in &mut made.observations {
         row.collections = None;
@@ -141,8 +141,8 @@ proptest! {
         let before = study(&made).programs[0].ratios.clone();
         for row in &mut made.observations {
             row.wall_s += pause_ns as f64 / 1e9;
-            let told = row.collections.as_mut().expect("told");
-            told.pause_total_ns += pause_ns;
+            let recorded = row.collections.as_mut().expect("recorded");
+            recorded.pause_total_ns += pause_ns;
         }
         for (after, before) in study(&made).programs[0].ratios.iter().zip(before) {
             let ratio = |it: &Ratio| it.mutator_wall.expect("pairs").ratio;

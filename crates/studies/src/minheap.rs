@@ -1,6 +1,6 @@
 //! The smallest heap in which a program completes (Sareen and Blackburn 2022, §4).
 //!
-//! [`Search`] says which heap to try next and is told what came of it; it never assumes that a program behaves the same
+//! [`Search`] chooses the heap to try next and records the outcome; it never assumes that a program behaves the same
 //! way twice. [`overheads`] sets what it found against a baseline that is not searched for but reported: the pages that
 //! hold a live block when unreachable blocks are given back at once.
 

@@ -1,12 +1,12 @@
 //! A paper repeated: its experiments, tables, figures and claims as data (`studies/*.toml`), what was measured, and
 //! whether each claim holds today. Pure: measuring is the command's, showing the report's.
 //!
-//! - [`definition`]: a study as its file says it.
+//! - [`definition`]: a study as its file defines it.
 //! - [`figures`]: what steps measured, whatever command measured it.
 //! - [`published`]: the papers' tables, as CSV.
 //! - [`effect`]: a ratio between two of the figures, or between many, with an interval.
 //! - [`verdict`]: a claim held against its effects.
-//! - [`exhibit`]: a table or figure with the published values beside ours.
+//! - [`exhibit`]: a table or figure with the published values and ours.
 //! - [`budget`]: which programs and how many repetitions fit into a time.
 //! - [`results`]: all of it, as JSON holds it.
 

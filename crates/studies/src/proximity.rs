@@ -2,13 +2,13 @@
 //!
 //! [`distances`] sets each request of a run against the collections of that run and leaves out those that a collection
 //! interrupted; [`group`] sorts what is left by distance and averages it in groups; [`normalise`] sets the groups of all
-//! scales (10, 100, 1000 collections a run) against the fastest of them; [`series`] and [`stretches`] compare what comes soon after a
+//! scales (10, 100, 1000 collections a run) against the fastest of them; [`series`] and [`portions`] compare what comes soon after a
 //! collection with what comes in the middle, paired within runs.
 
 mod distance;
 mod groups;
-mod stretches;
+mod portions;
 
 pub use distance::{Distances, Sample, Span, distances};
 pub use groups::{Group, Grouped, Shape, group, normalise};
-pub use stretches::{Ratio, STRETCHES, Series, Stretch, series, stretches};
+pub use portions::{PORTIONS, Portion, Ratio, Series, portions, series};

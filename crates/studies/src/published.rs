@@ -1,5 +1,6 @@
-//! What Sareen and Blackburn (2022) report of smallest heaps, of collections' frequency, of what is near a collection and
-//! of delays, to stand beside what is measured here: `studies/published`, which becomes part of the program, so that an installed heaptoll has it too.
+//! What Sareen and Blackburn (2022) report of smallest heaps, of collections' frequency, of what is near a collection
+//! and of delays, for comparison with what is measured here: `studies/published`, which becomes part of the program, so
+//! that an installed heaptoll has it too.
 
 use serde::Serialize;
 
@@ -156,7 +157,7 @@ pub struct Nearness {
     pub collectors: &'static str,
     /// On which of the paper's machines.
     pub machine: &'static str,
-    /// Collections a run; `None` where the text says it of all.
+    /// Collections a run; `None` where the text states it of all.
     pub collections: Option<u64>,
     /// Which requests: `first 10 %`, or `any`.
     pub requests: &'static str,
@@ -164,7 +165,7 @@ pub struct Nearness {
     pub low_percent: f64,
     /// The most.
     pub high_percent: f64,
-    /// How long after a collection, µs, where the text says it.
+    /// How long after a collection, µs, where the text states it.
     pub lasts_us: Option<u64>,
 }
 

@@ -60,7 +60,7 @@ pub fn row(program: &str, stack: &str, repetition: u32, cpu_s: f64, peak_rss_kib
     .expect("a row")
 }
 
-/// What collections told.
+/// Collections as a manager reports them.
 pub fn collections(count: u64, pause_total_ns: u64) -> Option<Collections> {
     Some(Collections { count, pause_total_ns, pause_max_ns: pause_total_ns, ..Collections::default() })
 }

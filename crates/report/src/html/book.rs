@@ -1,26 +1,26 @@
-//! A [`Book`] as a page that needs nothing but itself: verdicts, chapters, what was run.
+//! A [`Book`] as a page that needs nothing but itself: verdicts, sections, what was run.
 
 use std::collections::BTreeMap;
 
 use askama::Template;
 
-use super::drawing::{self, Names, PlaceView};
-use super::strip::{Scale, Strip};
+use super::drawing::{self, DrawingSlot, Names};
+use super::sparkline::{Scale, Sparkline};
 use super::views::Fact;
-use super::{Shelf, engine};
-use crate::book::{Answer, Book, Chapter, Claim, Exhibit, Pair, Pairs, Standing, Step, Test, Tone};
+use super::{ChartRegistry, engine};
+use crate::book::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Standing, Step, Test, Tone};
 use crate::format::printable;
 use crate::{ReportError, format};
 
-/// Tables with more columns of values than this have the published values under ours, the others beside them.
-const BESIDE: usize = 3;
+/// Tables with more columns of values than this have the published values under ours, the others side by side.
+const SIDE_BY_SIDE: usize = 3;
 /// So many warnings stand before the verdicts, the others are folded.
 const WARNINGS: usize = 3;
 /// Longer tables scroll in their box.
 const LONG: usize = 40;
 /// Each standing in the order of its part of the bar.
 const STANDINGS: [(Standing, &str, &str); 4] = [
-    (Standing::BorneOut, "agree", "as the paper says"),
+    (Standing::BorneOut, "agree", "as in the paper"),
     (Standing::Contradicted, "against", "contrary to the paper"),
     (Standing::Undecided, "open", "undecided"),
     (Standing::NotMeasured, "none", "not measured"),
@@ -43,7 +43,7 @@ struct Filled {
     charts: String,
     tally: Vec<Part>,
     total: String,
-    chapters: Vec<ChapterView>,
+    papers: Vec<PaperView>,
     steps: Vec<Step>,
     facts: Vec<Fact>,
     command: String,
@@ -52,17 +52,17 @@ struct Filled {
 /// A part of the bar of verdicts.
 struct Part {
     class: &'static str,
-    word: &'static str,
+    label: &'static str,
     count: usize,
 }
 
 /// An answer as a coloured word.
 struct AnswerView {
-    word: &'static str,
+    label: &'static str,
     class: &'static str,
 }
 
-struct ChapterView {
+struct PaperView {
     id: String,
     title: String,
     /// In the contents of the page.
@@ -84,7 +84,7 @@ struct ClaimView {
     answer: AnswerView,
     reason: String,
     /// Of the test that decided.
-    strip: Option<Strip>,
+    sparkline: Option<Sparkline>,
     /// Links with short names.
     short: Vec<(String, String)>,
     /// Links with whole names.
@@ -108,14 +108,14 @@ struct EffectView {
     text: String,
     range: String,
     basis: String,
-    strip: Option<Strip>,
+    sparkline: Option<Sparkline>,
 }
 
 struct ExhibitView {
     id: String,
     title: String,
     text: Vec<String>,
-    place: Option<PlaceView>,
+    chart: Option<DrawingSlot>,
     table: PairsView,
     notes: Vec<String>,
     bears: Vec<(String, String)>,
@@ -130,7 +130,7 @@ struct PairsView {
     /// Rows without any value, ours or published, and why.
     left_out: Vec<(String, String)>,
     /// Published values have columns of their own.
-    beside: bool,
+    side_by_side: bool,
     /// There are published values.
     published: bool,
     /// There are intervals, or ranges, of values without a ratio.
@@ -167,9 +167,9 @@ struct PairView {
 /// # Errors
 /// `Encode` when the page cannot be put together.
 pub fn render(book: &Book) -> Result<String, ReportError> {
-    let mut shelf = Shelf::default();
-    let claims = || book.chapters.iter().flat_map(|chapter| &chapter.claims);
-    let chapters = book.chapters.iter().map(|chapter| chapter_view(chapter, &mut shelf)).collect();
+    let mut registry = ChartRegistry::default();
+    let claims = || book.papers.iter().flat_map(|paper| &paper.claims);
+    let papers = book.papers.iter().map(|paper| paper_view(paper, &mut registry)).collect();
     let mut warnings = texts(&book.warnings);
     // One more is no longer than the line that folds it.
     let first = if warnings.len() > WARNINGS + 1 { WARNINGS } else { warnings.len() };
@@ -185,10 +185,10 @@ pub fn render(book: &Book) -> Result<String, ReportError> {
         style: include_str!("../../templates/style.css"),
         script: engine::SCRIPT,
         engine: engine::packed()?,
-        charts: shelf.json(),
+        charts: registry.json(),
         tally: parts(claims()),
         total: counted(claims().count(), "claim"),
-        chapters,
+        papers,
         steps: book.steps.iter().map(step_view).collect(),
         facts: book.facts.iter().map(|(name, text)| Fact::new(name, text)).collect(),
         command: printable(&book.command),
@@ -210,13 +210,13 @@ fn parts<'a>(claims: impl Iterator<Item = &'a Claim>) -> Vec<Part> {
         *counts.entry(claim.standing()).or_default() += 1;
     }
     let part =
-        |(standing, class, word)| Part { class, word, count: counts.get(&standing).copied().unwrap_or(0) };
+        |(standing, class, label)| Part { class, label, count: counts.get(&standing).copied().unwrap_or(0) };
     STANDINGS.map(part).into()
 }
 
 /// Letters, digits and hyphens of an anchor; anything else would not be one.
-fn anchor(chapter: &str, id: &str) -> String {
-    let whole = if id.is_empty() { chapter.to_owned() } else { format!("{chapter}-{id}") };
+fn anchor(paper: &str, id: &str) -> String {
+    let whole = if id.is_empty() { paper.to_owned() } else { format!("{paper}-{id}") };
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
     whole.chars().map(plain).collect()
 }
@@ -226,57 +226,53 @@ fn short(title: &str) -> String {
     printable(title.split_once(':').map_or(title, |(name, _)| name))
 }
 
-fn chapter_view(chapter: &Chapter, shelf: &mut Shelf) -> ChapterView {
-    let counts = parts(chapter.claims.iter());
+fn paper_view(paper: &PaperSection, registry: &mut ChartRegistry) -> PaperView {
+    let counts = parts(paper.claims.iter());
     let counts: Vec<String> = counts
         .iter()
         .filter(|part| part.count > 0)
-        .map(|part| format!("{} {}", part.count, part.word))
+        .map(|part| format!("{} {}", part.count, part.label))
         .collect();
-    ChapterView {
-        id: anchor(&chapter.id, ""),
-        title: printable(&chapter.title),
-        short: short(&chapter.title),
-        source: printable(&chapter.source),
-        about: texts(&chapter.about),
+    PaperView {
+        id: anchor(&paper.id, ""),
+        title: printable(&paper.title),
+        short: short(&paper.title),
+        source: printable(&paper.source),
+        about: texts(&paper.about),
         counts: counts.join(", "),
-        names: chapter
+        names: paper
             .names
             .iter()
             .map(|(kind, theirs, ours)| (printable(kind), printable(theirs), printable(ours)))
             .collect(),
-        contents: chapter
-            .exhibits
-            .iter()
-            .map(|one| (anchor(&chapter.id, &one.id), short(&one.title)))
-            .collect(),
-        claims: chapter.claims.iter().map(|claim| claim_view(claim, chapter)).collect(),
-        exhibits: chapter.exhibits.iter().map(|one| exhibit_view(one, chapter, shelf)).collect(),
+        contents: paper.exhibits.iter().map(|one| (anchor(&paper.id, &one.id), short(&one.title))).collect(),
+        claims: paper.claims.iter().map(|claim| claim_view(claim, paper)).collect(),
+        exhibits: paper.exhibits.iter().map(|one| exhibit_view(one, paper, registry)).collect(),
     }
 }
 
 /// The colour of a claim's answer is its standing to the paper, not the answer itself.
 fn standing_view(claim: &Claim) -> AnswerView {
     let class = STANDINGS.iter().find(|(standing, ..)| *standing == claim.standing());
-    AnswerView { word: claim.answer.word(), class: class.map_or("none", |(_, class, _)| class) }
+    AnswerView { label: claim.answer.label(), class: class.map_or("none", |(_, class, _)| class) }
 }
 
-fn claim_view(claim: &Claim, chapter: &Chapter) -> ClaimView {
+fn claim_view(claim: &Claim, paper: &PaperSection) -> ClaimView {
     let shown = |title: fn(&str) -> String| {
-        let found = claim.exhibits.iter().filter_map(|id| chapter.exhibits.iter().find(|one| one.id == *id));
-        found.map(|one| (anchor(&chapter.id, &one.id), title(&one.title))).collect()
+        let found = claim.exhibits.iter().filter_map(|id| paper.exhibits.iter().find(|one| one.id == *id));
+        found.map(|one| (anchor(&paper.id, &one.id), title(&one.title))).collect()
     };
-    // The test that gave the claim its answer.
+    // The test that decided the claim.
     let decided = claim.tests.iter().find(|test| test.answer == claim.answer && !test.effects.is_empty());
     let comparisons = claim.tests.iter().map(|test| test.effects.len()).sum();
     ClaimView {
-        id: anchor(&chapter.id, &claim.id),
+        id: anchor(&paper.id, &claim.id),
         place: printable(&claim.place),
         words: printable(&claim.words),
         myth: claim.myth,
         answer: standing_view(claim),
         reason: printable(&claim.reason),
-        strip: decided.and_then(|test| Scale::around(&test.effects, test.region)?.all(&test.effects)),
+        sparkline: decided.and_then(|test| Scale::around(&test.effects, test.region)?.all(&test.effects)),
         short: shown(short),
         exhibits: shown(printable),
         extent: format!("{}, {}", counted(claim.tests.len(), "test"), counted(comparisons, "comparison")),
@@ -291,12 +287,12 @@ fn test_view(test: &Test, claim: &Claim) -> TestView {
         text: printable(&effect.text),
         range: printable(&effect.range),
         basis: printable(&effect.basis),
-        strip: scale.as_ref().and_then(|scale| scale.single(effect)),
+        sparkline: scale.as_ref().and_then(|scale| scale.single(effect)),
     });
     TestView {
         words: printable(&test.words),
         answer: standing_view(&Claim { answer: test.answer, myth: claim.myth, ..Claim::default() }),
-        // A claim with one test says it already.
+        // A claim with one test has it already.
         reason: if test.reason == claim.reason { String::new() } else { printable(&test.reason) },
         detectable: if test.answer == Answer::NotMeasured {
             String::new()
@@ -308,17 +304,17 @@ fn test_view(test: &Test, claim: &Claim) -> TestView {
     }
 }
 
-fn exhibit_view(exhibit: &Exhibit, chapter: &Chapter, shelf: &mut Shelf) -> ExhibitView {
-    let bears = chapter.claims.iter().filter(|claim| claim.exhibits.contains(&exhibit.id));
+fn exhibit_view(exhibit: &Exhibit, paper: &PaperSection, registry: &mut ChartRegistry) -> ExhibitView {
+    let bears = paper.claims.iter().filter(|claim| claim.exhibits.contains(&exhibit.id));
     let bears = bears.map(|claim| {
         let name = if claim.place.is_empty() { &claim.id } else { &claim.place };
-        (anchor(&chapter.id, &claim.id), format!("{} ({})", printable(name), claim.answer.word()))
+        (anchor(&paper.id, &claim.id), format!("{} ({})", printable(name), claim.answer.label()))
     });
     ExhibitView {
-        id: anchor(&chapter.id, &exhibit.id),
+        id: anchor(&paper.id, &exhibit.id),
         title: printable(&exhibit.title),
         text: texts(&exhibit.text),
-        place: exhibit.chart.as_ref().and_then(|chart| drawing::place(chart, Names::Outside, shelf)),
+        chart: exhibit.chart.as_ref().and_then(|chart| drawing::add_chart(chart, Names::Outside, registry)),
         table: pairs_view(&exhibit.table),
         notes: texts(&exhibit.notes),
         bears: bears.collect(),
@@ -332,7 +328,7 @@ fn pairs_view(table: &Pairs) -> PairsView {
     let published = |at: usize| {
         table.rows.iter().any(|(_, cells)| cells.get(at).is_some_and(|cell| !cell.paper.is_empty()))
     };
-    let beside = width <= BESIDE;
+    let side_by_side = width <= SIDE_BY_SIDE;
     let mut reasons: Vec<String> = Vec::new();
     let mut left_out: Vec<(String, String)> = Vec::new();
     let mut rows: Vec<(String, Vec<PairView>)> = Vec::new();
@@ -353,7 +349,7 @@ fn pairs_view(table: &Pairs) -> PairsView {
         headings: (0..width).map(|at| (printable(&table.columns[at + 1]), published(at))).collect(),
         rows,
         left_out,
-        beside,
+        side_by_side,
         published: (0..width).any(published),
         ranges: cells().any(|cell| !cell.range.is_empty() && cell.ratio.is_none()),
         baseline: match cells().any(|cell| cell.ratio.is_some()) {
@@ -425,19 +421,19 @@ mod tests {
     }
 
     #[test]
-    fn verdicts_stand_before_chapters_and_lead_to_them() {
+    fn verdicts_stand_before_papers_and_lead_to_them() {
         let book = book();
         let page = page();
         let at = |needle: &str| page.find(needle).unwrap_or_else(|| panic!("{needle}"));
         assert!(at("id=\"verdicts\"") < at("id=\"zorn1992\""));
-        for chapter in &book.chapters {
-            for claim in &chapter.claims {
-                let id = anchor(&chapter.id, &claim.id);
+        for paper in &book.papers {
+            for claim in &paper.claims {
+                let id = anchor(&paper.id, &claim.id);
                 assert_eq!(page.matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
                 assert!(page.contains(&format!("href=\"#{id}\"")), "{id}");
             }
-            for exhibit in &chapter.exhibits {
-                assert!(page.contains(&format!("id=\"{}\"", anchor(&chapter.id, &exhibit.id))));
+            for exhibit in &paper.exhibits {
+                assert!(page.contains(&format!("id=\"{}\"", anchor(&paper.id, &exhibit.id))));
             }
         }
     }
@@ -455,7 +451,7 @@ mod tests {
     fn every_published_value_and_every_value_of_ours_is_on_the_page() {
         let book = book();
         let page = page();
-        let tables = book.chapters.iter().flat_map(|chapter| &chapter.exhibits).map(|exhibit| &exhibit.table);
+        let tables = book.papers.iter().flat_map(|paper| &paper.exhibits).map(|exhibit| &exhibit.table);
         for cell in tables.flat_map(|table| &table.rows).flat_map(|(_, cells)| cells) {
             for text in [&cell.ours, &cell.range, &cell.paper, &cell.missing] {
                 assert!(page.contains(text.as_str()), "{text}");
@@ -485,18 +481,18 @@ mod tests {
     }
 
     #[test]
-    fn few_columns_stand_beside_the_published_and_many_above_them() {
+    fn few_columns_are_side_by_side_with_the_published_and_many_above_them() {
         let cell = Pair { ours: "1".into(), paper: "2".into(), ..Pair::default() };
         let table = |columns: usize| Pairs {
             columns: vec![String::new(); columns + 1],
             rows: vec![("row".into(), vec![cell.clone(); columns])],
             ..Pairs::default()
         };
-        assert!(pairs_view(&table(3)).beside && !pairs_view(&table(4)).beside);
+        assert!(pairs_view(&table(3)).side_by_side && !pairs_view(&table(4)).side_by_side);
     }
 
     #[test]
-    fn a_reason_why_a_value_is_missing_is_told_once() {
+    fn a_reason_why_a_value_is_missing_is_shown_once() {
         let missing = |why: &str| Pair { missing: why.into(), ..Pair::default() };
         let cells = vec![missing("crashed"), missing("refused"), missing("crashed"), Pair::default()];
         let table =
@@ -508,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_without_any_value_are_told_in_a_line() {
+    fn rows_without_any_value_are_named_in_a_line() {
         let missing = |why: &str| Pair { missing: why.into(), ..Pair::default() };
         let published = Pair { paper: "2".into(), ..missing("left out") };
         let row = |name: &str, cells: Vec<Pair>| (name.to_owned(), cells);

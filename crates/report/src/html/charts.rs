@@ -22,7 +22,7 @@ const MUTED: &str = "var(--muted)";
 const GRID: &str = "var(--line)";
 const CLEAR: &str = "rgba(0,0,0,0)";
 
-/// Longer names are cut on an axis; hovering tells the whole.
+/// Longer names are cut on an axis; hovering shows the whole.
 const LABEL_CHARS: usize = 16;
 
 /// Ratios of one program's stacks with their intervals, cheapest on top; `None` without any ratio.
@@ -174,7 +174,7 @@ pub(super) fn memory_over_time(experiment: &Experiment, program: &str, palette: 
         let hover =
             format!("<b>{}</b><br>%{{x:.3~f}} s: %{{y:.1f}} MiB<extra></extra>", plot_text(&track.stack));
         let line = Line::new().width(1.6).color(mark.color.clone());
-        // The symbol stands at the end of the line, where the eye looks for the name.
+        // The symbol stands at the end of the line, where the eye seeks the name.
         let end = (xs.last().copied().unwrap_or(0.0), ys.last().copied().unwrap_or(0.0));
         plot.add_trace(
             Scatter::new(xs, ys)
@@ -325,9 +325,9 @@ fn thinned(track: &MemoryTrack) -> Vec<(f64, f64)> {
 
 /// About `most` points, the lowest and the highest of each stretch and the last, so that no peak is lost.
 pub(super) fn thinned_points(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
-    let stretch = points.len().div_ceil((most / 2).max(1)).max(1);
+    let chunk = points.len().div_ceil((most / 2).max(1)).max(1);
     let mut kept = Vec::with_capacity(most + 2);
-    for points in points.chunks(stretch) {
+    for points in points.chunks(chunk) {
         let low = points.iter().min_by(|a, b| a.1.total_cmp(&b.1));
         let high = points.iter().max_by(|a, b| a.1.total_cmp(&b.1));
         let mut ends: Vec<(f64, f64)> = low.into_iter().chain(high).copied().collect();

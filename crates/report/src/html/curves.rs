@@ -1,5 +1,5 @@
 //! A page of curves: for each program how much one cost falls when another is allowed to rise. A collector is such a
-//! curve over its heap sizes, an allocator a point beside it.
+//! curve over its heap sizes, an allocator a point next to it.
 
 use askama::Template;
 use plotly::Plot;
@@ -9,7 +9,7 @@ use plotly::common::{Line, Marker, Mode};
 use super::charts::{self, plot_text};
 use super::palette::Palette;
 use super::views::{Chip, Fact};
-use super::{Place, Shelf, engine};
+use super::{ChartRegistry, ChartSlot, engine};
 use crate::{ReportError, format};
 
 /// One setting of a curve.
@@ -37,7 +37,7 @@ pub struct Curve {
 pub struct Curves {
     /// The program.
     pub program: String,
-    /// What is to be seen, in a sentence.
+    /// What it shows, in a sentence.
     pub verdict: String,
     /// The first has the colour of a baseline; a name has the same colour in all charts of a page.
     pub curves: Vec<Curve>,
@@ -84,7 +84,7 @@ struct Section {
     id: String,
     name: String,
     verdict: String,
-    place: Option<Place>,
+    chart: Option<ChartSlot>,
     rows: Vec<(Chip, String, String, String)>,
 }
 
@@ -95,12 +95,12 @@ struct Section {
 pub fn render(page: &CurvesPage) -> Result<String, ReportError> {
     let names = page.programs.iter().flat_map(|program| &program.curves).map(|curve| curve.name.as_str());
     let palette = Palette::of_names(names);
-    let mut shelf = Shelf::default();
+    let mut registry = ChartRegistry::default();
     let programs = page
         .programs
         .iter()
         .enumerate()
-        .map(|(index, program)| section(index, program, page, &palette, &mut shelf))
+        .map(|(index, program)| section(index, program, page, &palette, &mut registry))
         .collect();
     let filled = Filled {
         title: format::printable(&page.title),
@@ -108,7 +108,7 @@ pub fn render(page: &CurvesPage) -> Result<String, ReportError> {
         style: include_str!("../../templates/style.css"),
         script: engine::SCRIPT,
         engine: engine::packed()?,
-        charts: shelf.json(),
+        charts: registry.json(),
         notes: page.notes.iter().map(|note| format::printable(note)).collect(),
         legend: palette.names().map(|name| Chip::of(name, &palette)).collect(),
         programs,
@@ -125,12 +125,15 @@ fn section(
     program: &Curves,
     page: &CurvesPage,
     palette: &Palette,
-    shelf: &mut Shelf,
+    registry: &mut ChartRegistry,
 ) -> Section {
-    let mut place =
-        shelf.put(chart(program, page, palette), "CPU against memory", "Lower and further left is cheaper.");
-    if let Some(place) = &mut place {
-        place.wide = true;
+    let mut chart = registry.put(
+        chart(program, page, palette),
+        "CPU against memory",
+        "Lower and further left is cheaper.",
+    );
+    if let Some(chart) = &mut chart {
+        chart.wide = true;
     }
     let rows = program.curves.iter().flat_map(|curve| {
         curve.points.iter().map(|point| {
@@ -143,7 +146,7 @@ fn section(
         id: format!("program-{index}"),
         name: format::printable(&program.program),
         verdict: format::printable(&program.verdict),
-        place,
+        chart,
         rows: rows.collect(),
     }
 }

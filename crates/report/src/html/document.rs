@@ -2,9 +2,9 @@
 
 use askama::Template;
 
-use super::drawing::{self, Names, PlaceView};
+use super::drawing::{self, DrawingSlot, Names};
 use super::views::Fact;
-use super::{Shelf, engine};
+use super::{ChartRegistry, engine};
 use crate::document::{Document, Item};
 use crate::{ReportError, format};
 
@@ -33,7 +33,7 @@ struct SectionView {
 
 struct ItemView {
     table: Option<TableView>,
-    place: Option<PlaceView>,
+    chart: Option<DrawingSlot>,
 }
 
 struct TableView {
@@ -51,12 +51,12 @@ struct TableView {
 /// # Errors
 /// `Encode` when the page cannot be put together.
 pub fn render(document: &Document) -> Result<String, ReportError> {
-    let mut shelf = Shelf::default();
+    let mut registry = ChartRegistry::default();
     let sections = document.sections.iter().enumerate().map(|(index, section)| {
         let items = section.items.iter().map(|item| match item {
-            Item::Table(table) => ItemView { table: Some(table_view(table)), place: None },
+            Item::Table(table) => ItemView { table: Some(table_view(table)), chart: None },
             Item::Chart(chart) => {
-                ItemView { table: None, place: drawing::place(chart, Names::Inside, &mut shelf) }
+                ItemView { table: None, chart: drawing::add_chart(chart, Names::Inside, &mut registry) }
             }
         });
         SectionView {
@@ -75,7 +75,7 @@ pub fn render(document: &Document) -> Result<String, ReportError> {
         style: include_str!("../../templates/style.css"),
         script: engine::SCRIPT,
         engine: engine::packed()?,
-        charts: shelf.json(),
+        charts: registry.json(),
         sections,
         facts: document.facts.iter().map(|(name, text)| Fact::new(name, text)).collect(),
         command: format::printable(&document.command),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chart_without_a_point_has_no_place() {
+    fn a_chart_without_a_point_has_no_slot() {
         let mut empty = chart(Form::Lines, false);
         empty.series.clear();
         assert!(!render(&document(vec![Item::Chart(empty)])).expect("a page").contains("id=\"chart-0\""));

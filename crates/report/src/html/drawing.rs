@@ -1,5 +1,5 @@
 //! A document's [`Chart`] as plotly draws it: curves with bands, steps, stacks, bars with the ends of their intervals,
-//! and published values beside them.
+//! and published values next to them.
 
 use plotly::common::{
     Anchor, DashType, ErrorData, ErrorType, Fill, Font, HoverInfo, Line, LineShape, Marker, MarkerSymbol,
@@ -9,7 +9,7 @@ use plotly::layout::{Axis as PlotAxis, AxisType, BarMode, HoverMode, Legend, Mar
 use plotly::{Bar, Plot, Scatter};
 
 use super::charts::{self, plot_text};
-use super::{Place, Shelf, amount_axis};
+use super::{ChartRegistry, ChartSlot, amount_axis};
 use crate::document::{Axis, Chart, Form, Series};
 use crate::format;
 
@@ -29,7 +29,7 @@ const HUES: [&str; 7] = [
 const PALE: f64 = 0.5;
 /// How much of its colour the band around a line has.
 const BAND: f64 = 0.18;
-/// How much of the room between two places a group of bars takes.
+/// The share of the space between two places that a group of bars takes.
 const GROUP: f64 = 0.82;
 /// In the legend.
 const PUBLISHED: &str = "published";
@@ -39,12 +39,12 @@ const PUBLISHED: &str = "published";
 pub(super) enum Names {
     /// In the chart.
     Inside,
-    /// Beside it, on the page.
+    /// Next to it, on the page.
     Outside,
 }
 
-/// A place for a chart on the page.
-pub(super) struct PlaceView {
+/// A slot for a chart on the page.
+pub(super) struct DrawingSlot {
     /// Of the element.
     pub id: String,
     /// What it shows.
@@ -66,10 +66,10 @@ pub(super) struct Key {
     pub class: &'static str,
 }
 
-/// Puts a chart onto the shelf; `None` without a point that can be shown.
-pub(super) fn place(chart: &Chart, names: Names, shelf: &mut Shelf) -> Option<PlaceView> {
-    let Place { id, .. } = shelf.put(plot(chart, names), "", "")?;
-    Some(PlaceView {
+/// Adds a chart to the registry; `None` without a point that can be shown.
+pub(super) fn add_chart(chart: &Chart, names: Names, registry: &mut ChartRegistry) -> Option<DrawingSlot> {
+    let ChartSlot { id, .. } = registry.put(plot(chart, names), "", "")?;
+    Some(DrawingSlot {
         id,
         title: format::printable(&chart.title),
         caption: format::printable(&chart.caption),
@@ -116,7 +116,7 @@ pub(super) fn plot(chart: &Chart, names: Names) -> Option<Plot> {
         let theirs = fitting(&series.published, chart);
         if !theirs.is_empty() {
             any = true;
-            published.push(beside(theirs, index, series, chart, published.is_empty()));
+            published.push(published_trace(theirs, index, series, chart, published.is_empty()));
         }
         if points.is_empty() {
             continue;
@@ -166,7 +166,7 @@ fn head(series: &Series) -> String {
 fn line(points: Vec<(f64, f64)>, index: usize, series: &Series, form: Form) -> Box<Scatter<f64, f64>> {
     let color = HUES[index % HUES.len()];
     let hover = format!("{}%{{x:,.4~g}}: %{{y:,.4~g}}<extra></extra>", head(series));
-    // After the hues are used up a dash tells lines apart.
+    // After the hues are used up a dash distinguishes lines.
     let mut line = Line::new().width(1.8).color(color);
     if index >= HUES.len() {
         line = line.dash(DashType::Dash);
@@ -229,8 +229,8 @@ fn ends_at(series: &Series, chart: &Chart, x: f64, value: f64) -> Option<(f64, f
     (low.is_finite() && high.is_finite()).then_some((low, high))
 }
 
-/// Published values: on their bars, or as a dotted line beside ours.
-fn beside(
+/// Published values: on their bars, or as a dotted line next to ours.
+fn published_trace(
     points: Vec<(f64, f64)>,
     index: usize,
     series: &Series,

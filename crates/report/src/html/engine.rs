@@ -1,8 +1,8 @@
 //! The charting library inside the page.
 //!
-//! The page must open years from now without a network, so plotly.js travels in it: compressed, since that is a
-//! third of its size, and unpacked by the page's own script, so that what is in sight is drawn before the page counts as
-//! loaded. Where that fails the page says so, and its tables carry the same figures.
+//! The page must open years from now without a network, so plotly.js travels in it: compressed, since that is a third
+//! of its size, and unpacked by the page's own script, so that what is in sight is drawn before the page counts as
+//! loaded. Where that fails the page shows a note, and its tables carry the same figures.
 
 use std::io::Write;
 

@@ -11,7 +11,7 @@ mod page;
 mod palette;
 mod program;
 mod ratio_axis;
-mod strip;
+mod sparkline;
 mod views;
 
 use std::collections::BTreeMap;
@@ -29,21 +29,21 @@ use crate::ReportError;
 /// # Errors
 /// `Encode` when the page cannot be put together, which no experiment should bring about.
 pub fn render(experiment: &Experiment, comparison: &Comparison) -> Result<String, ReportError> {
-    let mut shelf = Shelf::default();
-    let mut page = page::Page::new(experiment, comparison, &mut shelf);
+    let mut registry = ChartRegistry::default();
+    let mut page = page::Page::new(experiment, comparison, &mut registry);
     page.engine = engine::packed()?;
-    page.charts = shelf.json();
+    page.charts = registry.json();
     page.render().map_err(|error| ReportError::Encode { form: "HTML", detail: error.to_string() })
 }
 
-/// The charts of a page by the id of their place.
+/// The charts of a page by the id of their element.
 #[derive(Default)]
-struct Shelf {
+struct ChartRegistry {
     charts: BTreeMap<String, String>,
 }
 
-/// A place on the page where a chart will be drawn.
-struct Place {
+/// An element of the page in which a chart will be drawn.
+struct ChartSlot {
     /// Id of the element.
     id: String,
     /// What the chart shows.
@@ -54,12 +54,12 @@ struct Place {
     wide: bool,
 }
 
-impl Shelf {
-    /// Keeps a chart and gives it a place; nothing where there is no chart.
-    fn put(&mut self, plot: Option<Plot>, title: &'static str, caption: &'static str) -> Option<Place> {
+impl ChartRegistry {
+    /// Keeps a chart and returns its slot; nothing where there is no chart.
+    fn put(&mut self, plot: Option<Plot>, title: &'static str, caption: &'static str) -> Option<ChartSlot> {
         let id = format!("chart-{}", self.charts.len());
         self.charts.insert(id.clone(), plot?.to_json());
-        Some(Place { id, title, caption, wide: false })
+        Some(ChartSlot { id, title, caption, wide: false })
     }
 
     /// All charts as a JSON object that may stand inside a script element.
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_asks_for_nothing_outside_itself() {
+    fn the_page_loads_nothing_outside_itself() {
         let (experiment, comparison) = experiment(Shape::Suite);
         let page = render(&experiment, &comparison).unwrap();
         for needle in ["src=", "<link", "@import", "url(", "http-equiv=\"refresh\""] {
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_a_section_is_told_with_its_reason() {
+    fn a_program_without_a_section_is_named_with_its_reason() {
         let (mut experiment, comparison) = experiment(Shape::Single);
         experiment.refused.push(("stat".into(), "glibc".into(), "statically linked".into()));
         let page = render(&experiment, &comparison).unwrap();

@@ -7,7 +7,7 @@ use heaptoll_lab::experiment::Experiment;
 use super::palette::Palette;
 use super::program::{BoundLine, Program, environment};
 use super::views::{Chip, Fact, Ratio};
-use super::{Place, Shelf, charts, engine};
+use super::{ChartRegistry, ChartSlot, charts, engine};
 use crate::format::{self, NONE, plural};
 use crate::terminal::overall_verdict;
 
@@ -38,7 +38,7 @@ pub(super) struct Page {
     /// Geometric means; empty with one program.
     pub overall: Vec<Overall>,
     /// Charts over all programs.
-    pub overall_places: Vec<Place>,
+    pub overall_charts: Vec<ChartSlot>,
     /// Geometric means of lower bounds; the last cell is the number of programs.
     pub overall_bounds: Vec<BoundLine>,
     /// Program by stack, of CPU and memory.
@@ -105,12 +105,12 @@ pub(super) struct Stack {
 
 impl Page {
     /// Everything but the charting library and the charts, which come last.
-    pub fn new(experiment: &Experiment, comparison: &Comparison, shelf: &mut Shelf) -> Self {
+    pub fn new(experiment: &Experiment, comparison: &Comparison, registry: &mut ChartRegistry) -> Self {
         let palette = Palette::new(experiment);
         let settings = &experiment.settings;
-        let overall_places = match comparison.overall.is_empty() {
+        let overall_charts = match comparison.overall.is_empty() {
             true => Vec::new(),
-            false => overall_places(comparison, &palette, shelf),
+            false => overall_charts(comparison, &palette, registry),
         };
         let programs = comparison.tables.iter().enumerate();
         Page {
@@ -137,11 +137,11 @@ impl Page {
             level: format!("{:.1}", (1.0 - comparison.alpha) * 100.0).trim_end_matches(".0").to_owned(),
             legend: palette.names().map(|name| Chip::of(name, &palette)).collect(),
             overall: overall(comparison, &palette),
-            overall_places,
+            overall_charts,
             overall_bounds: overall_bounds(comparison, &palette),
             matrices: matrices(comparison, &palette),
             programs: programs
-                .map(|(index, table)| Program::new(index, experiment, comparison, table, &palette, shelf))
+                .map(|(index, table)| Program::new(index, experiment, comparison, table, &palette, registry))
                 .collect(),
             machine: machine(experiment),
             stacks: stacks(experiment, &palette),
@@ -181,12 +181,16 @@ fn overall(comparison: &Comparison, palette: &Palette) -> Vec<Overall> {
     rows.collect()
 }
 
-fn overall_places(comparison: &Comparison, palette: &Palette, shelf: &mut Shelf) -> Vec<Place> {
+fn overall_charts(
+    comparison: &Comparison,
+    palette: &Palette,
+    registry: &mut ChartRegistry,
+) -> Vec<ChartSlot> {
     let cpu = charts::overall_ratios(comparison, Metric::Cpu, palette);
     let rss = charts::overall_ratios(comparison, Metric::PeakRss, palette);
     let places = [
-        shelf.put(cpu, "CPU", "Left of the line is cheaper. Pale: no difference seen."),
-        shelf.put(rss, "Peak memory", "Left of the line is smaller. Pale: no difference seen."),
+        registry.put(cpu, "CPU", "Left of the line is cheaper. Pale: no difference seen."),
+        registry.put(rss, "Peak memory", "Left of the line is smaller. Pale: no difference seen."),
     ];
     places.into_iter().flatten().collect()
 }
@@ -206,7 +210,7 @@ fn overall_bounds(comparison: &Comparison, palette: &Palette) -> Vec<BoundLine> 
     .collect()
 }
 
-/// The tables beside the overall charts, with the same figures.
+/// The tables next to the overall charts, with the same figures.
 fn matrices(comparison: &Comparison, palette: &Palette) -> Vec<Matrix> {
     if comparison.overall.is_empty() {
         return Vec::new();

@@ -1,6 +1,6 @@
 //! One colour and one symbol a stack, the same in every chart, table and legend of a page.
 //!
-//! The hues are those of Okabe and Ito, which readers with any common colour blindness tell apart; the page's style
+//! The hues are those of Okabe and Ito, which readers with any common colour blindness distinguish; the page's style
 //! sheet holds two shades of each, for paper and for the dark. Symbols differ too, so no figure rests on colour alone.
 
 use heaptoll_lab::experiment::Experiment;
@@ -27,11 +27,11 @@ pub(super) struct Palette {
 }
 
 impl Palette {
-    /// Marks in the order in which the stacks were asked for, whatever program they ran.
+    /// Marks in the order in which the stacks were requested, whatever program they ran.
     pub fn new(experiment: &Experiment) -> Self {
         let mut stacks: Vec<String> = Vec::new();
-        let asked = experiment.stacks.iter().map(|stack| &stack.name);
-        for name in asked.chain(experiment.observations.iter().map(|row| &row.stack)) {
+        let by_request = experiment.stacks.iter().map(|stack| &stack.name);
+        for name in by_request.chain(experiment.observations.iter().map(|row| &row.stack)) {
             if *name != experiment.baseline && !stacks.contains(name) {
                 stacks.push(name.clone());
             }

@@ -11,8 +11,8 @@ use heaptoll_lab::statistics;
 use super::charts;
 use super::palette::Palette;
 use super::views::{Chip, Fact, Ratio};
-use super::{Place, Shelf};
-use crate::bounds::{self, Bound, Line};
+use super::{ChartRegistry, ChartSlot};
+use crate::bounds::{self, Bound, StackBounds};
 use crate::columns;
 use crate::exact;
 use crate::format::{self, NONE};
@@ -35,14 +35,14 @@ pub(super) struct Program {
     pub extra_headings: Vec<String>,
     /// The table.
     pub rows: Vec<ProgramRow>,
-    /// Exact counts beside the measured ratio; one without rows where only something is to be said, or nothing.
+    /// Exact counts with the measured ratio; without rows where there are only notes, or nothing.
     pub exact: Exact,
     /// What memory management costs at least.
     pub bounds: Vec<BoundLine>,
     /// How to read that, and what is missing.
     pub bound_notes: Vec<String>,
     /// The charts.
-    pub places: Vec<Place>,
+    pub charts: Vec<ChartSlot>,
     /// What the preflight proved.
     pub proofs: Vec<Proof>,
     /// Stacks left out: name, reason.
@@ -196,7 +196,7 @@ impl Program {
         comparison: &Comparison,
         table: &ProgramTable,
         palette: &Palette,
-        shelf: &mut Shelf,
+        registry: &mut ChartRegistry,
     ) -> Self {
         let rows: Vec<&Observation> =
             experiment.observations.iter().filter(|o| o.program == table.program).collect();
@@ -243,7 +243,7 @@ impl Program {
                 .zip(extra)
                 .map(|(row, extra)| program_row(row, extra, comparison, palette))
                 .collect(),
-            places: places(experiment, comparison, table, &rows, palette, shelf),
+            charts: charts(experiment, comparison, table, &rows, palette, registry),
             proofs: proofs.collect(),
             refused: refused.map(|(_, stack, reason)| Fact::new(stack, reason)).collect(),
             peaks: peaks(experiment, table, palette),
@@ -278,11 +278,11 @@ fn exact(found: &ExactTable, comparison: &Comparison, palette: &Palette) -> Exac
 
 fn bound_lines(found: &ProgramBounds, palette: &Palette) -> Vec<BoundLine> {
     let ratio = |bound: &Bound| match bound {
-        // Nobody chose these baselines: no side of 1 is the better one.
+        // These baselines were not chosen: no side of 1 is the better one.
         Bound::Of(interval) => Ratio { class: "same", ..Ratio::of(Some(interval), "") },
         Bound::Words(words) => Ratio::of(None, words),
     };
-    let line = |line: &Line| BoundLine {
+    let line = |line: &StackBounds| BoundLine {
         chip: Chip::of(line.stack, palette),
         wall: ratio(&line.wall),
         cpu: ratio(&line.cpu),
@@ -308,7 +308,7 @@ fn facts(info: &heaptoll_lab::experiment::ProgramInfo) -> Vec<Fact> {
     facts
 }
 
-/// Pinned variables as a shell would be told them.
+/// Pinned variables in shell syntax.
 pub(super) fn environment(pairs: &[(String, String)]) -> String {
     // The value alone is quoted: in quotes as a whole, a shell would take it for a command.
     let pair = |(name, value): &(String, String)| {
@@ -414,41 +414,41 @@ fn extra_columns(table: &ProgramTable, observations: &[&Observation]) -> (Vec<St
     (headings, cells)
 }
 
-/// Whether any manager told of a collection.
+/// Whether any manager reported a collection.
 fn collected(table: &ProgramTable) -> bool {
-    table.rows.iter().any(|row| row.collections.is_some_and(|told| told.count > 0.0))
+    table.rows.iter().any(|row| row.collections.is_some_and(|collections| collections.count > 0.0))
 }
 
-fn places(
+fn charts(
     experiment: &Experiment,
     comparison: &Comparison,
     table: &ProgramTable,
     rows: &[&Observation],
     palette: &Palette,
-    shelf: &mut Shelf,
-) -> Vec<Place> {
+    registry: &mut ChartRegistry,
+) -> Vec<ChartSlot> {
     let ratios = |metric| charts::program_ratios(table, metric, &comparison.baseline, palette);
     let is_server = experiment.programs.iter().any(|p| p.name == table.program && p.serve.is_some());
     let watched = match is_server {
         true => "Sampled during the timed runs.",
         false => "One watched run a stack, apart from the timed ones; its pace is not the measurement.",
     };
-    let mut places = vec![
-        shelf.put(ratios(Metric::Cpu), "CPU", "Left of the line is cheaper. Pale: no difference seen."),
-        shelf.put(ratios(Metric::PeakRss), "Peak memory", "Left of the line is smaller. Pale: no difference seen."),
-        shelf.put(
+    let mut charts = vec![
+        registry.put(ratios(Metric::Cpu), "CPU", "Left of the line is cheaper. Pale: no difference seen."),
+        registry.put(ratios(Metric::PeakRss), "Peak memory", "Left of the line is smaller. Pale: no difference seen."),
+        registry.put(
             charts::time_against_memory(table, palette),
             "CPU against memory",
             "Medians; whiskers reach from the smallest to the largest. Outlined and joined: nothing else here is \
              both cheaper and smaller.",
         ),
-        shelf.put(
+        registry.put(
             charts::memory_over_time(experiment, &table.program, palette),
             "Resident memory over time",
             watched,
         ),
     ];
-    let mut dots = shelf.put(
+    let mut dots = registry.put(
         charts::invocations(rows, palette),
         "Every timed invocation",
         "In the order in which they were made, so that drift of the machine shows. Crosses did not end well and are \
@@ -457,8 +457,8 @@ fn places(
     if let Some(place) = &mut dots {
         place.wide = true;
     }
-    places.push(dots);
-    places.into_iter().flatten().collect()
+    charts.push(dots);
+    charts.into_iter().flatten().collect()
 }
 
 fn peaks(experiment: &Experiment, table: &ProgramTable, palette: &Palette) -> Vec<Peak> {
@@ -501,7 +501,7 @@ fn invocation(row: &Observation) -> Invocation {
     }
 }
 
-/// Bad rows, those of one stack that ended alike and said the same taken together.
+/// Bad rows, those of one stack with the same ending and output grouped.
 fn bad(rows: &[&Observation], palette: &Palette) -> Vec<Bad> {
     let mut groups: Vec<(&Observation, Vec<u32>)> = Vec::new();
     for row in rows.iter().filter(|row| !row.outcome.is_ok()) {

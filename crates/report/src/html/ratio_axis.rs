@@ -11,7 +11,7 @@ pub(super) struct RatioAxis {
 }
 
 impl RatioAxis {
-    /// Fits an axis; ratios that are not positive and finite are passed over.
+    /// Fits an axis; ratios that are not positive and finite are skipped.
     pub fn around(ratios: impl IntoIterator<Item = f64>) -> Self {
         let (mut low, mut high) = (0.97_f64, 1.03_f64);
         for ratio in ratios.into_iter().filter(|ratio| ratio.is_finite() && *ratio > 0.0) {

@@ -1,11 +1,11 @@
-//! Intervals as a small drawing in a line of text: where each comparison lies, and where it would speak for the claim.
+//! Intervals as a small drawing in a line of text: where each comparison lies, and where it would support the claim.
 //! Plain SVG, so that it is there before any script and on paper.
 
 use crate::book::{Effect, Region};
 
 /// Width of a drawing.
 const WIDTH: f64 = 150.0;
-/// Room at each end, for dots and arrows.
+/// Space at each end, for dots and arrows.
 const EDGE: f64 = 5.0;
 /// Height of a drawing with one comparison.
 const LINE: f64 = 14.0;
@@ -16,7 +16,7 @@ const REACH: f64 = 1.0;
 
 /// A drawing.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Strip {
+pub(super) struct Sparkline {
     /// Width.
     pub width: f64,
     /// Height.
@@ -108,15 +108,15 @@ impl Scale {
     }
 
     /// One comparison by itself.
-    pub fn single(&self, effect: &Effect) -> Option<Strip> {
+    pub fn single(&self, effect: &Effect) -> Option<Sparkline> {
         effect
             .value
             .is_finite()
-            .then(|| self.strip(&[effect], LINE, format!("{} {}", effect.text, effect.range)))
+            .then(|| self.sparkline(&[effect], LINE, format!("{} {}", effect.text, effect.range)))
     }
 
     /// All of them above each other, the smallest on top; `None` where they are too many.
-    pub fn all(&self, effects: &[Effect]) -> Option<Strip> {
+    pub fn all(&self, effects: &[Effect]) -> Option<Sparkline> {
         let mut drawn: Vec<&Effect> = effects.iter().filter(|effect| effect.value.is_finite()).collect();
         drawn.sort_by(|a, b| a.value.total_cmp(&b.value));
         let height = match drawn.len() {
@@ -129,10 +129,10 @@ impl Scale {
             [one] => format!("{} {}", one.text, one.range),
             _ => format!("{} comparisons", drawn.len()),
         };
-        Some(self.strip(&drawn, height, label))
+        Some(self.sparkline(&drawn, height, label))
     }
 
-    fn strip(&self, effects: &[&Effect], height: f64, label: String) -> Strip {
+    fn sparkline(&self, effects: &[&Effect], height: f64, label: String) -> Sparkline {
         let step = height / effects.len().max(1) as f64;
         let marks = effects.iter().enumerate().map(|(at, effect)| Mark {
             y: rounded(step * (at as f64 + 0.5)),
@@ -141,7 +141,7 @@ impl Scale {
             radius: if effects.len() == 1 { 3.2 } else { rounded((0.38 * step).clamp(1.1, 2.6)) },
             class: if self.sure(effect) { "sure" } else { "open" },
         });
-        Strip {
+        Sparkline {
             width: WIDTH,
             height: rounded(height),
             regions: self.regions(),
@@ -179,14 +179,17 @@ mod tests {
     fn what_is_above_lies_in_the_region_and_what_crosses_its_end_is_open() {
         let effects = [effect(2.0, 1.5, 2.5), effect(1.1, 0.9, 1.3), effect(0.5, 0.4, 0.6)];
         let scale = Scale::around(&effects, above(1.0)).expect("values");
-        let strip = scale.all(&effects).expect("three marks");
-        let (from, width) = strip.regions[0];
-        assert_eq!(Some(from), strip.one);
+        let sparkline = scale.all(&effects).expect("three marks");
+        let (from, width) = sparkline.regions[0];
+        assert_eq!(Some(from), sparkline.one);
         assert!((from + width - WIDTH).abs() < 0.2);
-        let classes: Vec<&str> = strip.marks.iter().map(|mark| mark.class).collect();
+        let classes: Vec<&str> = sparkline.marks.iter().map(|mark| mark.class).collect();
         assert_eq!(classes, ["sure", "open", "sure"], "sorted by value");
-        assert!(strip.marks[2].ends.expect("ends").0 > from && strip.marks[0].ends.expect("ends").1 < from);
-        assert!(strip.marks.is_sorted_by(|a, b| a.y < b.y && a.x <= b.x));
+        assert!(
+            sparkline.marks[2].ends.expect("ends").0 > from
+                && sparkline.marks[0].ends.expect("ends").1 < from
+        );
+        assert!(sparkline.marks.is_sorted_by(|a, b| a.y < b.y && a.x <= b.x));
     }
 
     #[test]
@@ -219,9 +222,9 @@ mod tests {
         let even = Region { above: None, below: Some(0.1), outside: false, even: true };
         let effects = [effect(-0.02, -0.1, 0.06)];
         let scale = Scale::around(&effects, even).expect("a value");
-        let strip = scale.single(&effects[0]).expect("a strip");
-        assert_eq!(strip.one, None);
-        assert_eq!(strip.marks[0].class, "sure");
+        let sparkline = scale.single(&effects[0]).expect("a sparkline");
+        assert_eq!(sparkline.one, None);
+        assert_eq!(sparkline.marks[0].class, "sure");
         assert!(Scale::around(&[], even).is_none());
         assert!(Scale::around(&[effect(f64::NAN, 0.0, 1.0)], even).is_none());
     }

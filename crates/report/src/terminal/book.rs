@@ -1,17 +1,17 @@
-//! A [`Book`] in the terminal: the verdicts, then each chapter's tables. Charts are for the page; their tables are here.
+//! A [`Book`] in the terminal: the verdicts, then each paper's tables. Charts are for the page; their tables are here.
 
 use super::style::{Style, Tone, right};
-use crate::book::{Answer, Book, Chapter, Claim, Exhibit, Pair, Pairs, Standing};
+use crate::book::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Standing};
 
 /// Tables with more columns of values than this are set with a row a value: no terminal is as wide.
 const ACROSS: usize = 2;
 
-/// Everything: verdicts first, then the chapters.
+/// Everything: verdicts first, then the papers' sections.
 pub fn render_book(book: &Book, style: &Style) -> String {
     let mut out = render_verdicts(book, style);
-    for chapter in &book.chapters {
+    for paper in &book.papers {
         out.push('\n');
-        out += &render_chapter(chapter, style);
+        out += &render_paper(paper, style);
     }
     out
 }
@@ -25,13 +25,13 @@ pub fn render_verdicts(book: &Book, style: &Style) -> String {
     for warning in &book.warnings {
         out += &style.paragraph("!", warning, Tone::Bad);
     }
-    for chapter in book.chapters.iter().filter(|chapter| !chapter.claims.is_empty()) {
+    for paper in book.papers.iter().filter(|paper| !paper.claims.is_empty()) {
         out.push('\n');
-        out += &style.paragraph("", &chapter.title, Tone::Bold);
+        out += &style.paragraph("", &paper.title, Tone::Bold);
         let mut table = style.table(&["Today", "The claim", "What decided"]);
-        for claim in &chapter.claims {
+        for claim in &paper.claims {
             table.add_row([
-                style.cell(claim.answer.word(), tone(claim)),
+                style.cell(claim.answer.label(), tone(claim)),
                 style.cell(&claim.words, Tone::Plain),
                 style.cell(&claim.reason, Tone::Dim),
             ]);
@@ -43,7 +43,7 @@ pub fn render_verdicts(book: &Book, style: &Style) -> String {
     out + &style.paragraph("", &tally(book), Tone::Bold)
 }
 
-/// Green as the paper says, red contrary to it.
+/// Green where the answer agrees with the paper, red where it contradicts it.
 fn tone(claim: &Claim) -> Tone {
     match claim.standing() {
         Standing::BorneOut => Tone::Good,
@@ -54,7 +54,7 @@ fn tone(claim: &Claim) -> Tone {
 
 /// `38 claims: 20 hold, 6 fail, ...`.
 fn tally(book: &Book) -> String {
-    let claims: Vec<&Claim> = book.chapters.iter().flat_map(|chapter| &chapter.claims).collect();
+    let claims: Vec<&Claim> = book.papers.iter().flat_map(|paper| &paper.claims).collect();
     let count = |answer: Answer| claims.iter().filter(|claim| claim.answer == answer).count();
     let parts = [Answer::Holds, Answer::Fails, Answer::Undecided, Answer::NotMeasured]
         .into_iter()
@@ -62,20 +62,20 @@ fn tally(book: &Book) -> String {
         .map(|answer| match (answer, count(answer)) {
             (Answer::Holds, many) if many > 1 => format!("{many} hold"),
             (Answer::Fails, many) if many > 1 => format!("{many} fail"),
-            (answer, many) => format!("{many} {}", answer.word()),
+            (answer, many) => format!("{many} {}", answer.label()),
         });
     let parts: Vec<String> = parts.collect();
     let whole = if claims.len() == 1 { "1 claim".into() } else { format!("{} claims", claims.len()) };
     if parts.is_empty() { whole } else { format!("{whole}: {}", parts.join(", ")) }
 }
 
-fn render_chapter(chapter: &Chapter, style: &Style) -> String {
-    let mut out = style.paragraph("", &chapter.title, Tone::Bold);
-    out += &style.paragraph("", &chapter.source, Tone::Dim);
-    for text in &chapter.about {
+fn render_paper(paper: &PaperSection, style: &Style) -> String {
+    let mut out = style.paragraph("", &paper.title, Tone::Bold);
+    out += &style.paragraph("", &paper.source, Tone::Dim);
+    for text in &paper.about {
         out += &style.paragraph("", text, Tone::Plain);
     }
-    for exhibit in &chapter.exhibits {
+    for exhibit in &paper.exhibits {
         out.push('\n');
         out += &render_exhibit(exhibit, style);
     }
@@ -147,7 +147,7 @@ fn render_pairs(table: &Pairs, style: &Style) -> String {
     out
 }
 
-/// What the cells of a table have beside our value.
+/// What the cells of a table have in addition to our value.
 #[derive(Clone, Copy)]
 struct Parts {
     /// A published value.
@@ -191,7 +191,7 @@ mod tests {
     fn where_nothing_is_published_there_is_no_column_of_it() {
         let mut book = book();
         assert!(render_book(&book, &plain(None)).contains("paper"));
-        let exhibits = book.chapters.iter_mut().flat_map(|chapter| &mut chapter.exhibits);
+        let exhibits = book.papers.iter_mut().flat_map(|paper| &mut paper.exhibits);
         for (_, cells) in exhibits.flat_map(|exhibit| &mut exhibit.table.rows) {
             cells.iter_mut().for_each(|cell| cell.paper = String::new());
         }
@@ -203,16 +203,16 @@ mod tests {
     fn verdicts_come_first_and_are_counted() {
         let book = book();
         let text = render_book(&book, &plain(None));
-        let first = book.chapters[0].claims[0].words.as_str();
-        let table = book.chapters[0].exhibits[0].title.as_str();
+        let first = book.papers[0].claims[0].words.as_str();
+        let table = book.papers[0].exhibits[0].title.as_str();
         assert!(text.find(first).expect("the claim") < text.find(table).expect("the table"), "{text}");
-        let claims: usize = book.chapters.iter().map(|chapter| chapter.claims.len()).sum();
+        let claims: usize = book.papers.iter().map(|paper| paper.claims.len()).sum();
         assert!(text.contains(&format!("{claims} claims: ")), "{text}");
         assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'));
     }
 
     #[test]
-    fn a_wide_table_has_a_row_a_value_with_the_published_one_beside_it() {
+    fn a_wide_table_has_a_row_a_value_with_the_published_one() {
         let pair =
             |ours: &str, paper: &str| Pair { ours: ours.into(), paper: paper.into(), ..Pair::default() };
         let missing = Pair { missing: "not installed".into(), ..Pair::default() };
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(tally(&book), "0 claims");
         let claim = |answer| Claim { answer, ..Claim::default() };
         let claims = [Answer::Holds, Answer::Holds, Answer::Fails, Answer::Undecided].map(claim).into();
-        book.chapters.push(Chapter { claims, ..Chapter::default() });
+        book.papers.push(PaperSection { claims, ..PaperSection::default() });
         assert_eq!(tally(&book), "4 claims: 2 hold, 1 fails, 1 undecided");
     }
 }

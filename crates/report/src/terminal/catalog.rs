@@ -18,7 +18,7 @@ pub struct ManagerRow {
     pub origin: String,
     /// One line: what it is; empty when unknown.
     pub about: String,
-    /// What the preflight said, in words.
+    /// The preflight's result, as text.
     pub status: String,
     /// Whether it can be used; `None` when it was not tried.
     pub usable: Option<bool>,
@@ -31,7 +31,7 @@ pub struct LayerRow {
     pub pattern: String,
     /// Its options: `every=SIZE`.
     pub options: Vec<String>,
-    /// What the preflight said of it in front of a manager that is always there.
+    /// The preflight's result for it in front of a manager that is always there.
     pub status: String,
     /// Whether it can be used.
     pub usable: bool,
@@ -54,7 +54,7 @@ pub struct ProgramRow {
     pub variants: Vec<String>,
 }
 
-/// `heaptoll managers`: name, group, version, origin, what the preflight said and what it is.
+/// `heaptoll managers`: name, group, version, origin, the preflight's result and what it is.
 pub fn managers_table(rows: &[ManagerRow], style: &Style) -> String {
     let mut table = style.table(&["manager", "group", "version", "origin", "preflight", "about"]);
     for row in rows {
@@ -75,7 +75,7 @@ pub fn managers_table(rows: &[ManagerRow], style: &Style) -> String {
     finish(table, style)
 }
 
-/// The layers of `heaptoll managers`: how each is written, its options, what the preflight said and what it does.
+/// The layers of `heaptoll managers`: how each is written, its options, the preflight's result and what it does.
 pub fn layers_table(rows: &[LayerRow], style: &Style) -> String {
     let mut table = style.table(&["layer", "options", "preflight", "about"]);
     for row in rows {
@@ -135,7 +135,7 @@ mod tests {
     const PLAIN: Style = Style { color: false, width: Some(80), unicode: true };
 
     #[test]
-    fn managers_say_whether_they_can_be_used() {
+    fn the_managers_table_shows_what_can_be_used() {
         let rows = [
             ManagerRow {
                 name: "glibc".into(),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_and_options_are_told_as_they_are_written() {
+    fn layers_and_options_are_shown_as_they_are_written() {
         let layers = [LayerRow {
             pattern: "quarantine=SIZE".into(),
             options: vec!["check=on|off".into(), "seed=N".into()],

@@ -1,4 +1,4 @@
-//! Exact counts of one program beside its measured CPU ratio.
+//! Exact counts of one program next to its measured CPU ratio.
 
 use comfy_table::Table;
 use heaptoll_lab::comparison::{Comparison, ExactRow, ExactTable};

@@ -9,7 +9,7 @@ use super::style::{Style, Tone, right};
 use crate::bounds::{self, Bound};
 use crate::format::{self, NO_DIFFERENCE, NONE, and_list, plural};
 
-/// Tables that are shown on request: most readers ask what a manager costs, and only that.
+/// Tables that are shown on request: most readers want only a manager's cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Extras {
     /// Lower bounds of overhead.
@@ -43,17 +43,17 @@ pub fn render(experiment: &Experiment, comparison: &Comparison, style: &Style, e
     }
     out.push('\n');
     out.push_str(&style.paragraph("", &how_to_read(comparison), Tone::Dim));
-    if let Some(text) = left_to_ask_for(comparison, extras) {
+    if let Some(text) = available_on_request(comparison, extras) {
         out.push_str(&style.paragraph("", &text, Tone::Dim));
     }
-    for text in asked_in_vain(comparison, extras) {
+    for text in requested_but_absent(comparison, extras) {
         out.push_str(&style.paragraph("", text, Tone::Dim));
     }
     out
 }
 
-/// Why a table that was asked for is not there.
-fn asked_in_vain(comparison: &Comparison, extras: Extras) -> impl Iterator<Item = &'static str> {
+/// Why a requested table is not there.
+fn requested_but_absent(comparison: &Comparison, extras: Extras) -> impl Iterator<Item = &'static str> {
     let no_collections = extras.collections && !comparison.tables.iter().any(has_collections);
     let no_bounds = extras.bounds && !comparison.lower_bounds.programs.iter().any(bounds::is_shown);
     [
@@ -69,7 +69,7 @@ fn asked_in_vain(comparison: &Comparison, extras: Extras) -> impl Iterator<Item 
 }
 
 /// Which tables there are besides, and how to have them.
-fn left_to_ask_for(comparison: &Comparison, extras: Extras) -> Option<String> {
+fn available_on_request(comparison: &Comparison, extras: Extras) -> Option<String> {
     let bounds = !extras.bounds && comparison.lower_bounds.programs.iter().any(bounds::is_shown);
     let collections = !extras.collections && comparison.tables.iter().any(has_collections);
     let names: Vec<String> = [
@@ -84,7 +84,7 @@ fn left_to_ask_for(comparison: &Comparison, extras: Extras) -> Option<String> {
 }
 
 fn has_collections(table: &ProgramTable) -> bool {
-    table.rows.iter().any(|row| row.collections.is_some_and(|told| told.count > 0.0))
+    table.rows.iter().any(|row| row.collections.is_some_and(|collections| collections.count > 0.0))
 }
 
 /// What was done, where and when.
@@ -168,8 +168,8 @@ fn program(
             plural(row.good as usize, "good row")
         );
         out.push_str(&style.paragraph("!", &text, Tone::Bad));
-        if let Some(said) = last_words(experiment, &table.program, &row.stack) {
-            out.push_str(&style.paragraph(" ", &format!("it said: {said}"), Tone::Plain));
+        if let Some(output) = last_output(experiment, &table.program, &row.stack) {
+            out.push_str(&style.paragraph(" ", &format!("it wrote: {output}"), Tone::Plain));
         }
     }
     for text in warnings(experiment, &table.program) {
@@ -195,7 +195,7 @@ fn program(
 }
 
 /// The last line on standard error of the first run that failed: often the reason.
-fn last_words<'a>(experiment: &'a Experiment, program: &str, stack: &str) -> Option<&'a str> {
+fn last_output<'a>(experiment: &'a Experiment, program: &str, stack: &str) -> Option<&'a str> {
     let rows = experiment.observations.iter().filter(|row| row.program == program && row.stack == stack);
     rows.filter(|row| row.phase.is_measured() && !row.outcome.is_ok())
         .find_map(|row| row.stderr_tail.lines().rev().map(str::trim).find(|line| !line.is_empty()))
@@ -213,10 +213,10 @@ fn warnings(experiment: &Experiment, program: &str) -> Vec<String> {
             }
         }
     }
-    let who = |names: &[String]| {
+    let which = |names: &[String]| {
         if names.len() == stacks.len() { "every manager".to_owned() } else { format::and_list(names) }
     };
-    found.into_iter().map(|(warning, names)| format!("{}: {warning}", who(&names))).collect()
+    found.into_iter().map(|(warning, names)| format!("{}: {warning}", which(&names))).collect()
 }
 
 /// How much of a row fits, widest first.
@@ -234,7 +234,7 @@ enum Layout {
 
 /// Columns that a verdict needs before its wrapping hurts.
 const VERDICT_WIDTH: u16 = 22;
-/// A longer stack name (a path, many options) wraps where there is no room for it.
+/// A longer stack name (a path, many options) wraps where it does not fit.
 const NAME_WIDTH: u16 = 22;
 /// A name longer than this wraps wherever it is written.
 const LONGEST_NAME: u16 = 60;
@@ -248,10 +248,10 @@ fn figures(comparison: &Comparison, table: &ProgramTable, style: &Style) -> Stri
         let others: u16 = widths.iter().skip(1).rev().skip(1).map(|width| width + 2).sum();
         let longest = widths.first().copied().unwrap_or(0);
         let needed = longest.min(NAME_WIDTH) + 2 + others + verdict + 2;
-        let room = style.width.map_or(Some(LONGEST_NAME), |width| width.checked_sub(needed));
-        match room {
-            Some(room) if longest > NAME_WIDTH && room > 0 => {
-                return style.lines(&filled((NAME_WIDTH + room).min(LONGEST_NAME)));
+        let spare = style.width.map_or(Some(LONGEST_NAME), |width| width.checked_sub(needed));
+        match spare {
+            Some(spare) if longest > NAME_WIDTH && spare > 0 => {
+                return style.lines(&filled((NAME_WIDTH + spare).min(LONGEST_NAME)));
             }
             Some(_) => return style.lines(&first),
             None => {}
@@ -270,7 +270,7 @@ fn filled(
 ) -> Table {
     let (split, all) = (layout != Layout::Wide, layout != Layout::Narrow);
     let mut headings = vec!["stack", "CPU s", "CPU ratio", "RSS MiB", "memory ratio"];
-    // Only managers that keep the statistics page tell it.
+    // Only managers that keep the statistics page report it.
     let heap = all && program.rows.iter().any(|row| row.heap_high_water_bytes.is_some());
     if heap {
         headings.push("heap MiB");
@@ -336,7 +336,7 @@ fn list(comparison: &Comparison, table: &ProgramTable, style: &Style) -> String 
     out
 }
 
-/// What the collectors of those managers did that tell: a table of its own, for the one above is wide.
+/// What the collectors of those managers did that report it: a table of its own, for the one above is wide.
 fn collections(table: &ProgramTable, style: &Style) -> String {
     let narrow = style.width.is_some_and(|width| width < 72);
     let headings = match narrow {
@@ -346,27 +346,27 @@ fn collections(table: &ProgramTable, style: &Style) -> String {
     // A table of five columns has its least width; below that the figures go into lines.
     if style.width.is_some_and(|width| width < 52) {
         let mut out = String::new();
-        for (row, told) in table.rows.iter().filter_map(|row| Some((row, row.collections?))) {
+        for (row, collections) in table.rows.iter().filter_map(|row| Some((row, row.collections?))) {
             let text = format!(
                 "{}: {} collections, pauses {} ms, longest {} ms, {} MiB reclaimed",
                 row.stack,
-                format::count(told.count),
-                format::milliseconds(told.pause_total_s),
-                format::milliseconds(told.pause_max_s),
-                format::mib_from_bytes(told.reclaimed_bytes)
+                format::count(collections.count),
+                format::milliseconds(collections.pause_total_s),
+                format::milliseconds(collections.pause_max_s),
+                format::mib_from_bytes(collections.reclaimed_bytes)
             );
             out.push_str(&style.paragraph("", &text, Tone::Plain));
         }
         return out;
     }
     let mut text = style.table(&headings);
-    for (row, told) in table.rows.iter().filter_map(|row| Some((row, row.collections?))) {
+    for (row, collections) in table.rows.iter().filter_map(|row| Some((row, row.collections?))) {
         text.add_row([
             style.cell(&row.stack, Tone::Plain),
-            style.cell(&format::count(told.count), Tone::Plain),
-            style.cell(&format::milliseconds(told.pause_total_s), Tone::Plain),
-            style.cell(&format::milliseconds(told.pause_max_s), Tone::Plain),
-            style.cell(&format::mib_from_bytes(told.reclaimed_bytes), Tone::Plain),
+            style.cell(&format::count(collections.count), Tone::Plain),
+            style.cell(&format::milliseconds(collections.pause_total_s), Tone::Plain),
+            style.cell(&format::milliseconds(collections.pause_max_s), Tone::Plain),
+            style.cell(&format::mib_from_bytes(collections.reclaimed_bytes), Tone::Plain),
         ]);
     }
     style.pad(&mut text);
@@ -414,7 +414,7 @@ fn lower_bounds(found: &ProgramBounds, style: &Style) -> String {
     out
 }
 
-/// What the load said of the server, or the program of itself.
+/// The figures that the load printed about the server, or the program about itself.
 fn load(table: &ProgramTable, style: &Style) -> String {
     let mut names: Vec<&str> =
         table.rows.iter().flat_map(|r| r.load_figures.keys().map(String::as_str)).collect();
@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_with_options_is_written_in_one_line_where_there_is_room() {
+    fn a_stack_with_options_is_written_in_one_line_where_it_fits() {
         let (mut made, _) = experiment(Shape::Single);
         let long = "quarantine=64K,evict=random/tcmalloc";
         let other =
@@ -614,7 +614,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_left_out_is_told_with_its_reason() {
+    fn a_program_that_is_left_out_is_named_with_its_reason() {
         let (mut made, comparison) = experiment(Shape::Single);
         made.refused.push(("stat".into(), "glibc".into(), "statically linked".into()));
         let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
@@ -670,13 +670,13 @@ mod tests {
     }
 
     #[test]
-    fn trouble_is_marked_and_told() {
+    fn trouble_is_marked_and_explained() {
         let text = shown(Shape::Troubled, Some(110));
         for needle in [
             "incomplete",
             "! snmalloc",
             "2x killed by signal 11",
-            "it said: </pre>",
+            "it wrote: </pre>",
             "! tcmalloc",
             "5x wrong output",
             "./libnothing.so refused: exports no malloc",
@@ -715,10 +715,10 @@ mod tests {
     }
 
     #[test]
-    fn collections_are_shown_where_a_manager_told_of_any() {
-        let told = |width| shown(Shape::Single, Some(width));
+    fn collections_are_shown_where_a_manager_reported_any() {
+        let collections = |width| shown(Shape::Single, Some(width));
         for width in [60, 80, 120] {
-            let line = told(width)
+            let line = collections(width)
                 .split("lower bound")
                 .next()
                 .unwrap_or_default()
@@ -727,12 +727,12 @@ mod tests {
                 .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
                 .next_back()
                 .expect("a line of its own");
-            assert_eq!(line, "mimalloc3 17 24.2 3.10 5.0", "{}", told(width));
+            assert_eq!(line, "mimalloc3 17 24.2 3.10 5.0", "{}", collections(width));
         }
         let (experiment, mut comparison) = experiment(Shape::Single);
         for row in &mut comparison.tables[0].rows {
-            if let Some(told) = &mut row.collections {
-                told.count = 0.0;
+            if let Some(collections) = &mut row.collections {
+                collections.count = 0.0;
             }
         }
         let text =
@@ -746,7 +746,7 @@ mod tests {
     }
 
     #[test]
-    fn lower_bounds_say_what_they_rest_on() {
+    fn lower_bounds_state_what_they_rest_on() {
         let text = shown(Shape::Single, Some(120));
         let bounds = text.split("lower bound of overhead").nth(1).expect("a table");
         assert!(
@@ -764,7 +764,7 @@ mod tests {
     fn bounds_and_collections_are_shown_on_request_alone() {
         let (experiment, comparison) = experiment(Shape::Suite);
         let style = Style { color: false, width: Some(120), unicode: true };
-        let said = |extras| {
+        let output = |extras| {
             let text = render(&experiment, &comparison, &style, extras);
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             let has = |words: &str| text.contains(words);
@@ -775,9 +775,9 @@ mod tests {
                 has("--bounds"),
             ]
         };
-        assert_eq!(said(Extras::default()), [false, false, false, true]);
-        assert_eq!(said(Extras { bounds: true, ..Extras::default() }), [false, true, true, false]);
-        assert_eq!(said(Extras { collections: true, ..Extras::default() }), [true, false, false, true]);
+        assert_eq!(output(Extras::default()), [false, false, false, true]);
+        assert_eq!(output(Extras { bounds: true, ..Extras::default() }), [false, true, true, false]);
+        assert_eq!(output(Extras { collections: true, ..Extras::default() }), [true, false, false, true]);
         let text = render(&experiment, &comparison, &style, ALL);
         assert!(!text.contains("Not shown here"), "{text}");
     }

@@ -16,7 +16,7 @@ pub(super) fn limits(table: &Table, at: usize, style: &Style) -> Option<(usize, 
     Some((usize::from(width).saturating_sub(taken(table, at) + 2).max(LEAST), column.lines))
 }
 
-/// Whether the figures beside a long name leave it no place on the terminal.
+/// Whether the figures of a row leave a long name no space on the terminal.
 pub(super) fn is_too_narrow(table: &Table, style: &Style) -> bool {
     let is_short_of = |width: u16| {
         let mut long = table.columns.iter().enumerate().filter(|(_, column)| column.lines > 0);
@@ -34,8 +34,9 @@ fn taken(table: &Table, at: usize) -> usize {
 /// A heading, on several lines where it would take width from a column that is short of it.
 pub(super) fn heading(table: &Table, at: usize, style: &Style) -> String {
     let title = table.columns.get(at).map_or("", |column| &column.title);
-    let is_beside = table.columns.iter().enumerate().any(|(other, column)| other != at && column.lines > 0);
-    if style.width.is_none() || !is_beside {
+    let has_multiline_neighbour =
+        table.columns.iter().enumerate().any(|(other, column)| other != at && column.lines > 0);
+    if style.width.is_none() || !has_multiline_neighbour {
         return title.to_owned();
     }
     fit(title, (narrowest(table, at).max(1), title.len()))

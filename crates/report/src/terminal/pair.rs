@@ -31,7 +31,7 @@ pub fn render_pair(a: &str, b: &str, rows: &[PairRow], style: &Style) -> String 
     let mut table = style.table(&["program", "stack", "metric", a, b, "B to A", "verdict"]);
     let mut last = ("", "");
     for row in rows {
-        // A name is said once, so that the eye finds where the next begins.
+        // A name is written once, so that the eye finds where the next begins.
         let program = if last.0 == row.program { "" } else { row.program.as_str() };
         let stack = if last == (&row.program, &row.stack) { "" } else { row.stack.as_str() };
         last = (&row.program, &row.stack);
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_said_once_and_intervals_shown() {
+    fn names_are_written_once_and_intervals_shown() {
         let seen = Interval { ratio: 0.96, low: 0.93, high: 0.99, differs: true, pairs: 15 };
         let unseen = Interval { ratio: 1.0, low: 0.97, high: 1.02, differs: false, pairs: 15 };
         let rows = [

@@ -15,7 +15,7 @@ pub struct Style {
     pub unicode: bool,
 }
 
-/// What a cell says, for terminals with colours.
+/// What a cell means, for terminals with colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     /// Nothing in particular.

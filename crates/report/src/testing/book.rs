@@ -3,7 +3,7 @@
 
 use super::{HOSTILE, Noise, PROGRAMS};
 use crate::book::{
-    Answer, Book, Chapter, Claim, Effect, Exhibit, Pair, Pairs, Ratio, Region, Step, Test, Tone,
+    Answer, Book, Claim, Effect, Exhibit, Pair, Pairs, PaperSection, Ratio, Region, Step, Test, Tone,
 };
 use crate::document::{Axis, Chart, Form, Series};
 
@@ -21,7 +21,7 @@ const MANAGERS: [&str; 11] = [
     "tithe",
 ];
 
-/// Titles of chapters with one claim of each.
+/// Titles of papers with one claim of each.
 const PAPERS: [(&str, &str, &str); 4] = [
     (
         "zorn1992",
@@ -48,7 +48,7 @@ const PAPERS: [(&str, &str, &str); 4] = [
 /// A book; nothing in it was measured.
 pub fn book() -> Book {
     let mut noise = Noise(7);
-    let chapters = PAPERS.map(|(id, title, words)| chapter(id, title, words, &mut noise));
+    let papers = PAPERS.map(|(id, title, words)| paper(id, title, words, &mut noise));
     let text = |text: &str| text.to_owned();
     let steps = PAPERS.iter().map(|(id, ..)| Step {
         name: format!("{id}-time"),
@@ -62,7 +62,7 @@ pub fn book() -> Book {
     Book {
         title: "What papers on memory management found, measured again".into(),
         lead: vec![text(
-            "Every experiment of 4 papers was run again, with the allocators and collectors of its time and of today, on programs of today. Each claim has one answer, holds, fails or undecided; the figures that decided are in the chapters, beside those that were published.",
+            "Every experiment of 4 papers was run again, with the allocators and collectors of its time and of today, on programs of today. Each claim has one answer, holds, fails or undecided; the figures that decided are in the sections, with those that were published.",
         )],
         dateline: [
             "2026-11-22 04:10 UTC",
@@ -74,17 +74,17 @@ pub fn book() -> Book {
         .into(),
         warnings: vec![text("1 of 4 steps was cut: the machine was busy.")],
         how: vec![
-            text("A claim holds when the whole interval lies where the claim says."),
+            text("A claim holds when the whole interval lies in its region."),
             text("Hollow dots do not decide."),
         ],
-        chapters: chapters.into(),
+        papers: papers.into(),
         steps: steps.collect(),
         facts: vec![("machine".into(), "two cores".into()), (HOSTILE.into(), HOSTILE.into())],
         command: "heaptoll study all --budget 30m --html study.html".into(),
     }
 }
 
-fn chapter(id: &str, title: &str, words: &str, noise: &mut Noise) -> Chapter {
+fn paper(id: &str, title: &str, words: &str, noise: &mut Noise) -> PaperSection {
     let answers = [Answer::Holds, Answer::Fails, Answer::Undecided, Answer::NotMeasured, Answer::Holds];
     let claims = answers.into_iter().enumerate().map(|(at, answer)| {
         let counts = [1, 12, 6, 0, 60];
@@ -106,10 +106,10 @@ fn chapter(id: &str, title: &str, words: &str, noise: &mut Noise) -> Chapter {
             tests,
         }
     });
-    Chapter {
+    PaperSection {
         id: id.into(),
         title: title.into(),
-        source: "Somebody, A title that is as long as titles of technical reports are, technical report 573, a university, 1992".into(),
+        source: "An author, A title that is as long as titles of technical reports are, technical report 573, a university, 1992".into(),
         about: vec!["The paper ran six C programs with four explicit managers and a collector in their place, free doing nothing, and compared CPU time, memory and locality.".into()],
         names: vec![("manager".into(), "sunos".into(), "cartesian".into()), ("program".into(), "yacr".into(), HOSTILE.into())],
         claims: claims.collect(),
@@ -222,7 +222,7 @@ fn list() -> Exhibit {
     };
     Exhibit {
         id: "list".into(),
-        title: "What the text says".into(),
+        title: "What the text states".into(),
         table: Pairs {
             columns: vec!["Quantity".into(), String::new()],
             rows: vec![

@@ -21,7 +21,7 @@ pub enum Outcome {
     Other(String),
 }
 
-/// What is looked for, and how closely.
+/// What is searched for, and how closely.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Question {
     /// The first heap tried, bytes: what the program was seen to need.
@@ -30,7 +30,7 @@ pub struct Question {
     pub ceiling: u64,
     /// Heaps are whole multiples of this, bytes.
     pub step: u64,
-    /// The answer may be this share too large, but is never asked for more closely than one step.
+    /// The answer may be this share too large; it is never finer than one step.
     pub tolerance: f64,
     /// Runs at either side of the edge.
     pub repeats: u32,
@@ -65,7 +65,7 @@ impl Tried {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
-    /// The edge is known as closely as asked for, each side by all its repeats.
+    /// The edge is known as closely as requested, each side by all its repeats.
     Found,
     /// It did not complete in the largest heap that may be tried.
     NeverDone,
@@ -106,7 +106,7 @@ impl Answer {
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Run the program in a heap of so many bytes and tell what came of it.
+    /// Run the program in a heap of so many bytes and record the outcome.
     Try(u64),
     /// Nothing is left to try.
     End(Answer),
@@ -126,8 +126,8 @@ impl Search {
         Search { question, tried: BTreeMap::new(), runs: 0 }
     }
 
-    /// Notes what came of a run.
-    pub fn told(&mut self, heap: u64, outcome: Outcome) {
+    /// Records the outcome of a run.
+    pub fn record(&mut self, heap: u64, outcome: Outcome) {
         self.runs += 1;
         let tried = self.tried.entry(heap).or_insert_with(|| Tried { heap, ..Tried::default() });
         match outcome {
@@ -171,9 +171,9 @@ impl Search {
         if high - low > close {
             return Step::Try(self.rounded(low + (high - low) / 2).clamp(low + 1, high - 1));
         }
-        let wants_more =
+        let needs_more =
             |heap: u64| heap > 0 && self.tried.get(&heap).is_none_or(|tried| tried.runs() < question.repeats);
-        match [high, low].into_iter().find(|heap| wants_more(*heap)) {
+        match [high, low].into_iter().find(|heap| needs_more(*heap)) {
             Some(heap) => Step::Try(heap),
             None => Step::End(self.answer(End::Found)),
         }
@@ -211,7 +211,7 @@ mod tests {
             match search.next() {
                 Step::Try(heap) => {
                     assert!(heap > 0 && heap.is_multiple_of(question.step), "{heap}");
-                    search.told(heap, program(heap));
+                    search.record(heap, program(heap));
                 }
                 Step::End(answer) => return answer,
             }

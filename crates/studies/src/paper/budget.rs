@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use heaptoll_lab::statistics::FEWEST_PAIRS;
 use serde::{Deserialize, Serialize};
 
-use super::definition::{Kind, Step, Study};
+use super::definition::{Step, StepKind, Study};
 use super::student::reach;
 
 /// A step as it is to be run.
@@ -35,7 +35,7 @@ pub struct Planned {
     pub deadline_s: f64,
 }
 
-/// How much of the studies is asked for.
+/// How much of the studies is requested.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Length {
     /// The shortest form: least programs and managers, smallest inputs, two repetitions.
@@ -71,7 +71,7 @@ pub type HasSize<'a> = &'a dyn Fn(&str, &str) -> bool;
 
 /// How much slower than the guesses this machine is, by kind of step: sums of raw guesses and of seconds taken.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Speed(BTreeMap<Kind, (f64, f64)>);
+pub struct Speed(BTreeMap<StepKind, (f64, f64)>);
 
 impl Speed {
     /// A step that was run to its end as planned took so many seconds.
@@ -87,8 +87,8 @@ impl Speed {
     }
 
     /// Seconds taken over seconds guessed. Of a kind of which nothing is known yet, that of all others, but not much
-    /// below the guess: a machine is quiet or busy for all alike, and a step that is planned too long is cut.
-    pub fn factor(&self, kind: Kind) -> f64 {
+    /// below the guess: a machine is idle or busy for all alike, and a step that is planned too long is cut.
+    pub fn factor(&self, kind: StepKind) -> f64 {
         let of = |(guessed, took): (f64, f64)| (guessed > 0.0).then(|| (took / guessed).clamp(0.1, 20.0));
         let all = || self.0.values().fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
         let known = self.0.get(&kind).copied().and_then(of);
@@ -151,7 +151,7 @@ impl Form {
         }
     }
 
-    /// Seconds that a step takes in this form, as far as can be said before.
+    /// Estimate of the seconds that a step takes in this form.
     fn guess(&self, step: &Step) -> f64 {
         let run_s = match self.size.as_str() {
             "tiny" => 0.02,
@@ -165,19 +165,23 @@ impl Form {
             |option: &str, otherwise: usize| listed(&step.options, option).unwrap_or(otherwise) as f64;
         // Preflight proves each program with each stack first.
         let (stacks, cell_s) = match step.kind {
-            Kind::Run => (managers, f64::from(self.repetitions + 1) * run_s),
-            Kind::Instructions => (managers, 12.0 * run_s + 1.0),
-            Kind::Locality => (managers, 150.0 * run_s + 1.0),
-            Kind::Lifetimes => (managers, 6.0 * run_s + 1.0),
+            StepKind::Run => (managers, f64::from(self.repetitions + 1) * run_s),
+            StepKind::Instructions => (managers, 12.0 * run_s + 1.0),
+            StepKind::Locality => (managers, 150.0 * run_s + 1.0),
+            StepKind::Lifetimes => (managers, 6.0 * run_s + 1.0),
             // One byte is always among the sizes; each manager also runs without the layer.
-            Kind::Delay => (managers * (listed("--sizes", 9) + 2.0), f64::from(self.repetitions + 1) * run_s),
-            Kind::Frequency => {
+            StepKind::Delay => {
+                (managers * (listed("--sizes", 9) + 2.0), f64::from(self.repetitions + 1) * run_s)
+            }
+            StepKind::Frequency => {
                 let stacks = listed("--every", 3) + listed("--reclaim", 3) - 1.0;
                 // A collector that collects often takes longer than the program does.
                 (managers * stacks, COLLECTED * f64::from(self.repetitions + 1) * run_s)
             }
-            Kind::Proximity => (managers * listed("--collections", 3), f64::from(self.repetitions) * run_s),
-            Kind::Minheap => {
+            StepKind::Proximity => {
+                (managers * listed("--collections", 3), f64::from(self.repetitions) * run_s)
+            }
+            StepKind::Minheap => {
                 let baselines =
                     given(&step.options, &["-b", "--baseline"]).max(1) as f64 * listed("--every", 3);
                 let repeats = value(&step.options, "--repeats").and_then(|n| n.parse().ok()).unwrap_or(3.0);
@@ -195,8 +199,8 @@ const COLLECTED: f64 = 2.0;
 const HEAPS_TRIED: f64 = 12.0;
 
 /// Whether repetitions make its figures more precise.
-fn timed(kind: Kind) -> bool {
-    matches!(kind, Kind::Run | Kind::Delay | Kind::Frequency | Kind::Proximity)
+fn timed(kind: StepKind) -> bool {
+    matches!(kind, StepKind::Run | StepKind::Delay | StepKind::Frequency | StepKind::Proximity)
 }
 
 /// The value of an option, as `--sizes 1B,2M` or `--sizes=1B,2M`.
@@ -245,7 +249,7 @@ impl Candidate<'_> {
     }
 }
 
-/// The steps of the studies, without those in `done` (by id), in the form asked for. To plan the rest again, call it
+/// The steps of the studies, without those in `done` (by id), in the form requested. To plan the rest again, call it
 /// with what is done and the seconds left. Programs that are not installed must have been taken out of the steps
 /// before; a step without programs is left out.
 pub fn plan(
@@ -282,9 +286,9 @@ pub fn plan(
         let planned = candidates.iter().map(|one| one.planned(deadline(one))).collect();
         return Plan { planned, left_out };
     };
-    let room = PLANNED * seconds.max(0.0);
-    let kept = leave_out(candidates, room, &mut left_out);
-    let mut kept = grow(kept, room, speed);
+    let available_s = PLANNED * seconds.max(0.0);
+    let kept = leave_out(candidates, available_s, &mut left_out);
+    let mut kept = grow(kept, available_s, speed);
     kept.sort_by_key(|candidate| candidate.step.priority);
     // A step may take some of the others' time: they are planned again after it. It may not take all of the time.
     let deadline = |candidate: &Candidate<'_>| (2.0 * candidate.seconds + 20.0).min(seconds).max(1.0);
@@ -295,7 +299,7 @@ pub fn plan(
 /// fits after all, because something longer had to go as well, is taken back.
 fn leave_out<'a>(
     candidates: Vec<Candidate<'a>>,
-    room: f64,
+    available_s: f64,
     left_out: &mut Vec<LeftOut>,
 ) -> Vec<Candidate<'a>> {
     // What matters most first, and of that the shortest: taking while it fits is leaving out from the other end.
@@ -307,7 +311,7 @@ fn leave_out<'a>(
     let mut taken = BTreeSet::new();
     let mut spent = 0.0;
     for at in order {
-        if spent + candidates[at].seconds <= room {
+        if spent + candidates[at].seconds <= available_s {
             spent += candidates[at].seconds;
             taken.insert(at);
         }
@@ -323,7 +327,7 @@ fn leave_out<'a>(
 }
 
 /// Steps take more programs in turn, what matters most first, and then more repetitions, while it fits.
-fn grow<'a>(mut candidates: Vec<Candidate<'a>>, room: f64, speed: &Speed) -> Vec<Candidate<'a>> {
+fn grow<'a>(mut candidates: Vec<Candidate<'a>>, available_s: f64, speed: &Speed) -> Vec<Candidate<'a>> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by_key(|at| candidates[*at].step.priority);
     let mut spent: f64 = candidates.iter().map(|candidate| candidate.seconds).sum();
@@ -344,7 +348,7 @@ fn grow<'a>(mut candidates: Vec<Candidate<'a>>, room: f64, speed: &Speed) -> Vec
                 let candidate = &mut candidates[*at];
                 let Some(form) = larger(&candidate.form, &Form::whole(candidate.step)) else { continue };
                 let seconds = form.guess(candidate.step) * speed.factor(candidate.step.kind);
-                if spent - candidate.seconds + seconds <= room {
+                if spent - candidate.seconds + seconds <= available_s {
                     spent += seconds - candidate.seconds;
                     (candidate.form, candidate.seconds, grown) = (form, seconds, true);
                 }
@@ -377,7 +381,7 @@ pub fn precision(planned: &Planned, step: &Step) -> String {
         words.push(if has < 3 && of >= 3 {
             format!("{has} of {of} programs: too few for a mean over them, of which nothing is decided")
         } else if has < 3 {
-            format!("{has} of {of} programs: what is said of their mean is of these programs only")
+            format!("{has} of {of} programs: their mean is of these programs only")
         } else {
             let wider = width(has) / width(of);
             format!("{has} of {of} programs: intervals over programs are {wider:.1} times as wide")

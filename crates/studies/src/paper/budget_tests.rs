@@ -4,7 +4,7 @@ use proptest::prelude::{prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;
 
-fn step(id: &str, kind: Kind, programs: usize, priority: u32) -> Step {
+fn step(id: &str, kind: StepKind, programs: usize, priority: u32) -> Step {
     let text =
         format!("id = \"{id}\"\nkind = \"run\"\nprograms = []\nmanagers = [\"glibc\", \"lea\", \"bw16\"]");
     let mut step: Step = toml::from_str(&text).expect("a step");
@@ -26,7 +26,7 @@ fn of(study: &Study, length: Length) -> Plan {
 
 #[test]
 fn the_whole_is_all_of_it() {
-    let study = study(vec![step("a", Kind::Run, 5, 1), step("b", Kind::Locality, 3, 3)]);
+    let study = study(vec![step("a", StepKind::Run, 5, 1), step("b", StepKind::Locality, 3, 3)]);
     let plan = of(&study, Length::Whole);
     assert_eq!(plan.left_out, []);
     assert!(plan.planned.iter().all(|one| one.programs == one.of_programs && one.managers == 3));
@@ -36,9 +36,9 @@ fn the_whole_is_all_of_it() {
 
 #[test]
 fn the_quick_form_has_least_programs_and_managers_tiny_inputs_and_two_repetitions() {
-    let mut long = step("a", Kind::Run, 5, 1);
+    let mut long = step("a", StepKind::Run, 5, 1);
     (long.least_programs, long.least_managers) = (2, Some(2));
-    let study = study(vec![long, step("b", Kind::Instructions, 3, 1)]);
+    let study = study(vec![long, step("b", StepKind::Instructions, 3, 1)]);
     let plan = of(&study, Length::Quick);
     let a = &plan.planned[0];
     assert_eq!((a.programs, a.managers, a.repetitions, a.size.as_str()), (2, 2, 2, "tiny"));
@@ -55,9 +55,12 @@ fn plan_without_tiny(study: &Study) -> Plan {
 }
 
 #[test]
-fn what_matters_least_is_left_out_first_and_says_why() {
-    let study =
-        study(vec![step("a", Kind::Locality, 1, 3), step("b", Kind::Run, 3, 1), step("c", Kind::Run, 3, 2)]);
+fn what_matters_least_is_left_out_first_with_its_reason() {
+    let study = study(vec![
+        step("a", StepKind::Locality, 1, 3),
+        step("b", StepKind::Run, 3, 1),
+        step("c", StepKind::Run, 3, 2),
+    ]);
     let plan = of(&study, Length::Seconds(20.0));
     assert_eq!(plan.left_out.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["a"]);
     assert!(plan.left_out[0].why.contains("no time for it"), "{}", plan.left_out[0].why);
@@ -67,13 +70,13 @@ fn what_matters_least_is_left_out_first_and_says_why() {
 /// Of two steps that fit one by one, the less important was left out for the sake of the other, and then the other, too.
 #[test]
 fn a_step_that_does_not_fit_takes_none_with_it_that_does() {
-    let mut long = step("long", Kind::Run, 1, 1);
+    let mut long = step("long", StepKind::Run, 1, 1);
     long.heaviness = 40.0;
-    let study = study(vec![long, step("short", Kind::Run, 1, 2)]);
+    let study = study(vec![long, step("short", StepKind::Run, 1, 2)]);
     let least = |step: &Step| Form::least(step).guess(step);
-    let room = (least(&study.steps[0]) - 1.0) / PLANNED;
-    assert!(least(&study.steps[1]) < PLANNED * room);
-    let plan = of(&study, Length::Seconds(room));
+    let available_s = (least(&study.steps[0]) - 1.0) / PLANNED;
+    assert!(least(&study.steps[1]) < PLANNED * available_s);
+    let plan = of(&study, Length::Seconds(available_s));
     assert_eq!(plan.planned.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["short"]);
     assert_eq!(plan.left_out.iter().map(|one| one.step.as_str()).collect::<Vec<_>>(), ["long"]);
 }
@@ -82,7 +85,7 @@ fn a_step_that_does_not_fit_takes_none_with_it_that_does() {
 #[test]
 fn of_two_steps_that_fit_one_by_one_one_is_run() {
     for priority in [1, 2] {
-        let study = study(vec![step("a", Kind::Run, 1, 1), step("b", Kind::Run, 1, priority)]);
+        let study = study(vec![step("a", StepKind::Run, 1, 1), step("b", StepKind::Run, 1, priority)]);
         let seconds = 1.6 * Form::least(&study.steps[0]).guess(&study.steps[0]) / PLANNED;
         let plan = of(&study, Length::Seconds(seconds));
         assert_eq!((plan.planned.len(), plan.left_out.len()), (1, 1), "{plan:?}");
@@ -92,7 +95,7 @@ fn of_two_steps_that_fit_one_by_one_one_is_run() {
 
 #[test]
 fn what_is_done_is_not_planned_again() {
-    let study = study(vec![step("a", Kind::Run, 2, 1), step("b", Kind::Run, 2, 1)]);
+    let study = study(vec![step("a", StepKind::Run, 2, 1), step("b", StepKind::Run, 2, 1)]);
     let done = BTreeSet::from(["a".to_owned()]);
     let plan =
         plan(std::slice::from_ref(&study), Length::Seconds(1e5), &|_, _| true, &Speed::default(), &done);
@@ -102,12 +105,12 @@ fn what_is_done_is_not_planned_again() {
 
 #[test]
 fn a_machine_that_is_slower_than_guessed_gets_less_to_do() {
-    let study = study(vec![step("a", Kind::Run, 20, 1)]);
+    let study = study(vec![step("a", StepKind::Run, 20, 1)]);
     let before = of(&study, Length::Seconds(60.0));
     let mut speed = Speed::default();
     speed.learn(&study.steps[0], &before.planned[0], 3.0 * before.planned[0].seconds);
-    assert!((speed.factor(Kind::Run) - 3.0).abs() < 1e-9);
-    assert!((speed.factor(Kind::Locality) - 3.0).abs() < 1e-9, "a machine is busy for all alike");
+    assert!((speed.factor(StepKind::Run) - 3.0).abs() < 1e-9);
+    assert!((speed.factor(StepKind::Locality) - 3.0).abs() < 1e-9, "a machine is busy for all alike");
     let after =
         plan(std::slice::from_ref(&study), Length::Seconds(60.0), &|_, _| true, &speed, &BTreeSet::new());
     assert!(after.planned[0].programs < before.planned[0].programs, "{before:?} {after:?}");
@@ -115,13 +118,13 @@ fn a_machine_that_is_slower_than_guessed_gets_less_to_do() {
 
 #[test]
 fn a_step_without_programs_is_left_out() {
-    let plan = of(&study(vec![step("a", Kind::Run, 0, 1)]), Length::Whole);
+    let plan = of(&study(vec![step("a", StepKind::Run, 0, 1)]), Length::Whole);
     assert_eq!((plan.planned.len(), plan.left_out.len()), (0, 1));
 }
 
 #[test]
 fn sizes_of_a_delay_are_counted_from_its_options() {
-    let mut delay = step("a", Kind::Delay, 1, 1);
+    let mut delay = step("a", StepKind::Delay, 1, 1);
     let nine = Form::whole(&delay).guess(&delay);
     delay.options = vec!["--sizes".into(), "1B,64K,2M".into()];
     let three = Form::whole(&delay).guess(&delay);
@@ -132,7 +135,7 @@ fn sizes_of_a_delay_are_counted_from_its_options() {
 
 #[test]
 fn fewer_repetitions_cost_width() {
-    let study = study(vec![step("a", Kind::Run, 1, 1)]);
+    let study = study(vec![step("a", StepKind::Run, 1, 1)]);
     let mut planned = of(&study, Length::Whole).planned.remove(0);
     planned.repetitions = 6;
     let words = precision(&planned, &study.steps[0]);
@@ -146,7 +149,7 @@ proptest! {
         steps in prop::collection::vec((1usize..12, 1usize..6, 1u32..4, 0usize..4), 1..8),
         seconds in 1.0f64..2000.0,
     ) {
-        let kinds = [Kind::Run, Kind::Instructions, Kind::Locality, Kind::Delay];
+        let kinds = [StepKind::Run, StepKind::Instructions, StepKind::Locality, StepKind::Delay];
         let steps: Vec<Step> = steps
             .into_iter()
             .enumerate()
@@ -179,7 +182,7 @@ proptest! {
                     || one.repetitions > 6
             );
         }
-        // What was left out would not have fitted beside what was kept at its least.
+        // What was left out would not have fitted with what was kept at its least.
         let kept_least: f64 =
             plan.planned.iter().filter_map(|one| study.step(&one.step)).map(|step| Form::least(step).guess(step)).sum();
         for out in &plan.left_out {

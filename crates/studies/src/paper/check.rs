@@ -1,8 +1,8 @@
-//! Whether a study's file can be carried out: what it names is there, and what it asks can be answered. A name spelled
-//! wrong would else be found after an hour of measuring, as a claim that was not measured.
+//! Whether a study's file can be carried out: what it names is there, and what it requests can be measured. A name
+//! spelled wrong would else be found after an hour of measuring, as a claim that was not measured.
 
 use super::definition::{
-    Against, Claim, Exhibit, Fault, Form, Kind, ListRow, Quantity, Rule, Side, Step, Study, Test,
+    Against, Claim, Exhibit, Fault, Form, ListRow, Quantity, Rule, Side, Step, StepKind, Study, Test,
 };
 use super::exhibit::steps;
 use super::figures::is_metric;
@@ -108,7 +108,7 @@ impl Study {
             let place = format!("column `{}`", column.title);
             if column.metric.is_empty() {
                 if column.missing.is_none() {
-                    return wrong(place, "it has no metric; say why in `missing`");
+                    return wrong(place, "it has no metric; give the reason in `missing`");
                 }
                 continue;
             }
@@ -138,7 +138,7 @@ impl Study {
 
     fn check_row(&self, exhibit: &Exhibit, row: &ListRow) -> Result<(), Wrong> {
         match (&row.ours, &row.missing) {
-            (None, None) => return wrong("", "it has no `ours`; say why in `missing`"),
+            (None, None) => return wrong("", "it has no `ours`; give the reason in `missing`"),
             (Some(_), Some(_)) => return wrong("", "it has `ours`, and `missing` as well"),
             (Some(quantity), None) => {
                 let step = within("ours", self.check_quantity(quantity))?;
@@ -203,7 +203,7 @@ impl Study {
             return wrong("exhibits", format!("there is no exhibit `{id}`"));
         }
         match (&claim.not_built, claim.tests.as_slice()) {
-            (None, []) => return wrong("", "nothing tests it; say why in `not_built`"),
+            (None, []) => return wrong("", "nothing tests it; give the reason in `not_built`"),
             (Some(_), [_, ..]) => return wrong("not_built", "it is tested as well"),
             _ => {}
         }
@@ -237,7 +237,7 @@ impl Study {
 fn check_step(step: &Step) -> Result<(), Wrong> {
     let own = matches!(
         step.kind,
-        Kind::Lifetimes | Kind::Delay | Kind::Frequency | Kind::Proximity | Kind::Minheap
+        StepKind::Lifetimes | StepKind::Delay | StepKind::Frequency | StepKind::Proximity | StepKind::Minheap
     );
     match step {
         // Folders and anchors are called by it.

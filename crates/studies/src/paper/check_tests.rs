@@ -1,4 +1,4 @@
-//! What a study's file may not say, and how it is told.
+//! What a study's file may not hold, and how that is reported.
 
 use super::super::definition::{Fault, Study, all};
 use super::super::testing::study;
@@ -6,7 +6,7 @@ use super::super::testing::study;
 const STEP: &str = r#"
 name = "made"
 title = "Made up"
-source = "nobody"
+source = "made up"
 about = []
 [[step]]
 id = "t"
@@ -35,7 +35,7 @@ fn the_studies_can_be_carried_out() {
 }
 
 #[test]
-fn a_field_that_is_none_is_told_with_its_line() {
+fn an_unknown_field_is_reported_with_its_line() {
     let text = fault("heavyness = 2.0");
     assert!(
         text.starts_with("made.toml: TOML parse error at line 11") && text.contains("heavyness"),
@@ -59,17 +59,17 @@ fn steps_are_whole() {
 }
 
 #[test]
-fn a_claim_is_tested_or_says_why_not() {
+fn a_claim_is_tested_or_gives_a_reason() {
     let claim = "[[claim]]\nid = \"it\"\nplace = \"§1\"\nwords = \"it is so\"";
-    assert_eq!(fault(claim), "made.toml: claim it: nothing tests it; say why in `not_built`");
+    assert_eq!(fault(claim), "made.toml: claim it: nothing tests it; give the reason in `not_built`");
     let shown = format!("{claim}\nnot_built = \"why\"\nexhibits = [\"table9\"]");
     assert_eq!(fault(&shown), "made.toml: claim it, exhibits: there is no exhibit `table9`");
 }
 
 #[test]
-fn a_test_asks_of_what_is_measured() {
+fn a_test_names_what_is_measured() {
     let quantity = |text: &str| format!("rule = \"all\"\nabove = 1.0\nquantity = {{ {text} }}");
-    for (text, told) in [
+    for (text, expected) in [
         ("step = \"u\", metric = \"cpu_s\", of = {}", "there is no step `u`; the study has t"),
         ("step = \"t\", metric = \"cpu\", of = {}", "of, metric: step t gives no `cpu`"),
         (
@@ -93,8 +93,11 @@ fn a_test_asks_of_what_is_measured() {
             "against: there is nothing in `over`",
         ),
     ] {
-        let said = of_test(&quantity(text));
-        assert!(said.starts_with("made.toml: claim it, test 1, quantity") && said.ends_with(told), "{said}");
+        let message = of_test(&quantity(text));
+        assert!(
+            message.starts_with("made.toml: claim it, test 1, quantity") && message.ends_with(expected),
+            "{message}"
+        );
     }
 }
 
@@ -127,8 +130,11 @@ fn exhibits_show_what_is_there() {
     assert!(file("file = \"no.csv\"").ends_with("published, file: studies/published has no `no.csv`"));
     let zorn = "file = \"zorn1992-table3-cpu-seconds.csv\"\nprogram = [\"program\"]";
     assert!(file(zorn).ends_with("published, value: name the column of the values"));
-    let told = file(&format!("{zorn}\nmanager = \"allocator\"\nvalue = \"cpu_seconds\""));
-    assert!(told.ends_with("has no column `allocator`; it has program, manager, cpu_seconds"), "{told}");
+    let expected = file(&format!("{zorn}\nmanager = \"allocator\"\nvalue = \"cpu_seconds\""));
+    assert!(
+        expected.ends_with("has no column `allocator`; it has program, manager, cpu_seconds"),
+        "{expected}"
+    );
 }
 
 #[test]
@@ -140,7 +146,7 @@ fn a_row_of_a_list_is_one_comparison_of_lines_that_are_there() {
              [[exhibit.row]]\nwords = \"w\"\n{more}"
         ))
     };
-    assert!(row("").ends_with("row `w`: it has no `ours`; say why in `missing`"));
+    assert!(row("").ends_with("row `w`: it has no `ours`; give the reason in `missing`"));
     let ours = "ours = { step = \"t\", metric = \"cpu_s\", of = {} }";
     assert!(row(ours).ends_with("a row is one comparison: name one manager on either side"));
     let line = row("missing = \"why\"\npublished = [\"immix, hoard, 32768\"]");

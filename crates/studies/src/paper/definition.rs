@@ -1,4 +1,5 @@
-//! A study as its file says it: what is run, what is shown, what is claimed. `docs/study-format.md` describes the file.
+//! A study as its file defines it: what is run, what is shown, what is claimed. `docs/study-format.md` describes the
+//! file.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +15,11 @@ mod exhibit;
 pub struct Study {
     /// `zorn1992`: the word on the command line.
     pub name: String,
-    /// Short title of the chapter.
+    /// Short title of its section.
     pub title: String,
     /// Authors, title, place and year of the paper.
     pub source: String,
-    /// What the paper asked and how it is asked here; paragraphs.
+    /// The paper's questions and how they are answered here; paragraphs.
     pub about: Vec<String>,
     /// What stands for what.
     #[serde(default)]
@@ -57,7 +58,7 @@ pub struct Step {
     /// By which exhibits and claims name it; no two steps of any studies share one, for figures are kept by it.
     pub id: String,
     /// Which command.
-    pub kind: Kind,
+    pub kind: StepKind,
     /// Programs of the catalog, what can least be left out first.
     pub programs: Vec<String>,
     /// As many of them are run in the shortest form.
@@ -89,7 +90,7 @@ pub struct Step {
 /// The commands that steps are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum StepKind {
     /// `heaptoll run`: timed repetitions; the first manager is the baseline.
     Run,
     /// `heaptoll instructions`.
@@ -172,18 +173,18 @@ pub struct Claim {
     pub id: String,
     /// Number or place in the paper: `§5.1`, `Allocation myth 1`.
     pub place: String,
-    /// One sentence, in our words. What is claimed here to be a myth is worded as the myth; `myth` says so.
+    /// One sentence, in our words. A claim that something is a myth is worded as the myth, with `myth` set.
     pub words: String,
-    /// The paper says that this is false.
+    /// The paper calls this false.
     #[serde(default)]
     pub myth: bool,
-    /// Exhibits to look at.
+    /// Exhibits that show it.
     #[serde(default)]
     pub exhibits: Vec<String>,
     /// Why nothing tests it: a system that is not built.
     #[serde(default)]
     pub not_built: Option<String>,
-    /// All must hold. Words say what each tests.
+    /// All must hold. `words` of each describes what it tests.
     #[serde(rename = "test", default)]
     pub tests: Vec<Test>,
 }
@@ -192,9 +193,9 @@ pub struct Claim {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Test {
-    /// What it asks, so that `yes` means that the claim holds: `bw16 needs more memory than each explicit manager`.
+    /// Its question, so that `yes` means that the claim holds: `bw16 needs more memory than each explicit manager`.
     pub words: String,
-    /// What is looked at.
+    /// What is tested.
     pub quantity: Quantity,
     /// How.
     pub rule: Rule,
@@ -243,10 +244,10 @@ pub enum Fault {
     Unreadable {
         /// The file.
         file: String,
-        /// What the reader says, with line and column.
+        /// The parser's message, with line and column.
         error: Box<toml::de::Error>,
     },
-    /// What it says cannot be.
+    /// Its content is impossible.
     #[error("{file}: {place}: {what}")]
     Wrong {
         /// The file.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::definition::{Against, Quantity, Rule, Study};
 use super::figures::{Figures, Value};
 use super::known::{FINITE, Known, WIDEST};
-use super::pairs::{Compared, Place, Resolved, Without, resolve, without};
+use super::pairs::{CellRef, Compared, Resolved, Without, resolve, without};
 use super::student::{self, ALPHA};
 use super::trend::trends;
 use super::words;
@@ -49,7 +49,7 @@ pub enum Basis {
     Exact,
     /// The command's own interval.
     Estimate,
-    /// Too few to say: there is a value, and no interval.
+    /// Too few: there is a value, and no interval.
     None,
 }
 
@@ -76,28 +76,28 @@ pub fn trend(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Ve
     Ok(by_rule(Rule::Trend, quantity, study, figures)?.effects)
 }
 
-/// Effects, and what the quantity asks for that is not in them.
+/// Effects, and what the quantity requests that is not in them.
 pub(super) struct Outcome {
     pub effects: Vec<Effect>,
-    pub programs_asked: usize,
+    pub programs_requested: usize,
     /// What has no figures.
     pub without: Without,
     /// What has too few runs to be in a mean.
     pub thin: Vec<String>,
 }
 
-/// The effects that a rule looks at.
+/// The effects that a rule judges.
 pub(super) fn by_rule(
     rule: Rule,
     quantity: &Quantity,
     study: &Study,
     figures: &Figures,
 ) -> Result<Outcome, Missing> {
-    let Resolved { step, compared, asked } = resolve(quantity, study, figures)?;
+    let Resolved { step, compared, requested } = resolve(quantity, study, figures)?;
     let measured = measure(compared);
     // Of what has a value: two figures that have no ratio are as good as none.
     let found: Vec<&Compared<'_>> = measured.iter().map(|one| &one.compared).collect();
-    let mut without = without(quantity, step, &asked, &found);
+    let mut without = without(quantity, step, &requested, &found);
     let measured = against(quantity.against, measured);
     let (effects, thin) = match rule {
         Rule::Mean => means(&measured),
@@ -115,7 +115,7 @@ pub(super) fn by_rule(
         let (step, metric) = (&quantity.step, &quantity.metric);
         return Err(Missing(format!("step {step} has no {metric} {why}")));
     }
-    Ok(Outcome { effects, programs_asked: asked.len(), without, thin })
+    Ok(Outcome { effects, programs_requested: requested.len(), without, thin })
 }
 
 /// A comparison with its interval.
@@ -146,7 +146,7 @@ fn lacks_ratio(compared: &Compared<'_>) -> bool {
 
 /// Comparisons with their intervals.
 pub(super) fn measure(compared: Vec<Compared<'_>>) -> Vec<Measured<'_>> {
-    let samples = |place: &Place<'_>| match place.value {
+    let samples = |place: &CellRef<'_>| match place.value {
         Value::Samples(samples) => Some(samples.clone()),
         _ => None,
     };
@@ -278,11 +278,11 @@ fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
     let mut groups = groups(measured, true);
     let mut thin = Vec::new();
     for (_, group) in &mut groups {
-        // A program with too few runs says little, and would leave the mean without an interval.
-        let says = |one: &&Measured<'_>| one.effect.basis != Basis::None;
-        if group.iter().any(says) {
-            thin.extend(group.iter().filter(|one| !says(one)).map(|one| one.effect.words.clone()));
-            group.retain(says);
+        // A program with too few runs has no interval, and would leave the mean without one.
+        let has_interval = |one: &&Measured<'_>| one.effect.basis != Basis::None;
+        if group.iter().any(has_interval) {
+            thin.extend(group.iter().filter(|one| !has_interval(one)).map(|one| one.effect.words.clone()));
+            group.retain(has_interval);
         }
     }
     let family = groups.len();

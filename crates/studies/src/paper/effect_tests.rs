@@ -322,7 +322,7 @@ fn the_number_of_a_variant_is_a_place() {
 }
 
 #[test]
-fn what_is_missing_is_said() {
+fn what_is_missing_is_named() {
     let none = compare(&of("t", "cpu_s", A_OVER_B), &study(""), &Figures::default());
     assert_eq!(none, Err(Missing("step t gave no figures".into())));
     let figures = exact(&[("cfrac", "a", 12.0)]);

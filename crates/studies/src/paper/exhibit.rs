@@ -1,4 +1,4 @@
-//! A table or figure with the published values beside ours, ready to be shown.
+//! A table or figure with the published values and ours, ready to be shown.
 
 use std::collections::BTreeMap;
 
@@ -88,8 +88,8 @@ pub struct Ours {
     pub exact: bool,
 }
 
-/// An exhibit of a study with what was measured. `commands` are those that repeat it, by step's id; `absent` says why
-/// steps and cells are not there.
+/// An exhibit of a study with what was measured. `commands` are those that repeat it, by step's id; `absent` has the
+/// reasons why steps and cells are not there.
 pub fn show(
     study: &Study,
     exhibit: &Exhibit,
@@ -188,13 +188,13 @@ fn list(source: &Source<'_>) -> (Body, Vec<String>) {
         let (ours, missing) = match found {
             None => (None, row.missing.clone()),
             Some((_, Ok(outcome))) => {
-                let asked = outcome.programs_asked;
+                let requested = outcome.programs_requested;
                 let has = match outcome.effects.as_slice() {
                     [Effect { basis: Basis::Programs(of_mean), .. }] => *of_mean as usize,
-                    _ => asked.saturating_sub(outcome.without.programs.len() + outcome.thin.len()),
+                    _ => requested.saturating_sub(outcome.without.programs.len() + outcome.thin.len()),
                 };
-                if has < asked {
-                    part = format!(" (here {has} of {asked} programs)");
+                if has < requested {
+                    part = format!(" (here {has} of {requested} programs)");
                 }
                 match outcome.effects.as_slice() {
                     [effect] => (Some(as_shown(row.shown, exhibit.scale, effect)), None),

@@ -11,7 +11,7 @@ use super::*;
 const ZORN: &str = r#"
 name = "made"
 title = "Made up"
-source = "nobody"
+source = "made up"
 about = []
 [names.programs]
 yacr = "route"
@@ -75,7 +75,7 @@ fn table(shown: &Shown) -> (&[String], BTreeMap<&str, &[Pair]>) {
 }
 
 #[test]
-fn a_table_has_the_published_value_beside_ours_and_says_why_there_is_none() {
+fn a_table_has_the_published_value_with_ours_or_a_reason() {
     let shown = shown(
         &zorn(&format!("form = \"table\"\nunit = \"s\"\nrelative_to = \"cartesian\"\n{PUBLISHED}")),
         &timed(),
@@ -132,14 +132,14 @@ fn order_of_managers_is_compared_with_the_papers() {
     let notes = shown(&study, &figures).notes;
     // cfrac: sunos < bsd there, more here. gawk: bsd < sunos there, more here; bw over both there and here.
     assert!(
-        notes[0].starts_with("Of 4 pairs of managers on one program that the paper tells apart, 2 stand"),
+        notes[0].starts_with("Of 4 pairs of managers on one program that the paper distinguishes, 2 stand"),
         "{notes:?}"
     );
     assert_eq!(shown(&study, &Figures::default()).notes, Vec::<String>::new(), "nothing to compare");
 }
 
 #[test]
-fn why_a_step_or_a_cell_is_absent_is_told() {
+fn an_absent_step_or_cell_has_its_reason() {
     let study = zorn("form = \"table\"");
     let mut absent = Absent::default();
     absent.cell("t", "lua", None, "it is not installed");
@@ -279,9 +279,9 @@ fn a_list_has_published_ranges_and_ours_as_percent() {
     assert_eq!(rows["none"][0].missing.as_deref(), Some("no copying collector is built"));
 }
 
-/// A mean of one program stood beside the paper's of a whole suite as if it were one.
+/// A mean of one program stood next to the paper's of a whole suite as if it were one.
 #[test]
-fn a_row_says_of_how_many_programs_its_mean_is() {
+fn a_row_states_of_how_many_programs_its_mean_is() {
     let text = format!(
         "{ZORN}\n[[exhibit]]\nid = \"x\"\ntitle = \"X\"\nform = \"list\"\n[[exhibit.row]]\nwords = \"mean\"\n\
          ours = {{ step = \"t\", metric = \"cpu_s\", programs = [\"gawk\", \"lua\"], of = {{ managers = \

@@ -1,6 +1,6 @@
 //! What steps measured, whatever command measured it: cells by program, manager, metric and place.
 //!
-//! Metrics by kind of step (units are part of the name; `at` where said):
+//! Metrics by kind of step (units are part of the name; `at` where stated):
 //! - `run`: `cpu_s` and `wall_s` (start-up taken off, as `heaptoll run` compares them), `user_s`, `system_s`,
 //!   `peak_rss_kib`, `heap_high_kib`, `used_high_kib`, `minor_faults`, `major_faults`, `collections`, `pause_total_s`,
 //!   `pause_max_s`, `reclaimed_kib`, `collector_cpu_s`, and `figure_NAME` of a load's or program's own figures. Samples
@@ -24,13 +24,13 @@
 //!   the middle; `near_us`, the first tenth's median distance; `spread_ratio`, the factor by which the stretch that is
 //!   farthest from the middle differs from it, whichever way. Estimates.
 //! - `minheap`: `heap_ratio_over_MANAGER`: the smallest heap over the footprint of mark-sweep over that allocator; `at`
-//!   its period in bytes. `heap_ratio_over_frees_MANAGER`: over the same with the program's frees heeded.
+//!   its period in bytes. `heap_ratio_over_frees_MANAGER`: over the same with the program's frees carried out.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::definition::Kind;
+use super::definition::StepKind;
 
 /// One thing that was measured.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -71,9 +71,9 @@ pub enum Value {
 }
 
 /// Whether steps of a kind give a metric.
-pub fn is_metric(kind: Kind, metric: &str) -> bool {
+pub fn is_metric(kind: StepKind, metric: &str) -> bool {
     let (names, beginning): (&[&str], Option<&str>) = match kind {
-        Kind::Run => (
+        StepKind::Run => (
             &[
                 "cpu_s",
                 "wall_s",
@@ -92,7 +92,7 @@ pub fn is_metric(kind: Kind, metric: &str) -> bool {
             ],
             Some("figure_"),
         ),
-        Kind::Instructions => (
+        StepKind::Instructions => (
             &[
                 "per_malloc",
                 "per_free",
@@ -117,7 +117,7 @@ pub fn is_metric(kind: Kind, metric: &str) -> bool {
             ],
             None,
         ),
-        Kind::Locality => (
+        StepKind::Locality => (
             &[
                 "page_faults",
                 "tight_faults",
@@ -129,11 +129,11 @@ pub fn is_metric(kind: Kind, metric: &str) -> bool {
             ],
             None,
         ),
-        Kind::Lifetimes => {
+        StepKind::Lifetimes => {
             (&["surviving", "surviving_bytes", "objects", "bytes", "never_freed", "never_freed_bytes"], None)
         }
-        Kind::Delay => (&["time_ratio", "space_ratio", "layer_time_ratio"], None),
-        Kind::Frequency => (
+        StepKind::Delay => (&["time_ratio", "space_ratio", "layer_time_ratio"], None),
+        StepKind::Frequency => (
             &[
                 "mutator_wall_ratio",
                 "mutator_cpu_ratio",
@@ -144,7 +144,7 @@ pub fn is_metric(kind: Kind, metric: &str) -> bool {
             ],
             None,
         ),
-        Kind::Proximity => (
+        StepKind::Proximity => (
             &[
                 "first_ratio",
                 "first_median_ratio",
@@ -160,7 +160,7 @@ pub fn is_metric(kind: Kind, metric: &str) -> bool {
             ],
             None,
         ),
-        Kind::Minheap => (&["heap_ratio"], Some("heap_ratio_over_")),
+        StepKind::Minheap => (&["heap_ratio"], Some("heap_ratio_over_")),
     };
     names.contains(&metric)
         || beginning.is_some_and(|start| metric.strip_prefix(start).is_some_and(|rest| !rest.is_empty()))
@@ -173,7 +173,7 @@ pub struct Figures {
     pub cells: Vec<Cell>,
 }
 
-/// Why there is no figure where one is looked for.
+/// Why there is no figure where one is needed.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Absent {
     steps: BTreeMap<String, String>,

@@ -1,24 +1,24 @@
-//! Tables and bars: programs down, managers or metrics across; the published value beside ours in each cell.
+//! Tables and bars: programs down, managers or metrics across; the published value and ours in each cell.
 
 use std::collections::BTreeSet;
 
 use super::definition::{MetricColumn, Step};
 use super::exhibit::{Body, Ours, Pair, Source, ours};
 use super::lines::{by_key, managers};
-use super::pairs::{Compared, Index, Place, same_place};
+use super::pairs::{CellRef, Compared, Index, same_place};
 use super::placed::{Placed, of_grid};
 use super::words;
 
 /// A row or a column: the paper's names for it, and ours.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Line {
+struct Header {
     /// What is run; none where nothing stands for the paper's.
     name: Option<String>,
     /// The paper's names.
     papers: Vec<String>,
 }
 
-impl Line {
+impl Header {
     fn label(&self) -> String {
         let papers: Vec<String> =
             self.papers.iter().filter(|paper| Some(*paper) != self.name.as_ref()).cloned().collect();
@@ -31,13 +31,13 @@ impl Line {
 }
 
 /// The place of a line, which is added when it is not there yet.
-fn place(lines: &mut Vec<Line>, name: Option<&String>, paper: &str) -> usize {
+fn place(lines: &mut Vec<Header>, name: Option<&String>, paper: &str) -> usize {
     let found = lines.iter().position(|line| match name {
         Some(name) => line.name.as_ref() == Some(name),
         None => line.name.is_none() && line.papers.iter().any(|known| known == paper),
     });
     let at = found.unwrap_or_else(|| {
-        lines.push(Line { name: name.cloned(), papers: Vec::new() });
+        lines.push(Header { name: name.cloned(), papers: Vec::new() });
         lines.len() - 1
     });
     if !paper.is_empty() && !lines[at].papers.iter().any(|known| known == paper) {
@@ -48,14 +48,14 @@ fn place(lines: &mut Vec<Line>, name: Option<&String>, paper: &str) -> usize {
 
 /// Rows, columns and cells.
 struct Grid {
-    rows: Vec<Line>,
+    rows: Vec<Header>,
     columns: Vec<String>,
     cells: Vec<Vec<Pair>>,
     notes: Vec<String>,
 }
 
-fn named(names: &[String]) -> Vec<Line> {
-    names.iter().map(|name| Line { name: Some(name.clone()), papers: Vec::new() }).collect()
+fn named(names: &[String]) -> Vec<Header> {
+    names.iter().map(|name| Header { name: Some(name.clone()), papers: Vec::new() }).collect()
 }
 
 /// What a cell is of: a step's program under a manager.
@@ -80,8 +80,8 @@ impl<'a> Steps<'a> {
         self.0.iter().find(|(of, _)| of.id == step.id).map(|(_, index)| index)
     }
 
-    /// The value of a cell, at the place asked for.
-    fn value(&self, cell: &Cell<'_>, at: Option<f64>) -> Option<Place<'a>> {
+    /// The value of a cell, at the requested place.
+    fn value(&self, cell: &Cell<'_>, at: Option<f64>) -> Option<CellRef<'a>> {
         let places = self.index(cell.step)?.places(&cell.metric, &cell.program, &cell.manager);
         places.iter().find(|(place, _)| same_place(*place, at)).map(|(_, place)| *place)
     }
@@ -122,7 +122,7 @@ fn nothing(source: &Source<'_>, papers: &[&str]) -> String {
 }
 
 /// The paper's values into the cells; where a row or column has several of the paper's names, with the name.
-fn publish(pairs: &mut Pair, placed: &Placed, row: &Line) {
+fn publish(pairs: &mut Pair, placed: &Placed, row: &Header) {
     let text = if row.papers.len() > 1 {
         format!("{} ({})", placed.text, placed.program)
     } else {
@@ -222,10 +222,10 @@ fn over_managers(source: &Source<'_>) -> Grid {
         publish(&mut cells[*row][*column], placed, &rows[*row]);
     }
     let notes = agreement(&cells).into_iter().collect();
-    Grid { columns: columns.iter().map(Line::label).collect(), rows, cells, notes }
+    Grid { columns: columns.iter().map(Header::label).collect(), rows, cells, notes }
 }
 
-/// What ratios of a program are to: its other variant, or itself without any.
+/// The denominators of a program's ratios: its other variant, or itself without any.
 fn bases(program: &str, variant: Option<&str>) -> Vec<String> {
     let Some(variant) = variant else { return vec![program.into()] };
     let base = program.split_once(':').map_or(program, |(base, _)| base);
@@ -328,7 +328,7 @@ fn agreement(cells: &[Vec<Pair>]) -> Option<String> {
     let programs = words::count(rows.len(), "program");
     (all >= 3).then(|| {
         format!(
-            "Of {all} pairs of managers on one program that the paper tells apart, {same} stand in its order here, by \
+            "Of {all} pairs of managers on one program that the paper distinguishes, {same} stand in its order here, by \
              the figures shown ({programs}; by chance it would be half of them)."
         )
     })
@@ -343,7 +343,7 @@ pub(super) fn table(source: &Source<'_>) -> (Body, Vec<String>) {
     let Grid { rows, columns, cells, notes } = grid(source);
     let unit = &source.exhibit.unit;
     let corner = if unit.is_empty() { "program".to_owned() } else { format!("program, {unit}") };
-    let rows = rows.iter().map(Line::label).zip(cells).collect();
+    let rows = rows.iter().map(Header::label).zip(cells).collect();
     (Body::Table { columns: std::iter::once(corner).chain(columns).collect(), rows }, notes)
 }
 
@@ -351,7 +351,7 @@ pub(super) fn table(source: &Source<'_>) -> (Body, Vec<String>) {
 pub(super) fn bars(source: &Source<'_>) -> (Body, Vec<String>) {
     let exhibit = source.exhibit;
     let Grid { rows, columns, mut cells, notes } = grid(source);
-    let rows: Vec<String> = rows.iter().map(Line::label).collect();
+    let rows: Vec<String> = rows.iter().map(Header::label).collect();
     let (places, series) = if exhibit.program.is_some() {
         (columns, rows.into_iter().zip(cells).collect())
     } else {

@@ -3,20 +3,20 @@
 use super::definition::Step;
 use super::effect::measure;
 use super::exhibit::{Body, Ours, Pair, Source, interval, ours};
-use super::pairs::{Compared, Index, Place, same_place};
+use super::pairs::{CellRef, Compared, Index, same_place};
 use super::trend::numbered;
 use super::words;
 
 /// A line's name and its cells by place.
-struct Line<'a> {
+struct Curve<'a> {
     program: String,
     manager: &'a str,
-    points: Vec<(f64, Place<'a>)>,
+    points: Vec<(f64, CellRef<'a>)>,
 }
 
 /// The cells of a program under a manager by place; those of its numbered variants where it has none of its own.
-fn points<'a>(index: &Index<'a>, metric: &str, program: &str, manager: &str) -> Vec<(f64, Place<'a>)> {
-    let own: Vec<(f64, Place<'a>)> = index
+fn points<'a>(index: &Index<'a>, metric: &str, program: &str, manager: &str) -> Vec<(f64, CellRef<'a>)> {
+    let own: Vec<(f64, CellRef<'a>)> = index
         .places(metric, program, manager)
         .iter()
         .filter_map(|(at, place)| Some(((*at)?, *place)))
@@ -85,7 +85,7 @@ pub(super) fn lines(source: &Source<'_>) -> (Body, Vec<String>) {
                         without.push((why.to_owned(), name));
                     }
                 } else {
-                    found.push((name, Line { program: program.clone(), manager, points }));
+                    found.push((name, Curve { program: program.clone(), manager, points }));
                 }
             }
         }
@@ -128,7 +128,7 @@ fn ratios(
     index: &Index<'_>,
     metric: &str,
     base: &str,
-    found: &[(String, Line<'_>)],
+    found: &[(String, Curve<'_>)],
 ) -> Vec<((usize, usize), Ours)> {
     let mut compared = Vec::new();
     let mut keys = Vec::new();

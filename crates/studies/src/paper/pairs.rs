@@ -8,9 +8,9 @@ use super::figures::{Figures, Value};
 use super::trend::numbered;
 use super::words;
 
-/// Where a value stands.
+/// A measured value with its program, manager and metric.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Place<'a> {
+pub(super) struct CellRef<'a> {
     /// With its variant.
     pub program: &'a str,
     /// Stack.
@@ -25,9 +25,9 @@ pub(super) struct Place<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Compared<'a> {
     /// Numerator, or the figure itself.
-    pub of: Place<'a>,
+    pub of: CellRef<'a>,
     /// Denominator.
-    pub over: Option<Place<'a>>,
+    pub over: Option<CellRef<'a>>,
     /// The program without the variant of a side: what comparisons are of.
     pub program: String,
     /// Place, of metrics that have many.
@@ -47,7 +47,7 @@ impl Compared<'_> {
 
     /// Managers (and what else the two sides differ in), without the program: `bw16 over kingsley`.
     pub fn sides(&self) -> String {
-        let variant = |place: &Place<'_>| {
+        let variant = |place: &CellRef<'_>| {
             let text = place.program.strip_prefix(self.program.as_str()).unwrap_or(place.program);
             text.trim_start_matches(':').to_owned()
         };
@@ -62,7 +62,7 @@ impl Compared<'_> {
         if over.program == self.of.program && over.metric == self.of.metric {
             return format!("{} over {}", self.of.manager, over.manager);
         }
-        let name = |place: &Place<'_>| {
+        let name = |place: &CellRef<'_>| {
             let mut parts = Vec::new();
             if over.program != self.of.program {
                 let variant = variant(place);
@@ -89,7 +89,7 @@ impl Compared<'_> {
         format!("{} over {}{same}", name(&self.of), name(over))
     }
 
-    /// All of it: `bw16 over kingsley on gawk at 2M`, `ld over cfrac, under bw16`.
+    /// Sides, program and place: `bw16 over kingsley on gawk at 2M`, `ld over cfrac, under bw16`.
     pub fn words(&self) -> String {
         let place = if self.place.is_empty() { String::new() } else { format!(" {}", self.place) };
         match self.other() {
@@ -105,11 +105,11 @@ pub(super) struct Resolved<'a> {
     pub step: &'a Step,
     /// The cells.
     pub compared: Vec<Compared<'a>>,
-    /// The programs that it asks for.
-    pub asked: Vec<String>,
+    /// The programs that it requests.
+    pub requested: Vec<String>,
 }
 
-/// What a quantity asks for and no figure answers.
+/// What a quantity requests and no figure provides.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Without {
     /// Programs that have nothing to compare.
@@ -146,7 +146,7 @@ type By<'a, T> = BTreeMap<&'a str, T>;
 /// By metric, program and manager.
 type Cells<'a> = By<'a, By<'a, By<'a, Places<'a>>>>;
 /// A cell's values by place.
-type Places<'a> = Vec<(Option<f64>, Place<'a>)>;
+type Places<'a> = Vec<(Option<f64>, CellRef<'a>)>;
 
 /// A step's cells by metric, program and manager.
 pub(super) struct Index<'a> {
@@ -165,7 +165,7 @@ impl<'a> Index<'a> {
         for cell in figures.cells.iter().filter(|cell| cell.step == step.id) {
             let (metric, program, manager) =
                 (cell.metric.as_str(), cell.program.as_str(), cell.manager.as_str());
-            let place = Place { program, manager, metric, value: &cell.value };
+            let place = CellRef { program, manager, metric, value: &cell.value };
             let of_metric = cells.entry(metric).or_default().entry(program).or_default();
             of_metric.entry(manager).or_default().push((cell.at, place));
             if seen_programs.insert(program) {
@@ -182,7 +182,7 @@ impl<'a> Index<'a> {
     }
 
     /// A cell's values, by place.
-    pub fn places(&self, metric: &str, program: &str, manager: &str) -> &[(Option<f64>, Place<'a>)] {
+    pub fn places(&self, metric: &str, program: &str, manager: &str) -> &[(Option<f64>, CellRef<'a>)] {
         let found = self.cells.get(metric).and_then(|of| of.get(program)).and_then(|of| of.get(manager));
         found.map_or(&[], Vec::as_slice)
     }
@@ -231,18 +231,18 @@ fn bases(quantity: &Quantity, known: &[&str]) -> Vec<String> {
     known.iter().filter_map(base).collect()
 }
 
-/// The programs of the step that a quantity asks for: those that have both sides.
-pub(super) fn asked(quantity: &Quantity, step: &Step) -> Vec<String> {
+/// The programs of the step that a quantity requests: those that have both sides.
+pub(super) fn requested(quantity: &Quantity, step: &Step) -> Vec<String> {
     let known: Vec<&str> = step.programs.iter().map(String::as_str).collect();
     let has = |base: &str, side: &Side| known.contains(&of_side(base, side).as_str());
-    let mut asked = bases(quantity, &known);
-    asked.retain(|base| {
+    let mut requested = bases(quantity, &known);
+    requested.retain(|base| {
         let over = quantity.over.as_ref();
         let alone =
             |over: &Side| over.program.is_some() && of_side(base, over) == of_side(base, &quantity.of);
         has(base, &quantity.of) && over.is_none_or(|over| has(base, over) && !alone(over))
     });
-    asked
+    requested
 }
 
 /// The cells of a quantity.
@@ -269,10 +269,11 @@ pub(super) fn resolve<'a>(
             let program = of_side(&base, &quantity.of);
             let numerator = index.places(&metric(&quantity.of), &program, manager);
             let numerator = numerator.iter().copied().filter(|(at, _)| {
-                quantity.at.is_empty() || quantity.at.iter().any(|asked| same_place(*at, Some(*asked)))
+                quantity.at.is_empty()
+                    || quantity.at.iter().any(|requested| same_place(*at, Some(*requested)))
             });
             for (at, of) in numerator {
-                let mut push = |over: Option<Place<'a>>, at: Option<f64>| {
+                let mut push = |over: Option<CellRef<'a>>, at: Option<f64>| {
                     let place = at.map(|at| words::place(step, &quantity.metric, at)).unwrap_or_default();
                     compared.push(Compared { of, over, program: base.clone(), at, place });
                 };
@@ -310,19 +311,19 @@ pub(super) fn resolve<'a>(
             step.id
         )));
     }
-    Ok(Resolved { step, compared, asked: asked(quantity, step) })
+    Ok(Resolved { step, compared, requested: requested(quantity, step) })
 }
 
-/// What is asked for and not `found`: the comparisons that have a value.
+/// What is requested and not in `found`, the comparisons that have a value.
 pub(super) fn without(
     quantity: &Quantity,
     step: &Step,
-    asked: &[String],
+    requested: &[String],
     found: &[&Compared<'_>],
 ) -> Without {
     let none = |is: &dyn Fn(&Compared<'_>) -> bool| !found.iter().any(|one| is(one));
     let programs: Vec<String> =
-        asked.iter().filter(|name| none(&|one| one.program == **name)).cloned().collect();
+        requested.iter().filter(|name| none(&|one| one.program == **name)).cloned().collect();
     let denominators = quantity.over.as_ref().map_or(&[][..], |over| over.managers.as_slice());
     // Where none is named it is every one of the step; what others are compared with needs no comparison of its own.
     let numerators: Vec<&String> = match quantity.of.managers.as_slice() {
@@ -343,8 +344,8 @@ pub(super) fn without(
     let places = quantity
         .at
         .iter()
-        .filter(|asked| none(&|one| same_place(one.at, Some(**asked))))
-        .map(|asked| words::place(step, &quantity.metric, *asked))
+        .filter(|requested| none(&|one| same_place(one.at, Some(**requested))))
+        .map(|requested| words::place(step, &quantity.metric, *requested))
         .collect();
     // Each program that is there is expected under each pair of managers that is there (at each place that is named).
     let key = |one: &Compared<'_>| {
@@ -361,7 +362,7 @@ pub(super) fn without(
         }
     }
     let mut cells = Vec::new();
-    for program in asked.iter().filter(|name| !programs.contains(name)) {
+    for program in requested.iter().filter(|name| !programs.contains(name)) {
         for key in keys.iter().filter(|key| !have.contains(&(program.as_str(), (*key).clone()))) {
             let (of, over, place) = key;
             let sides = match over {

@@ -1,4 +1,4 @@
-//! Where the published values of an exhibit belong: the program and the manager of ours that each stands beside.
+//! Where the published values of an exhibit belong: the program and the manager of ours that each is compared with.
 
 #[cfg(test)]
 use super::definition::Form;
@@ -116,8 +116,9 @@ pub(super) fn of_row(exhibit: &Exhibit, row: &ListRow) -> Vec<Placed> {
     let Some(table) = table(&published.file) else { return Vec::new() };
     let (keys, values) = keys(published, table);
     let mut placed = Vec::new();
-    for asked in &row.published {
-        for (line, texts) in lines(published, table).filter(|(_, texts)| joined(texts, &keys, ", ") == *asked)
+    for requested in &row.published {
+        for (line, texts) in
+            lines(published, table).filter(|(_, texts)| joined(texts, &keys, ", ") == *requested)
         {
             for column in &values {
                 let Some(text) = texts.get(*column).filter(|text| !text.is_empty()) else { continue };
@@ -130,7 +131,7 @@ pub(super) fn of_row(exhibit: &Exhibit, row: &ListRow) -> Vec<Placed> {
                     line,
                     column: *column,
                     text: format!("{text}{name}"),
-                    program: asked.clone(),
+                    program: requested.clone(),
                     our_program: None,
                     manager: String::new(),
                     our_manager: None,

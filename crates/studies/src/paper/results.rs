@@ -28,17 +28,18 @@ pub struct Results {
     /// What the reader must know first: the machine was busy, steps were cut.
     pub warnings: Vec<String>,
     /// Each paper.
-    pub chapters: Vec<Chapter>,
+    #[serde(rename = "chapters")]
+    pub papers: Vec<PaperResult>,
     /// Each step, in the order run.
     pub steps: Vec<Ran>,
     /// What they measured.
     pub figures: Figures,
 }
 
-/// One paper's.
+/// One paper's results.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
-pub struct Chapter {
-    /// As its file says it.
+pub struct PaperResult {
+    /// As its file defines it.
     pub study: Study,
     /// In the order of its claims.
     pub verdicts: Vec<Verdict>,

@@ -8,7 +8,7 @@ pub fn study(more: &str) -> Study {
     let steps = r#"
         name = "made"
         title = "Made up"
-        source = "nobody"
+        source = "made up"
         about = []
         [[step]]
         id = "t"

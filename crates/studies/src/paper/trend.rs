@@ -16,10 +16,10 @@ pub(super) fn numbered(program: &str) -> Option<(&str, f64)> {
 /// that have no logarithm.
 pub(super) fn trends(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
     let mut none = Vec::new();
-    type Line = (String, Vec<(f64, f64)>, bool);
-    let mut lines: Vec<(String, Vec<Line>)> = Vec::new();
+    type Points = (String, Vec<(f64, f64)>, bool);
+    let mut lines: Vec<(String, Vec<Points>)> = Vec::new();
     for (sides, group) in groups(measured, false) {
-        let mut programs: Vec<Line> = Vec::new();
+        let mut programs: Vec<Points> = Vec::new();
         for one in group {
             let compared = &one.compared;
             let (program, at) = match compared.at {
@@ -53,7 +53,7 @@ pub(super) fn trends(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
     let family = lines.iter().map(|(_, programs)| if programs.len() >= 3 { 1 } else { programs.len() }).sum();
     let mut effects = Vec::new();
     for (sides, programs) in lines {
-        let slopes: Vec<(&Line, f64, Option<f64>)> = programs
+        let slopes: Vec<(&Points, f64, Option<f64>)> = programs
             .iter()
             .filter_map(|line| student::slope(&line.1, family).map(|(slope, half)| (line, slope, half)))
             .collect();

@@ -1,5 +1,5 @@
-//! A claim held against its effects. It holds when whole intervals lie in its region, fails when whole intervals lie
-//! outside, and is else undecided; each rule says how many must.
+//! A claim judged by its effects. It holds when whole intervals lie in its region, fails when whole intervals lie
+//! outside, and is else undecided; each rule sets how many must.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,13 +34,13 @@ pub struct Verdict {
     pub place: String,
     /// The claim.
     pub words: String,
-    /// The paper says that it is false.
+    /// The paper calls it false.
     pub myth: bool,
     /// Answer.
     pub answer: Answer,
     /// One sentence with the figures that decided: `geometric mean 1.62 (1.31 to 1.99) over 6 programs`.
     pub reason: String,
-    /// Exhibits to look at, by id.
+    /// Exhibits that show it, by id.
     pub exhibits: Vec<String>,
     /// What was tested.
     pub tests: Vec<Tested>,
@@ -49,7 +49,7 @@ pub struct Verdict {
 /// One test's outcome.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
 pub struct Tested {
-    /// What it asked.
+    /// Its question.
     pub words: String,
     /// Answer.
     pub answer: Answer,
@@ -61,7 +61,7 @@ pub struct Tested {
     pub effects: Vec<Effect>,
 }
 
-/// Where a claim says that an effect lies, and whether it does for certain.
+/// Where an effect lies relative to a claim's region, and whether it does for certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lies {
     /// The whole interval is in the region.
@@ -158,12 +158,12 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     if let [effect] = effects {
         return match answer {
             Answer::Undecided if effect.basis == Basis::None => {
-                format!("{}; asked is {region}, and without an interval nothing is decided", shown(effect))
+                format!("{}; required is {region}, and without an interval nothing is decided", shown(effect))
             }
             Answer::Undecided => {
-                format!("{}; asked is {region}, which the interval leaves open", shown(effect))
+                format!("{}; required is {region}, which the interval leaves open", shown(effect))
             }
-            _ => format!("{}; asked is {region}", shown(effect)),
+            _ => format!("{}; required is {region}", shown(effect)),
         };
     }
     let mut ordered: Vec<&Effect> = effects.iter().collect();
@@ -177,7 +177,7 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
             high = if effect.value > high.value { effect } else { high };
         }
         return format!(
-            "of {all} comparisons the least is {}, the most {}; asked is {region}",
+            "of {all} comparisons the least is {}, the most {}; required is {region}",
             shown(low),
             shown(high)
         );
@@ -221,14 +221,14 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     words
 }
 
-/// Whether a mean over programs was asked for, and this one is of so few that it is none.
-fn of_too_few(test: &Test, asked: usize, effect: &Effect) -> bool {
+/// Whether a mean over programs was requested, and this one is of so few that it is none.
+fn of_too_few(test: &Test, requested: usize, effect: &Effect) -> bool {
     let is = matches!(effect.basis, Basis::Programs(_) | Basis::None);
-    test.rule == Rule::Mean && asked >= 3 && !is
+    test.rule == Rule::Mean && requested >= 3 && !is
 }
 
 /// How many comparisons that the test names are missing.
-fn missing(test: &Test, without: &Without, effects: usize, asked: usize) -> usize {
+fn missing(test: &Test, without: &Without, effects: usize, requested: usize) -> usize {
     let Quantity { programs, of, over, .. } = &test.quantity;
     let named = |name: &&String| {
         of.managers.contains(name) || over.as_ref().is_some_and(|over| over.managers.contains(name))
@@ -238,7 +238,7 @@ fn missing(test: &Test, without: &Without, effects: usize, asked: usize) -> usiz
     if matches!(test.rule, Rule::Mean | Rule::Trend) {
         return others;
     }
-    let there = asked.saturating_sub(without.programs.len()).max(1);
+    let there = requested.saturating_sub(without.programs.len()).max(1);
     let of_programs = match programs.as_slice() {
         [] => 0,
         _ => without.programs.len() * effects.div_ceil(there) + without.cells.len(),
@@ -268,20 +268,20 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
         Ok(outcome) => outcome,
         Err(missing) => return without(why.unwrap_or_else(|| missing.to_string())),
     };
-    let Outcome { effects, programs_asked, without, thin } = outcome;
-    let few = effects.iter().filter(|effect| of_too_few(test, programs_asked, effect)).count();
+    let Outcome { effects, programs_requested, without, thin } = outcome;
+    let few = effects.iter().filter(|effect| of_too_few(test, programs_requested, effect)).count();
     // They are shown with their intervals, and decide nothing.
     let deciding: Vec<Effect> = effects
         .iter()
-        .map(|effect| match of_too_few(test, programs_asked, effect) {
+        .map(|effect| match of_too_few(test, programs_requested, effect) {
             true => Effect { basis: Basis::None, ..effect.clone() },
             false => effect.clone(),
         })
         .collect();
-    let missing = missing(test, &without, effects.len(), programs_asked);
+    let missing = missing(test, &without, effects.len(), programs_requested);
     let (answer, turns) = turned(test, &deciding, missing);
     let mut reason = match effects.as_slice() {
-        [one] if few > 0 => format!("{}; asked is {}", shown(one), region(test)),
+        [one] if few > 0 => format!("{}; required is {}", shown(one), region(test)),
         _ => because(test, answer, &deciding),
     };
     if few > 0 {
@@ -290,7 +290,7 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
             (few, all) => format!(" in {few} of {all} means"),
         };
         reason += &format!(
-            "; asked is the mean of {programs_asked} programs, and one of fewer than three{which} says nothing of it"
+            "; required is the mean of {programs_requested} programs, which one of fewer than three{which} does not estimate"
         );
     }
     let gone = without.words();
@@ -309,7 +309,7 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
     Tested { words: test.words.clone(), answer, reason, detectable, effects }
 }
 
-/// A claim of a study, held against what was measured. `absent` says why steps and cells are not there.
+/// The verdict on a claim of a study by what was measured. `absent` has the reasons why steps and cells are not there.
 ///
 /// All tests must hold. One that fails for certain decides; else what was not measured leaves the claim so.
 pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -> Verdict {

@@ -57,7 +57,7 @@ fn most_counts_what_is_certain() {
 }
 
 #[test]
-fn both_asks_for_one_above_and_one_below() {
+fn both_needs_one_above_and_one_below() {
     let test = rule("both", "above = 1.0\nbelow = 1.0");
     assert_eq!(decided(&test, &[IN, OUT]), Answer::Holds);
     assert_eq!(decided(&test, &[IN, OPEN]), Answer::Undecided);
@@ -149,7 +149,7 @@ fn many_comparisons_are_counted_and_the_least_clear_is_named() {
     assert!(reason([0.9, 0.5, 0.9]).starts_with("none of 3 comparisons is above 1; furthest"));
 }
 
-/// A mean over four programs was said to fail by the one that the quick form ran.
+/// A claim on the mean over four programs failed by the one that the quick form ran.
 #[test]
 fn a_mean_is_not_decided_by_one_program_of_four() {
     let test = "rule = \"mean\"\nabove = 1.0\nquantity = { step = \"c\", metric = \"per_malloc\", of = { managers = \
@@ -158,16 +158,16 @@ fn a_mean_is_not_decided_by_one_program_of_four() {
         |program| [(program, "a", None, Value::Exact(2.0)), (program, "b", None, Value::Exact(1.0))];
     let one = judged(&claiming(test), &cells("c", "per_malloc", &counted("cfrac")));
     assert_eq!(one.answer, Answer::Undecided);
-    assert!(one.reason.contains("asked is the mean of 4 programs, and one of fewer"), "{}", one.reason);
+    assert!(one.reason.contains("required is the mean of 4 programs, which one of fewer"), "{}", one.reason);
     let three = [counted("cfrac"), counted("gawk"), counted("perl")].concat();
     assert_eq!(judged(&claiming(test), &cells("c", "per_malloc", &three)).answer, Answer::Holds);
     let named = test.replace("metric =", "programs = [\"cfrac\"], metric =");
     let alone = judged(&claiming(&named), &cells("c", "per_malloc", &counted("cfrac")));
-    assert_eq!(alone.answer, Answer::Holds, "where one is asked for, one answers");
+    assert_eq!(alone.answer, Answer::Holds, "where one is requested, one suffices");
 }
 
 #[test]
-fn a_step_that_was_left_out_is_not_measured_and_says_why() {
+fn a_step_that_was_left_out_is_not_measured_with_its_reason() {
     let study = claiming(SLOWER);
     let mut absent = Absent::default();
     absent.step("t", "there was no time for it");
@@ -288,7 +288,7 @@ fn a_mean_is_not_decided_by_the_one_program_that_has_enough_runs() {
 
 /// A manager that was measured on one program only was taken for one measured on all.
 #[test]
-fn a_mean_of_one_program_decides_nothing_beside_means_of_many() {
+fn a_mean_of_one_program_decides_nothing_among_means_of_many() {
     let test = MEAN.replace("[\"a\"]", "[\"a\", \"c\"]");
     let mut values = vec![("cfrac", "c", None, samples(0.5, 10, 3))];
     for (number, program) in (0u64..).zip(["cfrac", "gawk", "perl", "make"]) {
@@ -298,10 +298,10 @@ fn a_mean_of_one_program_decides_nothing_beside_means_of_many() {
     let verdict = judged(&claiming(&test), &cells("t", "cpu_s", &values));
     assert_eq!(verdict.answer, Answer::Undecided, "{}", verdict.reason);
     assert!(verdict.reason.contains("in 1 of 2 means"), "{}", verdict.reason);
-    assert!(verdict.reason.contains("c over b on gawk"), "what is missing is said: {}", verdict.reason);
+    assert!(verdict.reason.contains("c over b on gawk"), "what is missing is named: {}", verdict.reason);
 }
 
-/// A program that failed under one manager was not there, and nobody said so.
+/// A program that failed under one manager was missing without notice.
 #[test]
 fn a_single_comparison_that_is_missing_is_named_and_leaves_open_what_it_could_turn() {
     let values = [
@@ -340,7 +340,7 @@ fn figures_without_a_ratio_are_named_as_missing() {
     assert!(verdict.reason.contains("without gawk"), "{}", verdict.reason);
 }
 
-/// Two of five inside were said to be undecided for want of a sixth, with which they would be no more than half.
+/// Two of five inside were undecided without a sixth, with which they would be no more than half.
 #[test]
 fn most_is_left_open_only_by_what_could_turn_it() {
     let names = ["cfrac", "gawk", "perl", "make"];

@@ -7,7 +7,7 @@ use heaptoll_lab::statistics::FEWEST_PAIRS;
 use super::budget::{HasSize, Length, Planned, Speed, plan};
 use super::definition::{Claim, Study};
 
-/// A longer time than anybody gives, s.
+/// A longer time than any budget, s.
 const LONGEST_S: f64 = 48.0 * 3600.0;
 
 /// A shorter time than any step takes, s.

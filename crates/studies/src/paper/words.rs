@@ -1,6 +1,6 @@
 //! Figures and places as sentences hold them.
 
-use super::definition::{Kind, Step};
+use super::definition::{Step, StepKind};
 
 /// Three digits that count: `1.62`, `0.0831`, `12345`.
 pub(super) fn figure(value: f64) -> String {
@@ -21,12 +21,16 @@ pub(super) fn figure(value: f64) -> String {
 pub(super) fn place(step: &Step, metric: &str, at: f64) -> String {
     let bytes = |bytes: f64| heaptoll_units::size_text(bytes.round() as u64);
     match step.kind {
-        Kind::Frequency if metric.starts_with("reclaiming") => format!("reclaiming at one in {}", figure(at)),
-        Kind::Delay | Kind::Frequency | Kind::Minheap | Kind::Lifetimes => format!("at {}", bytes(at)),
-        Kind::Locality if metric == "tight_faults" => format!("in {} of its pages", figure(at)),
-        Kind::Locality => format!("at {}", bytes(at * 1024.0)),
-        Kind::Proximity => format!("at {} collections a run", figure(at)),
-        Kind::Run | Kind::Instructions => format!("at {}", figure(at)),
+        StepKind::Frequency if metric.starts_with("reclaiming") => {
+            format!("reclaiming at one in {}", figure(at))
+        }
+        StepKind::Delay | StepKind::Frequency | StepKind::Minheap | StepKind::Lifetimes => {
+            format!("at {}", bytes(at))
+        }
+        StepKind::Locality if metric == "tight_faults" => format!("in {} of its pages", figure(at)),
+        StepKind::Locality => format!("at {}", bytes(at * 1024.0)),
+        StepKind::Proximity => format!("at {} collections a run", figure(at)),
+        StepKind::Run | StepKind::Instructions => format!("at {}", figure(at)),
     }
 }
 

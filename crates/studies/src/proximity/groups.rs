@@ -1,9 +1,9 @@
 //! Requests sorted by distance and averaged in groups.
 //!
-//! Means are what the paper plots. A request that the system took the processor from for milliseconds would make the mean
-//! of its group, so in means a request counts for no more than a multiple of what a long one takes, and medians stand
-//! beside them. Where the next collection is nearer than long requests
-//! take, only short ones survive to be counted: such groups are marked, and left out of what others are normalised to.
+//! Means are what the paper plots. A request that the system took the processor from for milliseconds would make the
+//! mean of its group, so in means a request counts for no more than a multiple of what a long one takes, and medians
+//! are shown as well. Where the next collection is nearer than long requests take, only short ones survive to be
+//! counted: such groups are marked, and left out of what others are normalised to.
 
 use serde::Serialize;
 
@@ -46,7 +46,7 @@ pub struct Group {
     pub threatened: f64,
     /// Share of them that a collection did interrupt.
     pub interrupted: f64,
-    /// Whether survivor bias must be reckoned with.
+    /// Whether survivor bias is to be expected.
     pub biased: bool,
 }
 
@@ -169,8 +169,8 @@ mod tests {
 
     const SHAPE: Shape = Shape { groups: 1000, fewest: 30, cap: 10.0 };
 
-    /// A run of requests one after the other, each as long as `time` says of its distance, and collections of 1 ms every
-    /// `period` ns of the program's own time.
+    /// A run of requests one after the other, each as long as `time` gives for its distance, and collections of 1 ms
+    /// every `period` ns of the program's own time.
     fn run(number: u32, period: u64, total: u64, mut time: impl FnMut(u64) -> u64) -> Distances {
         let (mut requests, mut collections) = (vec![], vec![Span { start_ns: 0, end_ns: 1_000_000 }]);
         let mut now = 1_000_000;
@@ -215,7 +215,7 @@ mod tests {
         let mean =
             |groups: &[&Group]| groups.iter().map(|group| group.mean_ns).sum::<f64>() / groups.len() as f64;
         assert!((mean(&near) / mean(&far) - 1.2).abs() < 0.01, "{} {}", mean(&near), mean(&far));
-        // Its intervals hold the truth about as often as they say.
+        // Its intervals hold the truth about as often as their level.
         let held = far.iter().filter(|group| group.mean_low_ns <= 10_000.0 && 10_000.0 <= group.mean_high_ns);
         let share = held.count() as f64 / far.len() as f64;
         assert!((0.90..=0.99).contains(&share), "{share}");
@@ -245,7 +245,7 @@ mod tests {
         assert!(marked.iter().all(|group| group.biased));
         assert!(mean(marked) < 0.6 * mean(kept), "{} {}", mean(marked), mean(kept));
         assert!((mean(kept) / 48_000.0 - 1.0).abs() < 0.05, "{}", mean(kept));
-        // Normalising by a biased group would make everything else look slow.
+        // Normalising by a biased group would make everything else appear slow.
         let grouped = group(&runs, Shape { groups: 100, fewest: 30, cap: 10.0 });
         let by_all = grouped.groups.iter().map(|group| group.mean_ns).fold(f64::INFINITY, f64::min);
         assert!(normalise(&[&grouped], |group| group.mean_ns).is_some_and(|base| base > 1.3 * by_all));

@@ -1,10 +1,10 @@
-//! The beginning and the end of what lies between two collections against its middle: what may be claimed.
+//! The first and last portions of the time between two collections against its middle, with intervals.
 //!
 //! Groups pool the requests of all runs by time, and a machine that is slow for a while stretches the time between
 //! collections and the requests in it alike: its slow requests then are the farthest. So here a request's place is its
-//! rank among those between the same two collections, every stretch has its share of each of them, and each run gives
-//! one ratio. The intervals are those of all other comparisons ([`heaptoll_lab::statistics::paired`]): simultaneous over
-//! all that is shown of a program, and a difference is claimed from six runs on.
+//! rank among those between the same two collections, every portion has its share of each of them, and each run gives
+//! one ratio. The intervals are those of all other comparisons ([`heaptoll_lab::statistics::paired`]): simultaneous
+//! over all that is shown of a program, and a difference is claimed from six runs on.
 
 use heaptoll_lab::comparison::Interval;
 use heaptoll_lab::statistics::{median, paired};
@@ -12,15 +12,15 @@ use serde::Serialize;
 
 use super::distance::{Distances, Sample};
 
-/// Stretches by the share of requests between two collections that come earlier: name, from, to.
-pub const STRETCHES: [(&str, f64, f64); 4] =
+/// Portions of the requests between two collections, by rank: name, from, to (shares of them).
+pub const PORTIONS: [(&str, f64, f64); 4] =
     [("first 1 %", 0.0, 0.01), ("first 10 %", 0.0, 0.1), ("second 10 %", 0.1, 0.2), ("last 20 %", 0.8, 1.0)];
-/// What they are set against.
+/// The portion that they are compared with.
 const MIDDLE: (f64, f64) = (0.2, 0.8);
 
-/// A stretch against the middle.
+/// A portion against the middle.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Stretch {
+pub struct Portion {
     /// Which.
     pub name: String,
     /// Median distance of its requests, ns.
@@ -53,7 +53,7 @@ impl From<Interval> for Ratio {
     }
 }
 
-/// Fewer requests than this in a stretch of a run give no ratio.
+/// Fewer requests than this in a portion of a run give no ratio.
 const FEWEST: usize = 5;
 
 /// A request by its place between two collections, from 0 to 1.
@@ -82,7 +82,7 @@ fn placed(run: &Distances) -> Vec<Placed> {
         .collect()
 }
 
-/// A stretch of every run of one scale, before it is known what else is shown.
+/// A portion of every run of one scale, before it is known what else is shown.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     name: &'static str,
@@ -92,7 +92,7 @@ pub struct Series {
     median: Vec<Option<f64>>,
 }
 
-/// Each stretch of [`STRETCHES`] against the middle, in every run. In means a request counts for `cap_ns` at most.
+/// Each portion of [`PORTIONS`] against the middle, in every run. In means a request counts for `cap_ns` at most.
 pub fn series(runs: &[Distances], cap_ns: u64) -> Vec<Series> {
     let runs: Vec<Vec<Placed>> = runs.iter().map(placed).collect();
     if runs.iter().all(Vec::is_empty) {
@@ -100,7 +100,7 @@ pub fn series(runs: &[Distances], cap_ns: u64) -> Vec<Series> {
     }
     let cap_ns = cap_ns as f64;
     let mean = |values: &[f64]| values.iter().map(|time| time.min(cap_ns)).sum::<f64>() / values.len() as f64;
-    let each = STRETCHES.iter().map(|(name, from, to)| Series {
+    let each = PORTIONS.iter().map(|(name, from, to)| Series {
         name,
         distance_ns: distance(&runs, *from, *to),
         mean: log_ratios(&runs, (*from, *to), &mean),
@@ -109,28 +109,28 @@ pub fn series(runs: &[Distances], cap_ns: u64) -> Vec<Series> {
     each.collect()
 }
 
-/// The intervals of everything that is shown together, of scales and collectors, means and medians: they hold together at
-/// the level `1 - alpha`. The answer is in the order of the question.
-pub fn stretches(shown: &[&[Series]], alpha: f64, seed: u64) -> Vec<Vec<Stretch>> {
+/// The intervals of everything that is shown together, of scales and collectors, means and medians: they hold together
+/// at the level `1 - alpha`. The result is in the order of `shown`.
+pub fn portions(shown: &[&[Series]], alpha: f64, seed: u64) -> Vec<Vec<Portion>> {
     let all = shown.iter().flat_map(|scale| scale.iter());
     let logs: Vec<Vec<Option<f64>>> = all.flat_map(|one| [one.mean.clone(), one.median.clone()]).collect();
     let intervals = paired(&logs, alpha, seed);
     let mut pairs = intervals.chunks(2);
-    let mut stretch = |one: &Series| {
+    let mut portion = |one: &Series| {
         let of = pairs.next().unwrap_or_default();
         let ratio = |at: usize| of.get(at).copied().flatten().map(Ratio::from);
-        Stretch { name: one.name.into(), distance_ns: one.distance_ns, mean: ratio(0), median: ratio(1) }
+        Portion { name: one.name.into(), distance_ns: one.distance_ns, mean: ratio(0), median: ratio(1) }
     };
-    shown.iter().map(|scale| scale.iter().map(&mut stretch).collect()).collect()
+    shown.iter().map(|scale| scale.iter().map(&mut portion).collect()).collect()
 }
 
 fn within(run: &[Placed], (from, to): (f64, f64)) -> Vec<f64> {
     run.iter().filter(|one| (from..to).contains(&one.place)).map(|one| one.time_ns).collect()
 }
 
-fn log_ratios(runs: &[Vec<Placed>], stretch: (f64, f64), figure: &dyn Fn(&[f64]) -> f64) -> Vec<Option<f64>> {
+fn log_ratios(runs: &[Vec<Placed>], portion: (f64, f64), figure: &dyn Fn(&[f64]) -> f64) -> Vec<Option<f64>> {
     let of = |run: &Vec<Placed>| {
-        let (here, middle) = (within(run, stretch), within(run, MIDDLE));
+        let (here, middle) = (within(run, portion), within(run, MIDDLE));
         let enough = here.len() >= FEWEST && middle.len() >= FEWEST;
         enough.then(|| (figure(&here) / figure(&middle)).ln()).filter(|ratio| ratio.is_finite())
     };
@@ -150,8 +150,8 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     /// Those of one scale.
-    fn one(runs: &[Distances]) -> Vec<Stretch> {
-        stretches(&[&series(runs, u64::MAX)], 0.05, 1).remove(0)
+    fn one(runs: &[Distances]) -> Vec<Portion> {
+        portions(&[&series(runs, u64::MAX)], 0.05, 1).remove(0)
     }
 
     /// Runs of 20 cycles of 100 requests each, slower by `near` in the first tenth. Some cycles fall into a slow time of
@@ -184,7 +184,7 @@ mod tests {
         assert!(found[3].distance_ns > found[1].distance_ns * 5);
     }
 
-    /// By time alone the farthest requests would be those of slow times, and look slower by far.
+    /// By time alone the farthest requests would be those of slow times, and appear slower by far.
     #[test]
     fn a_machine_that_is_slow_for_a_while_is_no_finding() {
         let far = |runs: &[Distances]| one(runs)[3].mean.expect("eight runs");
@@ -193,7 +193,7 @@ mod tests {
         let claimed = (0..40).filter(|seed| {
             let of = |scale: u64| series(&runs(8, 1.0, 100 + seed * 3 + scale), u64::MAX);
             let scales = [of(0), of(1), of(2)];
-            let found = stretches(&scales.each_ref().map(Vec::as_slice), 0.05, 1);
+            let found = portions(&scales.each_ref().map(Vec::as_slice), 0.05, 1);
             let claims = |ratio: Option<Ratio>| ratio.is_some_and(|ratio| ratio.differs);
             found.iter().flatten().any(|one| claims(one.mean) || claims(one.median))
         });
@@ -205,16 +205,16 @@ mod tests {
     fn too_few_runs_claim_nothing_and_none_give_nothing() {
         let found = one(&runs(3, 1.5, 2));
         assert!(found[1].mean.is_some_and(|ratio| !ratio.differs && ratio.ratio > 1.3));
-        assert!(stretches(&[], 0.05, 1).is_empty());
+        assert!(portions(&[], 0.05, 1).is_empty());
         assert!(one(&[]).is_empty() && one(&[Distances::default()]).is_empty());
         // A scale without runs leaves the others theirs.
         let runs = runs(8, 1.5, 2);
-        let found = stretches(&[&series(&[], u64::MAX), &series(&runs, u64::MAX)], 0.05, 1);
+        let found = portions(&[&series(&[], u64::MAX), &series(&runs, u64::MAX)], 0.05, 1);
         assert!(found[0].is_empty() && found[1][1].mean.is_some_and(|ratio| ratio.differs));
     }
 
     /// Collections come by bytes: a request that the system holds up has the next collection far ahead, however late in
-    /// its cycle it is. Kept for that, such requests would make the end look slow.
+    /// its cycle it is. Kept for that, such requests would make the end appear slow.
     #[test]
     fn requests_that_were_held_up_do_not_gather_at_the_end() {
         let mut rng = ChaCha8Rng::seed_from_u64(9);

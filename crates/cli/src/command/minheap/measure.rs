@@ -241,7 +241,7 @@ impl Plan<'_> {
                 row.completed_although_refused += u32::from(attempt.sum(|slot| slot.refused_calls) > 0);
                 completed.push((heap, attempt.sum(|slot| slot.collections)));
             }
-            search.told(heap, outcome);
+            search.record(heap, outcome);
         };
         let last = completed.iter().rev().find(|(heap, _)| Some(*heap) == answer.heap);
         row.collections = last.map_or(0, |(_, collections)| *collections);

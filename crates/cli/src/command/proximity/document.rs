@@ -4,7 +4,7 @@ use heaptoll_lab::machine;
 use heaptoll_lab::manager::Manager;
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, count, percent_off, ratio, significant};
-use heaptoll_studies::proximity::{Group, Ratio, STRETCHES, Stretch};
+use heaptoll_studies::proximity::{Group, PORTIONS, Portion, Ratio};
 use heaptoll_units::size_text;
 
 use super::charts::charts;
@@ -148,7 +148,7 @@ fn section(program: &Program) -> Section {
                 .into(),
         ],
     };
-    let against = |caption: &str, of: fn(&Stretch) -> Option<Ratio>| {
+    let against = |caption: &str, of: fn(&Portion) -> Option<Ratio>| {
         let row = |(stack, scale): (&Stack, &Scale)| {
             let cell = |(name, _, _): &(&str, f64, f64)| {
                 let found = scale.stretches.iter().find(|one| one.name == *name);
@@ -156,14 +156,14 @@ fn section(program: &Program) -> Section {
             };
             [stack.stack.clone(), scale.aimed_at.to_string()]
                 .into_iter()
-                .chain(STRETCHES.iter().map(cell))
+                .chain(PORTIONS.iter().map(cell))
                 .collect::<Vec<String>>()
         };
         Item::Table(Table {
             caption: caption.into(),
             columns: [Column::text("collector"), Column::figures("aimed at")]
                 .into_iter()
-                .chain(STRETCHES.iter().map(|(name, _, _)| Column::figures(name)))
+                .chain(PORTIONS.iter().map(|(name, _, _)| Column::figures(name)))
                 .collect(),
             rows: scales(program).map(row).collect(),
             notes: vec![

@@ -1,6 +1,6 @@
 //! The figures of `heaptoll proximity`, as in its JSON (docs/proximity.md).
 
-use heaptoll_studies::proximity::{Grouped, Ratio, Series, Stretch};
+use heaptoll_studies::proximity::{Grouped, Portion, Ratio, Series};
 use heaptoll_studies::published::{Nearness, nearness};
 use serde::Serialize;
 
@@ -128,7 +128,7 @@ pub struct Scale {
     #[serde(skip)]
     pub series: Vec<Series>,
     /// The same with intervals that hold together over all collectors of the program.
-    pub stretches: Vec<Stretch>,
+    pub stretches: Vec<Portion>,
     /// Outcomes of the runs that are not counted.
     pub failures: Vec<String>,
 }
@@ -161,7 +161,7 @@ mod tests {
     fn the_papers_changes_are_paired_with_ours() {
         let ratio = |ratio: f64, differs: bool| Ratio { ratio, low: ratio, high: ratio, differs, runs: 6 };
         let scale = |aimed_at: u64, first: Ratio, last: Ratio| {
-            let range = |name: &str, mean: Ratio| Stretch {
+            let range = |name: &str, mean: Ratio| Portion {
                 name: name.into(),
                 distance_ns: 1,
                 mean: Some(mean),

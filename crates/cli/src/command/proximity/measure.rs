@@ -9,7 +9,7 @@ use heaptoll_lab::experiment::ProgramInfo;
 use heaptoll_lab::manager::Manager;
 use heaptoll_launcher::Ended;
 use heaptoll_studies::proximity::{
-    Distances, Series, Shape, Span, distances, group, normalise, series, stretches,
+    Distances, Series, Shape, Span, distances, group, normalise, portions, series,
 };
 use indicatif::ProgressBar;
 use rand::SeedableRng;
@@ -77,7 +77,7 @@ impl Plan<'_> {
         let measured = self.stacks(program, &first, into);
         let scales = || into.stacks.iter().flat_map(|stack| &stack.scales);
         let shown: Vec<&[Series]> = scales().map(|scale| scale.series.as_slice()).collect();
-        let found = stretches(&shown, ALPHA, self.seed);
+        let found = portions(&shown, ALPHA, self.seed);
         let scales = into.stacks.iter_mut().flat_map(|stack| &mut stack.scales);
         scales.zip(found).for_each(|(scale, found)| scale.stretches = found);
         measured

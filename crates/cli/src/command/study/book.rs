@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use heaptoll_report::book::{Book, Step};
 use heaptoll_report::format;
-use heaptoll_studies::paper::definition::Kind;
+use heaptoll_studies::paper::definition::StepKind;
 use heaptoll_studies::paper::results::{Ended, Ran, Results};
 
 use super::{chapter, front};
 
 /// The page of these results.
 pub fn book(results: &Results) -> Book {
-    let kinds: BTreeMap<&str, Kind> = results
-        .chapters
+    let kinds: BTreeMap<&str, StepKind> = results
+        .papers
         .iter()
         .flat_map(|chapter| &chapter.study.steps)
         .map(|step| (step.id.as_str(), step.kind))
@@ -23,7 +23,7 @@ pub fn book(results: &Results) -> Book {
         dateline: front::dateline(results),
         warnings: front::warnings(results),
         how: front::how(results),
-        chapters: results.chapters.iter().map(chapter::chapter).collect(),
+        papers: results.papers.iter().map(chapter::chapter).collect(),
         steps: results
             .steps
             .iter()
@@ -34,7 +34,7 @@ pub fn book(results: &Results) -> Book {
     }
 }
 
-fn step(ran: &Ran, kind: Option<Kind>) -> Step {
+fn step(ran: &Ran, kind: Option<StepKind>) -> Step {
     let planned = &ran.planned;
     let mut extent = format!(
         "{} programs, {} managers",
@@ -62,8 +62,8 @@ fn of(some: usize, all: usize) -> String {
 }
 
 /// Commands that count: repetitions would change nothing.
-fn is_exact(kind: Kind) -> bool {
-    matches!(kind, Kind::Instructions | Kind::Locality | Kind::Lifetimes)
+fn is_exact(kind: StepKind) -> bool {
+    matches!(kind, StepKind::Instructions | StepKind::Locality | StepKind::Lifetimes)
 }
 
 fn ending(ended: Ended) -> &'static str {
@@ -89,10 +89,10 @@ mod tests {
 
     #[test]
     fn a_step_says_how_much_of_it_was_run() {
-        let timed = step(&ran(Ended::Whole), Some(Kind::Run));
+        let timed = step(&ran(Ended::Whole), Some(StepKind::Run));
         assert_eq!(timed.extent, "2 of 10 programs, 2 managers, 6 repetitions, inputs quick");
         assert_eq!((timed.took.as_str(), timed.ending.as_str()), ("1 min 15 s", ""));
-        let counted = step(&ran(Ended::LeftOut), Some(Kind::Locality));
+        let counted = step(&ran(Ended::LeftOut), Some(StepKind::Locality));
         assert_eq!(counted.extent, "2 of 10 programs, 2 managers, inputs quick");
         assert!(counted.took.is_empty() && counted.ending.starts_with("left out"));
     }

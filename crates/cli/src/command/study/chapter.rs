@@ -1,7 +1,7 @@
 //! One paper as a chapter: its claims with what decided them, its tables and figures.
 
 use heaptoll_lab::comparison::Interval;
-use heaptoll_report::book::{self, Chapter, Claim, Region, Test};
+use heaptoll_report::book::{self, Claim, PaperSection, Region, Test};
 use heaptoll_report::format;
 use heaptoll_studies::paper::definition::{self, Rule};
 use heaptoll_studies::paper::effect::{Basis, Effect};
@@ -11,7 +11,7 @@ use heaptoll_studies::paper::verdict::{Answer, Tested, Verdict};
 use super::exhibits;
 
 /// The chapter of a paper.
-pub fn chapter(found: &results::Chapter) -> Chapter {
+pub fn chapter(found: &results::PaperResult) -> PaperSection {
     let study = &found.study;
     let names = |kind: &str, names: &std::collections::BTreeMap<String, String>| {
         let each = names.iter().map(|(theirs, ours)| (kind.to_owned(), theirs.clone(), ours.clone()));
@@ -21,7 +21,7 @@ pub fn chapter(found: &results::Chapter) -> Chapter {
     standing_in.extend(names("manager", &study.names.managers));
     let none = study.names.missing.iter().map(|(theirs, why)| ("none".into(), theirs.clone(), why.clone()));
     standing_in.extend(none);
-    Chapter {
+    PaperSection {
         id: study.name.clone(),
         title: study.title.clone(),
         source: study.source.clone(),
@@ -175,11 +175,11 @@ mod tests {
     #[test]
     fn a_test_knows_the_region_of_its_definition() {
         let results = super::super::testing::results();
-        let chapter = chapter(&results.chapters[0]);
+        let chapter = chapter(&results.papers[0]);
         let test = &chapter.claims[0].tests[0];
         assert_eq!((test.region.above, test.region.even), (Some(1.0), false));
         assert!(test.detectable.contains("9 %"), "{}", test.detectable);
-        let mut twice = results.chapters[0].clone();
+        let mut twice = results.papers[0].clone();
         let mut second = twice.study.claims[0].tests[0].clone();
         (second.above, second.below) = (None, Some(2.0));
         twice.study.claims[0].tests.push(second);

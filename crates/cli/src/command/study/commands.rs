@@ -5,7 +5,7 @@ use std::path::Path;
 
 use heaptoll_report::format::shell_command;
 use heaptoll_studies::paper::budget::Planned;
-use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::definition::{Step, StepKind};
 
 use super::read::word;
 
@@ -54,26 +54,26 @@ impl<'a> Extent<'a> {
                 words.extend([option.to_owned(), value.to_owned()]);
             }
         };
-        if matches!(step.kind, Kind::Run | Kind::Instructions | Kind::Locality)
+        if matches!(step.kind, StepKind::Run | StepKind::Instructions | StepKind::Locality)
             && let Some(first) = self.managers().first()
         {
             give("--baseline", first);
         }
         match step.kind {
-            Kind::Run | Kind::Delay | Kind::Frequency | Kind::Proximity => {
+            StepKind::Run | StepKind::Delay | StepKind::Frequency | StepKind::Proximity => {
                 give("-n", &planned.repetitions.to_string());
                 give("--seed", &seed.to_string());
             }
-            Kind::Instructions | Kind::Locality | Kind::Lifetimes | Kind::Minheap => {}
+            StepKind::Instructions | StepKind::Locality | StepKind::Lifetimes | StepKind::Minheap => {}
         }
-        if step.kind == Kind::Run {
+        if step.kind == StepKind::Run {
             // At once all managers keep company with the slowest, and some of the papers' take minutes.
             give("--pairing", "interleaved");
         }
-        if step.kind == Kind::Run && planned.repetitions < FEWEST_FOR_A_WARM_UP {
+        if step.kind == StepKind::Run && planned.repetitions < FEWEST_FOR_A_WARM_UP {
             give("--warmup", "0");
         }
-        if step.kind == Kind::Locality {
+        if step.kind == StepKind::Locality {
             give("--line", LINE);
             give("--memory", MEMORIES);
             give("--placement", "no");
@@ -113,7 +113,7 @@ impl<'a> Extent<'a> {
 
     /// The command by which the reader repeats the step.
     pub fn repeat(&self) -> String {
-        if self.step.kind != Kind::Lifetimes {
+        if self.step.kind != StepKind::Lifetimes {
             let words: Vec<String> = std::iter::once("heaptoll".to_owned()).chain(self.arguments()).collect();
             return shell_command(&words);
         }

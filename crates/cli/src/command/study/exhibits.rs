@@ -186,7 +186,7 @@ mod tests {
             body,
             notes: vec![],
         };
-        let study = &super::super::testing::results().chapters[0].study;
+        let study = &super::super::testing::results().papers[0].study;
         let exhibit = exhibit(&shown, study);
         let series = &exhibit.chart.as_ref().expect("a chart").series[0];
         assert_eq!((&series.points[..], &series.band[..]), (&[(0.0, 2.0)][..], &[(1.5, 2.5)][..]));

@@ -8,7 +8,7 @@ const MACHINE: [&str; 3] = ["machine", "processor", "cpu"];
 
 /// Headline.
 pub fn title(results: &Results) -> String {
-    match &results.chapters[..] {
+    match &results.papers[..] {
         [one] => format!("{}, measured again", one.study.title),
         _ => "What papers on memory management found, measured again".into(),
     }
@@ -16,7 +16,7 @@ pub fn title(results: &Results) -> String {
 
 /// What this is, in two sentences.
 pub fn lead(results: &Results) -> Vec<String> {
-    let papers = match results.chapters.len() {
+    let papers = match results.papers.len() {
         1 => "of this paper was".to_owned(),
         count => format!("of {count} papers was"),
     };
@@ -81,7 +81,7 @@ pub fn how(results: &Results) -> Vec<String> {
     ]
     .map(String::from)
     .into();
-    if results.chapters.iter().flat_map(|chapter| &chapter.verdicts).any(|verdict| verdict.myth) {
+    if results.papers.iter().flat_map(|chapter| &chapter.verdicts).any(|verdict| verdict.myth) {
         how.push("A myth is worded as the myth. Where it fails, the paper is right.".into());
     }
     how
@@ -131,7 +131,7 @@ mod tests {
     fn a_myth_is_explained_only_where_there_is_one() {
         let mut results = super::super::testing::results();
         assert!(how(&results).iter().any(|text| text.contains("myth")));
-        for chapter in &mut results.chapters {
+        for chapter in &mut results.papers {
             chapter.verdicts.iter_mut().for_each(|verdict| verdict.myth = false);
         }
         assert!(!how(&results).iter().any(|text| text.contains("myth")));

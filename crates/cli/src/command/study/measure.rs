@@ -7,7 +7,7 @@ use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_report::ReportError;
 use heaptoll_studies::paper::budget::{Planned, precision};
-use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::Cell;
 use heaptoll_studies::paper::results::{Ended as Ending, Ran};
 use thiserror::Error;
@@ -80,7 +80,7 @@ impl Measure<'_> {
         let begun = Instant::now();
         let until = deadline(begun, planned.deadline_s);
         let mut found = match step.kind {
-            Kind::Lifetimes => self.lifetimes(&extent, folder, until, look)?,
+            StepKind::Lifetimes => self.lifetimes(&extent, folder, until, look)?,
             _ => self.one_command(&extent, folder, goes_on, until, look)?,
         };
         let seconds =
@@ -171,7 +171,7 @@ impl Measure<'_> {
             }
         }
         set_aside(folder);
-        if !matches!(extent.step.kind, Kind::Proximity | Kind::Minheap) {
+        if !matches!(extent.step.kind, StepKind::Proximity | StepKind::Minheap) {
             files.extend(["--db".to_owned(), text(&rows)]);
         }
         let mut words = extent.arguments();
@@ -260,8 +260,8 @@ impl Measure<'_> {
 const ROWS: &str = "rows.db";
 
 /// Whether a command that was stopped goes on with its rows.
-fn goes_on(kind: Kind) -> bool {
-    matches!(kind, Kind::Run | Kind::Delay | Kind::Frequency)
+fn goes_on(kind: StepKind) -> bool {
+    matches!(kind, StepKind::Run | StepKind::Delay | StepKind::Frequency)
 }
 
 fn deadline(begun: Instant, seconds: f64) -> Option<Instant> {

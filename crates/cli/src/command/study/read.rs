@@ -4,7 +4,7 @@
 //! does not have (a manager that tells nothing, a run that failed) is no error, and gives no cell; a file that lacks a
 //! field which it always has is one.
 
-use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::de::DeserializeOwned;
 use thiserror::Error;
@@ -34,25 +34,29 @@ pub enum ReadError {
 ///
 /// # Errors
 /// It is not what the command writes.
-pub fn read(kind: Kind, json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
+pub fn read(kind: StepKind, json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
     match kind {
-        Kind::Run => run::read(json, step),
-        Kind::Instructions => instructions::read(json, step),
-        Kind::Locality => locality::read(json, step),
+        StepKind::Run => run::read(json, step),
+        StepKind::Instructions => instructions::read(json, step),
+        StepKind::Locality => locality::read(json, step),
         // Its JSON does not say the program: `lifetimes::read` takes both.
-        Kind::Lifetimes => Ok(vec![]),
-        Kind::Delay | Kind::Frequency | Kind::Proximity | Kind::Minheap => sareen::read(kind, json, step),
+        StepKind::Lifetimes => Ok(vec![]),
+        StepKind::Delay | StepKind::Frequency | StepKind::Proximity | StepKind::Minheap => {
+            sareen::read(kind, json, step)
+        }
     }
 }
 
 /// Programs and managers whose figures are missing or not whole: program, manager (all when none), why.
-pub fn refused(kind: Kind, json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
+pub fn refused(kind: StepKind, json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
     match kind {
-        Kind::Run => run::refused(json),
-        Kind::Instructions => instructions::refused(json),
-        Kind::Locality => locality::refused(json),
-        Kind::Delay | Kind::Frequency | Kind::Proximity | Kind::Minheap => sareen::refused(kind, json),
-        Kind::Lifetimes => vec![],
+        StepKind::Run => run::refused(json),
+        StepKind::Instructions => instructions::refused(json),
+        StepKind::Locality => locality::refused(json),
+        StepKind::Delay | StepKind::Frequency | StepKind::Proximity | StepKind::Minheap => {
+            sareen::refused(kind, json)
+        }
+        StepKind::Lifetimes => vec![],
     }
 }
 
@@ -71,21 +75,21 @@ pub fn warnings(json: &serde_json::Value) -> Vec<String> {
 }
 
 /// The word on the command line.
-pub const fn word(kind: Kind) -> &'static str {
+pub const fn word(kind: StepKind) -> &'static str {
     match kind {
-        Kind::Run => "run",
-        Kind::Instructions => "instructions",
-        Kind::Locality => "locality",
-        Kind::Lifetimes => "lifetimes",
-        Kind::Delay => "delay",
-        Kind::Frequency => "frequency",
-        Kind::Proximity => "proximity",
-        Kind::Minheap => "minheap",
+        StepKind::Run => "run",
+        StepKind::Instructions => "instructions",
+        StepKind::Locality => "locality",
+        StepKind::Lifetimes => "lifetimes",
+        StepKind::Delay => "delay",
+        StepKind::Frequency => "frequency",
+        StepKind::Proximity => "proximity",
+        StepKind::Minheap => "minheap",
     }
 }
 
 /// JSON as a type that has the fields that are read of it.
-fn shaped<T: DeserializeOwned>(kind: Kind, json: &serde_json::Value) -> Result<T, ReadError> {
+fn shaped<T: DeserializeOwned>(kind: StepKind, json: &serde_json::Value) -> Result<T, ReadError> {
     T::deserialize(json).map_err(|error| ReadError::Shape { kind: word(kind), detail: error.to_string() })
 }
 

@@ -9,7 +9,7 @@ use heaptoll_report::terminal::{render_book, render_verdicts};
 use heaptoll_studies::paper::definition::Study;
 use heaptoll_studies::paper::exhibit;
 use heaptoll_studies::paper::figures::{Absent, Figures};
-use heaptoll_studies::paper::results::{Chapter, Ended as Ending, Ran as RanStep, Results};
+use heaptoll_studies::paper::results::{Ended as Ending, PaperResult, Ran as RanStep, Results};
 use heaptoll_studies::paper::verdict::{self, Answer};
 
 use super::asked::{self, TakenOut};
@@ -45,7 +45,7 @@ pub fn results(
         .filter(|step| step.ending != Ending::LeftOut)
         .map(|step| (step.planned.step.clone(), step.command.clone()))
         .collect();
-    let chapter = |study: &Study| Chapter {
+    let chapter = |study: &Study| PaperResult {
         verdicts: study.claims.iter().map(|claim| verdict::judge(study, claim, &figures, &absent)).collect(),
         exhibits: study
             .exhibits
@@ -63,7 +63,7 @@ pub fn results(
         facts: with_load(facts, load),
         complete: ran.complete(),
         warnings: warnings(asked, taken_out, ran, load),
-        chapters: asked.studies.iter().map(chapter).collect(),
+        papers: asked.studies.iter().map(chapter).collect(),
         steps,
         figures,
     }
@@ -227,9 +227,9 @@ pub fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Fol
     }
     // Many chapters are a page; the terminal then has the verdicts. So it has where there is nothing else to show.
     let style = terminal::style();
-    let mut verdicts = results.chapters.iter().flat_map(|chapter| &chapter.verdicts).peekable();
+    let mut verdicts = results.papers.iter().flat_map(|chapter| &chapter.verdicts).peekable();
     let nothing = verdicts.peek().is_some() && verdicts.all(|verdict| verdict.answer == Answer::NotMeasured);
-    let short = results.chapters.len() > 1 || outputs.html.is_some() || nothing;
+    let short = results.papers.len() > 1 || outputs.html.is_some() || nothing;
     let text = || if short { render_verdicts(&book, &style) } else { render_book(&book, &style) };
     Ok(outputs.give(text, || html::book::render(&book), SCHEMA, results)?.max(code))
 }

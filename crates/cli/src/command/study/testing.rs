@@ -5,7 +5,7 @@ use heaptoll_studies::paper::definition::Study;
 use heaptoll_studies::paper::effect::{Basis, Effect};
 use heaptoll_studies::paper::exhibit::{Body, Ours, Pair, Shown};
 use heaptoll_studies::paper::figures::Figures;
-use heaptoll_studies::paper::results::{Chapter, Ended, Ran, Results};
+use heaptoll_studies::paper::results::{Ended, PaperResult, Ran, Results};
 use heaptoll_studies::paper::verdict::{Answer, Tested, Verdict};
 
 const STUDY: &str = r#"
@@ -123,7 +123,7 @@ pub fn results() -> Results {
         facts: vec![("machine".into(), "two cores".into())],
         complete: false,
         warnings: vec![],
-        chapters: vec![Chapter { study, verdicts: vec![verdict], exhibits: vec![shown] }],
+        papers: vec![PaperResult { study, verdicts: vec![verdict], exhibits: vec![shown] }],
         steps: vec![step],
         figures: Figures::default(),
     }

@@ -1,4 +1,4 @@
-//! Tables and figures as a study's file says them.
+//! Tables and figures as a study's file defines them.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub struct Exhibit {
     /// Managers shown; empty: all of the step.
     #[serde(default)]
     pub managers: Vec<String>,
-    /// Show ratios to this manager, with intervals, beside the absolute values.
+    /// Show ratios to this manager, with intervals, next to the absolute values.
     #[serde(default)]
     pub relative_to: Option<String>,
     /// The ratio is to this variant of the program (`optimized`), not to the program of the row.
@@ -82,7 +82,7 @@ pub enum Form {
     Bars,
     /// A line a manager over `at`, for one program; or a line a program where no program is named.
     Lines,
-    /// Quantities one by one, each with what is published of it.
+    /// Quantities one by one, each with its published value.
     List,
 }
 
@@ -92,7 +92,7 @@ pub enum Form {
 pub struct MetricColumn {
     /// Heading with unit.
     pub title: String,
-    /// Metric; empty where nothing is measured, and `missing` says why.
+    /// Metric; empty where nothing is measured, for the reason in `missing`.
     #[serde(default)]
     pub metric: String,
     /// Why there is nothing of ours.
@@ -159,13 +159,13 @@ pub struct ListRow {
     /// Line of the CSV: the text of its columns but the value, joined by `, `; several where a row holds a range.
     #[serde(default)]
     pub published: Vec<String>,
-    /// Ours; none where nothing of ours answers, and `missing` says why.
+    /// Ours; none where nothing of ours corresponds, for the reason in `missing`.
     #[serde(default)]
     pub ours: Option<Quantity>,
     /// Why there is none of ours.
     #[serde(default)]
     pub missing: Option<String>,
-    /// How ours is shown beside the published one.
+    /// How ours is shown next to the published one.
     #[serde(default)]
     pub shown: Shown,
 }

@@ -3,7 +3,7 @@
 //! Figures are those of the process image that executed most, as in the command's tables. A run that was not heard to
 //! its end gives none: half of a count is no count.
 
-use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::Cell;
 use serde::Deserialize;
 
@@ -91,7 +91,7 @@ struct ClassWord {
 
 /// Exact cells.
 pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
-    let document: Document = shaped(Kind::Instructions, json)?;
+    let document: Document = shaped(StepKind::Instructions, json)?;
     let mut cells = Vec::new();
     for Program { program, managers } in &document.programs {
         for row in managers {
@@ -148,7 +148,7 @@ impl Figures {
 
 /// Runs without figures of the whole run: program, manager and why.
 pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
-    let Ok(document) = shaped::<Document>(Kind::Instructions, json) else { return vec![] };
+    let Ok(document) = shaped::<Document>(StepKind::Instructions, json) else { return vec![] };
     let rows = document.programs.into_iter().flat_map(|Program { program, managers }| {
         managers.into_iter().map(move |row| (program.clone(), row))
     });
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn counts_are_those_of_the_tables() {
-        let cells = read(&instructions(), &step(Kind::Instructions)).expect("it is read");
+        let cells = read(&instructions(), &step(StepKind::Instructions)).expect("it is read");
         let exact = |manager, metric, wanted| assert_exact(&cells, manager, metric, None, wanted);
         exact("kingsley", "per_malloc", 40.50522004666064);
         exact("bw16", "per_object", 159.410361424801);
@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn the_programs_own_instructions_begin_at_main() {
         let json = instructions();
-        let cells = read(&json, &step(Kind::Instructions)).expect("it is read");
+        let cells = read(&json, &step(StepKind::Instructions)).expect("it is read");
         let figures = &json["programs"][0]["managers"][0]["figures"];
         let all = figures["owners"]["program"]["instructions"].as_f64().expect("a count");
         let before = figures["startup_instructions"].as_f64().expect("a count");
@@ -192,7 +192,7 @@ mod tests {
     fn half_a_run_has_no_counts() {
         let mut json = instructions();
         json["programs"][0]["managers"][1]["problem"] = "it was not heard to its end".into();
-        let cells = read(&json, &step(Kind::Instructions)).expect("it is read");
+        let cells = read(&json, &step(StepKind::Instructions)).expect("it is read");
         assert!(cells.iter().any(|cell| cell.manager == "kingsley"));
         assert!(cells.iter().all(|cell| cell.manager != "bw16"));
         let why = "it was not heard to its end".to_owned();

@@ -1,6 +1,6 @@
 //! Survival by age: `heaptoll lifetimes` of one recording.
 
-use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::Cell;
 use serde::Deserialize;
 
@@ -42,7 +42,7 @@ pub fn read(
     program: &str,
     manager: &str,
 ) -> Result<Vec<Cell>, ReadError> {
-    let document: Document = shaped(Kind::Lifetimes, json)?;
+    let document: Document = shaped(StepKind::Lifetimes, json)?;
     let mut cells = Vec::new();
     let mut maker = Maker { step: &step.id, program, manager, cells: &mut cells };
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn shares_survive_what_is_not_younger() {
         let json = lifetimes();
-        let cells = read(&json, &step(Kind::Lifetimes), "cfrac", "glibc").expect("it is read");
+        let cells = read(&json, &step(StepKind::Lifetimes), "cfrac", "glibc").expect("it is read");
         let younger = json["survival"][0]["younger"][1]["objects"].as_f64().expect("a share");
         assert_exact(&cells, "glibc", "surviving", Some(10_240.0), 1.0 - younger);
         assert_exact(&cells, "glibc", "surviving", Some(1.0), 0.9438991361475846);
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn fewer_survive_a_longer_age_and_each_age_is_there_once() {
-        let cells = read(&lifetimes(), &step(Kind::Lifetimes), "cfrac", "glibc").expect("it is read");
+        let cells = read(&lifetimes(), &step(StepKind::Lifetimes), "cfrac", "glibc").expect("it is read");
         let mut last = (0.0, 1.0);
         for cell in cells.iter().filter(|cell| cell.metric == "surviving") {
             let (Some(at), heaptoll_studies::paper::figures::Value::Exact(share)) = (cell.at, &cell.value)

@@ -7,7 +7,7 @@ use heaptoll_lab::experiment::Experiment;
 use heaptoll_lab::observation::{Observation, Phase};
 use heaptoll_lab::side::{Side, Sides};
 use heaptoll_studies::means::repetitions;
-use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::Deserialize;
 
@@ -48,7 +48,7 @@ fn seconds(ns: u64) -> f64 {
 /// Cells of samples by repetition. What failed or was not told in a repetition is a gap there; what no row has gives no
 /// cell.
 pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
-    let Document { experiment } = shaped(Kind::Run, json)?;
+    let Document { experiment } = shaped(StepKind::Run, json)?;
     let repetitions = repetitions(&experiment);
     let own = own_figures(json);
     let mut cells = Vec::new();
@@ -102,7 +102,7 @@ fn figure_names(side: &Side, own: &BTreeMap<u32, BTreeMap<String, f64>>) -> Vec<
 
 /// What was refused, and what failed: program, manager and why.
 pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
-    let Ok(Document { experiment }) = shaped::<Document>(Kind::Run, json) else { return vec![] };
+    let Ok(Document { experiment }) = shaped::<Document>(StepKind::Run, json) else { return vec![] };
     let mut all: Vec<_> = experiment
         .refused
         .iter()
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     fn cells(json: &serde_json::Value) -> Vec<Cell> {
-        read(json, &step(Kind::Run)).expect("it is read")
+        read(json, &step(StepKind::Run)).expect("it is read")
     }
 
     fn samples(cells: &[Cell], manager: &str, metric: &str) -> Vec<Option<f64>> {
@@ -198,7 +198,8 @@ mod tests {
 
     #[test]
     fn what_heaptoll_run_does_not_write_is_refused() {
-        let error = read(&serde_json::json!({"schema": "x"}), &step(Kind::Run)).expect_err("no experiment");
+        let error =
+            read(&serde_json::json!({"schema": "x"}), &step(StepKind::Run)).expect_err("no experiment");
         assert!(error.to_string().contains("experiment"), "{error}");
     }
 }

@@ -3,7 +3,7 @@
 //! command itself keeps out of its means, a program that hardly collects, is no figure.
 
 use heaptoll_lab::statistics::FEWEST_PAIRS;
-use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::Deserialize;
 
@@ -44,23 +44,25 @@ impl Maker<'_> {
 ///
 /// # Errors
 /// The JSON is not what the command writes.
-pub fn read(kind: Kind, json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
+pub fn read(kind: StepKind, json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
     let mut cells = Vec::new();
     match kind {
-        Kind::Delay => delay(&shaped(kind, json)?, step, &mut cells),
-        Kind::Frequency => frequency(&shaped(kind, json)?, step, &mut cells),
-        Kind::Proximity => proximity::cells(&shaped(kind, json)?, step, &mut cells),
-        Kind::Minheap => minheap::cells(&shaped(kind, json)?, step, &mut cells),
-        Kind::Run | Kind::Instructions | Kind::Locality | Kind::Lifetimes => {}
+        StepKind::Delay => delay(&shaped(kind, json)?, step, &mut cells),
+        StepKind::Frequency => frequency(&shaped(kind, json)?, step, &mut cells),
+        StepKind::Proximity => proximity::cells(&shaped(kind, json)?, step, &mut cells),
+        StepKind::Minheap => minheap::cells(&shaped(kind, json)?, step, &mut cells),
+        StepKind::Run | StepKind::Instructions | StepKind::Locality | StepKind::Lifetimes => {}
     }
     Ok(cells)
 }
 
 /// Programs whose figures are missing, under which manager, and why.
-pub fn refused(kind: Kind, json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
+pub fn refused(kind: StepKind, json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
     match kind {
-        Kind::Frequency => shaped::<Frequency>(kind, json).map(|found| seldom(&found)).unwrap_or_default(),
-        Kind::Minheap => shaped(kind, json).map(|found| minheap::without(&found)).unwrap_or_default(),
+        StepKind::Frequency => {
+            shaped::<Frequency>(kind, json).map(|found| seldom(&found)).unwrap_or_default()
+        }
+        StepKind::Minheap => shaped(kind, json).map(|found| minheap::without(&found)).unwrap_or_default(),
         _ => vec![],
     }
 }
@@ -191,7 +193,7 @@ mod tests {
             "points": [{"size_bytes": 1, "good": 8, "medians": null, "over_no_delay": none},
                        {"size_bytes": 2097152, "good": 8, "medians": null, "over_no_delay": ratios(1.41)}],
         }]});
-        let cells = read(Kind::Delay, &found, &step("delay")).expect("it is read");
+        let cells = read(StepKind::Delay, &found, &step("delay")).expect("it is read");
         assert_eq!(value(one(&cells, "time_ratio", Some(2_097_152.0))), 1.41);
         assert_eq!(value(one(&cells, "space_ratio", Some(2_097_152.0))), 1.2);
         assert_eq!(value(one(&cells, "layer_time_ratio", None)), 1.06);
@@ -219,7 +221,7 @@ mod tests {
         let found = json!({"programs": [{"program": "gawk", "collector": "sweep/mimalloc3", "settings": [],
             "often_enough": true, "ratios": [of("collections", 4 << 20, 1), of("identifications", 4 << 20, 16),
             of("reclamations", 1 << 20, 16)]}]});
-        let cells = read(Kind::Frequency, &found, &step("frequency")).expect("it is read");
+        let cells = read(StepKind::Frequency, &found, &step("frequency")).expect("it is read");
         let mib4 = Some(f64::from(4 << 20));
         assert_eq!(value(one(&cells, "mutator_wall_ratio", mib4)), 0.98);
         assert_eq!(value(one(&cells, "identifying_mutator_wall_ratio", mib4)), 0.98);
@@ -232,8 +234,8 @@ mod tests {
         let found = json!({"programs": [{"program": "gawk", "collector": "sweep/mimalloc3",
             "often_enough": false, "ratios": [{"question": "collections",
             "period": {"every_bytes": 4 << 20, "reclaim": 1}, "mutator_wall": ratio(0.68, 10), "mutator_cpu": null}]}]});
-        assert_eq!(read(Kind::Frequency, &found, &step("frequency")), Ok(vec![]));
-        let refused = refused(Kind::Frequency, &found);
+        assert_eq!(read(StepKind::Frequency, &found, &step("frequency")), Ok(vec![]));
+        let refused = refused(StepKind::Frequency, &found);
         let [(program, Some(manager), why)] = refused.as_slice() else { panic!("{refused:?}") };
         assert_eq!((program.as_str(), manager.as_str()), ("gawk", "sweep/mimalloc3"));
         assert!(why.contains("too seldom"), "{why}");
@@ -241,7 +243,7 @@ mod tests {
 
     #[test]
     fn json_of_another_command_is_refused() {
-        let refused = read(Kind::Delay, &json!({"programs": []}), &step("delay"));
+        let refused = read(StepKind::Delay, &json!({"programs": []}), &step("delay"));
         assert!(refused.is_err_and(|error| error.to_string().contains("heaptoll delay")));
     }
 }

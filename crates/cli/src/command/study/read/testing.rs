@@ -1,6 +1,6 @@
 //! What commands wrote of a tiny cfrac under two managers, shortened: lists that are not read are empty.
 
-use heaptoll_studies::paper::definition::{Kind, Step};
+use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::{Cell, Value};
 
 use super::word;
@@ -26,7 +26,7 @@ fn json(text: &str) -> serde_json::Value {
 }
 
 /// A step called `s`.
-pub fn step(kind: Kind) -> Step {
+pub fn step(kind: StepKind) -> Step {
     let text =
         format!("id = 's'\nkind = '{}'\nprograms = ['cfrac']\nmanagers = ['kingsley', 'bw16']", word(kind));
     toml::from_str(&text).expect("a step")

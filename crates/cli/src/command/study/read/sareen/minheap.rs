@@ -78,7 +78,7 @@ pub fn cells(found: &Minheap, step: &Step, cells: &mut Vec<Cell>) {
 mod tests {
     use super::super::tests::{one, step, value};
     use super::super::{read, refused};
-    use heaptoll_studies::paper::definition::Kind;
+    use heaptoll_studies::paper::definition::StepKind;
     use serde_json::json;
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
         let found = json!({"programs": [{"program": "cfrac", "collectors": [
             {"stack": "bw26", "failure": "it has no heap=", "search": null}, {"stack": "tithe-collect", "failure": null}],
             "baselines": [], "overheads": []}]});
-        let refused = refused(Kind::Minheap, &found);
+        let refused = refused(StepKind::Minheap, &found);
         assert_eq!(refused, [("cfrac".into(), Some("bw26".into()), "it has no heap=".into())]);
     }
 
@@ -97,7 +97,7 @@ mod tests {
         let found = json!({"programs": [{"program": "cfrac", "collectors": [],
             "baselines": [baseline("sweep,every=32K/mimalloc3", false), baseline("honoured", true)],
             "overheads": [over("sweep,every=32K/mimalloc3", 2.8), over("honoured", 3.7)]}]});
-        let cells = read(Kind::Minheap, &found, &step("minheap")).expect("it is read");
+        let cells = read(StepKind::Minheap, &found, &step("minheap")).expect("it is read");
         assert_eq!(value(one(&cells, "heap_ratio_over_mimalloc3", Some(32768.0))), 2.8);
         assert_eq!(value(one(&cells, "heap_ratio_over_frees_mimalloc3", None)), 3.7);
     }

@@ -98,7 +98,7 @@ mod tests {
     use super::super::read;
     use super::super::tests::{one, step, value};
     use super::*;
-    use heaptoll_studies::paper::definition::Kind;
+    use heaptoll_studies::paper::definition::StepKind;
     use serde_json::json;
 
     #[test]
@@ -115,7 +115,7 @@ mod tests {
         ];
         let found = json!({"programs": [{"program": "kv", "stacks": [{"stack": "sweep/mimalloc3",
             "scales": [{"aimed_at": 10, "stretches": stretches}]}]}]});
-        let cells = read(Kind::Proximity, &found, &step("proximity")).expect("it is read");
+        let cells = read(StepKind::Proximity, &found, &step("proximity")).expect("it is read");
         let at = |metric: &str| value(one(&cells, metric, Some(10.0)));
         assert_eq!((at("first_ratio"), at("near_ratio"), at("last_ratio")), (1.07, 0.95, 0.8));
         assert_eq!((at("first_median_ratio"), at("near_median_ratio")), (1.02, 1.01));
