@@ -1,30 +1,31 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The address space that a traced program finds, made as roomy as a native one.
+ * The address space of a traced program, made as large as a native one.
  *
- * Valgrind 3.19 gives a program 128 GB of addresses, shared with itself, and 8 MB of brk segment. So sbrk fails where it
- * does not natively, and a manager that reserves hundreds of gigabytes of addresses aborts: what would be measured is
- * another path of the manager. It also maps everything at small addresses, which to a conservative collector look like
- * the numbers that programs are full of: it would keep and avoid what it does not natively. So brk and mappings begin
- * where Linux has them, but for its lots. All of these are constants inside the core's functions (am_startup in
- * m_aspacemgr/aspacemgr-linux.c, ii_create_image in m_initimg/initimg-linux.c), so the linker puts functions of ours
- * around them (--wrap), and space.mk makes the address space manager's own tables visible to these.
+ * Valgrind 3.19 gives a program 128 GB of addresses, shared with itself, and 8 MB of brk segment. So sbrk fails where
+ * it does not natively, and a manager that reserves hundreds of gigabytes of addresses aborts: the measurement would be
+ * of another path of the manager. Valgrind also maps everything at small addresses, which a conservative collector
+ * mistakes for the small numbers of which programs are full: it would retain and avoid memory that it does not
+ * natively. So brk and mappings begin where Linux has them, except for randomisation. All of these are constants inside
+ * the core's functions (am_startup in m_aspacemgr/aspacemgr-linux.c, ii_create_image in m_initimg/initimg-linux.c), so
+ * the linker wraps functions of ours around them (--wrap), and space.mk makes the address space manager's own tables
+ * visible to these.
  */
 
 #include "core.h"
 #include "system.h"
 
-/* Where the client's brk segment begins, and how far it can grow, bytes; */
+/* Start of the client's brk segment, and its largest size, bytes. */
 #define BRK_START 0x555555756000UL
-#define BRK_ROOM 0x1000000000UL
-/* below which address its mappings are put, */
+#define BRK_MOST 0x1000000000UL
+/* End of the addresses for its mappings. */
 #define MAPPINGS_END 0x7cfc00000000UL
-/* where its stack ends and Valgrind's own memory begins, */
+/* End of its stack, and start of Valgrind's own memory. */
 #define CLIENT_END 0x7d0000000000UL
-/* and where that ends: the kernel's mappings are above. */
+/* End of Valgrind's memory: the kernel's mappings are above. */
 #define SPACE_END 0x7e0000000000UL
 
-/* A request for addresses, as the core has it. */
+/* A request for addresses, as the core declares it. */
 typedef struct {
    enum { FIXED, HINT, ANY, ALIGN } kind;
    Addr start;
@@ -55,7 +56,7 @@ Bool __wrap_vgModuleLocal_sf_maybe_extend_stack(const void *thread, Addr frame, 
 
 static Bool widened;
 
-/* Takes segment `index` out of the table; the one before it grows over it. */
+/* Removes segment `index` from the table; the one before it grows over it. */
 static void swallow(Int index)
 {
    Int at;
@@ -70,15 +71,15 @@ static Bool is_free(Int index)
    return index >= 0 && index < nsegments_used && nsegments[index].kind == SkFree;
 }
 
-/* Moves the border between the client and Valgrind, and the end of both, up. Runs before anything is mapped but
- * Valgrind's own image and the kernel's; leaves all as it is where the table is not as expected. Returns where the
- * client's stack is to end. */
+/* Moves the border between the client and Valgrind, and the end of both, up. Runs before anything is mapped except
+ * Valgrind's own image and the kernel's; changes nothing if the table is not as expected. Returns the end of the
+ * client's stack. */
 Addr __wrap_vgPlain_am_startup(Addr sp_at_startup)
 {
    Addr stack_end = __real_vgPlain_am_startup(sp_at_startup);
    Int beyond, border;
 
-   /* The reservation of all that lies above the last address, as far as the kernel's mappings. */
+   /* The reservation from the last address up to the kernel's mappings. */
    for (beyond = nsegments_used - 1; beyond > 0; beyond--)
       if (nsegments[beyond].start == aspacem_maxAddr + 1)
          break;
@@ -95,46 +96,46 @@ Addr __wrap_vgPlain_am_startup(Addr sp_at_startup)
    nsegments[beyond].start = SPACE_END;
    aspacem_maxAddr = SPACE_END - 1;
    swallow(border);
-   /* What was behind it is free, too. */
+   /* The segment after it is free, too. */
    swallow(border);
    aspacem_vStart = CLIENT_END;
-   /* Addresses are looked for from the beginning of a hole, so one must begin there. */
+   /* A search for addresses begins at the start of a hole, so a hole must begin there. */
    if (!__real_vgPlain_am_create_reservation(CLIENT_END, VKI_PAGE_SIZE, SmFixed, 0))
-      tl_assert2(0, "heaptoll: no room for Valgrind's own memory");
+      tl_assert2(0, "heaptoll: no space for Valgrind's own memory");
    widened = True;
-   /* As far below the end of the client's addresses as Valgrind has it below the end of all. */
+   /* As far below the end of the client's addresses as Valgrind has it below the end of all addresses. */
    return CLIENT_END - 16 * 1024 * 1024 - 1;
 }
 
-/* The core makes the brk segment so: it reserves 8 MB right behind the program; where that fails it asks for an address
- * and reserves there. Only it makes reservations that shrink at their lower end. */
-static enum { BRK_UNASKED, BRK_REFUSED, BRK_ADVISED, BRK_THERE } brk_state = BRK_UNASKED;
+/* How the core makes the brk segment: it reserves 8 MB directly after the program; if that fails it requests an
+ * address and reserves there. No other reservation shrinks at its lower end. */
+static enum { BRK_NOT_REQUESTED, BRK_REFUSED, BRK_ADVISED, BRK_THERE } brk_state = BRK_NOT_REQUESTED;
 
-/* Bytes that the brk segment may have, as RLIMIT_DATA allows and never less than the core would give. */
-static SizeT brk_room(SizeT least)
+/* Bytes for the brk segment, as RLIMIT_DATA allows and never less than the core's. */
+static SizeT brk_bytes(SizeT least)
 {
    SizeT limit = VG_PGROUNDDN((SizeT)VG_(client_rlimit_data).rlim_cur);
-   SizeT room = limit < BRK_ROOM ? limit : BRK_ROOM;
-   return room > least ? room : least;
+   SizeT bytes = limit < BRK_MOST ? limit : BRK_MOST;
+   return bytes > least ? bytes : least;
 }
 
 Bool __wrap_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode mode, SSizeT extra)
 {
-   if (mode == SmLower && brk_state == BRK_UNASKED) {
+   if (mode == SmLower && brk_state == BRK_NOT_REQUESTED) {
       brk_state = BRK_REFUSED;
       return False;
    }
    if (mode == SmLower && brk_state == BRK_ADVISED) {
       brk_state = BRK_THERE;
       if (start == BRK_START + extra
-          && __real_vgPlain_am_create_reservation(start, brk_room(length + extra) - extra, mode, extra))
+          && __real_vgPlain_am_create_reservation(start, brk_bytes(length + extra) - extra, mode, extra))
          return True;
    }
    return __real_vgPlain_am_create_reservation(start, length, mode, extra);
 }
 
-/* The highest free addresses of the client that have room, as Linux chooses them (mm/mmap.c, top-down); Valgrind takes
- * the lowest. Which mappings come to lie side by side depends on it. */
+/* The highest sufficiently large free addresses of the client, as Linux chooses them (mm/mmap.c, top-down); Valgrind
+ * takes the lowest. Which mappings are adjacent depends on it. */
 static Addr from_the_top(SizeT length, Bool *ok)
 {
    Int at;
@@ -157,7 +158,7 @@ Addr __wrap_vgPlain_am_get_advisory_client_simple(Addr start, SizeT length, Bool
 {
    if (brk_state == BRK_REFUSED) {
       brk_state = BRK_ADVISED;
-      if (VG_(am_covered_by_single_free_segment)(BRK_START, brk_room(length))) {
+      if (VG_(am_covered_by_single_free_segment)(BRK_START, brk_bytes(length))) {
          *ok = True;
          return BRK_START;
       }
@@ -165,7 +166,7 @@ Addr __wrap_vgPlain_am_get_advisory_client_simple(Addr start, SizeT length, Bool
    return start == 0 ? from_the_top(length, ok) : __real_vgPlain_am_get_advisory_client_simple(start, length, ok);
 }
 
-/* Where a mapping of the client is to be. A hint that can be followed is, and a fixed address. */
+/* The address of a client's mapping. A hint that can be followed is, and so is a fixed address. */
 Addr __wrap_vgPlain_am_get_advisory(const Request *request, Bool for_client, Bool *ok)
 {
    Request hint = *request;
@@ -180,7 +181,7 @@ Addr __wrap_vgPlain_am_get_advisory(const Request *request, Bool for_client, Boo
    return from_the_top(request->length, ok);
 }
 
-/* The core grows the stack of the first thread by this, downwards, and tells no tool. */
+/* The core grows the stack of the first thread by this, downwards, and notifies no tool. */
 const NSegment *__wrap_vgPlain_am_extend_into_adjacent_reservation_client(Addr address, SSizeT delta, Bool *overflow)
 {
    const NSegment *grown = __real_vgPlain_am_extend_into_adjacent_reservation_client(address, delta, overflow);
@@ -189,10 +190,10 @@ const NSegment *__wrap_vgPlain_am_extend_into_adjacent_reservation_client(Addr a
    return grown;
 }
 
-/* Room for a signal's frame. The core takes SA_ONSTACK for the word that the thread is on an alternative stack, which is
- * not to grow (m_sigframe/sigframe-common.c). A handler may ask for one where there is none, as those do by which
- * collectors stop threads: its frame is then on the ordinary stack, whose next page need not be there yet, and the
- * program would be killed. What lies in the stack of the first thread may always grow it. */
+/* Space for a signal's frame. The core takes SA_ONSTACK as proof that the thread is on an alternative stack, which
+ * must not grow (m_sigframe/sigframe-common.c). A handler may request one that does not exist, as those do by which
+ * collectors stop threads: its frame is then on the ordinary stack, whose next page may not be mapped yet, and the
+ * program would be killed. An address in the stack of the first thread may always grow it. */
 Bool __wrap_vgModuleLocal_sf_maybe_extend_stack(const void *thread, Addr frame, SizeT length, UInt flags)
 {
    if (VG_(am_addr_is_in_extensible_client_stack)(frame))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Calls: a routine is entered where its symbol is, and has returned when a return leaves the stack pointer where it was
+ * Calls: a routine is entered at its symbol, and has returned when a return leaves the stack pointer where it was
  * before the call. Both hold for tail calls, which leave the stack as they find it. Nothing else does: a longjmp out of
- * the routine shows only when the stack pointer is found above its frame.
+ * the routine shows only when the stack pointer is above its frame.
  */
 #include "call.h"
 
@@ -12,10 +12,10 @@
 
 static Addr heap_low = ~(Addr)0, heap_high;
 
-/* An announced event as the manager's memory holds it (struct heaptoll_event). */
+/* An announced event in the manager's memory (struct heaptoll_event). */
 enum { EVENT_KIND_AT = 4, EVENT_VALUE_AT = 24 };
 
-/* Adjacent stacks are apart by pages that nobody may touch, so that each is a mapping of its own. */
+/* Inaccessible pages separate adjacent stacks, so that each is a mapping of its own. */
 static Bool same_stack(Addr one, Addr other)
 {
    const NSegment *const segment = VG_(am_find_nsegment)(one);
@@ -55,7 +55,7 @@ static UInt depth_left(const HtThread *thread, Addr sp, Bool returned, Addr targ
       const HtFrame *const frame = &thread->frames[depth - 1];
       if (has_left(frame, sp, returned, target)) {
          left = depth - 1;
-         /* Who left a handler by longjmp is in no tail call of what it had interrupted. */
+         /* A thread that left a handler by longjmp is in no tail call of the routine that the handler interrupted. */
          returned = returned || frame->handler;
       } else if (frame->handler) {
          break;
@@ -107,7 +107,7 @@ void ht_call_begins(HtThread *thread)
    thread->kept.heap_length = heap_high > heap_low ? heap_high - heap_low : 0;
 }
 
-static void stretch_heap(HtThread *thread, Addr block, ULong size)
+static void extend_heap(HtThread *thread, Addr block, ULong size)
 {
    if (block >= heap_low && block + size <= heap_high)
       return;
@@ -131,7 +131,7 @@ void ht_call_entered(HtRoutine *routine, ULong sp, ULong link, ULong a, ULong b,
    const HtFrame *const top = ht_thread_top(thread);
    if (top != NULL && !top->handler)
       return;
-   ht_routine_tell_object(routine);
+   ht_routine_record_object(routine);
    if (ht_options.sites > 0)
       ht_sites_enter(tid);
    const ULong arguments[3] = { a, b, c };
@@ -160,7 +160,7 @@ void ht_call_returned(ULong sp, ULong target, ULong result)
       else if (gives_block(top->number))
          block = result;
       if (ht_options.pointers && block != 0)
-         stretch_heap(thread, block, requested(top));
+         extend_heap(thread, block, requested(top));
       ht_thread_event(tid, HT_LEAVE, top->number, &block, 1);
       ht_thread_pop(thread);
       ht_thread_watch(thread);

@@ -8,23 +8,23 @@
 #include "routine.h"
 #include "thread.h"
 
-/* Helpers of translated code. A routine is entered; `link` is where it returns to on machines that keep that in a
+/* Helpers of translated code. A routine is entered; `link` is its return address on machines that keep that in a
  * register. */
 void ht_call_entered(HtRoutine *routine, ULong sp, ULong link, ULong a, ULong b, ULong c);
-/* A return to `target` has left the stack pointer at or above what is watched. */
+/* A return to `target` has left the stack pointer at or above the watched address. */
 void ht_call_returned(ULong sp, ULong target, ULong result);
-/* The C library begins the program, whose main is here; */
+/* The C library begins the program, whose main is at this address. */
 void ht_call_starts(ULong main);
-/* and main begins. */
+/* The program's main begins. */
 void ht_call_main(void);
 /* The manager announced an event. */
 void ht_call_announced(ULong event);
 
-/* Takes out frames that a thread with this stack pointer has left by longjmp. */
+/* Removes frames that a thread with this stack pointer has left by longjmp. */
 void ht_call_unwind(ThreadId tid, HtThread *thread, Addr sp);
-/* Takes out the innermost frame, which was left without return. */
+/* Removes the innermost frame, which was left without a return. */
 void ht_call_leave_by_force(ThreadId tid, HtThread *thread);
-/* A thread is about to run: brings its registers of the heap's range up to date. */
+/* A thread is about to run: updates its registers of the heap's range. */
 void ht_call_begins(HtThread *thread);
 
 #endif

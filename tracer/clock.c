@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * A clock that instructions drive. Managers give memory back to the system, and programs seed their hashes, by what the
- * clock says; under a tool that makes all ten times slower, and in no two runs alike, they would do so at other moments
- * each time. Here the same instructions take the same time, about as long as they take natively.
+ * A clock that instructions drive. Managers return memory to the system, and programs seed their hashes, by the clock;
+ * under a tool that makes everything ten times slower, and never twice alike, the times would differ in each run. Here
+ * the same instructions take the same time, about as long as they take natively.
  *
- * Time passes by instructions of all threads, and by waits with a timeout that ends them, as long as was asked for. The
- * kernel's own clocks go on as they do, so deadlines that are points in time are moved to theirs for the system call.
+ * Time passes with instructions of all threads, and with waits that end by their timeout, as long as requested. The
+ * kernel's own clocks run on, so absolute deadlines are converted to them for the system call.
  */
 #include "clock.h"
 
@@ -17,9 +17,9 @@ typedef struct vki_timespec TimeSpec;
 #define SECOND 1000000000ULL
 /* A processor of 2 instructions a nanosecond. */
 #define INSTRUCTIONS_PER_NS 2
-/* What the calendar says at the start: 1 January 2030, later than the files of today, as it should be. */
+/* Calendar time at the start: 1 January 2030, later than the modification times of existing files. */
 #define CALENDAR_START (1893456000ULL * SECOND)
-/* What clocks that count from the system's start say then. */
+/* Time at the start of clocks that count from the system's start. */
 #define UPTIME_START (1000 * SECOND)
 /* Steps of the coarse clocks. */
 #define COARSE (SECOND / 250)
@@ -37,7 +37,7 @@ typedef struct {
    Int clock;      /* of an absolute one */
    ULong ns;       /* timeout or deadline, by our clocks */
    TimeSpec *moved; /* where a deadline was changed, or NULL */
-   TimeSpec kept;  /* what stood there */
+   TimeSpec kept;  /* its value before */
 } Wait;
 
 static Wait *waits; /* by ThreadId */
@@ -103,20 +103,20 @@ static void set(TimeSpec *at, ULong ns)
    at->tv_nsec = (Long)(ns % SECOND);
 }
 
-/* The timeout of a struct timespec; False when there is none. */
+/* Reads the timeout of a struct timespec; False if there is none. */
 static Bool timeout(Wait *wait, Addr address)
 {
    if (!readable(address, sizeof(TimeSpec)))
       return False;
    const TimeSpec *const at = (const TimeSpec *)address;
-   /* Who waits for centuries waits for something else. */
+   /* A timeout of centuries means a wait for another event. */
    if (at->tv_sec < 0 || at->tv_sec > 10000000000LL || at->tv_nsec < 0)
       return False;
    wait->ns = (ULong)at->tv_sec * SECOND + (ULong)at->tv_nsec;
    return True;
 }
 
-/* A deadline: the kernel has to hear of it by its own clock. */
+/* Converts a deadline to the kernel's clock. */
 static Bool deadline(ThreadId tid, Wait *wait, Addr address, Int clock)
 {
    ULong ours;
@@ -136,7 +136,7 @@ static Bool milliseconds(Wait *wait, Int timeout_ms)
    return timeout_ms > 0;
 }
 
-static Bool asked_to_wait(ThreadId tid, UInt number, const UWord *arguments, Wait *wait)
+static Bool read_wait(ThreadId tid, UInt number, const UWord *arguments, Wait *wait)
 {
    switch (number) {
    case __NR_nanosleep:
@@ -175,7 +175,7 @@ static Bool asked_to_wait(ThreadId tid, UInt number, const UWord *arguments, Wai
    }
 }
 
-/* Whether it was the timeout that ended the wait. */
+/* Whether the timeout ended the wait. */
 static Bool timed_out(UInt number, SysRes result)
 {
    switch (number) {
@@ -193,12 +193,12 @@ void ht_clock_before(ThreadId tid, UInt number, const UWord *arguments)
    if (waits == NULL)
       waits = VG_(calloc)("ht.clock.waits", VG_N_THREADS, sizeof(Wait));
    Wait wait = { .absolute = False };
-   if (!asked_to_wait(tid, number, arguments, &wait))
+   if (!read_wait(tid, number, arguments, &wait))
       wait.ns = 0;
    waits[tid] = wait;
 }
 
-static void tell_time(ThreadId tid, UInt number, const UWord *arguments)
+static void write_time(ThreadId tid, UInt number, const UWord *arguments)
 {
    ULong now;
    switch (number) {
@@ -241,7 +241,7 @@ void ht_clock_after(ThreadId tid, UInt number, const UWord *arguments, SysRes re
    wait->moved = NULL;
    wait->ns = 0;
    if (!sr_isError(result))
-      tell_time(tid, number, arguments);
+      write_time(tid, number, arguments);
 }
 
 void ht_clock_child(void)
@@ -252,7 +252,7 @@ void ht_clock_child(void)
 #if defined(VGA_amd64)
 #include "options.h"
 
-/* The time stamp counter, in translated code. The linker puts these in place of Valgrind's. */
+/* The time stamp counter, in translated code. The linker replaces Valgrind's helpers with these. */
 ULong __wrap_amd64g_dirtyhelper_RDTSC(void);
 extern ULong __real_amd64g_dirtyhelper_RDTSC(void);
 void __wrap_amd64g_dirtyhelper_RDTSCP(HtGuest *guest);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What every file of the tool includes: Valgrind's own headers for tools, and the few functions of its core that tools
- * of the tree use too but whose headers are not installed.
+ * Included by every file of the tool: Valgrind's own headers for tools, and the few functions of its core that tools of
+ * the tree use too but whose headers are not installed.
  */
 #ifndef HT_CORE_H
 #define HT_CORE_H
@@ -28,7 +28,7 @@
 extern SysRes VG_(do_syscall)(UWord number, RegWord, RegWord, RegWord, RegWord, RegWord, RegWord, RegWord, RegWord);
 #define HT_SYSCALL(number, a, b, c, d, e, f)                                                                         \
    VG_(do_syscall)(number, (RegWord)(a), (RegWord)(b), (RegWord)(c), (RegWord)(d), (RegWord)(e), (RegWord)(f), 0, 0)
-/* Moves a descriptor to where the client cannot reach it. */
+/* Moves a descriptor out of the client's reach. */
 extern Int VG_(safe_fd)(Int fd);
 extern SysRes VG_(am_shared_mmap_file_float_valgrind)(SizeT length, UInt prot, Int fd, Off64T offset);
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Images that a process goes on as: where Valgrind's way to them differs from the kernel's.
+ * Images that replace a process's image, where Valgrind's way to them differs from the kernel's.
  *
  * Valgrind has the kernel execute its own launcher, with the program's path as an argument. So /proc/self/exe is this
- * tool by the time it is opened; the launcher and the folder of the rings have to be there also for a process that has
- * changed its root; and the name that the program was to have is lost.
+ * tool by the time it is opened; a process that has changed its root also needs the launcher and the folder of the
+ * rings; and the name under which the program was to run is lost.
  */
 #include "exec.h"
 
@@ -12,7 +12,7 @@
 #include "ring.h"
 #include "options.h"
 
-/* Of the core, not in its public headers: the open file of the client's executable; what follows children; memory of
+/* Of the core, not in its public headers: the open file of the client's executable; options for children; memory of
  * the client. */
 extern Int VG_(cl_exec_fd);
 extern const HChar *VG_(name_of_launcher);
@@ -20,7 +20,7 @@ extern Bool VG_(clo_trace_children);
 extern Bool VG_(clo_child_silent_after_fork);
 extern SysRes VG_(am_mmap_anon_float_client)(SizeT length, Int protection);
 
-/* The arguments of a system call as the core's wrappers get them (rseq.c). */
+/* The arguments of a system call as the core's wrappers receive them (rseq.c). */
 typedef struct {
    Word number;
    RegWord args[8];
@@ -30,7 +30,7 @@ extern void __real_vgSysWrap_generic_sys_execve_before(ThreadId, void *, Call *,
 
 enum { PATH_MOST = 4096, WORKING_DIRECTORY = -100 };
 
-/* Whether what the process becomes can be followed, where its parents' images were. */
+/* Whether the next image of the process can be traced, where its parents' images were. */
 static Bool follows = True;
 
 Bool ht_is_exec(UInt number)
@@ -43,7 +43,7 @@ static Bool readable(Addr from, SizeT bytes)
    return from != 0 && VG_(am_is_valid_for_client)(from, bytes, VKI_PROT_READ);
 }
 
-/* After chroot the paths that Valgrind was given may be none. */
+/* After chroot Valgrind's paths may not exist. */
 static Bool reaches(const HChar *path)
 {
    struct vg_stat there;
@@ -55,7 +55,7 @@ static Bool reaches_rings(void)
    return ht_options.ring_dir == NULL || ht_ring_may_make(WORKING_DIRECTORY, ht_options.ring_dir);
 }
 
-/* A text of the client's, or NULL when it is none. */
+/* A string of the client's, or NULL if it is none. */
 static const HChar *text_at(Addr at)
 {
    for (Addr byte = at; byte - at < PATH_MOST; byte++) {
@@ -74,10 +74,10 @@ static Bool is_self(const HChar *path)
    return VG_STREQ(path, "/proc/self/exe") || VG_STREQ(path, own);
 }
 
-/* The client's executable, in memory of the client's; NULL when it has no path any more. */
+/* The client's executable, in memory of the client's; NULL if it has no path any more. */
 static const HChar *own_executable(void)
 {
-   static HChar *path; /* in each child of fork the same */
+   static HChar *path; /* the same in each child of fork */
    HChar link[40];
    if (path == NULL) {
       const SysRes mapped = VG_(am_mmap_anon_float_client)(PATH_MOST, VKI_PROT_READ | VKI_PROT_WRITE);
@@ -108,7 +108,7 @@ void __wrap_vgSysWrap_generic_sys_execve_before(ThreadId tid, void *layout, Call
    __real_vgSysWrap_generic_sys_execve_before(tid, layout, call, status, flags);
 }
 
-static void look_at_names(Addr path_at, Addr arguments)
+static void check_names(Addr path_at, Addr arguments)
 {
    const HChar *path = text_at(path_at);
    if (path != NULL && is_self(path))
@@ -120,14 +120,14 @@ static void look_at_names(Addr path_at, Addr arguments)
    const HChar *const path_slash = VG_(strrchr)(path, '/'), *const name_slash = VG_(strrchr)(name, '/');
    const HChar *const path_end = path_slash == NULL ? path : path_slash + 1;
    const HChar *const name_end = name_slash == NULL ? name : name_slash + 1;
-   /* A dash asks a shell to be one of a login; the path that it has instead makes it another one. */
+   /* A leading dash starts a login shell; the path that it has instead makes it another shell. */
    if (!VG_STREQ(path_end, name_end) && reaches(path))
       ht_ring_warn("heaptoll: %s is executed under the name %s, which Valgrind does not pass on: a program that goes by "
                    "its name does something else than natively",
                    path, name);
 }
 
-/* Whether Valgrind, or its tool for this machine, could not run the file. */
+/* A file that neither Valgrind nor its tool for this machine can run. */
 static Bool is_32_bit(const HChar *path)
 {
    static const UChar elf_32[5] = { 0x7f, 'E', 'L', 'F', 1 };
@@ -146,17 +146,17 @@ static Bool changes_user(const HChar *path)
    return !sr_isError(VG_(stat)(path, &file)) && VKI_S_ISREG(file.mode) && (file.mode & (VKI_S_ISUID | VKI_S_ISGID)) != 0;
 }
 
-/* Whether what is executed has to run by itself, as natively. */
+/* Whether the program to be executed must run untraced. */
 static Bool is_left_alone(const HChar *path)
 {
    if (!reaches(VG_(name_of_launcher)) || !reaches_rings())
       ht_ring_warn("heaptoll: a process that has changed its root or its user executes a program, and has no access to "
-                   "Valgrind or the rings: it runs, and what it does is not told");
+                   "Valgrind or the rings: it runs, and what it does is not recorded");
    else if (path != NULL && is_32_bit(path))
-      ht_ring_warn("heaptoll: %s, a 32-bit program, is executed: it runs, and what it does is not told", path);
+      ht_ring_warn("heaptoll: %s, a 32-bit program, is executed: it runs, and what it does is not recorded", path);
    else if (path != NULL && changes_user(path))
       ht_ring_warn("heaptoll: %s, a set-user-ID or set-group-ID program, is executed: it runs, and what it does is not "
-                   "told",
+                   "recorded",
                    path);
    else
       return False;
@@ -168,7 +168,7 @@ void ht_exec_before(UInt number, const UWord *arguments)
    if (!ht_is_exec(number))
       return;
    if (number == __NR_execve)
-      look_at_names(arguments[0], arguments[1]);
+      check_names(arguments[0], arguments[1]);
    if (VG_(clo_trace_children) && is_left_alone(number == __NR_execve ? text_at(arguments[0]) : NULL)) {
       VG_(clo_trace_children) = False;
       follows = False;
@@ -182,12 +182,12 @@ void ht_exec_after(void)
    follows = True;
 }
 
-/* The core has a child open a log of its own, and ends it when that fails. */
+/* The core makes a child open a log of its own, and ends it if that fails. */
 void ht_exec_forks(ThreadId tid)
 {
    (void)tid;
    VG_(clo_child_silent_after_fork) = !reaches_rings();
    if (!ht_ring_may_fork())
       ht_ring_warn("heaptoll: a process that has changed its user has children, and no access to the rings: they run, and "
-                   "what they do is not told");
+                   "what they do is not recorded");
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Images that a process goes on as.
+ * Images that replace a process's image.
  */
 #ifndef HT_EXEC_H
 #define HT_EXEC_H
 
 #include "core.h"
 
-/* Whether it is a system call that replaces the image. */
+/* Whether a system call replaces the image. */
 Bool ht_is_exec(UInt number);
 /* Before every system call; and after one that should have replaced the image and did not. */
 void ht_exec_before(UInt number, const UWord *arguments);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The registers that the tool looks at, by machine. arm64 is written down and untested.
+ * The registers that the tool reads, by machine. The arm64 part is untested.
  */
 #ifndef HT_GUEST_H
 #define HT_GUEST_H
@@ -15,7 +15,7 @@ typedef VexGuestAMD64State HtGuest;
 #define HT_GUEST_ARGUMENT_0 offsetof(HtGuest, guest_RDI)
 #define HT_GUEST_ARGUMENT_1 offsetof(HtGuest, guest_RSI)
 #define HT_GUEST_ARGUMENT_2 offsetof(HtGuest, guest_RDX)
-/* Where a routine that is entered finds where to return to: on the stack, which the return takes off. */
+/* The return address at a routine's entry: on the stack, from which the return removes it. */
 #define HT_RETURN_ON_STACK 1
 #define HT_RETURN_TAKES 8
 #elif defined(VGA_arm64)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What is added to each superblock of the client's code.
+ * Instrumentation of each superblock of the client's code.
  *
- * Counters are added to once before each way out of the superblock, by constants. References are words written in line
- * to where the thread's registers say; whether there is room is asked once at the superblock's begin. A call of the
- * tool costs far more than either and remains for entries of routines, for returns that may be theirs, and for turning
- * the ring.
+ * Counters are increased once before each exit of the superblock, by constants. References are words written inline at
+ * the address in the thread's registers; the superblock checks the space for them once at its start. A call of the tool
+ * costs far more than either and is made only for entries of routines, for returns that may be theirs, and for the next
+ * block of the ring.
  *
- * A superblock that faults in its midst is left without adding what it did until there: at most its own instructions.
+ * A superblock that faults in the middle does not add what it did until then: at most its own instructions.
  */
 #include "instrument.h"
 
@@ -21,10 +21,10 @@
 typedef struct {
    IRSB *sb;
    Int registers; /* offset of HtRegisters in the guest state */
-   IRExpr *place; /* where words go; the word number `words` behind it is next */
+   IRExpr *place; /* address of words; the word `words` after it is next */
    Int words;
    Bool moved;    /* place and words are not in the registers yet */
-   Int asked;     /* words since it was asked whether there is room, at most */
+   Int unchecked;     /* most words since the last check of the space */
    ULong instructions, memory; /* to be added */
 } Block;
 
@@ -70,15 +70,15 @@ static void call(Block *block, const HChar *name, void *function, IRExpr **argum
    addStmtToIRSB(block->sb, IRStmt_Dirty(dirty));
 }
 
-/* Asks whether there is room, and makes it. */
-static void ask_for_room(Block *block)
+/* Checks the space, and turns to the next block if there is none. */
+static void check_space(Block *block)
 {
    IRExpr *const limit = get(block, REGISTER(block, place.limit));
    IRExpr *const full = bind(block, Ity_I1, IRExpr_Binop(Iop_CmpLT64U, limit, get(block, REGISTER(block, place.next))));
    call(block, "ht_ring_turn", &ht_ring_turn, mkIRExprVec_0(), full);
    block->place = get(block, REGISTER(block, place.next));
    block->words = 0;
-   block->asked = 0;
+   block->unchecked = 0;
 }
 
 static IRExpr *next_place(Block *block)
@@ -93,7 +93,7 @@ static void write_place(Block *block)
    block->moved = False;
 }
 
-/* Brings the registers up to date: before every way out. */
+/* Updates the registers: before every exit. */
 static void write_registers(Block *block)
 {
    write_place(block);
@@ -108,17 +108,17 @@ static void write_registers(Block *block)
 
 static void write_word(Block *block, IRExpr *word)
 {
-   if (block->asked == HT_RING_MARGIN) {
+   if (block->unchecked == HT_RING_MARGIN) {
       write_place(block);
-      ask_for_room(block);
+      check_space(block);
    }
    addStmtToIRSB(block->sb, IRStmt_Store(Iend_LE, next_place(block), word));
    block->words++;
-   block->asked++;
+   block->unchecked++;
    block->moved = True;
 }
 
-/* A reference. With a guard it is made only when that is true. */
+/* Records a reference. With a guard only if that is true. */
 static void reference(Block *block, IRExpr *address, Int size, Bool store, IRExpr *guard)
 {
    const ULong one = store ? 1ULL << 32 : 1;
@@ -130,16 +130,16 @@ static void reference(Block *block, IRExpr *address, Int size, Bool store, IRExp
    }
    if (!ht_options.references)
       return;
-   /* The kernel's part of the address space cannot be referred to, so the bits above the address are free. */
+   /* The kernel's part of the address space cannot be referred to, so the bits above the address are unused. */
    IRExpr *word = binary(block, Iop_Or64, address, number(HT_REFERENCE(size, store)));
    if (guard != NULL)
       word = bind_64(block, IRExpr_ITE(guard, word, number(HT_WORD(HT_NOTHING, 0))));
    write_word(block, word);
 }
 
-/* A 64-bit lane is stored. When it points into the heap it is told: a word is written in any case, and counted in only
- * then; behind the last word a 0 belongs anyway. */
-static void lane(Block *block, IRExpr *value, IRExpr *guard)
+/* Records a 64-bit part of a stored value that points into the heap: a word is written in any case, and counted only
+ * then; the ring's block ends with a 0 anyway. */
+static void stored_word(Block *block, IRExpr *value, IRExpr *guard)
 {
    IRExpr *const distance = binary(block, Iop_Sub64, value, get(block, REGISTER(block, heap_low)));
    IRExpr *inside = bind_64(
@@ -148,16 +148,16 @@ static void lane(Block *block, IRExpr *value, IRExpr *guard)
                                                        get(block, REGISTER(block, heap_length))))));
    if (guard != NULL)
       inside = binary(block, Iop_And64, inside, bind_64(block, IRExpr_Unop(Iop_1Uto64, guard)));
-   IRExpr *const told = bind(block, Ity_I1, IRExpr_Unop(Iop_64to1, inside));
+   IRExpr *const recorded = bind(block, Ity_I1, IRExpr_Unop(Iop_64to1, inside));
    IRExpr *const word = binary(block, Iop_Or64, value, number(HT_WORD(HT_POINTER, 0)));
-   write_word(block, bind_64(block, IRExpr_ITE(told, word, number(0))));
+   write_word(block, bind_64(block, IRExpr_ITE(recorded, word, number(0))));
    block->words--;
    block->place =
       binary(block, Iop_Add64, next_place(block), binary(block, Iop_Shl64, inside, IRExpr_Const(IRConst_U8(3))));
    block->words = 0;
 }
 
-/* A value is stored: its lanes. */
+/* Records a stored value in parts of 64 bits. */
 static void value(Block *block, IRType type, IRExpr *stored, IRExpr *guard)
 {
    static const IROp halves[] = { Iop_V128to64, Iop_V128HIto64 };
@@ -166,22 +166,22 @@ static void value(Block *block, IRType type, IRExpr *stored, IRExpr *guard)
       return;
    switch (type) {
    case Ity_I64:
-      lane(block, stored, guard);
+      stored_word(block, stored, guard);
       break;
    case Ity_F64:
-      lane(block, bind_64(block, IRExpr_Unop(Iop_ReinterpF64asI64, stored)), guard);
+      stored_word(block, bind_64(block, IRExpr_Unop(Iop_ReinterpF64asI64, stored)), guard);
       break;
    case Ity_I128:
-      lane(block, bind_64(block, IRExpr_Unop(Iop_128to64, stored)), guard);
-      lane(block, bind_64(block, IRExpr_Unop(Iop_128HIto64, stored)), guard);
+      stored_word(block, bind_64(block, IRExpr_Unop(Iop_128to64, stored)), guard);
+      stored_word(block, bind_64(block, IRExpr_Unop(Iop_128HIto64, stored)), guard);
       break;
    case Ity_V128:
       for (UInt i = 0; i < 2; i++)
-         lane(block, bind_64(block, IRExpr_Unop(halves[i], stored)), guard);
+         stored_word(block, bind_64(block, IRExpr_Unop(halves[i], stored)), guard);
       break;
    case Ity_V256:
       for (UInt i = 0; i < 4; i++)
-         lane(block, bind_64(block, IRExpr_Unop(quarters[i], stored)), guard);
+         stored_word(block, bind_64(block, IRExpr_Unop(quarters[i], stored)), guard);
       break;
    default:
       break;
@@ -302,7 +302,7 @@ static Bool refers_to_memory(const IRSB *in)
    return False;
 }
 
-/* A routine begins here, or a function that says something. */
+/* Instruments the start of a routine, or of a function that marks an event. */
 static void entry(Block *block, HtRoutine *routine)
 {
    if (routine->number == HT_ANNOUNCER) {
@@ -328,7 +328,7 @@ static void entry(Block *block, HtRoutine *routine)
         NULL);
 }
 
-/* The superblock ends with a return. */
+/* Instruments the return at the end of a superblock. */
 static void leaving(Block *block)
 {
    IRExpr *const sp = get(block, HT_GUEST_SP);
@@ -356,14 +356,14 @@ IRSB *ht_instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *
          entry(&block, routine);
    }
    if (ht_options.references && refers_to_memory(in))
-      ask_for_room(&block);
+      check_space(&block);
    for (; i < in->stmts_used; i++) {
       IRStmt *const st = in->stmts[i];
       if (st->tag == Ist_IMark && i != first) {
          const HtRoutine *const routine = ht_routine_at(st->Ist.IMark.addr);
          if (routine != NULL && routine->number < HT_ROUTINES)
             ht_ring_warn("heaptoll: code runs into a routine of the malloc family in %s without a call or jump; such "
-                         "calls are not told",
+                         "calls are not recorded",
                          routine->path);
       }
       statement(&block, st);
@@ -371,7 +371,8 @@ IRSB *ht_instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *
    write_registers(&block);
    if (in->jumpkind == Ijk_Ret)
       leaving(&block);
-   /* To a program that asks Valgrind something there is no Valgrind: it would take another path than natively. */
+   /* To a program that makes a request to Valgrind there is none: with it the program would take another path than
+      natively. */
    if (in->jumpkind == Ijk_ClientReq)
       block.sb->jumpkind = Ijk_Boring;
    return block.sb;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * What is added to the client's code.
+ * Instrumentation of the client's code.
  */
 #ifndef HT_INSTRUMENT_H
 #define HT_INSTRUMENT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The log that Valgrind writes. It opens the file, goes on with a copy of the descriptor that the program cannot reach, and
- * leaves the first one open: the program's own files would have other numbers than natively, and each image that follows
- * one more.
+ * The log that Valgrind writes. Valgrind opens the file, continues with a copy of the descriptor that the program
+ * cannot reach, and leaves the first one open: the program's own files would have other numbers than natively, and each
+ * following image one more.
  */
 #include "log.h"
 
@@ -19,7 +19,7 @@ static void close_first(void)
    const Int copy = VG_(log_output_sink).fd;
    if (copy <= 2 || VG_(fstat)(copy, &log) != 0 || !VKI_S_ISREG(log.mode))
       return;
-   /* It was the lowest that was free, so it is below the one that is now. */
+   /* It was the lowest free descriptor, so it is below the lowest that is free now. */
    const SysRes free = HT_SYSCALL(__NR_fcntl, copy, VKI_F_DUPFD, 0, 0, 0, 0);
    if (sr_isError(free))
       return;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * heaptoll's tracer: a tool for Valgrind that tells what a program does with memory, and for whom: its instructions,
- * loads and stores, the calls of its memory manager, the system's part in it. It computes nothing; see README.md.
+ * heaptoll's tracer: a tool for Valgrind that records a program's use of memory, with the owner of each access: its
+ * instructions, loads and stores, the calls of its memory manager, the system's part in it. It computes nothing; see
+ * README.md.
  */
 #include "call.h"
 #include "clock.h"
@@ -38,10 +39,10 @@ static Bool on_option(const HChar *argument)
 static void on_usage(void)
 {
    VG_(printf)("    --ring-dir=<dir>        make a ring of words for each process image there\n"
-               "    --consumer=<pid>        tell nothing more when this process is gone\n"
-               "    --references=no|yes     tell every data reference [no]\n"
-               "    --pointers=no|yes       tell stores of pointers into the heap, with --references=yes [no]\n"
-               "    --sites=<frames>        tell the call sites of the malloc family [0]\n"
+               "    --consumer=<pid>        stop recording when this process has ended\n"
+               "    --references=no|yes     record every data reference [no]\n"
+               "    --pointers=no|yes       record stores of pointers into the heap, with --references=yes [no]\n"
+               "    --sites=<frames>        record the call sites of the malloc family [0]\n"
                "    --pin=no|yes            give the program the same random bytes in every run, and a clock\n"
                "                            that its instructions drive [yes]\n");
 }
@@ -53,7 +54,7 @@ static void on_debug_usage(void)
 
 static void on_options_read(void)
 {
-   /* Every call begins a superblock, so that routines are found where they begin. */
+   /* Every call begins a superblock, so that routines are found at their start. */
    VG_(clo_vex_control).guest_chase = False;
    ht_log_begin();
    ht_ring_open();
@@ -62,7 +63,8 @@ static void on_options_read(void)
       ht_pin_begin();
 }
 
-/* The program has asked to end, with this status (the core knows none). When it has not, a signal ends it. */
+/* Whether the program has requested its end, and with which status (the core does not know it). Otherwise a signal
+   ends it. */
 static Bool exits;
 static Int exit_status;
 
@@ -89,7 +91,7 @@ static void after_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n, S
 {
    HtThread *const thread = ht_thread(tid);
    ht_log_before_code();
-   /* That something follows tells that it has failed. */
+   /* The following event shows that it has failed. */
    if (ht_is_exec(number)) {
       ht_exec_after();
       ht_thread_event(tid, HT_TICK, 0, NULL, 0);
@@ -124,7 +126,7 @@ static void on_begin(void)
 {
    VG_(details_name)("heaptoll");
    VG_(details_version)(NULL);
-   VG_(details_description)("tells references, instructions and calls of the memory manager");
+   VG_(details_description)("records references, instructions and calls of the memory manager");
    VG_(details_copyright_author)("Distributed under the GNU General Public License, version 2 or later.");
    VG_(details_bug_reports_to)("the authors of heaptoll");
    VG_(details_avg_translation_sizeB)(320);

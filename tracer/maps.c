@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * /proc/self/maps as the program would find it natively. Collectors find their roots in it; with the real one they would
- * look through Valgrind's own memory, which is in the same process.
+ * /proc/self/maps as it would be natively. Collectors find their roots in it; with the real one they would scan
+ * Valgrind's own memory, which is in the same process.
  *
- * Whoever opens it gets a file in memory instead, with the lines of the program's own mappings, [heap] and [stack] named
+ * A program that opens it gets a file in memory instead, with the lines of its own mappings, [heap] and [stack] named
  * and with the protection that they have natively (Valgrind makes both executable).
  */
 
@@ -19,17 +19,17 @@ extern Addr VG_(brk_base);
 extern Addr VG_(brk_limit);
 extern UWord *VG_(client_auxv);
 
-/* Text that grows. */
+/* A growing string. */
 typedef struct {
    HChar *bytes;
-   SizeT length, room;
+   SizeT length, capacity;
 } Text;
 
 static void append(Text *text, const HChar *bytes, SizeT length)
 {
-   if (text->length + length > text->room) {
-      text->room = 2 * (text->length + length);
-      text->bytes = VG_(realloc)("heaptoll.maps", text->bytes, text->room);
+   if (text->length + length > text->capacity) {
+      text->capacity = 2 * (text->length + length);
+      text->bytes = VG_(realloc)("heaptoll.maps", text->bytes, text->capacity);
    }
    VG_(memcpy)(text->bytes + text->length, bytes, length);
    text->length += length;
@@ -58,7 +58,7 @@ static Bool is_own_list(Int fd)
           && (VG_(strcmp)(path + length, "maps") == 0 || VG_(strncmp)(path + length, "task/", 5) == 0);
 }
 
-/* A line as the program is to see it; nothing when it is Valgrind's. */
+/* Appends a line for the program; nothing if it is Valgrind's. */
 static void append_line(Text *out, const HChar *line, SizeT length)
 {
    HChar *at, head[64];
@@ -94,7 +94,7 @@ static void append_line(Text *out, const HChar *line, SizeT length)
    append(out, "\n", 1);
 }
 
-/* Puts the program's own list in place of the open file. */
+/* Replaces the open file with the program's own list. */
 static void replace(Int fd, Bool close_on_exec)
 {
    Text real = {NULL, 0, 0}, out = {NULL, 0, 0};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The same randomness in every run: managers that draw lots (of addresses, of canaries, of what to sample) draw the same
+ * The same randomness in every run: managers that use random numbers (for addresses, canaries, samples) get the same
  * ones each time, so that two runs of a deterministic program execute the same instructions.
  */
 
@@ -12,7 +12,7 @@ extern UWord *VG_(client_auxv);
 #define AUXV_END 0
 #define AUXV_RANDOM 25
 
-/* Of the x86 processor: what its random instructions give. The linker puts ours in place of Valgrind's (space.mk). */
+/* Results of the x86 processor's random instructions. The linker replaces Valgrind's helpers with ours (space.mk). */
 ULong __wrap_amd64g_dirtyhelper_RDRAND(void);
 ULong __wrap_amd64g_dirtyhelper_RDSEED(void);
 extern ULong __real_amd64g_dirtyhelper_RDRAND(void);
@@ -20,7 +20,7 @@ extern ULong __real_amd64g_dirtyhelper_RDSEED(void);
 
 static Bool pinned;
 static ULong state = 0x68656170746f6c6cULL;
-/* Children so far, so that each has lots of its own. */
+/* Children so far, so that each has random numbers of its own. */
 static ULong children;
 
 /* Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014, Figure 17. */
@@ -46,7 +46,7 @@ static void fill(Addr address, SizeT length)
    }
 }
 
-/* Whether it is /dev/random or /dev/urandom, by whatever path it was opened. */
+/* Whether it is /dev/random or /dev/urandom, whatever its path. */
 static Bool is_random(Int fd)
 {
    struct vg_stat file;
@@ -94,18 +94,18 @@ void ht_pin_after(ThreadId tid, UInt number, UWord *args, UInt n, SysRes result)
    }
 }
 
-/* As Valgrind's helpers answer: 32 bits, and above them that there was randomness. */
-static ULong lots(void)
+/* The result of Valgrind's helpers: 32 bits, and the bit above them to show that there was randomness. */
+static ULong random_bits(void)
 {
    return (next() & 0xffffffffULL) | 1ULL << 32;
 }
 
 ULong __wrap_amd64g_dirtyhelper_RDRAND(void)
 {
-   return pinned ? lots() : __real_amd64g_dirtyhelper_RDRAND();
+   return pinned ? random_bits() : __real_amd64g_dirtyhelper_RDRAND();
 }
 
 ULong __wrap_amd64g_dirtyhelper_RDSEED(void)
 {
-   return pinned ? lots() : __real_amd64g_dirtyhelper_RDSEED();
+   return pinned ? random_bits() : __real_amd64g_dirtyhelper_RDSEED();
 }

@@ -2,9 +2,9 @@
  *
  * The ring: a file that this process image writes and its consumer reads, both through a shared mapping.
  *
- * It is a file and not a pipe so that nothing is lost however the process dies: what stands in the block that was being
- * written can be read by whoever has the file. Words go into block `published` as long as the consumer is fewer than
- * HT_RING_BLOCKS behind; a block is given away whole, and what is left of it is zero.
+ * It is a file and not a pipe so that nothing is lost however the process dies: any process with the file can read the
+ * content of the block that was being written. Words go into block `published` as long as the consumer is fewer than
+ * HT_RING_BLOCKS behind; a block is published whole, and the rest of it is zero.
  */
 #include "ring.h"
 
@@ -14,13 +14,13 @@
 #define BLOCK_BYTES (HT_RING_BLOCK_WORDS * sizeof(ULong))
 #define RING_BYTES (HT_RING_HEADER_BYTES + HT_RING_BLOCKS * BLOCK_BYTES)
 #define MAGIC 0x3130534645525448ULL /* the bytes "HTREFS01" */
-#define VERSION 2 /* of the ring and of words.h: a kind of event more is another */
+#define VERSION 2 /* of the ring and of words.h: another kind of event makes another version */
 #define COMMAND_AT 512
 
 enum { PRODUCER_ENDED = 1, PRODUCER_STOPPED = 2 };
-enum { CONSUMER_WANTS_NO_MORE = 1 };
-/* Waits of 10 ms for a reader that was not named. */
-enum { PATIENCE = 500 };
+enum { CONSUMER_STOPS = 1 };
+/* Most waits of 10 ms for a consumer that was not named. */
+enum { MOST_WAITS = 500 };
 
 typedef struct {
    ULong magic, version, pid, parent, block_words, blocks;
@@ -34,19 +34,19 @@ typedef struct {
    ULong producer, consumer;
 } Header;
 
-/* Where words go that nobody wants. */
+/* Words that no consumer takes go here. */
 static ULong nowhere[2 * HT_RING_MARGIN];
 static HtRingPlace outside = { nowhere, nowhere + HT_RING_MARGIN };
 HtRingPlace *ht_ring_place = &outside;
 
 static Header *header; /* NULL: no ring */
-static Bool listens;   /* somebody takes the words */
+static Bool is_open;   /* a consumer takes the words */
 static ULong published;
 static Int directory = -1;
-/* When the consumer's process was started, to tell it from another with its number. */
+/* Start of the consumer's process, to distinguish it from another with its number. */
 static ULong consumer_began;
 
-/* linux/futex.h and others, whose values are the same on every machine that is meant here. */
+/* linux/futex.h and others, whose values are the same on every supported machine. */
 enum { FUTEX_WAIT = 0, FUTEX_WAKE = 1, POPULATE_WRITE = 23 };
 
 static ULong *block(ULong number)
@@ -54,9 +54,9 @@ static ULong *block(ULong number)
    return (ULong *)((UChar *)header + HT_RING_HEADER_BYTES + (number % HT_RING_BLOCKS) * BLOCK_BYTES);
 }
 
-Bool ht_ring_listens(void)
+Bool ht_ring_is_open(void)
 {
-   return listens;
+   return is_open;
 }
 
 static void into(ULong *words, UInt n)
@@ -67,13 +67,13 @@ static void into(ULong *words, UInt n)
 
 static void stop(ULong why)
 {
-   listens = False;
+   is_open = False;
    if (header != NULL)
       __atomic_or_fetch(&header->producer, why, __ATOMIC_RELEASE);
    into(nowhere, 2 * HT_RING_MARGIN);
 }
 
-/* When a process began, clock ticks after the system's start; 0 when there is none, or only a zombie. */
+/* Start of a process, clock ticks after the system's start; 0 if there is none, or only a zombie. */
 static ULong began(Int pid)
 {
    HChar path[40], text[512];
@@ -86,7 +86,7 @@ static ULong began(Int pid)
    if (length <= 0)
       return 0;
    text[length] = 0;
-   /* The name is in brackets and may hold anything; the state is field 3, the start field 22. */
+   /* The name is in brackets and may contain anything; the state is field 3, the start field 22. */
    const HChar *at = VG_(strrchr)(text, ')');
    if (at == NULL || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X')
       return 0;
@@ -103,7 +103,7 @@ static Bool consumer_lives(void)
    return ht_options.consumer == 0 || (consumer_began != 0 && began(ht_options.consumer) == consumer_began);
 }
 
-/* Has the memory of a block at hand before it is written: without room in the file system a write would be a fault. */
+/* Populates the memory of a block before it is written: without space in the file system a write would be a fault. */
 static Bool has_memory(void *from, SizeT bytes)
 {
    const SysRes result = HT_SYSCALL(__NR_madvise, from, bytes, POPULATE_WRITE, 0, 0, 0);
@@ -111,21 +111,21 @@ static Bool has_memory(void *from, SizeT bytes)
    return !sr_isError(result) || sr_Err(result) == VKI_EINVAL;
 }
 
-/* Until there is a block to write into; False when there is nobody to wait for. */
-static Bool await_room(void)
+/* Waits for a block to write into; False if there is no consumer to wait for. */
+static Bool await_block(void)
 {
    for (UInt waits = 0;; waits++) {
       const UInt seen = __atomic_load_n(&header->producer_waits_on, __ATOMIC_ACQUIRE);
-      if (__atomic_load_n(&header->consumer, __ATOMIC_ACQUIRE) & CONSUMER_WANTS_NO_MORE)
+      if (__atomic_load_n(&header->consumer, __ATOMIC_ACQUIRE) & CONSUMER_STOPS)
          return False;
       if (published - __atomic_load_n(&header->consumed, __ATOMIC_ACQUIRE) < HT_RING_BLOCKS)
          return True;
       if (waits % 8 == 7 && !consumer_lives())
          return False;
-      if (ht_options.consumer == 0 && waits == PATIENCE) {
-         VG_(umsg)("heaptoll: nobody has emptied the ring of process %d for %d s, and --consumer names nobody to wait "
-                   "for; what it does from here on is not told\n",
-                   VG_(getpid)(), PATIENCE / 100);
+      if (ht_options.consumer == 0 && waits == MOST_WAITS) {
+         VG_(umsg)("heaptoll: the ring has not been read for %d s, and --consumer names no process to wait for; what "
+                   "process %d does from here on is not recorded\n",
+                   MOST_WAITS / 100, VG_(getpid)());
          return False;
       }
       struct vki_timespec timeout = { 0, 10 * 1000 * 1000 };
@@ -135,11 +135,11 @@ static Bool await_room(void)
 
 void ht_ring_turn(void)
 {
-   if (!listens) {
+   if (!is_open) {
       into(nowhere, 2 * HT_RING_MARGIN);
       return;
    }
-   /* Behind the last word there may be some of a superblock that was left by a fault: they were never counted in. */
+   /* After the last word there may be words of a superblock that faulted: they were never counted. */
    ULong *const end = block(published) + HT_RING_BLOCK_WORDS;
    for (ULong *word = ht_ring_place->next; word < end; word++)
       *word = 0;
@@ -147,12 +147,12 @@ void ht_ring_turn(void)
    __atomic_store_n(&header->published, published, __ATOMIC_RELEASE);
    __atomic_add_fetch(&header->consumer_waits_on, 1, __ATOMIC_RELEASE);
    HT_SYSCALL(__NR_futex, &header->consumer_waits_on, FUTEX_WAKE, 1, 0, 0, 0);
-   if (!await_room()) {
+   if (!await_block()) {
       stop(PRODUCER_STOPPED);
       return;
    }
    if (published < HT_RING_BLOCKS && !has_memory(block(published), BLOCK_BYTES)) {
-      VG_(umsg)("heaptoll: there is no more room in %s; what process %d does from here on is not told\n",
+      VG_(umsg)("heaptoll: there is no more space in %s; what process %d does from here on is not recorded\n",
                 ht_options.ring_dir, VG_(getpid)());
       stop(PRODUCER_STOPPED);
       return;
@@ -160,23 +160,23 @@ void ht_ring_turn(void)
    into(block(published), HT_RING_BLOCK_WORDS);
 }
 
-/* Room for an event of `n` words, or NULL when nobody listens. */
-static ULong *room(UInt n)
+/* Space for an event of `n` words, or NULL if no consumer takes it. */
+static ULong *reserve(UInt n)
 {
-   if (!listens)
+   if (!is_open)
       return NULL;
    tl_assert(n <= 1 + HT_RING_MOST);
    if (ht_ring_place->next + n > ht_ring_place->limit + HT_RING_MARGIN)
       ht_ring_turn();
-   return listens ? ht_ring_place->next : NULL;
+   return is_open ? ht_ring_place->next : NULL;
 }
 
 void ht_ring_put(UInt kind, ULong payload, const ULong *words, UInt n)
 {
-   ULong *const at = room(1 + n);
+   ULong *const at = reserve(1 + n);
    if (at == NULL)
       return;
-   /* The first word last: whoever finds it finds the others. */
+   /* The first word last: a reader that finds it finds the others. */
    for (UInt i = 0; i < n; i++)
       at[1 + i] = words[i];
    __atomic_store_n(at, HT_WORD(kind, payload), __ATOMIC_RELEASE);
@@ -185,7 +185,7 @@ void ht_ring_put(UInt kind, ULong payload, const ULong *words, UInt n)
 
 void ht_ring_event(UInt kind, ULong payload, const ULong *words, UInt n)
 {
-   ht_thread_speaks();
+   ht_thread_record_switch();
    ht_ring_put(kind, payload, words, n);
 }
 
@@ -204,13 +204,13 @@ void ht_ring_text(UInt what, ULong word, const HChar *text, SizeT length)
 
 void ht_ring_warn(const HChar *format, ...)
 {
-   static const HChar *told[32];
+   static const HChar *reported[32];
    UInt i = 0;
-   while (i < 32 && told[i] != NULL && told[i] != format)
+   while (i < 32 && reported[i] != NULL && reported[i] != format)
       i++;
-   if (i == 32 || told[i] == format)
+   if (i == 32 || reported[i] == format)
       return;
-   told[i] = format;
+   reported[i] = format;
    HChar text[1024];
    va_list arguments;
    va_start(arguments, format);
@@ -220,7 +220,7 @@ void ht_ring_warn(const HChar *format, ...)
    VG_(message)(Vg_UserMsg, "%s\n", text);
 }
 
-/* A file of a name that no earlier image of this process took. */
+/* A file with a name that no earlier image of this process used. */
 static Int create(void)
 {
    for (UInt number = 0; number < 1000000; number++) {
@@ -229,7 +229,7 @@ static Int create(void)
       const Int flags = VKI_O_RDWR | VKI_O_CREAT | VKI_O_EXCL;
       SysRes opened = HT_SYSCALL(__NR_openat, directory, name, flags, 0600, 0, 0);
       if (sr_isError(opened) && sr_Err(opened) != VKI_EEXIST) {
-         /* The descriptor may have been closed under us. */
+         /* The program may have closed the descriptor. */
          path = VG_(malloc)("ht.ring.path", VG_(strlen)(ht_options.ring_dir) + sizeof name + 1);
          VG_(sprintf)(path, "%s/%s", ht_options.ring_dir, name);
          opened = VG_(open)(path, flags, 0600);
@@ -256,13 +256,13 @@ Bool ht_ring_may_make(Int at, const HChar *folder)
 
 Bool ht_ring_may_fork(void)
 {
-   return !listens || ht_ring_may_make(directory, ".") || ht_ring_may_make(directory, ht_options.ring_dir);
+   return !is_open || ht_ring_may_make(directory, ".") || ht_ring_may_make(directory, ht_options.ring_dir);
 }
 
-/* What was started: the path of the executable and each argument. */
+/* Writes the command: the path of the executable and each argument. */
 static void write_command(HChar *at, const HChar *end)
 {
-   /* A child of fork may be where the path means nothing. */
+   /* In a child of fork the path may not exist. */
    static HChar path[1024];
    if (path[0] == 0)
       VG_(client_fname)(path, sizeof path, False);
@@ -281,7 +281,7 @@ static void make(void)
 {
    const Int fd = create();
    if (fd < 0) {
-      VG_(umsg)("heaptoll: no ring can be made in %s for process %d; what it does is not told\n", ht_options.ring_dir,
+      VG_(umsg)("heaptoll: no ring can be made in %s for process %d; what it does is not recorded\n", ht_options.ring_dir,
                 VG_(getpid)());
       return;
    }
@@ -290,14 +290,14 @@ static void make(void)
       mapped = VG_(am_shared_mmap_file_float_valgrind)(RING_BYTES, VKI_PROT_READ | VKI_PROT_WRITE, fd, 0);
    VG_(close)(fd);
    if (sr_isError(mapped)) {
-      VG_(umsg)("heaptoll: the ring of process %d cannot be mapped (error %lu); what it does is not told\n",
+      VG_(umsg)("heaptoll: the ring of process %d cannot be mapped (error %lu); what it does is not recorded\n",
                 VG_(getpid)(), sr_Err(mapped));
       return;
    }
    header = (Header *)(Addr)sr_Res(mapped);
    published = 0;
    if (!has_memory(header, HT_RING_HEADER_BYTES + BLOCK_BYTES)) {
-      VG_(umsg)("heaptoll: there is no room in %s for a ring; what process %d does is not told\n",
+      VG_(umsg)("heaptoll: there is no space in %s for a ring; what process %d does is not recorded\n",
                 ht_options.ring_dir, VG_(getpid)());
       VG_(am_munmap_valgrind)((Addr)header, RING_BYTES);
       header = NULL;
@@ -310,7 +310,7 @@ static void make(void)
    header->blocks = HT_RING_BLOCKS;
    write_command((HChar *)header + COMMAND_AT, (HChar *)header + HT_RING_HEADER_BYTES);
    __atomic_store_n(&header->magic, MAGIC, __ATOMIC_RELEASE);
-   listens = True;
+   is_open = True;
    into(block(0), HT_RING_BLOCK_WORDS);
 }
 
@@ -325,7 +325,7 @@ void ht_ring_open(void)
       directory = VG_(safe_fd)((Int)sr_Res(opened));
    consumer_began = ht_options.consumer == 0 ? 0 : began(ht_options.consumer);
    if (!consumer_lives()) {
-      VG_(umsg)("heaptoll: process %d, which should hear, is not there; nothing is told\n", ht_options.consumer);
+      VG_(umsg)("heaptoll: process %d, which should read the ring, does not exist; nothing is recorded\n", ht_options.consumer);
       return;
    }
    make();
@@ -335,21 +335,21 @@ void ht_ring_reopen(void)
 {
    if (header != NULL)
       VG_(am_munmap_valgrind)((Addr)header, RING_BYTES);
-   const Bool told = listens;
+   const Bool was_open = is_open;
    header = NULL;
    stop(0);
-   if (told)
+   if (was_open)
       make();
 }
 
 void ht_ring_close(void)
 {
-   if (!listens)
+   if (!is_open)
       return;
-   /* The rest of the block may hold words that were never counted in. */
+   /* The rest of the block may contain words that were never counted. */
    for (ULong *word = ht_ring_place->next; word < block(published) + HT_RING_BLOCK_WORDS && *word != 0; word++)
       *word = 0;
-   listens = False;
+   is_open = False;
    __atomic_or_fetch(&header->producer, PRODUCER_ENDED, __ATOMIC_RELEASE);
    __atomic_add_fetch(&header->consumer_waits_on, 1, __ATOMIC_RELEASE);
    HT_SYSCALL(__NR_futex, &header->consumer_waits_on, FUTEX_WAKE, 1, 0, 0, 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Routines by symbol. Managers like to give one address many names, so all names of a symbol are looked at. Local symbols
- * do not count, nor those of the dynamic linker, whose own malloc serves itself before there is another.
+ * Routines by symbol. Managers often give one address several names, so all names of a symbol are compared. Local
+ * symbols do not count, nor those of the dynamic linker, whose own malloc serves the linker before there is another.
  */
 #include "routine.h"
 
@@ -68,9 +68,9 @@ static const struct {
    { "__libc_start_main", HT_STARTER },
 };
 
-/* An object whose symbols were looked at. */
+/* An object whose symbols were read. */
 typedef struct {
-   const DebugInfo *info; /* NULL when it is no longer mapped */
+   const DebugInfo *info; /* NULL if it is no longer mapped */
    Addr text;
    HChar *path;
    Bool mapped;
@@ -79,12 +79,12 @@ typedef struct {
 
 static VgHashTable *routines;
 static Object *objects;
-static UInt objects_used, objects_room;
-static UInt tellings = 1; /* of objects: once, and anew in each child of fork */
+static UInt objects_used, objects_capacity;
+static UInt stream = 1; /* number of the stream: another in each child of fork */
 
 static UInt number_of(const HChar *name)
 {
-   /* A symbol's version is of no interest. */
+   /* A symbol's version does not matter. */
    const HChar *const version = VG_(strchr)(name, '@');
    const SizeT length = version == NULL ? VG_(strlen)(name) : (SizeT)(version - name);
    for (UInt i = 0; i < sizeof names / sizeof names[0]; i++)
@@ -102,11 +102,11 @@ static void add(Addr address, UInt number, UInt object)
       routine->number = number;
       VG_(HT_add_node)(routines, routine);
    }
-   /* One address may be both free and operator delete: it is told as the function of C. Its node may be known to
-    * translated code, so it is never taken out. */
+   /* One address may be both free and operator delete: it counts as the function of C. Translated code may point to
+    * its node, so it is never removed. */
    if (object != routine->object || number < routine->number) {
       routine->number = number;
-      routine->told = 0;
+      routine->recorded = 0;
    }
    routine->object = object;
    routine->path = objects[object - 1].path;
@@ -118,7 +118,7 @@ static Bool is_dynamic_linker(const DebugInfo *info)
    return soname != NULL && VG_(strncmp)(soname, "ld-linux", 8) == 0;
 }
 
-static void look_at_symbols(const DebugInfo *info, UInt object)
+static void scan_symbols(const DebugInfo *info, UInt object)
 {
    if (is_dynamic_linker(info))
       return;
@@ -131,8 +131,8 @@ static void look_at_symbols(const DebugInfo *info, UInt object)
       VG_(DebugInfo_syms_getidx)(info, i, &address, &size, &primary, &secondary, &is_text, &is_ifunc, &is_global);
       if (!is_text || is_ifunc)
          continue;
-      /* What has a second name is seldom local under that one too: glibc's posix_memalign is, where its debugging symbols
-       * are installed, under its first. */
+      /* A symbol with a second name is seldom local under that one too: glibc's posix_memalign is local under its
+       * first, where its debugging symbols are installed. */
       UInt number = is_global ? number_of(primary) : 0;
       for (; secondary != NULL && *secondary != NULL; secondary++) {
          const UInt other = number_of(*secondary);
@@ -146,12 +146,12 @@ static void look_at_symbols(const DebugInfo *info, UInt object)
    }
 }
 
-static void look_at_object(const DebugInfo *info)
+static void scan_object(const DebugInfo *info)
 {
    const Addr text = VG_(DebugInfo_get_text_avma)(info);
    const HChar *const path = VG_(DebugInfo_get_filename)(info);
    UInt at = 0;
-   /* One that was unmapped may have come back. */
+   /* One that was unmapped may have been mapped again. */
    while (at < objects_used && !((objects[at].info == info || objects[at].info == NULL) && objects[at].text == text &&
                                  VG_STREQ(objects[at].path, path)))
       at++;
@@ -159,30 +159,30 @@ static void look_at_object(const DebugInfo *info)
       objects[at].mapped = True;
       return;
    }
-   if (at == objects_room) {
-      objects_room = objects_room == 0 ? 32 : 2 * objects_room;
-      objects = VG_(realloc)("ht.objects", objects, objects_room * sizeof *objects);
+   if (at == objects_capacity) {
+      objects_capacity = objects_capacity == 0 ? 32 : 2 * objects_capacity;
+      objects = VG_(realloc)("ht.objects", objects, objects_capacity * sizeof *objects);
    }
    if (at == objects_used)
       objects[objects_used++] = (Object){ .text = text, .path = VG_(strdup)("ht.object.path", path) };
    objects[at].info = info;
    objects[at].mapped = True;
    ht_ring_text(HT_TEXT_OBJECT, text, path, VG_(strlen)(path));
-   look_at_symbols(info, at + 1);
+   scan_symbols(info, at + 1);
 }
 
-static void look_at_objects(void)
+static void scan_objects(void)
 {
    for (UInt i = 0; i < objects_used; i++)
       objects[i].mapped = False;
    for (const DebugInfo *info = VG_(next_DebugInfo)(NULL); info != NULL; info = VG_(next_DebugInfo)(info))
-      look_at_object(info);
+      scan_object(info);
    for (UInt i = 0; i < objects_used; i++)
       if (!objects[i].mapped)
          objects[i].info = NULL;
 }
 
-static void look(void)
+static void scan(void)
 {
    static DiEpoch seen;
    const DiEpoch now = VG_(current_DiEpoch)();
@@ -190,13 +190,13 @@ static void look(void)
       routines = VG_(HT_construct)("ht.routines");
    if (seen.n != now.n) {
       seen = now;
-      look_at_objects();
+      scan_objects();
    }
 }
 
 HtRoutine *ht_routine_at(Addr address)
 {
-   look();
+   scan();
    HtRoutine *const routine = VG_(HT_lookup)(routines, address);
    return routine != NULL && objects[routine->object - 1].mapped ? routine : NULL;
 }
@@ -204,23 +204,23 @@ HtRoutine *ht_routine_at(Addr address)
 void ht_routine_main(Addr address)
 {
    const DebugInfo *const info = VG_(find_DebugInfo)(VG_(current_DiEpoch)(), address);
-   look();
+   scan();
    for (UInt i = 0; i < objects_used; i++)
       if (objects[i].info != NULL && objects[i].info == info)
          add(address, HT_MAIN_FUNCTION, i + 1);
 }
 
-void ht_routine_tell_object(HtRoutine *routine)
+void ht_routine_record_object(HtRoutine *routine)
 {
-   if (routine->told == tellings)
+   if (routine->recorded == stream)
       return;
-   routine->told = tellings;
+   routine->recorded = stream;
    ht_ring_text(HT_TEXT_ROUTINE_OBJECT, routine->number, routine->path, VG_(strlen)(routine->path));
 }
 
 Bool ht_routine_has_malloc(const DebugInfo *info)
 {
-   look();
+   scan();
    for (UInt i = 0; i < objects_used; i++)
       if (objects[i].info == info)
          return objects[i].has_malloc;
@@ -229,7 +229,7 @@ Bool ht_routine_has_malloc(const DebugInfo *info)
 
 void ht_routine_child(void)
 {
-   tellings++;
+   stream++;
    for (UInt i = 0; i < objects_used; i++)
       if (objects[i].mapped)
          ht_ring_text(HT_TEXT_OBJECT, objects[i].text, objects[i].path, VG_(strlen)(objects[i].path));

@@ -3,10 +3,10 @@
  * Restartable sequences, which Valgrind does not know: managers with caches by CPU (Google's TCMalloc) would leave them
  * and take another path than natively.
  *
- * What the kernel does is little when only one thread runs at a time (Documentation/userspace-api/rseq.rst, rseq(2),
- * linux/rseq.h): it writes into an area of the thread which CPU it runs on, and when another thread has run meanwhile,
- * or a signal is delivered, a thread that is inside of a sequence goes on at the sequence's abort handler. Here a thread
- * keeps its CPU, by its number, so that counts repeat.
+ * The kernel's part is small if only one thread runs at a time (Documentation/userspace-api/rseq.rst, rseq(2),
+ * linux/rseq.h): it writes the number of the CPU into an area of the thread, and if another thread has run in between,
+ * or a signal is delivered, a thread that is inside of a sequence continues at the sequence's abort handler. Here a
+ * thread keeps its CPU, by its number, so that counts repeat.
  */
 
 #include "hooks.h"
@@ -20,7 +20,7 @@ extern SysRes VG_(mk_SysRes_Success)(UWord value);
 extern SysRes VG_(mk_SysRes_Error)(UWord error);
 extern UWord *VG_(client_auxv);
 
-/* The arguments and the state of a system call as the core's wrappers get them. */
+/* The arguments and the state of a system call as the core's wrappers receive them. */
 typedef struct {
    Word number;
    RegWord args[8];
@@ -32,7 +32,7 @@ typedef struct {
 void __wrap_vgSysWrap_generic_sys_ni_syscall_before(ThreadId, void *, Call *, Status *, UWord *);
 extern void __real_vgSysWrap_generic_sys_ni_syscall_before(ThreadId, void *, Call *, Status *, UWord *);
 
-/* struct rseq, as far as every kernel has it, and what newer ones append within its 32 bytes. */
+/* struct rseq, as every kernel has it, and the fields that newer ones append within its 32 bytes. */
 typedef struct {
    UInt cpu_id_start;
    UInt cpu_id;
@@ -77,7 +77,7 @@ static Bool kernel_has(void)
    return native != 0;
 }
 
-/* Which of the CPUs that the process may use is the n-th, cyclically, and its place among them. */
+/* The n-th of the CPUs that the process may use, cyclically, and its index among them. */
 static UInt cpu_of(UInt n, UInt *place)
 {
    UChar mask[1024];
@@ -130,7 +130,7 @@ static UInt enrol(ThreadId tid, Area *area, SizeT length, UInt flags, UInt signa
    return 0;
 }
 
-/* Where the core says that there is no such call. */
+/* The core's handler of unknown system calls. */
 void __wrap_vgSysWrap_generic_sys_ni_syscall_before(ThreadId tid, void *layout, Call *call, Status *status,
                                                     UWord *flags)
 {
@@ -143,7 +143,7 @@ void __wrap_vgSysWrap_generic_sys_ni_syscall_before(ThreadId tid, void *layout, 
    }
 }
 
-/* Lets a thread that was interrupted go on at the abort handler when it is inside of a sequence. */
+/* Continues an interrupted thread at the abort handler if it is inside of a sequence. */
 static void interrupt(ThreadId tid)
 {
    Area *area = threads ? threads[tid].area : NULL;
@@ -158,8 +158,8 @@ static void interrupt(ThreadId tid)
       VG_(set_IP)(tid, sequence->abort);
 }
 
-/* The core keeps from a program what it does not know in the auxiliary vector; what the kernel says of rseq is put
- * back. The core's copy has the entries of the original, in order. */
+/* The core hides unknown entries of the auxiliary vector from a program; this restores the kernel's entries for
+ * rseq. The core's copy has the entries of the original, in order. */
 void ht_rseq_begin(void)
 {
    UWord original[2];

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Signal handlers: what they do is the program's, also when they interrupt a routine of the malloc family, and routines
+ * Signal handlers: their work is the program's, also when they interrupt a routine of the malloc family, and routines
  * that they call are calls of their own.
  *
- * A handler ends by its return to the kernel or by a longjmp, of which the core says nothing; see call.c for those.
+ * A handler ends by its return to the kernel or by a longjmp, which the core does not report; see call.c for those.
  */
 #include "signal.h"
 
@@ -11,8 +11,8 @@
 #include "guest.h"
 #include "system.h"
 
-/* A handler's first return is into the code that asks the kernel to end it: its address is what the frame begins with.
- * Only a return beyond it shows that the handler was left by other means. */
+/* A handler's first return is into the code that requests its end from the kernel: the frame begins with that code's
+ * address. Only a return beyond it shows that the handler was left by other means. */
 #define HANDLER_TAKES (HT_RETURN_TAKES + 1)
 
 /* A handler that interrupts another one on an alternative stack is there too. */
@@ -67,7 +67,7 @@ static void on_delivered(ThreadId tid, Int number)
    (void)number;
    HtThread *const thread = ht_thread(tid);
    const Addr sp = VG_(get_SP)(tid);
-   /* The one that ends interrupted this stack pointer; those inside it were left before. */
+   /* The handler that ends interrupted this stack pointer; those inside it were left before. */
    UInt depth = thread->depth;
    while (depth > 0 && !(thread->frames[depth - 1].handler && thread->frames[depth - 1].interrupted_sp == sp))
       depth--;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Call sites: the frames from which a routine of the malloc family is called, each site and each frame told once.
+ * Call sites: the frames from which a routine of the malloc family is called, each site and each frame recorded once.
  */
 
 #include "hooks.h"
@@ -25,12 +25,12 @@ typedef struct {
 static Site *sites;
 static UInt slots;
 static UInt known;
-/* Addresses whose names were told. */
+/* Addresses whose names were recorded. */
 static OSet *named;
 
 static ULong hash_of(const Addr *frames, UInt count)
 {
-   /* Fowler, Noll and Vo's 1a, a word at a time, and its high half folded in for the low bits that are used. */
+   /* Fowler, Noll and Vo's 1a, a word at a time, with its high half folded into the low bits that are used. */
    ULong hash = 0xcbf29ce484222325ULL;
    UInt at;
    for (at = 0; at < count; at++)
@@ -50,7 +50,7 @@ static Site *slot_of(ULong hash, const Addr *frames, UInt count)
    }
 }
 
-static void make_room(void)
+static void grow_table(void)
 {
    Site *before = sites;
    UInt slots_before = slots, at;
@@ -67,8 +67,8 @@ static void make_room(void)
       named = VG_(OSetWord_Create)(VG_(malloc), "heaptoll.named", VG_(free));
 }
 
-/* Which object the code is in, and where. */
-static void tell_object(DiEpoch epoch, Addr frame)
+/* Records the object that contains the code, and the address in it. */
+static void record_object(DiEpoch epoch, Addr frame)
 {
    HChar text[4096];
    UInt length;
@@ -80,9 +80,9 @@ static void tell_object(DiEpoch epoch, Addr frame)
    ht_ring_text(HT_TEXT_FRAME_OBJECT, frame, text, length < sizeof text ? length : sizeof text - 1);
 }
 
-/* Names without the address that Valgrind puts before them: "function (file:line)" or "function (in object)". Where code
- * was inlined each function has one, innermost first. */
-static void tell_names(Addr frame)
+/* Records names without the address that Valgrind puts before them: "function (file:line)" or "function (in
+ * object)". If code was inlined each function has one, innermost first. */
+static void record_names(Addr frame)
 {
    const DiEpoch epoch = VG_(current_DiEpoch)();
    InlIPCursor *inlined;
@@ -98,7 +98,7 @@ static void tell_names(Addr frame)
       ht_ring_text(HT_TEXT_FRAME, frame, text, VG_(strlen)(text));
    } while (VG_(next_IIPC)(inlined));
    VG_(delete_IIPC)(inlined);
-   tell_object(epoch, frame);
+   record_object(epoch, frame);
 }
 
 void ht_sites_enter(ThreadId tid)
@@ -110,11 +110,11 @@ void ht_sites_enter(ThreadId tid)
    ULong hash;
    Site *site;
 
-   if (!ht_ring_listens())
+   if (!ht_ring_is_open())
       return;
    count = VG_(get_StackTrace)(tid, stack, wanted + 1, NULL, NULL, 0);
    count = count > 0 ? count - 1 : 0;
-   make_room();
+   grow_table();
    hash = hash_of(frames, count);
    site = slot_of(hash, frames, count);
    if (site->number == 0) {
@@ -125,14 +125,14 @@ void ht_sites_enter(ThreadId tid)
       site->frames = VG_(malloc)("heaptoll.site", (count ? count : 1) * sizeof(Addr));
       for (at = 0; at < count; at++) {
          site->frames[at] = words[at] = frames[at];
-         tell_names(frames[at]);
+         record_names(frames[at]);
       }
       ht_ring_event(HT_SITE_DEFINITION, count + 256 * (ULong)site->number, words, count);
    }
    ht_ring_event(HT_SITE, site->number, NULL, 0);
 }
 
-/* Its stream has no definitions yet: all are made anew, under numbers of their own. */
+/* A child's stream has no definitions yet: all are made again, with numbers of their own. */
 void ht_sites_child(void)
 {
    UInt at;

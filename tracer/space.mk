@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# How brk.c, exec.c, pin.c and rseq.c get between Valgrind's core and itself: functions of the core that ours go around (the linker's
-# --wrap), and tables of its address space manager that are made visible, in a copy of the object that holds them.
+# How brk.c, exec.c, pin.c and rseq.c hook into Valgrind's core: functions of the core that ours wrap (the linker's
+# --wrap), and tables of its address space manager that are made visible, in a copy of the object that contains them.
 # The Makefile adds $(SPACE_LINK) to the link and $(SPACE_OBJECT) to the objects, before the core's archive.
 SPACE_WRAPS := vgPlain_am_startup vgPlain_am_create_reservation vgPlain_am_get_advisory_client_simple vgPlain_am_get_advisory \
 	vgPlain_am_extend_into_adjacent_reservation_client vgModuleLocal_sf_maybe_extend_stack \
@@ -12,7 +12,7 @@ SPACE_OBJECT := $(BUILD)/aspacemgr.o
 SPACE_LINK := $(foreach function,$(SPACE_WRAPS),-Wl,--wrap=$(function))
 
 # ALIKE=yes builds a tracer under which a program finds the addresses and objects that it finds under Valgrind's own tools.
-# It is for comparing counts with theirs, and nothing is measured with it.
+# It is for comparing counts with theirs, and no measurement uses it.
 ifeq ($(ALIKE),yes)
 SPACE_NATIVE := $(filter vgPlain_am_startup %_reservation %_client_simple %_advisory vgSysWrap%,$(SPACE_WRAPS))
 SPACE_LINK := $(foreach function,$(filter-out $(SPACE_NATIVE),$(SPACE_WRAPS)),-Wl,--wrap=$(function)) \

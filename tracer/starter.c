@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Who starts a thread: the program, or its memory manager outside of a call, where no routine is entered that would say
- * so. The stack of the thread that starts it says it.
+ * The owner of a new thread: the program, or its memory manager outside of a call, where no entered routine shows it.
+ * The call stack of the thread that starts it shows it.
  *
- * The C library and the C++ library start threads for others, and so does a manager that stands in front of
- * `pthread_create` to hear of the program's: their frames are passed over. Where the next one is the manager's, it wants
- * the thread for itself. A manager may also have one started by a library that it is built on, from its constructor:
- * then the dynamic linker has called it, and whoever it has called. What the program itself does lies between neither.
+ * The C library and the C++ library start threads for their callers, and so does a manager that intercepts
+ * `pthread_create` to track the program's: their frames are skipped. If the next frame is the manager's, the thread is
+ * its own. A library on which a manager is built may also start one for it, from the library's constructor: then the
+ * dynamic linker has called it, and the functions above it. The program's own code is between neither.
  */
 #include "starter.h"
 
@@ -14,12 +14,12 @@
 
 extern UWord *VG_(client_auxv);
 
-/* Of the words that the kernel gives a program. */
+/* Keys of the auxiliary vector. */
 enum { AT_NULL = 0, AT_ENTRY = 9 };
 
 #define FRAMES 64
 
-/* Where the program begins: in its own object. */
+/* The program's entry point, which is in its own object. */
 static Addr entry_of_program(void)
 {
    for (const UWord *at = VG_(client_auxv); at != NULL && at[0] != AT_NULL; at += 2)
@@ -38,7 +38,7 @@ static Bool is_c_library(const HChar *soname)
    return begins_with(soname, "libc.") || begins_with(soname, "libpthread.");
 }
 
-/* Whether a frame starts threads for whoever has called it. */
+/* Whether a frame starts threads for its caller. */
 static Bool starts_for_others(Addr frame, const HChar *soname)
 {
    const HChar *function;

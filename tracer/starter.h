@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Who starts a thread: the program, or its memory manager outside of a call.
+ * The owner of a new thread: the program, or its memory manager outside of a call.
  */
 #ifndef HT_STARTER_H
 #define HT_STARTER_H

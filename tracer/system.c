@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Memory that comes and goes, what the kernel reads and writes of it, and system calls that fail here and not natively.
+ * Mappings, the kernel's accesses to memory, and system calls that fail here and not natively.
  */
 
 #include "hooks.h"
@@ -8,7 +8,7 @@
 #include "ring.h"
 #include "system.h"
 
-/* Of the core, not in its public headers: where the brk segment begins, and how much of it the program asked for. */
+/* Of the core, not in its public headers: the start of the brk segment, and its end as the program requested it. */
 extern Addr VG_(brk_base);
 extern Addr VG_(brk_limit);
 /* And the auxiliary vector as the client finds it; the environment is before it. */
@@ -19,14 +19,14 @@ static UInt protection_of(Bool read, Bool write, Bool execute)
    return (read ? HT_READ : 0) | (write ? HT_WRITE : 0) | (execute ? HT_EXECUTE : 0);
 }
 
-static void tell_map(Addr address, SizeT length, UInt protection, UInt origin)
+static void record_map(Addr address, SizeT length, UInt protection, UInt origin)
 {
    ULong words[2] = {address, VG_PGROUNDUP(length)};
    if (length > 0)
       ht_ring_event(HT_MAP, protection + 8 * origin, words, 2);
 }
 
-static void tell_unmap(Addr address, SizeT length)
+static void record_unmap(Addr address, SizeT length)
 {
    ULong words[2] = {address, VG_PGROUNDUP(length)};
    if (length > 0)
@@ -35,14 +35,14 @@ static void tell_unmap(Addr address, SizeT length)
 
 /* ---- The stack ---- */
 
-/* What it grew by and was not told yet. */
+/* The part by which it has grown that is not recorded yet. */
 static Addr stack_start;
 static Addr stack_end;
 
 void ht_system_stack_grown(Addr start, SizeT length)
 {
    if (stack_end != start + length && stack_start != stack_end) {
-      /* Another stack than before: cannot be, there is one that grows. */
+      /* Another stack than before: impossible, only one grows. */
       return;
    }
    if (stack_start == stack_end)
@@ -50,17 +50,17 @@ void ht_system_stack_grown(Addr start, SizeT length)
    stack_start = start;
 }
 
-static void tell_stack(void)
+static void record_stack(void)
 {
    if (stack_start != stack_end) {
-      tell_map(stack_start, stack_end - stack_start, HT_READ | HT_WRITE, HT_ORIGIN_STACK);
+      record_map(stack_start, stack_end - stack_start, HT_READ | HT_WRITE, HT_ORIGIN_STACK);
       stack_start = stack_end = 0;
    }
 }
 
 /* ---- Mappings ---- */
 
-/* The call that a mapping is made by, of the one thread that runs. */
+/* The system call that makes a mapping, of the one thread that runs. */
 static UInt call_under_way;
 static Bool maps_low;
 
@@ -69,8 +69,8 @@ Bool ht_system_maps_low(void)
    return maps_low;
 }
 
-/* The core has one page of brk segment ready before the program asks for any. */
-static Bool unasked_brk(Addr address)
+/* The core has one page of brk segment ready before the program requests any. */
+static Bool unused_brk(Addr address)
 {
    return address == VG_(brk_base) && VG_(brk_limit) == VG_(brk_base);
 }
@@ -78,54 +78,54 @@ static Bool unasked_brk(Addr address)
 static void mapped_at_start(Addr address, SizeT length, Bool read, Bool write, Bool execute, ULong handle)
 {
    /* The core's own trampolines can only be executed. */
-   if ((read || write) && !unasked_brk(address))
-      tell_map(address, length, protection_of(read, write, execute), HT_ORIGIN_START);
+   if ((read || write) && !unused_brk(address))
+      record_map(address, length, protection_of(read, write, execute), HT_ORIGIN_START);
 }
 
 static void mapped(Addr address, SizeT length, Bool read, Bool write, Bool execute, ULong handle)
 {
    UInt origin = call_under_way == __NR_mremap ? HT_ORIGIN_MREMAP : HT_ORIGIN_MMAP;
-   tell_stack();
-   tell_map(address, length, protection_of(read, write, execute), origin);
+   record_stack();
+   record_map(address, length, protection_of(read, write, execute), origin);
 }
 
 static void moved(Addr from, Addr to, SizeT length)
 {
    NSegment const *segment = VG_(am_find_nsegment)(to);
-   tell_stack();
-   tell_map(to, length, segment ? protection_of(segment->hasR, segment->hasW, segment->hasX) : HT_READ | HT_WRITE,
+   record_stack();
+   record_map(to, length, segment ? protection_of(segment->hasR, segment->hasW, segment->hasX) : HT_READ | HT_WRITE,
             HT_ORIGIN_MREMAP);
 }
 
 static void protected(Addr address, SizeT length, Bool read, Bool write, Bool execute)
 {
    ULong words[2] = {address, VG_PGROUNDUP(length)};
-   tell_stack();
+   record_stack();
    ht_ring_event(HT_PROTECT, protection_of(read, write, execute), words, 2);
 }
 
 static void unmapped(Addr address, SizeT length)
 {
-   tell_stack();
-   tell_unmap(address, length);
+   record_stack();
+   record_unmap(address, length);
 }
 
-/* The kernel gives and takes whole pages; the program may ask for any byte. */
+/* The kernel maps and unmaps whole pages; the program may request any byte. */
 static void brk_grown(Addr address, SizeT length, ThreadId tid)
 {
    Addr start = VG_PGROUNDUP(address);
-   tell_map(start, VG_PGROUNDUP(address + length) - start, HT_READ | HT_WRITE, HT_ORIGIN_BRK);
+   record_map(start, VG_PGROUNDUP(address + length) - start, HT_READ | HT_WRITE, HT_ORIGIN_BRK);
 }
 
 static void brk_shrunk(Addr address, SizeT length)
 {
    Addr start = VG_PGROUNDUP(address);
-   tell_unmap(start, VG_PGROUNDUP(address + length) - start);
+   record_unmap(start, VG_PGROUNDUP(address + length) - start);
 }
 
 /* ---- The kernel's accesses ---- */
 
-static void tell_access(UInt kind, CorePart part, Addr address, SizeT length)
+static void record_access(UInt kind, CorePart part, Addr address, SizeT length)
 {
    ULong words[1] = {address};
    if (part == Vg_CoreSysCall && length > 0)
@@ -134,9 +134,9 @@ static void tell_access(UInt kind, CorePart part, Addr address, SizeT length)
 
 static void kernel_reads(CorePart part, ThreadId tid, const HChar *what, Addr address, SizeT length)
 {
-   /* Of what is not there the kernel reads nothing. */
+   /* The kernel reads nothing from unmapped memory. */
    if (VG_(am_is_valid_for_client)(address, length, VKI_PROT_READ))
-      tell_access(HT_KERNEL_LOAD, part, address, length);
+      record_access(HT_KERNEL_LOAD, part, address, length);
 }
 
 static void kernel_reads_text(CorePart part, ThreadId tid, const HChar *what, Addr address)
@@ -146,7 +146,7 @@ static void kernel_reads_text(CorePart part, ThreadId tid, const HChar *what, Ad
       Addr page_end = VG_PGROUNDDN(address + length) + VKI_PAGE_SIZE;
       while (address + length < page_end)
          if (*(const HChar *)(address + length++) == '\0') {
-            tell_access(HT_KERNEL_LOAD, part, address, length);
+            record_access(HT_KERNEL_LOAD, part, address, length);
             return;
          }
    }
@@ -154,7 +154,7 @@ static void kernel_reads_text(CorePart part, ThreadId tid, const HChar *what, Ad
 
 static void kernel_wrote(CorePart part, ThreadId tid, Addr address, SizeT length)
 {
-   tell_access(HT_KERNEL_STORE, part, address, length);
+   record_access(HT_KERNEL_STORE, part, address, length);
 }
 
 /* ---- System calls that fail here and not natively ---- */
@@ -164,7 +164,7 @@ static void refuse(UInt number, UInt error)
    ht_ring_event(HT_REFUSED, error + 4096 * (ULong)number, NULL, 0);
 }
 
-/* Whether the kernel has these calls, which Valgrind does not: with these arguments it does nothing but say so. */
+/* Whether the kernel has these calls, which Valgrind does not: with these arguments they only show that. */
 static Bool kernel_has(UInt number)
 {
    static UInt known, has;
@@ -180,7 +180,7 @@ static Bool kernel_has(UInt number)
    return (has & bit) != 0;
 }
 
-static Bool for_want_of_space(UInt error)
+static Bool lacks_space(UInt error)
 {
    return error == VKI_ENOMEM || error == VKI_EINVAL;
 }
@@ -191,10 +191,10 @@ static Bool is_refusal(UInt number, const UWord *args, UInt error)
       return kernel_has(number);
    switch (number) {
    case __NR_mmap:
-      return for_want_of_space(error) && args[1] != 0;
+      return lacks_space(error) && args[1] != 0;
    case __NR_mremap:
-      /* One that may not move fails natively, too, when there is something behind it. */
-      return for_want_of_space(error) && args[2] != 0 && (args[3] & VKI_MREMAP_MAYMOVE);
+      /* One that may not move also fails natively, if there is another mapping after it. */
+      return lacks_space(error) && args[2] != 0 && (args[3] & VKI_MREMAP_MAYMOVE);
    case __NR_munmap:
    case __NR_mprotect:
       return error == VKI_ENOMEM && VG_IS_PAGE_ALIGNED(args[0]) && args[1] != 0;
@@ -205,14 +205,14 @@ static Bool is_refusal(UInt number, const UWord *args, UInt error)
 
 /* ---- What the core adds to the program ---- */
 
-/* Whether all is left to the program that Valgrind's own tools would leave to it (space.mk). */
+/* Whether the program keeps all that Valgrind's own tools would leave to it (space.mk). */
 #ifndef HT_ALIKE
 #define HT_ALIKE 0
 #endif
 
-/* Takes objects out of LD_PRELOAD that the core has put there before the program's own (vgpreload_core and, were there
- * one, the tool's): they have data, which collectors would look through, and nobody needs what they do. The core puts
- * them there again for each image. */
+/* Removes objects from LD_PRELOAD that the core has put there before the program's own (vgpreload_core and, if there
+ * were one, the tool's): they have data, which collectors would scan, and no function that is needed here. The core
+ * adds them again for each image. */
 static void unload(HChar *value)
 {
    static const HChar core[] = "/vgpreload_";
@@ -271,11 +271,11 @@ void ht_system_begin(void)
 
 void ht_system_child(ThreadId tid)
 {
-   Int room = 1024, count, i;
-   Addr *starts = VG_(malloc)("heaptoll.system", room * sizeof(Addr));
-   while ((count = VG_(am_get_segment_starts)(SkFileC | SkAnonC | SkShmC, starts, room)) < 0) {
-      room = -count;
-      starts = VG_(realloc)("heaptoll.system", starts, room * sizeof(Addr));
+   Int capacity = 1024, count, i;
+   Addr *starts = VG_(malloc)("heaptoll.system", capacity * sizeof(Addr));
+   while ((count = VG_(am_get_segment_starts)(SkFileC | SkAnonC | SkShmC, starts, capacity)) < 0) {
+      capacity = -count;
+      starts = VG_(realloc)("heaptoll.system", starts, capacity * sizeof(Addr));
    }
    for (i = 0; i < count; i++) {
       NSegment const *segment = VG_(am_find_nsegment)(starts[i]);
@@ -283,11 +283,11 @@ void ht_system_child(ThreadId tid)
       UInt origin = HT_ORIGIN_START;
       if (segment->start == VG_(brk_base)) {
          origin = HT_ORIGIN_BRK;
-         /* What is behind the limit was given back. */
+         /* The part above the limit was returned. */
          if (end > VG_PGROUNDUP(VG_(brk_limit)))
             end = VG_PGROUNDUP(VG_(brk_limit));
       }
-      tell_map(segment->start, end - segment->start, protection_of(segment->hasR, segment->hasW, segment->hasX),
+      record_map(segment->start, end - segment->start, protection_of(segment->hasR, segment->hasW, segment->hasX),
                origin);
    }
    VG_(free)(starts);
@@ -301,7 +301,7 @@ void ht_system_child(ThreadId tid)
 
 void ht_system_before(ThreadId tid, UInt number, UWord *args, UInt n)
 {
-   tell_stack();
+   record_stack();
    call_under_way = number;
 #ifdef VKI_MAP_32BIT
    maps_low = number == __NR_mmap && (args[3] & VKI_MAP_32BIT);
@@ -316,7 +316,7 @@ void ht_system_after(ThreadId tid, UInt number, UWord *args, UInt n, SysRes resu
       if (is_refusal(number, args, sr_Err(result)))
          refuse(number, sr_Err(result));
    } else if (number == __NR_brk && args[0] > sr_Res(result) && args[0] >= VG_(brk_base)) {
-      /* brk fails by giving the limit as it was. */
+      /* brk reports a failure by returning the old limit. */
       refuse(number, VKI_ENOMEM);
 #ifdef __NR_open
    } else if (number == __NR_open) {

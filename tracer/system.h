@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The files about the system around the program: what they tell each other and the threads.
+ * The files about the system around the program: their functions for each other and for threads.
  */
 #ifndef HT_SYSTEM_H
 #define HT_SYSTEM_H
 
 #include "core.h"
 
-/* brk.c: the pages from `start` became part of the client's stack. May be called in the midst of translated code, where
- * nothing can be told. */
+/* brk.c: the pages from `start` became part of the client's stack. May be called within translated code, where
+ * nothing can be recorded. */
 void ht_system_stack_grown(Addr start, SizeT length);
 /* O_CLOEXEC of Linux on amd64 and arm64. */
 #define HT_CLOSE_ON_EXEC 02000000
@@ -21,8 +21,8 @@ void ht_maps_opened(const HChar *path, Int fd, Bool close_on_exec);
 void ht_sites_child(void);
 void ht_pin_child(void);
 
-/* rseq.c: the client's image is in memory; a thread begins to run client code; a signal is about to be delivered to it;
- * it has ended; it is the one thread of a child of fork. */
+/* rseq.c: the client's image is in memory; a thread begins to run client code; a signal is about to be delivered to
+ * it; it has ended; it is the only thread of a child of fork. */
 void ht_rseq_begin(void);
 void ht_rseq_runs(ThreadId tid);
 void ht_rseq_signal(ThreadId tid);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Threads: their counters, between translated code and the words that tell them, and who of them runs.
+ * Threads: their counters, between translated code and the words that record them, and which of them runs.
  */
 #include "thread.h"
 
@@ -9,16 +9,16 @@
 #include "starter.h"
 #include "system.h"
 
-/* The core's record of a thread, whose parts a tool does not see. */
+/* The core's record of a thread, whose fields are hidden from tools. */
 extern void *VG_(get_ThreadState)(ThreadId tid);
 
-/* Instructions after which a thread that told nothing else tells its counters. */
+/* Instructions after which a thread without other events records its counters. */
 #define TICK 1000000
 
 static HtThread *threads; /* by ThreadId, */
-static ThreadId slots;    /* those below this have ever been used */
+static ThreadId slots;    /* those below this have been used */
 static UInt last_number;
-static ThreadId told; /* the thread that the last event was of; 0: none */
+static ThreadId last_thread; /* the thread of the last event; 0: none */
 static ThreadId in_client_code;
 static ULong instructions_of_ended; /* threads */
 
@@ -52,8 +52,8 @@ ULong ht_thread_instructions(void)
    return sum;
 }
 
-/* Where a thread's first shadow area is. The core has functions that copy from and to it, but helpers of translated
- * code need it in place: so a mark is copied to it and looked for. The distance is the same in all threads. */
+/* Finds a thread's first shadow area. The core has functions that copy from and to it, but helpers of translated
+ * code need its address: so a mark is copied to it and searched for. The distance is the same in all threads. */
 static HtRegisters *find_shadow(ThreadId tid)
 {
    static SizeT distance;
@@ -72,7 +72,7 @@ static HtRegisters *find_shadow(ThreadId tid)
    return (HtRegisters *)(state + distance);
 }
 
-/* Brings a thread's loads and stores up to date. */
+/* Updates a thread's loads and stores. */
 static void settle(HtThread *thread)
 {
    HtRegisters *const registers = ht_thread_registers(thread);
@@ -81,13 +81,13 @@ static void settle(HtThread *thread)
    registers->memory = 0;
 }
 
-/* I and M. */
+/* Reads I and M. */
 static void counters(HtThread *thread, ULong words[2])
 {
    settle(thread);
    words[0] = ht_thread_registers(thread)->instructions;
    words[1] = (thread->loads & 0xffffffffU) | (thread->stores << 32);
-   thread->told = words[0];
+   thread->recorded = words[0];
 }
 
 static void put_with_counters(HtThread *thread, UInt kind, ULong payload)
@@ -99,15 +99,16 @@ static void put_with_counters(HtThread *thread, UInt kind, ULong payload)
 
 static void switch_to(ThreadId tid)
 {
-   if (told == tid)
+   if (last_thread == tid)
       return;
-   if (told != VG_INVALID_THREADID && ht_thread_registers(&threads[told])->instructions != threads[told].told)
-      put_with_counters(&threads[told], HT_TICK, 0);
-   told = tid;
+   if (last_thread != VG_INVALID_THREADID
+       && ht_thread_registers(&threads[last_thread])->instructions != threads[last_thread].recorded)
+      put_with_counters(&threads[last_thread], HT_TICK, 0);
+   last_thread = tid;
    ht_ring_put(HT_THREAD, threads[tid].number, NULL, 0);
 }
 
-void ht_thread_speaks(void)
+void ht_thread_record_switch(void)
 {
    const ThreadId tid = VG_(get_running_tid)();
    if (tid != VG_INVALID_THREADID && tid < slots && threads[tid].number != 0)
@@ -139,7 +140,7 @@ void ht_thread_watch(HtThread *thread)
 HtFrame *ht_thread_push(HtThread *thread)
 {
    if (thread->depth == HT_FRAMES) {
-      ht_ring_warn("heaptoll: signal handlers are nested more than %d deep; allocations in them are not told",
+      ht_ring_warn("heaptoll: signal handlers are nested more than %d deep; allocations in them are not recorded",
                    HT_FRAMES / 2);
       return NULL;
    }
@@ -197,13 +198,13 @@ static void on_exit(ThreadId tid)
 {
    HtThread *const thread = ht_thread(tid);
    ht_rseq_ended(tid);
-   /* What the last one did is told at the end of the process. */
+   /* The work of the last one is recorded at the end of the process. */
    if (is_last(tid))
       return;
    put_with_counters(thread, HT_THREAD_END, thread->number);
    instructions_of_ended += thread->kept.instructions;
-   if (told == tid)
-      told = VG_INVALID_THREADID;
+   if (last_thread == tid)
+      last_thread = VG_INVALID_THREADID;
    thread->number = 0;
 }
 
@@ -215,7 +216,7 @@ static void on_start_client_code(ThreadId tid, ULong blocks)
    if (thread->at == NULL)
       thread->at = find_shadow(tid);
    switch_to(tid);
-   if (thread->kept.instructions - thread->told >= TICK)
+   if (thread->kept.instructions - thread->recorded >= TICK)
       put_with_counters(thread, HT_TICK, 0);
    ht_signal_begins(tid, thread);
    ht_call_begins(thread);
@@ -243,10 +244,10 @@ void ht_thread_child(ThreadId tid)
    settle(thread);
    instructions_of_ended = 0;
    thread->kept.instructions = 0;
-   thread->loads = thread->stores = thread->told = 0;
-   told = VG_INVALID_THREADID;
+   thread->loads = thread->stores = thread->recorded = 0;
+   last_thread = VG_INVALID_THREADID;
    switch_to(tid);
-   /* It is still in what it was in. */
+   /* It is still inside the calls of its parent. */
    for (UInt i = 0; i < thread->depth; i++) {
       const HtFrame *const frame = &thread->frames[i];
       ht_thread_event(tid, frame->handler ? HT_SIGNAL : HT_ENTER, frame->number, frame->arguments,

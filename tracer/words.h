@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * The words that the tracer tells: the format and its numbers. They are a contract between two programs, this tool and
- * its consumer, which shares no line of code with it; who changes a number here changes it there.
+ * The words that the tracer writes: the format and its numbers. They are a contract between two programs, this tool and
+ * its consumer, which shares no line of code with it; a number that is changed here must be changed there.
  *
  * A word whose highest bit is clear is a reference: address in bits 0 to 47, bytes in bits 48 to 57, bit 62 set for a
- * store. A word whose highest bit is set is an event: kind in bits 56 to 62, payload in bits 0 to 55, then as many words
- * as the kind has. No word that is written is 0.
+ * store. A word whose highest bit is set is an event: kind in bits 56 to 62, payload in bits 0 to 55, then as many
+ * words as the kind has. No word that is written is 0.
  */
 #ifndef HT_WORDS_H
 #define HT_WORDS_H
@@ -18,7 +18,7 @@
 #define HT_KIND_SHIFT 56
 #define HT_PAYLOAD ((1ULL << 56) - 1)
 
-/* What is above the address in a reference of `size` bytes. */
+/* The bits above the address in a reference of `size` bytes. */
 #define HT_REFERENCE(size, store) (((ULong)(size) << HT_SIZE_SHIFT) | ((store) ? HT_STORE : 0))
 /* The word of an event. */
 #define HT_WORD(kind, payload) (HT_EVENT | ((ULong)(kind) << HT_KIND_SHIFT) | ((ULong)(payload) & HT_PAYLOAD))
@@ -28,7 +28,7 @@ enum {
    HT_NOTHING = 0,          /* a guarded reference that was not made */
    HT_THREAD = 1,           /* payload: the thread that runs now */
    HT_ENTER = 2,            /* payload: routine; I, M, three arguments */
-   HT_LEAVE = 3,            /* payload: routine; I, M, the block it gave */
+   HT_LEAVE = 3,            /* payload: routine; I, M, the block it returned */
    HT_ABANDON = 4,          /* payload: routine; I, M */
    HT_SIGNAL = 5,           /* payload: signal; I, M */
    HT_SIGNAL_END = 6,       /* I, M */
@@ -41,7 +41,7 @@ enum {
    HT_REFUSED = 13,         /* payload: errno + 4096 x system call */
    HT_SITE = 14,            /* payload: call site of the next HT_ENTER */
    HT_SITE_DEFINITION = 15, /* payload: frames + 256 x site; return addresses, innermost first */
-   HT_TEXT = 16,            /* payload: bytes + 2^32 x what; a word, the bytes padded with zeroes */
+   HT_TEXT = 16,            /* payload: bytes + 2^32 x HT_TEXT_...; a word, the bytes padded with zeroes */
    HT_POINTER = 17,         /* payload: the pointer that the last store wrote */
    HT_TICK = 18,            /* I, M */
    HT_THREAD_START = 19,    /* payload: the new thread; the thread that started it, HT_BY_MANAGER */
@@ -49,20 +49,20 @@ enum {
    HT_FORK = 21,            /* payload: number of the child */
    HT_EXEC = 22,            /* I, M */
    HT_END = 23,             /* payload: status; I, M */
-   HT_SKIP = 24,            /* as many words as the payload says mean nothing */
+   HT_SKIP = 24,            /* padding: as many words as the payload states */
    HT_MAIN = 25             /* the program's main begins; I, M */
 };
 
-/* Beside the thread that started another: code of the manager's did, outside of its routines too. */
+/* Flag of the thread that started another: code of the manager did, also outside of its routines. */
 #define HT_BY_MANAGER (1ULL << 32)
 
-/* What an HT_TEXT is; in brackets the word that goes before its bytes. */
+/* Kinds of HT_TEXT; in brackets the word that precedes the bytes. */
 enum {
    HT_TEXT_FRAME = 1,         /* name of a frame (its address); one for each inlined function, innermost first */
-   HT_TEXT_OBJECT = 2,        /* object file that was loaded (where its text begins) */
-   HT_TEXT_WARNING = 3,       /* something the user should know (0) */
-   HT_TEXT_ROUTINE_OBJECT = 4, /* object that a routine belongs to (the routine) */
-   HT_TEXT_FRAME_OBJECT = 5   /* address in the object in hexadecimal, a blank, the object that a frame is in (its address) */
+   HT_TEXT_OBJECT = 2,        /* object file that was loaded (address of its text) */
+   HT_TEXT_WARNING = 3,       /* a message for the user (0) */
+   HT_TEXT_ROUTINE_OBJECT = 4, /* object that contains a routine (the routine) */
+   HT_TEXT_FRAME_OBJECT = 5   /* address in the object in hexadecimal, a blank, the object that contains a frame (its address) */
 };
 
 /* Protection bits and origins of an HT_MAP. */

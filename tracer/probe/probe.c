@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * A program that shows which path a memory manager takes: it asks for blocks of many sizes, on several threads one after
- * another, past every limit that a tracer may set, and prints where in their pages they were placed. A manager that
- * places them otherwise under the tracer than natively has taken another path.
+ * A program that shows which path a memory manager takes: it allocates blocks of many sizes, on several threads one
+ * after another, beyond every limit that a tracer may set, and prints their addresses within their pages. A manager
+ * that places them differently under the tracer than natively has taken another path.
  *
- * With an argument it starts no threads. Status: 0; 1: a call failed; 2: a block was not as it was left.
+ * With an argument it starts no threads. Status: 0; 1: a call failed; 2: a block had changed.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,24 +16,24 @@
 
 /* Blocks of one step. */
 #define BLOCKS 200
-/* Bytes that are asked for in small blocks at once: more than the 8 MB of brk that Valgrind gives. */
+/* Bytes of small blocks allocated at once: more than the 8 MB of brk that Valgrind allows. */
 #define MANY (12u << 20)
 #define MANY_BLOCK 9000u
 
 static void *blocks[MANY / MANY_BLOCK];
 
-static uint64_t lots = 88172645463325252u;
+static uint64_t state = 88172645463325252u;
 
 /* Marsaglia, Xorshift RNGs, 2003. */
-static uint64_t lot(void)
+static uint64_t draw(void)
 {
-   lots ^= lots << 13;
-   lots ^= lots >> 7;
-   lots ^= lots << 17;
-   return lots;
+   state ^= state << 13;
+   state ^= state >> 7;
+   state ^= state << 17;
+   return state;
 }
 
-/* Fowler, Noll and Vo's 1a over the places of blocks in their pages. */
+/* Fowler, Noll and Vo's 1a over the addresses of blocks within their pages. */
 typedef struct {
    uint64_t hash;
 } Places;
@@ -45,7 +45,7 @@ static void place(Places *places, const void *block)
    places->hash = (places->hash ^ ((uintptr_t)block & 4095)) * 0x100000001b3u;
 }
 
-static void say(const char *step, Places places)
+static void print_step(const char *step, Places places)
 {
    /* Not printf, which allocates. */
    char line[64];
@@ -56,14 +56,14 @@ static void say(const char *step, Places places)
 
 static const Places fresh = {0xcbf29ce484222325u};
 
-/* Blocks of up to 2 KB, taken and given back in an order of its own. */
+/* Blocks of up to 2 KB, allocated and freed in random order. */
 static void *small(void *step)
 {
    Places places = fresh;
    static void *taken[BLOCKS];
    memset(taken, 0, sizeof taken);
    for (int i = 0; i < 3 * BLOCKS; i++) {
-      uint64_t drawn = lot();
+      uint64_t drawn = draw();
       unsigned at = drawn % BLOCKS;
       size_t size = 1 + (drawn >> 20) % (drawn >> 12 & 1 ? 128 : 2048);
       if (taken[at]) {
@@ -78,7 +78,7 @@ static void *small(void *step)
    }
    for (int i = 0; i < BLOCKS; i++)
       free(taken[i]);
-   say(step, places);
+   print_step(step, places);
    return NULL;
 }
 
@@ -95,7 +95,7 @@ static void many(void)
          _exit(2);
       free(blocks[i]);
    }
-   say("many", places);
+   print_step("many", places);
 }
 
 static void large(void)
@@ -111,7 +111,7 @@ static void large(void)
          _exit(2);
       free(block);
    }
-   say("large", places);
+   print_step("large", places);
 }
 
 static void aligned(void)
@@ -131,7 +131,7 @@ static void aligned(void)
             _exit(2);
       free(block);
    }
-   say("aligned", places);
+   print_step("aligned", places);
 }
 
 int main(int count, char **arguments)

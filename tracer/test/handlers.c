@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * A malloc in which signals arrive, whose handlers call malloc and in which other signals arrive. The argument is a sum:
- * 1: the outer handler jumps out; 2: it runs on an alternative stack; 4: the inner handler jumps out of both.
- * Prints calls of malloc that returned and that did not.
+ * A malloc in which signals arrive, whose handlers call malloc and in which other signals arrive. The argument is a
+ * sum: 1: the outer handler jumps out; 2: it runs on an alternative stack; 4: the inner handler jumps out of both.
+ * Prints the number of calls of malloc that returned and that did not.
  */
 #include <setjmp.h>
 #include <signal.h>
@@ -26,7 +26,7 @@ void *__attribute__((noinline)) malloc(size_t bytes)
    return block;
 }
 
-static void ask(size_t bytes)
+static void allocate(size_t bytes)
 {
    __asm__ volatile("" : : "r"(malloc(bytes)));
 }
@@ -34,7 +34,7 @@ static void ask(size_t bytes)
 static void inner(int signal)
 {
    (void)signal;
-   ask(3);
+   allocate(3);
    if (mode & 4)
       siglongjmp(out, 1);
 }
@@ -42,9 +42,9 @@ static void inner(int signal)
 static void outer(int signal)
 {
    (void)signal;
-   ask(10);
+   allocate(10);
    raise(SIGUSR2);
-   ask(11);
+   allocate(11);
    if (mode & 1)
       siglongjmp(out, 1);
 }
@@ -60,7 +60,7 @@ int main(int count, char **arguments)
    sigaction(SIGUSR2, &action, NULL);
    for (volatile unsigned i = 0; i < 20; i++)
       if (sigsetjmp(out, 1) == 0)
-         ask(5);
+         allocate(5);
    char text[32];
    const int length = snprintf(text, sizeof text, "%u %u\n", returned, calls - returned);
    return write(1, text, (size_t)length) == length ? 0 : 1;

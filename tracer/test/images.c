@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Processes that go on as other images in ways of which Valgrind knows little, and one that tells more than a ring holds:
+ * Processes that execute other images in ways that Valgrind does not support, and one that records more than a ring holds:
  *
  *   images self           by /proc/self/exe
- *   images root DIR FILE  a child in another root, which executes FILE there and one that is not there; prints its status
- *   images root nobody FILE   the same of a child of another user
- *   images free           prints the lowest descriptors that are free in it, in a child and in an image after it
- *   images much           makes 100 000 blocks
+ *   images root DIR FILE  a child in another root, which executes FILE there and one that does not exist; prints its status
+ *   images root user FILE     the same of a child of another user
+ *   images free           prints its lowest free descriptors, in a child and in an image after it
+ *   images much           allocates 100 000 blocks
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -24,7 +24,7 @@ static void make(int blocks)
 static int elsewhere(char **words)
 {
    int status = -1;
-   if (strcmp(words[0], "nobody") == 0 ? setgid(65534) != 0 || setuid(65534) != 0
+   if (strcmp(words[0], "user") == 0 ? setgid(65534) != 0 || setuid(65534) != 0
                                        : chroot(words[0]) != 0 || chdir("/") != 0)
       return 1;
    if (fork() == 0) {

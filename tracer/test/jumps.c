@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * A malloc that jumps out every fifth time, and a calloc that is a tail call of it. Prints how often it jumped.
+ * A malloc that jumps out every fifth time, and a calloc that is a tail call of it. Prints the number of jumps.
  */
 #include <setjmp.h>
 #include <stdio.h>

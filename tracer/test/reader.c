@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Reads the rings of process images that have ended and were so short that no block was needed twice, and prints what is
- * in them, a line for each:
+ * Reads the rings of process images that have ended and were so short that no block was needed twice, and prints their
+ * content, a line for each:
  *
  *   malloc RETURNED ABANDONED calloc RETURNED threads N end STATUS exec X depth D references yes|no
  *
- * STATUS is - when no end was told; D is 0 when every call was left. Status 1 when a word is of no known kind.
+ * STATUS is - if no end was recorded; D is 0 if every call was left. Status 1 if a word has no known kind.
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -43,7 +43,7 @@ static size_t following(unsigned kind, uint64_t payload)
    }
 }
 
-/* Status 1: a word of no known kind. */
+/* Status 1: a word without a known kind. */
 static int read_block(const uint64_t *words)
 {
    for (size_t at = 0; at < BLOCK && words[at] != 0; at++) {

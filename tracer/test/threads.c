@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Threads that allocate at once, more than there are at a time, then children that end in all manners: by exit, by exec,
- * by a signal, after they closed every descriptor.
+ * Threads that allocate, more over time than run at once, then children that end in all ways: by exit, by exec, by a
+ * signal, after they closed every descriptor.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void ask(unsigned times)
+static void allocate(unsigned times)
 {
    for (unsigned i = 0; i < times; i++) {
       void *const block = malloc(i % 300);
@@ -21,13 +21,13 @@ static void ask(unsigned times)
 static void *work(void *unused)
 {
    (void)unused;
-   ask(1000);
+   allocate(1000);
    return NULL;
 }
 
 static void child(unsigned manner)
 {
-   ask(100);
+   allocate(100);
    switch (manner) {
    case 0:
       _exit(3);
@@ -41,7 +41,7 @@ static void child(unsigned manner)
       for (int fd = 3; fd < 2048; fd++)
          close(fd);
       if (fork() == 0) {
-         ask(100);
+         allocate(100);
          _exit(0);
       }
       wait(NULL);

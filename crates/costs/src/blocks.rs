@@ -1,9 +1,9 @@
-//! The blocks a program holds: how much was asked for each, and how much at most for all at once.
+//! The blocks a program holds: the requested size of each, and the most bytes and blocks live at once.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Addresses need no better mixing than a multiplication, and no defence against whoever chooses them.
+/// Addresses need no better mixing than a multiplication: no adversary chooses them.
 #[derive(Debug, Default)]
 pub(crate) struct Mix(u64);
 
@@ -36,7 +36,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// A block is there. One that was there before was given back unseen.
+    /// Records a block. A block recorded at this address before was freed unseen.
     pub fn insert(&mut self, address: u64, size: u64) {
         let before = self.sizes.insert(address, size).unwrap_or(0);
         self.live_bytes = self.live_bytes.saturating_sub(before).saturating_add(size);
@@ -44,7 +44,7 @@ impl Blocks {
         self.most_blocks = self.most_blocks.max(self.sizes.len() as u64);
     }
 
-    /// Gives a block back: its size, if it is known.
+    /// Forgets a block: its size, if it is known.
     pub fn remove(&mut self, address: u64) -> Option<u64> {
         let size = self.sizes.remove(&address)?;
         self.live_bytes = self.live_bytes.saturating_sub(size);
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_most_is_what_was_live_at_once() {
+    fn the_most_is_that_live_at_once() {
         let mut blocks = Blocks::default();
         blocks.insert(16, 100);
         blocks.insert(32, 50);
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_that_comes_again_was_given_back_unseen() {
+    fn a_block_recorded_again_was_freed_unseen() {
         let mut blocks = Blocks::default();
         blocks.insert(16, 100);
         blocks.insert(16, 30);

@@ -1,16 +1,16 @@
 //! Size classes of requests: multiples of eight bytes up to 64, then four classes to a doubling.
 //!
-//! They are nobody's: fine enough to show every manager's own classes as steps, few enough to be listed.
+//! They are no manager's own: fine enough to show every manager's classes as steps, few enough to be listed.
 
 use serde::Serialize;
 
-/// What a call asked for, coarsely.
+/// The class of a call's requested size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum SizeClass {
     /// No block: `free(NULL)`.
     Null,
-    /// A block that is not known, or a size that no number says (`calloc` of too much).
+    /// A block that is not known, or a size that no number states (`calloc` of too much).
     Unknown,
     /// A size in bytes, both ends included.
     Size {
@@ -23,22 +23,22 @@ pub enum SizeClass {
 
 /// Classes up to here are eight bytes wide.
 const FINE: u64 = 64;
-/// Their number, that of the size 0 included.
+/// Number of those classes, that of the size 0 included.
 const FINE_CLASSES: usize = (FINE / 8) as usize + 1;
-/// Of sizes that are known: those above go on to 2^64 in quarters of doublings.
+/// Number of classes of known sizes: those above go on to 2^64 in quarters of doublings.
 const SIZES: usize = FINE_CLASSES + 4 * (64 - FINE.ilog2() as usize);
 
 impl SizeClass {
-    /// How many there are.
+    /// Number of classes.
     pub const COUNT: usize = SIZES + 2;
 
-    /// Where a request belongs, from 0: null, unknown, then sizes upwards.
-    pub(crate) fn index(asked: Asked) -> usize {
-        match asked {
-            Asked::Null => 0,
-            Asked::Unknown => 1,
-            Asked::Bytes(size) if size <= FINE => 2 + size.div_ceil(8) as usize,
-            Asked::Bytes(size) => {
+    /// The index of a request's class: 0 for null, 1 for unknown, then sizes upwards.
+    pub(crate) fn index(request: Request) -> usize {
+        match request {
+            Request::Null => 0,
+            Request::Unknown => 1,
+            Request::Bytes(size) if size <= FINE => 2 + size.div_ceil(8) as usize,
+            Request::Bytes(size) => {
                 let power = (size - 1).ilog2();
                 let quarter = ((size - 1) >> (power - 2)) & 3;
                 2 + FINE_CLASSES + 4 * (power - FINE.ilog2()) as usize + quarter as usize
@@ -68,7 +68,7 @@ impl SizeClass {
         }
     }
 
-    /// The class of one in a doubling that holds this one: 0, 1 to 8, 9 to 16, 17 to 32...
+    /// The class in a scale of doublings (0, 1 to 8, 9 to 16, 17 to 32...) that contains this one.
     pub fn doubling(self) -> SizeClass {
         match self {
             SizeClass::Size { up_to_bytes, .. } if up_to_bytes > 8 => {
@@ -79,7 +79,7 @@ impl SizeClass {
         }
     }
 
-    /// The largest size in it.
+    /// The largest size in the class.
     pub fn up_to(self) -> Option<u64> {
         match self {
             SizeClass::Size { up_to_bytes, .. } => Some(up_to_bytes),
@@ -88,9 +88,9 @@ impl SizeClass {
     }
 }
 
-/// What a call asked for, exactly.
+/// The requested size of a call, exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Request {
     Null,
     Unknown,
     Bytes(u64),
@@ -125,7 +125,7 @@ mod tests {
         #[test]
         fn a_size_is_in_its_class(shift in 0u32..64, bits in any::<u64>()) {
             let size = bits >> shift;
-            let class = SizeClass::of(SizeClass::index(Asked::Bytes(size)));
+            let class = SizeClass::of(SizeClass::index(Request::Bytes(size)));
             let SizeClass::Size { from_bytes, up_to_bytes } = class else { panic!("a size") };
             prop_assert!((from_bytes..=up_to_bytes).contains(&size), "{size} in {class:?}");
             let SizeClass::Size { from_bytes, up_to_bytes } = class.doubling() else { panic!("a size") };

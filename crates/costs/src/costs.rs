@@ -1,13 +1,13 @@
-//! The sink: hears the calls of a process image and tallies them.
+//! The sink: decodes the calls of a process image and tallies them.
 
 use std::collections::HashMap;
 
 use heaptoll_reference::{Clock, Event, Owner, Reference, Routine, Sink};
 
 use crate::blocks::Blocks;
-use crate::class::Asked;
+use crate::class::Request;
 use crate::figures::Group;
-use crate::group::{asked, group};
+use crate::group::{group, request};
 use crate::heap::Heap;
 use crate::tally::Tally;
 
@@ -20,9 +20,9 @@ const COLLECTION_END: u32 = 2;
 struct Call {
     routine: Routine,
     arguments: [u64; 3],
-    /// What was asked for the block it was given: taken out when the call began, since the address may be another
-    /// thread's before it ends.
-    given: Option<u64>,
+    /// Requested size of the block passed as argument: read when the call began, since another thread may have the
+    /// address before it ends.
+    block_size: Option<u64>,
 }
 
 #[derive(Debug, Default)]
@@ -32,7 +32,7 @@ struct Thread {
     of_manager: bool,
 }
 
-/// Tallies what a process image's calls cost. Feed it to a [`heaptoll_reference::Decoder`], then ask for
+/// Tallies the cost of a process image's calls. Feed it to a [`heaptoll_reference::Decoder`], then read
 /// [`Costs::figures`].
 #[derive(Debug, Default)]
 pub struct Costs {
@@ -52,7 +52,7 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Of a process image that begins.
+    /// The tally of a process image that begins.
     pub fn new() -> Costs {
         Costs::default()
     }
@@ -64,61 +64,61 @@ impl Costs {
     }
 
     fn enter(&mut self, routine: Routine, arguments: [u64; 3]) {
-        let given = match group(routine) {
+        let block_size = match group(routine) {
             Group::Free | Group::Resize => self.blocks.remove(arguments[0]),
-            Group::Ask => self.blocks.size(arguments[0]),
+            Group::Query => self.blocks.size(arguments[0]),
             Group::Allocate => None,
         };
-        self.thread.calls.push(Call { routine, arguments, given });
+        self.thread.calls.push(Call { routine, arguments, block_size });
     }
 
-    /// Ends a call: what was asked for the block it was given.
+    /// Ends a call: the requested size of the block passed as argument.
     fn end(&mut self, routine: Routine, arguments: Option<[u64; 3]>) -> Option<u64> {
         let fits = |call: &Call| {
             call.routine == routine && arguments.is_none_or(|arguments| call.arguments == arguments)
         };
         let at = self.thread.calls.iter().rposition(fits)?;
-        // Calls above were left without a word, in a signal handler that was left by `longjmp`.
-        let given = self.thread.calls[at].given;
+        // Calls above have no end: a signal handler called them and was left by `longjmp`.
+        let block_size = self.thread.calls[at].block_size;
         self.thread.calls.truncate(at);
-        given
+        block_size
     }
 
     fn leave(&mut self, routine: Routine, arguments: [u64; 3], result: u64, cost: Clock, collector: Clock) {
-        let given = self.end(routine, Some(arguments));
+        let block_size = self.end(routine, Some(arguments));
         let tally = &mut self.tallies[routine as usize - 1];
-        let takes = group(routine) != Group::Allocate;
-        if takes && arguments[0] == 0 {
+        let takes_block = group(routine) != Group::Allocate;
+        if takes_block && arguments[0] == 0 {
             tally.odd.null += 1;
-        } else if takes && given.is_none() {
+        } else if takes_block && block_size.is_none() {
             tally.odd.unknown += 1;
         }
-        let Some(asked) = asked(routine, arguments) else {
-            let asked = match given {
-                Some(size) => Asked::Bytes(size),
-                None if arguments[0] == 0 => Asked::Null,
-                None => Asked::Unknown,
+        let Some(request) = request(routine, arguments) else {
+            let request = match block_size {
+                Some(size) => Request::Bytes(size),
+                None if arguments[0] == 0 => Request::Null,
+                None => Request::Unknown,
             };
-            tally.add(asked, false, cost, collector);
+            tally.add(request, false, cost, collector);
             return;
         };
-        let makes = takes && arguments[0] == 0;
-        tally.add(asked, makes, cost, collector);
-        let size = match asked {
-            Asked::Bytes(size) => size,
-            Asked::Null | Asked::Unknown => u64::MAX,
+        let makes = takes_block && arguments[0] == 0;
+        tally.add(request, makes, cost, collector);
+        let size = match request {
+            Request::Bytes(size) => size,
+            Request::Null | Request::Unknown => u64::MAX,
         };
         if result == 0 {
-            // A `realloc` that failed leaves the block as it was; one to nothing has given it back.
+            // A `realloc` that failed leaves the block as it was; one to size 0 has freed it.
             if size > 0 {
                 tally.odd.failed += 1;
-                if let Some(before) = given {
+                if let Some(before) = block_size {
                     self.blocks.insert(arguments[0], before);
                 }
             }
             return;
         }
-        if !takes || makes {
+        if !takes_block || makes {
             self.objects += 1;
             self.bytes = self.bytes.saturating_add(size);
         }
@@ -126,7 +126,7 @@ impl Costs {
         self.heap.placed(result, size);
     }
 
-    fn inside(&self) -> bool {
+    fn in_manager(&self) -> bool {
         self.thread.of_manager || self.thread.collecting || !self.thread.calls.is_empty()
     }
 }
@@ -175,7 +175,7 @@ impl Sink for Costs {
                 self.before_main = Some(before[Owner::Program as usize].instructions);
             }
             Event::Map { address, length, protection, origin } => {
-                self.heap.map(address, length, protection, origin, self.inside());
+                self.heap.map(address, length, protection, origin, self.in_manager());
             }
             Event::Unmap { address, length } => self.heap.unmap(address, length),
             Event::Protect { address, length, protection } => {

@@ -1,4 +1,4 @@
-//! What is told of a process image in the end: plain values, which serialise.
+//! The results for a process image: plain values, which serialise.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::class::SizeClass;
 use crate::costs::Costs;
 use crate::group::group;
-use crate::tally::{Classes, Costed, Tally};
+use crate::tally::{CallCosts, Classes, Tally};
 
 /// Instructions and data references.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -37,7 +37,7 @@ impl Instructions {
     }
 }
 
-/// Who executed them.
+/// Instructions by the owner that executed them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Owners {
     /// The program itself: the application instructions.
@@ -48,7 +48,7 @@ pub struct Owners {
     pub collector: Instructions,
 }
 
-/// What routines are for.
+/// What a routine is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
@@ -59,7 +59,8 @@ pub enum Group {
     /// `realloc`, `reallocarray`.
     Resize,
     /// `malloc_usable_size`.
-    Ask,
+    #[serde(rename = "ask")]
+    Query,
 }
 
 /// Calls and their instructions.
@@ -87,17 +88,18 @@ impl Counts {
     }
 }
 
-/// One of each group.
+/// The counts of each group.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Groups {
     /// A block from nothing.
     pub allocate: Counts,
-    /// A block given back.
+    /// A freed block.
     pub free: Counts,
     /// A block moved or resized.
     pub resize: Counts,
-    /// A block's size asked for.
-    pub ask: Counts,
+    /// A query of a block's size.
+    #[serde(rename = "ask")]
+    pub query: Counts,
 }
 
 impl Groups {
@@ -106,21 +108,21 @@ impl Groups {
             Group::Allocate => &mut self.allocate,
             Group::Free => &mut self.free,
             Group::Resize => &mut self.resize,
-            Group::Ask => &mut self.ask,
+            Group::Query => &mut self.query,
         }
     }
 }
 
-/// What may be added over process images; the published tables follow from it.
+/// What may be summed over process images; the published tables follow from it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Amounts {
-    /// All instructions and references, by who executed them.
+    /// All instructions and references, by owner.
     pub owners: Owners,
     /// Calls by what they are for.
     pub groups: Groups,
     /// Blocks made from nothing, `realloc(NULL, n)` included.
     pub objects: u64,
-    /// Bytes asked for them when they were made.
+    /// Bytes requested for them when they were made.
     pub object_bytes: u64,
     /// Collections that were announced.
     pub collections: u64,
@@ -135,7 +137,7 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
 }
 
 impl Amounts {
-    /// Both.
+    /// The sum.
     pub fn plus(self, other: Amounts) -> Amounts {
         let (a, b) = (self, other);
         Amounts {
@@ -148,7 +150,7 @@ impl Amounts {
                 allocate: a.groups.allocate.plus(b.groups.allocate),
                 free: a.groups.free.plus(b.groups.free),
                 resize: a.groups.resize.plus(b.groups.resize),
-                ask: a.groups.ask.plus(b.groups.ask),
+                query: a.groups.query.plus(b.groups.query),
             },
             objects: a.objects + b.objects,
             object_bytes: a.object_bytes + b.object_bytes,
@@ -184,13 +186,13 @@ impl Amounts {
     }
 }
 
-/// The figures of the published tables. A dash (`null`) where there was nothing to divide by.
+/// The figures of the published tables. A dash (`null`) where the divisor is zero.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Tables {
     /// Detlefs, Dosser & Zorn 1994, Table IV: instructions of a call that makes a block from nothing, collections
     /// included.
     pub instructions_per_malloc: Option<f64>,
-    /// Table V: of a call that gives one back.
+    /// Table V: of a call that frees one.
     pub instructions_per_free: Option<f64>,
     /// Of a call that resizes one.
     pub instructions_per_realloc: Option<f64>,
@@ -200,7 +202,7 @@ pub struct Tables {
     pub percent_of_application: Option<f64>,
     /// Zorn 1992, Table 2: of all instructions in calls that make blocks, per cent.
     pub percent_in_malloc: Option<f64>,
-    /// In calls that give back or resize, as there, per cent.
+    /// In calls that free or resize, as there, per cent.
     pub percent_in_free: Option<f64>,
     /// In collections and the manager's threads, per cent; those made in calls are in the two above too.
     pub percent_in_collector: Option<f64>,
@@ -217,49 +219,49 @@ pub struct SpreadFigures {
     pub p90: u64,
     /// 99 in a hundred took no more.
     pub p99: u64,
-    /// The dearest call.
+    /// The most expensive call.
     pub max: u64,
 }
 
 /// Calls of one size class.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ClassFigures {
-    /// By what was asked for.
+    /// The class of the requested size.
     pub class: SizeClass,
     /// Calls that ended.
     pub calls: u64,
-    /// What they cost, collections included.
+    /// Their cost, collections included.
     pub cost: Instructions,
     /// Instructions of it that collections took.
     pub collector_instructions: u64,
-    /// How it was spread over calls.
+    /// Its distribution over calls.
     pub per_call: SpreadFigures,
 }
 
 /// Calls of one routine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RoutineFigures {
-    /// As the user knows it.
+    /// The name in output.
     pub routine: &'static str,
     /// What it is for.
     pub group: Group,
     /// Calls that ended.
     pub calls: u64,
-    /// Gave no block although bytes were asked for.
+    /// Calls that returned no block although bytes were requested.
     pub failed_calls: u64,
-    /// Were given no block.
+    /// Calls without a block as argument.
     pub null_calls: u64,
-    /// Were given a block that is not known.
+    /// Calls with an unknown block as argument.
     pub unknown_calls: u64,
-    /// Were left by `longjmp` or the like; they are in no other figure but the next.
+    /// Calls left by `longjmp` or the like; they are in no other figure but the next.
     pub abandoned_calls: u64,
-    /// What those cost.
+    /// The cost of those.
     pub abandoned_instructions: u64,
-    /// What the calls cost, collections included.
+    /// The cost of the calls, collections included.
     pub cost: Instructions,
     /// Instructions of it that collections took.
     pub collector_instructions: u64,
-    /// How it was spread over calls.
+    /// Its distribution over calls.
     pub per_call: SpreadFigures,
     /// By size.
     pub classes: Vec<ClassFigures>,
@@ -270,43 +272,43 @@ pub struct RoutineFigures {
 pub struct BySize {
     /// Those that make a block from nothing.
     pub allocate: Vec<ClassFigures>,
-    /// Those that give one back, by what was asked for it.
+    /// Those that free one, by its requested size.
     pub free: Vec<ClassFigures>,
     /// Those that resize one, by the new size.
     pub resize: Vec<ClassFigures>,
 }
 
-/// Most bytes of the heap.
+/// The heap at its largest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct HeapFigures {
-    /// Most bytes of mappings of the heap's that could be read or written.
+    /// Most bytes of the heap's mappings that were readable or writable.
     pub high_water_bytes: u64,
-    /// Most bytes of pages that a block was ever placed in and that could still be read or written.
+    /// Most bytes of pages that a block was ever placed in and that were still readable or writable.
     pub pages_with_blocks_bytes: u64,
-    /// Most bytes that were asked for and not given back.
+    /// Most bytes that were requested and not freed.
     pub most_live_bytes: u64,
-    /// Most blocks that were not given back.
+    /// Most blocks that were not freed.
     pub most_live_objects: u64,
     /// Detlefs, Dosser & Zorn 1994, Table X: pages with blocks over live bytes.
     pub expansion: Option<f64>,
 }
 
-/// Everything about a process image.
+/// All figures of a process image.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Figures {
-    /// What may be added over process images.
+    /// What may be summed over process images.
     #[serde(flatten)]
     pub amounts: Amounts,
     /// The published tables' figures.
     pub tables: Tables,
-    /// The program's instructions before its `main`: the loader's and the constructors', the manager's too. `null` where
-    /// the image has no `main` of its own (a child of fork) or none was seen.
+    /// The program's instructions before its `main`: the loader's and the constructors', the manager's too. `null`
+    /// where the image has no `main` of its own (a child of fork) or none was seen.
     pub startup_instructions: Option<u64>,
     /// The heap at its largest.
     pub heap: HeapFigures,
     /// Threads that were started, the manager's own included.
     pub threads_started: u64,
-    /// Those of them that the manager started: what they execute is the collector's.
+    /// Those of them that the manager started: the collector owns what they execute.
     pub manager_threads_started: u64,
     /// Calls that had not ended when the image did.
     pub unfinished_calls: u64,
@@ -318,10 +320,10 @@ pub struct Figures {
     pub by_doubling: BySize,
 }
 
-fn spread(costed: &Costed) -> SpreadFigures {
-    let spread = &costed.spread;
+fn spread(costs: &CallCosts) -> SpreadFigures {
+    let spread = &costs.spread;
     SpreadFigures {
-        mean: ratio(costed.cost.instructions, spread.calls()).unwrap_or_default(),
+        mean: ratio(costs.cost.instructions, spread.calls()).unwrap_or_default(),
         p50: spread.percentile(50),
         p90: spread.percentile(90),
         p99: spread.percentile(99),
@@ -329,21 +331,21 @@ fn spread(costed: &Costed) -> SpreadFigures {
     }
 }
 
-fn class_figures(class: SizeClass, costed: &Costed) -> ClassFigures {
+fn class_figures(class: SizeClass, costs: &CallCosts) -> ClassFigures {
     ClassFigures {
         class,
-        calls: costed.spread.calls(),
-        cost: costed.cost.into(),
-        collector_instructions: costed.collector,
-        per_call: spread(costed),
+        calls: costs.spread.calls(),
+        cost: costs.cost.into(),
+        collector_instructions: costs.collector,
+        per_call: spread(costs),
     }
 }
 
-/// The classes of all routines of a group, each put into the class that `coarse` says.
-fn together(tallies: &[Tally], which: Group, coarse: fn(SizeClass) -> SizeClass) -> Vec<ClassFigures> {
-    let mut classes: BTreeMap<SizeClass, Costed> = BTreeMap::new();
+/// The classes of all routines of a group, each counted in the class to which `coarse` maps it.
+fn merged_classes(tallies: &[Tally], which: Group, coarse: fn(SizeClass) -> SizeClass) -> Vec<ClassFigures> {
+    let mut classes: BTreeMap<SizeClass, CallCosts> = BTreeMap::new();
     let mut add = |some: &Classes| {
-        some.iter().for_each(|(class, costed)| classes.entry(coarse(class)).or_default().merge(costed));
+        some.iter().for_each(|(class, costs)| classes.entry(coarse(class)).or_default().merge(costs));
     };
     for (routine, tally) in Routine::ALL.into_iter().zip(tallies) {
         if group(routine) == which {
@@ -353,19 +355,19 @@ fn together(tallies: &[Tally], which: Group, coarse: fn(SizeClass) -> SizeClass)
             add(&tally.making);
         }
     }
-    classes.iter().map(|(class, costed)| class_figures(*class, costed)).collect()
+    classes.iter().map(|(class, costs)| class_figures(*class, costs)).collect()
 }
 
 fn by_size(tallies: &[Tally], coarse: fn(SizeClass) -> SizeClass) -> BySize {
     BySize {
-        allocate: together(tallies, Group::Allocate, coarse),
-        free: together(tallies, Group::Free, coarse),
-        resize: together(tallies, Group::Resize, coarse),
+        allocate: merged_classes(tallies, Group::Allocate, coarse),
+        free: merged_classes(tallies, Group::Free, coarse),
+        resize: merged_classes(tallies, Group::Resize, coarse),
     }
 }
 
 impl Costs {
-    /// What there is to tell. `totals` are the decoder's, by owner: they hold what is in no call, too.
+    /// The figures. `totals` are the decoder's, by owner: they include what was executed outside of calls.
     pub fn figures(&self, totals: [Clock; 3]) -> Figures {
         let mut groups = Groups::default();
         let mut routines = Vec::new();
@@ -395,7 +397,7 @@ impl Costs {
                 cost: sum.cost.into(),
                 collector_instructions: sum.collector,
                 per_call: spread(&sum),
-                classes: classes.iter().map(|(class, costed)| class_figures(class, costed)).collect(),
+                classes: classes.iter().map(|(class, costs)| class_figures(class, costs)).collect(),
             });
         }
         let of = |owner: Owner| Instructions::from(totals[owner as usize]);

@@ -1,8 +1,8 @@
-//! What a routine is for: the columns that Detlefs, Dosser & Zorn have, and the two that they leave out.
+//! The groups of routines: the columns of Detlefs, Dosser & Zorn, and the two that they leave out.
 
 use heaptoll_reference::Routine;
 
-use crate::class::Asked;
+use crate::class::Request;
 use crate::figures::Group;
 
 /// The group of a routine.
@@ -10,7 +10,7 @@ pub fn group(routine: Routine) -> Group {
     match routine {
         Routine::Free | Routine::Delete => Group::Free,
         Routine::Realloc | Routine::Reallocarray => Group::Resize,
-        Routine::UsableSize => Group::Ask,
+        Routine::UsableSize => Group::Query,
         Routine::Malloc
         | Routine::Calloc
         | Routine::Memalign
@@ -22,14 +22,14 @@ pub fn group(routine: Routine) -> Group {
     }
 }
 
-/// The size that a call asks for, by its arguments; of routines that are given a block, nothing.
-pub(crate) fn asked(routine: Routine, arguments: [u64; 3]) -> Option<Asked> {
+/// The size that a call requests, from its arguments; `None` for routines that take a block and no size.
+pub(crate) fn request(routine: Routine, arguments: [u64; 3]) -> Option<Request> {
     let [first, second, third] = arguments;
-    let product = |a: u64, b: u64| a.checked_mul(b).map_or(Asked::Unknown, Asked::Bytes);
+    let product = |a: u64, b: u64| a.checked_mul(b).map_or(Request::Unknown, Request::Bytes);
     match routine {
-        Routine::Malloc | Routine::Valloc | Routine::New | Routine::NewAligned => Some(Asked::Bytes(first)),
-        Routine::Realloc | Routine::Memalign | Routine::AlignedAlloc => Some(Asked::Bytes(second)),
-        Routine::PosixMemalign => Some(Asked::Bytes(third)),
+        Routine::Malloc | Routine::Valloc | Routine::New | Routine::NewAligned => Some(Request::Bytes(first)),
+        Routine::Realloc | Routine::Memalign | Routine::AlignedAlloc => Some(Request::Bytes(second)),
+        Routine::PosixMemalign => Some(Request::Bytes(third)),
         Routine::Calloc => Some(product(first, second)),
         Routine::Reallocarray => Some(product(second, third)),
         Routine::Free | Routine::Delete | Routine::UsableSize => None,

@@ -1,9 +1,9 @@
-//! How large the heap was at most: mappings over time, and which of them turn out to be the heap's.
+//! The heap's largest size: mappings over time, and which of them belong to the heap.
 //!
-//! A mapping is the heap's when a routine or the collector made it, or when an object was ever placed in it; then it is
-//! from its creation on, and whether one will be placed there is not known when it is made. So changes of mappings that
-//! are still open stand in a log, and those that are decided are folded into two numbers between them. A stack never is
-//! the heap's. Bytes count while they can be read or written.
+//! A mapping belongs to the heap if a routine or the collector made it, or if an object was ever placed in it; then it
+//! does from its creation on, and whether an object will be placed there is not known when it is made. So changes of
+//! undecided mappings stay in a log, and decided ones are folded into two numbers between them. A stack never belongs
+//! to the heap. Bytes count while they are readable or writable.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -13,16 +13,16 @@ use crate::pages::Pages;
 
 /// Readable or writable.
 const ACCESSIBLE: u8 = 1 | 2;
-/// Changes that the log holds before it is tidied.
+/// Changes that the log holds before it is compacted.
 const LOG: usize = 4096;
 
-/// Whose a mapping is.
+/// The owner of a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Of {
+enum MappingOwner {
     Heap,
-    /// Not decided: the mapping's number.
-    Open(u64),
-    /// No heap: a stack.
+    /// Undecided: the mapping's number.
+    Undecided(u64),
+    /// Not the heap: a stack.
     Other,
 }
 
@@ -31,16 +31,16 @@ enum Of {
 struct Range {
     end: u64,
     accessible: bool,
-    of: Of,
+    owner: MappingOwner,
 }
 
-/// What happened to the sum of accessible bytes.
+/// A change of the sum of accessible bytes.
 #[derive(Debug, Clone, Copy)]
 enum Change {
-    /// Of the heap's: the most that was added on the way, and what was added in the end.
+    /// Of the heap: the most that was added on the way, and the sum in the end.
     Heap { most: i64, sum: i64 },
-    /// Of a mapping that was not decided.
-    Open { mapping: u64, sum: i64 },
+    /// Of a mapping that was undecided.
+    Undecided { mapping: u64, sum: i64 },
 }
 
 /// All mappings of a process image.
@@ -48,22 +48,22 @@ enum Change {
 pub(crate) struct Heap {
     ranges: BTreeMap<u64, Range>,
     log: Vec<Change>,
-    /// Length at which the log is tidied next.
+    /// Length at which the log is compacted next.
     tidy_at: usize,
-    /// Mappings that became the heap's after they were made.
+    /// Mappings found to be the heap's after they were made.
     decided: HashSet<u64>,
     mappings: u64,
-    /// Where the last object was placed: the heap's, whole.
+    /// The heap's range in which the last object was placed.
     last: (u64, u64),
-    /// Where objects were placed.
+    /// Pages in which objects were placed.
     pub pages: Pages,
-    /// What `mremap` has added, and what it takes away is not told yet: it never has both at once.
-    moving: Vec<(Of, i64)>,
+    /// What `mremap` has added while the event that removes its source is pending: both never exist at once.
+    moving: Vec<(MappingOwner, i64)>,
 }
 
 impl Heap {
-    /// Memory is there; `inside` when a routine or the collector asked for it. What was there before is gone.
-    pub fn map(&mut self, address: u64, length: u64, protection: u8, origin: Origin, inside: bool) {
+    /// Maps memory; `by_manager` if a routine or the collector requested it. Earlier mappings there are replaced.
+    pub fn map(&mut self, address: u64, length: u64, protection: u8, origin: Origin, by_manager: bool) {
         let end = address.saturating_add(length);
         if end <= address {
             return;
@@ -72,32 +72,32 @@ impl Heap {
             self.settle();
         }
         self.take_away(address, length);
-        let of = match origin {
-            Origin::Stack => Of::Other,
-            _ if inside => Of::Heap,
+        let owner = match origin {
+            Origin::Stack => MappingOwner::Other,
+            _ if by_manager => MappingOwner::Heap,
             _ => {
                 self.mappings += 1;
-                Of::Open(self.mappings)
+                MappingOwner::Undecided(self.mappings)
             }
         };
         let accessible = protection & ACCESSIBLE != 0;
-        self.insert(address, Range { end, accessible, of });
+        self.insert(address, Range { end, accessible, owner });
         match (accessible, origin) {
-            (true, Origin::Mremap) => self.moving.push((of, length as i64)),
-            (true, _) => self.change(of, length as i64),
+            (true, Origin::Mremap) => self.moving.push((owner, length as i64)),
+            (true, _) => self.change(owner, length as i64),
             (false, _) => {}
         }
         self.tidy_when_long();
     }
 
-    /// Whatever was moving has moved: something else happens.
+    /// Ends a move: another event follows.
     pub fn settle(&mut self) {
-        for (of, bytes) in std::mem::take(&mut self.moving) {
-            self.change(of, bytes);
+        for (owner, bytes) in std::mem::take(&mut self.moving) {
+            self.change(owner, bytes);
         }
     }
 
-    /// Memory is gone.
+    /// Unmaps memory.
     pub fn unmap(&mut self, address: u64, length: u64) {
         self.take_away(address, length);
         self.settle();
@@ -108,12 +108,12 @@ impl Heap {
         self.pages.remove(address, address.saturating_add(length));
         for (start, range) in self.cut(address, length) {
             if range.accessible {
-                self.change(range.of, -((range.end - start) as i64));
+                self.change(range.owner, -((range.end - start) as i64));
             }
         }
     }
 
-    /// Protection of memory changed.
+    /// Changes the protection of memory.
     pub fn protect(&mut self, address: u64, length: u64, protection: u8) {
         self.settle();
         let accessible = protection & ACCESSIBLE != 0;
@@ -123,14 +123,14 @@ impl Heap {
         for (start, range) in self.cut(address, length) {
             if range.accessible != accessible {
                 let bytes = (range.end - start) as i64;
-                self.change(range.of, if accessible { bytes } else { -bytes });
+                self.change(range.owner, if accessible { bytes } else { -bytes });
             }
             self.insert(start, Range { accessible, ..range });
         }
         self.tidy_when_long();
     }
 
-    /// An object was placed: its memory is the heap's.
+    /// Records that an object was placed: its memory is the heap's.
     pub fn placed(&mut self, address: u64, size: u64) {
         let end = address.saturating_add(size.max(1));
         if self.last.0 <= address && end <= self.last.1 {
@@ -138,54 +138,56 @@ impl Heap {
             return;
         }
         let first = self.ranges.range(..=address).next_back().map_or(address, |(start, _)| *start);
-        let mut open: Vec<(u64, Range)> = Vec::new();
+        let mut undecided: Vec<(u64, Range)> = Vec::new();
         let mut upto = address;
         for (start, range) in self.ranges.range(first..end) {
             if range.end <= address {
                 continue;
             }
-            // No object lies across a hole: this one is not as large as was asked for.
+            // No object crosses a gap: this one is smaller than requested.
             if *start > upto {
                 break;
             }
             upto = range.end;
-            match range.of {
-                Of::Open(_) => open.push((*start, *range)),
-                Of::Heap if *start <= address && end <= range.end => self.last = (*start, range.end),
+            match range.owner {
+                MappingOwner::Undecided(_) => undecided.push((*start, *range)),
+                MappingOwner::Heap if *start <= address && end <= range.end => {
+                    self.last = (*start, range.end)
+                }
                 _ => {}
             }
         }
         self.pages.place(address, end.min(upto));
-        for (start, range) in open {
-            if let Of::Open(mapping) = range.of {
+        for (start, range) in undecided {
+            if let MappingOwner::Undecided(mapping) = range.owner {
                 self.decided.insert(mapping);
             }
             self.ranges.remove(&start);
-            self.insert(start, Range { of: Of::Heap, ..range });
+            self.insert(start, Range { owner: MappingOwner::Heap, ..range });
         }
     }
 
-    /// The most bytes that the heap had at once, as far as is known now.
+    /// The most bytes that the heap had at once, as far as is decided now.
     pub fn high_water(&self) -> u64 {
         let (mut now, mut most) = (0i64, 0i64);
-        let moving = self.moving.iter().map(|(of, bytes)| self.changed(*of, *bytes));
+        let moving = self.moving.iter().map(|(owner, bytes)| self.changed(*owner, *bytes));
         for change in self.log.iter().copied().chain(moving.flatten()) {
             match change {
                 Change::Heap { most: rise, sum } => {
                     most = most.max(now.saturating_add(rise));
                     now = now.saturating_add(sum);
                 }
-                Change::Open { mapping, sum } if self.decided.contains(&mapping) => {
+                Change::Undecided { mapping, sum } if self.decided.contains(&mapping) => {
                     now = now.saturating_add(sum);
                     most = most.max(now);
                 }
-                Change::Open { .. } => {}
+                Change::Undecided { .. } => {}
             }
         }
         most.max(0) as u64
     }
 
-    /// Takes the ranges within these bounds out, cut to them.
+    /// Removes the ranges within these bounds, cut to them, and returns them.
     fn cut(&mut self, address: u64, length: u64) -> Vec<(u64, Range)> {
         let end = address.saturating_add(length);
         self.last = (0, 0);
@@ -210,9 +212,9 @@ impl Heap {
         inner
     }
 
-    /// Puts a range where none is, and joins it with neighbours of the heap's.
+    /// Inserts a range into a gap, and joins it with neighbours of the heap's.
     fn insert(&mut self, mut start: u64, mut range: Range) {
-        if range.of == Of::Heap {
+        if range.owner == MappingOwner::Heap {
             if let Some((before, left)) =
                 self.ranges.range(..start).next_back().map(|(at, left)| (*at, *left))
                 && left == (Range { end: start, ..range })
@@ -221,7 +223,7 @@ impl Heap {
                 start = before;
             }
             if let Some(right) = self.ranges.get(&range.end).copied()
-                && (right.of, right.accessible) == (range.of, range.accessible)
+                && (right.owner, right.accessible) == (range.owner, range.accessible)
             {
                 self.ranges.remove(&range.end);
                 range.end = right.end;
@@ -230,48 +232,50 @@ impl Heap {
         self.ranges.insert(start, range);
     }
 
-    fn changed(&self, of: Of, bytes: i64) -> Option<Change> {
-        match of {
-            Of::Other => None,
-            Of::Heap => Some(Change::Heap { most: bytes, sum: bytes }),
-            Of::Open(mapping) if self.decided.contains(&mapping) => {
+    fn changed(&self, owner: MappingOwner, bytes: i64) -> Option<Change> {
+        match owner {
+            MappingOwner::Other => None,
+            MappingOwner::Heap => Some(Change::Heap { most: bytes, sum: bytes }),
+            MappingOwner::Undecided(mapping) if self.decided.contains(&mapping) => {
                 Some(Change::Heap { most: bytes, sum: bytes })
             }
-            Of::Open(mapping) => Some(Change::Open { mapping, sum: bytes }),
+            MappingOwner::Undecided(mapping) => Some(Change::Undecided { mapping, sum: bytes }),
         }
     }
 
-    fn change(&mut self, of: Of, bytes: i64) {
-        if let Some(change) = self.changed(of, bytes) {
+    fn change(&mut self, owner: MappingOwner, bytes: i64) {
+        if let Some(change) = self.changed(owner, bytes) {
             append(&mut self.log, change);
         }
     }
 
-    /// Only between whole operations: what one has taken out of the ranges would be taken for gone.
+    /// Only between whole operations: ranges that one has removed would count as unmapped.
     fn tidy_when_long(&mut self) {
         if self.log.len() >= self.tidy_at.max(LOG) && self.moving.is_empty() {
             self.tidy();
         }
     }
 
-    /// Folds what has been decided by now, and leaves out what is gone and never was the heap's.
+    /// Folds what is decided by now, and drops what is unmapped and never was the heap's.
     fn tidy(&mut self) {
-        let mut open = HashSet::new();
+        let mut undecided = HashSet::new();
         for range in self.ranges.values_mut() {
-            match range.of {
-                Of::Open(mapping) if self.decided.contains(&mapping) => range.of = Of::Heap,
-                Of::Open(mapping) => {
-                    open.insert(mapping);
+            match range.owner {
+                MappingOwner::Undecided(mapping) if self.decided.contains(&mapping) => {
+                    range.owner = MappingOwner::Heap
                 }
-                Of::Heap | Of::Other => {}
+                MappingOwner::Undecided(mapping) => {
+                    undecided.insert(mapping);
+                }
+                MappingOwner::Heap | MappingOwner::Other => {}
             }
         }
         for change in std::mem::take(&mut self.log) {
             match change {
-                Change::Open { mapping, sum } if self.decided.contains(&mapping) => {
+                Change::Undecided { mapping, sum } if self.decided.contains(&mapping) => {
                     append(&mut self.log, Change::Heap { most: sum, sum });
                 }
-                Change::Open { mapping, .. } if !open.contains(&mapping) => {}
+                Change::Undecided { mapping, .. } if !undecided.contains(&mapping) => {}
                 change => append(&mut self.log, change),
             }
         }
@@ -280,7 +284,7 @@ impl Heap {
     }
 }
 
-/// Adds to a log; two changes of the heap's in a row become one.
+/// Appends to a log; two consecutive changes of the heap's become one.
 fn append(log: &mut Vec<Change>, change: Change) {
     match (log.last_mut(), change) {
         (Some(Change::Heap { most, sum }), Change::Heap { most: rise, sum: more }) => {

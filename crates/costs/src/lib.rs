@@ -1,10 +1,10 @@
-//! What the routines of the malloc family cost a program, in instructions: how many calls of each took how many, by the
-//! size that was asked for, and how large the heap grew over what was asked for.
+//! The cost of the malloc family's routines, in instructions: how many calls of each took how many, by requested size,
+//! and how large the heap grew compared with the bytes requested.
 //!
-//! The figures are those of Detlefs, Dosser & Zorn, "Memory Allocation Costs in Large C and C++ Programs" (1994), Tables
-//! IV to VII and X, and of Zorn, "The Measured Cost of Conservative Garbage Collection" (1992), Table 2. A [`Costs`] is a
-//! [`heaptoll_reference::Sink`]: it needs events only, no references, and its memory is bounded by what the program has
-//! live and by the sizes and costs there are, never by the length of the run.
+//! The figures are those of Detlefs, Dosser & Zorn, "Memory Allocation Costs in Large C and C++ Programs" (1994),
+//! Tables IV to VII and X, and of Zorn, "The Measured Cost of Conservative Garbage Collection" (1992), Table 2. A
+//! [`Costs`] is a [`heaptoll_reference::Sink`]: it needs events only, no references, and its memory is bounded by the
+//! program's live blocks and the number of distinct sizes and costs, never by the length of the run.
 
 mod blocks;
 mod class;

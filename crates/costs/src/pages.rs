@@ -1,20 +1,20 @@
-//! Pages in which a block was ever placed and that are still there: how many there were at most.
+//! Pages in which a block was ever placed and that are still mapped: the most at once.
 //!
-//! Managers map what they may need in steps from 4 KiB to hundreds of gigabytes, so mappings say more of the step than
-//! of the manager. Pages with blocks are defined the same for all of them, and the program has at least been offered
-//! each. What is given back without `munmap` (`madvise`) still counts.
+//! Managers map what they may need in steps from 4 KiB to hundreds of gigabytes, so sizes of mappings show the step
+//! rather than the manager. Pages with blocks are defined alike for all managers, and each was at least offered to the
+//! program. Memory released without `munmap` (by `madvise`) still counts.
 
 use std::collections::BTreeMap;
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
-/// Pages that are known to be counted, by the lower bits of their number.
+/// Cached numbers of counted pages, by the lower bits of the number.
 const KNOWN: usize = 1024;
 
 /// Runs of pages that blocks were placed in; no two of them touch.
 #[derive(Debug)]
 pub(crate) struct Pages {
-    /// First byte to the byte behind the last.
+    /// First byte to the first byte after the run.
     runs: BTreeMap<u64, u64>,
     bytes: u64,
     /// Most bytes at once.
@@ -30,7 +30,7 @@ impl Default for Pages {
 }
 
 impl Pages {
-    /// A block was placed from `address` up to `end`: all pages that it lies in count.
+    /// Records a block from `address` up to `end`: all pages that it overlaps count.
     pub fn place(&mut self, address: u64, end: u64) {
         let (first, last) = (address / PAGE, end.saturating_sub(1) / PAGE);
         if first == last && self.known[first as usize % KNOWN] == first {
@@ -52,7 +52,7 @@ impl Pages {
             }
             start = before;
         }
-        // Those that begin within, or where it ends, become part of it.
+        // Runs that begin within it, or at its end, become part of it.
         while let Some((inner, upto)) = self.runs.range(start..=end).next_back().map(|(a, b)| (*a, *b)) {
             self.runs.remove(&inner);
             self.bytes -= upto - inner;
@@ -63,7 +63,7 @@ impl Pages {
         self.most_bytes = self.most_bytes.max(self.bytes);
     }
 
-    /// Memory is gone, or nobody may touch it.
+    /// Memory was unmapped or became inaccessible.
     pub fn remove(&mut self, address: u64, end: u64) {
         let (start, end) = (address / PAGE * PAGE, end.div_ceil(PAGE).saturating_mul(PAGE));
         let mut removed = false;

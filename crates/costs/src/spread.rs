@@ -1,14 +1,14 @@
-//! How many calls cost how much: every cost by itself up to 4095, above in buckets of 1/256 of their value.
+//! A distribution of costs over calls: every cost by itself up to 4095, above in buckets of 1/256 of their value.
 //!
 //! Percentiles of costs below 4096 are exact. One above is the upper end of its bucket (or the largest cost, where that
-//! is in the bucket), less than 0.4 % too high. Calls, and the largest cost, are always exact. At most 4096 + 52 x 256
-//! counters, made as they are needed.
+//! is in the bucket), less than 0.4 % too high. The number of calls and the largest cost are always exact. At most 4096
+//! + 52 x 256 counters, allocated on demand.
 
 use std::collections::BTreeMap;
 
 /// Costs below are counted one by one.
 const EXACT: u64 = 4096;
-/// Buckets of a doubling above.
+/// Binary logarithm of the buckets of a doubling above.
 const STEPS: u32 = 8;
 
 /// A distribution of costs.
@@ -20,7 +20,7 @@ pub struct Spread {
     max: u64,
 }
 
-/// Number of a bucket, and its largest cost.
+/// Number of the bucket of a cost.
 fn bucket(cost: u64) -> u32 {
     let power = cost.ilog2();
     (power << STEPS) | ((cost >> (power - STEPS)) & ((1 << STEPS) - 1)) as u32
@@ -129,11 +129,11 @@ mod tests {
             sorted.sort_unstable();
             let rank = (sorted.len() * percent as usize).div_ceil(100);
             let exact = sorted[rank - 1];
-            let told = spread.percentile(percent);
+            let reported = spread.percentile(percent);
             if exact < EXACT {
-                prop_assert_eq!(told, exact);
+                prop_assert_eq!(reported, exact);
             } else {
-                prop_assert!(told >= exact && told - exact <= exact / 256, "{} for {}", told, exact);
+                prop_assert!(reported >= exact && reported - exact <= exact / 256, "{} for {}", reported, exact);
             }
             prop_assert_eq!((spread.calls(), spread.max()), (sorted.len() as u64, sorted[sorted.len() - 1]));
         }

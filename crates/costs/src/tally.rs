@@ -1,14 +1,14 @@
-//! What the calls of one routine came to, all together and by size class.
+//! Costs of the calls of one routine, in total and by size class.
 
 use heaptoll_reference::Clock;
 
-use crate::class::{Asked, SizeClass};
+use crate::class::{Request, SizeClass};
 use crate::spread::Spread;
 
-/// Calls and what they cost.
+/// Calls and their cost.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Costed {
-    /// Inclusive, collections too.
+pub(crate) struct CallCosts {
+    /// Inclusive, with collections.
     pub cost: Clock,
     /// Instructions of it that collections took.
     pub collector: u64,
@@ -16,7 +16,7 @@ pub(crate) struct Costed {
     pub spread: Spread,
 }
 
-impl Costed {
+impl CallCosts {
     fn add(&mut self, cost: Clock, collector: Clock) {
         self.cost = self.cost.plus(cost);
         self.collector = self.collector.saturating_add(collector.instructions);
@@ -24,33 +24,33 @@ impl Costed {
     }
 
     /// Adds the calls of another.
-    pub fn merge(&mut self, other: &Costed) {
+    pub fn merge(&mut self, other: &CallCosts) {
         self.cost = self.cost.plus(other.cost);
         self.collector = self.collector.saturating_add(other.collector);
         self.spread.merge(&other.spread);
     }
 }
 
-/// Calls that did not do what they are for.
+/// Calls with a special outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Oddities {
-    /// Gave no block although bytes were asked for.
+    /// Returned no block although bytes were requested.
     pub failed: u64,
-    /// Were given no block: `free(NULL)`, `realloc(NULL, n)`.
+    /// Had no block as argument: `free(NULL)`, `realloc(NULL, n)`.
     pub null: u64,
-    /// Were given a block that is not known.
+    /// Had an unknown block as argument.
     pub unknown: u64,
     /// Were left by `longjmp` or the like.
     pub abandoned: u64,
 }
 
-/// Costs by index of size class; what has no calls is not there.
+/// Costs by index of size class; a class without calls has no entry.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Classes(Vec<Option<Box<Costed>>>);
+pub(crate) struct Classes(Vec<Option<Box<CallCosts>>>);
 
 impl Classes {
-    fn add(&mut self, asked: Asked, cost: Clock, collector: Clock) {
-        let index = SizeClass::index(asked);
+    fn add(&mut self, request: Request, cost: Clock, collector: Clock) {
+        let index = SizeClass::index(request);
         if index >= self.0.len() {
             self.0.resize(index + 1, None);
         }
@@ -69,16 +69,16 @@ impl Classes {
         }
     }
 
-    /// Those that had calls, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (SizeClass, &Costed)> {
+    /// The classes that had calls, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (SizeClass, &CallCosts)> {
         let classes = self.0.iter().enumerate();
-        classes.filter_map(|(index, costed)| Some((SizeClass::of(index), costed.as_deref()?)))
+        classes.filter_map(|(index, costs)| Some((SizeClass::of(index), costs.as_deref()?)))
     }
 
-    /// All together.
-    pub fn sum(&self) -> Costed {
-        let mut sum = Costed::default();
-        self.iter().for_each(|(_, costed)| sum.merge(costed));
+    /// The sum of all classes.
+    pub fn sum(&self) -> CallCosts {
+        let mut sum = CallCosts::default();
+        self.iter().for_each(|(_, costs)| sum.merge(costs));
         sum
     }
 }
@@ -88,19 +88,19 @@ impl Classes {
 pub(crate) struct Tally {
     /// Calls that did what the routine is for.
     pub proper: Classes,
-    /// Calls of a routine that resizes blocks that made one from nothing: `realloc(NULL, n)`.
+    /// Calls of a routine that resizes blocks which made one from nothing: `realloc(NULL, n)`.
     pub making: Classes,
-    /// Calls that did not do what they are for.
+    /// Calls with a special outcome.
     pub odd: Oddities,
-    /// What abandoned calls cost; it is in no class.
+    /// Cost of abandoned calls; it is in no class.
     pub abandoned: Clock,
 }
 
 impl Tally {
-    /// Counts a call; `making` when it makes a block though the routine is there to resize one.
-    pub fn add(&mut self, asked: Asked, making: bool, cost: Clock, collector: Clock) {
+    /// Counts a call; `making` if it makes a block though the routine is there to resize one.
+    pub fn add(&mut self, request: Request, making: bool, cost: Clock, collector: Clock) {
         let classes = if making { &mut self.making } else { &mut self.proper };
-        classes.add(asked, cost, collector);
+        classes.add(request, cost, collector);
     }
 
     /// All calls.

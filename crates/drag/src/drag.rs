@@ -296,7 +296,7 @@ impl Sink for Drag {
         }
     }
 
-    fn passed(&mut self, owner: Owner, cost: Counted) {
+    fn executed(&mut self, owner: Owner, cost: Counted) {
         if owner == Owner::Program {
             self.settle(cost.instructions);
         }

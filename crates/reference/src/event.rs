@@ -1,17 +1,17 @@
-//! What happens around references, as the decoder gives it.
+//! What happens between references, as the decoder yields it.
 
 use crate::routine::Routine;
 use crate::word::Text;
 
-/// Who makes a reference or executes an instruction.
+/// Whose code makes a reference or executes an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Owner {
-    /// The program: all that is not below, signal handlers that interrupt a routine included.
+    /// The program: all code not below, including signal handlers that interrupt a routine.
     Program = 0,
-    /// A routine of the malloc family, from its first instruction to its return, but for collections.
+    /// A routine of the malloc family, from its first instruction to its return, without collections.
     Allocator = 1,
-    /// A collection that the manager announced, on the thread that makes it; and threads that a manager started.
+    /// A collection that the manager announced, on the thread that runs it; and threads that a manager started.
     Collector = 2,
 }
 
@@ -19,7 +19,7 @@ impl Owner {
     /// All, in the order of their numbers.
     pub const ALL: [Owner; 3] = [Owner::Program, Owner::Allocator, Owner::Collector];
 
-    /// As a user reads it.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Owner::Program => "program",
@@ -50,7 +50,7 @@ impl Clock {
         }
     }
 
-    /// Both.
+    /// The sum.
     pub fn plus(self, other: Clock) -> Clock {
         Clock {
             instructions: self.instructions.saturating_add(other.instructions),
@@ -60,10 +60,10 @@ impl Clock {
     }
 }
 
-/// Where a mapping comes from.
+/// What made a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// There when the program began.
+    /// It existed when the program began.
     Start,
     /// `mmap`.
     Mmap,
@@ -71,22 +71,22 @@ pub enum Origin {
     Brk,
     /// `mremap`.
     Mremap,
-    /// A stack that grew.
+    /// The growth of a stack.
     Stack,
 }
 
-/// One event, of the thread that runs unless it says otherwise.
+/// One event, of the running thread unless stated otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
     /// Another thread runs from here on.
     Thread { thread: u32 },
-    /// A thread was started; `manager` when by code of the manager: its work is the collector's.
+    /// A thread was started; `manager` if code of the manager started it: its work is the collector's.
     ThreadStart { thread: u32, parent: u32, manager: bool },
     /// A thread has ended.
     ThreadEnd { thread: u32, clock: Clock },
-    /// A routine was entered, from outside of the family. `site` 0: not asked for.
+    /// A routine was entered, from outside of the family. `site` is 0 if call sites were not requested.
     Enter { routine: Routine, clock: Clock, arguments: [u64; 3], site: u32 },
-    /// It was left. `cost` is inclusive, without signal handlers; `collector` is what of it collections took.
+    /// It returned. `cost` is inclusive, without signal handlers; `collector` is the part of it that collections took.
     Leave {
         routine: Routine,
         clock: Clock,
@@ -100,15 +100,15 @@ pub enum Event<'a> {
     Abandon { routine: Routine, clock: Clock, cost: Clock },
     /// The manager announced an event (`heaptoll_event_kind` of include/heaptoll.h).
     Announced { kind: u32, value: u64, clock: Clock },
-    /// Memory is there; protection bits: 1 read, 2 write, 4 execute.
+    /// Memory was mapped; protection bits: 1 read, 2 write, 4 execute.
     Map { address: u64, length: u64, protection: u8, origin: Origin },
-    /// Memory is gone.
+    /// Memory was unmapped.
     Unmap { address: u64, length: u64 },
     /// Its protection changed.
     Protect { address: u64, length: u64, protection: u8 },
-    /// The kernel reads or writes memory in a system call that `owner` makes.
+    /// The kernel reads or writes memory in a system call of `owner`.
     Kernel { owner: Owner, address: u64, length: u64, store: bool },
-    /// A system call failed that a native run would not see fail that way.
+    /// A system call failed in a way in which it would not fail in a native run.
     Refused { syscall: u32, errno: u32 },
     /// The frames of a call site, innermost first: return addresses.
     Site { site: u32, frames: &'a [u64] },
@@ -118,7 +118,7 @@ pub enum Event<'a> {
     Pointer { value: u64 },
     /// A child process was started, which has a stream of its own.
     Fork { child: u32 },
-    /// The program's `main` begins. What each owner has executed before, by number of owner: the loader's and the
+    /// The program's `main` begins, with what each owner has executed before, by number of owner: the loader's and the
     /// constructors' work is the program's.
     Main { before: [Clock; 3] },
     /// The process image is replaced by another.

@@ -1,7 +1,8 @@
-//! What the tracer tells of a program: every data reference and what happens around them, as 64-bit words.
+//! The words that the tracer writes: every data reference of a program and the events between them, as 64-bit words.
 //!
-//! [`word`] is the format, the contract with `tracer/words.h`; [`decoder`] turns words into runs of references with their
-//! owner and into events; a [`Sink`] takes them. Nothing here touches the world: words may come from a ring or a test.
+//! [`word`] is the format, the contract with `tracer/words.h`; [`decoder`] turns words into runs of references with
+//! their owner and into events; a [`Sink`] takes them. This crate does no input or output: words may come from a ring
+//! or a test.
 
 pub mod decoder;
 pub mod event;

@@ -1,4 +1,4 @@
-//! Routines of the malloc family that the tracer recognises, by the numbers they have in its words.
+//! Routines of the malloc family that the tracer recognises, with their numbers in its words.
 
 /// A routine; the numbers are those of `tracer/words.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,12 +50,12 @@ impl Routine {
         Routine::Delete,
     ];
 
-    /// By its number.
+    /// The routine of a number.
     pub fn from_number(number: u64) -> Option<Routine> {
         usize::try_from(number).ok()?.checked_sub(1).and_then(|index| Routine::ALL.get(index)).copied()
     }
 
-    /// As the user knows it.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Routine::Malloc => "malloc",
@@ -74,12 +74,12 @@ impl Routine {
         }
     }
 
-    /// Whether it only gives back.
+    /// Whether it only frees.
     pub fn frees(self) -> bool {
         matches!(self, Routine::Free | Routine::Delete)
     }
 
-    /// Whether it moves or resizes a block that is there.
+    /// Whether it moves or resizes an existing block.
     pub fn resizes(self) -> bool {
         matches!(self, Routine::Realloc | Routine::Reallocarray)
     }

@@ -1,24 +1,25 @@
 //! The format of the words, the same as in `tracer/words.h`.
 //!
-//! A word whose highest bit is clear is a reference: address in bits 0 to 47, size in bytes in bits 48 to 57, bit 62 set
-//! for a store. No reference is 0, so zeroes end what a ring holds. A word whose highest bit is set is an event: its kind
-//! in bits 56 to 62, a payload in bits 0 to 55, and behind it as many words as the kind has.
+//! A word whose highest bit is clear is a reference: address in bits 0 to 47, size in bytes in bits 48 to 57, bit 62
+//! set for a store. No reference is 0, so zeroes end the contents of a ring. A word whose highest bit is set is an
+//! event: its kind in bits 56 to 62, a payload in bits 0 to 55, followed by as many words as the kind has.
 
 /// Highest bit: an event.
 pub const EVENT: u64 = 1 << 63;
-/// Of a reference: a store.
+/// Bit of a reference: it is a store.
 pub const STORE: u64 = 1 << 62;
-/// Where a reference has its size,
+/// Lowest bit of the size in a reference.
 pub const SIZE_SHIFT: u32 = 48;
-/// and how large it can be, bytes; a larger one is told as several.
+/// Largest size of one reference, bytes; a larger access is recorded as several.
 pub const SIZE_MAX: u64 = (1 << 10) - 1;
-/// Address of a reference.
+/// Bits of the address in a reference.
 pub const ADDRESS: u64 = (1 << 48) - 1;
-/// Where an event has its kind.
+/// Lowest bit of the kind in an event.
 pub const KIND_SHIFT: u32 = 56;
-/// Beside the thread that started another: code of the manager's did, as its stack says, outside of routines too.
+/// Bit of the parent's number in [`EventKind::ThreadStart`]: code of the manager started the thread, as the call stack
+/// shows, also outside of routines.
 pub const BY_MANAGER: u64 = 1 << 32;
-/// Payload of an event.
+/// Bits of the payload in an event.
 pub const PAYLOAD: u64 = (1 << 56) - 1;
 
 /// One data reference of the program, its allocator or its collector.
@@ -27,7 +28,7 @@ pub const PAYLOAD: u64 = (1 << 56) - 1;
 pub struct Reference(pub u64);
 
 impl Reference {
-    /// Of `size` bytes (1 to 1023) at `address`.
+    /// A reference of `size` bytes (1 to 1023) at `address`.
     pub fn new(address: u64, size: u64, store: bool) -> Reference {
         debug_assert!((1..=SIZE_MAX).contains(&size));
         Reference((address & ADDRESS) | (size << SIZE_SHIFT) | if store { STORE } else { 0 })
@@ -56,14 +57,14 @@ impl Reference {
 /// its loads in the lower and its stores in the upper 32 bits, both wrapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum EventKind {
     /// A guarded reference that was not made. Nothing follows.
     Nothing = 0,
     /// Payload: the thread that runs now. Nothing follows.
     Thread = 1,
     /// Payload: the routine entered. I, M, the first three arguments.
     Enter = 2,
-    /// Payload: the routine left. I, M, the block it gave (0 for none or failure; of `posix_memalign` the block).
+    /// Payload: the routine left. I, M, the block it returned (0 for none or failure; of `posix_memalign` the block).
     Leave = 3,
     /// Payload: the routine that was left by `longjmp` or the like. I, M.
     Abandon = 4,
@@ -84,20 +85,21 @@ pub enum Kind {
     KernelLoad = 11,
     /// A system call writes memory. Payload: bytes. Address.
     KernelStore = 12,
-    /// A system call that a native run would not see fail that way. Payload: errno + 4096 x its number. Nothing.
+    /// A system call that failed in a way in which it would not fail in a native run. Payload: errno + 4096 x its
+    /// number. Nothing.
     Refused = 13,
-    /// Payload: the call site of the next [`Kind::Enter`]. Nothing.
+    /// Payload: the call site of the next [`EventKind::Enter`]. Nothing.
     Site = 14,
     /// Payload: frames + 256 x the site's number. As many words, the return addresses, innermost first.
     SiteDefinition = 15,
-    /// Payload: bytes + 2^32 x what it is ([`Text`]). A word whose meaning depends on that, then the bytes, padded with
-    /// zeroes to whole words.
+    /// Payload: bytes + 2^32 x the number of its [`Text`]. A word whose meaning depends on that, then the bytes, padded
+    /// with zeroes to whole words.
     Text = 16,
     /// The last store was of this pointer (payload) into the range of the heap. Nothing.
     Pointer = 17,
-    /// Nothing but I, M.
+    /// No words but I, M.
     Tick = 18,
-    /// Payload: the new thread. The thread that started it, and [`BY_MANAGER`] where it was code of the manager's.
+    /// Payload: the new thread. The thread that started it, and [`BY_MANAGER`] if the manager's code did.
     ThreadStart = 19,
     /// Payload: the thread that ended. I, M.
     ThreadEnd = 20,
@@ -107,31 +109,32 @@ pub enum Kind {
     Exec = 22,
     /// The process has ended. Payload: its status. I, M.
     End = 23,
-    /// As many words as the payload says are of no meaning: the block of the ring has no more room.
+    /// Padding: as many words as the payload states have no meaning, because the ring's block has no space for the next
+    /// event.
     Skip = 24,
     /// The program's `main` begins. I, M.
     Main = 25,
 }
 
-/// What a [`Kind::Text`] holds.
+/// What an [`EventKind::Text`] holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Text {
-    /// The name of a frame; the word is its address. Of inlined code there are several, innermost first.
+    /// The name of a frame; the word is its address. Inlined code has several, innermost first.
     Frame = 1,
-    /// An object file that was loaded; the word is where its text begins.
+    /// An object file that was loaded; the word is the address of its text.
     Object = 2,
-    /// Something the user should know. The word is 0.
+    /// A message for the user. The word is 0.
     Warning = 3,
-    /// The object that a routine belongs to; the word is the routine's number.
+    /// The object that contains a routine; the word is the routine's number.
     RoutineObject = 4,
-    /// Where a frame lies: the address in its object in hexadecimal, a blank, and the object. The word is the frame's
-    /// address.
+    /// The location of a frame: the address in its object in hexadecimal, a blank, and the object. The word is the
+    /// frame's address.
     FrameObject = 5,
 }
 
 impl Text {
-    /// By its number.
+    /// The text of a number.
     pub fn from_number(number: u64) -> Option<Text> {
         [Text::Frame, Text::Object, Text::Warning, Text::RoutineObject, Text::FrameObject]
             .into_iter()
@@ -139,62 +142,67 @@ impl Text {
     }
 }
 
-impl Kind {
-    const ALL: [Kind; 26] = [
-        Kind::Nothing,
-        Kind::Thread,
-        Kind::Enter,
-        Kind::Leave,
-        Kind::Abandon,
-        Kind::Signal,
-        Kind::SignalEnd,
-        Kind::Announced,
-        Kind::Map,
-        Kind::Unmap,
-        Kind::Protect,
-        Kind::KernelLoad,
-        Kind::KernelStore,
-        Kind::Refused,
-        Kind::Site,
-        Kind::SiteDefinition,
-        Kind::Text,
-        Kind::Pointer,
-        Kind::Tick,
-        Kind::ThreadStart,
-        Kind::ThreadEnd,
-        Kind::Fork,
-        Kind::Exec,
-        Kind::End,
-        Kind::Skip,
-        Kind::Main,
+impl EventKind {
+    const ALL: [EventKind; 26] = [
+        EventKind::Nothing,
+        EventKind::Thread,
+        EventKind::Enter,
+        EventKind::Leave,
+        EventKind::Abandon,
+        EventKind::Signal,
+        EventKind::SignalEnd,
+        EventKind::Announced,
+        EventKind::Map,
+        EventKind::Unmap,
+        EventKind::Protect,
+        EventKind::KernelLoad,
+        EventKind::KernelStore,
+        EventKind::Refused,
+        EventKind::Site,
+        EventKind::SiteDefinition,
+        EventKind::Text,
+        EventKind::Pointer,
+        EventKind::Tick,
+        EventKind::ThreadStart,
+        EventKind::ThreadEnd,
+        EventKind::Fork,
+        EventKind::Exec,
+        EventKind::End,
+        EventKind::Skip,
+        EventKind::Main,
     ];
 
-    /// By its number.
-    pub fn from_number(number: u64) -> Option<Kind> {
-        Kind::ALL.get(usize::try_from(number).ok()?).copied()
+    /// The kind of a number.
+    pub fn from_number(number: u64) -> Option<EventKind> {
+        EventKind::ALL.get(usize::try_from(number).ok()?).copied()
     }
 
-    /// Words behind that of the event.
+    /// Words after that of the event.
     pub fn following(self, payload: u64) -> u64 {
         match self {
-            Kind::Nothing | Kind::Thread | Kind::Refused | Kind::Site | Kind::Pointer | Kind::Fork => 0,
-            Kind::KernelLoad | Kind::KernelStore | Kind::ThreadStart => 1,
-            Kind::Abandon
-            | Kind::Signal
-            | Kind::SignalEnd
-            | Kind::Map
-            | Kind::Unmap
-            | Kind::Protect
-            | Kind::Tick
-            | Kind::ThreadEnd
-            | Kind::Exec
-            | Kind::End
-            | Kind::Main => 2,
-            Kind::Leave | Kind::Announced => 3,
-            Kind::Enter => 5,
-            Kind::SiteDefinition => payload & 0xff,
-            Kind::Text => 1 + (payload & 0xffff_ffff).div_ceil(8),
-            Kind::Skip => payload,
+            EventKind::Nothing
+            | EventKind::Thread
+            | EventKind::Refused
+            | EventKind::Site
+            | EventKind::Pointer
+            | EventKind::Fork => 0,
+            EventKind::KernelLoad | EventKind::KernelStore | EventKind::ThreadStart => 1,
+            EventKind::Abandon
+            | EventKind::Signal
+            | EventKind::SignalEnd
+            | EventKind::Map
+            | EventKind::Unmap
+            | EventKind::Protect
+            | EventKind::Tick
+            | EventKind::ThreadEnd
+            | EventKind::Exec
+            | EventKind::End
+            | EventKind::Main => 2,
+            EventKind::Leave | EventKind::Announced => 3,
+            EventKind::Enter => 5,
+            EventKind::SiteDefinition => payload & 0xff,
+            EventKind::Text => 1 + (payload & 0xffff_ffff).div_ceil(8),
+            EventKind::Skip => payload,
         }
     }
 
@@ -221,9 +229,9 @@ mod tests {
 
     #[test]
     fn numbers_and_kinds_are_one_to_one() {
-        for (number, kind) in Kind::ALL.into_iter().enumerate() {
-            assert_eq!((Kind::from_number(number as u64), kind as usize), (Some(kind), number));
+        for (number, kind) in EventKind::ALL.into_iter().enumerate() {
+            assert_eq!((EventKind::from_number(number as u64), kind as usize), (Some(kind), number));
         }
-        assert_eq!(Kind::from_number(26), None);
+        assert_eq!(EventKind::from_number(26), None);
     }
 }

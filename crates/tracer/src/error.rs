@@ -1,11 +1,11 @@
-//! Why a program was not traced.
+//! Reasons for which a program was not traced.
 
 use std::path::PathBuf;
 
 use heaptoll_lab::launch::LaunchError;
 use thiserror::Error;
 
-/// A run under the tracer that gave nothing.
+/// A run under the tracer without a result.
 #[derive(Debug, Error)]
 pub enum TracerError {
     /// No Valgrind.
@@ -14,15 +14,15 @@ pub enum TracerError {
          (apt-get install valgrind), or another distribution's of the same name"
     )]
     ValgrindMissing,
-    /// There, and does not say which it is.
-    #[error("{path} --version did not say its version ({reason}); reinstall the package `valgrind`", path = .path.display())]
+    /// Valgrind does not print its version.
+    #[error("{path} --version did not print its version ({reason}); reinstall the package `valgrind`", path = .path.display())]
     ValgrindBroken {
         /// The command.
         path: PathBuf,
         /// What happened.
         reason: String,
     },
-    /// The tracer is not where it belongs.
+    /// The tracer is not in its folder.
     #[error(
         "{path} is missing: the tracer was not built; install the package `valgrind`, then run `make build` in the \
          source tree (or `make install`)", path = .path.display()
@@ -50,31 +50,31 @@ pub enum TracerError {
         /// What is there.
         found: String,
     },
-    /// A processor there is no tracer for.
+    /// A processor without a tracer.
     #[error("there is no tracer for this processor ({0}); it runs on x86-64, and is untested on arm64")]
     Processor(&'static str),
-    /// The program did not begin, or not so that anything was told.
-    #[error("{program} cannot be run under Valgrind{}", what_was_said(.said))]
+    /// The program did not begin, or ended before anything was recorded.
+    #[error("{program} cannot be run under Valgrind{}", indented(.output))]
     CannotRun {
         /// The program.
         program: String,
-        /// What Valgrind or the program said.
-        said: String,
+        /// What Valgrind or the program printed.
+        output: String,
     },
     /// Folder for rings and logs.
     #[error("cannot make a folder for the tracer's rings in {folder}: {cause}; is it writable and not full?", folder = .folder.display())]
     Scratch {
-        /// Where.
+        /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// The rings cannot be read.
     #[error("cannot read the tracer's rings in {folder}: {cause}", folder = .folder.display())]
     Rings {
-        /// Where.
+        /// The folder.
         folder: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// The launcher.
@@ -82,9 +82,9 @@ pub enum TracerError {
     Launch(#[from] LaunchError),
 }
 
-fn what_was_said(text: &str) -> String {
+fn indented(text: &str) -> String {
     match text.trim() {
-        "" => ": it ended before it told anything".into(),
+        "" => ": it ended before anything was recorded".into(),
         text => format!(":\n  {}", text.replace('\n', "\n  ")),
     }
 }

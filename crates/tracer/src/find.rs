@@ -65,7 +65,7 @@ impl Tracer {
         if found != built {
             return Err(TracerError::OtherVersion { built, found });
         }
-        // Debian's `valgrind` is a script around the launcher proper.
+        // Debian's `valgrind` is a script that runs the actual launcher.
         let launcher = in_path("valgrind.bin").unwrap_or(valgrind);
         Ok(Tracer { folder: folder.into(), tool, launcher, version: built })
     }
@@ -80,14 +80,14 @@ impl Tracer {
         &self.tool
     }
 
-    /// What it needs in its environment to run without Valgrind's launcher.
+    /// Environment variables without which it does not run outside Valgrind's launcher.
     pub(crate) fn environment(&self) -> [(String, String); 2] {
         let text = |path: &Path| path.display().to_string();
         [("VALGRIND_LIB".into(), text(&self.folder)), ("VALGRIND_LAUNCHER".into(), text(&self.launcher))]
     }
 }
 
-/// `3.19.0` of `valgrind-3.19.0` and of itself.
+/// `3.19.0` for `valgrind-3.19.0` and for itself.
 fn plain(version: &str) -> String {
     let version = version.trim();
     version.strip_prefix("valgrind-").unwrap_or(version).to_string()
@@ -102,12 +102,12 @@ fn version_of(valgrind: &Path) -> Result<String, TracerError> {
         .env_remove("VALGRIND_OPTS")
         .output()
         .map_err(|error| broken(error.to_string()))?;
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    match plain(&said) {
+    let message = String::from_utf8_lossy(&output.stdout).into_owned();
+    match plain(&message) {
         version if output.status.success() && version.starts_with(|c: char| c.is_ascii_digit()) => {
             Ok(version)
         }
-        _ => Err(broken(format!("{}, `{}`", output.status, said.trim()))),
+        _ => Err(broken(format!("{}, `{}`", output.status, message.trim()))),
     }
 }
 
@@ -119,8 +119,8 @@ mod tests {
         heaptoll_scratch::write_executable(path, text).expect("writes");
     }
 
-    /// A tracer's folder and a PATH with a Valgrind that says `says`.
-    fn installed(built: &str, says: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
+    /// A tracer's folder and a PATH with a Valgrind that runs `script`.
+    fn installed(built: &str, script: &str) -> (tempfile::TempDir, PathBuf, PathBuf) {
         let root = tempfile::tempdir().expect("a folder");
         let (tracer, bin) = (root.path().join("tracer"), root.path().join("bin"));
         for folder in [&tracer, &bin] {
@@ -135,7 +135,7 @@ mod tests {
             file(&tracer.join(name), "");
         }
         file(&tracer.join("VERSION"), built);
-        file(&bin.join("valgrind"), &format!("#!/bin/sh\n{says}\n"));
+        file(&bin.join("valgrind"), &format!("#!/bin/sh\n{script}\n"));
         (root, tracer, bin)
     }
 
@@ -157,27 +157,27 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_named_with_its_remedy() {
         let (root, tracer, bin) = installed("3.19.0", "echo valgrind-3.20.0");
-        let said = |result: Result<Tracer, TracerError>| result.expect_err("refuses").to_string();
-        let text = said(find(&tracer, &bin));
+        let message = |result: Result<Tracer, TracerError>| result.expect_err("refuses").to_string();
+        let text = message(find(&tracer, &bin));
         assert!(text.contains("3.19.0") && text.contains("3.20.0") && text.contains("make build"), "{text}");
 
-        let text = said(find(&tracer, root.path()));
+        let text = message(find(&tracer, root.path()));
         assert!(text.contains("package `valgrind`"), "{text}");
 
         file(&bin.join("valgrind"), "#!/bin/sh\nexit 3\n");
-        let text = said(find(&tracer, &bin));
+        let text = message(find(&tracer, &bin));
         assert!(text.contains("exit status: 3") && text.contains("reinstall"), "{text}");
 
         std::fs::remove_file(tracer.join("VERSION")).expect("removes");
-        let text = said(find(&tracer, &bin));
+        let text = message(find(&tracer, &bin));
         assert!(text.contains("VERSION") && text.contains("make build"), "{text}");
 
         std::fs::remove_file(tracer.join("default.supp")).expect("removes");
         std::os::unix::fs::symlink("/nowhere/default.supp", tracer.join("default.supp")).expect("links");
-        let text = said(find(&tracer, &bin));
+        let text = message(find(&tracer, &bin));
         assert!(text.contains("default.supp") && text.contains("target"), "{text}");
 
-        let text = said(find(&root.path().join("other"), &bin));
+        let text = message(find(&root.path().join("other"), &bin));
         assert!(text.contains("not built") && text.contains("make build"), "{text}");
     }
 }

@@ -1,14 +1,14 @@
-//! Whether a manager does under the tracer what it does natively, proved on it each time.
+//! Whether a manager does under the tracer what it does natively, tested on it each time.
 //!
 //! Valgrind refuses some system calls, lays out the address space itself and has no restartable sequences; the tracer
-//! mends most of it from outside (docs/tracer.md), and this says what is left for one manager. The proof is a small
-//! program staged beside the tracer, the probe. It asks for blocks in ways that have managers grow, map, align, move and
-//! start caches for threads, and prints for each step where in their pages the blocks came to lie. It is run natively and
-//! under the tracer. A manager that ends it otherwise cannot be measured; one to which a system call was refused, or that
-//! places blocks as it never does natively, takes another path than natively.
+//! repairs most of it from outside (docs/tracer.md), and this module finds what remains for one manager. The test is a
+//! small program staged with the tracer, the probe. It allocates blocks in ways that make managers grow, map, align,
+//! move and start caches for threads, and prints for each step where in their pages the blocks lie. It runs natively
+//! and under the tracer. A manager under which it ends differently cannot be measured; one to which a system call was
+//! refused, or that places blocks as it never does natively, takes another path than natively.
 //!
-//! Where native runs differ among themselves (address space randomisation, the CPU a thread happens to run on) placement
-//! proves nothing, and only the rest is looked at.
+//! Where native runs differ among themselves (address space randomisation, the CPU on which a thread happens to run)
+//! placement proves nothing, and only the rest is compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -28,27 +28,27 @@ use crate::trace::trace;
 
 mod affinity;
 
-/// What counts of a manager under the tracer are worth.
+/// Whether measurements of a manager under the tracer hold natively.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fitness {
     /// It does what it does natively, as far as the probe shows.
     Works,
-    /// It runs, and does something else than natively: what.
+    /// It runs, but differs from native runs: how.
     OtherPath(String),
     /// It does not run: what happened.
     NotMeasurable(String),
 }
 
-/// Native runs at first, and at most, before a difference is believed.
+/// Native runs at first, and at most, before a difference is reported.
 const NATIVE_RUNS: usize = 2;
 const NATIVE_RUNS_AT_MOST: usize = 12;
-/// The slowest manager of ours takes a few seconds when the machine is busy.
+/// The slowest of our managers takes a few seconds when the machine is busy.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs the probe with these objects preloaded, in this environment (over heaptoll's own).
 ///
 /// # Errors
-/// [`TracerError`] when the tracer or the launcher is at fault, not the manager.
+/// [`TracerError`] when the tracer or the launcher fails, not the manager.
 pub fn fitness(
     tracer: &Tracer,
     launcher: &Path,
@@ -69,16 +69,16 @@ pub fn fitness(
     };
     let natively =
         || -> Result<Finished, TracerError> { Ok(launch::start(launcher, &invocation, interrupt)?.wait()?) };
-    // On two CPUs, where there are as many: a manager with a cache for each does not place alike on both.
+    // On two CPUs, if there are two: a manager with a cache for each does not place alike on both.
     let on = affinity::own();
     let mut native = Vec::new();
     for run in 0..NATIVE_RUNS {
-        let _there = on.as_ref().and_then(|on| on.only(run));
+        let _pinned = on.as_ref().and_then(|on| on.only(run));
         native.push(natively()?);
     }
-    let traced = match trace(tracer, launcher, &invocation, &Options::default(), interrupt, |_| Deaf) {
+    let traced = match trace(tracer, launcher, &invocation, &Options::default(), interrupt, |_| NullSink) {
         Ok(traced) => traced,
-        Err(TracerError::CannotRun { said, .. }) => return Ok(Fitness::NotMeasurable(said)),
+        Err(TracerError::CannotRun { output, .. }) => return Ok(Fitness::NotMeasurable(output)),
         Err(error) => return Err(error),
     };
     if native.iter().all(|run| run.ended != traced.finished.ended) {
@@ -113,22 +113,22 @@ pub fn fitness(
 fn refusals(refused: &BTreeMap<(u32, u32), u64>) -> String {
     let each = refused.iter().map(|(&(number, errno), times)| {
         let name = syscalls::name(number);
-        let said = std::io::Error::from_raw_os_error(i32::try_from(errno).unwrap_or(0));
+        let error = std::io::Error::from_raw_os_error(i32::try_from(errno).unwrap_or(0));
         let consequence = match i64::from(number) {
             libc::SYS_rseq => ": caches by CPU are not used",
-            libc::SYS_brk => ": what it would take from brk it takes from elsewhere",
+            libc::SYS_brk => ": the manager takes memory elsewhere than from brk",
             _ => "",
         };
-        format!("{name} failed {times} times ({said}), which it does not natively{consequence}")
+        format!("{name} failed {times} times ({error}), which it does not natively{consequence}")
     });
     each.collect::<Vec<_>>().join("; ")
 }
 
 fn other_end(native: &Finished, traced: &Finished, warnings: &[String]) -> String {
-    let said = traced.error_tail.trim();
-    let said = if said.is_empty() { warnings.join("; ") } else { said.to_owned() };
-    let said = if said.is_empty() { said } else { format!(": {said}") };
-    format!("the probe {} instead of {}{said}", end(traced.ended), end(native.ended))
+    let output = traced.error_tail.trim();
+    let output = if output.is_empty() { warnings.join("; ") } else { output.to_owned() };
+    let output = if output.is_empty() { output } else { format!(": {output}") };
+    format!("the probe {} instead of {}{output}", end(traced.ended), end(native.ended))
 }
 
 fn end(ended: Ended) -> String {
@@ -136,7 +136,7 @@ fn end(ended: Ended) -> String {
         Ended::Exit(status) => format!("ends with status {status}"),
         Ended::Signal(number) => format!("is killed by signal {number}"),
         Ended::Timeout => format!("does not end within {} s", LIMIT.as_secs()),
-        Ended::Cancelled => "is called off".into(),
+        Ended::Cancelled => "is cancelled".into(),
         Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {
             format!("cannot be started ({})", std::io::Error::from_raw_os_error(errno))
         }
@@ -152,7 +152,7 @@ fn steps(run: &Finished) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Steps in which all native runs agree, and not with the traced one.
+/// Steps in which all native runs agree with each other, and not with the traced one.
 fn moved(native: &[Finished], traced: &BTreeMap<String, String>) -> BTreeSet<String> {
     let native: Vec<_> = native.iter().map(steps).collect();
     let Some((first, others)) = native.split_first() else { return BTreeSet::new() };
@@ -164,10 +164,10 @@ fn moved(native: &[Finished], traced: &BTreeMap<String, String>) -> BTreeSet<Str
         .collect()
 }
 
-/// Only the end and the refusals are wanted.
-struct Deaf;
+/// Discards everything: only the end and the refused calls matter.
+struct NullSink;
 
-impl Sink for Deaf {
+impl Sink for NullSink {
     fn references(&mut self, _: Owner, _: &[Reference]) {}
     fn event(&mut self, _: &Event<'_>) {}
 }

@@ -1,4 +1,4 @@
-//! What came of a traced run: the process images it consisted of, and what was heard of each.
+//! The result of a traced run: its process images, and what was recorded of each.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ pub struct Image {
     pub pid: i32,
     /// That of its parent.
     pub parent: i32,
-    /// The how manieth image of this process number it is, from 0.
+    /// The image's index among those of this process number, from 0.
     pub number: u32,
-    /// Path of the executable, then its arguments; cut off where they are very long.
+    /// Path of the executable, then its arguments; truncated where they are very long.
     pub command: Vec<String>,
 }
 
@@ -30,14 +30,14 @@ impl Image {
 /// How an image ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ImageEnding {
-    /// It told its end, with this exit status.
+    /// It recorded its end, with this exit status.
     Ended(i32),
-    /// The process went on as another image.
+    /// The process continued as another image.
     Exec,
-    /// It was killed by a signal, with or without a word.
+    /// It was killed by a signal, whether or not it recorded its end.
     Killed,
-    /// Nobody heard its end, and why.
-    Untold(String),
+    /// Its end was not recorded, and why.
+    Incomplete(String),
 }
 
 impl std::fmt::Display for ImageEnding {
@@ -46,7 +46,7 @@ impl std::fmt::Display for ImageEnding {
             ImageEnding::Ended(status) => write!(f, "exit status {status}"),
             ImageEnding::Exec => write!(f, "exec"),
             ImageEnding::Killed => write!(f, "killed"),
-            ImageEnding::Untold(why) => write!(f, "not heard to its end: {why}"),
+            ImageEnding::Incomplete(why) => write!(f, "not recorded to its end: {why}"),
         }
     }
 }
@@ -54,34 +54,34 @@ impl std::fmt::Display for ImageEnding {
 /// Calls of the malloc family from outside of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// Of routines that give a block, `realloc` among them.
+    /// Calls of routines that return a block, `realloc` among them.
     pub allocations: u64,
-    /// Of routines that only give back.
+    /// Calls of routines that only free.
     pub frees: u64,
 }
 
-/// What was heard of one image.
+/// What was recorded of one image.
 #[derive(Debug)]
 pub struct TracedImage<S> {
-    /// Which.
+    /// The image.
     pub image: Image,
-    /// What it was told to.
+    /// The sink that received its references and events.
     pub sink: S,
     /// What each owner executed, by the numbers of [`heaptoll_reference::Owner`], all threads together.
     pub totals: [Clock; 3],
-    /// What of that came before `main`, where its `main` was seen to begin.
+    /// The part of that before `main`, if the image's `main` was seen to begin.
     pub before_main: Option<[Clock; 3]>,
     /// Calls of the malloc family.
     pub calls: Calls,
     /// How it ended.
     pub ending: ImageEnding,
-    /// A word that no tracer writes: nothing behind it was heard.
+    /// A word that no tracer writes: nothing after it was decoded.
     pub damage: Option<Damage>,
     /// The object file in which each routine of the malloc family was first entered.
     pub routine_objects: BTreeMap<Routine, String>,
-    /// System calls that a native run would not see fail that way: (number, errno), how often.
+    /// System calls that failed in a way in which they would not in a native run: (number, errno), how often.
     pub refused: BTreeMap<(u32, u32), u64>,
-    /// What the tracer says the user should know.
+    /// The tracer's messages for the user.
     pub warnings: Vec<String>,
 }
 
@@ -91,40 +91,40 @@ impl<S> TracedImage<S> {
         self.totals.iter().map(|clock| clock.instructions).fold(0, u64::saturating_add)
     }
 
-    /// Whether it was heard from its first word to its last.
+    /// Whether it was recorded from its first word to its last.
     pub fn is_whole(&self) -> bool {
         self.damage.is_none() && matches!(self.ending, ImageEnding::Ended(_) | ImageEnding::Exec)
     }
 }
 
-/// What came of a traced run.
+/// The result of a traced run.
 #[derive(Debug)]
 pub struct Traced<S> {
-    /// How the program ended, what it printed, what all of it used (under the tracer).
+    /// How the program ended, what it printed, what it used in total (under the tracer).
     pub finished: Finished,
-    /// Every process image, in the order in which they were noticed: a parent before its children.
+    /// Every process image, in the order in which they were found: a parent before its children.
     pub images: Vec<TracedImage<S>>,
-    /// Why heaptoll itself ended the run early, if it did: what was heard until then is kept.
+    /// Why heaptoll itself ended the run early, if it did: what was recorded until then is kept.
     pub stopped: Option<String>,
-    /// What the user should know of the run as a whole: what Valgrind's log says, what was not heard.
+    /// Messages for the user about the whole run: from Valgrind's log, and rings that could not be read.
     pub warnings: Vec<String>,
 }
 
 impl<S> Traced<S> {
-    /// The image that executed most instructions: what a run's figures are of.
+    /// The image that executed most instructions, which a run's figures describe.
     pub fn main(&self) -> Option<&TracedImage<S>> {
-        // The first of equals.
+        // The first of several with as many.
         self.images.iter().rev().max_by_key(|image| image.instructions())
     }
 
-    /// What each owner executed in all images together.
+    /// What each owner executed, summed over all images.
     pub fn totals(&self) -> [Clock; 3] {
         self.images.iter().fold(Default::default(), |sums: [Clock; 3], image| {
             std::array::from_fn(|owner| sums[owner].plus(image.totals[owner]))
         })
     }
 
-    /// Whether every image was heard to its end.
+    /// Whether every image was recorded to its end.
     pub fn is_whole(&self) -> bool {
         self.stopped.is_none() && self.images.iter().all(TracedImage::is_whole)
     }

@@ -1,24 +1,24 @@
-//! A program under heaptoll's tracer: started, followed, heard.
+//! A program under heaptoll's tracer: started, and its references and events decoded.
 //!
-//! The tracer is a tool of Valgrind's, a process of its own ([`Tracer::find`]). It tells what every process image of the
-//! program does as words in a ring of shared memory ([`ring`]); [`trace`] starts it through the launcher, as any
-//! measured program is, empties the rings of all images on the calling thread, and hands each image's references and
-//! events to a sink of its own. What it cannot hear to the end it marks; nothing is dropped in silence.
+//! The tracer is a tool of Valgrind's, a process of its own ([`Tracer::find`]). It records what every process image of
+//! the program does as words in a ring of shared memory ([`ring`]); [`trace`] starts it through the launcher, as any
+//! measured program is, drains the rings of all images on the calling thread, and passes each image's references and
+//! events to a sink of its own. An image that is not recorded to its end is marked; nothing is dropped silently.
 //!
-//! An end before the program's has three forms, and all keep what was heard: Ctrl-C and the time limit (the launcher
-//! ends the program; see [`Traced::finished`]), a sink that has had enough ([`heaptoll_reference::Sink::full`]) and
+//! Three things end a recording before the program ends, and all keep what was recorded: Ctrl-C and the time limit (the
+//! launcher ends the program; see [`Traced::finished`]), a sink that is full ([`heaptoll_reference::Sink::full`]) and
 //! memory that runs out ([`Traced::stopped`]).
 
 mod error;
 mod find;
 mod fitness;
-mod follow;
-mod hearing;
 mod image;
+mod image_reader;
 mod log;
+mod memory;
 mod options;
+mod program_reader;
 pub mod ring;
-mod room;
 mod scratch;
 pub mod syscalls;
 mod trace;

@@ -1,31 +1,32 @@
-//! What Valgrind itself says of the processes it runs: in a log a process, and on standard error before it has one.
+//! Valgrind's own messages about the processes that it runs: in a log a process, and on standard error before it has
+//! one.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-/// Of one log as much is read, bytes; and of so many of them.
+/// Most bytes that are read of one log, and most logs that are read.
 const LONGEST: u64 = 1 << 16;
 const LOGS: usize = 256;
-/// Lines without a meaning of their own that are passed on.
+/// Most unrecognised lines that are passed on.
 const OTHERS: usize = 6;
 
-/// What was found in the logs.
+/// The messages of the logs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Findings {
-    /// For the user, each once, with how many processes said it when several did.
+    /// For the user, each once, with the number of processes if several logged it.
     pub warnings: Vec<String>,
-    /// Why Valgrind could not run a program, or gave up.
+    /// Why Valgrind could not run a program, or stopped.
     pub fatal: Vec<String>,
 }
 
-/// Reads all logs in the folder. What cannot be read is no finding.
+/// Reads all logs in the folder. Logs that cannot be read are skipped.
 pub fn read(folder: &Path) -> Findings {
     let mut logs: Vec<_> = std::fs::read_dir(folder)
         .into_iter()
         .flatten()
         .flatten()
-        // Most processes have nothing to say.
+        // Most processes log nothing.
         .filter(|entry| entry.metadata().is_ok_and(|about| about.len() > 0))
         .map(|entry| entry.path())
         .filter(|path| {
@@ -44,14 +45,14 @@ pub fn read(folder: &Path) -> Findings {
     find(texts)
 }
 
-/// Valgrind's own lines of a program's standard error.
+/// Valgrind's own lines in a program's standard error.
 pub fn of_standard_error(text: &str) -> Findings {
     let own: Vec<&str> =
         text.lines().filter(|line| line.starts_with("valgrind:") || bare(line).is_some()).collect();
     find([own.join("\n")].into_iter())
 }
 
-/// A line without the number of its process, if it has one.
+/// A line without the process number in front, if it has one.
 fn bare(line: &str) -> Option<&str> {
     for mark in ["==", "--", "**"] {
         if let Some((pid, rest)) = line.strip_prefix(mark).and_then(|line| line.split_once(mark))
@@ -68,80 +69,80 @@ fn find(texts: impl Iterator<Item = String>) -> Findings {
     let mut warnings: BTreeMap<String, u32> = BTreeMap::new();
     let mut fatal: Vec<String> = Vec::new();
     for text in texts {
-        let mut said = std::collections::BTreeSet::new();
+        let mut messages = std::collections::BTreeSet::new();
         let mut lines = text.lines().map(|line| bare(line).unwrap_or(line).trim());
         while let Some(line) = lines.next() {
-            match judge(line) {
-                // What it was stands on the next line.
-                Some(Judged::Fatal(words)) if words.ends_with("'impossible' happened:") => {
-                    let words = [words.as_str(), lines.next().unwrap_or_default()].join(" ");
-                    if !fatal.contains(&words) {
-                        fatal.push(words);
+            match classify(line) {
+                // The next line names the cause.
+                Some(Message::Fatal(message)) if message.ends_with("'impossible' happened:") => {
+                    let message = [message.as_str(), lines.next().unwrap_or_default()].join(" ");
+                    if !fatal.contains(&message) {
+                        fatal.push(message);
                     }
                 }
-                Some(Judged::Fatal(words)) if !fatal.contains(&words) => fatal.push(words),
-                Some(Judged::Warning(words)) => {
-                    said.insert(words);
+                Some(Message::Fatal(message)) if !fatal.contains(&message) => fatal.push(message),
+                Some(Message::Warning(message)) => {
+                    messages.insert(message);
                 }
                 _ => {}
             }
         }
-        for words in said {
-            *warnings.entry(words).or_default() += 1;
+        for message in messages {
+            *warnings.entry(message).or_default() += 1;
         }
     }
     let (known, others): (Vec<_>, Vec<_>) =
-        warnings.into_iter().partition(|(words, _)| !words.starts_with(SAYS));
+        warnings.into_iter().partition(|(message, _)| !message.starts_with(OTHER_MESSAGE));
     let left_out = others.len().saturating_sub(OTHERS);
     let mut warnings: Vec<String> = known
         .into_iter()
         .chain(others.into_iter().take(OTHERS))
-        .map(|(words, count)| if count > 1 { format!("{words} (in {count} processes)") } else { words })
+        .map(|(message, count)| if count > 1 { format!("{message} (in {count} processes)") } else { message })
         .collect();
     if left_out > 0 {
-        warnings.push(format!("Valgrind says {left_out} more things of this kind"));
+        warnings.push(format!("Valgrind logged {left_out} more messages of this kind"));
     }
     Findings { warnings, fatal }
 }
 
-const SAYS: &str = "Valgrind says: ";
+const OTHER_MESSAGE: &str = "Valgrind: ";
 
-enum Judged {
+enum Message {
     Fatal(String),
     Warning(String),
 }
 
-/// `process 77` is one of many that may say the same.
-fn without_number(words: &str) -> String {
-    match words.split_once("process ") {
+/// Replaces `process 77`: many processes may log the same message.
+fn without_number(message: &str) -> String {
+    match message.split_once("process ") {
         Some((before, after)) => {
             format!("{before}a process{}", after.trim_start_matches(|c: char| c.is_ascii_digit()))
         }
-        None => words.into(),
+        None => message.into(),
     }
 }
 
-fn judge(line: &str) -> Option<Judged> {
+fn classify(line: &str) -> Option<Message> {
     let lower = line.to_ascii_lowercase();
     let has = |what: &str| lower.contains(what);
     let after = |what: &str| lower.find(what).map_or("", |at| line[at + what.len()..].trim());
-    let warning = |words: String| Some(Judged::Warning(words));
+    let warning = |message: String| Some(Message::Warning(message));
     if line.is_empty() || line.starts_with("at 0x") || line.starts_with("by 0x") {
         return None;
     }
-    // What else the tracer says is told through the ring too.
-    const UNTOLD: [&str; 6] = [
+    // The tracer's other messages are in the ring too.
+    const LOST: [&str; 6] = [
         "no ring can be made",
         "cannot be mapped",
-        "there is no room",
-        "there is no more room",
-        "should hear, is not there",
-        "nobody has emptied",
+        "there is no space",
+        "there is no more space",
+        "should read the ring, does not exist",
+        "the ring has not been read",
     ];
-    if let Some(words) = line.strip_prefix("heaptoll: ")
-        && UNTOLD.iter().any(|what| has(what))
+    if let Some(message) = line.strip_prefix("heaptoll: ")
+        && LOST.iter().any(|what| has(what))
     {
-        return warning(without_number(words));
+        return warning(without_number(message));
     }
     if has("failed to start tool") && !has("tool 'heaptoll'") {
         return warning(
@@ -156,7 +157,7 @@ fn judge(line: &str) -> Option<Judged> {
         || has("assertion")
         || lower.starts_with("valgrind:")
     {
-        return Some(Judged::Fatal(line.to_string()));
+        return Some(Message::Fatal(line.to_string()));
     }
     if has("unhandled instruction bytes:") {
         return warning(format!(
@@ -188,7 +189,7 @@ fn judge(line: &str) -> Option<Judged> {
     if has("client switching stacks") {
         return warning("the program switches stacks by itself".into());
     }
-    // Continuations and advice of the messages above, and what is no concern of a count.
+    // Continuations and advice of the messages above, and messages that do not affect counts.
     const NOISE: [&str; 14] = [
         "your program just tried",
         "did not recognise",
@@ -208,7 +209,7 @@ fn judge(line: &str) -> Option<Judged> {
     if NOISE.iter().any(|noise| has(noise)) || !lower.starts_with("warning") {
         return None;
     }
-    warning(format!("{SAYS}{line}"))
+    warning(format!("{OTHER_MESSAGE}{line}"))
 }
 
 #[cfg(test)]
@@ -243,28 +244,28 @@ mod tests {
     }
 
     #[test]
-    fn processes_that_could_not_be_told_of_are_not_passed_over() {
+    fn processes_that_could_not_be_recorded_are_reported() {
         let line = |pid: u32| {
             format!(
-                "=={pid}== heaptoll: no ring can be made in /dev/shm/x for process {pid}; what it does is not told\n"
+                "=={pid}== heaptoll: no ring can be made in /dev/shm/x for process {pid}; what it does is not recorded\n"
             )
         };
         let found = find((7..9).map(line));
-        let said =
-            "no ring can be made in /dev/shm/x for a process; what it does is not told (in 2 processes)";
-        assert_eq!(found.warnings, [said]);
-        // This one comes through the ring.
+        let messages =
+            "no ring can be made in /dev/shm/x for a process; what it does is not recorded (in 2 processes)";
+        assert_eq!(found.warnings, [messages]);
+        // This message comes through the ring.
         assert_eq!(of("==5== heaptoll: ./x, a 32-bit program, is executed: it runs\n"), Findings::default());
     }
 
     #[test]
-    fn the_impossible_is_told_with_what_it_was() {
+    fn the_impossible_is_reported_with_its_cause() {
         let found = of("\nvalgrind: the 'impossible' happened:\n   Max number of threads is too low\n");
         assert_eq!(found.fatal, ["valgrind: the 'impossible' happened: Max number of threads is too low"]);
     }
 
     #[test]
-    fn silent_logs_do_not_crowd_out_those_that_say_something() {
+    fn empty_logs_do_not_crowd_out_others() {
         let folder = tempfile::tempdir().expect("a folder");
         for pid in 0..2 * LOGS {
             std::fs::write(folder.path().join(format!("log.{pid}")), "").expect("writes");
@@ -287,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_from_many_processes_is_said_once() {
+    fn a_message_of_many_processes_is_reported_once() {
         let line = |pid: u32| format!("--{pid}-- WARNING: unhandled amd64-linux syscall: 439\n");
         let found = find((1..4).map(line));
         assert_eq!(found.warnings.len(), 1);

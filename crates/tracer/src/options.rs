@@ -1,11 +1,11 @@
-//! What the tracer is asked to tell, as its command line says it.
+//! What the tracer shall record, as its command line.
 
 use std::path::Path;
 
-/// The folder of Valgrind's logs, in that of the rings: there is one of each process, and rings are looked for often.
+/// The folder of Valgrind's logs, in that of the rings: each process has one, and the rings' folder is scanned often.
 pub(crate) const LOGS: &str = "logs";
 
-/// What is to be told beside counters and routines.
+/// What is recorded besides counters and routines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
     /// Every data reference.
@@ -32,14 +32,14 @@ impl Options {
         let folder = folder.display();
         let mut all: Vec<String> = vec![
             "--tool=heaptoll".into(),
-            // What the user set for other tools is none of this one's.
+            // Options that the user set for other tools do not apply to this one.
             "--command-line-only=yes".into(),
             "-q".into(),
             "--vgdb=no".into(),
             "--trace-children=yes".into(),
-            // Quiet leaves out which instruction it was.
+            // `-q` leaves out which instruction it was.
             "--sigill-diagnostics=yes".into(),
-            // Its own most, 500 at a time, ends programs that run natively.
+            // Valgrind's default of 500 threads at once ends programs that run natively.
             "--max-threads=4000".into(),
             format!("--log-file={folder}/{LOGS}/log.%p"),
             format!("--ring-dir={folder}"),
@@ -50,8 +50,8 @@ impl Options {
             yes_no("pin", self.pin),
         ];
         if self.sites > 0 {
-            // Without, inlined code of a library has the name of the function that it was inlined into. Whose code it
-            // is shows in the folders of its source.
+            // Without it, inlined code of a library has the name of the function into which it was inlined. The folders
+            // of its source show whose code it is.
             all.extend(["--read-inline-info=yes", "--fullpath-after="].map(String::from));
         }
         all.push("--".into());

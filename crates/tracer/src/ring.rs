@@ -1,12 +1,12 @@
-//! The ring of one process image: a file that the tracer writes and that is emptied here.
+//! The ring of one process image: a file that the tracer writes and this module reads.
 //!
 //! Layout in bytes, little-endian, the same as in `tracer/ring.h`: a header of 4096, then blocks of words. The producer
-//! may write into block `published` while fewer blocks than there are wait to be consumed; the consumer zeroes a block
-//! before it counts it as consumed, so that in a ring whose producer has died block `published` holds what was written
-//! last, and zeroes behind it.
+//! may write into block `published` while fewer blocks than the ring has wait to be consumed; the consumer zeroes a
+//! block before it counts it as consumed, so that in a ring whose producer has died block `published` holds what was
+//! written last, followed by zeroes.
 //!
-//! A producer may have run wild, and every process of its user's may write to its file. So the geometry is read once and
-//! compared with the file's length, and words are copied before they are looked at: what was tested stays as it was.
+//! The words may be corrupted, since every process of the same user may write to the file. So the geometry is read once
+//! and compared with the file's length, and words are copied before they are decoded: what was checked cannot change.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -19,14 +19,14 @@ use std::time::Duration;
 
 /// First eight bytes of a ring that is ready.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HTREFS01");
-/// Version of the layout and of the words: a kind of event more is another.
+/// Version of the layout and of the words: another kind of event makes another version.
 pub const VERSION: u64 = 2;
 /// Bytes before the first block.
 pub const HEADER: usize = 4096;
-/// Most words of a block that are believed, the tracer's own times 32: as many are copied.
+/// Most words of a block that are accepted, 32 times the tracer's own: as many are copied.
 const MOST_WORDS: u64 = 1 << 20;
 
-/// Where the header has what.
+/// Offsets of the header's fields.
 pub mod at {
     /// [`super::MAGIC`], written last.
     pub const MAGIC: usize = 0;
@@ -40,28 +40,28 @@ pub mod at {
     pub const WORDS: usize = 32;
     /// Blocks.
     pub const BLOCKS: usize = 40;
-    /// Blocks given, by the producer.
+    /// Blocks published, by the producer.
     pub const PUBLISHED: usize = 64;
-    /// Blocks taken, by the consumer.
+    /// Blocks consumed, by the consumer.
     pub const CONSUMED: usize = 128;
-    /// The producer waits here.
+    /// Futex of the waiting producer.
     pub const PRODUCER_WAITS: usize = 192;
-    /// The consumer waits here.
+    /// Futex of the waiting consumer.
     pub const CONSUMER_WAITS: usize = 196;
     /// The producer's flags.
-    pub const SAID: usize = 256;
+    pub const PRODUCER_FLAGS: usize = 256;
     /// The consumer's flags.
-    pub const ASKED: usize = 264;
+    pub const CONSUMER_FLAGS: usize = 264;
     /// Executable and arguments, each NUL-terminated, an empty one at the end.
     pub const COMMAND: usize = 512;
 }
 
-/// The producer's flag: it has told everything.
+/// The producer's flag: it has recorded everything.
 pub const ENDED: u64 = 1;
-/// The producer's flag: it stopped telling because nobody listened.
+/// The producer's flag: it stopped recording because no consumer read the ring.
 pub const GAVE_UP: u64 = 2;
-/// The consumer's flag: it wants no more.
-pub const NO_MORE: u64 = 1;
+/// The consumer's flag: the producer shall stop.
+pub const STOP: u64 = 1;
 
 /// The consumer's side of a ring.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub struct Ring {
     words: usize,
     blocks: u64,
     consumed: u64,
-    /// The block that is looked at.
+    /// The block that is being decoded.
     copy: Vec<u64>,
     /// The image's process number.
     pub pid: i32,
@@ -81,8 +81,8 @@ pub struct Ring {
     pub command: Vec<String>,
 }
 
-// SAFETY: the mapping belongs to this value alone, wherever it is; what others change in it are atomics, and blocks
-// under the protocol above.
+// SAFETY: `base` points into a mapping that this value alone owns and unmaps; other processes change it only through
+// the shared file, and all access here is atomic.
 unsafe impl Send for Ring {}
 
 impl Ring {
@@ -97,7 +97,7 @@ impl Ring {
             return Ok(None);
         }
         let bytes = usize::try_from(length).map_err(io::Error::other)?;
-        // SAFETY: a new shared mapping of a file that is at least as long.
+        // SAFETY: a new shared mapping at an address of the kernel's choice; `file` is open and at least `bytes` long.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -166,27 +166,29 @@ impl Ring {
 
     fn word(&self, at: usize) -> &AtomicU64 {
         debug_assert!(at.is_multiple_of(8) && at < HEADER);
-        // SAFETY: aligned, inside the header, which is mapped as long as `self` lives; both sides use it as an atomic.
+        // SAFETY: `at` is aligned and inside the header (asserted above), which `open` has mapped and `drop` unmaps;
+        // both sides access it atomically only.
         unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU64>() }
     }
 
     fn half(&self, at: usize) -> &AtomicU32 {
         debug_assert!(at.is_multiple_of(4) && at < HEADER);
-        // SAFETY: as in `word`.
+        // SAFETY: `at` is aligned to 4 and inside the header (asserted above), which `open` has mapped and `drop`
+        // unmaps; both sides access it atomically only.
         unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU32>() }
     }
 
     fn block(&self, number: u64) -> &[AtomicU64] {
         let index = (number % self.blocks) as usize;
-        // SAFETY: `open` has checked that all blocks lie in the mapping, which is there as long as `self`; the header and
-        // each block are whole words; atomics may be written to by anybody.
+        // SAFETY: `open` has checked that all blocks lie in the mapping, which lasts as long as `self`; the header and
+        // each block are whole words, so `first` is aligned; the words are atomics, which other processes may write.
         unsafe {
             let first = self.base.as_ptr().add(HEADER + index * self.words * 8);
             std::slice::from_raw_parts(first.cast(), self.words)
         }
     }
 
-    /// Copies the block that is next, so that nobody changes it while it is looked at.
+    /// Copies the next block, so that it does not change while it is decoded.
     fn copy(&mut self) {
         let mut copy = std::mem::take(&mut self.copy);
         copy.clear();
@@ -194,19 +196,19 @@ impl Ring {
         self.copy = copy;
     }
 
-    /// Blocks that wait to be taken.
+    /// Number of blocks that wait to be consumed.
     pub fn waiting(&self) -> u64 {
-        // A producer gone mad cannot make us read what is not there.
+        // A corrupted counter cannot make us read outside of the ring.
         self.word(at::PUBLISHED).load(Ordering::Acquire).saturating_sub(self.consumed).min(self.blocks)
     }
 
-    /// Blocks taken so far.
+    /// Number of blocks consumed so far.
     pub fn consumed(&self) -> u64 {
         self.consumed
     }
 
-    /// Takes the next block, if there is one: `hear` gets its words.
-    pub fn take<R>(&mut self, hear: impl FnOnce(&[u64]) -> R) -> Option<R> {
+    /// Consumes the next block, if there is one: `consume` gets its words.
+    pub fn take<R>(&mut self, consume: impl FnOnce(&[u64]) -> R) -> Option<R> {
         if self.waiting() == 0 {
             return None;
         }
@@ -214,7 +216,7 @@ impl Ring {
         for word in self.block(self.consumed) {
             word.store(0, Ordering::Relaxed);
         }
-        let result = hear(&self.copy);
+        let result = consume(&self.copy);
         self.consumed += 1;
         self.word(at::CONSUMED).store(self.consumed, Ordering::Release);
         self.half(at::PRODUCER_WAITS).fetch_add(1, Ordering::AcqRel);
@@ -222,50 +224,51 @@ impl Ring {
         Some(result)
     }
 
-    /// What the producer has written behind the last block that it published, with zeroes behind it. For a producer that
-    /// is gone, when all blocks were taken.
-    pub fn rest<R>(&mut self, hear: impl FnOnce(&[u64]) -> R) -> R {
+    /// What the producer has written after the last block that it published, followed by zeroes. For a producer that
+    /// has exited, when all blocks were consumed.
+    pub fn rest<R>(&mut self, consume: impl FnOnce(&[u64]) -> R) -> R {
         self.copy();
-        hear(&self.copy)
+        consume(&self.copy)
     }
 
-    /// Waits until a block may be there, no longer than `patience`.
-    pub fn wait(&self, patience: Duration) {
+    /// Waits until a block may be there, no longer than `timeout`.
+    pub fn wait(&self, timeout: Duration) {
         let word = self.half(at::CONSUMER_WAITS);
         let seen = word.load(Ordering::Acquire);
         if self.waiting() == 0 {
-            futex(word, libc::FUTEX_WAIT, seen, Some(patience));
+            futex(word, libc::FUTEX_WAIT, seen, Some(timeout));
         }
     }
 
-    /// Tells the producer that nobody listens any more.
-    pub fn dismiss(&self) {
-        self.word(at::ASKED).fetch_or(NO_MORE, Ordering::AcqRel);
+    /// Requests that the producer stop writing.
+    pub fn stop_producer(&self) {
+        self.word(at::CONSUMER_FLAGS).fetch_or(STOP, Ordering::AcqRel);
         self.half(at::PRODUCER_WAITS).fetch_add(1, Ordering::AcqRel);
         futex(self.half(at::PRODUCER_WAITS), libc::FUTEX_WAKE, i32::MAX as u32, None);
     }
 
     /// The producer's flags: [`ENDED`], [`GAVE_UP`].
-    pub fn said(&self) -> u64 {
-        self.word(at::SAID).load(Ordering::Acquire)
+    pub fn producer_flags(&self) -> u64 {
+        self.word(at::PRODUCER_FLAGS).load(Ordering::Acquire)
     }
 }
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // SAFETY: our own mapping of this length; nothing borrows from it any more.
+        // SAFETY: `open` has made this mapping of this length; `&mut self` excludes borrows of it.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// A futex between processes. That it may fail, or wake without need, is the callers' loops' business.
-pub(crate) fn futex(word: &AtomicU32, operation: i32, value: u32, patience: Option<Duration>) {
-    let limit = patience.map(|patience| libc::timespec {
-        tv_sec: patience.as_secs() as libc::time_t,
-        tv_nsec: libc::c_long::from(patience.subsec_nanos() as i32),
+/// A futex between processes. It may fail, or wake without reason: callers test their condition in a loop.
+pub(crate) fn futex(word: &AtomicU32, operation: i32, value: u32, timeout: Option<Duration>) {
+    let limit = timeout.map(|timeout| libc::timespec {
+        tv_sec: timeout.as_secs() as libc::time_t,
+        tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
     });
     let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the word is mapped and aligned, the limit null or a timespec that lives until after the call.
+    // SAFETY: the word is borrowed, so it is mapped and aligned; the limit is null or points to a timespec that lives until
+    // after the call.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, limit) };
 }
 

@@ -1,4 +1,4 @@
-//! The folder of one run's rings and logs: in memory where there is room.
+//! The folder of one run's rings and logs: in memory if there is enough.
 
 use std::path::{Path, PathBuf};
 
@@ -7,17 +7,17 @@ use heaptoll_scratch::Scratch;
 use crate::error::TracerError;
 use crate::options::LOGS;
 
-/// A folder in memory serves for rings when as much is free there: 4 MiB a process.
+/// Free bytes from which a folder in memory serves for rings: they take 4 MiB a process.
 const IN_MEMORY: u64 = 512 << 20;
 
-/// Makes it.
+/// Makes the folder.
 ///
 /// # Errors
 /// No folder can be made.
 pub fn make() -> Result<Scratch, TracerError> {
     let in_memory = PathBuf::from("/dev/shm");
     let elsewhere = std::env::temp_dir();
-    // What is left there may be why too little is free.
+    // Folders left by killed runs may be why too little is free.
     heaptoll_scratch::remove_left(&in_memory);
     if free_bytes(&in_memory).is_some_and(|free| free >= IN_MEMORY)
         && let Ok(scratch) = make_in(&in_memory)
@@ -35,7 +35,7 @@ fn make_in(place: &Path) -> std::io::Result<Scratch> {
 
 fn free_bytes(folder: &Path) -> Option<u64> {
     let name = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes()).ok()?;
-    // SAFETY: all zeroes is a valid statvfs, which is filled in; the name is a C string.
+    // SAFETY: zero is a valid `statvfs`, which the call fills in; `name` is a C string that lives until after it.
     let (done, free) = unsafe {
         let mut about: libc::statvfs = std::mem::zeroed();
         let done = libc::statvfs(name.as_ptr(), &mut about);

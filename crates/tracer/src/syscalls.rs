@@ -1,14 +1,14 @@
-//! Names of system calls, for refusals that a user reads.
+//! Names of system calls, for messages about refused calls.
 
 use syscalls::Sysno;
 
-/// `rseq` of 334; the number where it has no name.
+/// `rseq` for 334; the number where it has no name.
 pub fn name(number: u32) -> String {
     Sysno::new(number as usize).map_or_else(|| format!("system call {number}"), |call| call.name().to_owned())
 }
 
-/// Whether a refusal changes nothing: threads and processes are made by the C library, which takes `clone` where there is
-/// no `clone3`, and the manager's path is the same. Every report of refusals asks here.
+/// Whether a refusal changes nothing: the C library makes threads and processes with `clone` where there is no
+/// `clone3`, and the manager's path is the same. Every report of refused calls consults this.
 pub fn changes_nothing(number: u32, errno: u32) -> bool {
     i64::from(number) == libc::SYS_clone3 && errno == libc::ENOSYS as u32
 }

@@ -1,4 +1,4 @@
-//! A producer of rings, for tests: what the tracer does, word for word, in a thread or a child process.
+//! A producer of rings, for tests: it follows the tracer's protocol, in a thread or a child process.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use heaptoll_reference::word::Kind;
+use heaptoll_reference::word::EventKind;
 
 use crate::ring::{self, at};
 
@@ -21,11 +21,11 @@ pub struct Producer {
     pub path: PathBuf,
 }
 
-// SAFETY: the mapping belongs to this value alone; the other side's accesses follow the protocol.
+// SAFETY: `base` points into a mapping that this value alone owns and unmaps; both sides access it atomically.
 unsafe impl Send for Producer {}
 
 impl Producer {
-    /// A ring of a process that calls itself `pid`.
+    /// A ring of a process with the number `pid`.
     pub fn create(folder: &Path, (pid, parent): (i32, i32), (words, blocks): (usize, u64)) -> Producer {
         let path = (0..)
             .map(|number| folder.join(format!("{pid}.{number}")))
@@ -34,7 +34,7 @@ impl Producer {
         let file = File::options().read(true).write(true).create_new(true).open(&path).expect("creates");
         let bytes = ring::HEADER + words * blocks as usize * 8;
         file.set_len(bytes as u64).expect("sizes");
-        // SAFETY: a new shared mapping of a file of this length.
+        // SAFETY: a new shared mapping at an address of the kernel's choice, of a file of this length.
         let base = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -62,29 +62,31 @@ impl Producer {
     }
 
     pub fn header(&self, at: usize) -> &AtomicU64 {
-        // SAFETY: aligned and inside the header, which is mapped as long as `self` lives.
+        // SAFETY: callers pass a constant of `at`, aligned and inside the header, which is mapped as long as `self`
+        // lives.
         unsafe { &*self.base.add(at).cast::<AtomicU64>() }
     }
 
     pub fn command(&self, words: &[&[u8]]) {
         let bytes: Vec<u8> = words.iter().flat_map(|word| [word, b"\0".as_slice()].concat()).collect();
         let length = bytes.len().min(ring::HEADER - at::COMMAND);
-        // SAFETY: the header is mapped, and so long.
+        // SAFETY: `length` ends at the header's end, which is mapped; no consumer reads a command before `MAGIC` is
+        // set.
         unsafe { self.base.add(at::COMMAND).copy_from(bytes.as_ptr(), length) };
     }
 
     fn word(&self, index: usize) -> &AtomicU64 {
         let block = (self.published % self.blocks) as usize;
         assert!(index < self.words);
-        // SAFETY: inside a block, which is mapped and aligned.
+        // SAFETY: `index` is inside the block (asserted above), which is mapped and aligned.
         unsafe { &*self.base.add(ring::HEADER + (block * self.words + index) * 8).cast::<AtomicU64>() }
     }
 
-    /// Whether there is a block to write into; waits for one. False when the consumer wants no more.
-    fn has_room(&self) -> bool {
+    /// Whether there is a block to write into; waits for one. False when the consumer has stopped this producer.
+    fn wait_for_block(&self) -> bool {
         let begun = Instant::now();
         loop {
-            if self.header(at::ASKED).load(Ordering::Acquire) & ring::NO_MORE != 0 {
+            if self.header(at::CONSUMER_FLAGS).load(Ordering::Acquire) & ring::STOP != 0 {
                 return false;
             }
             if self.published - self.header(at::CONSUMED).load(Ordering::Acquire) < self.blocks {
@@ -95,16 +97,16 @@ impl Producer {
         }
     }
 
-    /// Tells words that belong together; false when nobody listens.
-    pub fn tell(&mut self, event: &[u64]) -> bool {
+    /// Writes the words of one event; false when the consumer has stopped this producer.
+    pub fn write(&mut self, event: &[u64]) -> bool {
         assert!(!event.is_empty() && event.len() <= self.words);
         if self.filled + event.len() > self.words {
             self.publish();
         }
-        if !self.has_room() {
+        if !self.wait_for_block() {
             return false;
         }
-        // The first last, so that whoever finds it finds the others.
+        // The first word last, so that a reader that finds it finds the others.
         for (index, &word) in event.iter().enumerate().rev() {
             self.word(self.filled + index).store(word, Ordering::Release);
         }
@@ -112,28 +114,28 @@ impl Producer {
         true
     }
 
-    /// Gives the block away, however full it is.
+    /// Publishes the block, however full it is.
     pub fn publish(&mut self) {
         self.published += 1;
         self.filled = 0;
         self.header(at::PUBLISHED).store(self.published, Ordering::Release);
-        // SAFETY: as in `header`.
+        // SAFETY: the field is aligned and inside the header, which is mapped as long as `self` lives.
         let waits = unsafe { &*self.base.add(at::CONSUMER_WAITS).cast::<AtomicU32>() };
         waits.fetch_add(1, Ordering::AcqRel);
         ring::futex(waits, libc::FUTEX_WAKE, 1, None);
     }
 
     /// An event with a clock.
-    pub fn clocked(&mut self, kind: Kind, payload: u64, instructions: u64, more: &[u64]) -> bool {
+    pub fn clocked(&mut self, kind: EventKind, payload: u64, instructions: u64, more: &[u64]) -> bool {
         let mut words = vec![kind.word(payload), instructions, 0];
         words.extend_from_slice(more);
-        self.tell(&words)
+        self.write(&words)
     }
 }
 
 impl Drop for Producer {
     fn drop(&mut self) {
-        // SAFETY: our own mapping; nothing borrows from it any more.
+        // SAFETY: `create` has made this mapping of this length; `&mut self` excludes borrows of it.
         unsafe { libc::munmap(self.base.cast(), self.bytes) };
     }
 }

@@ -1,4 +1,4 @@
-//! One traced run: the launcher starts the program under the tracer, and this thread hears it until it is over.
+//! One traced run: the launcher starts the program under the tracer, and this thread reads its rings until it is over.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,31 +12,31 @@ use heaptoll_reference::Sink;
 
 use crate::error::TracerError;
 use crate::find::Tracer;
-use crate::follow::{Follower, System};
 use crate::image::{Image, ImageEnding, Traced};
 use crate::options::{LOGS, Options};
+use crate::program_reader::{ProgramReader, SystemProcesses};
 
-use crate::{log, room, scratch};
+use crate::{log, memory, scratch};
 
-/// How often is looked after memory and progress told.
+/// Interval at which memory is sampled and progress reported.
 const PACE: Duration = Duration::from_millis(100);
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Instructions told so far, of all images.
+    /// Instructions recorded so far, of all images.
     pub instructions: u64,
     /// Process images so far.
     pub images: usize,
-    /// Since the start.
+    /// Time since the start.
     pub elapsed: Duration,
 }
 
-/// Runs the program of `invocation` under the tracer. `begin` gives a sink for each process image; all are called on
+/// Runs the program of `invocation` under the tracer. `begin` makes a sink for each process image; all are called on
 /// this thread.
 ///
 /// # Errors
-/// See [`TracerError`]: nothing was heard. A run that was heard in part is a [`Traced`] that says so.
+/// See [`TracerError`]: nothing was recorded. A run that was recorded in part is a [`Traced`] with the reason.
 pub fn trace<S: Sink>(
     tracer: &Tracer,
     launcher: &Path,
@@ -48,10 +48,10 @@ pub fn trace<S: Sink>(
     trace_with(tracer, launcher, invocation, options, interrupt, begin, |_| {})
 }
 
-/// As [`trace`]; `progress` is told now and then how far it is.
+/// Like [`trace`]; `progress` is called at intervals.
 ///
 /// # Errors
-/// As [`trace`].
+/// See [`trace`].
 pub fn trace_with<S: Sink>(
     tracer: &Tracer,
     launcher: &Path,
@@ -64,48 +64,48 @@ pub fn trace_with<S: Sink>(
     let scratch = scratch::make()?;
     let folder = scratch.path();
     let rings = |cause| TracerError::Rings { folder: folder.into(), cause };
-    let mut followers = Follower::new(folder, begin, System);
+    let mut program_reader = ProgramReader::new(folder, begin, SystemProcesses);
     let mut run = Run::start(tracer, launcher, invocation, options, folder)?;
     let begun = Instant::now();
-    let (mut told, mut stopped) = (Instant::now(), None);
+    let (mut reported, mut stopped) = (Instant::now(), None);
     loop {
-        // Asked first: what the dead have left is there then.
+        // Before the rings are read: then they hold all that exited processes have left.
         let over = run.is_over();
-        let any = followers.turn().map_err(rings)?;
+        let any = program_reader.poll().map_err(rings)?;
         if interrupt.is_set() {
-            run.call_off();
+            run.cancel();
         }
         if stopped.is_none()
-            && let Some(why) = followers.full()
+            && let Some(why) = program_reader.full()
         {
             stopped = Some(why);
         }
-        if told.elapsed() >= PACE {
-            told = Instant::now();
-            let (instructions, images) = followers.so_far();
+        if reported.elapsed() >= PACE {
+            reported = Instant::now();
+            let (instructions, images) = program_reader.so_far();
             progress(Progress { instructions, images, elapsed: begun.elapsed() });
             if stopped.is_none() {
-                stopped = room::shortage();
+                stopped = memory::shortage();
             }
         }
         if let Some(why) = &stopped
-            && !run.called_off
+            && !run.cancelled
         {
-            // The rest would be told to nobody, at the tracer's pace.
-            followers.stop(why);
-            run.call_off();
+            // The rest would run at the tracer's pace for no result.
+            program_reader.stop(why);
+            run.cancel();
         }
         if over && !any {
             break;
         }
         if !any {
-            followers.rest();
+            program_reader.wait();
         }
     }
-    let (mut images, unread) = followers.finish().map_err(rings)?;
+    let (mut images, unread) = program_reader.finish().map_err(rings)?;
     let first = run.first;
     let finished = run.result()?;
-    // The launcher knows better than the tracer how the first process ended.
+    // The launcher observes more exactly than the tracer how the first process ended.
     if let Some(last) = images.iter_mut().rev().find(|image| Some(image.image.pid) == first)
         && matches!(last.ending, ImageEnding::Ended(_))
     {
@@ -139,7 +139,7 @@ fn cannot_run(
     unread: &[String],
 ) -> TracerError {
     let system = |errno: i32| std::io::Error::from_raw_os_error(errno).to_string();
-    let said = match finished.ended {
+    let output = match finished.ended {
         Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {
             format!("the tracer could not be started ({})", system(errno))
         }
@@ -152,25 +152,25 @@ fn cannot_run(
                 Ended::Signal(number) => format!("killed by signal {number}"),
                 _ => "it ended".into(),
             };
-            let said = finished.error_tail.trim();
-            if said.is_empty() {
-                format!("{how}, before anything was told")
+            let output = finished.error_tail.trim();
+            if output.is_empty() {
+                format!("{how}, before anything was recorded")
             } else {
-                format!("{how}, saying:\n{said}")
+                format!("{how}, with this output:\n{output}")
             }
         }
     };
     let program =
         invocation.command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-    TracerError::CannotRun { program, said }
+    TracerError::CannotRun { program, output }
 }
 
-/// The program under the launcher, waited for by a thread. Dropped before its end, it is called off.
+/// The program under the launcher; a thread waits for it. Dropping the run before its end cancels it.
 struct Run {
     waiter: Option<JoinHandle<Result<Finished, LaunchError>>>,
-    /// The launcher's own: the caller's would not be passed on to a run that ends for another reason.
+    /// The launcher's own: the caller's is not set when a run ends for another reason.
     interrupt: Interrupt,
-    called_off: bool,
+    cancelled: bool,
     /// The program's first process.
     first: Option<i32>,
 }
@@ -196,17 +196,17 @@ impl Run {
             .name("waits for the program".into())
             .spawn(move || running.wait())
             .map_err(LaunchError::System)?;
-        Ok(Run { waiter: Some(waiter), interrupt, called_off: false, first })
+        Ok(Run { waiter: Some(waiter), interrupt, cancelled: false, first })
     }
 
     fn is_over(&self) -> bool {
         self.waiter.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Has the program ended now.
-    fn call_off(&mut self) {
-        if !self.called_off {
-            self.called_off = true;
+    /// Ends the program now.
+    fn cancel(&mut self) {
+        if !self.cancelled {
+            self.cancelled = true;
             self.interrupt.set();
         }
     }
@@ -215,7 +215,7 @@ impl Run {
         let finished = self.waiter.take().map(JoinHandle::join);
         match finished {
             Some(Ok(finished)) => Ok(finished?),
-            // It has no reason to panic; if it does, that is no reason to lose what was heard without a word.
+            // It has no reason to panic; if it does, that is an error and not the loss of a result.
             _ => {
                 Err(LaunchError::System(std::io::Error::other("the thread that waits for the program died"))
                     .into())
@@ -228,7 +228,7 @@ impl Drop for Run {
     fn drop(&mut self) {
         if let Some(waiter) = self.waiter.take() {
             self.interrupt.set();
-            // Nobody is left to be told.
+            // The result is of no use any more.
             let _ = waiter.join();
         }
     }

@@ -22,7 +22,7 @@ fn of(preload: &[PathBuf]) -> Result<Fitness, TracerError> {
     fitness(&tracer, &places.launcher(), preload, &[], &Interrupt::default())
 }
 
-/// That of an object with this constructor. The tracer's own variables tell it where it is.
+/// The fitness of an object with this constructor, which recognises the tracer by the variables of its environment.
 fn of_object(constructor: &str) -> Fitness {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, object) = (folder.path().join("object.c"), folder.path().join("object.so"));
@@ -48,10 +48,10 @@ fn glibc_does_what_it_does_natively() {
 #[test]
 fn a_manager_that_needs_what_the_tracer_mends_works() {
     // More brk and more address space than Valgrind has, and restartable sequences.
-    let asks = "extern const unsigned __rseq_size; \
+    let needs = "extern const unsigned __rseq_size; \
                 void *there = mmap(0, 1L << 43, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0); \
                 if (sbrk(64 << 20) == (void *)-1 || there == MAP_FAILED || __rseq_size == 0) abort();";
-    assert_eq!(of_object(asks), Fitness::Works);
+    assert_eq!(of_object(needs), Fitness::Works);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_call_that_fails_under_the_tracer_alone_is_named() {
 }
 
 #[test]
-fn an_object_that_does_not_run_says_why() {
+fn an_object_that_does_not_run_is_reported_with_its_output() {
     let dies = "if (getenv(\"VALGRIND_LIB\")) { fputs(\"not here\\n\", stderr); abort(); }";
     let Fitness::NotMeasurable(why) = of_object(dies) else { panic!("it runs") };
     assert!(why.contains("signal 6") && why.contains("not here"), "{why}");
@@ -108,24 +108,25 @@ fn every_manager_here_works() {
     assert!(unfit.is_empty(), "{unfit:?}");
 }
 
-struct Deaf;
+struct NullSink;
 
-impl Sink for Deaf {
+impl Sink for NullSink {
     fn references(&mut self, _: Owner, _: &[Reference]) {}
     fn event(&mut self, _: &Event<'_>) {}
 }
 
-/// What each owner executed in a run of the probe without threads: those are scheduled by the system.
+/// What each owner executed in a run of the probe without threads, whose schedule the system decides.
 fn totals(preload: &[PathBuf]) -> [Clock; 3] {
     let places = places();
     let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
     let command = vec![places.tracer().join("probe").into_os_string(), "alone".into()];
-    // The Boehm collector marks in threads of its own unless told not to.
+    // The Boehm collector marks in threads of its own unless this forbids it.
     let environment = vec![("GC_MARKERS".to_string(), "1".to_string())];
     let invocation = Invocation { command, environment, preload: preload.to_vec(), ..Invocation::default() };
     let options = Options { references: true, ..Options::default() };
-    let traced = trace(&tracer, &places.launcher(), &invocation, &options, &Interrupt::default(), |_| Deaf)
-        .expect("the tracer is not at fault");
+    let traced =
+        trace(&tracer, &places.launcher(), &invocation, &options, &Interrupt::default(), |_| NullSink)
+            .expect("the tracer is not at fault");
     traced.images[0].totals
 }
 

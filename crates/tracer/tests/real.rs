@@ -22,20 +22,20 @@ fn places() -> Places {
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct Received {
     references: u64,
     stores: u64,
     allocations: Vec<u64>,
     threads: u32,
     most: Option<u64>,
-    /// Raised when much has been heard.
+    /// Set when many references were recorded.
     much: Arc<AtomicBool>,
 }
 
-/// Much: references of a program that is at it.
+/// Many: as a program under way makes them.
 const MUCH: u64 = 10_000;
 
-impl Sink for Heard {
+impl Sink for Received {
     fn references(&mut self, _owner: Owner, references: &[Reference]) {
         self.references += references.len() as u64;
         self.much.fetch_or(self.references > MUCH, Ordering::Relaxed);
@@ -79,19 +79,19 @@ fn run_with(
     invocation: &Invocation,
     options: &Options,
     interrupt: &Interrupt,
-    begin: impl FnMut(&Image) -> Heard,
-) -> Result<Traced<Heard>, TracerError> {
+    begin: impl FnMut(&Image) -> Received,
+) -> Result<Traced<Received>, TracerError> {
     let places = places();
     let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
     trace(&tracer, &places.launcher(), invocation, options, interrupt, begin)
 }
 
-fn run(invocation: &Invocation, options: &Options) -> Traced<Heard> {
-    run_with(invocation, options, &Interrupt::default(), |_| Heard::default()).expect("it is traced")
+fn run(invocation: &Invocation, options: &Options) -> Traced<Received> {
+    run_with(invocation, options, &Interrupt::default(), |_| Received::default()).expect("it is traced")
 }
 
 #[test]
-fn what_a_program_does_is_heard_whole() {
+fn what_a_program_does_is_recorded_whole() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { for (int i = 1; i <= 1000; i++) { \
                   char *p = malloc(7000 + i); p[0] = 1; free(p); } puts(\"done\"); return 0; }";
@@ -124,7 +124,7 @@ fn what_a_program_does_is_heard_whole() {
 fn two_runs_agree_to_the_instruction() {
     let one = run(&sh("echo a b c | sort"), &Options::default());
     let other = run(&sh("echo a b c | sort"), &Options::default());
-    let totals = |traced: &Traced<Heard>| traced.main().map(|image| image.totals);
+    let totals = |traced: &Traced<Received>| traced.main().map(|image| image.totals);
     assert_eq!(totals(&one), totals(&other));
 }
 
@@ -132,8 +132,8 @@ fn two_runs_agree_to_the_instruction() {
 fn every_process_has_a_stream_of_its_own() {
     let traced = run(&sh("/bin/true; (exit 3); /bin/echo x"), &Options::default());
     let names: Vec<&str> = traced.images.iter().map(|image| image.image.name()).collect();
-    // The shell, its child that forked and became true, the subshell, the child that became echo; the shell may
-    // have exec'd the last itself.
+    // The shell, its child that forked and became true, the subshell, the child that became echo; the shell may have
+    // exec'd the last itself.
     assert!(names.contains(&"true") && names.contains(&"echo"), "{names:?}");
     assert!(traced.images.len() >= 5, "{names:?}");
     assert!(traced.is_whole(), "{:?}", traced.images.iter().map(|image| &image.ending).collect::<Vec<_>>());
@@ -144,7 +144,7 @@ fn every_process_has_a_stream_of_its_own() {
 }
 
 #[test]
-fn threads_are_heard_on_one_stream() {
+fn threads_are_recorded_on_one_stream() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = "#include <pthread.h>\n#include <stdlib.h>\nstatic void *work(void *n) { for (int i = 0; i < 500; i++) \
                   free(malloc(3000 + i)); return n; }\nint main(void) { pthread_t t[4]; for (int i = 0; i < 4; i++) \
@@ -170,14 +170,14 @@ fn six_hundred_threads_live_at_once() {
     assert!(traced.is_whole() && traced.images[0].sink.threads == 600);
 }
 
-/// What the tracer finds out of the files that Valgrind leaves to the program.
+/// The tracer keeps the files that Valgrind leaves open away from the program.
 #[test]
 fn a_program_finds_the_descriptors_that_it_has_natively() {
     let list = "ls /proc/self/fd; (ls /proc/self/fd)";
-    let of = |said: &[u8]| -> Vec<u32> {
-        // Valgrind's own are above what a program may open.
+    let of = |listing: &[u8]| -> Vec<u32> {
+        // Valgrind's own are above those that a program may open.
         let numbers =
-            String::from_utf8_lossy(said).lines().filter_map(|line| line.parse().ok()).collect::<Vec<_>>();
+            String::from_utf8_lossy(listing).lines().filter_map(|line| line.parse().ok()).collect::<Vec<_>>();
         numbers.into_iter().filter(|&number| number < 1000).collect()
     };
     let mut natively = std::process::Command::new("/bin/sh");
@@ -187,7 +187,7 @@ fn a_program_finds_the_descriptors_that_it_has_natively() {
 }
 
 #[test]
-fn a_crash_keeps_its_status_and_what_was_told() {
+fn a_crash_keeps_its_status_and_what_was_recorded() {
     let traced = run(&sh("kill -SEGV $$"), &Options::default());
     assert_eq!(traced.finished.ended, Ended::Signal(libc::SIGSEGV));
     assert!(traced.images[0].instructions() > 1000);
@@ -197,7 +197,7 @@ fn a_crash_keeps_its_status_and_what_was_told() {
 }
 
 #[test]
-fn who_is_killed_without_a_word_has_told_what_it_did() {
+fn a_process_killed_by_sigkill_has_recorded_what_it_did() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = "#include <signal.h>\n#include <stdlib.h>\n#include <unistd.h>\nint main(void) { for (int i = 0; i < 800; \
                   i++) free(malloc(5000 + i)); kill(getpid(), SIGKILL); return 0; }";
@@ -210,32 +210,32 @@ fn who_is_killed_without_a_word_has_told_what_it_did() {
 }
 
 #[test]
-fn an_interrupt_keeps_what_was_heard() {
+fn an_interrupt_keeps_what_was_recorded() {
     let interrupt = Interrupt::default();
-    let (asker, much) = (interrupt.clone(), Arc::new(AtomicBool::new(false)));
-    let heard = Arc::clone(&much);
-    // A busy machine takes its time to start a tracer.
-    let asking = std::thread::spawn(move || {
+    let (interrupter, much) = (interrupt.clone(), Arc::new(AtomicBool::new(false)));
+    let recorded = Arc::clone(&much);
+    // A busy machine may start a tracer late.
+    let interrupting = std::thread::spawn(move || {
         let until = Instant::now() + Duration::from_secs(60);
-        while !heard.load(Ordering::Relaxed) && Instant::now() < until {
+        while !recorded.load(Ordering::Relaxed) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
         }
-        asker.set();
+        interrupter.set();
         Instant::now()
     });
     let endless = sh("while :; do :; done");
-    let begin = |_: &Image| Heard { much: Arc::clone(&much), ..Heard::default() };
-    let traced = run_with(&endless, &all(), &interrupt, begin).expect("it was heard in part");
-    let asked = asking.join().expect("it asked");
-    assert!(asked.elapsed() < Duration::from_secs(20), "{:?}", asked.elapsed());
+    let begin = |_: &Image| Received { much: Arc::clone(&much), ..Received::default() };
+    let traced = run_with(&endless, &all(), &interrupt, begin).expect("it was recorded in part");
+    let interrupted_at = interrupting.join().expect("it has interrupted");
+    assert!(interrupted_at.elapsed() < Duration::from_secs(20), "{:?}", interrupted_at.elapsed());
     assert_eq!(traced.finished.ended, Ended::Cancelled);
     assert!(traced.images[0].sink.references > MUCH && !traced.is_whole());
 }
 
 #[test]
-fn the_time_limit_keeps_what_was_heard() {
-    // A busy machine takes its time to start a tracer.
-    let heard = [3, 10, 30].into_iter().any(|seconds| {
+fn the_time_limit_keeps_what_was_recorded() {
+    // A busy machine may start a tracer late.
+    let recorded = [3, 10, 30].into_iter().any(|seconds| {
         let endless = Invocation { timeout: Duration::from_secs(seconds), ..sh("while :; do :; done") };
         let traced = run(&endless, &all());
         assert_eq!(traced.finished.ended, Ended::Timeout);
@@ -244,30 +244,30 @@ fn the_time_limit_keeps_what_was_heard() {
             image.sink.references > MUCH
         })
     });
-    assert!(heard, "nothing was kept");
+    assert!(recorded, "nothing was kept");
 }
 
 #[test]
 fn a_sink_that_has_enough_ends_the_run_and_keeps_its_part() {
-    let begin = |_: &Image| Heard { most: Some(500_000), ..Heard::default() };
+    let begin = |_: &Image| Received { most: Some(500_000), ..Received::default() };
     let traced =
         run_with(&sh("while :; do :; done"), &all(), &Interrupt::default(), begin).expect("is traced");
     assert_eq!(traced.stopped.as_deref(), Some("500000 references are enough"));
-    assert!(matches!(&traced.images[0].ending, ImageEnding::Untold(why) if why.contains("enough")));
+    assert!(matches!(&traced.images[0].ending, ImageEnding::Incomplete(why) if why.contains("enough")));
     assert!(traced.images[0].sink.references >= 500_000);
 }
 
 #[test]
-fn what_cannot_be_run_is_told_in_valgrinds_words() {
+fn a_program_that_cannot_be_run_is_reported_with_valgrinds_message() {
     let missing = Invocation { command: vec!["/nowhere/at/all".into()], ..Invocation::default() };
-    let error = run_with(&missing, &Options::default(), &Interrupt::default(), |_| Heard::default())
+    let error = run_with(&missing, &Options::default(), &Interrupt::default(), |_| Received::default())
         .expect_err("there is no such program");
     let text = error.to_string();
     assert!(text.contains("/nowhere/at/all") && text.contains("No such file"), "{text}");
 }
 
 #[test]
-fn nothing_stays_behind() {
+fn no_file_is_left_after_a_run() {
     let mine = || {
         let names = std::fs::read_dir("/dev/shm").into_iter().flatten().flatten();
         let of = |name: &str| name.starts_with(heaptoll_scratch::PREFIX);
@@ -280,7 +280,7 @@ fn nothing_stays_behind() {
     let traced = run_with(&sh(":"), &all(), &Interrupt::default(), |image| {
         during =
             mine().into_iter().filter(|folder| folder.join(format!("{}.0", image.pid)).exists()).collect();
-        Heard::default()
+        Received::default()
     });
     assert!(traced.is_ok());
     assert!(during.iter().all(|folder| !folder.exists()), "{during:?}");

@@ -21,7 +21,7 @@ fn places() -> Places {
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+struct Received {
     brk_bytes: u64,
     brk_most: u64,
     kernel: Vec<(u64, bool)>,
@@ -34,7 +34,7 @@ struct Heard {
     announced: Vec<u32>,
 }
 
-impl Sink for Heard {
+impl Sink for Received {
     fn references(&mut self, _: Owner, _: &[Reference]) {}
 
     fn event(&mut self, event: &Event<'_>) {
@@ -64,12 +64,12 @@ impl Sink for Heard {
     }
 }
 
-fn run(source: &str, options: &Options) -> Traced<Heard> {
+fn run(source: &str, options: &Options) -> Traced<Received> {
     run_under(&[], source, options)
 }
 
 /// Compiles the program and runs it with these objects preloaded.
-fn run_under(preload: &[PathBuf], source: &str, options: &Options) -> Traced<Heard> {
+fn run_under(preload: &[PathBuf], source: &str, options: &Options) -> Traced<Received> {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, binary) = (folder.path().join("program.c"), folder.path().join("program"));
     std::fs::write(&file, format!("#define _GNU_SOURCE\n{source}")).expect("writes");
@@ -83,19 +83,20 @@ fn run_under(preload: &[PathBuf], source: &str, options: &Options) -> Traced<Hea
     let places = places();
     let tracer = Tracer::find(&places).expect("the tracer is staged: run `make build`");
     let invocation = Invocation { command, preload: preload.to_vec(), ..Invocation::default() };
-    let traced =
-        trace(&tracer, &places.launcher(), &invocation, options, &Interrupt::default(), |_| Heard::default())
-            .expect("it is traced");
+    let traced = trace(&tracer, &places.launcher(), &invocation, options, &Interrupt::default(), |_| {
+        Received::default()
+    })
+    .expect("it is traced");
     assert_eq!(traced.finished.ended, Ended::Exit(0), "{}", traced.finished.error_tail);
     traced
 }
 
-fn output(traced: &Traced<Heard>) -> String {
+fn output(traced: &Traced<Received>) -> String {
     String::from_utf8_lossy(&traced.finished.output_head).into_owned()
 }
 
 #[test]
-fn collections_that_a_manager_announces_are_heard() {
+fn collections_that_a_manager_announces_are_recorded() {
     let source =
         "#include <stdlib.h>\nint main(void) { for (int i = 0; i < 30000; i++) malloc(1000); return 0; }";
     let layers = [places().announce_layer(), places().managers().join("bw16.so")];
@@ -104,22 +105,22 @@ fn collections_that_a_manager_announces_are_heard() {
     let times = |kind: u32| image.sink.announced.iter().filter(|&&other| other == kind).count();
     assert!(times(1) > 0 && times(1) == times(2), "{:?}", image.sink.announced);
     assert!(image.totals[Owner::Collector as usize].instructions > 0);
-    // Without the layer nobody listens.
+    // Without the layer nothing is recorded.
     let traced = run_under(&layers[1..], source, &Options::default());
     assert!(traced.images[0].sink.announced.is_empty());
 }
 
 #[test]
-fn brk_grows_to_a_gigabyte_and_is_told() {
+fn brk_grows_to_a_gigabyte_and_is_recorded() {
     let source = "#include <unistd.h>\nint main(void) { char *p = sbrk(1L << 30); if (p == (void *)-1) return 1; \
                   p[(1L << 30) - 1] = 1; return brk(p) != 0; }";
     let traced = run(source, &Options::default());
-    let heard = &traced.images[0].sink;
-    assert!(heard.brk_most >= 1 << 30 && heard.brk_bytes < 1 << 20, "{heard:?}");
+    let received = &traced.images[0].sink;
+    assert!(received.brk_most >= 1 << 30 && received.brk_bytes < 1 << 20, "{received:?}");
 }
 
 #[test]
-fn what_the_kernel_reads_and_writes_is_told() {
+fn what_the_kernel_reads_and_writes_is_recorded() {
     let source = "#include <fcntl.h>\n#include <unistd.h>\nstatic char block[5003];\nint main(void) { \
                   int fd = open(\"/dev/zero\", O_RDONLY); if (read(fd, block, 4999) != 4999) return 1; \
                   return write(1, block, 3001) != 3001; }";
@@ -133,16 +134,17 @@ fn what_the_kernel_reads_and_writes_is_told() {
 }
 
 #[test]
-fn sites_begin_at_the_caller_and_are_told_once() {
+fn sites_begin_at_the_caller_and_are_recorded_once() {
     let source = "#include <stdlib.h>\nvoid *inner(int n) { void *p = malloc(n); return (char *)p + (n == 0); }\n\
                   void *outer(int n) { void *p = inner(n); return (char *)p + (n == 0); }\n\
                   int main(void) { for (volatile int i = 0; i < 5; i++) outer(1001); inner(1002); return 0; }";
     let traced = run(source, &Options { sites: 3, ..Options::default() });
-    let heard = &traced.images[0].sink;
+    let received = &traced.images[0].sink;
     let frames = |bytes: u64| {
-        let sites: Vec<u32> = heard.calls.iter().filter(|call| call.0 == bytes).map(|call| call.1).collect();
+        let sites: Vec<u32> =
+            received.calls.iter().filter(|call| call.0 == bytes).map(|call| call.1).collect();
         assert!(sites.iter().all(|site| *site == sites[0] && *site != 0), "{sites:?}");
-        let names = heard.sites[&sites[0]].iter().map(|frame| heard.names[frame].join(" < "));
+        let names = received.sites[&sites[0]].iter().map(|frame| received.names[frame].join(" < "));
         (sites.len(), names.collect::<Vec<_>>())
     };
     let (calls, names) = frames(1001);
@@ -156,11 +158,11 @@ fn sites_begin_at_the_caller_and_are_told_once() {
         assert!(name.starts_with(function) && name.ends_with(line), "{names:?}");
     }
     assert!(frames(1002).1[1].starts_with("main"), "{:?}", frames(1002));
-    let object = &heard.objects[&heard.sites[&heard.calls[0].1][0]];
+    let object = &received.objects[&received.sites[&received.calls[0].1][0]];
     assert!(object.contains(" /") && object.ends_with("/program"), "{object}");
 }
 
-/// Code that was inlined had the name of the function around it, and its own line.
+/// Before, code that was inlined had the name of the function around it, and its own line.
 #[test]
 fn an_inlined_function_has_a_name_of_its_own() {
     let source = "#include <stdlib.h>\n\
@@ -168,9 +170,9 @@ fn an_inlined_function_has_a_name_of_its_own() {
                   __attribute__((noinline)) void *around(int n) { void *p = within(n); return (char *)p + (n == 0); }\n\
                   int main(void) { around(1001); return 0; }";
     let traced = run(source, &Options { sites: 3, ..Options::default() });
-    let heard = &traced.images[0].sink;
-    let site = heard.calls.iter().find(|call| call.0 == 1001).map(|call| call.1).expect("its call");
-    let names = &heard.names[&heard.sites[&site][0]];
+    let received = &traced.images[0].sink;
+    let site = received.calls.iter().find(|call| call.0 == 1001).map(|call| call.1).expect("its call");
+    let names = &received.names[&received.sites[&site][0]];
     let functions: Vec<&str> = names.iter().filter_map(|name| name.split(' ').next()).collect();
     assert_eq!(functions, ["within", "around"], "{names:?}");
 }
@@ -182,14 +184,14 @@ fn randomness_is_the_same_in_every_run_unless_it_is_not_to_be() {
                   int fd = open(\"/dev/urandom\", O_RDONLY); read(fd, &b, 8); \
                   c = *(unsigned long *)getauxval(AT_RANDOM); printf(\"%lx %lx %lx %lx\\n\", a[0], a[1], b, c); \
                   return 0; }";
-    let said = |pin| output(&run(source, &Options { pin, ..Options::default() }));
-    let pinned = said(true);
-    assert_eq!(pinned, said(true));
+    let drawn = |pin| output(&run(source, &Options { pin, ..Options::default() }));
+    let pinned = drawn(true);
+    assert_eq!(pinned, drawn(true));
     let words: Vec<&str> = pinned.split_whitespace().collect();
     assert!(
         words.iter().all(|word| word.len() > 10 && words.iter().filter(|other| other == &word).count() == 1)
     );
-    for (word, other) in words.iter().zip(said(false).split_whitespace()) {
+    for (word, other) in words.iter().zip(drawn(false).split_whitespace()) {
         assert_ne!(*word, other);
     }
 }
@@ -207,10 +209,10 @@ fn a_program_finds_its_own_mappings_only() {
     assert!(maps.lines().all(|line| !line.contains("rwx")), "{maps}");
 }
 
-/// Collectors stop threads by handlers that ask for an alternative stack, and few threads have one. Wherever in its page
-/// the stack pointer is then: the frame of the signal grows the first thread's stack, or lies in another's.
+/// Collectors stop threads by handlers that request an alternative stack, and few threads have one. Wherever in its
+/// page the stack pointer is then: the frame of the signal grows the first thread's stack, or lies in another's.
 #[test]
-fn a_handler_that_asks_for_an_alternative_stack_grows_the_ordinary_one() {
+fn a_handler_that_requests_an_alternative_stack_grows_the_ordinary_one() {
     let source = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -221,12 +223,12 @@ static char alternative[65536], *volatile low, *volatile frame;
 static void handle(int number, siginfo_t *information, void *context) { char here; frame = &here; handled++; }
 static int on_alternative(void) { return frame >= alternative && frame < alternative + sizeof alternative; }
 static void descend(int depth) {
-    volatile char room[STEP];
-    low = (char *)room;
+    volatile char space[STEP];
+    low = (char *)space;
     raise(SIGUSR1);
     if (on_alternative() || frame >= low) abort();
     if (depth > 0) descend(depth - 1);
-    room[0] = 0;
+    space[0] = 0;
 }
 static void *run(void *none) { descend(DEPTH); return none; }
 int main(void) {
@@ -246,8 +248,8 @@ int main(void) {
     run(source, &Options::default());
 }
 
-/// Threads add to one counter, each in a sequence: were a sequence not aborted when another thread has run meanwhile,
-/// what that one added would be lost.
+/// Threads add to one counter, each in a sequence: if a sequence were not aborted after another thread has run in
+/// between, the addition of that thread would be lost.
 #[test]
 fn restartable_sequences_are_restarted() {
     let source = r#"

@@ -56,7 +56,7 @@ fn images<S>(traced: &Traced<S>) -> Vec<String> {
             ));
         }
         match &image.ending {
-            ImageEnding::Untold(why) if traced.stopped.as_ref() != Some(why) => {
+            ImageEnding::Incomplete(why) if traced.stopped.as_ref() != Some(why) => {
                 Some(format!("{what} was not traced to its end: {why}"))
             }
             ImageEnding::Killed => Some(format!("{what} was killed: its figures are those until then")),

@@ -1,9 +1,9 @@
-//! Words through the decoder into the sink: told by hand, and against a model that keeps every call.
+//! Words through the decoder into the sink: with sums by hand, and against a model that keeps every call.
 
 use std::collections::BTreeMap;
 
 use heaptoll_reference::Decoder;
-use heaptoll_reference::word::Kind;
+use heaptoll_reference::word::EventKind;
 use proptest::prelude::*;
 
 use super::*;
@@ -19,12 +19,12 @@ struct Words {
 }
 
 impl Words {
-    fn event(&mut self, kind: Kind, payload: u64, more: &[u64]) {
+    fn event(&mut self, kind: EventKind, payload: u64, more: &[u64]) {
         self.words.push(kind.word(payload));
         self.words.extend(more);
     }
 
-    /// Instructions of the running thread; every second one loads, every third one stores.
+    /// Advances the running thread's clock; every second instruction loads, every third one stores.
     fn run(&mut self, instructions: u64) -> &mut Words {
         *self.clocks.entry(self.thread).or_default() += instructions;
         self
@@ -37,23 +37,27 @@ impl Words {
 
     fn thread(&mut self, thread: u32) -> &mut Words {
         self.thread = thread;
-        self.event(Kind::Thread, thread.into(), &[]);
+        self.event(EventKind::Thread, thread.into(), &[]);
         self
     }
 
     fn enter(&mut self, routine: Routine, arguments: [u64; 3]) -> &mut Words {
         let [now, memory] = self.clock();
-        self.event(Kind::Enter, routine as u64, &[now, memory, arguments[0], arguments[1], arguments[2]]);
+        self.event(
+            EventKind::Enter,
+            routine as u64,
+            &[now, memory, arguments[0], arguments[1], arguments[2]],
+        );
         self
     }
 
     fn leave(&mut self, routine: Routine, result: u64) -> &mut Words {
         let [now, memory] = self.clock();
-        self.event(Kind::Leave, routine as u64, &[now, memory, result]);
+        self.event(EventKind::Leave, routine as u64, &[now, memory, result]);
         self
     }
 
-    fn at(&mut self, kind: Kind, payload: u64, more: &[u64]) -> &mut Words {
+    fn at(&mut self, kind: EventKind, payload: u64, more: &[u64]) -> &mut Words {
         let [now, memory] = self.clock();
         let more: Vec<u64> = [now, memory].into_iter().chain(more.iter().copied()).collect();
         self.event(kind, payload, &more);
@@ -61,7 +65,7 @@ impl Words {
     }
 
     fn map(&mut self, address: u64, length: u64) -> &mut Words {
-        self.event(Kind::Map, 3 | (1 << 3), &[address, length]);
+        self.event(EventKind::Map, 3 | (1 << 3), &[address, length]);
         self
     }
 
@@ -70,7 +74,7 @@ impl Words {
     }
 
     fn figures(&mut self) -> Figures {
-        self.at(Kind::End, 0, &[]);
+        self.at(EventKind::End, 0, &[]);
         let (mut decoder, mut costs) = (Decoder::new(), Costs::new());
         decoder.decode(&self.words, &mut costs).expect("whole words");
         costs.figures(decoder.totals())
@@ -108,7 +112,7 @@ fn the_tables_are_those_of_the_paper() {
 }
 
 #[test]
-fn frees_are_counted_by_what_was_asked_for() {
+fn frees_are_counted_by_the_requested_size() {
     let mut words = Words::default();
     words.call(Routine::Malloc, [24, 0, 0], 5, 0x1000).call(Routine::Malloc, [1000, 0, 0], 6, 0x2000);
     words.call(Routine::Free, [0x2000, 0, 0], 30, 0).call(Routine::Free, [0x1000, 0, 0], 20, 0);
@@ -150,10 +154,10 @@ fn a_failed_realloc_leaves_its_block_and_one_to_nothing_frees_it() {
 }
 
 #[test]
-fn collections_are_part_of_the_call_and_told_apart() {
+fn collections_are_part_of_the_call_and_reported_separately() {
     let mut words = Words::default();
-    words.enter(Routine::Malloc, [16, 0, 0]).run(30).at(Kind::Announced, 1, &[0]).run(5000);
-    words.map(0x10_0000, 0x1000).at(Kind::Announced, 2, &[0]).run(10).leave(Routine::Malloc, 0x1000);
+    words.enter(Routine::Malloc, [16, 0, 0]).run(30).at(EventKind::Announced, 1, &[0]).run(5000);
+    words.map(0x10_0000, 0x1000).at(EventKind::Announced, 2, &[0]).run(10).leave(Routine::Malloc, 0x1000);
     words.call(Routine::Malloc, [16, 0, 0], 20, 0x2000);
     let figures = words.figures();
     let malloc = routine(&figures, "malloc");
@@ -167,7 +171,11 @@ fn collections_are_part_of_the_call_and_told_apart() {
 #[test]
 fn an_abandoned_call_is_in_no_class() {
     let mut words = Words::default();
-    words.enter(Routine::Malloc, [16, 0, 0]).run(30).at(Kind::Abandon, Routine::Malloc as u64, &[]).run(5);
+    words
+        .enter(Routine::Malloc, [16, 0, 0])
+        .run(30)
+        .at(EventKind::Abandon, Routine::Malloc as u64, &[])
+        .run(5);
     words.call(Routine::Malloc, [16, 0, 0], 20, 0x2000).enter(Routine::Free, [0x2000, 0, 0]).run(4);
     let figures = words.figures();
     let malloc = routine(&figures, "malloc");
@@ -210,7 +218,7 @@ fn amounts_of_images_add_up() {
 
 /// A call of the model.
 #[derive(Debug, Clone, Copy)]
-struct Made {
+struct TestCall {
     thread: u32,
     routine: Routine,
     size: u64,
@@ -219,7 +227,7 @@ struct Made {
     between: u64,
 }
 
-fn made() -> impl Strategy<Value = Made> {
+fn test_call() -> impl Strategy<Value = TestCall> {
     let routine = prop_oneof![
         4 => Just(Routine::Malloc),
         1 => Just(Routine::Calloc),
@@ -232,17 +240,24 @@ fn made() -> impl Strategy<Value = Made> {
     ];
     let cost = prop_oneof![8 => 1u64..200, 1 => 1u64..4000];
     (1u32..4, routine, 0u64..3000, 0usize..12, cost, 0u64..50).prop_map(
-        |(thread, routine, size, block, cost, between)| Made { thread, routine, size, block, cost, between },
+        |(thread, routine, size, block, cost, between)| TestCall {
+            thread,
+            routine,
+            size,
+            block,
+            cost,
+            between,
+        },
     )
 }
 
-/// What the model keeps of every call: routine, size asked for or of the block, cost.
-type Kept = Vec<(Routine, Option<u64>, u64)>;
+/// What the model expects of every call: routine, size requested or of the block, cost.
+type ExpectedCalls = Vec<(Routine, Option<u64>, u64)>;
 
-/// Makes the calls over blocks at twelve addresses; gives the words, what each call should be counted as, and the most
-/// bytes live.
-fn perform(calls: &[Made]) -> (Words, Kept, u64) {
-    let (mut words, mut kept) = (Words::default(), Kept::new());
+/// Makes the calls on blocks at twelve addresses: the words, what each call should be counted as, and the most bytes
+/// live.
+fn perform(calls: &[TestCall]) -> (Words, ExpectedCalls, u64) {
+    let (mut words, mut expected) = (Words::default(), ExpectedCalls::new());
     let (mut live, mut most) = (BTreeMap::new(), 0);
     for call in calls {
         let address = 0x1000 * (call.block as u64 + 1);
@@ -260,22 +275,22 @@ fn perform(calls: &[Made]) -> (Words, Kept, u64) {
         }
         most = most.max(live.values().sum());
         words.call(call.routine, arguments, call.cost, result);
-        kept.push((call.routine, counted, call.cost));
+        expected.push((call.routine, counted, call.cost));
     }
-    (words, kept, most)
+    (words, expected, most)
 }
 
 proptest! {
     #[test]
-    fn tallies_are_those_of_the_model(calls in proptest::collection::vec(made(), 1..200)) {
-        let (mut words, kept, most) = perform(&calls);
+    fn tallies_are_those_of_the_model(calls in proptest::collection::vec(test_call(), 1..200)) {
+        let (mut words, expected, most) = perform(&calls);
         let figures = words.figures();
         prop_assert_eq!(figures.heap.most_live_bytes, most);
         let allocator = figures.amounts.owners.allocator.instructions;
-        prop_assert_eq!(allocator, kept.iter().map(|call| call.2).sum::<u64>());
+        prop_assert_eq!(allocator, expected.iter().map(|call| call.2).sum::<u64>());
         prop_assert_eq!(figures.amounts.owners.program.instructions, calls.iter().map(|call| call.between).sum::<u64>());
         for one in &figures.routines {
-            let of: Vec<_> = kept.iter().filter(|call| call.0.name() == one.routine).collect();
+            let of: Vec<_> = expected.iter().filter(|call| call.0.name() == one.routine).collect();
             prop_assert_eq!(one.calls, of.len() as u64);
             prop_assert_eq!(one.cost.instructions, of.iter().map(|call| call.2).sum::<u64>());
             prop_assert_eq!(one.classes.iter().map(|class| class.calls).sum::<u64>(), one.calls);
@@ -290,8 +305,8 @@ proptest! {
                 let mut costs: Vec<u64> = of.iter().filter(|call| inside(call.1)).map(|call| call.2).collect();
                 costs.sort_unstable();
                 let rank = |percent: usize| costs[(costs.len() * percent).div_ceil(100) - 1];
-                let told = class.per_call;
-                prop_assert_eq!((told.p50, told.p90, told.p99, told.max), (rank(50), rank(90), rank(99), rank(100)));
+                let reported = class.per_call;
+                prop_assert_eq!((reported.p50, reported.p90, reported.p99, reported.max), (rank(50), rank(90), rank(99), rank(100)));
                 prop_assert_eq!(class.calls, costs.len() as u64);
             }
         }

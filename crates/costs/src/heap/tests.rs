@@ -1,4 +1,4 @@
-//! The heap against a model that keeps every page of every moment.
+//! The heap against a model that keeps every page of every snapshot.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +25,7 @@ fn an_object_makes_its_mapping_the_heaps_from_its_creation_on() {
     heap.unmap(PAGE, 4 * PAGE);
     assert_eq!(heap.high_water(), 4 * PAGE);
     heap.placed(17 * PAGE, 24);
-    assert_eq!(heap.high_water(), 12 * PAGE, "both were there when nobody knew");
+    assert_eq!(heap.high_water(), 12 * PAGE, "both were mapped before the second was decided");
 }
 
 #[test]
@@ -48,7 +48,7 @@ fn a_stack_is_no_heap_though_an_object_lies_in_it() {
 }
 
 #[test]
-fn what_moves_is_never_there_twice() {
+fn a_move_never_counts_twice() {
     let mut heap = Heap::default();
     heap.map(PAGE, 10 * PAGE, READ_WRITE, Origin::Mmap, true);
     heap.map(64 * PAGE, 10 * PAGE, READ_WRITE, Origin::Mremap, true);
@@ -58,7 +58,7 @@ fn what_moves_is_never_there_twice() {
 }
 
 #[test]
-fn what_grows_where_it_is_was_there_before_the_next_call() {
+fn growth_in_place_counts_before_the_next_call() {
     let mut heap = Heap::default();
     heap.map(PAGE, 10 * PAGE, READ_WRITE, Origin::Mmap, true);
     heap.map(11 * PAGE, 2 * PAGE, READ_WRITE, Origin::Mremap, true);
@@ -118,10 +118,10 @@ fn the_log_stays_short() {
     assert_eq!(heap.high_water(), 2 * PAGE);
 }
 
-/// What may be done, in pages.
+/// A step of the model, in pages.
 #[derive(Debug, Clone)]
 enum Step {
-    Map { at: u64, pages: u64, protection: u8, origin: Origin, inside: bool },
+    Map { at: u64, pages: u64, protection: u8, origin: Origin, by_manager: bool },
     Unmap { at: u64, pages: u64 },
     Protect { at: u64, pages: u64, protection: u8 },
     Place { at: u64, pages: u64 },
@@ -132,16 +132,16 @@ enum Step {
 type Pages = BTreeMap<u64, (usize, u8)>;
 
 fn most(steps: &[Step]) -> u64 {
-    let (mut now, mut moments) = (Pages::new(), Vec::new());
+    let (mut now, mut snapshots) = (Pages::new(), Vec::new());
     let (mut heap, mut stacks, mut mappings) = (BTreeSet::new(), BTreeSet::new(), 0);
     for step in steps {
         match *step {
-            Step::Map { at, pages, protection, origin, inside } => {
+            Step::Map { at, pages, protection, origin, by_manager } => {
                 mappings += 1;
                 now.extend((at..at + pages).map(|page| (page, (mappings, protection))));
                 if origin == Origin::Stack {
                     stacks.insert(mappings);
-                } else if inside {
+                } else if by_manager {
                     heap.insert(mappings);
                 }
             }
@@ -154,10 +154,10 @@ fn most(steps: &[Step]) -> u64 {
             }
             Step::Tidy => {}
         }
-        moments.push(now.clone());
+        snapshots.push(now.clone());
     }
     let counts = |page: &&(usize, u8)| page.1 & 3 != 0 && heap.contains(&page.0) && !stacks.contains(&page.0);
-    moments.iter().map(|moment| moment.values().filter(counts).count() as u64).max().unwrap_or(0) * PAGE
+    snapshots.iter().map(|snapshot| snapshot.values().filter(counts).count() as u64).max().unwrap_or(0) * PAGE
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -166,7 +166,7 @@ fn step() -> impl Strategy<Value = Step> {
     let origin = prop_oneof![Just(Origin::Mmap), Just(Origin::Brk), Just(Origin::Stack), Just(Origin::Start)];
     prop_oneof![
         4 => (place.clone(), protection.clone(), origin, any::<bool>()).prop_map(
-            |((at, pages), protection, origin, inside)| Step::Map { at, pages, protection, origin, inside }
+            |((at, pages), protection, origin, by_manager)| Step::Map { at, pages, protection, origin, by_manager }
         ),
         2 => place.clone().prop_map(|(at, pages)| Step::Unmap { at, pages }),
         3 => (place.clone(), protection).prop_map(|((at, pages), protection)| Step::Protect { at, pages, protection }),
@@ -177,12 +177,12 @@ fn step() -> impl Strategy<Value = Step> {
 
 proptest! {
     #[test]
-    fn the_heap_is_what_the_model_says(steps in proptest::collection::vec(step(), 1..60)) {
+    fn the_heap_equals_the_model(steps in proptest::collection::vec(step(), 1..60)) {
         let mut heap = Heap::default();
         for step in &steps {
             match *step {
-                Step::Map { at, pages, protection, origin, inside } => {
-                    heap.map(at * PAGE, pages * PAGE, protection, origin, inside);
+                Step::Map { at, pages, protection, origin, by_manager } => {
+                    heap.map(at * PAGE, pages * PAGE, protection, origin, by_manager);
                 }
                 Step::Unmap { at, pages } => heap.unmap(at * PAGE, pages * PAGE),
                 Step::Protect { at, pages, protection } => heap.protect(at * PAGE, pages * PAGE, protection),

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use heaptoll_reference::Decoder;
-use heaptoll_reference::word::Kind;
+use heaptoll_reference::word::EventKind;
 use proptest::prelude::*;
 
 use super::*;
@@ -22,7 +22,7 @@ impl Process {
         self
     }
 
-    fn event(&mut self, kind: Kind, payload: u64, more: &[u64]) -> &mut Process {
+    fn event(&mut self, kind: EventKind, payload: u64, more: &[u64]) -> &mut Process {
         self.words.extend([kind.word(payload), self.instructions, 0]);
         self.words.extend(more);
         self
@@ -35,14 +35,14 @@ impl Process {
 
     /// A load in the midst of ten instructions.
     fn touches(&mut self, address: u64) -> &mut Process {
-        self.loads(address).runs(10).event(Kind::Tick, 0, &[])
+        self.loads(address).runs(10).event(EventKind::Tick, 0, &[])
     }
 
     fn calls(&mut self, routine: Routine, arguments: [u64; 3], result: u64) -> &mut Process {
         // What the routine does in the block is no touch.
         let block = if result == 0 { arguments[0] } else { result };
-        self.event(Kind::Enter, routine as u64, &arguments).loads(block).runs(100);
-        self.event(Kind::Leave, routine as u64, &[result])
+        self.event(EventKind::Enter, routine as u64, &arguments).loads(block).runs(100);
+        self.event(EventKind::Leave, routine as u64, &[result])
     }
 
     fn malloc(&mut self, size: u64, address: u64) -> &mut Process {
@@ -54,7 +54,7 @@ impl Process {
     }
 
     fn collects(&mut self) -> &mut Process {
-        self.event(Kind::Announced, 1, &[1]).runs(1000).event(Kind::Announced, 2, &[0])
+        self.event(EventKind::Announced, 1, &[1]).runs(1000).event(EventKind::Announced, 2, &[0])
     }
 
     fn heard(&self, about: About) -> Drag {
@@ -105,8 +105,8 @@ fn lag_use_drag_and_void_are_told_apart() {
     let mut process = Process::default();
     process.malloc(100, 0x1000).malloc(10, 0x2000).runs(50);
     // First touch at 55 on the clock of instructions, last at 55 + 60 + 10.
-    process.event(Kind::Tick, 0, &[]).touches(0x1000).malloc(7, 0x3000).runs(60);
-    process.event(Kind::Tick, 0, &[]).touches(0x1063).touches(0x1064).malloc(3, 0x4000).runs(25);
+    process.event(EventKind::Tick, 0, &[]).touches(0x1000).malloc(7, 0x3000).runs(60);
+    process.event(EventKind::Tick, 0, &[]).touches(0x1063).touches(0x1064).malloc(3, 0x4000).runs(25);
     process.free(0x1000).free(0x2000);
     let figures = process.figures(false);
     assert_eq!(figures.instructions, 50 + 10 + 60 + 20 + 25);
@@ -127,9 +127,9 @@ fn lag_use_drag_and_void_are_told_apart() {
 #[test]
 fn what_system_calls_read_and_write_is_touched() {
     let mut process = Process::default();
-    process.malloc(64, 0x1000).runs(10).event(Kind::Tick, 0, &[]);
-    process.words.extend([Kind::KernelStore.word(64), 0x1000]);
-    process.runs(10).event(Kind::Tick, 0, &[]).free(0x1000);
+    process.malloc(64, 0x1000).runs(10).event(EventKind::Tick, 0, &[]);
+    process.words.extend([EventKind::KernelStore.word(64), 0x1000]);
+    process.runs(10).event(EventKind::Tick, 0, &[]).free(0x1000);
     assert_eq!(process.figures(false).all.space_instructions, space(15 * 64, 0, 5 * 64, 0, 0));
 }
 
@@ -151,9 +151,9 @@ fn a_realloc_keeps_the_object_and_its_copy_is_no_touch() {
 fn a_realloc_that_fails_or_is_left_changes_nothing() {
     let mut process = Process::default();
     process.malloc(10, 0x1000).runs(10).calls(Routine::Realloc, [0x1000, 1 << 60, 0], 0).runs(10);
-    process.event(Kind::Enter, Routine::Realloc as u64, &[0x1000, 90, 0]).runs(3);
-    process.event(Kind::Abandon, Routine::Realloc as u64, &[]).runs(10);
-    process.calls(Routine::Realloc, [0x1000, 0, 0], 0).runs(10).event(Kind::Tick, 0, &[]);
+    process.event(EventKind::Enter, Routine::Realloc as u64, &[0x1000, 90, 0]).runs(3);
+    process.event(EventKind::Abandon, Routine::Realloc as u64, &[]).runs(10);
+    process.calls(Routine::Realloc, [0x1000, 0, 0], 0).runs(10).event(EventKind::Tick, 0, &[]);
     let figures = process.figures(false);
     assert_eq!(figures.all.space_instructions, space(0, 0, 0, 300, 0));
     assert_eq!((figures.all.not_freed.objects, figures.unknown_frees), (0, 0));
@@ -162,13 +162,13 @@ fn a_realloc_that_fails_or_is_left_changes_nothing() {
 #[test]
 fn a_realloc_in_one_thread_leaves_its_place_to_another() {
     let mut process = Process::default();
-    process.malloc(10, 0x1000).event(Kind::Enter, Routine::Realloc as u64, &[0x1000, 90, 0]);
-    process.words.push(Kind::Thread.word(2));
+    process.malloc(10, 0x1000).event(EventKind::Enter, Routine::Realloc as u64, &[0x1000, 90, 0]);
+    process.words.push(EventKind::Thread.word(2));
     let instructions = std::mem::take(&mut process.instructions);
     process.malloc(10, 0x1000);
-    process.words.push(Kind::Thread.word(0));
+    process.words.push(EventKind::Thread.word(0));
     process.instructions = instructions;
-    process.event(Kind::Leave, Routine::Realloc as u64, &[0x2000]);
+    process.event(EventKind::Leave, Routine::Realloc as u64, &[0x2000]);
     let figures = process.figures(false);
     assert_eq!((figures.all.all.objects, figures.all.lost.objects, figures.most_bytes), (2, 0, 100));
 }
@@ -176,7 +176,7 @@ fn a_realloc_in_one_thread_leaves_its_place_to_another() {
 #[test]
 fn what_is_there_at_the_end_was_not_freed() {
     let mut process = Process::default();
-    process.malloc(10, 0x1000).touches(0x1000).runs(95).event(Kind::Tick, 0, &[]);
+    process.malloc(10, 0x1000).touches(0x1000).runs(95).event(EventKind::Tick, 0, &[]);
     let figures = process.figures(false);
     assert_eq!(figures.all.not_freed_space_instructions, space(50, 0, 1000, 0, 0));
     assert_eq!(figures.all.not_freed.objects, 1);
@@ -196,10 +196,10 @@ fn a_collector_that_ignores_frees_makes_blocks_wait() {
     let mut process = Process::default();
     process.malloc(10, 0x1000).malloc(20, 0x2000).touches(0x1000).free(0x1000).runs(100);
     // The collection comes 100 after the free, the reuse later still: it was reclaimed at 100.
-    process.event(Kind::Enter, Routine::Malloc as u64, &[10, 0, 0]).collects();
-    process.event(Kind::Leave, Routine::Malloc as u64, &[0x3000]).runs(40);
+    process.event(EventKind::Enter, Routine::Malloc as u64, &[10, 0, 0]).collects();
+    process.event(EventKind::Leave, Routine::Malloc as u64, &[0x3000]).runs(40);
     // What was not freed was there at the collection, and was reclaimed at the latest by it.
-    process.malloc(4, 0x1000).malloc(4, 0x2000).runs(7).free(0x1000).runs(13).event(Kind::Tick, 0, &[]);
+    process.malloc(4, 0x1000).malloc(4, 0x2000).runs(7).free(0x1000).runs(13).event(EventKind::Tick, 0, &[]);
     let figures = process.figures(true);
     let collector = figures.collector.expect("it collects");
     assert_eq!((collector.collections, collector.reclaims_at_free), (1, false));
@@ -232,9 +232,9 @@ fn what_is_touched_behind_a_collection_was_not_reclaimed_by_it() {
 #[test]
 fn memory_that_is_unmapped_ends_what_lies_in_it() {
     let mut process = Process::default();
-    process.malloc(10, 0x1000).free(0x1000).runs(10).collects().runs(10).event(Kind::Tick, 0, &[]);
-    process.words.extend([Kind::Unmap.word(0), 0, 0x10_0000]);
-    process.runs(100).event(Kind::Tick, 0, &[]);
+    process.malloc(10, 0x1000).free(0x1000).runs(10).collects().runs(10).event(EventKind::Tick, 0, &[]);
+    process.words.extend([EventKind::Unmap.word(0), 0, 0x10_0000]);
+    process.runs(100).event(EventKind::Tick, 0, &[]);
     let figures = process.figures(true);
     assert_eq!(figures.all.space_instructions.unreclaimed, 100);
 }
@@ -245,12 +245,12 @@ fn pointer_stores_are_told_by_age_of_both_objects() {
     process.malloc(16, 0x1000).malloc(16, 0x2000);
     let mut store = |into: u64, value: u64| {
         process.words.push(Reference::new(into, 8, true).0);
-        process.words.push(Kind::Pointer.word(value));
+        process.words.push(EventKind::Pointer.word(value));
     };
     [(0x1000, 0x2008), (0x2000, 0x1000), (0x2008, 0x2000), (0x9000, 0x1000), (0x1000, 0x2010)]
         .into_iter()
         .for_each(|(into, value)| store(into, value));
-    process.runs(2000).event(Kind::Tick, 0, &[]);
+    process.runs(2000).event(EventKind::Tick, 0, &[]);
     let pointers = process.figures(false).pointers.expect("they were asked for");
     let program = pointers.stores.program;
     assert_eq!((program.all, program.older_to_younger, program.younger_to_older), (5, 1, 1));
@@ -262,8 +262,8 @@ fn pointer_stores_are_told_by_age_of_both_objects() {
 fn sites_have_the_objects_that_they_made() {
     let mut process = Process::default();
     let frame = u64::from_le_bytes(*b"main (m.");
-    process.words.extend([Kind::Text.word((1 << 32) | 8), 77, frame]);
-    process.words.extend([Kind::SiteDefinition.word(1 + 256 * 5), 77, Kind::Site.word(5)]);
+    process.words.extend([EventKind::Text.word((1 << 32) | 8), 77, frame]);
+    process.words.extend([EventKind::SiteDefinition.word(1 + 256 * 5), 77, EventKind::Site.word(5)]);
     process.malloc(16, 0x1000).runs(10).free(0x1000).malloc(1, 0x1000);
     let figures = process.figures(false);
     let names: Vec<(&str, u64)> =
@@ -382,7 +382,7 @@ proptest! {
                     }
                 },
                 Step::Run(instructions) => {
-                    process.runs(instructions).event(Kind::Tick, 0, &[]);
+                    process.runs(instructions).event(EventKind::Tick, 0, &[]);
                     now[Clock::Instructions] += instructions;
                 }
             }

@@ -1,4 +1,4 @@
-//! What is believed of runs of the probe; fitness of real objects is tested in `tests/fitness.rs`.
+//! How runs of the probe are judged; fitness of real objects is tested in `tests/fitness.rs`.
 
 use heaptoll_launcher::Usage;
 
@@ -34,11 +34,11 @@ fn refusals_name_the_call_and_what_follows() {
 }
 
 #[test]
-fn another_end_says_both_and_what_was_said() {
+fn another_end_is_reported_with_both_ends_and_the_output() {
     let native = run("");
     let mut traced = run("");
     traced.ended = Ended::Signal(6);
     traced.error_tail = "no memory\n".into();
-    let text = other_end(&native, &traced, &["unheard".into()]);
+    let text = other_end(&native, &traced, &["unused".into()]);
     assert_eq!(text, "the probe is killed by signal 6 instead of ends with status 0: no memory");
 }

@@ -14,21 +14,21 @@ fn open(path: &Path) -> Ring {
     Ring::open(path).expect("opens").expect("is ready")
 }
 
-/// Words of a block up to its end, as `decode` sees them: events of as many words as their first one says.
-fn events(words: &[u64], heard: &mut Vec<Vec<u64>>) {
+/// The events of a block up to its end: each has as many words as its first word states.
+fn events(words: &[u64], received: &mut Vec<Vec<u64>>) {
     let mut at = 0;
     while at < words.len() && words[at] != 0 {
         let length = words[at] as usize;
-        heard.push(words[at..at + length].to_vec());
+        received.push(words[at..at + length].to_vec());
         at += length;
     }
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-    /// Any events in blocks of any size, given away at any fill, killed at any moment, arrive whole and in order.
+    /// Any events in blocks of any size, published at any fill, killed at any time, arrive whole and in order.
     #[test]
-    fn what_was_told_arrives_whole(
+    fn what_was_written_arrives_whole(
         lengths in proptest::collection::vec((1..9usize, 0..20u8), 0..400),
         words in 8..40usize,
         blocks in 1..5u64,
@@ -37,33 +37,33 @@ proptest! {
         let folder = folder();
         let mut producer = Producer::create(folder.path(), (7, 1), (words, blocks));
         let mut ring = open(&producer.path);
-        let told: Vec<(Vec<u64>, bool)> = lengths
+        let written: Vec<(Vec<u64>, bool)> = lengths
             .iter()
             .enumerate()
-            // The first word is its length, the others may be anything, zero too.
+            // The first word is the length, the others may be anything, also zero.
             .map(|(number, &(length, flush))| {
                 let event = (0..length).map(|at| if at == 0 { length as u64 } else { (number * at % 3) as u64 });
                 (event.collect(), flush == 0)
             })
             .collect();
-        let expected: Vec<Vec<u64>> = told.iter().map(|(event, _)| event.clone()).collect();
+        let expected: Vec<Vec<u64>> = written.iter().map(|(event, _)| event.clone()).collect();
         let dead = Arc::new(AtomicBool::new(false));
-        let its_death = Arc::clone(&dead);
+        let dead_flag = Arc::clone(&dead);
         let thread = std::thread::spawn(move || {
-            for (event, flush) in told {
-                assert!(producer.tell(&event));
+            for (event, flush) in written {
+                assert!(producer.write(&event));
                 if flush {
                     producer.publish();
                 }
             }
-            // What stands in the last block stays there: it was killed.
-            its_death.store(true, Ordering::Release);
+            // The content of the last block stays there: the producer was killed.
+            dead_flag.store(true, Ordering::Release);
             producer
         });
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         loop {
             let over = dead.load(Ordering::Acquire);
-            let any = ring.take(|block| events(block, &mut heard)).is_some();
+            let any = ring.take(|block| events(block, &mut received)).is_some();
             if !any {
                 if over {
                     break;
@@ -73,42 +73,42 @@ proptest! {
                 }
             }
         }
-        ring.rest(|block| events(block, &mut heard));
-        prop_assert_eq!(&heard, &expected);
+        ring.rest(|block| events(block, &mut received));
+        prop_assert_eq!(&received, &expected);
         let producer = thread.join().expect("the producer is well");
         prop_assert_eq!(producer.header(at::CONSUMED).load(Ordering::Relaxed), ring.consumed());
     }
 }
 
 #[test]
-fn a_process_killed_at_any_moment_has_told_what_it_did() {
+fn a_process_killed_at_any_time_has_recorded_what_it_did() {
     for microseconds in [0, 50, 300, 2000, 9000] {
         let folder = folder();
         let mut producer = Producer::create(folder.path(), (7, 1), (512, 4));
         let path = producer.path.clone();
         let mut ring = open(&path);
-        // SAFETY: the child only writes to the shared mapping, which needs no lock, until it is killed.
+        // SAFETY: the child only writes to the shared mapping, without locks or allocation, until it is killed.
         let child = unsafe { libc::fork() };
         if child == 0 {
-            // The second word is what a killed process must not leave out once the next event is there.
+            // The second word must be there once the next event is.
             for number in 1..u64::MAX {
-                producer.tell(&[2, number]);
+                producer.write(&[2, number]);
                 producer.header(504).store(number, Ordering::Release);
             }
         }
         let until = std::time::Instant::now() + Duration::from_micros(microseconds);
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         while std::time::Instant::now() < until {
-            ring.take(|block| events(block, &mut heard));
+            ring.take(|block| events(block, &mut received));
         }
-        // SAFETY: a child of ours that has not been waited for; the status is not asked for.
+        // SAFETY: `child` is a child of this process that was not waited for yet; a null status pointer is allowed.
         unsafe {
             libc::kill(child, libc::SIGKILL);
             libc::waitpid(child, std::ptr::null_mut(), 0);
         }
-        while ring.take(|block| events(block, &mut heard)).is_some() {}
-        ring.rest(|block| events(block, &mut heard));
-        let numbers: Vec<u64> = heard.iter().map(|event| event[1]).collect();
+        while ring.take(|block| events(block, &mut received)).is_some() {}
+        ring.rest(|block| events(block, &mut received));
+        let numbers: Vec<u64> = received.iter().map(|event| event[1]).collect();
         assert!(numbers.iter().copied().eq(1..=numbers.len() as u64), "in order, none left out");
         let counted = ring.word(504).load(Ordering::Acquire);
         assert!((counted..=counted + 1).contains(&(numbers.len() as u64)), "{counted}, {}", numbers.len());
@@ -147,24 +147,24 @@ fn the_command_is_read_with_empty_arguments_and_cut_off_ones() {
     assert_eq!(command(&[b"/bin/sh", b"", b"x"]), ["/bin/sh", "", "x"]);
     assert_eq!(command(&[b"/bin/sh"]), ["/bin/sh"]);
     let long = vec![b'y'; HEADER];
-    // What has no end was cut off, and is left out.
+    // An argument without its NUL was truncated, and is left out.
     assert_eq!(command(&[b"/bin/sh", &long]), ["/bin/sh"]);
     let fits = vec![b'y'; HEADER - at::COMMAND - 3];
     assert_eq!(command(&[b"z", &fits]).len(), 2);
 }
 
 #[test]
-fn who_is_dismissed_stops_telling() {
+fn a_stopped_producer_writes_no_more() {
     let folder = folder();
     let mut producer = Producer::create(folder.path(), (7, 1), (8, 1));
     let ring = open(&producer.path);
-    assert!(producer.tell(&[1]));
-    ring.dismiss();
-    assert!(!producer.tell(&[1]));
+    assert!(producer.write(&[1]));
+    ring.stop_producer();
+    assert!(!producer.write(&[1]));
 }
 
 #[test]
-fn a_producer_gone_mad_is_not_believed() {
+fn a_corrupted_producer_is_not_believed() {
     let folder = folder();
     let producer = Producer::create(folder.path(), (7, 1), (8, 2));
     let mut ring = open(&producer.path);
@@ -174,12 +174,12 @@ fn a_producer_gone_mad_is_not_believed() {
 }
 
 #[test]
-fn words_that_change_while_they_are_looked_at_stay_what_they_were() {
+fn words_that_change_while_they_are_decoded_stay_what_they_were() {
     let folder = folder();
     let mut producer = Producer::create(folder.path(), (7, 1), (8, 2));
-    assert!(producer.tell(&[1, 2, 3]));
+    assert!(producer.write(&[1, 2, 3]));
     producer.publish();
-    assert!(producer.tell(&[4]));
+    assert!(producer.write(&[4]));
     let spoil = || {
         let file = File::options().write(true).open(&producer.path).expect("opens");
         std::os::unix::fs::FileExt::write_all_at(&file, &[0xff; 2 * 8 * 8], HEADER as u64).expect("writes");
@@ -190,7 +190,7 @@ fn words_that_change_while_they_are_looked_at_stay_what_they_were() {
         words.to_vec()
     });
     assert_eq!(seen, Some(vec![1, 2, 3, 0, 0, 0, 0, 0]));
-    // What it was spoiled with is damage, and no more.
+    // The overwritten words are damage, and no more.
     ring.rest(|words| assert_eq!(words, [u64::MAX; 8]));
 }
 

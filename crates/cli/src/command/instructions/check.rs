@@ -107,7 +107,7 @@ fn calls(row: &Row, baseline: &Row) -> Option<String> {
         (Group::Allocate, "calls that make a block"),
         (Group::Free, "calls that free"),
         (Group::Resize, "calls that resize"),
-        (Group::Ask, "calls that request a size"),
+        (Group::Query, "calls that request a size"),
     ];
     let kinds = ["", " and failed", " of no block"];
     let mut differences = Vec::new();

@@ -1,19 +1,19 @@
-//! Prints what the tracer tells of a program: for whoever works on the tracer.
-//! `V=1` prints events, `VV=1` calls too, `REFS=1` asks for references; `PRE` is preloaded.
+//! Prints what the tracer records of a program, for work on the tracer.
+//! `V=1` prints events, `VV=1` calls too, `REFS=1` requests references; `PRE` is preloaded.
 
 use heaptoll_lab::{interrupt::Interrupt, launch::Invocation, places::Places};
 use heaptoll_reference::{Owner, Reference, Sink, event::Event};
 use heaptoll_tracer::*;
-struct P {
-    n: u64,
-    r: u64,
+struct Counter {
+    events: u64,
+    references: u64,
 }
-impl Sink for P {
-    fn references(&mut self, _: Owner, r: &[Reference]) {
-        self.r += r.len() as u64;
+impl Sink for Counter {
+    fn references(&mut self, _: Owner, references: &[Reference]) {
+        self.references += references.len() as u64;
     }
     fn event(&mut self, e: &Event<'_>) {
-        self.n += 1;
+        self.events += 1;
         if std::env::var_os("V").is_some() {
             match e {
                 Event::Enter { .. } | Event::Leave { .. } if std::env::var_os("VV").is_none() => {}
@@ -36,7 +36,7 @@ fn main() {
     let r =
         trace(&t, &places.launcher(), &inv, &Options { references: refs, ..Default::default() }, &i, |im| {
             println!("{im:?}");
-            P { n: 0, r: 0 }
+            Counter { events: 0, references: 0 }
         })
         .unwrap();
     println!(
@@ -56,8 +56,8 @@ fn main() {
             im.image.number,
             im.ending,
             im.totals,
-            im.sink.n,
-            im.sink.r,
+            im.sink.events,
+            im.sink.references,
             im.calls,
             im.damage,
             im.refused,

@@ -1,10 +1,9 @@
-//! Words that no tracer writes, for whoever takes what a decoder makes of them: a process may write anything into its
-//! ring. Included by the tests of each `Sink`.
+//! Words that no tracer writes, for tests of each `Sink`: a process may write anything into its ring.
 
 use heaptoll_reference::{Decoder, Sink};
 
-/// Hears streams of words that are mostly events with arguments of all sizes, each in its own sink; `finish` is what a
-/// command asks of a sink in the end.
+/// Decodes streams of words that are mostly events with arguments of all sizes, each into its own sink; `finish`
+/// requests from a sink what a command requests at the end.
 pub fn streams_are_survived<S: Sink>(
     streams: u64,
     mut begin: impl FnMut() -> S,
@@ -12,7 +11,7 @@ pub fn streams_are_survived<S: Sink>(
 ) {
     for seed in 0..streams {
         let (mut sink, mut decoder, mut random) = (begin(), Decoder::new(), Random(seed));
-        // Damage ends a block: the ones behind it are heard, which is more than commands do.
+        // Damage ends a block: the blocks after it are decoded here, which is more than commands do.
         for _ in 0..60 {
             let words: Vec<u64> = (0..40).flat_map(|_| random.event()).collect();
             let _ = decoder.decode(&words, &mut sink);
@@ -32,7 +31,7 @@ impl Random {
         twice ^ (twice >> 31)
     }
 
-    /// Few values often, so that addresses meet again; sizes of all magnitudes; the ends of the ranges.
+    /// Few values often, so that addresses recur; sizes of all magnitudes; the ends of the ranges.
     fn value(&mut self) -> u64 {
         match self.next() % 8 {
             0 => 0,
@@ -49,11 +48,11 @@ impl Random {
 
     fn event(&mut self) -> Vec<u64> {
         let kind = self.next() % 28;
-        // Of the kernel's accesses, each of whose lines is gone through, few are long.
+        // Few of the kernel's accesses are long, since a sink walks each line of them.
         let is_access = (11..13).contains(&kind) && !self.next().is_multiple_of(64);
         let payload = if is_access { self.next() % 4096 } else { self.value() & ((1 << 56) - 1) };
         let payload = if kind == 24 { payload % 4 } else { payload };
-        // A few routines, threads and events often.
+        // Few routines, threads and events, each often.
         let payload = if matches!(kind, 1..=7 | 19 | 20) && !self.next().is_multiple_of(8) {
             payload % 14
         } else {

@@ -1,15 +1,15 @@
-//! What a process wrote into its ring may be anything.
+//! A process may write anything into its ring.
 
-#[path = "../../reference/tests/support/wild.rs"]
-mod wild;
+#[path = "../../reference/tests/support/corrupted.rs"]
+mod corrupted;
 
 use heaptoll_drag::{About, Asked, Clock, Drag};
 
 #[test]
-fn wild_words_give_wild_figures_and_no_more() {
+fn corrupted_words_give_wrong_figures_without_a_panic() {
     for (collector, clock) in [(false, Clock::Instructions), (true, Clock::Bytes)] {
         let asked = Asked { clock, sites: true, pointers: true, frames: 3 };
-        wild::streams_are_survived(
+        corrupted::streams_are_survived(
             100,
             || Drag::new(About { collector }),
             |drag, _| drop(drag.figures(asked)),

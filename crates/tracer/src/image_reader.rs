@@ -1,4 +1,4 @@
-//! One image while it is heard: its ring, its decoder, its sink, and what of its events is of interest to every command.
+//! One image while it is read: its ring, its decoder, its sink, and the events that every command needs.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,26 +11,26 @@ use heaptoll_reference::{Clock, Decoder, Owner, Reference, Routine, Sink};
 use crate::image::{Calls, Image, ImageEnding, TracedImage};
 use crate::ring::{self, Ring};
 
-/// A process may say as many different things.
+/// Most distinct warnings of one process.
 const WARNINGS: usize = 32;
 
-/// One image, heard.
-pub struct Hearing<S> {
+/// Reads one image.
+pub struct ImageReader<S> {
     pub(crate) image: Image,
     /// Its ring's file.
     pub(crate) path: PathBuf,
-    /// Its process's start, as the system has it; `None` when it had ended before it was noticed.
+    /// Start of its process, in the system's unit; `None` when it had ended before it was attached.
     pub(crate) started: Option<u64>,
     ring: Ring,
     decoder: Decoder,
-    witness: Witness<S>,
+    observed: ObservedSink<S>,
     damage: Option<Damage>,
-    /// Why it was told to tell no more.
+    /// Why its producer was stopped.
     stopped: Option<String>,
 }
 
-/// Stands before the sink and notes what is wanted of every image.
-struct Witness<S> {
+/// Wraps the sink and notes the events that every command needs.
+struct ObservedSink<S> {
     sink: S,
     calls: Calls,
     routine_objects: BTreeMap<Routine, String>,
@@ -38,13 +38,13 @@ struct Witness<S> {
     warnings: Vec<String>,
     ended: Option<i32>,
     before_main: Option<[Clock; 3]>,
-    /// Whether the last that was told is that another image follows.
+    /// Whether the last event announced that another image follows.
     exec: bool,
-    /// Whether anything was told at all.
+    /// Whether anything was recorded.
     any: bool,
 }
 
-impl<S: Sink> Sink for Witness<S> {
+impl<S: Sink> Sink for ObservedSink<S> {
     #[inline]
     fn references(&mut self, owner: Owner, references: &[Reference]) {
         self.exec = false;
@@ -80,10 +80,10 @@ impl<S: Sink> Sink for Witness<S> {
         self.sink.event(event);
     }
 
-    fn passed(&mut self, owner: Owner, cost: Clock) {
-        // Of an exec too, before its event.
+    fn executed(&mut self, owner: Owner, cost: Clock) {
+        // An exec's own counters too, which precede its event.
         self.exec = false;
-        self.sink.passed(owner, cost);
+        self.sink.executed(owner, cost);
     }
 
     fn full(&self) -> Option<String> {
@@ -91,9 +91,15 @@ impl<S: Sink> Sink for Witness<S> {
     }
 }
 
-impl<S: Sink> Hearing<S> {
-    pub(crate) fn new(ring: Ring, path: PathBuf, image: Image, started: Option<u64>, sink: S) -> Hearing<S> {
-        let witness = Witness {
+impl<S: Sink> ImageReader<S> {
+    pub(crate) fn new(
+        ring: Ring,
+        path: PathBuf,
+        image: Image,
+        started: Option<u64>,
+        sink: S,
+    ) -> ImageReader<S> {
+        let observed = ObservedSink {
             sink,
             calls: Calls::default(),
             routine_objects: BTreeMap::new(),
@@ -104,41 +110,50 @@ impl<S: Sink> Hearing<S> {
             exec: false,
             any: false,
         };
-        Hearing { image, path, started, ring, decoder: Decoder::new(), witness, damage: None, stopped: None }
+        ImageReader {
+            image,
+            path,
+            started,
+            ring,
+            decoder: Decoder::new(),
+            observed,
+            damage: None,
+            stopped: None,
+        }
     }
 
-    /// Takes at most `most` blocks; gives how many there were.
+    /// Drains at most `most` blocks; returns how many.
     pub(crate) fn drain(&mut self, most: u32) -> u32 {
-        let Hearing { ring, decoder, witness, damage, .. } = self;
+        let ImageReader { ring, decoder, observed, damage, .. } = self;
         let mut taken = 0;
         while taken < most {
             let done = ring.take(|words| {
                 if damage.is_none() {
-                    *damage = decoder.decode(words, witness).err();
+                    *damage = decoder.decode(words, observed).err();
                 }
             });
             if done.is_none() {
                 break;
             }
             taken += 1;
-            // Clocks and frames behind it would be guesses.
+            // Clocks and frames after damage would be guesses.
             if damage.is_some() && taken == 1 {
-                ring.dismiss();
+                ring.stop_producer();
             }
         }
         taken
     }
 
-    /// Why the sink wants to hear no more, if so.
+    /// Why the sink takes no more, if it does not.
     pub(crate) fn full(&self) -> Option<String> {
-        self.witness.full()
+        self.observed.full()
     }
 
-    /// Tells the process that nobody wants to hear more. What is in its ring already, a few blocks at most, is heard.
+    /// Stops the producer. What is in its ring already, a few blocks at most, is decoded.
     pub(crate) fn stop(&mut self, why: &str) {
         if self.stopped.is_none() {
             self.stopped = Some(why.into());
-            self.ring.dismiss();
+            self.ring.stop_producer();
         }
     }
 
@@ -151,54 +166,54 @@ impl<S: Sink> Hearing<S> {
         self.decoder.totals().iter().map(|clock| clock.instructions).fold(0, u64::saturating_add)
     }
 
-    /// Takes everything that a process which is gone has left. `followed`: by another image of the same process.
-    pub(crate) fn end(mut self, followed: bool) -> TracedImage<S> {
-        // No more than fits into the ring: a file that somebody goes on writing to would never end.
+    /// Drains what an exited process has left. `replaced`: another image of the same process has followed.
+    pub(crate) fn end(mut self, replaced: bool) -> TracedImage<S> {
+        // No more blocks than the ring holds: a file to which another process goes on writing would never end.
         self.drain(u32::try_from(self.ring.waiting()).unwrap_or(u32::MAX));
-        let Hearing { image, mut ring, mut decoder, mut witness, mut damage, stopped, .. } = self;
+        let ImageReader { image, mut ring, mut decoder, mut observed, mut damage, stopped, .. } = self;
         if damage.is_none() {
-            damage = ring.rest(|words| decoder.decode(words, &mut witness)).err();
+            damage = ring.rest(|words| decoder.decode(words, &mut observed)).err();
         }
-        let ending = match (stopped, witness.ended) {
-            (Some(why), _) => ImageEnding::Untold(why),
+        let ending = match (stopped, observed.ended) {
+            (Some(why), _) => ImageEnding::Incomplete(why),
             (None, Some(status)) => ImageEnding::Ended(status),
-            _ if witness.exec || followed => ImageEnding::Exec,
-            _ if ring.said() & ring::GAVE_UP != 0 => {
-                ImageEnding::Untold("the tracer went on without telling: heaptoll did not listen, or there was no memory for the ring".into())
+            _ if observed.exec || replaced => ImageEnding::Exec,
+            _ if ring.producer_flags() & ring::GAVE_UP != 0 => {
+                ImageEnding::Incomplete("the tracer went on without recording: heaptoll did not read the ring, or there was no memory for it".into())
             }
             _ => ImageEnding::Killed,
         };
         TracedImage {
             image,
-            sink: witness.sink,
+            sink: observed.sink,
             totals: decoder.totals(),
-            before_main: witness.before_main,
-            calls: witness.calls,
+            before_main: observed.before_main,
+            calls: observed.calls,
             ending,
             damage,
-            routine_objects: witness.routine_objects,
-            refused: witness.refused,
-            warnings: witness.warnings,
+            routine_objects: observed.routine_objects,
+            refused: observed.refused,
+            warnings: observed.warnings,
         }
     }
 
-    /// Ends the hearing of a process that still runs and cannot be ended.
+    /// Stops reading a process that still runs and cannot be ended.
     pub(crate) fn leave(mut self, why: &str) -> TracedImage<S> {
-        // Not all that comes, for it may never end.
+        // Not until the ring is empty: that may never be.
         self.drain(u32::try_from(self.ring.waiting()).unwrap_or(u32::MAX));
         self.stop(why);
-        let Hearing { image, decoder, witness, damage, .. } = self;
+        let ImageReader { image, decoder, observed, damage, .. } = self;
         TracedImage {
             image,
-            sink: witness.sink,
+            sink: observed.sink,
             totals: decoder.totals(),
-            before_main: witness.before_main,
-            calls: witness.calls,
-            ending: ImageEnding::Untold(why.into()),
+            before_main: observed.before_main,
+            calls: observed.calls,
+            ending: ImageEnding::Incomplete(why.into()),
             damage,
-            routine_objects: witness.routine_objects,
-            refused: witness.refused,
-            warnings: witness.warnings,
+            routine_objects: observed.routine_objects,
+            refused: observed.refused,
+            warnings: observed.warnings,
         }
     }
 }

@@ -1,61 +1,61 @@
-//! Memory that is left for what sinks keep: it is looked at before it runs out, for then it is too late.
+//! Memory left for the sinks: sampled before it runs out, since a failed allocation ends heaptoll.
 
 use std::fs::read_to_string;
 
-/// Where hearing ends: less than this is left, bytes, or less than half of what heaptoll has already (a table that
-/// grows is there twice for a moment).
+/// Recording ends when less is left than this, bytes, or than half of heaptoll's resident memory (a growing table
+/// exists twice while it is copied).
 const RESERVE: u64 = 64 << 20;
 
-/// What this process has and may have, bytes.
+/// Memory of this process and available to it, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Room {
-    has: u64,
-    left: u64,
+struct Memory {
+    resident: u64,
+    available: u64,
 }
 
-impl Room {
+impl Memory {
     fn is_short(self) -> bool {
-        self.left < RESERVE.max(self.has / 2)
+        self.available < RESERVE.max(self.resident / 2)
     }
 }
 
-/// Says that memory runs out, if it does.
+/// A message that memory runs out, if it does.
 pub fn shortage() -> Option<String> {
-    let room = look()?;
-    room.is_short().then(|| {
+    let memory = sample()?;
+    memory.is_short().then(|| {
         format!(
             "memory runs out: heaptoll has {} MiB, and {} MiB are left for it",
-            room.has >> 20,
-            room.left >> 20
+            memory.resident >> 20,
+            memory.available >> 20
         )
     })
 }
 
-fn look() -> Option<Room> {
+fn sample() -> Option<Memory> {
     // Pages: total size, resident.
     let statm = read_to_string("/proc/self/statm").ok()?;
     let mut pages = statm.split(' ').map(|word| word.trim().parse::<u64>().unwrap_or(0));
     let (size, resident) = (pages.next()? * page_bytes(), pages.next()? * page_bytes());
-    let mut left = field(&read_to_string("/proc/meminfo").ok()?, "MemAvailable:").unwrap_or(u64::MAX);
+    let mut available = field(&read_to_string("/proc/meminfo").ok()?, "MemAvailable:").unwrap_or(u64::MAX);
     // `ulimit -v`.
     let limit = address_space();
     if limit != u64::MAX {
-        left = left.min(limit.saturating_sub(size));
+        available = available.min(limit.saturating_sub(size));
     }
     if let Some((used, most)) = group() {
-        left = left.min(most.saturating_sub(used));
+        available = available.min(most.saturating_sub(used));
     }
-    Some(Room { has: resident, left })
+    Some(Memory { resident, available })
 }
 
 fn page_bytes() -> u64 {
-    // SAFETY: no preconditions.
+    // SAFETY: `sysconf` takes no pointers.
     u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 fn address_space() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: fills the struct.
+    // SAFETY: `getrlimit` writes one `rlimit`, to `limit`.
     match unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } {
         0 if limit.rlim_cur != libc::RLIM_INFINITY => limit.rlim_cur,
         _ => u64::MAX,
@@ -68,7 +68,8 @@ fn field(text: &str, name: &str) -> Option<u64> {
     line[name.len()..].trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kib| kib << 10)
 }
 
-/// Used and most of the control group, bytes, where it has a limit. Version 2 only; what a cache holds can be had.
+/// Used and largest bytes of the control group, where it has a limit. Version 2 only; inactive file cache counts as
+/// available.
 fn group() -> Option<(u64, u64)> {
     let own = read_to_string("/proc/self/cgroup").ok()?;
     let path = own.lines().find_map(|line| line.strip_prefix("0::"))?;
@@ -86,16 +87,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_room_until_a_growing_table_would_not_fit() {
-        let mib = |has: u64, left: u64| Room { has: has << 20, left: left << 20 }.is_short();
+    fn memory_suffices_until_a_growing_table_would_not_fit() {
+        let mib = |resident: u64, available: u64| {
+            Memory { resident: resident << 20, available: available << 20 }.is_short()
+        };
         assert!(!mib(10, 100) && mib(10, 63));
         assert!(!mib(1000, 501) && mib(1000, 499));
     }
 
     #[test]
     fn the_system_is_read() {
-        let room = look().expect("this is Linux");
-        assert!(room.has > 1 << 20 && room.left > 0, "{room:?}");
+        let memory = sample().expect("this is Linux");
+        assert!(memory.resident > 1 << 20 && memory.available > 0, "{memory:?}");
         assert_eq!(field("MemTotal: 9 kB\nMemAvailable:    16 kB\n", "MemAvailable:"), Some(16 << 10));
     }
 }
