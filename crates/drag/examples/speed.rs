@@ -1,20 +1,20 @@
-//! How fast drag is heard: `cargo run --release -p heaptoll-drag --example speed -- gawk ...` runs a program under the
-//! tracer twice, hears nothing and then everything, and tells the processor time of the thread that hears.
+//! Speed of the drag sink: `cargo run --release -p heaptoll-drag --example speed -- gawk ...` runs a program under the
+//! tracer twice, with a sink that only counts and with this one, and prints the processor time of the decoding thread.
 
 use std::process::ExitCode;
 
-use heaptoll_drag::{About, Asked, Clock, Drag};
+use heaptoll_drag::{Clock, Drag, FigureOptions, ManagerInfo};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::launch::Invocation;
 use heaptoll_lab::places::Places;
 use heaptoll_reference::{Event, Owner, Reference, Sink};
 use heaptoll_tracer::{Options, Traced, Tracer, trace};
 
-/// Counts.
+/// Counts references.
 #[derive(Default)]
-struct Deaf(u64);
+struct Counter(u64);
 
-impl Sink for Deaf {
+impl Sink for Counter {
     fn references(&mut self, _owner: Owner, references: &[Reference]) {
         self.0 += references.len() as u64;
     }
@@ -24,7 +24,7 @@ impl Sink for Deaf {
 
 fn thread_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the kernel fills in a timespec that is there.
+    // SAFETY: `clock_gettime` writes one `timespec`, to `time`.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
@@ -44,21 +44,21 @@ fn run<S: Sink>(begin: impl FnMut() -> S) -> Result<(Traced<S>, f64), Box<dyn st
 }
 
 fn measure() -> Result<(), Box<dyn std::error::Error>> {
-    let (deaf, alone_s) = run(Deaf::default)?;
-    let (heard, with_s) = run(|| Drag::new(About::default()))?;
-    let references: u64 = deaf.images.iter().map(|image| image.sink.0).sum();
+    let (counted, alone_s) = run(Counter::default)?;
+    let (traced, with_s) = run(|| Drag::new(ManagerInfo::default()))?;
+    let references: u64 = counted.images.iter().map(|image| image.sink.0).sum();
     let wall = |ns: u64| ns as f64 / 1e9;
     println!(
-        "references {references}; deaf: {alone_s:.2} s of the thread, {:.2} s wall; drag: {with_s:.2} s, {:.2} s wall",
-        wall(deaf.finished.usage.wall_ns),
-        wall(heard.finished.usage.wall_ns)
+        "references {references}; counting only:  {alone_s:.2} s of the thread, {:.2} s wall; drag: {with_s:.2} s, {:.2} s wall",
+        wall(counted.finished.usage.wall_ns),
+        wall(traced.finished.usage.wall_ns)
     );
     let own = with_s - alone_s;
     println!("drag alone {own:.2} s, {:.1} M references/s", references as f64 / own / 1e6);
     println!("all of the thread {:.1} M references/s", references as f64 / with_s / 1e6);
-    let asked = Asked { clock: Clock::Instructions, sites: false, pointers: false, frames: 3 };
-    for image in heard.images {
-        let figures = image.sink.figures(asked);
+    let options = FigureOptions { clock: Clock::Instructions, sites: false, pointers: false, frames: 3 };
+    for image in traced.images {
+        let figures = image.sink.figures(options);
         println!(
             "{:?}: {} objects, {} program references, {} in objects, {:?}",
             image.image.command.first(),

@@ -1,20 +1,20 @@
-//! Hears one process image, and keeps of each object when it was made, touched first and last, and freed.
+//! Records of each object of a process image when it was allocated, touched first and last, and freed.
 //!
-//! A touch is a reference of the program: what the malloc family and collections do in blocks (headers, links of free
-//! lists, the zeroes of `calloc`, the copy of `realloc`, marks) is none, nor is it when they are made by a thread that a
-//! manager started. A reference belongs to the object that its first byte lies in.
+//! A touch is a reference of the program: accesses of the malloc family and of collections to blocks (headers,
+//! free-list links, the zeroing of `calloc`, the copy of `realloc`, marks) are no touches, also when a thread that a
+//! manager started makes them. A reference belongs to the object that contains its first byte.
 //!
-//! The clock of instructions is told with events only. So what is touched between two tellings, a *stretch*, is noted by
-//! the reference's place in it, and gets its moment when the stretch ends, in proportion. It lies within the stretch; the
-//! clock of bytes stands still there and is exact.
+//! The clock of instructions is recorded with events only. So what is touched between two of its values, in a
+//! *segment*, is noted with the reference's position in it, and gets its time when the segment ends, in proportion.
+//! That time lies within the segment; the clock of bytes does not advance there and is exact.
 
 use std::collections::HashMap;
 
 use heaptoll_reference::word::Text;
 use heaptoll_reference::{Clock as Counted, Event, Owner, Reference, Routine, Sink};
 
-use crate::group::{Groups, How, Sum};
-use crate::life::{Ended, Life, Takes};
+use crate::group::{EndCause, Groups, Sum};
+use crate::lifetime::{Ended, Lifetime, PhaseSink};
 use crate::objects::{Index, Objects};
 use crate::pointers::Pointers;
 use crate::sites::Sites;
@@ -27,9 +27,9 @@ mod calls;
 /// `HEAPTOLL_COLLECTION_END` of include/heaptoll.h.
 const COLLECTION_END: u32 = 2;
 
-/// What is known beforehand.
+/// The manager, as known beforehand.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct About {
+pub struct ManagerInfo {
     /// The manager collects garbage: a freed block is its program's no more, and perhaps not reclaimed.
     pub collector: bool,
 }
@@ -38,7 +38,7 @@ pub struct About {
 #[derive(Debug, Default)]
 pub(crate) struct Curves(pub [Timeline; 2]);
 
-impl Takes for Curves {
+impl PhaseSink for Curves {
     #[inline(always)]
     fn take(&mut self, phase: Phase, bytes: u64, from: Stamp, to: Stamp) {
         for clock in Clock::ALL {
@@ -47,61 +47,61 @@ impl Takes for Curves {
     }
 }
 
-/// What became of freed blocks under a collector.
+/// What happened to freed blocks under a collector.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Reuse {
-    /// Given out again, or unmapped, though no collection had ended since the free: the free alone reclaimed them.
+    /// Allocated again, or unmapped, though no collection had ended since the free: the free alone reclaimed them.
     pub by_free: Sum,
-    /// Given out again, or unmapped, after a collection.
+    /// Allocated again, or unmapped, after a collection.
     pub after_collection: Sum,
-    /// Not given out again: whether they were reclaimed is not known.
+    /// Not allocated again: whether they were reclaimed is not known.
     pub never: Sum,
 }
 
-/// Hears one process image.
+/// The sink for one process image.
 #[derive(Debug, Default)]
 pub struct Drag {
-    pub(crate) about: About,
-    pub(crate) objects: Objects<Life>,
+    pub(crate) manager: ManagerInfo,
+    pub(crate) objects: Objects<Lifetime>,
     pub(crate) now: Stamp,
-    /// Number of the stretch,
-    stretch: u64,
-    /// the program's references in it so far,
+    /// Number of the current segment.
+    segment: u64,
+    /// The program's references in it so far.
     references: u32,
-    /// and what they touched.
+    /// The objects that they touched.
     touched: Vec<Index>,
     thread: u32,
-    /// By thread: objects that a realloc has, with their address.
-    resizing: HashMap<u32, Vec<(u64, Life)>>,
+    /// By thread: objects in a realloc that has not returned, with their address.
+    resizing: HashMap<u32, Vec<(u64, Lifetime)>>,
     pub(crate) groups: Groups,
     pub(crate) curves: Curves,
     serial: u64,
     pub(crate) collections: u64,
     last_collection: Stamp,
     pub(crate) reuse: Reuse,
-    /// Who made the last reference, and it.
+    /// The last reference and its owner.
     last: Option<(Owner, Reference)>,
     pub(crate) pointers: Pointers,
     pub(crate) sites: Sites,
     live_bytes: u64,
     pub(crate) most_bytes: u64,
-    /// References heard, by owner.
-    pub(crate) heard: [u64; 3],
-    /// Of the program's, those into objects.
+    /// References decoded, by owner.
+    pub(crate) references_by_owner: [u64; 3],
+    /// Those of the program's references that hit objects.
     pub(crate) hits: u64,
-    /// Frees and reallocs of what is not known.
+    /// Frees and reallocs of unknown blocks.
     pub(crate) unknown: u64,
-    /// Objects that do not lie where programs are.
+    /// Objects at addresses where no program has memory.
     pub(crate) unplaced: u64,
 }
 
 impl Drag {
-    /// Of a process image that begins.
-    pub fn new(about: About) -> Drag {
-        Drag { about, ..Drag::default() }
+    /// The sink for a process image that begins.
+    pub fn new(manager: ManagerInfo) -> Drag {
+        Drag { manager, ..Drag::default() }
     }
 
-    /// What both clocks show.
+    /// The values of both clocks.
     pub fn now(&self) -> Stamp {
         self.now
     }
@@ -111,20 +111,20 @@ impl Drag {
         let at = self.references;
         self.references += 1;
         let Some(index) = self.objects.find(address) else { return };
-        let life = self.objects.get_mut(index);
-        if life.stretch != self.stretch {
-            if life.freed {
+        let lifetime = self.objects.get_mut(index);
+        if lifetime.segment != self.segment {
+            if lifetime.freed {
                 return;
             }
-            life.stretch = self.stretch;
-            life.first_at = at;
+            lifetime.segment = self.segment;
+            lifetime.first_at = at;
             self.touched.push(index);
         }
-        life.last_at = at;
+        lifetime.last_at = at;
         self.hits += 1;
     }
 
-    /// Ends a stretch in which the program executed so many instructions.
+    /// Ends a segment in which the program executed this many instructions.
     fn settle(&mut self, instructions: u64) {
         let (begun, all) = (self.now, u128::from(self.references) * 2);
         let at = |place: u32| {
@@ -134,31 +134,31 @@ impl Drag {
             stamp
         };
         for index in self.touched.drain(..) {
-            let life = self.objects.get_mut(index);
-            let (first, last) = (at(life.first_at), at(life.last_at));
-            life.touch(first, last);
+            let lifetime = self.objects.get_mut(index);
+            let (first, last) = (at(lifetime.first_at), at(lifetime.last_at));
+            lifetime.touch(first, last);
         }
         self.now[Clock::Instructions] += instructions;
         self.references = 0;
-        self.stretch += 1;
+        self.segment += 1;
     }
 
-    /// Before an object goes its touches must be known, also where no event told them.
+    /// Resolves pending touches before an object ends, also where no event has ended the segment.
     fn settled(&mut self) {
         if !self.touched.is_empty() {
             self.settle(0);
         }
     }
 
-    /// Puts an object where it lies now. What lay there has gone, seen or not.
-    fn place(&mut self, address: u64, life: Life) {
+    /// Records an object at its address. Objects recorded there have ended, whether or not that was seen.
+    fn place(&mut self, address: u64, lifetime: Lifetime) {
         self.settled();
-        let end = address.saturating_add(life.size.max(1));
+        let end = address.saturating_add(lifetime.size.max(1));
         while let Some(other) = self.objects.overlapping(address, end) {
             self.displace(other);
         }
-        let bytes = if life.freed { 0 } else { life.size };
-        match self.objects.insert(address, life.size, life) {
+        let bytes = if lifetime.freed { 0 } else { lifetime.size };
+        match self.objects.insert(address, lifetime.size, lifetime) {
             Ok(_) => {
                 self.live_bytes += bytes;
                 self.most_bytes = self.most_bytes.max(self.live_bytes);
@@ -167,60 +167,61 @@ impl Drag {
         }
     }
 
-    /// Ends what lies where something else is now, or nothing.
+    /// Ends an object whose memory was given to another, or unmapped.
     fn displace(&mut self, index: Index) {
-        let life = self.objects.take(index);
-        let collected = self.collections > life.collections;
-        if life.freed {
-            match (collected, life.moved) {
+        let lifetime = self.objects.take(index);
+        let collected = self.collections > lifetime.collections;
+        if lifetime.freed {
+            match (collected, lifetime.moved) {
                 (true, _) => {
-                    self.reuse.after_collection.add(life.size);
-                    self.waited(&life, self.last_collection);
+                    self.reuse.after_collection.add(lifetime.size);
+                    self.waited(&lifetime, self.last_collection);
                 }
-                (false, false) => self.reuse.by_free.add(life.size),
+                (false, false) => self.reuse.by_free.add(lifetime.size),
                 (false, true) => {}
             }
             return;
         }
-        self.live_bytes -= life.size;
-        let idle_since = life.last_touch().unwrap_or(life.from)[Clock::Instructions];
+        self.live_bytes -= lifetime.size;
+        let idle_since = lifetime.last_touch().unwrap_or(lifetime.from)[Clock::Instructions];
         let known = collected
-            && idle_since.max(life.from[Clock::Instructions]) <= self.last_collection[Clock::Instructions];
+            && idle_since.max(lifetime.from[Clock::Instructions])
+                <= self.last_collection[Clock::Instructions];
         match known {
-            true => self.end(life, self.last_collection, How::Reclaimed),
-            // A manager may have one address for all that have no bytes.
-            false if life.size == 0 => self.end(life, self.now, How::Freed),
-            false => self.end(life, self.now, How::Lost),
+            true => self.end(lifetime, self.last_collection, EndCause::Reclaimed),
+            // A manager may have one address for all objects of size 0.
+            false if lifetime.size == 0 => self.end(lifetime, self.now, EndCause::Freed),
+            false => self.end(lifetime, self.now, EndCause::Lost),
         }
     }
 
-    /// A freed block waited until then, at most.
-    fn waited(&mut self, life: &Life, until: Stamp) {
+    /// Records that a freed block waited until then, at most.
+    fn waited(&mut self, lifetime: &Lifetime, until: Stamp) {
         let mut spaces = Spaces::default();
-        spaces.add(Phase::Unreclaimed, life.size, life.from, until);
-        self.curves.take(Phase::Unreclaimed, life.size, life.from, until);
-        self.groups.add_waiting(life.size, life.site, &spaces);
+        spaces.add(Phase::Unreclaimed, lifetime.size, lifetime.from, until);
+        self.curves.take(Phase::Unreclaimed, lifetime.size, lifetime.from, until);
+        self.groups.add_waiting(lifetime.size, lifetime.site, &spaces);
     }
 
-    fn end(&mut self, life: Life, when: Stamp, how: How) {
-        let (size, site) = (life.size, life.site);
-        let ended: Ended = life.end(when, &mut self.curves);
-        self.groups.add(size, site, &ended, how);
+    fn end(&mut self, lifetime: Lifetime, when: Stamp, cause: EndCause) {
+        let (size, site) = (lifetime.size, lifetime.site);
+        let ended: Ended = lifetime.end(when, &mut self.curves);
+        self.groups.add(size, site, &ended, cause);
     }
 
-    /// The process has ended, or is not heard any more.
+    /// Ends all objects: the process has ended, or is decoded no further.
     pub(crate) fn finish(&mut self) {
         self.settled();
         let resizing = std::mem::take(&mut self.resizing);
-        for (_, life) in resizing.into_values().flatten() {
-            self.end(life, self.now, How::Kept);
+        for (_, lifetime) in resizing.into_values().flatten() {
+            self.end(lifetime, self.now, EndCause::Kept);
         }
-        for life in std::mem::take(&mut self.objects).into_values() {
-            if life.freed {
-                self.reuse.never.add(life.size);
-                self.waited(&life, self.now);
+        for lifetime in std::mem::take(&mut self.objects).into_values() {
+            if lifetime.freed {
+                self.reuse.never.add(lifetime.size);
+                self.waited(&lifetime, self.now);
             } else {
-                self.end(life, self.now, How::Kept);
+                self.end(lifetime, self.now, EndCause::Kept);
             }
         }
     }
@@ -229,24 +230,24 @@ impl Drag {
         let Some((owner, store)) = self.last else { return };
         let mut object = |address: u64| {
             let index = self.objects.find(address)?;
-            let life = self.objects.get(index);
-            (!life.freed).then_some(life.serial)
+            let lifetime = self.objects.get(index);
+            (!lifetime.freed).then_some(lifetime.serial)
         };
         let (into, to) = (object(store.address()), object(value));
         self.pointers.add(owner, into, to);
     }
 
-    /// Memory is gone, and what lay in it.
+    /// Ends the objects in unmapped memory.
     fn unmapped(&mut self, address: u64, length: u64) {
         let (mut from, end) = (address, address.saturating_add(length));
         while let Some(index) = self.objects.overlapping(from, end) {
             self.settled();
-            let (start, life) = (self.objects.start(index), self.objects.get(index));
-            let behind = start + life.size.max(1);
-            if life.freed || start >= address && behind <= end {
+            let (start, lifetime) = (self.objects.start(index), self.objects.get(index));
+            let object_end = start + lifetime.size.max(1);
+            if lifetime.freed || start >= address && object_end <= end {
                 self.displace(index);
             } else {
-                from = behind;
+                from = object_end;
             }
         }
     }
@@ -255,7 +256,7 @@ impl Drag {
 impl Sink for Drag {
     #[inline]
     fn references(&mut self, owner: Owner, references: &[Reference]) {
-        self.heard[owner as usize] += references.len() as u64;
+        self.references_by_owner[owner as usize] += references.len() as u64;
         if let Some(last) = references.last() {
             self.last = Some((owner, *last));
         }
@@ -283,7 +284,7 @@ impl Sink for Drag {
             }
             Event::Kernel { owner: Owner::Program, address, .. } => self.touch(address),
             Event::Announced { kind: COLLECTION_END, .. } => {
-                self.about.collector = true;
+                self.manager.collector = true;
                 self.collections += 1;
                 self.last_collection = self.now;
             }
@@ -291,7 +292,7 @@ impl Sink for Drag {
             Event::Pointer { value } => self.pointer(value),
             Event::Site { site, frames } => self.sites.define(site, frames),
             Event::Text { what: Text::Frame, word, bytes } => self.sites.name_frame(word, bytes),
-            Event::Text { what: Text::FrameObject, word, bytes } => self.sites.place_frame(word, bytes),
+            Event::Text { what: Text::FrameObject, word, bytes } => self.sites.locate_frame(word, bytes),
             _ => {}
         }
     }

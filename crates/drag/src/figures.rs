@@ -1,4 +1,4 @@
-//! What is known of a process image in the end, as it goes into JSON.
+//! The results for a process image, as serialised to JSON.
 
 use std::collections::HashMap;
 
@@ -10,20 +10,20 @@ use crate::group::{self, Group, Sum};
 use crate::pointers::Pointers;
 use crate::space::Space;
 use crate::stamp::Clock;
-use crate::timeline::Moment;
+use crate::timeline::Interval;
 
-/// Sites listed; those with less drag are put together.
+/// Most sites listed; those with less drag are summed.
 const SITES: usize = 500;
-/// A collector reclaims at a free when it gave out so large a part of freed blocks without a collection between: a few
-/// may be so because the program hid an address from it.
+/// A collector counts as reclaiming at a free if it allocated at least this part of the reused blocks again without a
+/// collection in between: the program may have hidden the addresses of a few from it.
 const RECLAIMS_AT_FREE: f64 = 0.01;
 
-/// Everything about one process image.
+/// All results for one process image.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Figures {
-    /// The clocks at the end: instructions of the program itself,
+    /// Clock at the end: instructions of the program itself.
     pub instructions: u64,
-    /// and bytes allocated.
+    /// Clock at the end: bytes allocated.
     pub bytes_allocated: u64,
     /// References by owner.
     pub references: References,
@@ -31,21 +31,21 @@ pub struct Figures {
     pub all: GroupFigures,
     /// Most requested bytes alive at once.
     pub most_bytes: u64,
-    /// By size class, rising; of an object that was resized its last size.
+    /// By size class, rising; a resized object counts with its last size.
     pub classes: Vec<GroupFigures>,
     /// By call site, most drag and void first; empty without sites.
     pub sites: Vec<GroupFigures>,
-    /// Sites that are not listed, put together.
+    /// The sum of sites that are not listed.
     pub other_sites: Option<GroupFigures>,
     /// Bytes by phase over time.
     pub over_time: OverTime,
-    /// Under a collector.
+    /// Results under a collector.
     pub collector: Option<CollectorFigures>,
-    /// Stores of pointers, when they were asked for.
+    /// Stores of pointers, if they were requested.
     pub pointers: Option<PointerFigures>,
-    /// Frees and reallocs of blocks that are not known: made before a fork, or past the malloc family.
+    /// Frees and reallocs of unknown blocks: allocated before a fork, or by other means than the malloc family.
     pub unknown_frees: u64,
-    /// Objects at addresses that cannot be.
+    /// Objects at addresses where no program has memory.
     pub unplaced: u64,
 }
 
@@ -67,29 +67,29 @@ pub struct References {
 pub struct GroupFigures {
     /// `33 to 64`, a call site; `all`.
     pub name: String,
-    /// Of a call site: all frames of the stack with the most drag and void, innermost first.
+    /// For a call site: all frames of the stack with the most drag and void, innermost first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<String>,
-    /// Of a call site: how many call stacks read as `name`.
+    /// For a call site: number of call stacks that read as `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stacks: Option<u64>,
     /// All objects.
     pub all: Sum,
     /// Those never touched.
     pub never_touched: Sum,
-    /// Those there at the end of the process.
+    /// Those that existed at the end of the process.
     pub not_freed: Sum,
-    /// Those that the program did not free, and the collector reclaimed.
+    /// Those that the program did not free and the collector reclaimed.
     pub reclaimed: Sum,
-    /// Those that ended unseen, taken as ended when their address was given out again.
+    /// Those whose end was not seen: they count as ended when their address was allocated again.
     pub lost: Sum,
     /// Bytes x instructions, by phase.
     pub space_instructions: Space,
     /// Bytes x bytes allocated, by phase.
     pub space_bytes: Space,
-    /// Of that, what objects took that were there at the end.
+    /// The part of objects that existed at the end.
     pub not_freed_space_instructions: Space,
-    /// The same on the other clock.
+    /// The same on the clock of bytes.
     pub not_freed_space_bytes: Space,
 }
 
@@ -111,7 +111,7 @@ impl GroupFigures {
         }
     }
 
-    /// Its space on a clock.
+    /// Its space-time on a clock.
     pub fn space(&self, clock: Clock) -> &Space {
         match clock {
             Clock::Instructions => &self.space_instructions,
@@ -119,7 +119,7 @@ impl GroupFigures {
         }
     }
 
-    /// That of objects which were there at the end.
+    /// The space-time of objects that existed at the end.
     pub fn not_freed_space(&self, clock: Clock) -> &Space {
         match clock {
             Clock::Instructions => &self.not_freed_space_instructions,
@@ -132,14 +132,14 @@ impl GroupFigures {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct OverTime {
     /// Over instructions of the program.
-    pub instructions: Vec<Moment>,
+    pub instructions: Vec<Interval>,
     /// Over bytes allocated.
-    pub bytes: Vec<Moment>,
+    pub bytes: Vec<Interval>,
 }
 
 impl OverTime {
     /// On a clock.
-    pub fn on(&self, clock: Clock) -> &[Moment] {
+    pub fn on(&self, clock: Clock) -> &[Interval] {
         match clock {
             Clock::Instructions => &self.instructions,
             Clock::Bytes => &self.bytes,
@@ -147,48 +147,48 @@ impl OverTime {
     }
 }
 
-/// What a collector did with what was freed.
+/// How a collector treated freed blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CollectorFigures {
     /// Collections that it announced.
     pub collections: u64,
-    /// Whether it reclaims a block when it is freed, by what was seen: then nothing waits for it.
+    /// Whether it reclaims a block when it is freed, as observed: then no freed block waits for it.
     pub reclaims_at_free: bool,
-    /// What was seen.
+    /// The observation.
     pub freed_blocks: Reuse,
 }
 
 /// Stores of pointers.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PointerFigures {
-    /// How many.
+    /// Number of stores.
     #[serde(flatten)]
     pub stores: Pointers,
-    /// Stores by the program of pointers into older objects that lead to younger ones, per 1000 of its instructions.
+    /// The program's stores of pointers to younger objects into older ones, per 1000 of its instructions.
     pub older_to_younger_per_1000_instructions: f64,
     /// All stores of pointers by the program, per 1000 of its instructions.
     pub program_per_1000_instructions: f64,
 }
 
-/// What is asked for.
+/// Options for the results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Asked {
+pub struct FigureOptions {
     /// The clock by which sites are sorted.
     pub clock: Clock,
-    /// Whether sites were told.
+    /// Whether call sites were recorded.
     pub sites: bool,
-    /// Whether stores of pointers were told.
+    /// Whether stores of pointers were recorded.
     pub pointers: bool,
-    /// Frames of the program's own code that a site is shown by.
+    /// Number of frames of the program's own code that name a site.
     pub frames: usize,
 }
 
 /// Call stacks that read alike.
 #[derive(Default)]
 struct Site {
-    /// The one with the most drag and void,
+    /// The stack with the most drag and void.
     number: u32,
-    /// and that.
+    /// The drag and void of that stack.
     most_idle: u128,
     stacks: u64,
     sum: Group,
@@ -196,9 +196,9 @@ struct Site {
 
 impl Drag {
     /// Ends every object that is left, and sums up.
-    pub fn figures(mut self, asked: Asked) -> Figures {
+    pub fn figures(mut self, options: FigureOptions) -> Figures {
         self.finish();
-        let collector = self.about.collector.then(|| {
+        let collector = self.manager.collector.then(|| {
             let blocks = self.reuse;
             let given_out = blocks.by_free.objects + blocks.after_collection.objects;
             let part = blocks.by_free.objects as f64 / given_out.max(1) as f64;
@@ -208,14 +208,15 @@ impl Drag {
         let waits = collector.is_some_and(|collector| !collector.reclaims_at_free);
         let seen = |group: &Group| if waits { *group } else { group.without_waiting() };
         let [instructions, bytes_allocated] = self.now.0;
-        let mut moments = |clock: Clock| {
-            let mut moments = self.curves.0[clock as usize].moments(self.now[clock]);
+        let mut intervals = |clock: Clock| {
+            let mut intervals = self.curves.0[clock as usize].intervals(self.now[clock]);
             if !waits {
-                moments.iter_mut().for_each(|moment| moment.unreclaimed_bytes = 0.0);
+                intervals.iter_mut().for_each(|interval| interval.unreclaimed_bytes = 0.0);
             }
-            moments
+            intervals
         };
-        let over_time = OverTime { instructions: moments(Clock::Instructions), bytes: moments(Clock::Bytes) };
+        let over_time =
+            OverTime { instructions: intervals(Clock::Instructions), bytes: intervals(Clock::Bytes) };
         let classes = self.groups.classes.iter().enumerate().filter(|(_, group)| group.all.objects > 0);
         let classes = classes.map(|(class, group)| {
             let name = match group::borders(class) {
@@ -225,11 +226,11 @@ impl Drag {
             GroupFigures::new(name, Vec::new(), &seen(group))
         });
         let classes = classes.collect();
-        let (sites, other_sites) = match asked.sites {
-            true => self.by_site(asked, seen),
+        let (sites, other_sites) = match options.sites {
+            true => self.by_site(options, seen),
             false => (Vec::new(), None),
         };
-        let [program, allocator, collections] = self.heard;
+        let [program, allocator, collections] = self.references_by_owner;
         let per_1000 = |stores: u64| stores as f64 * 1000.0 / instructions.max(1) as f64;
         Figures {
             instructions,
@@ -247,7 +248,7 @@ impl Drag {
             other_sites,
             over_time,
             collector,
-            pointers: asked.pointers.then(|| PointerFigures {
+            pointers: options.pointers.then(|| PointerFigures {
                 stores: self.pointers,
                 older_to_younger_per_1000_instructions: per_1000(self.pointers.program.older_to_younger),
                 program_per_1000_instructions: per_1000(self.pointers.program.all),
@@ -259,23 +260,23 @@ impl Drag {
 
     fn by_site(
         &self,
-        asked: Asked,
+        options: FigureOptions,
         seen: impl Fn(&Group) -> Group,
     ) -> (Vec<GroupFigures>, Option<GroupFigures>) {
-        let idle = |group: &Group| group.spaces.on(asked.clock).idle();
-        let mut rows = Rows::new(asked.frames);
-        let mut together: HashMap<usize, Site> = HashMap::new();
+        let idle = |group: &Group| group.spaces.on(options.clock).idle();
+        let mut rows = Rows::new(options.frames);
+        let mut merged: HashMap<usize, Site> = HashMap::new();
         let groups = self.groups.sites.iter().enumerate();
         for (number, group) in groups.filter(|(_, group)| group.all.objects > 0) {
             let (number, group) = (number as u32, seen(group));
-            let site = together.entry(self.sites.row(number, &mut rows)).or_default();
+            let site = merged.entry(self.sites.row(number, &mut rows)).or_default();
             if site.stacks == 0 || idle(&group) > site.most_idle {
                 (site.number, site.most_idle) = (number, idle(&group));
             }
             site.stacks += 1;
             site.sum = site.sum.plus(&group);
         }
-        let mut sites: Vec<(usize, Site)> = together.into_iter().collect();
+        let mut sites: Vec<(usize, Site)> = merged.into_iter().collect();
         sites.sort_by_key(|(_, site)| (std::cmp::Reverse(idle(&site.sum)), site.number));
         let rest = sites.split_off(sites.len().min(SITES));
         let others = rest.iter().fold(seen(&self.groups.others), |sum, (_, site)| sum.plus(&site.sum));

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::life::Ended;
+use crate::lifetime::Ended;
 use crate::space::Spaces;
 
 /// Objects and their requested bytes.
@@ -10,7 +10,7 @@ use crate::space::Spaces;
 pub struct Sum {
     /// Objects.
     pub objects: u64,
-    /// Requested bytes: of an object that was resized its last size.
+    /// Requested bytes: of a resized object its last size.
     pub bytes: u64,
 }
 
@@ -21,7 +21,7 @@ impl Sum {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
-    /// Both together.
+    /// The sum.
     pub fn plus(self, other: Sum) -> Sum {
         Sum { objects: self.objects + other.objects, bytes: self.bytes.saturating_add(other.bytes) }
     }
@@ -29,57 +29,57 @@ impl Sum {
 
 /// How an object ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum EndCause {
     /// The program freed it.
     Freed,
     /// The collector reclaimed it; the program did not free it.
     Reclaimed,
-    /// Its address was given out again, and nothing says how it ended.
+    /// Its address was allocated again, and its end was not seen.
     Lost,
-    /// It was there when the process ended.
+    /// It existed when the process ended.
     Kept,
 }
 
-/// Objects that have something in common.
+/// A set of objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Group {
     /// All of them.
     pub all: Sum,
     /// Those never touched.
     pub void: Sum,
-    /// Those there at the end.
+    /// Those that existed at the end.
     pub kept: Sum,
     /// Those reclaimed without having been freed.
     pub reclaimed: Sum,
     /// Those that ended at an unknown time.
     pub lost: Sum,
-    /// What all took.
+    /// Space-time of all.
     pub spaces: Spaces,
-    /// What those took that were there at the end.
+    /// Space-time of those that existed at the end.
     pub kept_spaces: Spaces,
 }
 
 impl Group {
-    /// An object has ended.
+    /// Adds an object that has ended.
     #[inline(always)]
-    pub fn add(&mut self, bytes: u64, ended: &Ended, how: How) {
+    pub fn add(&mut self, bytes: u64, ended: &Ended, cause: EndCause) {
         self.all.add(bytes);
         if !ended.touched {
             self.void.add(bytes);
         }
         self.spaces = self.spaces.plus(&ended.spaces);
-        match how {
-            How::Freed => {}
-            How::Reclaimed => self.reclaimed.add(bytes),
-            How::Lost => self.lost.add(bytes),
-            How::Kept => {
+        match cause {
+            EndCause::Freed => {}
+            EndCause::Reclaimed => self.reclaimed.add(bytes),
+            EndCause::Lost => self.lost.add(bytes),
+            EndCause::Kept => {
                 self.kept.add(bytes);
                 self.kept_spaces = self.kept_spaces.plus(&ended.spaces);
             }
         }
     }
 
-    /// Both together.
+    /// The sum.
     pub fn plus(self, other: &Group) -> Group {
         Group {
             all: self.all.plus(other.all),
@@ -92,7 +92,7 @@ impl Group {
         }
     }
 
-    /// Without what waited to be reclaimed: it turned out that nothing does.
+    /// Without the time that freed blocks waited to be reclaimed, for a collector that reclaims at the free.
     pub fn without_waiting(mut self) -> Group {
         for spaces in [&mut self.spaces, &mut self.kept_spaces] {
             spaces.0.iter_mut().for_each(|space| space.unreclaimed = 0);
@@ -101,7 +101,7 @@ impl Group {
     }
 }
 
-/// Call sites told apart; what comes after is put together.
+/// Most call sites that are distinguished; later ones are summed.
 const SITES: usize = 1 << 20;
 
 /// Objects by size class and by call site.
@@ -109,20 +109,20 @@ const SITES: usize = 1 << 20;
 pub struct Groups {
     /// Class 0 has no bytes, class n sizes from 2^(n-2)+1 to 2^(n-1).
     pub classes: Vec<Group>,
-    /// By site; the first has none.
+    /// By site; the first is for objects without one.
     pub sites: Vec<Group>,
-    /// Of sites beyond those.
+    /// Sites beyond the limit.
     pub others: Group,
 }
 
 impl Groups {
-    /// An object has ended.
-    pub fn add(&mut self, bytes: u64, site: u32, ended: &Ended, how: How) {
-        at(&mut self.classes, class(bytes)).add(bytes, ended, how);
-        self.site(site).add(bytes, ended, how);
+    /// Adds an object that has ended.
+    pub fn add(&mut self, bytes: u64, site: u32, ended: &Ended, cause: EndCause) {
+        at(&mut self.classes, class(bytes)).add(bytes, ended, cause);
+        self.site(site).add(bytes, ended, cause);
     }
 
-    /// A freed block was reclaimed.
+    /// Adds a freed block that was reclaimed.
     pub fn add_waiting(&mut self, bytes: u64, site: u32, waited: &Spaces) {
         let class = at(&mut self.classes, class(bytes));
         class.spaces = class.spaces.plus(waited);
@@ -150,7 +150,7 @@ fn at(groups: &mut Vec<Group>, index: usize) -> &mut Group {
     &mut groups[index]
 }
 
-/// The size class: the power of two that a size is rounded up to.
+/// The size class: the power of two to which a size is rounded up.
 pub fn class(bytes: u64) -> usize {
     match bytes {
         0 => 0,

@@ -1,13 +1,13 @@
-//! When objects are touched, freed and reclaimed, from what the tracer tells.
+//! When objects are touched, freed and reclaimed, from the tracer's records.
 //!
-//! [`Drag`] hears one process image and gives [`Figures`]: the space-time that objects spend in lag, use, drag and void
-//! (Röjemo & Runciman, *Lag, Drag, Void and Use*, 1996), by size and call site and over time. It computes; words and
-//! tables are made by the caller. [`objects::Objects`] finds the object that an address lies in.
+//! [`Drag`] decodes one process image and returns [`Figures`]: the space-time that objects spend in lag, use, drag and
+//! void (Röjemo & Runciman, *Lag, Drag, Void and Use*, 1996), by size and call site and over time. It computes; the
+//! caller makes text and tables. [`objects::Objects`] finds the object that contains an address.
 
 pub mod drag;
 pub mod figures;
 pub mod group;
-pub mod life;
+pub mod lifetime;
 pub mod objects;
 pub mod pointers;
 pub mod sites;
@@ -15,6 +15,6 @@ pub mod space;
 pub mod stamp;
 pub mod timeline;
 
-pub use drag::{About, Drag};
-pub use figures::{Asked, Figures};
+pub use drag::{Drag, ManagerInfo};
+pub use figures::{FigureOptions, Figures};
 pub use stamp::Clock;

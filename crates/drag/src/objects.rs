@@ -1,31 +1,31 @@
-//! Live objects by address: finds the object that an address lies in, in a few loads, while objects come and go.
+//! Live objects by address: finds the object that contains an address in a few loads, while objects come and go.
 //!
-//! Every granule of 16 bytes that an object lies in leads to it. Granules are kept in pages, pages in regions, and a
+//! Every granule of 16 bytes that an object overlaps leads to it. Granules are kept in pages, pages in regions, and a
 //! page or region that one object fills needs no granules, so that the memory is proportional to the live heap. Where
 //! several objects share a granule (managers may align to less), it leads to the last of them, and each object to the
-//! one before it in its own first granule: no other granule can hold both an object's beginning and what is before it.
+//! one before it in its own first granule: no other granule can contain both an object's start and bytes before it.
 
 mod granules;
 
-use granules::{Granules, Place};
+use granules::{Granules, MapEntry};
 
-/// Number of an object, valid while it is there.
+/// Number of an object, valid until it is removed.
 pub type Index = u32;
 
 /// No object.
 pub(crate) const NONE: Index = 0;
-/// The first number that is none of an object.
+/// The first number too large for an object.
 const LIMIT: Index = 1 << 31;
 /// Bits of an address.
 const ADDRESS_BITS: u32 = 48;
 
-/// Why an object was not taken in.
+/// Why an object was not inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Refused {
-    /// It would lie over this one, which has to go first.
-    Over(Index),
-    /// It does not lie below 2^48, where programs are.
-    Beyond,
+pub enum InsertError {
+    /// It overlaps this one, which must be removed first.
+    Overlaps(Index),
+    /// It does not lie below 2^48, the limit of user addresses.
+    OutOfRange,
     /// There are 2^31 objects.
     Full,
 }
@@ -34,9 +34,9 @@ pub enum Refused {
 struct Slot<T> {
     /// First byte.
     start: u64,
-    /// Behind the last byte that it takes up: at least one. Not above `start`: there is no object.
+    /// First byte after it; an object of size 0 takes one byte. Not above `start` in an empty slot.
     end: u64,
-    /// The object before it in its first granule; of an empty slot the next one that is empty.
+    /// The object before it in its first granule; for an empty slot the next empty one.
     link: Index,
     value: T,
 }
@@ -48,15 +48,15 @@ impl<T> Slot<T> {
     }
 }
 
-/// Objects that do not lie over each other, each with a value.
+/// Objects that do not overlap, each with a value.
 #[derive(Debug)]
 pub struct Objects<T> {
-    /// The first is none.
+    /// The first is unused.
     slots: Vec<Slot<T>>,
     /// First of the empty slots.
     empty: Index,
     live: usize,
-    /// The one found last: most references hit an object several times in a row.
+    /// The one found last: most references hit the same object as the one before.
     recent: Index,
     granules: Granules,
 }
@@ -68,7 +68,7 @@ impl<T: Default> Default for Objects<T> {
 }
 
 impl<T: Default> Objects<T> {
-    /// None yet.
+    /// No objects yet.
     pub fn new() -> Objects<T> {
         Objects {
             slots: vec![Slot { start: 0, end: 0, link: NONE, value: T::default() }],
@@ -79,7 +79,7 @@ impl<T: Default> Objects<T> {
         }
     }
 
-    /// How many there are.
+    /// Number of objects.
     pub fn len(&self) -> usize {
         self.live
     }
@@ -89,19 +89,19 @@ impl<T: Default> Objects<T> {
         self.live == 0
     }
 
-    /// Takes in an object of `size` bytes; one of none takes up a byte.
+    /// Inserts an object of `size` bytes; one of size 0 takes one byte.
     ///
     /// # Errors
-    /// [`Refused`]; nothing has changed.
-    pub fn insert(&mut self, start: u64, size: u64, value: T) -> Result<Index, Refused> {
+    /// [`InsertError`]; nothing has changed.
+    pub fn insert(&mut self, start: u64, size: u64, value: T) -> Result<Index, InsertError> {
         let end = start.checked_add(size.max(1)).filter(|end| *end <= 1 << ADDRESS_BITS);
-        let end = end.ok_or(Refused::Beyond)?;
+        let end = end.ok_or(InsertError::OutOfRange)?;
         if let Some(other) = self.overlapping(start, end) {
-            return Err(Refused::Over(other));
+            return Err(InsertError::Overlaps(other));
         }
         let slot = Slot { start, end, link: NONE, value };
         let index = match self.empty {
-            NONE if self.slots.len() as u64 >= u64::from(LIMIT) => return Err(Refused::Full),
+            NONE if self.slots.len() as u64 >= u64::from(LIMIT) => return Err(InsertError::Full),
             NONE => {
                 self.slots.push(slot);
                 (self.slots.len() - 1) as Index
@@ -114,26 +114,26 @@ impl<T: Default> Objects<T> {
         };
         self.live += 1;
         let Objects { granules, slots, .. } = self;
-        granules.each_mut(start, end, |place| match place {
-            Place::Whole(entry) => *entry = index,
-            Place::Granule(entry, first) => put(slots, entry, index, first),
+        granules.each_mut(start, end, |map_entry| match map_entry {
+            MapEntry::Whole(entry) => *entry = index,
+            MapEntry::Granule(entry, first) => put(slots, entry, index, first),
         });
         Ok(index)
     }
 
-    /// Takes out the object that begins at `start`.
+    /// Removes the object that begins at `start`.
     pub fn remove(&mut self, start: u64) -> Option<T> {
         let index = self.find(start).filter(|index| self.slots[*index as usize].start == start)?;
         Some(self.take(index))
     }
 
-    /// Takes out an object by its number.
+    /// Removes an object by its number.
     pub fn take(&mut self, index: Index) -> T {
         let (start, end) = (self.slots[index as usize].start, self.slots[index as usize].end);
         let Objects { granules, slots, .. } = self;
-        granules.each_mut(start, end, |place| match place {
-            Place::Whole(entry) => *entry = NONE,
-            Place::Granule(entry, first) => cut(slots, entry, index, first),
+        granules.each_mut(start, end, |map_entry| match map_entry {
+            MapEntry::Whole(entry) => *entry = NONE,
+            MapEntry::Granule(entry, first) => cut(slots, entry, index, first),
         });
         let empty = std::mem::replace(&mut self.empty, index);
         let slot = Slot { start: 0, end: 0, link: empty, value: T::default() };
@@ -141,19 +141,19 @@ impl<T: Default> Objects<T> {
         std::mem::replace(&mut self.slots[index as usize], slot).value
     }
 
-    /// The object that an address lies in.
+    /// The object that contains an address.
     #[inline(always)]
     pub fn find(&mut self, address: u64) -> Option<Index> {
         if self.slots[self.recent as usize].has(address) {
             return Some(self.recent);
         }
-        let found = self.look(address)?;
+        let found = self.lookup(address)?;
         self.recent = found;
         Some(found)
     }
 
     #[inline(always)]
-    fn look(&self, address: u64) -> Option<Index> {
+    fn lookup(&self, address: u64) -> Option<Index> {
         let mut index = self.granules.get(address);
         while index != NONE {
             let slot = &self.slots[index as usize];
@@ -165,7 +165,7 @@ impl<T: Default> Objects<T> {
         None
     }
 
-    /// One of the objects that have a byte from `start` to before `end`.
+    /// One of the objects that overlap the addresses from `start` to before `end`.
     pub fn overlapping(&self, start: u64, end: u64) -> Option<Index> {
         let end = end.min(1 << ADDRESS_BITS);
         if start >= end {
@@ -183,7 +183,7 @@ impl<T: Default> Objects<T> {
         })
     }
 
-    /// Where an object begins.
+    /// Start of an object.
     pub fn start(&self, index: Index) -> u64 {
         self.slots[index as usize].start
     }
@@ -200,7 +200,7 @@ impl<T: Default> Objects<T> {
         &mut self.slots[index as usize].value
     }
 
-    /// All of them, in no order: start and value.
+    /// All objects, in no order: start and value.
     pub fn iter(&self) -> impl Iterator<Item = (u64, &T)> {
         self.slots.iter().filter(|slot| slot.end > slot.start).map(|slot| (slot.start, &slot.value))
     }
@@ -210,24 +210,24 @@ impl<T: Default> Objects<T> {
         self.slots.into_iter().filter(|slot| slot.end > slot.start).map(|slot| slot.value)
     }
 
-    /// Memory that finding takes, beside the values, bytes.
+    /// Memory of the index, without the values, bytes.
     pub fn overhead_bytes(&self) -> usize {
         self.slots.capacity() * (size_of::<Slot<T>>() - size_of::<T>()) + self.granules.bytes()
     }
 
-    /// Looks whether all is as it must be. Slow.
+    /// Checks all invariants. Slow.
     ///
     /// # Errors
-    /// What is not.
+    /// The invariant that does not hold.
     pub fn check(&self) -> Result<(), String> {
-        let mut places = 0;
+        let mut entry_count = 0;
         for (index, slot) in self.slots.iter().enumerate().filter(|(_, slot)| slot.end > slot.start) {
             for address in [slot.start, slot.end - 1, slot.start + (slot.end - slot.start) / 2] {
-                if self.look(address) != Some(index as Index) {
+                if self.lookup(address) != Some(index as Index) {
                     return Err(format!("{address:#x} does not lead to object {index}"));
                 }
             }
-            places += granules::places(slot.start, slot.end);
+            entry_count += granules::entry_count(slot.start, slot.end);
         }
         let mut seen = 0;
         for (start, end, mut index) in self.granules.entries() {
@@ -237,22 +237,22 @@ impl<T: Default> Objects<T> {
                 if slot.start >= end || slot.end <= start || slot.start >= before {
                     return Err(format!("object {index} is wrong at {start:#x}"));
                 }
-                // What is linked from an object that began before this granule is another granule's.
+                // Links from an object that began before this granule belong to another granule.
                 seen += 1;
                 before = slot.start;
                 index = if slot.start >= start { slot.link } else { NONE };
             }
         }
         let live = self.slots.iter().filter(|slot| slot.end > slot.start).count();
-        match (live == self.live, seen == places) {
+        match (live == self.live, seen == entry_count) {
             (true, true) => self.granules.check(),
             (false, _) => Err(format!("{live} objects are there, {} counted", self.live)),
-            (_, false) => Err(format!("{places} places are taken, {seen} lead somewhere")),
+            (_, false) => Err(format!("{entry_count} entries are needed, {seen} are set")),
         }
     }
 }
 
-/// Puts an object into a granule's chain, later beginnings first. `first`: the granule that it begins in.
+/// Inserts an object into a granule's chain, later starts first. `first`: it starts in this granule.
 #[inline(always)]
 fn put<T>(slots: &mut [Slot<T>], entry: &mut Index, index: Index, first: bool) {
     let start = slots[index as usize].start;
@@ -277,7 +277,7 @@ fn put<T>(slots: &mut [Slot<T>], entry: &mut Index, index: Index, first: bool) {
     }
 }
 
-/// Takes an object out of a granule's chain.
+/// Removes an object from a granule's chain.
 #[inline(always)]
 fn cut<T>(slots: &mut [Slot<T>], entry: &mut Index, index: Index, first: bool) {
     let before = if first { slots[index as usize].link } else { NONE };

@@ -6,17 +6,17 @@ use serde::Serialize;
 /// Stores of pointers by one owner.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Stores {
-    /// All stores of a value that lies where the heap is.
+    /// All stores of a value in the heap's address range.
     pub all: u64,
-    /// Of an object's address into an older object: a barrier must remember these.
+    /// Of an object's address into an older object: a write barrier must remember these.
     pub older_to_younger: u64,
     /// Of an object's address into a younger object.
     pub younger_to_older: u64,
     /// Of an object's address into itself.
     pub to_itself: u64,
-    /// Of an object's address to where no object is: stacks, globals, a manager's own words.
+    /// Of an object's address to memory outside of objects: stacks, globals, a manager's own data.
     pub from_elsewhere: u64,
-    /// Of an address that no object has: a freed one, or a number that looks like an address.
+    /// Of an address in no object: of a freed one, or a number that could be an address.
     pub to_none: u64,
 }
 
@@ -32,7 +32,7 @@ pub struct Pointers {
 }
 
 impl Pointers {
-    /// A store: numbers of the object that it was made into and of that which it points to, if there are.
+    /// Counts a store by the number of the object that contains it and of the object to which it points, if any.
     pub fn add(&mut self, owner: Owner, into: Option<u64>, to: Option<u64>) {
         let stores = match owner {
             Owner::Program => &mut self.program,

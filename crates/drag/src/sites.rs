@@ -1,45 +1,45 @@
-//! Call sites as the tracer names their frames, and the rows of a table that they read as.
+//! Call sites as the tracer names their frames, and the rows of a table that they form.
 
 use std::collections::HashMap;
 
 use heaptoll_callsites::{Frame, Rows};
 
-/// Sites and frames kept; more are numbers.
+/// Most sites and frames kept; later ones are shown as numbers.
 const KEPT: usize = 1 << 20;
-/// Functions inlined into one another at one address that are kept.
+/// Most functions kept that are inlined into one another at one address.
 const INLINED: usize = 64;
 
 /// The code at an address.
 #[derive(Debug, Clone, Default)]
 struct Code {
-    /// As the tracer writes them, innermost first; several where functions were inlined.
-    places: Vec<String>,
-    /// Path of the file that it is in, and its address there; empty when it is not known.
+    /// In the tracer's notation, innermost first; several where functions were inlined.
+    names: Vec<String>,
+    /// Path of the file that contains it, and its address there; empty when it is not known.
     object: String,
     offset: u64,
 }
 
 impl Code {
-    /// One of the places of the code at an address.
+    /// One of the functions at an address.
     fn frame(&self, at: usize, address: u64) -> Frame<'_> {
-        let place = self.places.get(at).map(|place| Frame::parse(place, address)).unwrap_or_default();
+        let name = self.names.get(at).map(|name| Frame::parse(name, address)).unwrap_or_default();
         match self.object.as_str() {
-            // An address in memory tells nothing of where it lies in its object.
-            "" if place.function.is_empty() => Frame { offset: address, ..Frame::default() },
-            "" => place,
-            object => Frame { object, offset: self.offset, ..place },
+            // An address in memory does not show its location in its object.
+            "" if name.function.is_empty() => Frame { offset: address, ..Frame::default() },
+            "" => name,
+            object => Frame { object, offset: self.offset, ..name },
         }
     }
 
-    /// All places in words.
-    fn words(&self, address: u64) -> Vec<String> {
-        let word = |place: &String| match place.strip_prefix("???") {
+    /// All functions as text.
+    fn labels(&self, address: u64) -> Vec<String> {
+        let label = |name: &String| match name.strip_prefix("???") {
             Some(rest) => format!("{address:#x}{rest}"),
-            None => place.clone(),
+            None => name.clone(),
         };
-        match self.places.as_slice() {
+        match self.names.as_slice() {
             [] => vec![format!("{address:#x}")],
-            places => places.iter().map(word).collect(),
+            names => names.iter().map(label).collect(),
         }
     }
 }
@@ -52,24 +52,25 @@ pub struct Sites {
 }
 
 impl Sites {
-    /// A site's frames, innermost first.
+    /// Records a site's frames, innermost first.
     pub fn define(&mut self, site: u32, frames: &[u64]) {
         if self.frames.len() < KEPT {
             self.frames.insert(site, frames.to_vec());
         }
     }
 
-    /// A frame's name. Where functions were inlined it has several, which come one after the other.
+    /// Records a frame's name. Where functions were inlined, several follow one another.
     pub fn name_frame(&mut self, frame: u64, name: &[u8]) {
         if let Some(code) = self.code(frame)
-            && code.places.len() < INLINED
+            && code.names.len() < INLINED
         {
-            code.places.push(String::from_utf8_lossy(name).into_owned());
+            code.names.push(String::from_utf8_lossy(name).into_owned());
         }
     }
 
-    /// The object that a frame lies in: `1139 /usr/bin/x`, the address there in hexadecimal. Anything else says nothing.
-    pub fn place_frame(&mut self, frame: u64, text: &[u8]) {
+    /// Records the object that contains a frame: `1139 /usr/bin/x`, the address there in hexadecimal. Other text is
+    /// ignored.
+    pub fn locate_frame(&mut self, frame: u64, text: &[u8]) {
         let text = String::from_utf8_lossy(text);
         let Some((offset, object)) = text.split_once(' ') else { return };
         let Ok(offset) = u64::from_str_radix(offset, 16) else { return };
@@ -87,8 +88,8 @@ impl Sites {
     pub fn frames(&self, site: u32) -> Vec<String> {
         let frames = self.frames.get(&site).map(Vec::as_slice).unwrap_or_default();
         let unknown = Code::default();
-        let words = |frame: &u64| self.codes.get(frame).unwrap_or(&unknown).words(*frame);
-        frames.iter().flat_map(words).collect()
+        let labels = |frame: &u64| self.codes.get(frame).unwrap_or(&unknown).labels(*frame);
+        frames.iter().flat_map(labels).collect()
     }
 
     /// The row of a site: its first frames of the program's own code, `parse (parse.c:12) < read < main`. Site 0 is
@@ -97,9 +98,9 @@ impl Sites {
         let Some(stack) = self.frames.get(&site).filter(|stack| site != 0 && !stack.is_empty()) else {
             return rows.text(&if site == 0 { "not known".to_owned() } else { format!("site {site}") });
         };
-        let places = |frame: &u64| self.codes.get(frame).map_or(1, |code| code.places.len().max(1));
+        let functions = |frame: &u64| self.codes.get(frame).map_or(1, |code| code.names.len().max(1));
         let numbers: Vec<(u64, usize)> =
-            stack.iter().flat_map(|frame| (0..places(frame)).map(|at| (*frame, at))).collect();
+            stack.iter().flat_map(|frame| (0..functions(frame)).map(|at| (*frame, at))).collect();
         let unknown = Code::default();
         rows.stack(&numbers, |(frame, at)| Some(self.codes.get(&frame).unwrap_or(&unknown).frame(at, frame)))
     }
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sites_are_told_from_the_programs_own_frame_on() {
+    fn sites_are_named_from_the_programs_own_frame_on() {
         let mut sites = Sites::default();
         sites.define(3, &[1, 2, 3, 4, 5, 6]);
         for (frame, name) in [
@@ -134,10 +135,10 @@ mod tests {
         assert_eq!((rows.name(2), rows.name(3)), ("not known".into(), "site 9".into()));
     }
 
-    /// Code of a library that is inlined into the program's had the name of the program's function and the library's
-    /// line, and functions of libraries that come with their source had no library.
+    /// Before, code of a library that is inlined into the program's had the name of the program's function and the
+    /// library's line, and functions of libraries that come with their source had no library.
     #[test]
-    fn inlined_code_and_objects_tell_what_is_the_programs_own() {
+    fn inlined_code_and_objects_show_which_frames_are_the_programs_own() {
         let mut sites = Sites::default();
         sites.define(1, &[9, 8, 7, 6, 5]);
         for (frame, name) in [
@@ -150,9 +151,9 @@ mod tests {
         ] {
             sites.name_frame(frame, name.as_bytes());
         }
-        sites.place_frame(9, b"1234 /lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
-        sites.place_frame(7, b"1139 /usr/bin/rs");
-        sites.place_frame(7, b"no place");
+        sites.locate_frame(9, b"1234 /lib/x86_64-linux-gnu/ld-linux-x86-64.so.2");
+        sites.locate_frame(7, b"1139 /usr/bin/rs");
+        sites.locate_frame(7, b"no place");
         let mut rows = Rows::new(9);
         let row = sites.row(1, &mut rows);
         assert_eq!(rows.name(row), "add (rs.rs:7) < rs::Store::fill < rs+0x1139", "and nothing below main");

@@ -1,10 +1,10 @@
-//! Space and time that objects take, by what becomes of them, as Röjemo and Runciman (1996) tell it apart.
+//! The space-time of objects by phase, as Röjemo and Runciman (1996) distinguish.
 
 use serde::Serialize;
 
 use crate::stamp::{Clock, Stamp};
 
-/// What an object is in at a moment.
+/// The phase of an object at an instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Phase {
@@ -20,14 +20,14 @@ pub enum Phase {
     Unreclaimed = 4,
 }
 
-/// How many phases there are.
+/// Number of phases.
 pub const PHASES: usize = 5;
 
 impl Phase {
     /// All, in order.
     pub const ALL: [Phase; PHASES] = [Phase::Lag, Phase::Use, Phase::Drag, Phase::Void, Phase::Unreclaimed];
 
-    /// As a user reads it.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Lag => "lag",
@@ -56,7 +56,7 @@ pub struct Space {
 }
 
 impl Space {
-    /// That of a phase.
+    /// The space-time of a phase.
     pub fn of(&self, phase: Phase) -> u128 {
         match phase {
             Phase::Lag => self.lag,
@@ -67,7 +67,7 @@ impl Space {
         }
     }
 
-    /// Adds to a phase.
+    /// Adds space-time to a phase.
     #[inline(always)]
     pub fn add(&mut self, phase: Phase, area: u128) {
         let sum = match phase {
@@ -80,43 +80,43 @@ impl Space {
         *sum = sum.saturating_add(area);
     }
 
-    /// Both together.
+    /// The sum.
     pub fn plus(mut self, other: &Space) -> Space {
         Phase::ALL.iter().for_each(|phase| self.add(*phase, other.of(*phase)));
         self
     }
 
-    /// What objects take while the program holds them: all but what waits for the collector.
+    /// Space-time while the program holds the objects: all phases but the wait for the collector.
     pub fn held(&self) -> u128 {
         self.lag.saturating_add(self.in_use).saturating_add(self.drag).saturating_add(self.void)
     }
 
-    /// What is never touched again.
+    /// Space-time without any later touch.
     pub fn idle(&self) -> u128 {
         self.drag.saturating_add(self.void).saturating_add(self.unreclaimed)
     }
 }
 
-/// On both clocks.
+/// Space-time on both clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Spaces(pub [Space; 2]);
 
 impl Spaces {
-    /// So many bytes are in a phase for a while.
+    /// Adds bytes that are in a phase for a duration.
     #[inline(always)]
     pub fn add(&mut self, phase: Phase, bytes: u64, from: Stamp, to: Stamp) {
         for clock in Clock::ALL {
-            let while_ = to[clock].saturating_sub(from[clock]);
-            self.0[clock as usize].add(phase, u128::from(bytes) * u128::from(while_));
+            let duration = to[clock].saturating_sub(from[clock]);
+            self.0[clock as usize].add(phase, u128::from(bytes) * u128::from(duration));
         }
     }
 
-    /// Both together.
+    /// The sum.
     pub fn plus(self, other: &Spaces) -> Spaces {
         Spaces([self.0[0].plus(&other.0[0]), self.0[1].plus(&other.0[1])])
     }
 
-    /// On a clock.
+    /// The space-time on a clock.
     pub fn on(&self, clock: Clock) -> &Space {
         &self.0[clock as usize]
     }

@@ -1,18 +1,18 @@
-//! A moment, on both clocks.
+//! A time on both clocks.
 
 use std::ops::{Index, IndexMut};
 
 use serde::Serialize;
 
-/// A clock that runs while a program does.
+/// A clock that advances while a program runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[repr(u8)]
 pub enum Clock {
-    /// Instructions that the program itself has executed, all threads together: those of the malloc family and of
-    /// collections are not in it, so that it is the same under all managers.
+    /// Instructions that the program itself has executed, summed over all threads: without those of the malloc family
+    /// and of collections, so that it is the same under all managers.
     Instructions = 0,
-    /// Bytes allocated by the whole program: new objects, and what reallocs grow by.
+    /// Bytes allocated by the whole program: new objects, and growth by reallocs.
     Bytes = 1,
 }
 
@@ -21,7 +21,7 @@ impl Clock {
     pub const ALL: [Clock; 2] = [Clock::Instructions, Clock::Bytes];
 }
 
-/// What each clock shows.
+/// The values of both clocks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Stamp(pub [u64; 2]);
 

@@ -3,16 +3,16 @@
 #[path = "../../reference/tests/support/corrupted.rs"]
 mod corrupted;
 
-use heaptoll_drag::{About, Asked, Clock, Drag};
+use heaptoll_drag::{Clock, Drag, FigureOptions, ManagerInfo};
 
 #[test]
 fn corrupted_words_give_wrong_figures_without_a_panic() {
     for (collector, clock) in [(false, Clock::Instructions), (true, Clock::Bytes)] {
-        let asked = Asked { clock, sites: true, pointers: true, frames: 3 };
+        let options = FigureOptions { clock, sites: true, pointers: true, frames: 3 };
         corrupted::streams_are_survived(
             100,
-            || Drag::new(About { collector }),
-            |drag, _| drop(drag.figures(asked)),
+            || Drag::new(ManagerInfo { collector }),
+            |drag, _| drop(drag.figures(options)),
         );
     }
 }

@@ -1,7 +1,7 @@
 //! `heaptoll drag`: how long objects are held before their first use and after their last.
 
 use clap::{Args, ValueEnum};
-use heaptoll_drag::{About, Asked, Clock, Drag};
+use heaptoll_drag::{Clock, Drag, FigureOptions, ManagerInfo};
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
 use heaptoll_report::format::shell_command;
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         ClockArg::Instructions => Clock::Instructions,
         ClockArg::Bytes => Clock::Bytes,
     };
-    let asked = Asked {
+    let figure_options = FigureOptions {
         clock,
         sites: arguments.sites,
         pointers: arguments.pointers,
@@ -95,9 +95,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let ending = execute(
         &mut plan,
         &options,
-        |cell, _| Drag::new(About { collector: collects(cell, &known) }),
+        |cell, _| Drag::new(ManagerInfo { collector: collects(cell, &known) }),
         |cell, run| {
-            rows.push((cell.program.name.clone(), row(cell, run, asked)));
+            rows.push((cell.program.name.clone(), row(cell, run, figure_options)));
             Figures::default()
         },
     )?;
@@ -123,7 +123,7 @@ fn collects(cell: &Cell, known: &[Manager]) -> bool {
 }
 
 /// The figures of one run.
-fn row(cell: &Cell, run: JudgedRun<Drag>, asked: Asked) -> Row {
+fn row(cell: &Cell, run: JudgedRun<Drag>, options: FigureOptions) -> Row {
     let problem = (!run.is_good())
         .then(|| run.remarks.first().cloned().unwrap_or_else(|| "it was not traced to its end".into()));
     let main = run.traced.main().map(|image| (image.image.pid, image.image.number));
@@ -137,7 +137,7 @@ fn row(cell: &Cell, run: JudgedRun<Drag>, asked: Asked) -> Row {
     let mut together = Together::default();
     for image in run.traced.images {
         let ended = image.ending.to_string();
-        let figures = image.sink.figures(asked);
+        let figures = image.sink.figures(options);
         together.add(&figures);
         if main == Some((image.image.pid, image.image.number)) {
             row.image = Some(ImageSummary { command: image.image.command, ended });

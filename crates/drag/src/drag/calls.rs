@@ -1,4 +1,4 @@
-//! What calls of the malloc family do to objects.
+//! Effects of calls of the malloc family on objects.
 
 use super::*;
 
@@ -9,14 +9,14 @@ impl Drag {
             return;
         }
         if routine.frees() {
-            if let Some(life) = self.take(address) {
-                self.freed(address, life);
+            if let Some(lifetime) = self.take(address) {
+                self.freed(address, lifetime);
             }
         } else if routine.resizes()
-            && let Some(life) = self.take(address)
+            && let Some(lifetime) = self.take(address)
         {
-            // What is in its place before the realloc returns is another thread's.
-            self.resizing.entry(self.thread).or_default().push((address, life));
+            // An object allocated there before the realloc returns is another thread's.
+            self.resizing.entry(self.thread).or_default().push((address, lifetime));
         }
     }
 
@@ -34,28 +34,28 @@ impl Drag {
             Routine::Malloc | Routine::Valloc | Routine::New | Routine::NewAligned => arguments[0],
         };
         if result != 0 {
-            self.made(result, size, site);
+            self.allocated(result, size, site);
         }
     }
 
-    /// A realloc was left by `longjmp`: the object is where it was.
+    /// A realloc was left by `longjmp`: the object stays where it was.
     pub(super) fn abandon(&mut self, routine: Routine) {
         if routine.resizes()
-            && let Some((address, life)) = self.resizing.get_mut(&self.thread).and_then(Vec::pop)
+            && let Some((address, lifetime)) = self.resizing.get_mut(&self.thread).and_then(Vec::pop)
         {
-            self.place(address, life);
+            self.place(address, lifetime);
         }
     }
 
-    fn made(&mut self, address: u64, size: u64, site: u32) {
+    fn allocated(&mut self, address: u64, size: u64, site: u32) {
         self.now[Clock::Bytes] = self.now[Clock::Bytes].saturating_add(size);
         self.serial += 1;
-        let life = Life::new(size, self.serial, self.now, site, self.collections);
-        self.place(address, life);
+        let lifetime = Lifetime::new(size, self.serial, self.now, site, self.collections);
+        self.place(address, lifetime);
     }
 
-    /// Takes an object out of the heap.
-    fn take(&mut self, address: u64) -> Option<Life> {
+    /// Removes an object from the heap.
+    fn take(&mut self, address: u64) -> Option<Lifetime> {
         self.settled();
         let index = self.objects.find(address);
         let known =
@@ -64,47 +64,47 @@ impl Drag {
             self.unknown += 1;
             return None;
         };
-        let life = self.objects.take(index);
-        self.live_bytes -= life.size;
-        Some(life)
+        let lifetime = self.objects.take(index);
+        self.live_bytes -= lifetime.size;
+        Some(lifetime)
     }
 
-    fn freed(&mut self, address: u64, life: Life) {
-        let (size, site) = (life.size, life.site);
-        self.end(life, self.now, How::Freed);
+    fn freed(&mut self, address: u64, lifetime: Lifetime) {
+        let (size, site) = (lifetime.size, lifetime.site);
+        self.end(lifetime, self.now, EndCause::Freed);
         self.wait(address, size, site, false);
     }
 
-    /// A collector may not have reclaimed it yet.
+    /// Records a freed block that a collector may not have reclaimed yet.
     fn wait(&mut self, address: u64, size: u64, site: u32, moved: bool) {
-        if self.about.collector {
-            self.place(address, Life::freed(size, site, self.now, self.collections, moved));
+        if self.manager.collector {
+            self.place(address, Lifetime::freed(size, site, self.now, self.collections, moved));
         }
     }
 
     fn resized(&mut self, address: u64, size: u64, site: u32, result: u64) {
         let here = self.resizing.get_mut(&self.thread);
-        let life = here.and_then(|pending| {
+        let lifetime = here.and_then(|pending| {
             let at = pending.iter().rposition(|(other, _)| *other == address)?;
             Some(pending.remove(at).1)
         });
-        match (life, result) {
+        match (lifetime, result) {
             (None, 0) => {}
-            (None, result) => self.made(result, size, site),
-            (Some(life), 0) if size == 0 => self.freed(address, life),
-            (Some(life), 0) => self.place(address, life),
-            (Some(mut life), result) => {
-                let before = life.size;
-                // What was there lives on while the clock goes.
+            (None, result) => self.allocated(result, size, site),
+            (Some(lifetime), 0) if size == 0 => self.freed(address, lifetime),
+            (Some(lifetime), 0) => self.place(address, lifetime),
+            (Some(mut lifetime), result) => {
+                let before = lifetime.size;
+                // The old object stays alive while the clock advances.
                 let grown = size.saturating_sub(before);
                 self.now[Clock::Bytes] = self.now[Clock::Bytes].saturating_add(grown);
                 if size != before {
-                    life.resize(size, self.now, &mut self.curves);
+                    lifetime.resize(size, self.now, &mut self.curves);
                 }
                 if result != address {
-                    self.wait(address, before, life.site, true);
+                    self.wait(address, before, lifetime.site, true);
                 }
-                self.place(result, life);
+                self.place(result, lifetime);
             }
         }
     }

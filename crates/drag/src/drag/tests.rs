@@ -5,7 +5,7 @@ use heaptoll_reference::word::EventKind;
 use proptest::prelude::*;
 
 use super::*;
-use crate::figures::{Asked, Figures};
+use crate::figures::{FigureOptions, Figures};
 use crate::space::Space;
 
 /// Writes the words of a process.
@@ -16,7 +16,7 @@ struct Process {
 }
 
 impl Process {
-    /// The program executes instructions, of which nothing is told yet.
+    /// The program executes instructions, which no event has recorded yet.
     fn runs(&mut self, instructions: u64) -> &mut Process {
         self.instructions += instructions;
         self
@@ -33,13 +33,13 @@ impl Process {
         self
     }
 
-    /// A load in the midst of ten instructions.
+    /// A load in the middle of ten instructions.
     fn touches(&mut self, address: u64) -> &mut Process {
         self.loads(address).runs(10).event(EventKind::Tick, 0, &[])
     }
 
     fn calls(&mut self, routine: Routine, arguments: [u64; 3], result: u64) -> &mut Process {
-        // What the routine does in the block is no touch.
+        // Accesses of the routine to the block are no touches.
         let block = if result == 0 { arguments[0] } else { result };
         self.event(EventKind::Enter, routine as u64, &arguments).loads(block).runs(100);
         self.event(EventKind::Leave, routine as u64, &[result])
@@ -57,21 +57,21 @@ impl Process {
         self.event(EventKind::Announced, 1, &[1]).runs(1000).event(EventKind::Announced, 2, &[0])
     }
 
-    fn heard(&self, about: About) -> Drag {
-        let (mut drag, mut decoder) = (Drag::new(about), Decoder::new());
+    fn decoded(&self, manager: ManagerInfo) -> Drag {
+        let (mut drag, mut decoder) = (Drag::new(manager), Decoder::new());
         decoder.decode(&self.words, &mut drag).expect("sound words");
         drag
     }
 
     fn figures(&self, collector: bool) -> Figures {
-        let asked = Asked { clock: Clock::Instructions, sites: true, pointers: true, frames: 3 };
-        let figures = self.heard(About { collector }).figures(asked);
+        let options = FigureOptions { clock: Clock::Instructions, sites: true, pointers: true, frames: 3 };
+        let figures = self.decoded(ManagerInfo { collector }).figures(options);
         closes(&figures);
         figures
     }
 }
 
-/// Classes, sites and curves are of the same objects.
+/// Asserts that classes, sites and curves sum to the same objects.
 fn closes(figures: &Figures) {
     let clocks = [(Clock::Instructions, figures.instructions), (Clock::Bytes, figures.bytes_allocated)];
     for (clock, end) in clocks {
@@ -80,19 +80,19 @@ fn closes(figures: &Figures) {
             let sum = groups.iter().fold(Space::default(), |sum, group| sum.plus(group.space(clock)));
             assert_eq!(sum, all);
         }
-        let moments = figures.over_time.on(clock);
-        assert_eq!(moments.last().map_or(0, |moment| moment.to), end);
+        let intervals = figures.over_time.on(clock);
+        assert_eq!(intervals.last().map_or(0, |interval| interval.to), end);
         let near = |curve: f64, space: u128| {
             assert!((curve - space as f64).abs() <= space as f64 * 1e-9, "{curve} is not {space}");
         };
-        let area = |bytes: fn(&crate::timeline::Moment) -> f64| -> f64 {
-            moments.iter().map(|moment| bytes(moment) * (moment.to - moment.from) as f64).sum()
+        let area = |bytes: fn(&crate::timeline::Interval) -> f64| -> f64 {
+            intervals.iter().map(|interval| bytes(interval) * (interval.to - interval.from) as f64).sum()
         };
-        near(area(|moment| moment.lag_bytes), all.lag);
-        near(area(|moment| moment.use_bytes), all.in_use);
-        near(area(|moment| moment.drag_bytes), all.drag);
-        near(area(|moment| moment.void_bytes), all.void);
-        near(area(|moment| moment.unreclaimed_bytes), all.unreclaimed);
+        near(area(|interval| interval.lag_bytes), all.lag);
+        near(area(|interval| interval.use_bytes), all.in_use);
+        near(area(|interval| interval.drag_bytes), all.drag);
+        near(area(|interval| interval.void_bytes), all.void);
+        near(area(|interval| interval.unreclaimed_bytes), all.unreclaimed);
     }
 }
 
@@ -101,7 +101,7 @@ fn space(lag: u128, in_use: u128, drag: u128, void: u128, unreclaimed: u128) -> 
 }
 
 #[test]
-fn lag_use_drag_and_void_are_told_apart() {
+fn lag_use_drag_and_void_are_distinguished() {
     let mut process = Process::default();
     process.malloc(100, 0x1000).malloc(10, 0x2000).runs(50);
     // First touch at 55 on the clock of instructions, last at 55 + 60 + 10.
@@ -182,7 +182,7 @@ fn what_is_there_at_the_end_was_not_freed() {
     assert_eq!(figures.all.not_freed.objects, 1);
 }
 
-/// Frees that nobody saw: the address is given out again.
+/// The free was not seen: the address is allocated again.
 #[test]
 fn a_block_given_out_twice_was_lost() {
     let mut process = Process::default();
@@ -198,7 +198,7 @@ fn a_collector_that_ignores_frees_makes_blocks_wait() {
     // The collection comes 100 after the free, the reuse later still: it was reclaimed at 100.
     process.event(EventKind::Enter, Routine::Malloc as u64, &[10, 0, 0]).collects();
     process.event(EventKind::Leave, Routine::Malloc as u64, &[0x3000]).runs(40);
-    // What was not freed was there at the collection, and was reclaimed at the latest by it.
+    // What was not freed existed at the collection, and was reclaimed by it at the latest.
     process.malloc(4, 0x1000).malloc(4, 0x2000).runs(7).free(0x1000).runs(13).event(EventKind::Tick, 0, &[]);
     let figures = process.figures(true);
     let collector = figures.collector.expect("it collects");
@@ -222,7 +222,7 @@ fn a_collector_that_gives_out_freed_blocks_at_once_makes_none_wait() {
 }
 
 #[test]
-fn what_is_touched_behind_a_collection_was_not_reclaimed_by_it() {
+fn what_is_touched_after_a_collection_was_not_reclaimed_by_it() {
     let mut process = Process::default();
     process.malloc(10, 0x1000).collects().touches(0x1000).runs(5).malloc(10, 0x1000);
     let figures = process.figures(true);
@@ -240,7 +240,7 @@ fn memory_that_is_unmapped_ends_what_lies_in_it() {
 }
 
 #[test]
-fn pointer_stores_are_told_by_age_of_both_objects() {
+fn pointer_stores_are_counted_by_age_of_both_objects() {
     let mut process = Process::default();
     process.malloc(16, 0x1000).malloc(16, 0x2000);
     let mut store = |into: u64, value: u64| {
@@ -251,7 +251,7 @@ fn pointer_stores_are_told_by_age_of_both_objects() {
         .into_iter()
         .for_each(|(into, value)| store(into, value));
     process.runs(2000).event(EventKind::Tick, 0, &[]);
-    let pointers = process.figures(false).pointers.expect("they were asked for");
+    let pointers = process.figures(false).pointers.expect("they were requested");
     let program = pointers.stores.program;
     assert_eq!((program.all, program.older_to_younger, program.younger_to_older), (5, 1, 1));
     assert_eq!((program.to_itself, program.from_elsewhere, program.to_none), (1, 1, 1));
@@ -293,15 +293,15 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// An object of the model: sizes and since when, touches, and its end.
+/// An object of the model: sizes with their start, touches, and its end.
 #[derive(Default)]
-struct Known {
+struct ModelObject {
     pieces: Vec<(u64, Stamp)>,
     touches: Vec<Stamp>,
     end: Stamp,
 }
 
-impl Known {
+impl ModelObject {
     fn spaces(&self) -> Spaces {
         let mut spaces = Spaces::default();
         for (number, (size, from)) in self.pieces.iter().enumerate() {
@@ -327,12 +327,12 @@ impl Known {
 }
 
 proptest! {
-    /// Any order of calls and touches gives what a model gives that keeps everything.
+    /// Any order of calls and touches gives the result of a model that keeps everything.
     #[test]
     fn space_is_as_in_a_model_that_keeps_everything(steps in prop::collection::vec(step(), 0..120)) {
         let mut process = Process::default();
-        let mut live: BTreeMap<u64, Known> = BTreeMap::new();
-        let mut ended: Vec<Known> = Vec::new();
+        let mut live: BTreeMap<u64, ModelObject> = BTreeMap::new();
+        let mut ended: Vec<ModelObject> = Vec::new();
         let (mut now, mut next) = (Stamp::default(), 0x10_000_u64);
         let mut address = |size: u64| {
             let address = next;
@@ -346,11 +346,11 @@ proptest! {
                     let at = address(size);
                     process.malloc(size, at);
                     now[Clock::Bytes] += size;
-                    live.insert(at, Known { pieces: vec![(size, now)], ..Known::default() });
+                    live.insert(at, ModelObject { pieces: vec![(size, now)], ..ModelObject::default() });
                 }
                 Step::Free(index) => if let Some(at) = which(index) {
                     process.free(at);
-                    let known = live.remove(&at).map(|known| Known { end: now, ..known });
+                    let known = live.remove(&at).map(|known| ModelObject { end: now, ..known });
                     ended.extend(known);
                 },
                 Step::Realloc(index, size) => if let Some(at) = which(index)
@@ -367,17 +367,17 @@ proptest! {
                     && let Some(known) = live.get_mut(&at)
                 {
                     process.touches(at + offset);
-                    let mut moment = now;
-                    moment[Clock::Instructions] += 5;
+                    let mut touched_at = now;
+                    touched_at[Clock::Instructions] += 5;
                     now[Clock::Instructions] += 10;
                     let size = known.pieces.last().map_or(0, |piece| piece.0);
                     if offset < size.max(1) {
-                        known.touches.push(moment);
+                        known.touches.push(touched_at);
                     } else if let Some((start, other)) = live.range_mut(..=at + offset).next_back() {
-                        // It is another one's.
+                        // The address is in another object.
                         let size = other.pieces.last().map_or(0, |piece| piece.0);
                         if at + offset < start + size.max(1) {
-                            other.touches.push(moment);
+                            other.touches.push(touched_at);
                         }
                     }
                 },
@@ -388,7 +388,7 @@ proptest! {
             }
         }
         let objects = live.len() + ended.len();
-        ended.extend(live.into_values().map(|known| Known { end: now, ..known }));
+        ended.extend(live.into_values().map(|known| ModelObject { end: now, ..known }));
         let expected = ended.iter().fold(Spaces::default(), |sum, known| sum.plus(&known.spaces()));
         let figures = process.figures(false);
         prop_assert_eq!(figures.all.all.objects, objects as u64);

@@ -1,25 +1,25 @@
-//! From an address to a number, for each granule of 16 bytes: three levels, of which a large object fills upper ones.
+//! A map from addresses to numbers by granules of 16 bytes: three levels, of which a large object fills upper ones.
 
 use super::{Index, NONE};
 
 /// Bytes that lead to the same number.
 pub(super) const GRANULE: u64 = 16;
 const GRANULE_BITS: u32 = GRANULE.trailing_zeros();
-/// A page is 4 KiB,
+/// A page is 4 KiB.
 const PAGE_BITS: u32 = 12;
 const GRANULES: usize = 1 << (PAGE_BITS - GRANULE_BITS);
-/// a region 64 MiB.
+/// A region is 64 MiB.
 const REGION_BITS: u32 = 26;
 const PAGES: usize = 1 << (REGION_BITS - PAGE_BITS);
 const REGIONS: usize = 1 << (48 - REGION_BITS);
-/// Of an entry: it is the number of an object that fills it all, not of what is a level below.
+/// Flag of an entry: it is the number of an object that fills it, not of a page or region.
 const WHOLE: u32 = 1 << 31;
-/// Pages kept for the next that is needed.
+/// Most empty pages kept for reuse.
 const SPARE: usize = 64;
 
-/// A place that a range of addresses has.
-pub(super) enum Place<'a> {
-    /// A page or region that it fills.
+/// An entry of the map that a range of addresses covers.
+pub(super) enum MapEntry<'a> {
+    /// A page or region that the range fills.
     Whole(&'a mut Index),
     /// A granule, and whether the range begins in it.
     Granule(&'a mut Index, bool),
@@ -37,16 +37,16 @@ struct Region {
     used: u32,
 }
 
-/// The map. Entries are 0 for nothing.
+/// The map. Empty entries are 0.
 #[derive(Debug)]
 pub(super) struct Granules {
-    /// Zeroed by the kernel: what no heap lies in takes up no memory.
+    /// Zeroed by the kernel on demand: parts without a heap take no memory.
     top: Vec<u32>,
     regions: Vec<Option<Region>>,
     free_regions: Vec<u32>,
     pages: Vec<Option<Box<Page>>>,
     free_pages: Vec<u32>,
-    #[expect(clippy::vec_box)] // They go back where they were.
+    #[expect(clippy::vec_box)] // They return to `pages` in their boxes.
     spare: Vec<Box<Page>>,
 }
 
@@ -62,7 +62,7 @@ impl Granules {
         }
     }
 
-    /// What an address leads to.
+    /// The number to which an address leads.
     #[inline(always)]
     pub(super) fn get(&self, address: u64) -> Index {
         let Some(&entry) = self.top.get((address >> REGION_BITS) as usize) else { return NONE };
@@ -78,8 +78,8 @@ impl Granules {
         page.entries[(address >> GRANULE_BITS) as usize % GRANULES]
     }
 
-    /// Gives every place of a range, which is not empty and below 2^48, to be filled or emptied.
-    pub(super) fn each_mut(&mut self, start: u64, end: u64, mut change: impl FnMut(Place<'_>)) {
+    /// Calls `change` for every entry of a range, which is not empty and below 2^48.
+    pub(super) fn each_mut(&mut self, start: u64, end: u64, mut change: impl FnMut(MapEntry<'_>)) {
         for (number, from, to) in parts(start, end, REGION_BITS) {
             let entry = self.top[number as usize];
             if to - from == 1 << REGION_BITS {
@@ -106,7 +106,7 @@ impl Granules {
         at: usize,
         (from, to): (u64, u64),
         start: u64,
-        change: &mut impl FnMut(Place<'_>),
+        change: &mut impl FnMut(MapEntry<'_>),
     ) {
         let Some(before) = self.regions[region as usize].as_ref().map(|region| region.entries[at]) else {
             return;
@@ -165,12 +165,12 @@ impl Granules {
         }
     }
 
-    /// Asks `ask` about what places of a range, which is as above, lead to, until it answers.
+    /// Calls `visit` for the entries of a range, with the same conditions, until it returns a result.
     pub(super) fn find(
         &self,
         start: u64,
         end: u64,
-        mut ask: impl FnMut(Index) -> Option<Index>,
+        mut visit: impl FnMut(Index) -> Option<Index>,
     ) -> Option<Index> {
         for (number, from, to) in parts(start, end, REGION_BITS) {
             let entry = self.top[number as usize];
@@ -184,8 +184,8 @@ impl Granules {
                     return Some(entry & !WHOLE);
                 }
                 let Some(page) = &self.pages[entry as usize] else { continue };
-                let (first, last) = (place(from), place(to - 1));
-                let found = page.entries[first..=last].iter().find_map(|index| ask(*index));
+                let (first, last) = (granule_index(from), granule_index(to - 1));
+                let found = page.entries[first..=last].iter().find_map(|index| visit(*index));
                 if found.is_some() {
                     return found;
                 }
@@ -194,18 +194,18 @@ impl Granules {
         None
     }
 
-    /// Memory, bytes. Of the topmost level, of which the kernel gives what is used, what regions can take.
+    /// Memory, bytes, without the top level, of which only touched pages are resident.
     pub(super) fn bytes(&self) -> usize {
         let regions = self.regions.iter().flatten().count();
         let pages = self.pages.iter().flatten().count() + self.spare.len();
         regions * (PAGES * 4 + size_of::<Region>()) + pages * (size_of::<Page>() + 8)
     }
 
-    /// All that leads somewhere: from, to, the number.
+    /// All entries that are set: from, to, the number.
     pub(super) fn entries(&self) -> Vec<(u64, u64, Index)> {
         let mut all = Vec::new();
         let mut add = |at: u64, bits: u32, index: u32| all.push((at, at + (1 << bits), index & !WHOLE));
-        // Compared as memory, for nearly all of it is empty.
+        // Compared as memory: nearly all of it is empty.
         const EMPTY: [u32; 4096] = [0; 4096];
         let full = self.top.chunks(EMPTY.len()).enumerate().filter(|(_, chunk)| *chunk != EMPTY);
         let tops = full.flat_map(|(chunk, entries)| {
@@ -231,7 +231,7 @@ impl Granules {
         all
     }
 
-    /// Looks whether what is used was counted right.
+    /// Checks the counts of used entries.
     pub(super) fn check(&self) -> Result<(), String> {
         let used = |entries: &[u32]| entries.iter().filter(|entry| **entry != 0).count() as u32;
         for (number, page) in self.pages.iter().enumerate() {
@@ -253,14 +253,14 @@ impl Granules {
 }
 
 impl Page {
-    /// Gives the granules of a range; how many are used afterwards.
+    /// Changes the granules of a range; returns how many are used afterwards.
     #[inline(always)]
-    fn change(&mut self, from: u64, to: u64, start: u64, change: &mut impl FnMut(Place<'_>)) -> u32 {
-        let (first, last) = (place(from), place(to - 1));
+    fn change(&mut self, from: u64, to: u64, start: u64, change: &mut impl FnMut(MapEntry<'_>)) -> u32 {
+        let (first, last) = (granule_index(from), granule_index(to - 1));
         let mut begins = from == start;
         for entry in &mut self.entries[first..=last] {
             let before = *entry;
-            change(Place::Granule(entry, std::mem::take(&mut begins)));
+            change(MapEntry::Granule(entry, std::mem::take(&mut begins)));
             self.used = self.used + u32::from(*entry != NONE) - u32::from(before != NONE);
         }
         self.used
@@ -268,19 +268,19 @@ impl Page {
 }
 
 #[inline(always)]
-fn place(address: u64) -> usize {
+fn granule_index(address: u64) -> usize {
     (address >> GRANULE_BITS) as usize % GRANULES
 }
 
-/// An entry that one object fills, after it was changed.
+/// The new value of an entry that one object fills.
 #[inline(always)]
-fn whole(entry: u32, change: &mut impl FnMut(Place<'_>)) -> u32 {
+fn whole(entry: u32, change: &mut impl FnMut(MapEntry<'_>)) -> u32 {
     let mut index = entry & !WHOLE;
-    change(Place::Whole(&mut index));
+    change(MapEntry::Whole(&mut index));
     if index == NONE { 0 } else { index | WHOLE }
 }
 
-/// A range by aligned parts of 2^`bits` bytes: number, from, to.
+/// A range split into aligned parts of 2^`bits` bytes: number, from, to.
 #[inline(always)]
 fn parts(start: u64, end: u64, bits: u32) -> impl Iterator<Item = (u64, u64, u64)> {
     (start >> bits..=(end - 1) >> bits).map(move |number| {
@@ -289,15 +289,15 @@ fn parts(start: u64, end: u64, bits: u32) -> impl Iterator<Item = (u64, u64, u64
     })
 }
 
-/// How many places a range has.
-pub(super) fn places(start: u64, end: u64) -> u64 {
+/// The number of entries that a range needs.
+pub(super) fn entry_count(start: u64, end: u64) -> u64 {
     parts(start, end, REGION_BITS)
         .map(|(_, from, to)| match to - from == 1 << REGION_BITS {
             true => 1,
             false => parts(from, to, PAGE_BITS)
                 .map(|(_, from, to)| match to - from == 1 << PAGE_BITS {
                     true => 1,
-                    false => (place(to - 1) - place(from) + 1) as u64,
+                    false => (granule_index(to - 1) - granule_index(from) + 1) as u64,
                 })
                 .sum(),
         })

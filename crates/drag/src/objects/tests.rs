@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What [`Objects`] must do, slowly.
+/// A slow model of [`Objects`].
 #[derive(Default)]
 struct Model {
     /// Start to end and value.
@@ -31,7 +31,7 @@ enum Step {
     Overlapping(u64, u64),
 }
 
-/// Addresses that crowd around borders of granules, pages and regions.
+/// Addresses close to borders of granules, pages and regions.
 fn address() -> impl Strategy<Value = u64> {
     let base = prop_oneof![
         Just(0x1000_u64),
@@ -71,9 +71,9 @@ fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
                 let end = start + size.max(1);
                 let result = objects.insert(start, size, next);
                 if end > 1 << 48 {
-                    prop_assert_eq!(result, Err(Refused::Beyond));
+                    prop_assert_eq!(result, Err(InsertError::OutOfRange));
                 } else if model.over(start, end) {
-                    let Err(Refused::Over(other)) = result else {
+                    let Err(InsertError::Overlaps(other)) = result else {
                         return Err(TestCaseError::fail(format!("{result:?} over another")));
                     };
                     let (other_end, _) = model.objects[&objects.start(other)];
@@ -107,7 +107,7 @@ fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
             Step::Remove(_) | Step::Near(..) => {}
         }
         prop_assert_eq!(objects.len(), model.objects.len());
-        // It goes through all addresses.
+        // The check walks all addresses.
         if next % 16 == 0 {
             prop_assert_eq!(objects.check(), Ok(()));
         }

@@ -1,6 +1,6 @@
 //! The charts of `heaptoll drag`.
 
-use heaptoll_drag::timeline::Moment;
+use heaptoll_drag::timeline::Interval;
 use heaptoll_drag::{Clock, Figures};
 use heaptoll_report::document::{Axis, Chart, Form, Item, Series};
 
@@ -24,7 +24,7 @@ fn one(row: &Row, figures: &Figures, clock: Clock) -> Option<Item> {
     if samples.is_empty() || figures.all.all.objects == 0 {
         return None;
     }
-    let series = |name: &str, of: fn(&Moment) -> f64| Series {
+    let series = |name: &str, of: fn(&Interval) -> f64| Series {
         name: name.into(),
         points: samples
             .iter()

@@ -2,7 +2,7 @@
 
 use heaptoll_drag::figures::GroupFigures;
 use heaptoll_drag::space::Space;
-use heaptoll_drag::timeline::Moment;
+use heaptoll_drag::timeline::Interval;
 use heaptoll_drag::{Clock, Figures};
 use heaptoll_report::document::Item;
 use heaptoll_report::format::NONE;
@@ -102,13 +102,13 @@ pub fn over_time(figures: &Figures, clock: Clock) -> Option<Item> {
     let rows = (0..PARTS).map(|tenth| {
         let border = |tenth: usize| (u128::from(end) * tenth as u128 / PARTS as u128) as f64;
         let (from, to) = (border(tenth), border(tenth + 1));
-        let mean = |of: fn(&Moment) -> f64| {
-            let inside = |sample: &Moment| {
+        let mean = |of: fn(&Interval) -> f64| {
+            let inside = |sample: &Interval| {
                 of(sample) * ((sample.to as f64).min(to) - (sample.from as f64).max(from)).max(0.0)
             };
             samples.iter().map(inside).sum::<f64>() / (to - from)
         };
-        let held = mean(Moment::held_bytes);
+        let held = mean(Interval::held_bytes);
         let idle = mean(|sample| sample.drag_bytes + sample.void_bytes);
         let mut row = vec![
             format!("{} to {} %", tenth * 100 / PARTS, (tenth + 1) * 100 / PARTS),
