@@ -1,6 +1,6 @@
-//! How often the exact number of misses lies in the interval that sampling gives: over many seeds, for sizes beyond the
-//! seam, on streams of reference words from files (see `heaptoll_reference`) or, without files, on synthetic ones. Also
-//! how far the estimates are off and how wide the intervals are, as shares of the exact number.
+//! How often the exact number of misses lies in the interval that sampling returns: over many seeds, for sizes beyond
+//! the seam, on streams of reference words from files (see `heaptoll_reference`) or, without files, on synthetic ones.
+//! Also the error of the estimates and the width of the intervals, as shares of the exact number.
 
 use heaptoll_locality::distance::curve::Curve;
 use heaptoll_locality::simulation::{Sampling, Settings, Simulation};
@@ -76,7 +76,7 @@ fn curve(stream: &[Reference], sampling: Option<Sampling>) -> Curve {
             simulation.references(Owner::Program, stream);
             match simulation.finish().lines {
                 Some(curve) => curve,
-                None => unreachable!("lines were asked for"),
+                None => unreachable!("lines were requested"),
             }
         }
         Err(error) => {

@@ -1,8 +1,8 @@
-//! How fast the simulators are on a stream of reference words from files (native 64-bit words, see `heaptoll_reference`),
-//! or, without files, on three synthetic ones. Prints millions of references a second of processor time (Linux): the median
-//! of the rounds, with the slowest and the fastest. `--only=KIND` first measures one kind alone.
+//! Speed of the simulators on a stream of reference words from files (native 64-bit words, see `heaptoll_reference`),
+//! or, without files, on three synthetic ones. Prints millions of references a second of processor time (Linux): the
+//! median of the rounds, with the slowest and the fastest. `--only=KIND` measures one configuration first.
 
-use heaptoll_locality::image::{Listener, Plan};
+use heaptoll_locality::image::{ImageSimulator, Plan};
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::{Sampling, Settings, Simulation};
 use heaptoll_reference::{Owner, Reference, Sink};
@@ -51,7 +51,7 @@ fn main() -> std::io::Result<()> {
                 let Ok(mut simulation) = Simulation::new(settings) else { continue };
                 let mut seconds = 0.0;
                 for part in stream.chunks(block.len()) {
-                    // As in a ring: what is simulated was just written.
+                    // As in a ring: the references were written just before.
                     block[..part.len()].copy_from_slice(part);
                     let start = processor_seconds();
                     simulation.references(Owner::Program, &block[..part.len()]);
@@ -63,12 +63,12 @@ fn main() -> std::io::Result<()> {
         for sampling in [None, Some(Sampling::default())] {
             let settings = Settings { sampling, ..Settings::default() };
             let Ok(plan) = Plan::new(settings, Machine::usual(), false) else { continue };
-            let mut listener = Listener::new(&plan);
+            let mut simulator = ImageSimulator::new(&plan);
             let mut seconds = 0.0;
             for part in stream.chunks(block.len()) {
                 block[..part.len()].copy_from_slice(part);
                 let start = processor_seconds();
-                listener.references(Owner::Program, &block[..part.len()]);
+                simulator.references(Owner::Program, &block[..part.len()]);
                 seconds += processor_seconds() - start;
             }
             let kind = if sampling.is_some() { "an image, sampled" } else { "an image" };
@@ -87,10 +87,10 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Time that this thread has run: other programs on the machine do not add to it.
+/// Processor time of this thread: other programs on the machine do not add to it.
 fn processor_seconds() -> f64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the call writes the time and nothing else.
+    // SAFETY: `clock_gettime` writes one `timespec`, to `time`.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
@@ -109,7 +109,8 @@ fn random(count: usize, bytes: u64) -> Vec<Reference> {
         .collect()
 }
 
-/// Two in three to a hot kilobyte; the others to a heap in which a tenth of what is left has the next nine tenths.
+/// Two in three to a hot kilobyte; the others to a heap in which each step to a part eight times as large has one
+/// chance in ten.
 fn skewed(count: usize, lines: u64) -> Vec<Reference> {
     let mut state = 1_u64;
     let mut next = move || {

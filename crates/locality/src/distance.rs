@@ -1,23 +1,23 @@
-//! LRU stack distances in one pass (Mattson et al. 1970): of each reference, how many other entries were touched since
-//! its own was. What an entry is (a line, a page) is for the caller to say, by dense numbers.
+//! LRU stack distances in one pass (Mattson et al. 1970): for each reference, how many other entries were touched since
+//! its own was. The caller decides what an entry is (a line, a page), and numbers entries densely.
 //!
-//! The most recent entries stand in an array that moves to the front; most references end there. The others have a slot
-//! in a bitmap in the order of their last touch, and a distance is the number of set bits behind a slot: a Fenwick tree
-//! over the words of the bitmap counts them (Bennett & Kruskal 1975 with a tree of counters; Olken 1981 keeps a balanced
-//! tree instead). When the slots are used up the set ones are moved together.
+//! The most recent entries are in a move-to-front array; most references end there. The others have a slot in a bitmap
+//! in the order of their last touch, and a distance is the number of set bits after a slot: a Fenwick tree over the
+//! words of the bitmap counts them (Bennett & Kruskal 1975 with a tree of counters; Olken 1981 keeps a balanced tree
+//! instead). When the slots are used up the set ones are compacted.
 //!
-//! Memory: 4 bytes for each number that was given, up to 16 for the histograms of the four makers, and under 2 for the
+//! Memory: 4 bytes for each number in use, up to 16 for the histograms of the four accessors, and under 2 for the
 //! slots.
 //!
 //! With sampling (see [`crate::sampled`]) the bitmap keeps all entries up to the seam and beyond it only the followed
-//! ones, so that one structure gives exact and sampled distances.
+//! ones, so that one structure yields exact and sampled distances.
 
 pub mod curve;
 pub mod front;
 pub mod histogram;
 
 use crate::sampled::Following;
-use crate::simulation::{Maker, Sampling, Split};
+use crate::simulation::{Accessor, Sampling, Split};
 use curve::Curve;
 use front::{Fallen, Lanes, Row, to_front};
 use histogram::Histogram;
@@ -31,26 +31,26 @@ pub const BEYOND: u32 = u32::MAX - 1;
 
 /// No entry.
 const NONE: u32 = u32::MAX;
-/// What `slots` holds for an entry that was never touched, or never left the array,
+/// Value in `slots` of an entry that was never touched, or never left the array.
 const NEVER: u32 = 0;
-/// and for one that was, but has no slot: it is beyond the seam and not followed.
+/// Value in `slots` of an entry without a slot: it is beyond the seam and not followed.
 const AWAY: u32 = 1;
-/// Otherwise the slot and this.
+/// Otherwise `slots` holds the slot plus this.
 const FIRST: u32 = 2;
 
 const FEWEST_SLOTS: usize = 1 << 12;
 
-/// Stack of entries, and what distances there were.
+/// The LRU stack of entries, and the distances seen.
 #[derive(Debug, Clone)]
 pub struct Distances {
     /// Most recent first.
     top: Row<TOP>,
-    /// By number of the entry. Means nothing for one in `top`.
+    /// By number of the entry. Undefined for one in `top`.
     slots: Vec<u32>,
     order: Order,
     following: Option<Box<Following>>,
-    histograms: [Histogram; Maker::COUNT],
-    cold: [u64; Maker::COUNT],
+    histograms: [Histogram; Accessor::COUNT],
+    cold: [u64; Accessor::COUNT],
     distinct: u64,
 }
 
@@ -59,9 +59,9 @@ pub struct Distances {
 struct Order {
     /// Slot `i` is bit `i % 64` of word `i / 64`.
     bits: Vec<u64>,
-    /// Word `i` adds to nodes as of a Fenwick tree from 1.
+    /// Word `i` counts in the nodes of a Fenwick tree, which begin at 1.
     nodes: Vec<u32>,
-    /// The next slot to be given.
+    /// The next slot to assign.
     head: usize,
     /// Set bits.
     live: u32,
@@ -102,9 +102,9 @@ impl Order {
         self.live -= 1;
     }
 
-    /// Set bits behind a slot.
+    /// Set bits after a slot.
     #[inline(always)]
-    fn behind(&self, slot: usize) -> u32 {
+    fn after(&self, slot: usize) -> u32 {
         let word = slot / 64;
         let mut count = (self.bits[word] & (!0 << (slot % 64) << 1)).count_ones();
         let last = (self.head - 1) / 64;
@@ -123,7 +123,7 @@ impl Order {
         count + self.live - up_to
     }
 
-    /// The first set bit at or behind a slot.
+    /// The first set bit at or after a slot.
     fn next(&self, slot: usize) -> Option<usize> {
         let mut word = slot / 64;
         let mut bits = *self.bits.get(word)? & (!0 << (slot % 64));
@@ -138,7 +138,7 @@ impl Order {
         self.head == self.bits.len() * 64
     }
 
-    /// Moves set bits together at the front of as many slots as wanted, and gives what tells the new slot of an old.
+    /// Compacts set bits to the front of this many slots, and returns the map from old slots to new ones.
     fn compact(&mut self, slots: usize) -> Moved {
         let mut moved =
             Moved { bits: std::mem::take(&mut self.bits), before: std::mem::take(&mut self.nodes) };
@@ -167,7 +167,7 @@ impl Order {
     }
 }
 
-/// Where slots went when they were moved together.
+/// The map from slots before a compaction to slots after it.
 struct Moved {
     bits: Vec<u64>,
     /// Set bits before each word.
@@ -175,7 +175,7 @@ struct Moved {
 }
 
 impl Moved {
-    /// The new slot; `None` of one that was not set.
+    /// The new slot; `None` for one that was not set.
     #[inline(always)]
     fn slot(&self, old: usize) -> Option<u32> {
         let (word, bit) = (old / 64, 1_u64 << (old % 64));
@@ -183,7 +183,7 @@ impl Moved {
         (bits & bit != 0).then(|| self.before[word] + (bits & (bit - 1)).count_ones())
     }
 
-    /// A bitmap of slots as it is after the move, in as many slots.
+    /// Moves the bits of another bitmap likewise, into this many slots.
     fn carry(&self, old: &[u64], slots: usize) -> Vec<u64> {
         let mut new = vec![0; slots / 64];
         for (word, &marked) in old.iter().enumerate() {
@@ -206,7 +206,7 @@ impl Default for Distances {
 }
 
 impl Distances {
-    /// Of nothing so far, exact for every distance.
+    /// No entries, exact for every distance.
     pub fn new() -> Distances {
         Distances {
             top: Row([NONE; TOP]),
@@ -214,7 +214,7 @@ impl Distances {
             order: Order::new(FEWEST_SLOTS),
             following: None,
             histograms: Default::default(),
-            cold: [0; Maker::COUNT],
+            cold: [0; Accessor::COUNT],
             distinct: 0,
         }
     }
@@ -224,30 +224,36 @@ impl Distances {
         Distances { following: Some(Box::new(Following::new(sampling, FEWEST_SLOTS))), ..Distances::new() }
     }
 
-    /// Touches an entry and gives its distance: [`COLD`] for the first touch, [`BEYOND`] beyond the seam. Numbers of
-    /// entries should be dense: memory is for the largest.
+    /// Touches an entry and returns its distance: [`COLD`] for the first touch, [`BEYOND`] beyond the seam. Numbers of
+    /// entries should be dense: memory grows with the largest.
     pub fn touch(&mut self, entry: u32) -> u32 {
         let last = self.top.0[TOP - 1];
         let at = to_front(&mut self.top, entry);
         if at < TOP { at as u32 } else { self.below_top(entry, last) }
     }
 
-    /// References of a maker to entries, one after the other, each counted with its distance. `room` is for what the
-    /// array does not hold: at least as long as the entries; what it holds before and after is of no meaning.
+    /// Touches entries for an accessor, one after the other, and counts each with its distance. `scratch` receives what
+    /// is not in the array: it is at least as long as the entries, and its content before and after is undefined.
     #[inline(always)]
-    pub fn references(&mut self, lanes: impl Lanes, maker: Maker, entries: &[u32], room: &mut [Fallen]) {
+    pub fn references(
+        &mut self,
+        lanes: impl Lanes,
+        accessor: Accessor,
+        entries: &[u32],
+        scratch: &mut [Fallen],
+    ) {
         let mut places = [0; TOP + 1];
-        let missing = lanes.row(&mut self.top, entries, &mut places, room);
+        let missing = lanes.row(&mut self.top, entries, &mut places, scratch);
         for (distance, &times) in places[..TOP].iter().enumerate().filter(|(_, times)| **times > 0) {
-            self.histograms[maker as usize].add(distance as u32, times);
+            self.histograms[accessor as usize].add(distance as u32, times);
         }
-        for fallen in &room[..missing] {
+        for fallen in &scratch[..missing] {
             let distance = self.below_top(fallen.came, fallen.fell);
-            self.record(maker, distance);
+            self.record(accessor, distance);
         }
     }
 
-    /// Touches an entry that is not in the array, which `out` leaves for it.
+    /// Touches an entry that is not in the array; `out` leaves the array for it.
     #[inline(always)]
     fn below_top(&mut self, entry: u32, out: u32) -> u32 {
         if entry as usize >= self.slots.len() {
@@ -275,31 +281,31 @@ impl Distances {
         distance
     }
 
-    /// Takes an entry out of its slot: its distance.
+    /// Removes an entry from its slot: its distance.
     #[inline(always)]
     fn take(&mut self, entry: u32, slot: usize) -> u32 {
         match &mut self.following {
             None => {
-                let behind = self.order.behind(slot);
+                let after = self.order.after(slot);
                 self.order.remove(slot);
-                TOP as u32 + behind
+                TOP as u32 + after
             }
-            // It went away since slots were moved last.
+            // It was removed since slots were compacted last.
             Some(_) if !self.order.is_set(slot) => BEYOND,
             Some(following) => {
-                let behind = self.order.behind(slot);
+                let after = self.order.after(slot);
                 self.order.remove(slot);
                 if slot >= following.boundary {
                     following.recent -= 1;
-                    return TOP as u32 + behind;
+                    return TOP as u32 + after;
                 }
-                following.found.get_or_insert(Some((entry, behind - following.recent)));
+                following.found.get_or_insert(Some((entry, after - following.recent)));
                 BEYOND
             }
         }
     }
 
-    /// Gives an entry the newest slot.
+    /// Assigns the newest slot to an entry.
     #[inline(always)]
     fn put(&mut self, entry: u32) {
         if self.order.is_full() {
@@ -314,7 +320,7 @@ impl Distances {
             following.recent += 1;
             if following.recent > following.most {
                 following.recent -= 1;
-                // There is one: all that is recent lies behind the boundary.
+                // There is one: all recent entries are after the boundary.
                 if let Some(oldest) = self.order.next(following.boundary) {
                     following.boundary = oldest + 1;
                     if following.marks[oldest / 64] >> (oldest % 64) & 1 == 0 {
@@ -327,7 +333,7 @@ impl Distances {
 
     #[cold]
     fn grow(&mut self, entry: usize) {
-        // An eighth more, and not twice as much: what is not touched costs nothing, but what is copied does.
+        // An eighth more, and not twice as much: untouched memory costs nothing, but copying does.
         let wanted = (entry + 1).next_multiple_of(64) + self.slots.len() / 8;
         self.slots.reserve_exact(wanted - self.slots.len());
         self.slots.resize(wanted, NEVER);
@@ -335,7 +341,7 @@ impl Distances {
 
     #[cold]
     fn compact(&mut self) {
-        // Half of the numbers, so that going through all of them is paid for by as many touches.
+        // Half of the numbers, so that as many touches pay for the pass over all of them.
         let wanted = (self.order.live as usize * 4).max(self.slots.len() / 2).max(FEWEST_SLOTS);
         let slots = wanted.next_power_of_two();
         let moved = self.order.compact(slots);
@@ -348,28 +354,28 @@ impl Distances {
         }
     }
 
-    /// Counts a reference of a maker with the distance that [`Distances::touch`] gave.
+    /// Counts a reference of an accessor with the distance that [`Distances::touch`] returned.
     #[inline(always)]
-    pub fn record(&mut self, maker: Maker, distance: u32) {
+    pub fn record(&mut self, accessor: Accessor, distance: u32) {
         if distance < BEYOND {
-            self.histograms[maker as usize].count(distance);
+            self.histograms[accessor as usize].count(distance);
         } else {
-            self.record_long(maker, distance);
+            self.record_long(accessor, distance);
         }
     }
 
-    fn record_long(&mut self, maker: Maker, distance: u32) {
+    fn record_long(&mut self, accessor: Accessor, distance: u32) {
         let found = self.following.as_mut().and_then(|following| following.found.take());
         if distance == COLD {
-            self.cold[maker as usize] += 1;
+            self.cold[accessor as usize] += 1;
         } else if let Some(following) = &mut self.following {
-            following.record(maker, found.flatten());
+            following.record(accessor, found.flatten());
         }
     }
 
-    /// Counts references of a maker with a distance of 0, which change nothing else.
-    pub fn record_same(&mut self, maker: Maker, times: u64) {
-        self.histograms[maker as usize].add(0, times);
+    /// Counts references of an accessor with a distance of 0, which change nothing else.
+    pub fn record_same(&mut self, accessor: Accessor, times: u64) {
+        self.histograms[accessor as usize].add(0, times);
     }
 
     /// Different entries touched.
@@ -377,24 +383,24 @@ impl Distances {
         self.distinct
     }
 
-    /// The curve of all references recorded; an entry has so many bytes.
+    /// The curve of all references recorded, for entries of this many bytes.
     pub fn curve(self, entry_bytes: u64) -> Curve {
-        let cold = Split::of(|maker| self.cold[maker as usize]);
+        let cold = Split::of(|accessor| self.cold[accessor as usize]);
         let mut histograms = self.histograms;
-        let distances = Split::of(|maker| {
-            let mut histogram = std::mem::take(&mut histograms[maker as usize]);
+        let distances = Split::of(|accessor| {
+            let mut histogram = std::mem::take(&mut histograms[accessor as usize]);
             histogram.seal();
             histogram
         });
         let tail = self.following.map(|following| following.tail(self.distinct));
-        let references = Split::of(|maker| {
-            let beyond = tail.as_ref().map_or(0, |tail| *tail.beyond().get(maker));
-            cold.get(maker) + distances.get(maker).total() + beyond
+        let references = Split::of(|accessor| {
+            let beyond = tail.as_ref().map_or(0, |tail| *tail.beyond().get(accessor));
+            cold.get(accessor) + distances.get(accessor).total() + beyond
         });
         Curve { entry_bytes, references, cold, distinct: self.distinct, distances, tail }
     }
 
-    /// Bytes it takes.
+    /// Memory of the structure, bytes.
     pub fn bytes(&self) -> u64 {
         self.slots.capacity() as u64 * 4
             + self.order.bytes()
@@ -402,10 +408,10 @@ impl Distances {
             + self.following.as_ref().map_or(0, |following| following.bytes())
     }
 
-    /// Whether all parts agree with each other.
+    /// Checks that all parts agree with each other.
     ///
     /// # Errors
-    /// What does not.
+    /// The disagreement.
     pub fn check(&self) -> Result<(), String> {
         let order = &self.order;
         let set = |words: &[u64]| words.iter().map(|word| word.count_ones()).sum::<u32>();

@@ -1,20 +1,20 @@
 //! Set-associative LRU caches of many set counts and all ways up to [`WAYS`], in one pass.
 //!
-//! A set keeps its lines in the order of use, so the depth at which a line is found says in how many ways it is found
-//! (inclusion, Mattson et al. 1970). Set counts are powers of two and taken by the low bits of the line, so a set of
-//! twice as many is a part of one of half as many (set refinement, Hill & Smith 1989): what is most recent in a set is
-//! most recent in that of every larger count, and nothing changes there. So a reference goes from few sets to many and
-//! stops where it finds its line first in the set. References are taken many at a time, level by level, since levels do
-//! not depend on each other.
+//! A set keeps its lines in the order of use, so the depth at which a line is found shows with how many ways it is a
+//! hit (inclusion, Mattson et al. 1970). Set counts are powers of two and the low bits of the line select the set, so a
+//! set of twice as many is a part of one of half as many (set refinement, Hill & Smith 1989): the most recent line of a
+//! set is the most recent of its set for every larger count, and nothing changes there. So a reference goes from few
+//! sets to many and stops where it finds its line first in the set. References are processed many at a time, level by
+//! level, since levels do not depend on each other.
 //!
-//! Memory: 32 bytes a set, whatever the program touches.
+//! Memory: 32 bytes a set, however much the program touches.
 
 use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 
 use crate::distance::front::{Lanes, Row, to_front};
-use crate::simulation::{Maker, Split};
+use crate::simulation::{Accessor, Split};
 
 /// The most ways of a cache.
 pub const WAYS: usize = 8;
@@ -43,7 +43,7 @@ type Set = Row<WAYS>;
 /// Counts of one maker.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
-    /// By level and depth, of those that came so far. The last is for what was not found.
+    /// By level and depth, of references that reached the level. The last counts lines that were not found.
     found: [[u64; WAYS + 1]; MOST_LEVELS],
 }
 
@@ -58,11 +58,11 @@ pub struct Forest {
     levels: usize,
     /// All sets of the smallest count, then of the next...
     sets: Vec<Set>,
-    counts: [Counts; Maker::COUNT],
+    counts: [Counts; Accessor::COUNT],
 }
 
 impl Forest {
-    /// Of set counts that are these powers of two.
+    /// Caches whose set counts are these powers of two.
     pub fn new(powers: &RangeInclusive<u32>) -> Forest {
         let levels = powers.clone().count().min(MOST_LEVELS);
         let lowest = *powers.start();
@@ -71,11 +71,11 @@ impl Forest {
             lowest,
             levels,
             sets: vec![Row([NONE; WAYS]); sets],
-            counts: [Counts::default(); Maker::COUNT],
+            counts: [Counts::default(); Accessor::COUNT],
         }
     }
 
-    /// Where the sets of a level begin.
+    /// Index of the first set of a level.
     #[inline(always)]
     fn base(&self, level: usize) -> usize {
         ((1 << level) - 1) << self.lowest
@@ -87,16 +87,22 @@ impl Forest {
         &mut self.sets[base..base + (1 << (self.lowest as usize + level))]
     }
 
-    /// References of a maker to one line each, one after the other; a line has a number besides its place. What lines and
-    /// numbers hold afterwards is of no meaning.
+    /// Processes references of an accessor to one line each, one after the other; a line has a number besides its
+    /// address. The content of lines and numbers is undefined afterwards.
     #[inline(always)]
-    pub fn references(&mut self, lanes: impl Lanes, maker: Maker, lines: &mut [u64], numbers: &mut [u32]) {
+    pub fn references(
+        &mut self,
+        lanes: impl Lanes,
+        accessor: Accessor,
+        lines: &mut [u64],
+        numbers: &mut [u32],
+    ) {
         let mut count = lines.len().min(numbers.len());
         for level in 0..self.levels {
             let mut places = [0; WAYS + 1];
             let sets = self.level(level);
             count = lanes.sets(sets, &mut lines[..count], &mut numbers[..count], &mut places);
-            for (found, times) in self.counts[maker as usize].found[level].iter_mut().zip(places) {
+            for (found, times) in self.counts[accessor as usize].found[level].iter_mut().zip(places) {
                 *found += times;
             }
             if count == 0 {
@@ -105,7 +111,7 @@ impl Forest {
         }
     }
 
-    /// Touches a line and raises depths to those where it was.
+    /// Touches a line and raises depths to those at which it was found.
     pub fn touch(&mut self, line: u64, number: u32, depths: &mut Depths) {
         let levels = self.levels;
         for (level, deepest) in depths.iter_mut().enumerate().take(levels) {
@@ -118,23 +124,23 @@ impl Forest {
         }
     }
 
-    /// Counts a reference that touched several lines: it was found where all were.
-    pub fn record(&mut self, maker: Maker, depths: &Depths) {
-        let counts = &mut self.counts[maker as usize];
+    /// Counts a reference to several lines: it hits where all of them do.
+    pub fn record(&mut self, accessor: Accessor, depths: &Depths) {
+        let counts = &mut self.counts[accessor as usize];
         for (found, &depth) in counts.found.iter_mut().zip(depths).take(self.levels) {
             found[depth as usize] += 1;
         }
     }
 
-    /// Misses of all caches, by sets, then ways; a line has so many bytes.
+    /// Misses of all caches, by sets, then ways, for lines of this many bytes.
     pub fn caches(&self, line_bytes: u64) -> Vec<Associative> {
         let mut caches = Vec::new();
         for level in 0..self.levels {
             let sets = 1 << (self.lowest as usize + level);
             for ways in 1..=WAYS {
-                let misses = Split::of(|maker| {
-                    // What did not come so far is found first.
-                    self.counts[maker as usize].found[level][ways..].iter().sum()
+                let misses = Split::of(|accessor| {
+                    // References that do not reach a level are found first there.
+                    self.counts[accessor as usize].found[level][ways..].iter().sum()
                 });
                 caches.push(Associative {
                     sets,
@@ -147,16 +153,16 @@ impl Forest {
         caches
     }
 
-    /// Bytes it takes.
+    /// Memory of the sets, bytes.
     pub fn bytes(&self) -> u64 {
         (self.sets.len() * size_of::<Set>()) as u64
     }
 
-    /// Whether no line is twice in a set, none stands behind an empty place, and the most recent lines of few sets are
-    /// the most recent of more. `line` gives a line by its number.
+    /// Checks that no line is twice in a set, none is after an empty entry, and the most recent lines of few sets are
+    /// the most recent of more. `line` maps a number to its line.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first violation.
     pub fn check(&self, line: impl Fn(u32) -> u64) -> Result<(), String> {
         for level in 0..self.levels {
             let mask = (1_usize << (self.lowest as usize + level)) - 1;
@@ -164,11 +170,11 @@ impl Forest {
                 let set = &self.sets[self.base(level) + index].0;
                 let used = set.iter().position(|&number| number == NONE).unwrap_or(WAYS);
                 if set[used..].iter().any(|&number| number != NONE) {
-                    return Err(format!("a line stands behind an empty place in {set:?}"));
+                    return Err(format!("a line is after an empty entry in {set:?}"));
                 }
                 for (at, &number) in set[..used].iter().enumerate() {
                     if line(number) as usize & mask != index {
-                        return Err(format!("line {number} stands in set {index} of {}", mask + 1));
+                        return Err(format!("line {number} is in set {index} of {}", mask + 1));
                     }
                     if set[..at].contains(&number) {
                         return Err(format!("line {number} is twice in {set:?}"));
@@ -201,7 +207,7 @@ mod tests {
             cut in 1_usize..100,
         ) {
             let mut forest = Forest::new(&(lowest..=lowest + levels));
-            // A line's number is another than its place.
+            // A line's number differs from its address.
             let number = |line: u64| 5000 - line as u32;
             for (turn, part) in lines.chunks_mut(cut).enumerate() {
                 let mut numbers: Vec<u32> = part.iter().map(|&line| number(line)).collect();
@@ -210,9 +216,9 @@ mod tests {
                     for &line in &*part {
                         forest.touch(line, number(line), &mut depths);
                     }
-                    forest.record(Maker::System, &depths);
+                    forest.record(Accessor::System, &depths);
                 } else {
-                    forest.references(Portable, Maker::Program, part, &mut numbers);
+                    forest.references(Portable, Accessor::Program, part, &mut numbers);
                 }
                 forest.check(|number| u64::from(5000 - number)).unwrap();
             }

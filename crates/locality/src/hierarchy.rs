@@ -1,16 +1,16 @@
 //! One machine's caches: which level serves each reference.
 //!
-//! Each level replaces the least recently used line of a set. A level hears only what the one above missed, and what it
-//! misses is brought into it and into all above (fills are neither inclusive nor exclusive: a line that a level drops
-//! stays where else it is). Stores bring lines in as loads do; lines written back are not counted. Addresses are those
-//! of the process, as the first level of any machine sees them; sets of the others depend on physical addresses on a
-//! real machine.
+//! Each level replaces the least recently used line of a set. A level receives only what the one above missed, and what
+//! it misses is loaded into it and into all above (fills are neither inclusive nor exclusive: a line that one level
+//! evicts stays in the others). Stores load lines as loads do; lines written back are not counted. Addresses are those
+//! of the process, which the first level of any machine uses; sets of the others depend on physical addresses on a real
+//! machine.
 
 use heaptoll_reference::{Owner, Reference};
 use serde::Serialize;
 
 use crate::machine::{Level, Machine};
-use crate::simulation::{Maker, Split};
+use crate::simulation::{Accessor, Split};
 
 /// Loads and stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -22,19 +22,19 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Both.
+    /// The sum.
     pub fn total(self) -> u64 {
         self.loads + self.stores
     }
 }
 
-/// A cache of sets; the lines of a set stand in the order of their last use. An entry is its line + 1, 0 is empty.
+/// A cache of sets; the lines of a set are in the order of their last use. An entry is its line + 1, 0 is empty.
 #[derive(Debug, Clone)]
 struct Cache {
     entries: Vec<u64>,
     ways: usize,
     sets: u64,
-    /// Sets - 1 where sets are a power of two.
+    /// Sets - 1 if the number of sets is a power of two.
     mask: Option<u64>,
     line_shift: u32,
 }
@@ -43,7 +43,7 @@ impl Cache {
     fn new(level: &Level) -> Cache {
         let (sets, ways) = (level.sets(), level.ways as usize);
         Cache {
-            // Zeroes come from the system as they are touched, so memory is in proportion to the lines in use.
+            // The system zeroes pages as they are touched, so memory is in proportion to the lines in use.
             entries: vec![0; sets as usize * ways],
             ways,
             sets,
@@ -52,7 +52,7 @@ impl Cache {
         }
     }
 
-    /// Whether the line of this address was there. It is afterwards.
+    /// Whether the cache had the line of this address. It has afterwards.
     #[inline]
     fn touch(&mut self, address: u64) -> bool {
         let line = address >> self.line_shift;
@@ -76,15 +76,15 @@ impl Cache {
 #[derive(Debug, Clone)]
 pub struct Hierarchy {
     levels: Vec<Cache>,
-    /// By maker, and whether they store: references that each level served, memory last.
-    served: Vec<[[u64; 2]; Maker::COUNT]>,
+    /// By accessor and kind (load, store): references that each level served, memory last.
+    served: Vec<[[u64; 2]; Accessor::COUNT]>,
     shift: u32,
     /// The line last touched, which is the most recently used of its set.
     last: u64,
 }
 
 impl Hierarchy {
-    /// All caches empty.
+    /// A machine's caches, empty.
     pub fn new(machine: &Machine) -> Hierarchy {
         let levels: Vec<Cache> = machine.levels.iter().map(Cache::new).collect();
         Hierarchy {
@@ -95,9 +95,9 @@ impl Hierarchy {
         }
     }
 
-    /// Hears references of one owner. One that lies across lines misses once where any of them is missing.
+    /// Processes references of one owner. One that lies across lines misses once if any of them is missing.
     pub fn references(&mut self, owner: Owner, references: &[Reference]) {
-        let maker = Maker::from(owner) as usize;
+        let accessor = Accessor::from(owner) as usize;
         for reference in references {
             let address = reference.address();
             let first = address >> self.shift;
@@ -106,39 +106,39 @@ impl Hierarchy {
             for line in first + 1..=last {
                 server = server.max(self.line(line));
             }
-            self.served[server][maker][usize::from(reference.is_store())] += 1;
+            self.served[server][accessor][usize::from(reference.is_store())] += 1;
         }
     }
 
-    /// Hears references of one owner of which `sifted` are all that can miss or change the order of a set of the first
-    /// level; see [`Hierarchy::can_be_sifted`].
+    /// Processes references of one owner of which `sifted` are all that can miss or change the order of a set of the
+    /// first level; see [`Hierarchy::can_be_sifted`].
     pub fn sifted(&mut self, owner: Owner, references: &[Reference], sifted: &[Reference]) {
         let stores = |all: &[Reference]| all.iter().map(|one| u64::from(one.is_store())).sum::<u64>();
         let (of_all, of_sifted) = (stores(references), stores(sifted));
-        let hits = &mut self.served[0][Maker::from(owner) as usize];
+        let hits = &mut self.served[0][Accessor::from(owner) as usize];
         hits[1] += of_all - of_sifted;
         hits[0] += (references.len() - sifted.len()) as u64 + of_sifted - of_all;
         self.references(owner, sifted);
     }
 
-    /// Whether references to the most recent lines of so many sets, of such lines, are to the most recent lines of the
-    /// sets of the first level too.
+    /// Whether references to the most recent lines of this many sets, of such lines, are also to the most recent lines
+    /// of the sets of the first level.
     pub fn can_be_sifted(&self, line_bytes: u64, sets: u64) -> bool {
         self.levels.first().is_some_and(|level| {
             level.sets.is_multiple_of(sets) && line_bytes.trailing_zeros() == level.line_shift
         })
     }
 
-    /// Hears that a system call loads from or stores to a stretch of memory: a reference a line.
+    /// Processes an access of a system call to a range of memory: a reference a line.
     pub fn system(&mut self, address: u64, length: u64, store: bool) {
         let Some(end) = length.checked_sub(1).map(|beyond| address.saturating_add(beyond)) else { return };
         for line in address >> self.shift..=end >> self.shift {
             let server = self.line(line);
-            self.served[server][Maker::System as usize][usize::from(store)] += 1;
+            self.served[server][Accessor::System as usize][usize::from(store)] += 1;
         }
     }
 
-    /// The level that has the line; it and all above have it afterwards.
+    /// The level that has the line; this level and all above have it afterwards.
     #[inline]
     fn line(&mut self, line: u64) -> usize {
         self.last = line;
@@ -156,19 +156,20 @@ impl Hierarchy {
         (1..self.served.len()).map(|level| self.beyond(level)).collect()
     }
 
-    /// References that a level or one further off served.
+    /// References that a level or one further from the processor served.
     fn beyond(&self, level: usize) -> Split<Counts> {
-        Split::of(|maker| {
-            let of =
-                |store: usize| self.served[level..].iter().map(|makers| makers[maker as usize][store]).sum();
+        Split::of(|accessor| {
+            let of = |store: usize| {
+                self.served[level..].iter().map(|accessors| accessors[accessor as usize][store]).sum()
+            };
             Counts { loads: of(0), stores: of(1) }
         })
     }
 }
 
-/// Loads and stores together.
+/// Loads and stores summed.
 pub fn all(counts: &Split<Counts>) -> Split<u64> {
-    Split::of(|maker| counts.get(maker).total())
+    Split::of(|accessor| counts.get(accessor).total())
 }
 
 #[cfg(test)]
@@ -193,7 +194,7 @@ mod tests {
         let mut hierarchy = Hierarchy::new(&machine);
         sweep(&mut hierarchy, 32 << 10, 4);
         assert_eq!(hierarchy.misses().iter().map(|level| all(level).program).collect::<Vec<_>>(), [512, 512]);
-        // 64 KiB go round in 32 KiB: least recently used is always the next needed.
+        // A sweep over 64 KiB in 32 KiB: the least recently used line is always the next one needed.
         let mut hierarchy = Hierarchy::new(&machine);
         sweep(&mut hierarchy, 64 << 10, 4);
         let loads = |loads| Counts { loads, stores: 0 };
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn makers_loads_and_stores_are_told_apart() {
+    fn accessors_loads_and_stores_are_distinguished() {
         let mut hierarchy = Hierarchy::new(&Machine::usual());
         hierarchy.references(Owner::Program, &[Reference::new(0x1000, 8, true)]);
         hierarchy.references(Owner::Allocator, &[Reference::new(0x1008, 8, false)]);
@@ -211,7 +212,7 @@ mod tests {
         hierarchy.system(0x2000, 130, true);
         hierarchy.system(0x9000, 0, true);
         let counts = |loads, stores| Counts { loads, stores };
-        // 0x203c to 0x2043 are two lines and one reference; both are there when the kernel writes three.
+        // 0x203c to 0x2043 are two lines and one reference; both are cached when the kernel writes three.
         let misses = Split {
             program: counts(0, 1),
             allocator: counts(0, 0),

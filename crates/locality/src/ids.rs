@@ -1,21 +1,21 @@
 //! Small dense numbers for the lines and pages that a program touches.
 //!
-//! Addresses are sparse, tables indexed by a number are fast. Lines get theirs by chunks of [`CHUNK_LINES`]: one look-up a
-//! chunk, remembered for the chunks touched last. Memory: 28 to 52 bytes a chunk (about 1 % of what is touched, with lines of
-//! 64 bytes and pages of 4096), whatever the addresses are and however long the run is.
+//! Addresses are sparse; tables indexed by a number are fast. Lines get theirs by chunks of [`CHUNK_LINES`]: one
+//! look-up a chunk, cached for the chunks touched last. Memory: 28 to 52 bytes a chunk (about 1 % of the memory
+//! touched, with lines of 64 bytes and pages of 4096), whatever the addresses are and however long the run is.
 
 /// Lines of a chunk.
 pub const CHUNK_LINES: u32 = 64;
 const CHUNK_SHIFT: u32 = CHUNK_LINES.ilog2();
 /// Chunks whose number is found without the table.
 const RECENT: usize = 256;
-/// More chunks than this have no numbers: lines are counted in 31 bits.
+/// Most chunks that have numbers: lines are counted in 31 bits.
 pub const MOST_CHUNKS: u32 = 1 << 25;
 
 /// Open addressing with linear probing, from a number to the order of its first appearance.
 #[derive(Debug, Clone)]
 struct Numbers {
-    /// Number + 1, 0 where there is none; at most half is full.
+    /// Number + 1, 0 for an empty entry; at most half of the entries are in use.
     keys: Vec<u64>,
     values: Vec<u32>,
     count: u32,
@@ -75,14 +75,14 @@ pub struct Ids {
     page_shift: u32,
     chunks: Numbers,
     pages: Numbers,
-    /// Page of each chunk, where a page is a chunk or more.
+    /// Page of each chunk, if a page is a chunk or more.
     page_of: Vec<u32>,
     /// Chunk + 1 and its number, by the chunk's lowest bits.
     recent: Box<[(u64, u32); RECENT]>,
 }
 
 impl Ids {
-    /// For lines and pages of so many bytes, both powers of two, the page at least a line.
+    /// For lines and pages of this many bytes, both powers of two, the page at least a line.
     pub fn new(line_bytes: u64, page_bytes: u64) -> Ids {
         debug_assert!(
             line_bytes.is_power_of_two() && page_bytes.is_power_of_two() && page_bytes >= line_bytes
@@ -104,7 +104,7 @@ impl Ids {
         self.chunk(chunk) * CHUNK_LINES + (line as u32 & (CHUNK_LINES - 1))
     }
 
-    /// Number of the page that a line lies in, given the line and its number.
+    /// Number of the page that contains a line, from the line and its number.
     #[inline(always)]
     pub fn page(&self, line: u64, number: u32) -> u32 {
         let chunk = number / CHUNK_LINES;
@@ -129,7 +129,7 @@ impl Ids {
         let chunk_shift = self.line_shift + CHUNK_SHIFT;
         if new && self.page_shift >= chunk_shift {
             let page = chunk >> (self.page_shift - chunk_shift);
-            // Where a page is a chunk they are numbered alike.
+            // If a page is a chunk both have the same numbers.
             let page = if self.page_shift == chunk_shift { number } else { self.pages.get(page).0 };
             self.page_of.push(page);
         }
@@ -143,15 +143,15 @@ impl Ids {
         self.chunks.count
     }
 
-    /// Bytes it takes.
+    /// Memory of the tables, bytes.
     pub fn bytes(&self) -> u64 {
         self.chunks.bytes() + self.pages.bytes() + self.page_of.capacity() as u64 * 4 + RECENT as u64 * 16
     }
 
-    /// Whether the numbers are those of a bijection onto 0, 1, 2...
+    /// Checks that the numbers are a bijection onto 0, 1, 2...
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first violation.
     pub fn check(&self) -> Result<(), String> {
         for (name, numbers) in [("chunk", &self.chunks), ("page", &self.pages)] {
             let mut seen = vec![false; numbers.count as usize];
@@ -171,7 +171,7 @@ impl Ids {
         for &(key, number) in self.recent.iter().filter(|(key, _)| *key != 0) {
             let at = self.chunks.place(key);
             if self.chunks.keys[at] != key || self.chunks.values[at] != number {
-                return Err(format!("chunk {:#x} is remembered as {number}", key - 1));
+                return Err(format!("chunk {:#x} is cached as {number}", key - 1));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! One process image heard by all simulators at once: what `heaptoll locality` knows of it.
+//! All simulators over one process image: the basis of `heaptoll locality`.
 
 use heaptoll_reference::{Event, Owner, Reference, Sink};
 
@@ -8,7 +8,7 @@ use crate::over_time::{OverTime, Scale};
 use crate::placement::Misses;
 use crate::simulation::{BadSettings, Profile, Settings, Simulation, Split};
 
-/// What is simulated; settings that can be, see [`Plan::new`].
+/// What to simulate; [`Plan::new`] has checked the settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     settings: Settings,
@@ -16,54 +16,54 @@ pub struct Plan {
     alone: bool,
 }
 
-/// Hears an image.
+/// The sink that simulates an image.
 #[derive(Debug)]
-pub struct Listener {
+pub struct ImageSimulator {
     mixed: Simulation,
     hierarchy: Hierarchy,
     over_time: OverTime,
     alone: Option<(Simulation, Hierarchy)>,
     line_bytes: u64,
-    /// Room for what is not sifted away.
+    /// Buffer for references that the sieve passes.
     sifted: Vec<Reference>,
     before_main: Option<u64>,
 }
 
-/// What was heard of an image.
+/// The results for an image.
 #[derive(Debug, Clone)]
-pub struct Heard {
+pub struct ImageResult {
     /// Curves and caches, all references.
     pub profile: Profile,
-    /// References, and those that miss each level of the machine, nearest first; loads and stores apart.
+    /// References, and those that miss each level of the machine, nearest first; loads and stores separately.
     pub machine: Levels,
     /// Working sets, the shortest window first.
     pub over_time: Vec<Scale>,
-    /// Lines and pages touched while working sets were followed.
+    /// Lines and pages touched while working sets were counted.
     pub footprint: (u64, u64),
     /// Whether memory ran out for working sets before the end.
     pub over_time_partial: bool,
-    /// The program alone.
+    /// Results of the program alone.
     pub alone: Option<(Profile, Levels)>,
-    /// References of the program before its `main`, the loader's and the constructors'; `None` where none was seen.
+    /// References of the program before its `main`, the loader's and the constructors'; `None` if no `main` was seen.
     pub before_main: Option<u64>,
 }
 
-/// What a machine's levels missed.
+/// Misses of a machine's levels.
 pub type Levels = Vec<Split<crate::hierarchy::Counts>>;
 
 impl Plan {
-    /// `settings` for all references; the caches of `machine` level by level; `alone`: whether the program is heard alone
-    /// as well, which tells placement apart.
+    /// `settings` for all references; the caches of `machine` level by level; `alone`: whether the program is also
+    /// simulated alone, which separates placement.
     ///
     /// # Errors
-    /// A setting that nothing can be simulated with.
+    /// A setting that cannot be simulated.
     pub fn new(settings: Settings, machine: Machine, alone: bool) -> Result<Plan, BadSettings> {
         settings.check()?;
         Ok(Plan { settings, machine, alone })
     }
 
-    /// What hears the program alone: what placement is told apart in. The fully associative curve is left out, for it is
-    /// the dearest and, of long runs, a sample.
+    /// Settings for the program alone: those caches by which placement is separated. The fully associative curve is
+    /// left out: it is the most expensive and, in long runs, a sample.
     fn settings_alone(&self) -> Settings {
         Settings { lines: false, sampling: None, ..self.settings.clone() }
     }
@@ -76,12 +76,12 @@ fn simulation(settings: &Settings) -> Simulation {
     }
 }
 
-impl Listener {
-    /// Of an image that begins.
-    pub fn new(plan: &Plan) -> Listener {
+impl ImageSimulator {
+    /// A simulator for an image that begins.
+    pub fn new(plan: &Plan) -> ImageSimulator {
         let settings = &plan.settings;
         let alone = || (simulation(&plan.settings_alone()), Hierarchy::new(&plan.machine));
-        Listener {
+        ImageSimulator {
             mixed: simulation(settings),
             hierarchy: Hierarchy::new(&plan.machine),
             over_time: OverTime::new(settings.line_bytes, settings.page_bytes, settings.memory_limit),
@@ -92,8 +92,8 @@ impl Listener {
         }
     }
 
-    /// References that lie in one window of the program's time.
-    fn hear(&mut self, owner: Owner, references: &[Reference]) {
+    /// Simulates references within one window of the program's time.
+    fn simulate(&mut self, owner: Owner, references: &[Reference]) {
         self.sifted.clear();
         self.mixed.sift(owner, references, &mut self.sifted);
         if self.hierarchy.can_be_sifted(self.line_bytes, self.mixed.sieve_sets()) {
@@ -106,9 +106,9 @@ impl Listener {
         }
     }
 
-    /// What was heard until now.
-    pub fn heard(self) -> Heard {
-        Heard {
+    /// The results so far.
+    pub fn finish(self) -> ImageResult {
+        ImageResult {
             profile: self.mixed.finish(),
             machine: self.hierarchy.misses(),
             over_time: self.over_time.scales(),
@@ -120,13 +120,13 @@ impl Listener {
     }
 }
 
-impl Sink for Listener {
+impl Sink for ImageSimulator {
     fn references(&mut self, owner: Owner, references: &[Reference]) {
         let mut rest = references;
         while !rest.is_empty() {
             let most = if owner == Owner::Program { self.over_time.left() as usize } else { rest.len() };
             let (these, others) = rest.split_at(most.min(rest.len()));
-            self.hear(owner, these);
+            self.simulate(owner, these);
             rest = others;
         }
         if owner == Owner::Program
@@ -151,7 +151,7 @@ impl Sink for Listener {
         let Event::Kernel { owner, address, length, store } = *event else { return };
         self.mixed.kernel(address, length);
         self.hierarchy.system(address, length, store);
-        self.over_time.stretch(owner, address, length);
+        self.over_time.kernel(owner, address, length);
         if owner == Owner::Program
             && let Some((simulation, hierarchy)) = &mut self.alone
         {
@@ -161,9 +161,9 @@ impl Sink for Listener {
     }
 }
 
-impl Heard {
-    /// The program's own references in this run and in another; from `main` on where both were seen to begin it.
-    pub fn work(&self, other: &Heard) -> (u64, u64) {
+impl ImageResult {
+    /// The program's own references in this run and in another; from `main` on if both have recorded it.
+    pub fn work(&self, other: &ImageResult) -> (u64, u64) {
         let (own, others) = (self.profile.references.program, other.profile.references.program);
         match (self.before_main, other.before_main) {
             (Some(before), Some(before_other)) => {
@@ -183,7 +183,7 @@ impl Heard {
         self.profile.pages.as_ref().map_or(self.footprint.1, |curve| curve.distinct)
     }
 
-    /// Misses of the associative cache of so many sets and ways, in the mix and alone.
+    /// Misses of the associative cache of these sets and ways, in the mix and alone.
     pub fn associative(&self, sets: u64, ways: u32) -> Option<Misses> {
         let (alone, _) = self.alone.as_ref()?;
         Some(Misses {
@@ -199,12 +199,12 @@ impl Heard {
         Some(Misses { mixed: of(&self.machine)?, alone: of(alone)? })
     }
 
-    /// Faults of a memory of so many pages, in the mix and alone.
+    /// Faults in a memory of this many pages, in the mix and alone.
     pub fn pages(&self, pages: u64) -> Option<Misses> {
         let (alone, _) = self.alone.as_ref()?;
         let of = |profile: &Profile| {
             let misses = profile.pages.as_ref()?.misses(pages);
-            Some(Split::of(|maker| misses.by.get(maker).value))
+            Some(Split::of(|accessor| misses.by.get(accessor).value))
         };
         Some(Misses { mixed: of(&self.profile)?, alone: of(alone)? })
     }
@@ -224,30 +224,30 @@ mod tests {
         (0..bytes / 8).map(|word| Reference::new(from + word * 8, 8, word % 2 == 0)).collect()
     }
 
-    /// The program goes round in 24 KiB; its allocator walks over as much in between.
-    fn heard(alone: bool) -> Heard {
-        let mut listener = Listener::new(&plan(alone));
+    /// The program walks 24 KiB in a loop; its allocator walks as much in between.
+    fn result(alone: bool) -> ImageResult {
+        let mut simulator = ImageSimulator::new(&plan(alone));
         for _ in 0..4 {
-            listener.references(Owner::Program, &walk(1 << 20, 24 << 10));
-            listener.references(Owner::Allocator, &walk(1 << 24, 24 << 10));
+            simulator.references(Owner::Program, &walk(1 << 20, 24 << 10));
+            simulator.references(Owner::Allocator, &walk(1 << 24, 24 << 10));
         }
         for owner in [Owner::Program, Owner::Allocator] {
-            listener.event(&Event::Kernel { owner, address: 1 << 28, length: 640, store: true });
+            simulator.event(&Event::Kernel { owner, address: 1 << 28, length: 640, store: true });
         }
-        listener.heard()
+        simulator.finish()
     }
 
     #[test]
     fn the_program_alone_fits_where_the_mix_does_not() {
-        let heard = heard(true);
-        let level = heard.level(0).expect("heard alone");
-        // 384 lines each; together they are 48 KiB and go round in 32 KiB of 8 ways.
+        let result = result(true);
+        let level = result.level(0).expect("simulated alone");
+        // 384 lines each; together they are 48 KiB and cycle through 32 KiB of 8 ways.
         assert_eq!((level.alone.program, level.alone.system), (384, 10));
         assert_eq!((level.mixed.program, level.mixed.allocator, level.mixed.system), (1536, 1536, 10));
         assert_eq!(level.parts().pollution, 3 * 384);
-        let same = heard.associative(64, 8).expect("simulated");
+        let same = result.associative(64, 8).expect("simulated");
         assert_eq!(same, level, "the first level is the associative cache of its size");
-        let faults = heard.pages(6).expect("simulated");
+        let faults = result.pages(6).expect("simulated");
         assert_eq!((faults.alone.program, faults.mixed.program), (6, 24));
     }
 
@@ -255,13 +255,14 @@ mod tests {
 
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         let address = prop_oneof![0..100_u64, 0..3000_u64, 0..100_000_u64, 4_000_000..4_002_000_u64];
-        // By whom, from where, how far apart, how long, how many.
+        // Accessor, first address, stride, length, count.
         let times = prop_oneof![3 => 1..40_usize, 1 => Just(9000)];
         prop::collection::vec((0..5_usize, address, 0..100_u64, 0..80_u64, times), 1..80)
     }
 
     proptest! {
-        /// What is sifted away would have changed nothing: the parts say the same when each hears all.
+        /// What the sieve drops would have changed nothing: the parts have the same results when each gets all
+        /// references.
         #[test]
         fn sifting_changes_nothing(
             steps in steps(),
@@ -272,24 +273,24 @@ mod tests {
             let machine: Machine = machine.parse().expect("a machine");
             let settings = Settings { sets: Some(lowest..=8), line_bytes: line, ..Settings::default() };
             let plan = Plan::new(settings.clone(), machine.clone(), true).expect("a plan");
-            let mut listener = Listener::new(&plan);
+            let mut simulator = ImageSimulator::new(&plan);
             let mut hierarchies = [Hierarchy::new(&machine), Hierarchy::new(&machine)];
             let mut over_time = OverTime::new(line, 4096, 1 << 30);
-            // Forgets before each reference: nothing is sifted away.
+            // Forgets before each reference: the sieve drops nothing.
             let mut simulation = Simulation::new(&settings).expect("settings");
-            for (who, from, apart, length, times) in steps {
-                let owner = [Owner::Program, Owner::Allocator, Owner::Collector, Owner::Program, Owner::Program][who];
-                if who == 3 {
-                    listener.event(&Event::Kernel { owner, address: from, length, store: true });
+            for (index, from, apart, length, times) in steps {
+                let owner = [Owner::Program, Owner::Allocator, Owner::Collector, Owner::Program, Owner::Program][index];
+                if index == 3 {
+                    simulator.event(&Event::Kernel { owner, address: from, length, store: true });
                     hierarchies.iter_mut().for_each(|one| one.system(from, length, true));
-                    over_time.stretch(owner, from, length);
+                    over_time.kernel(owner, from, length);
                     simulation.kernel(from, length);
                     continue;
                 }
                 let references: Vec<Reference> = (0..times as u64)
                     .map(|at| Reference::new(from + at % 50 * apart, length % 17 + 1, at % 3 == 0))
                     .collect();
-                listener.references(owner, &references);
+                simulator.references(owner, &references);
                 hierarchies[0].references(owner, &references);
                 if owner == Owner::Program {
                     hierarchies[1].references(owner, &references);
@@ -300,59 +301,59 @@ mod tests {
                     simulation.references(owner, one);
                 }
             }
-            let heard = listener.heard();
-            prop_assert_eq!(&heard.machine, &hierarchies[0].misses());
-            prop_assert_eq!(&heard.alone.as_ref().expect("heard alone").1, &hierarchies[1].misses());
-            prop_assert_eq!(&heard.over_time, &over_time.scales());
-            prop_assert_eq!(heard.footprint, over_time.footprint());
+            let result = simulator.finish();
+            prop_assert_eq!(&result.machine, &hierarchies[0].misses());
+            prop_assert_eq!(&result.alone.as_ref().expect("simulated alone").1, &hierarchies[1].misses());
+            prop_assert_eq!(&result.over_time, &over_time.scales());
+            prop_assert_eq!(result.footprint, over_time.footprint());
             let profile = simulation.finish();
-            prop_assert_eq!(&heard.profile.associative, &profile.associative);
-            prop_assert_eq!((&heard.profile.lines, &heard.profile.pages), (&profile.lines, &profile.pages));
+            prop_assert_eq!(&result.profile.associative, &profile.associative);
+            prop_assert_eq!((&result.profile.lines, &result.profile.pages), (&profile.lines, &profile.pages));
         }
     }
 
     /// The line is the same as before, but the program had not touched it.
     #[test]
     fn what_another_touched_is_still_new_to_the_program() {
-        let mut listener = Listener::new(&plan(false));
+        let mut simulator = ImageSimulator::new(&plan(false));
         let (given, read) = (1 << 20, 1 << 21);
-        listener.references(Owner::Allocator, &walk(given, 8));
-        listener.references(Owner::Program, &walk(given, 8));
-        listener.event(&Event::Kernel { owner: Owner::Allocator, address: read, length: 64, store: true });
-        listener.references(Owner::Program, &walk(read, 8));
-        listener.references(Owner::Program, &walk(1 << 22, 8 * (crate::over_time::BASE - 2)));
-        let heard = listener.heard();
-        let sample = heard.over_time[0].samples[0];
+        simulator.references(Owner::Allocator, &walk(given, 8));
+        simulator.references(Owner::Program, &walk(given, 8));
+        simulator.event(&Event::Kernel { owner: Owner::Allocator, address: read, length: 64, store: true });
+        simulator.references(Owner::Program, &walk(read, 8));
+        simulator.references(Owner::Program, &walk(1 << 22, 8 * (crate::over_time::BASE - 2)));
+        let result = simulator.finish();
+        let sample = result.over_time[0].samples[0];
         assert_eq!(sample.program_lines, sample.lines);
         assert_eq!(sample.program_lines, (crate::over_time::BASE - 2).div_ceil(8) + 2);
     }
 
     #[test]
-    fn alone_is_not_simulated_where_it_is_not_asked_for() {
-        let heard = heard(false);
-        assert_eq!((heard.level(0), heard.associative(64, 8), heard.pages(6)), (None, None, None));
-        assert_eq!(heard.profile.references.program, 4 * 3072);
-        assert_eq!(heard.over_time.len(), 0, "the run is shorter than a window");
+    fn alone_is_not_simulated_unless_requested() {
+        let result = result(false);
+        assert_eq!((result.level(0), result.associative(64, 8), result.pages(6)), (None, None, None));
+        assert_eq!(result.profile.references.program, 4 * 3072);
+        assert_eq!(result.over_time.len(), 0, "the run is shorter than a window");
     }
 
     #[test]
     fn what_comes_before_main_is_no_work_of_the_program() {
-        let run = |before: u64, told: bool| {
+        let run = |before: u64, main_seen: bool| {
             let plan =
                 Plan::new(Settings::default(), "32K/8".parse().expect("a machine"), false).expect("sound");
-            let mut listener = Listener::new(&plan);
+            let mut simulator = ImageSimulator::new(&plan);
             let references: Vec<Reference> =
                 (0..before + 50).map(|n| Reference::new(n * 64, 8, n % 2 == 0)).collect();
             let (first, rest) = references.split_at(before as usize);
-            listener.references(Owner::Program, first);
-            if told {
+            simulator.references(Owner::Program, first);
+            if main_seen {
                 let mut clocks = [heaptoll_reference::Clock::default(); 3];
                 clocks[0].loads = before / 2;
                 clocks[0].stores = before - before / 2;
-                listener.event(&Event::Main { before: clocks });
+                simulator.event(&Event::Main { before: clocks });
             }
-            listener.references(Owner::Program, rest);
-            listener.heard()
+            simulator.references(Owner::Program, rest);
+            simulator.finish()
         };
         assert_eq!(run(10, true).work(&run(30, true)), (50, 50));
         assert_eq!(run(10, true).work(&run(30, false)), (60, 80));

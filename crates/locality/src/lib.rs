@@ -1,13 +1,13 @@
-//! What references cost, from their addresses alone.
+//! The cost of references, from their addresses alone.
 //!
-//! [`distance`] gives the misses of fully associative LRU caches of every size at once (Mattson et al. 1970), [`sampled`]
-//! the same from a part of the lines (SHARDS), [`forest`] those of set-associative caches, [`pages`] page faults and TLB
-//! misses; [`ids`] numbers the lines and pages they speak of, and [`simulation`] runs all of them over one stream. Nothing
-//! there reads or writes anything.
+//! [`distance`] yields the misses of fully associative LRU caches of every size at once (Mattson et al. 1970),
+//! [`sampled`] the same from a part of the lines (SHARDS), [`forest`] those of set-associative caches, [`pages`] page
+//! faults and TLB misses; [`ids`] numbers lines and pages for them, and [`simulation`] runs all of them over one
+//! stream. These do no input or output.
 //!
-//! [`machine`] and [`hierarchy`] are one machine's caches level by level, [`over_time`] working sets over the run; [`image`]
-//! hears all of this of one process, [`placement`] tells misses apart by their cause, and [`study`] sets managers side by
-//! side.
+//! [`machine`] and [`hierarchy`] are one machine's caches level by level, [`over_time`] working sets over the run;
+//! [`image`] applies all of this to one process, [`placement`] separates misses by their cause, and [`study`] compares
+//! managers.
 
 pub mod distance;
 pub mod forest;

@@ -1,4 +1,4 @@
-//! Machines as their data caches: `32K/8,1M/16,32M/16`, or what the kernel says of the machine at hand.
+//! Machines as their data caches: `32K/8,1M/16,32M/16`, or as the kernel reports this machine.
 //!
 //! A machine here is what [`crate::hierarchy`] simulates: levels of a size, a number of ways and a line, and how long a
 //! reference waits for the level that serves it.
@@ -10,11 +10,11 @@ use std::str::FromStr;
 use serde::Serialize;
 use thiserror::Error;
 
-/// Bytes of a line where nothing else is said.
+/// Bytes of a line by default.
 pub const LINE: u64 = 64;
-/// More levels than any machine has.
+/// Most levels of a machine.
 const LEVELS: usize = 6;
-/// The largest cache, bytes; its tags are an eighth of a line.
+/// The largest cache, bytes; its tags take an eighth of a line.
 const LARGEST: u64 = 4 << 30;
 /// Cycles that a reference waits when level 2, 3, 4... serves it.
 const LEVEL_CYCLES: [u64; LEVELS - 1] = [14, 50, 80, 100, 120];
@@ -33,7 +33,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Sets; need not be a power of two (a cache of many slices).
+    /// Number of sets; need not be a power of two (a cache of many slices).
     pub fn sets(&self) -> u64 {
         self.bytes / self.line / u64::from(self.ways)
     }
@@ -44,15 +44,15 @@ impl Level {
 pub struct Machine {
     /// The caches.
     pub levels: Vec<Level>,
-    /// Cycles that a reference waits when it is served by level 2, by level 3, ..., by memory: as many as levels. What
-    /// the first level serves waits for nothing.
+    /// Cycles that a reference waits if it is served by level 2, by level 3, ..., by memory: as many values as levels.
+    /// The first level serves without a wait.
     pub cycles: Vec<u64>,
 }
 
-/// Why a text is no machine. The text is of the user, so it is quoted.
+/// Why a text is no machine. The text comes from the user, so it is quoted.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum MachineError {
-    /// Nothing, or too much.
+    /// No cache, or too many.
     #[error("`{0}` names {1} caches: name 1 to {LEVELS}, nearest first, as in 32K/8,1M/16,32M/16")]
     Levels(String, usize),
     /// Not `SIZE/WAYS` or `SIZE/WAYS/LINE`.
@@ -63,9 +63,9 @@ pub enum MachineError {
     /// A size, way or line out of bounds.
     #[error("cache `{cache}`: {why}")]
     Level {
-        /// What was given.
+        /// The text.
         cache: String,
-        /// What does not fit.
+        /// The limit that it violates.
         why: String,
     },
     /// Levels that do not fit together.
@@ -159,33 +159,33 @@ impl Machine {
         Machine { levels, cycles }
     }
 
-    /// A machine of today where the kernel says nothing: 32K/8, 1M/16, 32M/16.
+    /// A current machine, for systems whose kernel reports none: 32K/8, 1M/16, 32M/16.
     pub fn usual() -> Machine {
         let level = |bytes, ways| Level { bytes, ways, line: LINE };
         Machine::of(vec![level(32 << 10, 8), level(1 << 20, 16), level(32 << 20, 16)])
     }
 
-    /// The machine at hand, as its kernel says; `None` where it says nothing that can be simulated.
+    /// This machine, as its kernel reports it; `None` if the report cannot be simulated.
     pub fn at_hand() -> Option<Machine> {
-        Machine::told(Path::new("/sys/devices/system/cpu/cpu0/cache"))
+        Machine::read_sysfs(Path::new("/sys/devices/system/cpu/cpu0/cache"))
     }
 
     /// Reads a folder `cache` of sysfs.
-    fn told(folder: &Path) -> Option<Machine> {
+    fn read_sysfs(folder: &Path) -> Option<Machine> {
         let mut levels: Vec<(u64, Level)> = Vec::new();
         for index in 0..16 {
             let cache = folder.join(format!("index{index}"));
-            let word = |name: &str| {
+            let attribute = |name: &str| {
                 std::fs::read_to_string(cache.join(name)).ok().map(|text| text.trim().to_owned())
             };
-            let Some(kind) = word("type") else { break };
+            let Some(kind) = attribute("type") else { break };
             if kind == "Instruction" {
                 continue;
             }
-            let number = |name: &str| word(name)?.parse::<u64>().ok();
+            let number = |name: &str| attribute(name)?.parse::<u64>().ok();
             let line = number("coherency_line_size")?;
-            let bytes = heaptoll_units::size(&word("size")?)?;
-            // 0 ways is how sysfs says fully associative.
+            let bytes = heaptoll_units::size(&attribute("size")?)?;
+            // sysfs states fully associative as 0 ways.
             let ways = match number("ways_of_associativity")? {
                 0 => bytes.checked_div(line)?,
                 ways => ways,
@@ -198,7 +198,7 @@ impl Machine {
             .iter()
             .map(|(_, level)| format!("{}/{}/{}", level.bytes, level.ways, level.line))
             .collect();
-        // As a user would have to name it: what fits together is asked in one place.
+        // Through the parser of the user's text, which checks that levels fit together.
         text.join(",").parse().ok()
     }
 
@@ -219,10 +219,10 @@ impl Machine {
         Ok(self)
     }
 
-    /// Cycles that references wait, one after the other, of which the levels missed so many (nearest first).
+    /// Cycles that references wait, one after the other, if this many missed in each level (nearest first).
     pub fn stall_cycles(&self, misses: &[u64]) -> u128 {
         let served = |level: usize| {
-            // What the next one misses too, a further one serves.
+            // A level further away serves what the next one misses too.
             misses
                 .get(level)
                 .copied()
@@ -250,7 +250,7 @@ mod tests {
         assert_eq!(machine.to_string(), "32K/8,1M/16,32M/16/128");
         assert_eq!(machine.cycles, [14, 50, 200]);
         assert_eq!("32K/8,1M/16,32M/16".parse(), Ok(Machine::usual()));
-        // Three slices of five megabytes: the sets are no power of two.
+        // Three slices of five megabytes: the number of sets is no power of two.
         let odd: Machine = "48K/12,15M/20".parse().expect("a machine");
         assert_eq!(odd.levels[1].sets(), 12288);
     }
@@ -287,15 +287,15 @@ mod tests {
     }
 
     #[test]
-    fn caches_are_read_as_the_kernel_tells_them() {
+    fn caches_are_read_as_sysfs_lists_them() {
         let folder = tempfile::tempdir().expect("a folder");
-        let told = [
+        let caches = [
             ("1", "Data", "48K", "12"),
             ("1", "Instruction", "64K", "16"),
             ("2", "Unified", "2048K", "16"),
             ("3", "Unified", "491520K", "16"),
         ];
-        for (index, (level, kind, size, ways)) in told.into_iter().enumerate() {
+        for (index, (level, kind, size, ways)) in caches.into_iter().enumerate() {
             let cache = folder.path().join(format!("index{index}"));
             std::fs::create_dir(&cache).expect("a folder");
             let facts = [
@@ -309,8 +309,8 @@ mod tests {
                 std::fs::write(cache.join(name), format!("{value}\n")).expect("a file");
             }
         }
-        let machine = Machine::told(folder.path()).expect("a machine");
+        let machine = Machine::read_sysfs(folder.path()).expect("a machine");
         assert_eq!(machine.to_string(), "48K/12,2M/16,480M/16");
-        assert_eq!(Machine::told(Path::new("/nowhere")), None);
+        assert_eq!(Machine::read_sysfs(Path::new("/nowhere")), None);
     }
 }

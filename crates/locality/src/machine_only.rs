@@ -1,4 +1,5 @@
-//! One process image heard by a machine's caches and by nothing that costs more: what `heaptoll run --exact` counts.
+//! A machine's caches over one process image, without any more expensive simulator: the basis of `heaptoll run
+//! --exact`.
 
 use heaptoll_reference::{Event, Owner, Reference, Sink};
 
@@ -7,48 +8,48 @@ use crate::image::Levels;
 use crate::machine::{LINE, Machine};
 use crate::simulation::{Partial, Settings, Simulation, Split};
 
-/// Hears an image.
+/// The sink that simulates an image.
 #[derive(Debug)]
 pub struct MachineOnly {
     hierarchy: Hierarchy,
-    /// Knows the pages, and which references the caches need not hear.
+    /// Counts the pages, and drops references that the caches need not see.
     pages: Simulation,
     sifted: Vec<Reference>,
 }
 
-/// What was heard of an image.
+/// The results for an image.
 #[derive(Debug, Clone)]
-pub struct Found {
-    /// References by maker.
+pub struct MachineResult {
+    /// References by accessor.
     pub references: Split<u64>,
     /// Misses of each level, nearest first.
     pub levels: Levels,
-    /// Different pages referred to.
+    /// Different pages touched.
     pub pages_touched: u64,
     /// Bytes of a line.
     pub line_bytes: u64,
     /// Bytes of a page.
     pub page_bytes: u64,
-    /// Why pages are not those of the whole run, when they are not.
+    /// Why pages are not those of the whole run, if they are not.
     pub partial: Option<Partial>,
 }
 
 impl MachineOnly {
-    /// Of an image that begins; `memory_limit`: bytes that the pages may take.
+    /// A sink for an image that begins; `memory_limit`: bytes that the pages may take.
     pub fn new(machine: &Machine, memory_limit: u64) -> MachineOnly {
         let settings =
             Settings { lines: false, sets: None, line_bytes: LINE, memory_limit, ..Settings::default() };
         let pages = match Simulation::new(&settings) {
             Ok(simulation) => simulation,
-            Err(error) => unreachable!("a line and a page that are always the same: {error}"),
+            Err(error) => unreachable!("the line and page of every run are valid: {error}"),
         };
         MachineOnly { hierarchy: Hierarchy::new(machine), pages, sifted: Vec::new() }
     }
 
-    /// What was heard until now.
-    pub fn found(self) -> Found {
+    /// The results so far.
+    pub fn finish(self) -> MachineResult {
         let profile = self.pages.finish();
-        Found {
+        MachineResult {
             references: profile.references,
             levels: self.hierarchy.misses(),
             pages_touched: profile.pages.map_or(0, |curve| curve.distinct),
@@ -80,15 +81,15 @@ impl Sink for MachineOnly {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::{Listener, Plan};
+    use crate::image::{ImageSimulator, Plan};
 
-    /// The whole listener and this one hear a program that wanders, its allocator, and system calls.
+    /// The whole simulator and this one process a program that wanders, its allocator, and system calls.
     #[test]
     fn the_machine_alone_counts_what_the_whole_simulation_does() {
         for text in ["4K/2,64K/4", "48K/12,2M/16", "192/3,960/5,64K/1", "8K/2/128,64K/4/128"] {
             let machine: Machine = text.parse().expect("a machine");
             let plan = Plan::new(Settings::default(), machine.clone(), false).expect("a plan");
-            let (mut whole, mut only) = (Listener::new(&plan), MachineOnly::new(&machine, 1 << 30));
+            let (mut whole, mut only) = (ImageSimulator::new(&plan), MachineOnly::new(&machine, 1 << 30));
             let mut address = 1_u64 << 30;
             for step in 0..4000_u64 {
                 let owner = [Owner::Program, Owner::Allocator, Owner::Program][step as usize % 3];
@@ -103,7 +104,7 @@ mod tests {
                 }
                 address = (1 << 30) + (address.wrapping_mul(6_364_136_223_846_793_005) >> 40) % (1 << 18);
             }
-            let (whole, only) = (whole.heard(), only.found());
+            let (whole, only) = (whole.finish(), only.finish());
             assert_eq!(only.levels, whole.machine, "{text}");
             assert_eq!(only.references, whole.profile.references, "{text}");
             assert_eq!(only.pages_touched, whole.pages_touched(), "{text}");

@@ -1,13 +1,13 @@
-//! Working sets over the run: how many lines and pages were touched within the last so many references.
+//! Working sets over the run: how many lines and pages were touched within a window of references.
 //!
-//! The working set W(t, window) of Denning (1968) is what was touched in the window that ends at t. Time is counted in
-//! references of the *program*, which are the same under every manager, so the curves of managers lie over each other
-//! however much the managers do in between. Windows stand side by side, so what is told at the end of each is exact.
+//! The working set W(t, window) of Denning (1968) is the set touched in the window that ends at t. Time is counted in
+//! references of the *program*, which are the same under every manager, so the curves of managers align however much
+//! the managers do in between. Windows are adjacent, so the figures at the end of each are exact.
 //!
-//! All windows of 2^k base windows are followed at once: a line that is touched for the first time in a base window is
-//! new in those larger windows in which it was not touched either, and these follow from when it was touched before.
+//! All windows of 2^k base windows are counted at once: a line that is touched for the first time in a base window is
+//! new in those larger windows in which it was not touched either, and the time of its previous touch determines these.
 //! So most references cost one comparison. Memory is a few bytes a line of the footprint, and samples that are bounded:
-//! a scale with too many is given up but for its mean.
+//! a scale with too many keeps its mean only.
 
 use std::collections::HashMap;
 
@@ -16,27 +16,27 @@ use serde::Serialize;
 
 /// References of the program in the shortest window.
 pub const BASE: u64 = 1 << 14;
-/// Samples that a scale keeps at most.
+/// Most samples that a scale keeps.
 const SAMPLES: usize = 1024;
-/// Scales; the longest window is far beyond any run.
+/// Number of scales; the longest window is far beyond any run.
 const SCALES: usize = 40;
-/// Pages looked up lately.
+/// Cached pages.
 const RECENT: usize = 1024;
 
-/// Sizes at the end of a window.
+/// Working-set sizes at the end of a window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Sample {
-    /// Lines touched in it by anyone.
+    /// Lines touched in it by any accessor.
     pub lines: u64,
-    /// Pages.
+    /// Pages touched in it by any accessor.
     pub pages: u64,
     /// Lines touched in it by the program.
     pub program_lines: u64,
-    /// Pages.
+    /// Pages touched in it by the program.
     pub program_pages: u64,
-    /// Lines touched since the beginning of the run, by anyone.
+    /// Lines touched since the beginning of the run, by any accessor.
     pub lines_so_far: u64,
-    /// Pages.
+    /// Pages touched since the beginning of the run, by any accessor.
     pub pages_so_far: u64,
 }
 
@@ -45,13 +45,13 @@ pub struct Sample {
 pub struct Scale {
     /// The window, references of the program.
     pub window: u64,
-    /// Windows that are over.
+    /// Windows that have ended.
     pub windows: u64,
-    /// Mean size: lines touched by anyone.
+    /// Mean size: lines touched by any accessor.
     pub mean_lines: f64,
     /// Mean size: pages.
     pub mean_pages: f64,
-    /// One a window, in order; empty when they are too many to be kept.
+    /// One sample a window, in order; empty if there are too many to keep.
     pub samples: Vec<Sample>,
 }
 
@@ -65,46 +65,47 @@ struct Sizes {
 }
 
 #[derive(Debug, Clone, Default)]
-struct Following {
+struct ScaleState {
     now: Sizes,
     windows: u64,
     lines: u64,
     pages: u64,
     samples: Vec<Sample>,
-    given_up: bool,
+    dropped: bool,
 }
 
-/// Follows the references of one process.
+/// Counts working sets of one process.
 #[derive(Debug, Clone)]
 pub struct OverTime {
     line_shift: u32,
     page_shift: u32,
-    /// Page to the place of its stamps.
+    /// Index of a page's stamps.
     places: HashMap<u64, usize>,
-    /// Page + 1 and its place; by the page's lower bits.
+    /// Page + 1 and the index of its stamps; by the page's lower bits.
     recent: Vec<(u64, usize)>,
-    /// Of each page: when it and each of its lines was touched last, by anyone and by the program; base windows + 1.
+    /// For each page: when it and each of its lines was touched last, by any accessor and by the program; base windows
+    /// + 1.
     stamps: Vec<u32>,
     /// The present base window + 1.
     now: u32,
-    /// References of the program that the present base window still takes.
+    /// References of the program left in the present base window.
     left: u64,
-    /// Line touched last, with whether by the program.
+    /// The line touched last, and whether by the program.
     last: (u64, bool),
     so_far: (u64, u64),
-    scales: Vec<Following>,
-    /// Stamps that there may be,
+    scales: Vec<ScaleState>,
+    /// Most stamps allowed.
     limit: usize,
-    /// and whether more would have been needed: nothing is heard since.
+    /// Whether more would have been needed: nothing is counted since.
     full: bool,
 }
 
-/// The stamps of a page: of itself by anyone and by the program, then those of its lines in pairs.
+/// Stamps of a page itself, by any accessor and by the program; those of its lines follow in pairs.
 const OF_PAGE: usize = 2;
 
 impl OverTime {
     /// Lines and pages of these many bytes, both powers of two, a page no shorter than a line. When it would need more
-    /// memory than `limit` bytes it stops, and says so.
+    /// memory than `limit` bytes it stops; see [`OverTime::is_partial`].
     pub fn new(line: u64, page: u64, limit: u64) -> OverTime {
         OverTime {
             line_shift: line.trailing_zeros(),
@@ -116,18 +117,18 @@ impl OverTime {
             left: BASE,
             last: (u64::MAX, false),
             so_far: (0, 0),
-            scales: vec![Following::default(); SCALES],
+            scales: vec![ScaleState::default(); SCALES],
             limit: usize::try_from(limit / size_of::<u32>() as u64).unwrap_or(usize::MAX),
             full: false,
         }
     }
 
-    /// Whether memory ran out: what is told is of the time before.
+    /// Whether memory ran out: the results are of the time before.
     pub fn is_partial(&self) -> bool {
         self.full
     }
 
-    /// Hears references of one owner.
+    /// Processes references of one owner.
     pub fn references(&mut self, owner: Owner, references: &[Reference]) {
         if owner != Owner::Program {
             return self.touch_all(false, references);
@@ -146,13 +147,14 @@ impl OverTime {
         self.left -= rest.len() as u64;
     }
 
-    /// References of the program that the present window still takes: at least 1, and any number when memory ran out.
+    /// References of the program left in the present window: at least 1, and any number after memory ran out.
     pub fn left(&self) -> u64 {
         if self.full { u64::MAX } else { self.left }
     }
 
-    /// Hears so many references of one owner of which `sifted` are all that can be the first to a line in this window, by
-    /// anyone or by the program. Of the program at most as many as are [`OverTime::left`]. Gives whether a window ended.
+    /// Processes this many references of one owner of which `sifted` are all that can be the first to a line in this
+    /// window, by any accessor or by the program. Of the program at most [`OverTime::left`]. Returns whether a window
+    /// ended.
     pub fn sifted(&mut self, owner: Owner, references: u64, sifted: &[Reference]) -> bool {
         let program = owner == Owner::Program;
         self.touch_all(program, sifted);
@@ -167,8 +169,8 @@ impl OverTime {
         false
     }
 
-    /// Hears that the kernel touches a stretch of memory for this owner; no time passes.
-    pub fn stretch(&mut self, owner: Owner, address: u64, length: u64) {
+    /// Processes an access of the kernel to a range of memory for this owner; no time passes.
+    pub fn kernel(&mut self, owner: Owner, address: u64, length: u64) {
         let Some(end) = length.checked_sub(1).map(|beyond| address.saturating_add(beyond)) else { return };
         for line in address >> self.line_shift..=end >> self.line_shift {
             if self.full {
@@ -207,7 +209,7 @@ impl OverTime {
             },
         };
         let own = at + OF_PAGE + 2 * (line & ((1 << shift) - 1)) as usize;
-        // What the program touches was touched by someone, so its own stamp says all.
+        // What the program touches was touched by an accessor, so its own stamp suffices.
         if self.stamps[own + usize::from(program)] != self.now {
             self.first_in_window(program, at, own);
         }
@@ -258,7 +260,7 @@ impl OverTime {
     fn count(&mut self, before: u32, add: impl Fn(&mut Sizes)) {
         let scales = match before {
             0 => SCALES,
-            // Windows of 2^k are the same from the highest bit on in which the two differ.
+            // Windows of 2^k agree from the highest bit on in which the two differ.
             before => (u32::BITS - ((before - 1) ^ (self.now - 1)).leading_zeros()) as usize,
         };
         for scale in &mut self.scales[..scales.min(SCALES)] {
@@ -278,9 +280,9 @@ impl OverTime {
             scale.lines += lines;
             scale.pages += pages;
             if scale.samples.len() == SAMPLES {
-                (scale.samples, scale.given_up) = (Vec::new(), true);
+                (scale.samples, scale.dropped) = (Vec::new(), true);
             }
-            if !scale.given_up {
+            if !scale.dropped {
                 scale.samples.push(Sample {
                     lines,
                     pages,
@@ -293,26 +295,27 @@ impl OverTime {
         }
         self.now = self.now.saturating_add(1);
         self.left = BASE;
-        // Its stamp is of the window before.
+        // Its stamp belongs to the window before.
         self.last = (u64::MAX, false);
     }
 
-    /// Lines and pages touched in all.
+    /// Lines and pages touched in total.
     pub fn footprint(&self) -> (u64, u64) {
         self.so_far
     }
 
-    /// What was found, the shortest window first; windows longer than the run are left out.
+    /// The results, the shortest window first; windows longer than the run are left out.
     pub fn scales(&self) -> Vec<Scale> {
-        let told = self.scales.iter().enumerate().filter(|(_, scale)| scale.windows > 0);
-        told.map(|(k, scale)| Scale {
-            window: BASE << k,
-            windows: scale.windows,
-            mean_lines: scale.lines as f64 / scale.windows as f64,
-            mean_pages: scale.pages as f64 / scale.windows as f64,
-            samples: scale.samples.clone(),
-        })
-        .collect()
+        let reported = self.scales.iter().enumerate().filter(|(_, scale)| scale.windows > 0);
+        reported
+            .map(|(k, scale)| Scale {
+                window: BASE << k,
+                windows: scale.windows,
+                mean_lines: scale.lines as f64 / scale.windows as f64,
+                mean_pages: scale.pages as f64 / scale.windows as f64,
+                samples: scale.samples.clone(),
+            })
+            .collect()
     }
 }
 
@@ -348,11 +351,11 @@ mod tests {
     }
 
     #[test]
-    fn what_others_touch_passes_no_time_and_is_told_apart() {
+    fn what_others_touch_takes_no_time_and_is_counted_separately() {
         let mut over_time = OverTime::new(64, 4096, u64::MAX);
         over_time.references(Owner::Program, &words(0, BASE * 4));
         over_time.references(Owner::Collector, &words(1 << 24, (1 << 24) + BASE * 16));
-        over_time.stretch(Owner::Program, 1 << 28, 4096);
+        over_time.kernel(Owner::Program, 1 << 28, 4096);
         over_time.references(Owner::Program, &words(0, BASE * 4));
         let scales = over_time.scales();
         let sample = scales[0].samples[0];
@@ -397,12 +400,12 @@ mod tests {
                     }
                 }
             }
-            let told: Vec<[u64; 4]> = scale
+            let reported: Vec<[u64; 4]> = scale
                 .samples
                 .iter()
                 .map(|sample| [sample.lines, sample.pages, sample.program_lines, sample.program_pages])
                 .collect();
-            assert_eq!(told, found, "windows of {}", scale.window);
+            assert_eq!(reported, found, "windows of {}", scale.window);
         }
     }
 
@@ -427,7 +430,7 @@ mod tests {
         }
         assert!(!over_time.is_partial());
         over_time.references(Owner::Program, &words(1 << 24, (1 << 24) + BASE * 8));
-        over_time.stretch(Owner::Program, 1 << 40, u64::MAX);
+        over_time.kernel(Owner::Program, 1 << 40, u64::MAX);
         over_time.references(Owner::Program, &words(0, BASE * 8));
         assert!(over_time.is_partial());
         assert_eq!((over_time.scales()[0].windows, over_time.footprint().1), (3, 40));

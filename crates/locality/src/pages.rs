@@ -1,12 +1,12 @@
 //! Page faults for every memory size, and TLB misses for every number of entries: LRU stack distances of pages.
 //!
-//! Most references are to the page of the one before and change nothing, so this costs little beside the lines. A memory
-//! of so many bytes holds whole pages; a TLB is the same with its entries for pages (fully associative).
+//! Most references are to the page of the one before and change nothing, so this costs little compared with the lines.
+//! A memory of this many bytes holds whole pages; a TLB is the same with its entries for pages (fully associative).
 
 use crate::distance::Distances;
 use crate::distance::curve::{Curve, Misses};
 use crate::distance::front::{Fallen, Lanes};
-use crate::simulation::Maker;
+use crate::simulation::Accessor;
 
 /// No page.
 const NONE: u32 = u32::MAX;
@@ -26,12 +26,12 @@ impl Default for Pages {
 }
 
 impl Pages {
-    /// Of nothing so far.
+    /// No pages yet.
     pub fn new() -> Pages {
         Pages { distances: Distances::new(), last: NONE }
     }
 
-    /// Touches a page and gives its distance, which is to be recorded.
+    /// Touches a page and returns its distance, for [`Pages::record`].
     pub fn touch(&mut self, page: u32) -> u32 {
         if page == self.last {
             return 0;
@@ -40,15 +40,21 @@ impl Pages {
         self.distances.touch(page)
     }
 
-    /// Counts a reference with the distance that [`Pages::touch`] gave.
-    pub fn record(&mut self, maker: Maker, distance: u32) {
-        self.distances.record(maker, distance);
+    /// Counts a reference with the distance that [`Pages::touch`] returned.
+    pub fn record(&mut self, accessor: Accessor, distance: u32) {
+        self.distances.record(accessor, distance);
     }
 
-    /// References of a maker to pages, one after the other. What `pages` holds afterwards is of no meaning; `room` is at
-    /// least as long.
+    /// Processes references of an accessor to pages, one after the other. The content of `pages` is undefined
+    /// afterwards; `scratch` is at least as long.
     #[inline(always)]
-    pub fn references(&mut self, lanes: impl Lanes, maker: Maker, pages: &mut [u32], room: &mut [Fallen]) {
+    pub fn references(
+        &mut self,
+        lanes: impl Lanes,
+        accessor: Accessor,
+        pages: &mut [u32],
+        scratch: &mut [Fallen],
+    ) {
         let mut kept = 0;
         for at in 0..pages.len() {
             let page = pages[at];
@@ -56,13 +62,13 @@ impl Pages {
             kept += usize::from(page != self.last);
             self.last = page;
         }
-        self.record_same(maker, (pages.len() - kept) as u64);
-        self.distances.references(lanes, maker, &pages[..kept], room);
+        self.record_same(accessor, (pages.len() - kept) as u64);
+        self.distances.references(lanes, accessor, &pages[..kept], scratch);
     }
 
     /// Counts references to the page touched last.
-    pub fn record_same(&mut self, maker: Maker, times: u64) {
-        self.distances.record_same(maker, times);
+    pub fn record_same(&mut self, accessor: Accessor, times: u64) {
+        self.distances.record_same(accessor, times);
     }
 
     /// The distances.
@@ -76,12 +82,12 @@ impl Pages {
     }
 }
 
-/// Misses of a fully associative TLB that has so many entries, each for one page of the curve.
+/// Misses of a fully associative TLB with this many entries, each for one page of the curve.
 pub fn tlb_misses(pages: &Curve, entries: u64) -> Misses {
     pages.misses(entries)
 }
 
-/// Faults in a memory of so many bytes.
+/// Faults in a memory of this many bytes.
 pub fn faults(pages: &Curve, memory_bytes: u64) -> Misses {
     pages.misses_in(memory_bytes)
 }

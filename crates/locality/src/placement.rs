@@ -1,40 +1,41 @@
-//! What the program suffers from where its objects were put, apart from what the manager's own references cost.
+//! The cost of object placement to the program, separated from the cost of the manager's own references.
 //!
 //! A deterministic program makes the same references under every manager; only their addresses differ. So a second
-//! simulation hears the program's references alone, and the misses of a run fall into three parts that sum to all:
+//! simulation gets the program's references alone, and the misses of a run divide into three parts that sum to all:
 //!
-//! - those the program has *alone*: what the places of its objects cost, and nothing else. What the kernel touches for
-//!   its system calls belongs to it: where a buffer lies decides that as well;
-//! - *pollution*: those it has beside, because its allocator's and collector's references share the cache. Negative where
-//!   they bring in what the program needs next, as an allocator does that writes into the block it gives;
+//! - those that the program has *alone*: the cost of the addresses of its objects, and nothing else. The kernel's
+//!   accesses for its system calls belong to it: the address of a buffer decides those as well;
+//! - *pollution*: additional ones, because the references of its allocator and collector share the cache. Negative if
+//!   these load what the program needs next, as an allocator does that writes into the block which it returns;
 //! - the manager's *own*.
 //!
-//! Between two managers each part has a difference, and these sum to the difference of all misses.
+//! The difference of each part between two managers sums to the difference of all misses.
 
 use serde::Serialize;
 
 use crate::simulation::Split;
 
-/// Programs whose references differ by more than this do not do the same work, relative.
+/// Largest relative difference in the references of two runs that do the same work.
 pub const SAME_WORK: f64 = 0.001;
-/// References that are no other work: functions looked up at their first call, in more objects or fewer.
+/// Largest difference in references that is not other work: functions looked up at their first call, in more objects or
+/// fewer.
 const LOOKED_UP: u64 = 25_000;
 
 /// Misses of one run at one geometry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Misses {
-    /// By maker, all references in one cache.
+    /// By accessor, all references in one cache.
     pub mixed: Split<u64>,
-    /// When only the program is heard: its own references, and those of its system calls.
+    /// With only the program simulated: its own references, and those of its system calls.
     pub alone: Split<u64>,
 }
 
-/// Misses by their cause, or a difference of two such.
+/// Misses by their cause, or a difference of two such values.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Parts {
-    /// The program's for the places of its objects.
+    /// The program's, from the addresses of its objects.
     pub placement: i64,
-    /// The program's for what else is in the cache.
+    /// The program's, from other content of the cache.
     pub pollution: i64,
     /// The allocator's own.
     pub allocator: i64,
@@ -47,7 +48,7 @@ fn signed(count: u64) -> i64 {
 }
 
 impl Misses {
-    /// All.
+    /// The sum.
     pub fn total(&self) -> u64 {
         self.mixed.total()
     }
@@ -66,7 +67,7 @@ impl Misses {
 }
 
 impl Parts {
-    /// What the manager `self` has more than `baseline`.
+    /// The excess of `self` over `baseline`.
     pub fn more_than(self, baseline: Parts) -> Parts {
         Parts {
             placement: self.placement - baseline.placement,
@@ -76,13 +77,13 @@ impl Parts {
         }
     }
 
-    /// All together.
+    /// The sum.
     pub fn total(self) -> i64 {
         self.placement + self.pollution + self.allocator + self.collector
     }
 }
 
-/// Whether two runs made the program do the same: how far its references are apart, relative, when that is more than
+/// Whether the program did other work in another run: the relative difference of its references, if it exceeds
 /// [`SAME_WORK`] and [`LOOKED_UP`].
 pub fn other_work(baseline: u64, other: u64) -> Option<f64> {
     let most = baseline.max(other).max(1) as f64;
@@ -113,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn each_cause_is_told_from_the_others() {
+    fn each_cause_is_distinguished() {
         let machine: Machine = "512/8".parse().expect("a machine");
         let (program, allocator) = (Owner::Program, Owner::Allocator);
-        // A puts eight objects on eight lines, which fit; its allocator touches none but one line of its own.
+        // A puts eight objects on eight lines, which fit; its allocator touches nothing.
         let a: Vec<(Owner, u64)> = (0..4).flat_map(|_| (0..8).map(|line| (program, line))).collect();
-        // B puts them on 16 lines (placement),
+        // B puts them on 16 lines (placement).
         let b: Vec<(Owner, u64)> = (0..2).flat_map(|_| (0..16).map(|line| (program, line))).collect();
-        // C as A, but its allocator walks over eight others in each round (pollution, own).
+        // C is like A, but its allocator walks eight other lines in each round (pollution, own).
         let rounds = |_| {
             let walk = (100..108).map(move |line| (allocator, line));
             (0..8).map(move |line| (program, line)).chain(walk)
@@ -132,7 +133,7 @@ mod tests {
             of(&c).more_than(of(&a)),
             Parts { placement: 0, pollution: 24, allocator: 32, collector: 0 }
         );
-        // An allocator that touches first what the program touches next takes its misses.
+        // An allocator that touches first what the program touches next takes the program's misses.
         let d: Vec<(Owner, u64)> = (0..8).flat_map(|line| [(allocator, line), (program, line)]).collect();
         assert_eq!(of(&d), Parts { placement: 8, pollution: -8, allocator: 8, collector: 0 });
     }

@@ -1,20 +1,21 @@
-//! Long distances, of a sample of the lines: SHARDS (Waldspurger et al., FAST 2015), with an interval from the data.
+//! Long distances from a sample of the lines: SHARDS (Waldspurger et al., FAST 2015), with an interval from the data.
 //!
-//! A line is followed when a hash of it says so, one in 2^shift. The most recent lines are kept all, so distances up to
-//! the *seam* are exact; of a reference beyond it to a followed line, the followed lines between are counted. How many
-//! references there are beyond the seam, and how many are cold, is known exactly for every size, so that only their
-//! *shares* beyond larger sizes are estimated. (SHARDS-adj, section 3.4 there, corrects the sampled number of references to
-//! the expected one; here the exact number stands in place of the expected one.)
+//! A line is followed if a hash of it selects it, one in 2^shift. The most recent lines are all kept, so distances up
+//! to the *seam* are exact; for a reference beyond it to a followed line, the followed lines in between are counted.
+//! The number of references beyond the seam, and of cold ones, is known exactly for every size, so that only their
+//! *shares* beyond larger sizes are estimated. (SHARDS-adj, section 3.4 there, corrects the sampled number of
+//! references to the expected one; here the exact number takes the place of the expected one.)
 //!
 //! The interval has two parts, each allowed to fail in 2.5 of 100 cases (Bonferroni), so that it holds in 95:
 //!
-//! - *Which lines were taken.* The hash also puts each followed line into one of [`GROUPS`] disjoint groups. The spread of
-//!   the share from group to group gives its standard error (the ratio estimator of random groups), and Student's t the
-//!   width. Lines that were not taken can be unlike all that were: so what a share can hide when it is 0 among so many
-//!   lines is added; or, when it is more, by how much the references a followed line differ from those a line, of which
-//!   both are known. (A hundred lines with many references may all be missed; that shows there, and only there.)
-//! - *How long a counted distance is.* Of t lines between, a binomial number is followed. So a size of T lines beyond the
-//!   seam is compared with the largest and smallest counts that T lines give.
+//! - *Which lines were sampled.* The hash also puts each followed line into one of [`GROUPS`] disjoint groups. The
+//!   variance of the share between groups gives its standard error (the ratio estimator of random groups), and
+//!   Student's t the width. Lines that were not sampled can differ from all that were: so the largest share consistent
+//!   with 0 among so many lines is added; or, if it is larger, the difference between the references a followed line
+//!   and those a line, both of which are known. (A hundred lines with many references may all be missed; only this
+//!   difference shows it.)
+//! - *The error of a counted distance.* Of t lines in between, a binomial number is followed. So a size of T lines
+//!   beyond the seam is compared with the largest and smallest counts that T lines yield.
 
 use std::collections::HashMap;
 
@@ -22,23 +23,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::distance::TOP;
 use crate::distance::curve::{Estimate, Misses};
-use crate::simulation::{Maker, Sampling, Split};
+use crate::simulation::{Accessor, Sampling, Split};
 
 /// Disjoint groups of followed lines.
 pub const GROUPS: usize = 32;
-/// Two-sided 97.5 % of the normal distribution,
+/// Two-sided 97.5 % quantile of the normal distribution.
 const NORMAL: f64 = 2.2414;
-/// and of Student's t with `GROUPS - 1` degrees of freedom.
+/// The same of Student's t with `GROUPS - 1` degrees of freedom.
 const STUDENT: f64 = 2.356;
-/// Fewer groups than this with any reference say nothing.
+/// Fewest groups with a reference from which an error can be estimated.
 const FEWEST_GROUPS: usize = 8;
 
-/// Counts up to this have a bucket each,
+/// Counts up to this have a bucket each.
 const FINE: u32 = 64;
-/// beyond, each doubling has so many.
+/// Buckets of each doubling beyond.
 const PER_OCTAVE: u32 = 32;
 
-/// Which bucket a count of followed lines falls into.
+/// The bucket of a count of followed lines.
 fn bucket(count: u32) -> usize {
     if count < FINE {
         return count as usize;
@@ -63,23 +64,23 @@ fn edge(bucket: usize) -> f64 {
 pub struct Tail {
     seam: u64,
     shift: u32,
-    /// References at or beyond the seam that are not cold; all of them.
+    /// All references at or beyond the seam that are not cold.
     beyond: Split<u64>,
-    /// Of the followed lines, how many references beyond the seam each had, as the number of lines that would have given
-    /// as certain a figure if all had the same (Kish).
+    /// References beyond the seam are spread unevenly over the followed lines: the number of lines with equal shares
+    /// that would estimate with the same variance (Kish).
     lines: Split<f64>,
-    /// The same for all makers together.
+    /// The same for all accessors together.
     lines_of_all: f64,
-    /// How much more or fewer references a followed line has than a line, as a share,
+    /// Relative difference between the references a followed line and those a line.
     unlike: Split<f64>,
-    /// and with all makers together.
+    /// The same for all accessors together.
     unlike_all: f64,
-    /// By group and maker, references to followed lines by bucket.
+    /// By group and accessor, references to followed lines by bucket.
     followed: Vec<Split<Vec<u64>>>,
 }
 
 impl Tail {
-    /// Of caches of more than `seam` lines, of which one in two to the power `shift` is followed.
+    /// The tail for caches of more than `seam` lines, of which one in two to the power `shift` is followed.
     pub fn new(seam: u64, shift: u32) -> Tail {
         Tail {
             seam,
@@ -93,12 +94,12 @@ impl Tail {
         }
     }
 
-    /// The most lines that a cache has for which misses are exact.
+    /// The most lines of a cache for which misses are exact.
     pub fn seam(&self) -> u64 {
         self.seam
     }
 
-    /// One in two to this power is followed.
+    /// One line in two to this power is followed.
     pub fn shift(&self) -> u32 {
         self.shift
     }
@@ -110,19 +111,19 @@ impl Tail {
 
     fn bytes(&self) -> u64 {
         let counts = |group: &Split<Vec<u64>>| {
-            Maker::ALL.iter().map(|&maker| group.get(maker).capacity() as u64 * 8).sum::<u64>()
+            Accessor::ALL.iter().map(|&accessor| group.get(accessor).capacity() as u64 * 8).sum::<u64>()
         };
         self.followed.iter().map(counts).sum()
     }
 
-    /// Counts a reference beyond the seam to a line that is not followed, or is.
-    pub(crate) fn pass(&mut self, maker: Maker) {
-        *self.beyond.get_mut(maker) += 1;
+    /// Counts a reference beyond the seam, whether or not its line is followed.
+    pub(crate) fn pass(&mut self, accessor: Accessor) {
+        *self.beyond.get_mut(accessor) += 1;
     }
 
-    /// Counts how many followed lines were between the touches of a followed line.
-    pub(crate) fn follow(&mut self, maker: Maker, group: usize, between: u32) {
-        let counts = self.followed[group].get_mut(maker);
+    /// Counts the followed lines between two touches of a followed line.
+    pub(crate) fn follow(&mut self, accessor: Accessor, group: usize, between: u32) {
+        let counts = self.followed[group].get_mut(accessor);
         let bucket = bucket(between);
         if bucket >= counts.len() {
             counts.resize(bucket + 1, 0);
@@ -130,61 +131,63 @@ impl Tail {
         counts[bucket] += 1;
     }
 
-    /// Says how many references beyond the seam each followed line had that had any, of each maker, and how many of how
-    /// many lines were followed.
+    /// Computes the weights from the references beyond the seam to each followed line that had any, by accessor, and
+    /// from the numbers of followed and of all lines.
     fn weigh<'a>(&mut self, lines: impl Iterator<Item = &'a Split<u32>>, followed: u64, of: u64) {
-        let mut moments = [(0_u128, 0_u128); Maker::COUNT + 1];
+        let mut power_sums = [(0_u128, 0_u128); Accessor::COUNT + 1];
         for line in lines {
-            let all = Maker::ALL.iter().map(|&maker| u128::from(*line.get(maker))).sum();
-            let of_makers = Maker::ALL.iter().map(|&maker| u128::from(*line.get(maker)));
-            for (moment, references) in moments.iter_mut().zip(of_makers.chain([all])) {
-                moment.0 += references;
-                moment.1 += references * references;
+            let all = Accessor::ALL.iter().map(|&accessor| u128::from(*line.get(accessor))).sum();
+            let by_accessor = Accessor::ALL.iter().map(|&accessor| u128::from(*line.get(accessor)));
+            for (power_sum, references) in power_sums.iter_mut().zip(by_accessor.chain([all])) {
+                power_sum.0 += references;
+                power_sum.1 += references * references;
             }
         }
         let effective = |(sum, squares): (u128, u128)| {
             if squares == 0 { 0.0 } else { (sum as f64).powi(2) / squares as f64 }
         };
-        self.lines = Split::of(|maker| effective(moments[maker as usize]));
-        self.lines_of_all = effective(moments[Maker::COUNT]);
+        self.lines = Split::of(|accessor| effective(power_sums[accessor as usize]));
+        self.lines_of_all = effective(power_sums[Accessor::COUNT]);
         let unlike = |sum: u128, beyond: u64| {
             let expected = beyond as f64 * followed as f64 / of.max(1) as f64;
-            // Lines of which none is followed are so many in 97.5 of 100 cases, and count as lines too.
+            // In 97.5 of 100 cases at most this many lines have none followed; they count as lines too.
             let unseen = -0.025_f64.ln() / followed.max(1) as f64;
             if expected > 0.0 { ((sum as f64 / expected - 1.0).abs() + unseen).min(1.0) } else { 1.0 }
         };
-        self.unlike = Split::of(|maker| unlike(moments[maker as usize].0, *self.beyond.get(maker)));
-        self.unlike_all = unlike(moments[Maker::COUNT].0, self.beyond.total());
+        self.unlike =
+            Split::of(|accessor| unlike(power_sums[accessor as usize].0, *self.beyond.get(accessor)));
+        self.unlike_all = unlike(power_sums[Accessor::COUNT].0, self.beyond.total());
     }
 
     /// Misses in a cache of more lines than the seam.
     pub(crate) fn misses(&self, entries: u64, cold: &Split<u64>, distinct: u64) -> Misses {
         // In a cache that holds all lines only cold references miss.
         let over = if entries >= distinct { None } else { Some((entries - self.seam) as f64) };
-        let one = |makers: &[Maker], lines: f64, unlike: f64| {
-            let sum = |split: &Split<u64>| makers.iter().map(|&maker| *split.get(maker)).sum::<u64>();
+        let one = |accessors: &[Accessor], lines: f64, unlike: f64| {
+            let sum =
+                |split: &Split<u64>| accessors.iter().map(|&accessor| *split.get(accessor)).sum::<u64>();
             let (cold, beyond) = (sum(cold), sum(&self.beyond));
             let Some(over) = over else { return Estimate::exact(cold) };
-            let share = self.share(makers, over, lines, unlike);
+            let share = self.share(accessors, over, lines, unlike);
             let of = |share: f64| cold + (share * beyond as f64).round() as u64;
             Estimate { value: of(share.value), low: of(share.low), high: of(share.high).min(cold + beyond) }
         };
         Misses {
-            by: Split::of(|maker| one(&[maker], *self.lines.get(maker), *self.unlike.get(maker))),
-            total: one(&Maker::ALL, self.lines_of_all, self.unlike_all),
+            by: Split::of(|accessor| one(&[accessor], *self.lines.get(accessor), *self.unlike.get(accessor))),
+            total: one(&Accessor::ALL, self.lines_of_all, self.unlike_all),
         }
     }
 
-    /// Of the references beyond the seam, the share beyond `over` lines more.
-    fn share(&self, makers: &[Maker], over: f64, lines: f64, unlike: f64) -> Share {
+    /// Of the references beyond the seam, the share at distances beyond `over` more lines.
+    fn share(&self, accessors: &[Accessor], over: f64, lines: f64, unlike: f64) -> Share {
         let rate = (-f64::from(self.shift)).exp2();
         let expected = over * rate;
         let spread = NORMAL * (expected * (1.0 - rate)).sqrt();
-        // Bernstein's bounds: the binomial is skewed where few are expected.
+        // Bernstein's bounds: the binomial is skewed if few are expected.
         let (fewest, most) = ((expected - spread).max(0.0), expected + spread + NORMAL * NORMAL / 3.0);
-        let (value, _) = self.ratio(makers, |bucket| weight(bucket, expected));
-        let (high, above) = self.ratio(makers, |bucket| if edge(bucket + 1) > fewest { 1.0 } else { 0.0 });
-        let (low, below) = self.ratio(makers, |bucket| if edge(bucket) >= most { 1.0 } else { 0.0 });
+        let (value, _) = self.ratio(accessors, |bucket| weight(bucket, expected));
+        let (high, above) = self.ratio(accessors, |bucket| if edge(bucket + 1) > fewest { 1.0 } else { 0.0 });
+        let (low, below) = self.ratio(accessors, |bucket| if edge(bucket) >= most { 1.0 } else { 0.0 });
         let hidden = (STUDENT * STUDENT * (1.0 - rate) / lines.max(1.0)).max(unlike);
         let width = (1.0 - rate).sqrt() * STUDENT;
         let high = (high + above * width + hidden * (1.0 - high)).min(1.0);
@@ -192,16 +195,16 @@ impl Tail {
         Share { value: value.clamp(low, high), low, high }
     }
 
-    /// Share of references whose bucket has a weight, and its standard error from the spread of groups.
-    fn ratio(&self, makers: &[Maker], weight: impl Fn(usize) -> f64) -> (f64, f64) {
+    /// Weighted share of references by bucket, and its standard error from the variance between groups.
+    fn ratio(&self, accessors: &[Accessor], weight: impl Fn(usize) -> f64) -> (f64, f64) {
         let groups: Vec<(f64, f64)> = self
             .followed
             .iter()
             .map(|group| {
                 let mut sums = (0.0, 0.0);
-                for &maker in makers {
+                for &accessor in accessors {
                     for (bucket, &count) in
-                        group.get(maker).iter().enumerate().filter(|(_, count)| **count > 0)
+                        group.get(accessor).iter().enumerate().filter(|(_, count)| **count > 0)
                     {
                         sums.0 += weight(bucket) * count as f64;
                         sums.1 += count as f64;
@@ -221,7 +224,7 @@ impl Tail {
     }
 }
 
-/// Which entries are followed beyond the seam, and what was seen of them.
+/// The entries followed beyond the seam, and the counts for them.
 #[derive(Debug, Clone)]
 pub struct Following {
     shift: u32,
@@ -233,19 +236,19 @@ pub struct Following {
     followed: u64,
     /// Slots of followed entries.
     pub(crate) marks: Vec<u64>,
-    /// Slots from here on are of the entries that are kept all.
+    /// First slot of the entries that are all kept.
     pub(crate) boundary: usize,
-    /// How many these are,
+    /// Number of those entries.
     pub(crate) recent: u32,
-    /// and at most.
+    /// Most of those entries.
     pub(crate) most: u32,
-    /// Of the first line of this reference that lies beyond the seam: the entry and how many followed ones are between,
-    /// if it is followed.
+    /// For the first line of this reference that is beyond the seam: the entry and the number of followed ones in
+    /// between, if it is followed.
     pub(crate) found: Option<Option<(u32, u32)>>,
 }
 
 impl Following {
-    /// As asked; `slots` is how many slots there are at first.
+    /// With these settings; `slots` is the number of slots at first.
     pub fn new(sampling: Sampling, slots: usize) -> Following {
         let exact = sampling.exact_lines.max(TOP as u32);
         Following {
@@ -277,29 +280,29 @@ impl Following {
         hash ^ (hash >> 31)
     }
 
-    /// An entry was touched for the first time.
+    /// Counts an entry touched for the first time.
     #[inline(always)]
     pub(crate) fn begin(&mut self, entry: u32) {
         self.followed += u64::from(self.follows(entry));
     }
 
     /// Counts a reference beyond the seam.
-    pub(crate) fn record(&mut self, maker: Maker, found: Option<(u32, u32)>) {
-        self.tail.pass(maker);
+    pub(crate) fn record(&mut self, accessor: Accessor, found: Option<(u32, u32)>) {
+        self.tail.pass(accessor);
         if let Some((entry, between)) = found {
-            self.tail.follow(maker, self.hash(entry) as usize % GROUPS, between);
-            let references = self.references.entry(entry).or_default().get_mut(maker);
+            self.tail.follow(accessor, self.hash(entry) as usize % GROUPS, between);
+            let references = self.references.entry(entry).or_default().get_mut(accessor);
             *references = references.saturating_add(1);
         }
     }
 
-    /// All that was seen.
+    /// The results.
     pub(crate) fn tail(mut self, distinct: u64) -> Tail {
         self.tail.weigh(self.references.values(), self.followed, distinct);
         self.tail
     }
 
-    /// Bytes it takes.
+    /// Memory of the counts, bytes.
     pub fn bytes(&self) -> u64 {
         (self.references.capacity() * 25 + self.marks.len() * 8) as u64 + self.tail.bytes()
     }
@@ -311,7 +314,7 @@ struct Share {
     high: f64,
 }
 
-/// Which part of a bucket lies at or above a threshold when it is spread evenly to the next one.
+/// The part of a bucket at or above a threshold if it is spread evenly up to the next one.
 fn weight(bucket: usize, threshold: f64) -> f64 {
     let (low, high) = (edge(bucket), edge(bucket + 1));
     ((high - threshold) / (high - low)).clamp(0.0, 1.0)
@@ -322,12 +325,13 @@ mod tests {
     use super::*;
     use crate::distance::Distances;
 
-    /// Of many seeds, how many intervals hold the truth, for all sizes of a stream beyond the seam.
+    /// The share of intervals, over many seeds, that contain the true number, for all sizes of a stream beyond the
+    /// seam.
     fn inside(stream: impl Iterator<Item = u32> + Clone, sampling: Sampling, seeds: u64) -> f64 {
         let curve = |mut distances: Distances| {
             for entry in stream.clone() {
                 let distance = distances.touch(entry);
-                distances.record(Maker::Program, distance);
+                distances.record(Accessor::Program, distance);
             }
             distances.curve(64)
         };
@@ -366,7 +370,7 @@ mod tests {
         assert!(inside(random.iter().copied(), SAMPLING, 20) >= 0.95);
     }
 
-    /// A few lines with many references each, none of which may be followed: the spread of groups is 0 then.
+    /// A few lines with many references each, none of which may be followed: the variance between groups is 0 then.
     #[test]
     fn intervals_hold_what_they_promise_when_few_lines_have_many_references() {
         let hot = |at: u32| at.is_multiple_of(40).then_some(100_000 + at / 40 % 20);

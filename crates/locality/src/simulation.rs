@@ -1,13 +1,13 @@
 //! All simulators over one stream of references, in one pass.
 //!
-//! A reference to the line of the one before is only counted: it hits everywhere and changes nothing. What is left goes
-//! to the stack of lines and, when it is to another page, the stack of pages. The forest of sets hears only lines that
-//! are not the most recent of their set in the smallest cache, and so not in any: nothing changes where they are (set
-//! refinement, Hill & Smith 1989). Three in four references end there, for any other simulator of sets as well
-//! ([`Simulation::sift`]).
+//! A reference to the line of the one before is only counted: it hits everywhere and changes nothing. The rest goes to
+//! the stack of lines and, if it is to another page, the stack of pages. The forest of sets gets only lines that are
+//! not the most recent of their set in the smallest cache; the others are the most recent in every cache, and nothing
+//! changes there (set refinement, Hill & Smith 1989). Three in four references end there, for any other simulator of
+//! sets as well ([`Simulation::sift`]).
 //!
-//! Memory is for what the program touches, not for how long it runs. For lines of 64 bytes: 6 bytes a line for the
-//! numbers and slots of each page that is touched, and up to 16 a line for the histograms (4 for each maker that has
+//! Memory depends on what the program touches, not on how long it runs. For lines of 64 bytes: 6 bytes a line for the
+//! numbers and slots of each page that is touched, and up to 16 a line for the histograms (4 for each accessor that has
 //! references with such distances). Together less than 24 bytes a line, and 32 a set.
 
 pub mod profile;
@@ -25,35 +25,35 @@ use crate::ids::{Ids, MOST_CHUNKS};
 use crate::pages::Pages;
 pub use profile::{Partial, Profile};
 pub use settings::{BadSettings, Sampling, Settings};
-pub use split::{Maker, Split};
+pub use split::{Accessor, Split};
 
 /// No line.
 const NONE: u64 = u64::MAX;
-/// Chunks of lines that may be new before memory is counted again; and lines of a system call before it is looked at.
+/// New chunks of lines after which memory is counted again; and lines of a system call between two checks.
 const CHECK_EVERY: u32 = 1 << 12;
-/// References that are heard before memory is looked at.
+/// References between two checks of memory.
 const PART: usize = 1 << 15;
-/// Chunks that can be new in a part, of which each reference touches at most 1023 bytes, or 129 lines of 8.
+/// Most new chunks in a part, of which each reference touches at most 1023 bytes, or 129 lines of 8.
 const MOST_NEW: u32 = 1 << 18;
 
-/// References that are taken at once, so that each simulator goes through them in a loop of its own.
+/// References that are processed at once, so that each simulator has a loop of its own over them.
 const BATCH: usize = 1024;
 
-/// The most sets in which the sieve knows the most recent line.
+/// Most sets of the sieve, as a power of two.
 const MOST_SIEVE: u32 = 5;
 
-/// References to one line each, and room for what is between the simulators.
+/// References to one line each, and buffers between the simulators.
 #[derive(Debug, Clone)]
 struct Batch {
-    /// Not to the line before.
+    /// References not to the line before.
     others: [Reference; BATCH],
     numbers: [u32; BATCH],
-    /// Not to the most recent line of a set.
+    /// References not to the most recent line of a set.
     sifted: [Reference; BATCH],
     lines: [u64; BATCH],
     numbers_of_lines: [u32; BATCH],
     pages: [u32; BATCH],
-    room: [Fallen; BATCH],
+    scratch: [Fallen; BATCH],
 }
 
 /// Simulates one process.
@@ -63,11 +63,11 @@ pub struct Simulation {
     line_shift: u32,
     /// The line touched last.
     last: u64,
-    /// Whether the program heard it last.
+    /// Whether the last reference was the program's.
     last_by_program: bool,
-    /// Twice the most recent line of each set, and 1 where the program has touched it since it is that.
+    /// Twice the most recent line of each set, plus 1 if the program has touched it since.
     sieve: [u64; 1 << MOST_SIEVE],
-    /// Sets of the sieve - 1: at least as few as the forest's.
+    /// Sets of the sieve - 1: at most as many as the forest's.
     sieve_mask: u64,
     batch: Box<Batch>,
     ids: Ids,
@@ -76,14 +76,14 @@ pub struct Simulation {
     pages: Option<Pages>,
     references: Split<u64>,
     straddling: Split<u64>,
-    /// With more chunks than this memory is looked at.
+    /// Number of chunks from which memory is checked.
     check_at: u32,
-    /// References that came after memory was over.
-    unheard: Option<u64>,
+    /// References that came after memory ran out.
+    unsimulated: Option<u64>,
 }
 
 impl Simulation {
-    /// # Errors
+    /// A setting that cannot be simulated.
     /// A setting that no simulation can be made with.
     pub fn new(settings: &Settings) -> Result<Simulation, BadSettings> {
         settings.check()?;
@@ -103,7 +103,7 @@ impl Simulation {
                 lines: [0; BATCH],
                 numbers_of_lines: [0; BATCH],
                 pages: [0; BATCH],
-                room: [Fallen::default(); BATCH],
+                scratch: [Fallen::default(); BATCH],
             }),
             ids: Ids::new(settings.line_bytes, settings.page_bytes),
             lines: settings.lines.then(lines),
@@ -112,100 +112,106 @@ impl Simulation {
             references: Split::default(),
             straddling: Split::default(),
             check_at: CHECK_EVERY,
-            unheard: None,
+            unsimulated: None,
             settings: settings.clone(),
         })
     }
 
-    /// Hears references of one owner, in order.
+    /// Processes references of one owner, in order.
     pub fn references(&mut self, owner: Owner, references: &[Reference]) {
         self.all_parts(owner, references, None);
     }
 
-    /// Hears references of one owner, in order, and adds to `sifted` those that another simulator has to hear as well.
+    /// Processes references of one owner, in order, and appends to `sifted` those that another simulator has to process
+    /// as well.
     ///
-    /// The others are to a line that was the last touched of [`Simulation::sieve_sets`] sets (lines are taken to sets by
-    /// their lowest bits), and, where they are of the program, touched by it since; since [`Simulation::forget`], too. So
-    /// they hit and change nothing in any cache whose number of sets is a multiple, and touch nothing anew.
+    /// The others are to the line touched last in one of [`Simulation::sieve_sets`] sets (the lowest bits of a line
+    /// select the set), and, if they are of the program, touched by it since; also since [`Simulation::forget`]. So
+    /// they hit and change nothing in any cache whose number of sets is a multiple, and are not the first to any line.
     pub fn sift(&mut self, owner: Owner, references: &[Reference], sifted: &mut Vec<Reference>) {
         self.all_parts(owner, references, Some(sifted));
     }
 
-    /// Sets in which the sieve knows the most recent line.
+    /// Number of sets of the sieve.
     pub fn sieve_sets(&self) -> u64 {
         self.sieve_mask + 1
     }
 
-    /// The next reference to each line is sifted out in any case.
+    /// Empties the sieve: it passes the next reference to each line.
     pub fn forget(&mut self) {
         self.last = NONE;
         self.sieve.fill(NONE);
     }
 
     fn all_parts(&mut self, owner: Owner, references: &[Reference], mut sifted: Option<&mut Vec<Reference>>) {
-        let maker = Maker::from(owner);
+        let accessor = Accessor::from(owner);
         let by_program = owner == Owner::Program;
         if by_program != self.last_by_program {
-            // The line is the same, but who touches it is not.
+            // The line is the same, but the owner of the reference is not.
             (self.last, self.last_by_program) = (NONE, by_program);
         }
         for part in references.chunks(PART) {
-            *self.references.get_mut(maker) += part.len() as u64;
-            if let Some(unheard) = &mut self.unheard {
-                *unheard += part.len() as u64;
+            *self.references.get_mut(accessor) += part.len() as u64;
+            if let Some(unsimulated) = &mut self.unsimulated {
+                *unsimulated += part.len() as u64;
                 if let Some(sifted) = &mut sifted {
                     sifted.extend_from_slice(part);
                 }
             } else {
-                self.hear_part(maker, part, sifted.as_deref_mut());
-                self.look_at_memory();
+                self.simulate_part(accessor, part, sifted.as_deref_mut());
+                self.check_memory();
             }
         }
     }
 
-    fn hear_part(&mut self, maker: Maker, references: &[Reference], sifted: Option<&mut Vec<Reference>>) {
+    fn simulate_part(
+        &mut self,
+        accessor: Accessor,
+        references: &[Reference],
+        sifted: Option<&mut Vec<Reference>>,
+    ) {
         #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = Avx512::find() {
-            // SAFETY: there is an `Avx512` only where the processor has the instructions.
-            return unsafe { self.hear_with_avx512(avx512, maker, references, sifted) };
+            // SAFETY: the value `avx512` proves that the processor has the instructions: `Avx512::find` checked them.
+            return unsafe { self.simulate_with_avx512(avx512, accessor, references, sifted) };
         }
         #[cfg(target_arch = "x86_64")]
         if let Some(avx2) = Avx2::find() {
-            // SAFETY: there is an `Avx2` only where the processor has the instructions.
-            return unsafe { self.hear_with_avx2(avx2, maker, references, sifted) };
+            // SAFETY: the value `avx2` proves that the processor has the instructions: `Avx2::find` checked them.
+            return unsafe { self.simulate_with_avx2(avx2, accessor, references, sifted) };
         }
-        self.hear(Portable, maker, references, sifted);
+        self.simulate(Portable, accessor, references, sifted);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx512f,avx512vl,bmi1,popcnt")]
-    fn hear_with_avx512(
+    fn simulate_with_avx512(
         &mut self,
         avx512: Avx512,
-        maker: Maker,
+        accessor: Accessor,
         references: &[Reference],
         sifted: Option<&mut Vec<Reference>>,
     ) {
-        self.hear(avx512, maker, references, sifted);
+        self.simulate(avx512, accessor, references, sifted);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[target_feature(enable = "avx2,bmi1,popcnt")]
-    fn hear_with_avx2(
+    fn simulate_with_avx2(
         &mut self,
         avx2: Avx2,
-        maker: Maker,
+        accessor: Accessor,
         references: &[Reference],
         sifted: Option<&mut Vec<Reference>>,
     ) {
-        self.hear(avx2, maker, references, sifted);
+        self.simulate(avx2, accessor, references, sifted);
     }
 
     #[inline(always)]
-    fn hear(
+    fn simulate(
         &mut self,
         lanes: impl Lanes,
-        maker: Maker,
+        accessor: Accessor,
         references: &[Reference],
         mut sifted: Option<&mut Vec<Reference>>,
     ) {
@@ -213,12 +219,12 @@ impl Simulation {
         let mut rest = references;
         while !rest.is_empty() {
             let mut last = self.last;
-            let (mut heard, mut count) = (0, 0);
+            let (mut consumed, mut count) = (0, 0);
             let mut straddling = None;
             for (reference, _) in rest.iter().zip(0..BATCH) {
                 let address = reference.address();
                 let line = address >> shift;
-                // A size of 0 is of no meaning, and no reason to go wrong.
+                // A size of 0 is invalid, but must not cause an error.
                 let end = (address + reference.size().max(1) - 1) >> shift;
                 if line != end {
                     straddling = Some((line, end));
@@ -227,39 +233,40 @@ impl Simulation {
                 self.batch.others[count] = *reference;
                 count += usize::from(line != last);
                 last = line;
-                heard += 1;
+                consumed += 1;
             }
             self.last = last;
-            let kept = self.batch(lanes, maker, heard, count);
+            let kept = self.batch(lanes, accessor, consumed, count);
             if let Some(sifted) = &mut sifted {
                 sifted.extend_from_slice(&self.batch.sifted[..kept]);
             }
             if let Some((first, end)) = straddling {
-                self.several(maker, first, end);
+                self.several(accessor, first, end);
                 if let Some(sifted) = &mut sifted {
-                    sifted.push(rest[heard]);
+                    sifted.push(rest[consumed]);
                 }
-                heard += 1;
+                consumed += 1;
             }
-            rest = &rest[heard..];
+            rest = &rest[consumed..];
         }
     }
 
-    /// So many references, of which those that are not to the line before are in the batch. Gives how many were sifted.
+    /// Processes `consumed` references, of which those that are not to the line before are in the batch. Returns how
+    /// many the sieve passed.
     #[inline(always)]
-    fn batch(&mut self, lanes: impl Lanes, maker: Maker, heard: usize, count: usize) -> usize {
-        let Batch { others, numbers, sifted, lines, numbers_of_lines, pages: of_pages, room } =
+    fn batch(&mut self, lanes: impl Lanes, accessor: Accessor, consumed: usize, count: usize) -> usize {
+        let Batch { others, numbers, sifted, lines, numbers_of_lines, pages: of_pages, scratch } =
             &mut *self.batch;
         let (others, numbers) = (&others[..count], &mut numbers[..count]);
         let shift = self.line_shift;
         let page_shift = self.settings.page_bytes.trailing_zeros() - shift;
-        let (program, mask) = (u64::from(maker == Maker::Program), self.sieve_mask as usize);
+        let (program, mask) = (u64::from(accessor == Accessor::Program), self.sieve_mask as usize);
         let (mut kept, mut kept_pages, mut last_page) = (0, 0, NONE);
         for (number, reference) in numbers.iter_mut().zip(others) {
             let line = reference.address() >> shift;
             *number = self.ids.line(line);
             let set = &mut self.sieve[line as usize & mask & ((1 << MOST_SIEVE) - 1)];
-            // What the program has touched was touched by someone.
+            // What the program has touched was touched by an accessor.
             let passes = *set | (program ^ 1) != line << 1 | 1;
             *set = if passes { line << 1 | program } else { *set };
             (sifted[kept], lines[kept], numbers_of_lines[kept]) = (*reference, line, *number);
@@ -271,30 +278,31 @@ impl Simulation {
             }
         }
         if let Some(pages) = &mut self.pages {
-            pages.references(lanes, maker, &mut of_pages[..kept_pages], room);
-            pages.record_same(maker, (heard - kept_pages) as u64);
+            pages.references(lanes, accessor, &mut of_pages[..kept_pages], scratch);
+            pages.record_same(accessor, (consumed - kept_pages) as u64);
         }
         if let Some(distances) = &mut self.lines {
-            distances.references(lanes, maker, numbers, room);
-            distances.record_same(maker, (heard - count) as u64);
+            distances.references(lanes, accessor, numbers, scratch);
+            distances.record_same(accessor, (consumed - count) as u64);
         }
         if let Some(forest) = &mut self.forest {
-            forest.references(lanes, maker, &mut lines[..kept], &mut numbers_of_lines[..kept]);
+            forest.references(lanes, accessor, &mut lines[..kept], &mut numbers_of_lines[..kept]);
         }
         kept
     }
 
-    /// A reference to one or several lines, which misses where any of them does.
+    /// A reference to one or several lines, which misses if any of them does.
     #[inline(never)]
-    fn several(&mut self, maker: Maker, first: u64, end: u64) {
+    fn several(&mut self, accessor: Accessor, first: u64, end: u64) {
         if first != end {
-            *self.straddling.get_mut(maker) += 1;
+            *self.straddling.get_mut(accessor) += 1;
         }
         self.last = end;
         let (mut lines_distance, mut pages_distance) = (0, 0);
         let mut depths: Depths = [0; MOST_LEVELS];
         for line in first..=end {
-            self.sieve[(line & self.sieve_mask) as usize] = line << 1 | u64::from(maker == Maker::Program);
+            self.sieve[(line & self.sieve_mask) as usize] =
+                line << 1 | u64::from(accessor == Accessor::Program);
             let number = self.ids.line(line);
             if let Some(pages) = &mut self.pages {
                 let distance = pages.touch(self.ids.page(line, number));
@@ -308,17 +316,17 @@ impl Simulation {
             }
         }
         if let Some(pages) = &mut self.pages {
-            pages.record(maker, pages_distance);
+            pages.record(accessor, pages_distance);
         }
         if let Some(lines) = &mut self.lines {
-            lines.record(maker, lines_distance);
+            lines.record(accessor, lines_distance);
         }
         if let Some(forest) = &mut self.forest {
-            forest.record(maker, &depths);
+            forest.record(accessor, &depths);
         }
     }
 
-    /// Hears that the kernel reads or writes so many bytes for a system call: one reference for each line.
+    /// Processes an access of the kernel to this many bytes for a system call: one reference for each line.
     pub fn kernel(&mut self, address: u64, length: u64) {
         if length == 0 {
             return;
@@ -327,22 +335,22 @@ impl Simulation {
             (address >> self.line_shift, address.saturating_add(length - 1) >> self.line_shift);
         for line in first..=end {
             self.references.system += 1;
-            if let Some(unheard) = &mut self.unheard {
-                *unheard += end - line + 1;
+            if let Some(unsimulated) = &mut self.unsimulated {
+                *unsimulated += end - line + 1;
                 self.references.system += end - line;
                 return;
             }
-            self.several(Maker::System, line, line);
-            // Whose call it is, is not known.
+            self.several(Accessor::System, line, line);
+            // The owner of the call is not known.
             self.last = NONE;
             if line % u64::from(CHECK_EVERY) == 0 {
-                self.look_at_memory();
+                self.check_memory();
             }
         }
-        self.look_at_memory();
+        self.check_memory();
     }
 
-    /// Bytes that the simulators take.
+    /// Memory of the simulators, bytes.
     pub fn bytes(&self) -> u64 {
         let pages = self.pages.as_ref().map_or(0, |pages| pages.distances().bytes());
         let lines = self.lines.as_ref().map_or(0, Distances::bytes);
@@ -350,7 +358,7 @@ impl Simulation {
     }
 
     #[inline(always)]
-    fn look_at_memory(&mut self) {
+    fn check_memory(&mut self) {
         if self.ids.chunks() >= self.check_at {
             self.limit_memory();
         }
@@ -360,11 +368,11 @@ impl Simulation {
     fn limit_memory(&mut self) {
         self.check_at = self.ids.chunks() + CHECK_EVERY;
         if self.bytes() > self.settings.memory_limit || self.ids.chunks() > MOST_CHUNKS - MOST_NEW {
-            self.unheard = Some(0);
+            self.unsimulated = Some(0);
         }
     }
 
-    /// What was found.
+    /// The results.
     pub fn finish(self) -> Profile {
         let memory_bytes = self.bytes();
         let line_bytes = self.settings.line_bytes;
@@ -377,16 +385,16 @@ impl Simulation {
             lines: self.lines.map(|lines| lines.curve(line_bytes)),
             pages: self.pages.map(|pages| pages.curve(self.settings.page_bytes)),
             partial: self
-                .unheard
-                .map(|unheard| Partial::Memory { limit: self.settings.memory_limit, unheard }),
+                .unsimulated
+                .map(|unsimulated| Partial::Memory { limit: self.settings.memory_limit, unsimulated }),
             memory_bytes,
         }
     }
 
-    /// Whether all structures are whole.
+    /// Checks the invariants of all structures.
     ///
     /// # Errors
-    /// What is wrong.
+    /// The first violation.
     pub fn check(&self) -> Result<(), String> {
         self.ids.check()?;
         if let Some(lines) = &self.lines {

@@ -3,12 +3,16 @@
 #[path = "../../reference/tests/support/corrupted.rs"]
 mod corrupted;
 
-use heaptoll_locality::image::{Listener, Plan};
+use heaptoll_locality::image::{ImageSimulator, Plan};
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::Settings;
 
 #[test]
 fn corrupted_words_give_wrong_figures_without_a_panic() {
     let plan = Plan::new(Settings::default(), Machine::usual(), true).expect("a plan");
-    corrupted::streams_are_survived(4, || Listener::new(&plan), |listener, _| drop(listener.heard()));
+    corrupted::streams_are_survived(
+        4,
+        || ImageSimulator::new(&plan),
+        |simulator, _| drop(simulator.finish()),
+    );
 }

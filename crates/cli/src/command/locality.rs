@@ -6,10 +6,10 @@ use clap::{Args, ValueEnum};
 use heaptoll_lab::observation::{ByOwner, GeometryMisses, LocalityFigures};
 use heaptoll_lab::places::Places;
 use heaptoll_locality::hierarchy::all;
-use heaptoll_locality::image::{Heard, Levels, Listener, Plan};
+use heaptoll_locality::image::{ImageResult, ImageSimulator, Levels, Plan};
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::{Partial, Sampling, Settings, Split};
-use heaptoll_locality::study::{About, Wanted, study};
+use heaptoll_locality::study::{RunInfo, StudyOptions, study};
 use heaptoll_reference::Clock;
 use heaptoll_report::format::shell_command;
 use heaptoll_tracer::Options;
@@ -105,7 +105,7 @@ pub struct Arguments {
 struct Runs {
     program: String,
     command: Vec<String>,
-    runs: Vec<(About, Heard)>,
+    runs: Vec<(RunInfo, ImageResult)>,
 }
 
 /// Runs the command.
@@ -146,7 +146,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let ending = execute(
         &mut plan,
         &options,
-        |cell, _| Listener::new(&plans[&cell.program.name]),
+        |cell, _| ImageSimulator::new(&plans[&cell.program.name]),
         |cell, run| {
             let Some((about, heard)) = one(cell, run) else { return traced::Figures::default() };
             let kept = locality(&heard, &machine, sampling);
@@ -160,7 +160,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             traced::Figures { locality: Some(kept), ..traced::Figures::default() }
         },
     )?;
-    let wanted = Wanted {
+    let wanted = StudyOptions {
         caches: arguments.sizes.0.clone(),
         memories: arguments.memory.clone().map_or(vec![], |sizes| sizes.0),
         window: arguments.window,
@@ -190,7 +190,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 /// The figures of one run: those of the process image that executed most.
-fn one(cell: &Cell, run: traced::JudgedRun<Listener>) -> Option<(About, Heard)> {
+fn one(cell: &Cell, run: traced::JudgedRun<ImageSimulator>) -> Option<(RunInfo, ImageResult)> {
     let good = run.is_good();
     let mut traced = run.traced;
     let key = |image: &heaptoll_tracer::Image| (image.pid, image.number);
@@ -200,13 +200,13 @@ fn one(cell: &Cell, run: traced::JudgedRun<Listener>) -> Option<(About, Heard)> 
     let images = traced.images.len();
     let main = traced.images.swap_remove(traced.images.iter().position(|image| key(&image.image) == main)?);
     let own = references(&main.totals);
-    let simulated = main.sink.heard();
+    let simulated = main.sink.finish();
     let mut cut_short = (!good)
         .then(|| run.remarks.first().cloned().unwrap_or_else(|| "it was not traced to its end".into()));
     let mut warnings = run.remarks;
-    if let Some(Partial::Memory { limit, unheard }) = simulated.profile.partial {
+    if let Some(Partial::Memory { limit, unsimulated }) = simulated.profile.partial {
         let why = format!(
-            "the simulators needed more than {}: the last {unheard} references were only counted; --memory-limit gives \
+            "the simulators needed more than {}: the last {unsimulated} references were only counted; --memory-limit gives \
              more, --sample and a longer --line need less",
             size_text(limit)
         );
@@ -216,7 +216,7 @@ fn one(cell: &Cell, run: traced::JudgedRun<Listener>) -> Option<(About, Heard)> 
     if simulated.over_time_partial {
         warnings.push("working sets end before the run does: memory ran out for them".into());
     }
-    let about = About {
+    let about = RunInfo {
         manager: cell.stack.name.clone(),
         version: cell.stack.version.clone(),
         main: main.image.command.clone(),
@@ -249,13 +249,13 @@ pub fn machine_misses(machine: &Machine, levels: &Levels) -> Vec<GeometryMisses>
 }
 
 /// The stored figures of a run.
-fn locality(heard: &Heard, machine: &Machine, sampling: Option<Sampling>) -> LocalityFigures {
+fn locality(result: &ImageResult, machine: &Machine, sampling: Option<Sampling>) -> LocalityFigures {
     LocalityFigures {
-        references: owners(&heard.profile.references),
-        line_bytes: heard.profile.line_bytes,
-        page_bytes: heard.profile.page_bytes,
-        caches: machine_misses(machine, &heard.machine),
-        pages_touched: heard.pages_touched(),
+        references: owners(&result.profile.references),
+        line_bytes: result.profile.line_bytes,
+        page_bytes: result.profile.page_bytes,
+        caches: machine_misses(machine, &result.machine),
+        pages_touched: result.pages_touched(),
         sampled_one_in: sampling.map_or(1, |sampling| 1 << sampling.shift),
     }
 }

@@ -7,16 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::histogram::Histogram;
 use crate::sampled::Tail;
-use crate::simulation::{Maker, Split};
+use crate::simulation::{Accessor, Split};
 
-/// A number of misses: exact, or estimated with an interval that holds the truth 95 times in 100.
+/// A number of misses: exact, or estimated with an interval that contains the true number 95 times in 100.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Estimate {
     /// Best estimate.
     pub value: u64,
-    /// Lower end; the value itself when it is exact.
+    /// Lower end; the value itself if it is exact.
     pub low: u64,
-    /// Upper end; the value itself when it is exact.
+    /// Upper end; the value itself if it is exact.
     pub high: u64,
 }
 
@@ -35,31 +35,31 @@ impl Estimate {
 /// Misses in a memory of one size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Misses {
-    /// Of each maker.
+    /// By accessor.
     pub by: Split<Estimate>,
-    /// Of all together.
+    /// Of all accessors.
     pub total: Estimate,
 }
 
 /// A point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Point {
-    /// Entries that the memory holds.
+    /// Entries of the memory.
     pub entries: u64,
-    /// Misses with so many.
+    /// Misses with that number of entries.
     pub misses: Misses,
 }
 
-/// Misses of LRU memories of every size. Written out, it keeps every distance that occurred.
+/// Misses of LRU memories of every size. Serialised, it keeps every distance that occurred.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     /// Bytes of an entry.
     pub entry_bytes: u64,
     /// References made.
     pub references: Split<u64>,
-    /// References to an entry that nobody had touched before; they miss in every memory.
+    /// References to an entry that was not touched before; they miss in every memory.
     pub cold: Split<u64>,
-    /// Different entries that were touched: in a memory of so many only cold references miss.
+    /// Different entries that were touched: a memory that holds as many misses only cold references.
     pub distinct: u64,
     pub(crate) distances: Split<Histogram>,
     pub(crate) tail: Option<Tail>,
@@ -71,24 +71,28 @@ impl Curve {
         self.tail.as_ref().map(Tail::seam)
     }
 
-    /// Misses in a memory of so many entries (0: all miss).
+    /// Misses in a memory of this many entries (0: all miss).
     pub fn misses(&self, entries: u64) -> Misses {
         if let Some(tail) = &self.tail
             && entries > tail.seam()
         {
             return tail.misses(entries, &self.cold, self.distinct);
         }
-        let by = Split::of(|maker| self.references.get(maker) - self.distances.get(maker).below(entries));
-        Misses { by: Split::of(|maker| Estimate::exact(*by.get(maker))), total: Estimate::exact(by.total()) }
+        let by =
+            Split::of(|accessor| self.references.get(accessor) - self.distances.get(accessor).below(entries));
+        Misses {
+            by: Split::of(|accessor| Estimate::exact(*by.get(accessor))),
+            total: Estimate::exact(by.total()),
+        }
     }
 
-    /// Misses in a memory of so many bytes; what is not a whole entry is not used.
+    /// Misses in a memory of this many bytes; a remainder smaller than an entry is not used.
     pub fn misses_in(&self, bytes: u64) -> Misses {
         self.misses(bytes / self.entry_bytes)
     }
 
-    /// Sizes worth a point: every size up to `per_octave` entries, then so many in each doubling, up to the first
-    /// that holds all that was touched.
+    /// Sizes for the points of a graph: every size up to `per_octave` entries, then that number in each doubling, up to
+    /// the first that holds all that was touched.
     pub fn sizes(&self, per_octave: u32) -> Vec<u64> {
         let mut sizes = vec![1];
         let octave = f64::from(per_octave.max(1));
@@ -111,7 +115,7 @@ impl Curve {
             .collect()
     }
 
-    /// The fewest entries with which there are at most so many misses in all; `None` when cold ones alone are more.
+    /// The fewest entries with at most this many misses in total; `None` if cold references alone are more.
     pub fn fewest(&self, misses: u64) -> Option<u64> {
         if self.cold.total() > misses {
             return None;
@@ -128,8 +132,8 @@ impl Curve {
         Some(low)
     }
 
-    /// How often each maker's references had each distance that occurred, ascending; only what is exact.
-    pub fn distances(&self, maker: Maker) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.distances.get(maker).iter()
+    /// How often each accessor's references had each distance that occurred, ascending; exact distances only.
+    pub fn distances(&self, accessor: Accessor) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.distances.get(accessor).iter()
     }
 }

@@ -1,6 +1,6 @@
-//! Moving numbers to the front of a short array, in which they stand or from which the last one then falls.
+//! Moving numbers to the front of a short array, which contains the number or loses its last one.
 //!
-//! This is the inner loop of all simulators. Where a number stands is as good as random, so a loop that stops there
+//! This is the inner loop of all simulators. The position of a number is as good as random, so a loop that stops there
 //! mispredicts one branch nearly each time; with AVX2 the array is compared and shifted as a whole, without a branch.
 
 /// An array that is aligned for whole loads.
@@ -8,19 +8,19 @@
 #[repr(C, align(32))]
 pub struct Row<const LENGTH: usize>(pub [u32; LENGTH]);
 
-/// What was not in a row: the number, and the one that fell from it.
+/// A number that was not in a row, and the one that it displaced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fallen {
-    /// The number that came.
+    /// The number that was moved to the front.
     pub came: u32,
-    /// The number that stood last.
+    /// The number that was last in the row.
     pub fell: u32,
 }
 
-/// How often numbers stood at each place; the last is for those that stood nowhere.
+/// How often numbers were at each position; the last counts those that were not in the row.
 pub type Places<const COUNT: usize> = [u64; COUNT];
 
-/// Moves a number to the front and gives where it stood; the length when nowhere.
+/// Moves a number to the front and returns its position before; the length if it was not in the row.
 #[inline(always)]
 pub fn to_front<const LENGTH: usize>(row: &mut Row<LENGTH>, number: u32) -> usize {
     let mut held = number;
@@ -34,16 +34,16 @@ pub fn to_front<const LENGTH: usize>(row: &mut Row<LENGTH>, number: u32) -> usiz
     LENGTH
 }
 
-/// A way to do it many times that this processor has.
+/// An implementation for many numbers, with instructions that this processor has.
 pub trait Lanes: Copy {
-    /// Moves numbers to the front of a row, one after the other, and counts where they stood. Gives how many stood
-    /// nowhere; they are at the beginning of `fallen`, which is at least as long as the numbers.
+    /// Moves numbers to the front of a row, one after the other, and counts their positions. Returns how many were not
+    /// in the row; they are at the beginning of `fallen`, which is at least as long as the numbers.
     fn row(self, row: &mut Row<16>, numbers: &[u32], places: &mut Places<17>, fallen: &mut [Fallen])
     -> usize;
 
-    /// Moves each number to the front of the set that the low bits of its line choose, of a power of two of sets, and
-    /// counts where they stood. Keeps those that did not stand first, in order, at the beginning of lines and numbers, and
-    /// gives how many these are.
+    /// Moves each number to the front of the set that the low bits of its line select, of a power of two of sets, and
+    /// counts their positions. Keeps those that were not first, in order, at the beginning of lines and numbers, and
+    /// returns their number.
     fn sets(
         self,
         sets: &mut [Row<8>],
@@ -53,7 +53,7 @@ pub trait Lanes: Copy {
     ) -> usize;
 }
 
-/// With the instructions that every processor has.
+/// With instructions that every processor has.
 #[derive(Debug, Clone, Copy)]
 pub struct Portable;
 
@@ -113,12 +113,12 @@ mod avx2 {
 
     use super::{Fallen, Lanes, Places, Row};
 
-    /// With AVX2, BMI1 and POPCNT. There is none on a processor without them.
+    /// With AVX2, BMI1 and POPCNT. A value exists only on processors that have them.
     #[derive(Debug, Clone, Copy)]
     pub struct Avx2(());
 
     impl Avx2 {
-        /// If this processor has them.
+        /// A value if this processor has them.
         pub fn find() -> Option<Avx2> {
             let has = is_x86_feature_detected!("avx2")
                 && is_x86_feature_detected!("bmi1")
@@ -152,25 +152,25 @@ mod avx2 {
     fn row(row: &mut Row<16>, numbers: &[u32], places: &mut Places<17>, fallen: &mut [Fallen]) -> usize {
         let fallen = &mut fallen[..numbers.len()];
         let place = (&raw mut *row).cast::<__m256i>();
-        // SAFETY: a row of 16 has the size of two vectors and the alignment of one.
+        // SAFETY: `place` points to `row`; a row of 16 has the size of two vectors and the alignment of one.
         let (mut low, mut high) = unsafe { (_mm256_load_si256(place), _mm256_load_si256(place.add(1))) };
         let mut missing = 0;
         for &number in numbers {
             let wanted = _mm256_set1_epi32(number as i32);
-            // Bit 16 stands for a number that is nowhere.
+            // Bit 16 represents a number that is not in the row.
             let found = equal(low, wanted) | equal(high, wanted) << 8 | 1 << 16;
             let at = found.trailing_zeros() as usize;
             places[at] += 1;
             fallen[missing] = Fallen { came: number, fell: _mm256_extract_epi32::<7>(high) as u32 };
             missing += at >> 4;
-            // Up to where it stood, each takes its neighbour's place.
+            // Up to its position, each number moves by one.
             let moving = found ^ (found - 1);
             let turned = rotate(low);
             low = _mm256_blendv_epi8(low, _mm256_blend_epi32::<1>(turned, wanted), lanes(moving));
             let turned = _mm256_blend_epi32::<1>(rotate(high), turned);
             high = _mm256_blendv_epi8(high, turned, lanes(moving >> 8));
         }
-        // SAFETY: as above.
+        // SAFETY: `place` points to `row`; a row of 16 has the size of two vectors and the alignment of one.
         unsafe {
             _mm256_store_si256(place, low);
             _mm256_store_si256(place.add(1), high);
@@ -188,13 +188,13 @@ mod avx2 {
         for at in 0..count {
             let (line, number) = (lines[at], numbers[at]);
             let place = (&raw mut sets[line as usize & mask]).cast::<__m256i>();
-            // SAFETY: a row of 8 has the size and the alignment of a vector.
+            // SAFETY: `place` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
             let old = unsafe { _mm256_load_si256(place) };
             let wanted = _mm256_set1_epi32(number as i32);
             let found = equal(old, wanted) | 1 << 8;
             let shifted = _mm256_blend_epi32::<1>(rotate(old), wanted);
             let new = _mm256_blendv_epi8(old, shifted, lanes(found ^ (found - 1)));
-            // SAFETY: as above.
+            // SAFETY: `place` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
             unsafe { _mm256_store_si256(place, new) };
             places[found.trailing_zeros() as usize] += 1;
             (lines[kept], numbers[kept]) = (line, number);
@@ -212,7 +212,7 @@ mod avx2 {
             places: &mut Places<17>,
             fallen: &mut [Fallen],
         ) -> usize {
-            // SAFETY: there is an `Avx2` only where the processor has the instructions.
+            // SAFETY: `self` proves that the processor has the instructions: `Avx2::find` checked them.
             unsafe { row(row_of, numbers, places, fallen) }
         }
 
@@ -224,7 +224,7 @@ mod avx2 {
             numbers: &mut [u32],
             places: &mut Places<9>,
         ) -> usize {
-            // SAFETY: as above.
+            // SAFETY: `self` proves that the processor has the instructions: `Avx2::find` checked them.
             unsafe { sets(sets_of, lines, numbers, places) }
         }
     }
@@ -244,12 +244,12 @@ mod avx512 {
 
     use super::{Fallen, Lanes, Places, Row};
 
-    /// With AVX-512 (F and VL), BMI1 and POPCNT. There is none on a processor without them.
+    /// With AVX-512 (F and VL), BMI1 and POPCNT. A value exists only on processors that have them.
     #[derive(Debug, Clone, Copy)]
     pub struct Avx512(());
 
     impl Avx512 {
-        /// If this processor has them.
+        /// A value if this processor has them.
         pub fn find() -> Option<Avx512> {
             let has = is_x86_feature_detected!("avx512f")
                 && is_x86_feature_detected!("avx512vl")
@@ -264,23 +264,23 @@ mod avx512 {
     fn row(row: &mut Row<16>, numbers: &[u32], places: &mut Places<17>, fallen: &mut [Fallen]) -> usize {
         let fallen = &mut fallen[..numbers.len()];
         let place = (&raw mut *row).cast::<__m512i>();
-        // SAFETY: a row of 16 has the size of a vector.
+        // SAFETY: `place` points to `row`; a row of 16 has the size of a vector, and the load needs no alignment.
         let mut old = unsafe { _mm512_loadu_si512(place) };
         let mut missing = 0;
         for &number in numbers {
             let wanted = _mm512_set1_epi32(number as i32);
             let found = _mm512_cmpeq_epi32_mask(old, wanted);
-            // Bit 16 stands for a number that is nowhere.
+            // Bit 16 represents a number that is not in the row.
             let at = (u32::from(found) | 1 << 16).trailing_zeros() as usize;
             places[at] += 1;
             let fell = _mm_extract_epi32::<3>(_mm512_extracti32x4_epi32::<3>(old)) as u32;
             fallen[missing] = Fallen { came: number, fell };
             missing += at >> 4;
-            // Up to where it stood, or all of them, each takes its neighbour's place.
+            // Up to its position, or all of them, each number moves by one.
             let moving = found ^ found.wrapping_sub(1);
             old = _mm512_mask_mov_epi32(old, moving, _mm512_alignr_epi32::<15>(old, wanted));
         }
-        // SAFETY: as above.
+        // SAFETY: `place` points to `row`; a row of 16 has the size of a vector, and the store needs no alignment.
         unsafe { _mm512_storeu_si512(place, old) };
         missing
     }
@@ -295,13 +295,13 @@ mod avx512 {
         for at in 0..count {
             let (line, number) = (lines[at], numbers[at]);
             let place = (&raw mut sets[line as usize & mask]).cast::<__m256i>();
-            // SAFETY: a row of 8 has the size and the alignment of a vector.
+            // SAFETY: `place` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
             let old = unsafe { _mm256_load_si256(place) };
             let wanted = _mm256_set1_epi32(number as i32);
             let found = _mm256_cmpeq_epi32_mask(old, wanted);
             let moving = found ^ found.wrapping_sub(1);
             let new = _mm256_mask_mov_epi32(old, moving, _mm256_alignr_epi32::<7>(old, wanted));
-            // SAFETY: as above.
+            // SAFETY: `place` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
             unsafe { _mm256_store_si256(place, new) };
             places[(u32::from(found) | 1 << 8).trailing_zeros() as usize] += 1;
             (lines[kept], numbers[kept]) = (line, number);
@@ -319,7 +319,7 @@ mod avx512 {
             places: &mut Places<17>,
             fallen: &mut [Fallen],
         ) -> usize {
-            // SAFETY: there is an `Avx512` only where the processor has the instructions.
+            // SAFETY: `self` proves that the processor has the instructions: `Avx512::find` checked them.
             unsafe { row(row_of, numbers, places, fallen) }
         }
 
@@ -331,7 +331,7 @@ mod avx512 {
             numbers: &mut [u32],
             places: &mut Places<9>,
         ) -> usize {
-            // SAFETY: as above.
+            // SAFETY: `self` proves that the processor has the instructions: `Avx512::find` checked them.
             unsafe { sets(sets_of, lines, numbers, places) }
         }
     }

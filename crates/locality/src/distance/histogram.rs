@@ -1,14 +1,14 @@
-//! How often each distance occurred, for all distances: memory for the longest one, four bytes each.
+//! Counts of all distances: memory for the longest one, four bytes each.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// Counts so many distances at once for [`Histogram::below`].
+/// Distances that [`Histogram::below`] sums at once.
 const BLOCK: usize = 1024;
 
-/// Counts of 0, 1, 2... A count of 32 bits that runs over is carried aside, so that counts have 64 bits and most of them
-/// take four bytes.
+/// Counts of 0, 1, 2... The overflow of a count of 32 bits is carried into a map, so that counts have 64 bits and most
+/// of them take four bytes.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(from = "Vec<(u64, u64)>", into = "Vec<(u64, u64)>")]
 pub struct Histogram {
@@ -39,7 +39,7 @@ impl Histogram {
         }
     }
 
-    /// Counts many of one distance.
+    /// Counts several of one distance.
     pub fn add(&mut self, distance: u32, times: u64) {
         let distance = distance as usize;
         if times == 0 {
@@ -69,7 +69,7 @@ impl Histogram {
         self.counts.resize(wanted, 0);
     }
 
-    /// How often this distance occurred.
+    /// The count of a distance.
     pub fn get(&self, distance: u64) -> u64 {
         let Some(count) = usize::try_from(distance).ok().and_then(|distance| self.counts.get(distance))
         else {
@@ -93,7 +93,7 @@ impl Histogram {
         self.sums.push(sum);
     }
 
-    /// How many were shorter than `distance`. Fast once sealed.
+    /// The number of shorter distances. Fast once sealed.
     pub fn below(&self, distance: u64) -> u64 {
         let end = usize::try_from(distance).unwrap_or(usize::MAX).min(self.counts.len());
         let (sum, from) = match self.sums.get(end / BLOCK) {
@@ -104,19 +104,19 @@ impl Histogram {
         sum + rest + self.carries.range(..end).map(|(_, &over)| over).sum::<u64>()
     }
 
-    /// All of them together.
+    /// The sum of all counts.
     pub fn total(&self) -> u64 {
         self.below(u64::MAX)
     }
 
-    /// What occurred, ascending.
+    /// Distances that occurred and their counts, ascending.
     pub fn iter(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         (0..self.counts.len() as u64)
             .map(|distance| (distance, self.get(distance)))
             .filter(|&(_, count)| count > 0)
     }
 
-    /// Bytes it takes.
+    /// Memory of the histogram, bytes.
     pub fn bytes(&self) -> u64 {
         (self.counts.capacity() * 4 + self.sums.capacity() * 8 + self.carries.len() * 32) as u64
     }

@@ -5,7 +5,7 @@ use super::*;
 #[cfg(target_arch = "x86_64")]
 use crate::distance::front::{Avx2, Avx512};
 
-/// Lists in the order of use: what the structure must agree with.
+/// A list in the order of use: the model.
 #[derive(Default)]
 pub(crate) struct List(Vec<u32>);
 
@@ -28,19 +28,19 @@ fn agrees(stream: &[u32]) {
     distances.check().unwrap();
 }
 
-/// By batches of different lengths, with every maker.
+/// In batches of different lengths, with every accessor.
 fn agrees_in_batches(lanes: impl Lanes, stream: &[u32], length: usize) {
     let (mut distances, mut list) = (Distances::new(), List::default());
-    let mut histograms = vec![[0_u64; Maker::COUNT]; stream.len() + 1];
-    let mut cold = [0; Maker::COUNT];
-    let mut room = vec![Fallen::default(); length];
+    let mut histograms = vec![[0_u64; Accessor::COUNT]; stream.len() + 1];
+    let mut cold = [0; Accessor::COUNT];
+    let mut scratch = vec![Fallen::default(); length];
     for (turn, batch) in stream.chunks(length).enumerate() {
-        let maker = Maker::ALL[turn % Maker::COUNT];
-        distances.references(lanes, maker, batch, &mut room);
+        let accessor = Accessor::ALL[turn % Accessor::COUNT];
+        distances.references(lanes, accessor, batch, &mut scratch);
         for &entry in batch {
             match list.touch(entry) {
-                COLD => cold[maker as usize] += 1,
-                distance => histograms[distance as usize][maker as usize] += 1,
+                COLD => cold[accessor as usize] += 1,
+                distance => histograms[distance as usize][accessor as usize] += 1,
             }
         }
     }
@@ -48,13 +48,17 @@ fn agrees_in_batches(lanes: impl Lanes, stream: &[u32], length: usize) {
     let curve = distances.curve(64);
     assert_eq!(curve.distinct, list.0.len() as u64);
     assert_eq!(curve.references.total(), stream.len() as u64);
-    let mut hits = [0; Maker::COUNT];
+    let mut hits = [0; Accessor::COUNT];
     for entries in 0..=list.0.len() as u64 + 1 {
         let misses = curve.misses(entries);
-        for maker in Maker::ALL {
-            let made = *curve.references.get(maker);
-            assert_eq!(misses.by.get(maker), &Estimate::exact(made - hits[maker as usize]), "{entries}");
-            assert_eq!(*curve.cold.get(maker), cold[maker as usize]);
+        for accessor in Accessor::ALL {
+            let made = *curve.references.get(accessor);
+            assert_eq!(
+                misses.by.get(accessor),
+                &Estimate::exact(made - hits[accessor as usize]),
+                "{entries}"
+            );
+            assert_eq!(*curve.cold.get(accessor), cold[accessor as usize]);
         }
         assert_eq!(misses.total.value, stream.len() as u64 - hits.iter().sum::<u64>());
         let at = histograms.get(entries as usize).copied().unwrap_or_default();
@@ -85,7 +89,7 @@ fn a_sweep_misses_always_below_its_length_and_only_cold_at_it() {
         for _ in 0..3 {
             for entry in 0..length {
                 let distance = distances.touch(entry);
-                distances.record(Maker::Program, distance);
+                distances.record(Accessor::Program, distance);
             }
         }
         distances.check().unwrap();
@@ -119,7 +123,7 @@ fn a_seam_below_all_of_the_array_keeps_only_followed_entries() {
     for step in 0..40_000_u32 {
         let entry = step.wrapping_mul(step) % 997;
         let (found, truth) = (distances.touch(entry), list.touch(entry));
-        distances.record(Maker::Program, found);
+        distances.record(Accessor::Program, found);
         assert_eq!(found, if truth >= 16 && truth != COLD { BEYOND } else { truth });
     }
     distances.check().unwrap();
@@ -149,7 +153,7 @@ proptest! {
         agrees_everywhere(&stream, length);
     }
 
-    /// With sampling, what is exact is the same as without, and the rest is where it belongs.
+    /// With sampling, exact distances are the same as without, and all others are beyond the seam.
     #[test]
     fn up_to_the_seam_sampling_changes_nothing(
         stream in prop::collection::vec(prop_oneof![0_u32..20, 0_u32..200, 0_u32..3000], 1..2000),
@@ -161,9 +165,9 @@ proptest! {
         let (mut exact, mut list) = (Distances::new(), List::default());
         for &entry in &stream {
             let (found, truth) = (distances.touch(entry), list.touch(entry));
-            distances.record(Maker::Allocator, found);
+            distances.record(Accessor::Allocator, found);
             let same = exact.touch(entry);
-            exact.record(Maker::Allocator, same);
+            exact.record(Accessor::Allocator, same);
             let wanted = if truth == COLD || truth < exact_lines { truth } else { BEYOND };
             prop_assert_eq!(found, wanted);
         }
@@ -174,7 +178,7 @@ proptest! {
         for entries in 0..=u64::from(exact_lines) {
             prop_assert_eq!(curve.misses(entries), exact.misses(entries));
         }
-        // The seam joins, and the end is known.
+        // The seam joins both parts, and the misses at the end are exact.
         let all = curve.distinct.max(u64::from(exact_lines));
         prop_assert_eq!(curve.misses(all).total, exact.misses(all).total);
         let mut before = u64::MAX;

@@ -1,4 +1,4 @@
-//! What a simulation found.
+//! The results of a simulation.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ use crate::forest::Associative;
 
 /// Misses and faults of one stream of references, for every size of memory.
 ///
-/// A reference that touches several lines (or pages) is one reference and misses at most once: when any of them is
+/// A reference that touches several lines (or pages) is one reference and misses at most once: if any of them is
 /// missing. That is cachegrind's rule too. An access of the kernel to a range counts as one reference for each line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
@@ -26,22 +26,23 @@ pub struct Profile {
     pub pages: Option<Curve>,
     /// Associative caches, by set count, then ways.
     pub associative: Vec<Associative>,
-    /// Why the end of the run is missing; `None` when it is not.
+    /// Why the end of the run is missing; `None` if it is not.
     pub partial: Option<Partial>,
-    /// Bytes that the simulators took.
+    /// Memory of the simulators, bytes.
     pub memory_bytes: u64,
 }
 
-/// A simulation that did not hear the whole run.
+/// A simulation that did not cover the whole run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Partial {
-    /// The simulators needed more than this limit, bytes; references that came after were only counted.
+    /// The simulators needed more than this limit, bytes; later references were only counted.
     Memory {
         /// The limit, bytes.
         limit: u64,
         /// References that were not simulated.
-        unheard: u64,
+        #[serde(rename = "unheard")]
+        unsimulated: u64,
     },
 }
 

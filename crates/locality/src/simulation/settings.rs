@@ -1,8 +1,8 @@
-//! What a simulation is asked.
+//! The settings of a simulation.
 
 use std::ops::RangeInclusive;
 
-/// How a simulation goes about.
+/// The settings of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// Bytes of a cache line: a power of two, 8 to 4096.
@@ -16,15 +16,15 @@ pub struct Settings {
     pub sets: Option<RangeInclusive<u32>>,
     /// Whether to make the curve of pages.
     pub pages: bool,
-    /// Sampling of the lines in caches larger than [`Sampling::exact_lines`]. `None`: all is exact.
+    /// Sampling of the lines in caches larger than [`Sampling::exact_lines`]. `None`: all results are exact.
     pub sampling: Option<Sampling>,
-    /// Bytes that the simulators may take. When they need more the simulation ends and its profile is of what came
-    /// before, and marked.
+    /// Bytes that the simulators may take. When they need more the simulation ends; its profile covers what came
+    /// before, and is marked.
     pub memory_limit: u64,
 }
 
 impl Default for Settings {
-    /// Lines of 64 bytes, pages of 4096, 32 to 16384 sets, everything exact, 4 GiB.
+    /// Lines of 64 bytes, pages of 4096, 32 to 16384 sets, all results exact, 4 GiB.
     fn default() -> Settings {
         Settings {
             line_bytes: 64,
@@ -43,9 +43,9 @@ impl Default for Settings {
 pub struct Sampling {
     /// One line in two to this power is followed: 4 is one in 16. 1 to 16.
     pub shift: u32,
-    /// Caches of up to so many lines are simulated exactly, on all lines. At least 16.
+    /// Caches of up to this many lines are simulated exactly, on all lines. At least 16.
     pub exact_lines: u32,
-    /// Which lines are taken. The same seed takes the same lines.
+    /// Selects the lines. The same seed selects the same lines.
     pub seed: u64,
 }
 
@@ -56,7 +56,7 @@ impl Default for Sampling {
     }
 }
 
-/// A setting that no simulation can be made with.
+/// A setting that cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BadSettings {
     /// Not a power of two from 8 to 4096.
@@ -99,7 +99,7 @@ impl std::error::Error for BadSettings {}
 
 impl Settings {
     /// # Errors
-    /// The first setting that no simulation can be made with.
+    /// The first setting that cannot be simulated.
     pub fn check(&self) -> Result<(), BadSettings> {
         if !self.line_bytes.is_power_of_two() || !(8..=4096).contains(&self.line_bytes) {
             return Err(BadSettings::Line(self.line_bytes));

@@ -1,51 +1,51 @@
-//! A figure for each of those who make references.
+//! A figure for each accessor.
 
 use heaptoll_reference::Owner;
 use serde::{Deserialize, Serialize};
 
-/// Who made a reference: the owner of the instruction, or the kernel in a system call.
+/// Whose code made a reference: the owner of the instruction, or the kernel in a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Maker {
+pub enum Accessor {
     /// The program.
     Program = 0,
     /// A routine of the malloc family.
     Allocator = 1,
     /// A collection that the manager announced.
     Collector = 2,
-    /// The kernel, for a system call of any of them. No tool that only sees instructions counts these.
+    /// The kernel, in a system call of any of them. Tools that only see instructions do not count these.
     System = 3,
 }
 
-impl Maker {
-    /// How many there are.
+impl Accessor {
+    /// Number of accessors.
     pub const COUNT: usize = 4;
     /// All, in the order of their numbers.
-    pub const ALL: [Maker; Maker::COUNT] =
-        [Maker::Program, Maker::Allocator, Maker::Collector, Maker::System];
+    pub const ALL: [Accessor; Accessor::COUNT] =
+        [Accessor::Program, Accessor::Allocator, Accessor::Collector, Accessor::System];
 
-    /// As a user reads it.
+    /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
-            Maker::System => "system calls",
-            Maker::Program => Owner::Program.name(),
-            Maker::Allocator => Owner::Allocator.name(),
-            Maker::Collector => Owner::Collector.name(),
+            Accessor::System => "system calls",
+            Accessor::Program => Owner::Program.name(),
+            Accessor::Allocator => Owner::Allocator.name(),
+            Accessor::Collector => Owner::Collector.name(),
         }
     }
 }
 
-impl From<Owner> for Maker {
-    fn from(owner: Owner) -> Maker {
+impl From<Owner> for Accessor {
+    fn from(owner: Owner) -> Accessor {
         match owner {
-            Owner::Program => Maker::Program,
-            Owner::Allocator => Maker::Allocator,
-            Owner::Collector => Maker::Collector,
+            Owner::Program => Accessor::Program,
+            Owner::Allocator => Accessor::Allocator,
+            Owner::Collector => Accessor::Collector,
         }
     }
 }
 
-/// One value for each maker.
+/// One value for each accessor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Split<T> {
     /// The program's.
@@ -59,44 +59,44 @@ pub struct Split<T> {
 }
 
 impl<T> Split<T> {
-    /// Of a value for each maker.
-    pub fn of(mut value: impl FnMut(Maker) -> T) -> Split<T> {
+    /// Makes a value for each accessor.
+    pub fn of(mut value: impl FnMut(Accessor) -> T) -> Split<T> {
         Split {
-            program: value(Maker::Program),
-            allocator: value(Maker::Allocator),
-            collector: value(Maker::Collector),
-            system: value(Maker::System),
+            program: value(Accessor::Program),
+            allocator: value(Accessor::Allocator),
+            collector: value(Accessor::Collector),
+            system: value(Accessor::System),
         }
     }
 
-    /// One maker's.
-    pub fn get(&self, maker: Maker) -> &T {
-        match maker {
-            Maker::Program => &self.program,
-            Maker::Allocator => &self.allocator,
-            Maker::Collector => &self.collector,
-            Maker::System => &self.system,
+    /// The value of an accessor.
+    pub fn get(&self, accessor: Accessor) -> &T {
+        match accessor {
+            Accessor::Program => &self.program,
+            Accessor::Allocator => &self.allocator,
+            Accessor::Collector => &self.collector,
+            Accessor::System => &self.system,
         }
     }
 
-    /// One maker's, to be changed.
-    pub fn get_mut(&mut self, maker: Maker) -> &mut T {
-        match maker {
-            Maker::Program => &mut self.program,
-            Maker::Allocator => &mut self.allocator,
-            Maker::Collector => &mut self.collector,
-            Maker::System => &mut self.system,
+    /// The value of an accessor, to change.
+    pub fn get_mut(&mut self, accessor: Accessor) -> &mut T {
+        match accessor {
+            Accessor::Program => &mut self.program,
+            Accessor::Allocator => &mut self.allocator,
+            Accessor::Collector => &mut self.collector,
+            Accessor::System => &mut self.system,
         }
     }
 }
 
 impl Split<u64> {
-    /// All of them together.
+    /// The sum.
     pub fn total(&self) -> u64 {
         self.program + self.allocator + self.collector + self.system
     }
 
-    /// What the instructions of the process did: all but the kernel's.
+    /// The sum of accesses by instructions of the process: all but the kernel's.
     pub fn process(&self) -> u64 {
         self.program + self.allocator + self.collector
     }

@@ -17,7 +17,7 @@ impl Naive {
         Naive { sets: vec![Vec::new(); sets as usize], ways, misses: Split::default() }
     }
 
-    fn reference(&mut self, maker: Maker, first: u64, end: u64) {
+    fn reference(&mut self, accessor: Accessor, first: u64, end: u64) {
         let mut missed = false;
         for entry in first..=end {
             let count = self.sets.len() as u64;
@@ -31,7 +31,7 @@ impl Naive {
             set.insert(0, entry);
             set.truncate(self.ways);
         }
-        *self.misses.get_mut(maker) += u64::from(missed);
+        *self.misses.get_mut(accessor) += u64::from(missed);
     }
 }
 
@@ -53,7 +53,7 @@ fn simulate(settings: &Settings, stream: &[Part]) -> Simulation {
     simulation
 }
 
-/// What the naive caches of one kind miss: of lines or pages of so many bytes.
+/// Misses of the naive cache of lines or pages of this many bytes.
 fn naive(settings: &Settings, bytes: u64, sets: u64, ways: usize, stream: &[Part]) -> Split<u64> {
     let mut cache = Naive::new(sets, ways);
     for part in stream {
@@ -61,13 +61,13 @@ fn naive(settings: &Settings, bytes: u64, sets: u64, ways: usize, stream: &[Part
             Part::References(owner, references) => {
                 for reference in references {
                     let end = reference.address() + reference.size() - 1;
-                    cache.reference(Maker::from(*owner), reference.address() / bytes, end / bytes);
+                    cache.reference(Accessor::from(*owner), reference.address() / bytes, end / bytes);
                 }
             }
             Part::Kernel(address, length) => {
                 let line = settings.line_bytes;
                 for at in address / line..(address + length).div_ceil(line) {
-                    cache.reference(Maker::System, at * line / bytes, at * line / bytes);
+                    cache.reference(Accessor::System, at * line / bytes, at * line / bytes);
                 }
             }
         }
@@ -88,7 +88,7 @@ fn agrees(settings: &Settings, stream: &[Part]) {
             let misses = curve.misses(entries);
             let wanted = naive(settings, bytes, 1, entries as usize, stream);
             assert_eq!(
-                Split::of(|maker| misses.by.get(maker).value),
+                Split::of(|accessor| misses.by.get(accessor).value),
                 wanted,
                 "{entries} entries of {bytes} bytes"
             );
@@ -137,10 +137,10 @@ fn sweeps() -> impl Strategy<Value = Vec<Reference>> {
 
 fn parts() -> impl Strategy<Value = Vec<Part>> {
     let owner = prop_oneof![Just(Owner::Program), Just(Owner::Allocator), Just(Owner::Collector)];
-    let heard = (owner, prop_oneof![3 => references(), 1 => sweeps()])
+    let direct = (owner, prop_oneof![3 => references(), 1 => sweeps()])
         .prop_map(|(owner, references)| Part::References(owner, references));
     let kernel = (addresses(), 1_u64..5000).prop_map(|(address, length)| Part::Kernel(address, length));
-    prop::collection::vec(prop_oneof![8 => heard, 1 => kernel], 1..12)
+    prop::collection::vec(prop_oneof![8 => direct, 1 => kernel], 1..12)
 }
 
 proptest! {
@@ -164,7 +164,7 @@ proptest! {
 }
 
 #[test]
-fn lines_longer_than_a_batch_are_heard_as_a_naive_cache_would() {
+fn streams_longer_than_a_batch_miss_as_in_a_naive_cache() {
     let mut state = 7_u64;
     let references: Vec<Reference> = (0..40_000_u64)
         .map(|step| {
@@ -177,7 +177,7 @@ fn lines_longer_than_a_batch_are_heard_as_a_naive_cache_would() {
     agrees(&settings, &[Part::References(Owner::Program, references)]);
 }
 
-/// 12000 references of GNU sort with four lines of input, as Valgrind saw them.
+/// 12000 references of GNU sort with four lines of input, as Valgrind recorded them.
 #[test]
 fn a_real_stream_misses_as_in_naive_caches() {
     let words = include_bytes!("real.words");
@@ -198,7 +198,8 @@ fn a_real_stream_misses_as_in_naive_caches() {
 
 #[test]
 fn a_sweep_over_direct_mapped_sets_is_known() {
-    // Twice through 128 lines: in 64 sets each has two lines, so one way never hits and two always do at the second time.
+    // Twice through 128 lines: each of 64 sets has two lines, so one way never hits and two always do in the second
+    // round.
     let sweep: Vec<Reference> =
         (0..256_u64).map(|at| Reference::new(0x10_0000 + at % 128 * 64, 8, false)).collect();
     let settings = Settings { sets: Some(5..=7), ..Settings::default() };
@@ -219,7 +220,7 @@ fn a_reference_over_two_lines_misses_once_when_any_is_missing() {
     let profile = simulation.finish();
     let lines = profile.lines.unwrap();
     assert_eq!((profile.references.program, profile.straddling.program, lines.distinct), (3, 2, 2));
-    // With one line the second of `both` throws the first out, so it misses again; with two it does not.
+    // With one line the second of `both` evicts the first, so it misses again; with two it does not.
     assert_eq!((lines.misses(1).total.value, lines.misses(2).total.value), (2, 1));
 }
 
@@ -233,13 +234,13 @@ fn memory_that_is_over_ends_the_simulation_and_keeps_what_was_found() {
     simulation.references(Owner::Allocator, &pages);
     simulation.check().unwrap();
     let profile = simulation.finish();
-    let Some(Partial::Memory { limit, unheard }) = profile.partial else { panic!("not partial") };
+    let Some(Partial::Memory { limit, unsimulated }) = profile.partial else { panic!("not partial") };
     let lines = profile.lines.unwrap();
     assert_eq!(limit, 4 << 20);
     assert!(profile.memory_bytes < 32 << 20, "{}", profile.memory_bytes);
     assert_eq!(profile.references.total(), 200_000 + (1 << 24));
-    assert_eq!(lines.references.total() + unheard, profile.references.total());
-    assert!(lines.references.program > 10_000 && unheard > 100_000);
+    assert_eq!(lines.references.total() + unsimulated, profile.references.total());
+    assert!(lines.references.program > 10_000 && unsimulated > 100_000);
 }
 
 #[test]
@@ -249,7 +250,7 @@ fn a_system_call_over_all_memory_ends_by_the_limit() {
     simulation.kernel(u64::MAX - 100, 1 << 56);
     simulation.kernel(0, (1 << 56) - 1);
     let profile = simulation.finish();
-    assert!(matches!(profile.partial, Some(Partial::Memory { unheard, .. }) if unheard > 1 << 49));
+    assert!(matches!(profile.partial, Some(Partial::Memory { unsimulated, .. }) if unsimulated > 1 << 49));
 }
 
 #[test]
@@ -298,7 +299,7 @@ fn settings_that_make_no_sense_are_refused() {
     }
 }
 
-/// Which lines and pages there are does not depend on how the stream is cut.
+/// The lines and pages found do not depend on how the stream is cut.
 #[test]
 fn cutting_a_stream_changes_nothing() {
     let stream: Vec<Reference> =

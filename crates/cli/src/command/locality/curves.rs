@@ -2,7 +2,7 @@
 
 use heaptoll_locality::forest::Associative;
 use heaptoll_locality::over_time::Sample;
-use heaptoll_locality::simulation::Maker;
+use heaptoll_locality::simulation::Accessor;
 use heaptoll_locality::study::{Cause, PLACEMENT_WAYS, Point, Row, Study};
 use heaptoll_report::document::{Axis, Chart, Form, Series};
 
@@ -125,14 +125,16 @@ pub fn memories(study: &Study) -> Option<Chart> {
 /// The misses by the accessor that made the reference.
 pub fn by_owner(row: &Row) -> Option<Chart> {
     let series =
-        Maker::ALL.into_iter().filter(|accessor| *row.references.get(*accessor) > 0).map(|accessor| Series {
-            name: accessor.name().into(),
-            points: row
-                .fully_associative
-                .iter()
-                .map(|point| (point.bytes as f64 / KIB, row.per_thousand(*point.by.get(accessor))))
-                .collect(),
-            ..Series::default()
+        Accessor::ALL.into_iter().filter(|accessor| *row.references.get(*accessor) > 0).map(|accessor| {
+            Series {
+                name: accessor.name().into(),
+                points: row
+                    .fully_associative
+                    .iter()
+                    .map(|point| (point.bytes as f64 / KIB, row.per_thousand(*point.by.get(accessor))))
+                    .collect(),
+                ..Series::default()
+            }
         });
     drawn(Chart {
         title: format!("Whose misses they are under {}", row.about.manager),

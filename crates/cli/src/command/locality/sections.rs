@@ -1,7 +1,7 @@
 //! The tables of `heaptoll locality`, with the charts that belong to them.
 
 use heaptoll_locality::placement::Parts;
-use heaptoll_locality::simulation::Maker;
+use heaptoll_locality::simulation::Accessor;
 use heaptoll_locality::study::{Cause, Point, Row, Study, TIGHT, tight};
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, count};
@@ -415,8 +415,8 @@ fn over_time(study: &Study) -> Option<Section> {
 fn by_owner(study: &Study) -> Section {
     let titles = study.rows.first().map_or(vec![], |row| sizes_of(&row.caches_at));
     let of = |row: &Row| {
-        let made = Maker::ALL.into_iter().filter(|accessor| *row.references.get(*accessor) > 0);
-        let line = |accessor: Maker| {
+        let made = Accessor::ALL.into_iter().filter(|accessor| *row.references.get(*accessor) > 0);
+        let line = |accessor: Accessor| {
             let cells = row.caches_at.iter().map(|point| rate(row.per_thousand(*point.by.get(accessor))));
             [row.about.manager.clone(), accessor.name().into()]
                 .into_iter()

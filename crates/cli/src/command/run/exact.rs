@@ -258,16 +258,16 @@ fn locality(mut traced: Traced<MachineOnly>, machine: &Machine) -> (Option<Local
         return (None, vec![]);
     };
     let at = traced.images.iter().position(|image| (image.image.pid, image.image.number) == main);
-    let Some(found) = at.map(|at| traced.images.swap_remove(at).sink.found()) else { return (None, vec![]) };
+    let Some(found) = at.map(|at| traced.images.swap_remove(at).sink.finish()) else { return (None, vec![]) };
     let mut doubts = Vec::new();
     if images > 1 {
         doubts.push(format!(
             "instructions are those of all {images} process images, misses and pages those of the one that executed most"
         ));
     }
-    if let Some(Partial::Memory { limit, unheard }) = found.partial {
+    if let Some(Partial::Memory { limit, unsimulated }) = found.partial {
         doubts.push(format!(
-            "pages are those until the simulation needed more than {}, {unheard} references before the end",
+            "pages are those until the simulation needed more than {}, {unsimulated} references before the end",
             heaptoll_units::size_text(limit)
         ));
     }

@@ -1,9 +1,9 @@
 //! Documents of made-up runs: rows and columns fit, sums are shown as sums, and doubts are reported.
 
-use heaptoll_locality::image::{Heard, Listener, Plan};
+use heaptoll_locality::image::{ImageResult, ImageSimulator, Plan};
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::{Sampling, Settings};
-use heaptoll_locality::study::{About, Wanted, study};
+use heaptoll_locality::study::{RunInfo, StudyOptions, study};
 use heaptoll_reference::{Owner, Reference, Sink};
 use heaptoll_report::document::{Chart, Item, Section, Table};
 
@@ -13,26 +13,26 @@ use super::*;
 const SIZES: [u64; 3] = [16 << 10, 64 << 10, 1 << 20];
 
 /// The program goes round over so many words that lie so far apart; its allocator walks over as many bytes in between.
-fn simulated(apart: u64, own: u64, sampling: Option<Sampling>) -> Heard {
+fn simulated(apart: u64, own: u64, sampling: Option<Sampling>) -> ImageResult {
     let settings = Settings { sampling, ..Settings::default() };
     let machine: Machine = "32K/8,1M/16".parse().expect("a machine");
-    let mut listener = Listener::new(&Plan::new(settings, machine, true).expect("a plan"));
+    let mut simulator = ImageSimulator::new(&Plan::new(settings, machine, true).expect("a plan"));
     let walk = |from: u64, words: u64, apart: u64| -> Vec<Reference> {
         (0..words).map(|word| Reference::new(from + word * apart, 8, false)).collect()
     };
     for _ in 0..8 {
-        listener.references(Owner::Program, &walk(1 << 20, 1 << 12, apart));
-        listener.references(Owner::Allocator, &walk(1 << 30, own / 8, 8));
+        simulator.references(Owner::Program, &walk(1 << 20, 1 << 12, apart));
+        simulator.references(Owner::Allocator, &walk(1 << 30, own / 8, 8));
     }
-    listener.heard()
+    simulator.finish()
 }
 
-fn figures(runs: Vec<(&str, Heard)>, sampling: Option<Sampling>) -> Figures {
+fn figures(runs: Vec<(&str, ImageResult)>, sampling: Option<Sampling>) -> Figures {
     let machine: Machine = "32K/8,1M/16".parse().expect("a machine");
-    let about = |name: &str| About { manager: name.into(), images: 1, ..About::default() };
-    let runs: Vec<(About, Heard)> =
+    let about = |name: &str| RunInfo { manager: name.into(), images: 1, ..RunInfo::default() };
+    let runs: Vec<(RunInfo, ImageResult)> =
         runs.into_iter().map(|(name, simulated)| (about(name), simulated)).collect();
-    let wanted = Wanted { caches: SIZES.to_vec(), ..Wanted::default() };
+    let wanted = StudyOptions { caches: SIZES.to_vec(), ..StudyOptions::default() };
     Figures {
         complete: true,
         pinned: true,
