@@ -1,9 +1,9 @@
-/* A clock that goes by how often it is asked: a microsecond each time. Preloaded behind a manager, it takes the speed of
-   the machine and of what the program runs under out of what the manager does (jemalloc and mimalloc do some of their
-   work when enough time has passed) and out of seeds that programs make of the time (lua).
+/* A clock that advances with the number of reads: a microsecond each. Preloaded after a manager, it makes the manager's
+   work independent of the speed of the machine and of the tool (jemalloc and mimalloc do some of their work when enough
+   time has passed), and so the seeds that programs take from the time (lua).
 
-   And nobody knows where the stack is: for that the C library reads /proc/self/maps, line by line, which under Valgrind's
-   own tools has their mappings too. Rust's start-up code asks, and goes on without. */
+   It also hides the stack's location: for that the C library reads /proc/self/maps, line by line, which under
+   Valgrind's own tools contains their mappings too. Rust's start-up code requests it, and works without. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -13,10 +13,10 @@
 /* 2020-01-01 00:00 UTC, s. */
 #define BEGINNING 1577836800L
 
-static long asked;
+static long reads;
 
 static long microseconds(void) {
-    return __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
+    return __atomic_add_fetch(&reads, 1, __ATOMIC_RELAXED);
 }
 
 int clock_gettime(clockid_t clock, struct timespec *now) {

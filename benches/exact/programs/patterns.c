@@ -1,11 +1,11 @@
-/* References whose misses are known by reckoning. The loops are assembly: each makes just the one reference that is
-   written, and keeps all else in registers. malloc(PATTERN_BEGINS) and malloc(PATTERN_ENDS) stand around what counts,
-   and the block that is walked comes from aligned_alloc, so that who listens knows where it lies.
+/* References whose misses are known by calculation. The loops are assembly: each makes only the one reference that is
+   written, and keeps all else in registers. malloc(PATTERN_BEGINS) and malloc(PATTERN_ENDS) mark what counts, and
+   aligned_alloc returns the block that is walked, so that the sink of the test knows its address.
 
    patterns sweep BYTES ROUNDS          loads 8 bytes after 8 bytes, from the first to the last, again and again
    patterns write BYTES ROUNDS          the same with stores
-   patterns stride BYTES COUNT ROUNDS   loads at COUNT places that lie BYTES apart
-   patterns random BYTES COUNT          loads at COUNT random places, a multiple of 8 each
+   patterns stride BYTES COUNT ROUNDS   loads at COUNT addresses that are BYTES apart
+   patterns random BYTES COUNT          loads at COUNT random addresses, a multiple of 8 each
    patterns chase BYTES ROUNDS          follows pointers through all lines of 64 bytes, in one random cycle
    patterns straddle BYTES ROUNDS       loads of 8 bytes, each over the border of two lines
    patterns copy BYTES                  the kernel reads the block, then writes it */
@@ -21,7 +21,7 @@
 #define LINE 64
 #define PAGE 4096
 
-/* Volatile, or the compiler knows that a block nobody uses need not be. */
+/* Volatile: otherwise the compiler removes the allocation of an unused block. */
 static void *volatile kept;
 
 static void mark(size_t which) {
@@ -108,11 +108,11 @@ int main(int count, char **arguments) {
     const char *what = arguments[1];
     size_t bytes = strtoul(arguments[2], NULL, 0);
     long first = count > 3 ? strtol(arguments[3], NULL, 0) : 0, second = count > 4 ? strtol(arguments[4], NULL, 0) : 0;
-    size_t room = strcmp(what, "stride") ? bytes : bytes * (size_t)first;
-    char *block = aligned_alloc(PAGE, (room + PAGE) / PAGE * PAGE);
+    size_t length = strcmp(what, "stride") ? bytes : bytes * (size_t)first;
+    char *block = aligned_alloc(PAGE, (length + PAGE) / PAGE * PAGE);
     if (!block)
         return 1;
-    memset(block, 0, room);
+    memset(block, 0, length);
     if (!strcmp(what, "copy"))
         return copy(block, bytes);
     if (!strcmp(what, "chase"))

@@ -1,6 +1,6 @@
 /* Each kind of instruction that refers to data, once or a known number of times, between malloc(PATTERN_BEGINS) and
-   malloc(PATTERN_ENDS). What is to be heard of each is in the test. The block is two pages; offsets are in bytes.
-   Each load has a register of its own: Valgrind leaves out a load whose value is overwritten unseen. */
+   malloc(PATTERN_ENDS). The test has the references expected of each. The block is two pages; offsets are in bytes.
+   Each load has a register of its own: Valgrind drops a load whose value is overwritten without a use. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +21,7 @@ int main(void) {
     if (!block)
         return 1;
     memset(block, 0, 8192);
-    /* For the gather and the masked ones: lanes 0 and 2 are wanted, 1 and 3 are not. */
+    /* For the gather and the masked ones: lanes 0 and 2 are active, 1 and 3 are not. */
     uint32_t *mask = (uint32_t *)(block + 4096), *index = (uint32_t *)(block + 4096 + 64);
     mask[0] = mask[2] = 0x80000000u;
     index[0] = 0, index[1] = 1, index[2] = 100, index[3] = 3;
@@ -38,7 +38,7 @@ int main(void) {
         "movq %%r11, 40(%0)\n"
         "movdqu %%xmm0, 48(%0)\n"
         : : "r"(block) : "r8", "r9", "r10", "r11", "xmm0", "memory");
-    /* Load and store of the same place: 8 bytes each. */
+    /* Load and store of the same address: 8 bytes each. */
     __asm__ volatile(
         "addq $1, 64(%0)\n"
         "lock addq $1, 72(%0)\n"
@@ -67,7 +67,7 @@ int main(void) {
                          : : "r"(block), "r"(mask), "r"(index) : "xmm0", "xmm1", "xmm2", "memory");
         __asm__ volatile("vzeroupper");
     }
-    /* None: nothing is left to be copied. */
+    /* None: the count is zero. */
     {
         char *to = block + 640, *from = block + 704;
         uint64_t left = 0;

@@ -1,4 +1,4 @@
-//! `agreement`: what the tracer and the simulators count, beside what Valgrind's own tools count of the same run.
+//! `agreement`: counts of the tracer and the simulators against those of Valgrind's own tools on the same run.
 
 mod caches;
 mod instructions;
@@ -6,11 +6,11 @@ mod instructions;
 use std::path::PathBuf;
 
 use crate::Error;
-use crate::workshop::{Choice, Workshop, machine_line};
+use crate::setup::{Choice, Setup, machine_line};
 
 /// Programs of the catalog that are written in C, C and C, C and C: allocation-heavy, deterministic, of one thread.
 const PROGRAMS: [&str; 5] = ["gawk", "cfrac", "espresso", "lua", "perl"];
-/// A baseline, two of today's of different design, and one of 1982 whose routines are short.
+/// A baseline, two current ones of different design, and one of 1982 whose routines are short.
 const MANAGERS: [&str; 4] = ["glibc", "mimalloc3", "kingsley", "jemalloc"];
 
 /// The command line of `agreement`.
@@ -24,7 +24,7 @@ pub struct Options {
     /// Only cache misses, against cachegrind
     #[arg(long)]
     caches: bool,
-    /// Let programs and managers see the real clock: what they do by time then depends on what they run under
+    /// Let programs and managers see the real clock: work that depends on the time then depends on the tool
     #[arg(long)]
     real_clock: bool,
     /// Folder of the tracer [default: the installation's]; one built by `make -C tracer ALIKE=yes OUT=DIR BUILD=DIR` gives
@@ -39,27 +39,27 @@ pub struct Options {
     tolerance: f64,
 }
 
-/// Compares. False when a figure is off by more than the tolerance.
+/// Compares. False if a figure is off by more than the tolerance.
 ///
 /// # Errors
 /// A program fails, or a tool is missing.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let mut workshop = Workshop::open(options.choice.timeout)?;
+    let mut setup = Setup::open(options.choice.timeout)?;
     if !options.real_clock {
-        workshop.stop_the_clock()?;
+        setup.stop_the_clock()?;
     }
-    let managers = workshop.managers(&options.choice.managers, &MANAGERS)?;
-    let programs = workshop.programs(&options.choice, &PROGRAMS)?;
+    let managers = setup.managers(&options.choice.managers, &MANAGERS)?;
+    let programs = setup.programs(&options.choice, &PROGRAMS)?;
     if let Some(folder) = &options.tracer {
-        workshop.use_tracer(folder)?;
+        setup.use_tracer(folder)?;
     }
     println!("{}; inputs: {}\n", machine_line(), options.choice.size);
     let mut agreed = true;
     if !options.caches {
-        agreed &= instructions::run(&workshop, &programs, &managers, options)?;
+        agreed &= instructions::run(&setup, &programs, &managers, options)?;
     }
     if !options.instructions {
-        agreed &= caches::run(&workshop, &programs, &managers, options)?;
+        agreed &= caches::run(&setup, &programs, &managers, options)?;
     }
     Ok(agreed)
 }

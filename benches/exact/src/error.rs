@@ -1,4 +1,4 @@
-//! What keeps a table from being made, each with what to do about it.
+//! Reasons for which a table cannot be made, each with its remedy.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub enum Error {
     /// The catalog.
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
-    /// A manager that is not there.
+    /// A manager that does not exist.
     #[error(transparent)]
     Manager(#[from] heaptoll_lab::manager::ManagerError),
     /// The launcher failed.
@@ -23,7 +23,7 @@ pub enum Error {
     /// The simulators.
     #[error(transparent)]
     Settings(#[from] heaptoll_locality::simulation::BadSettings),
-    /// Caches that nothing can be simulated with.
+    /// Caches that cannot be simulated.
     #[error(transparent)]
     Machine(#[from] heaptoll_locality::machine::MachineError),
     /// One of Valgrind's tools, or what it wrote.
@@ -46,10 +46,10 @@ pub enum Error {
         manager: String,
         /// What ran it.
         by: String,
-        /// How it ended, and what it said.
+        /// How it ended, and what it printed.
         reason: String,
     },
-    /// Valgrind's tools are not beside the tracer.
+    /// Valgrind's tools are not in its folder.
     #[error("there is no {0}; install Valgrind with: apt-get install valgrind, then run `make build`")]
     NoValgrind(PathBuf),
     /// A file or folder.
@@ -59,7 +59,7 @@ pub enum Error {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// Interrupted.
@@ -68,7 +68,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Adds the verb and the file to what the system said.
+    /// Adds the verb and the file to the system's error.
     pub fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_path_buf();
         move |source| Error::File { action, path, source }

@@ -1,5 +1,5 @@
 //! The names under which objects define the routines of the malloc family, read from the objects themselves and not
-//! from the tracer: that it finds the same ones is part of what is proved.
+//! from the tracer: the comparison also checks that the tracer finds the same ones.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use heaptoll_reference::Routine;
 
 use crate::Error;
 
-/// What the linker calls a routine.
+/// Symbols of a routine.
 fn names(routine: Routine) -> &'static [&'static str] {
     match routine {
         Routine::Malloc => &["malloc", "__libc_malloc"],
@@ -53,7 +53,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// Reads the symbols of objects. The dynamic linker's own are no manager's.
+    /// Reads the symbols of objects. The dynamic linker's own do not belong to a manager.
     ///
     /// # Errors
     /// An object that is a file and cannot be read.
@@ -67,7 +67,7 @@ impl Family {
             let mut found = HashMap::new();
             for routine in Routine::ALL {
                 for name in symbols::aliases(path, names(routine))?.into_iter().flatten() {
-                    // Where a compiler made one function of two routines, it is the first of them.
+                    // If a compiler has merged two routines into one function, it counts as the first of them.
                     found.entry(name).or_insert(routine);
                 }
             }
@@ -78,7 +78,7 @@ impl Family {
         Ok(family)
     }
 
-    /// Which routine a function of an object is.
+    /// The routine of an object's function.
     pub fn routine(&self, object: &str, function: &str) -> Option<Routine> {
         self.of.get(object)?.get(function).copied()
     }

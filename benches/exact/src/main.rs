@@ -1,16 +1,16 @@
-//! `heaptoll-exact`: the tracer and its simulators beside Valgrind's own tools, what they slow a program down, and
-//! Zorn's Figures 4 to 7 drawn again.
+//! `heaptoll-exact`: the tracer and its simulators against Valgrind's own tools, how much they slow a program down, and
+//! Zorn's Figures 4 to 7 again.
 
 mod agreement;
 mod error;
 mod family;
 mod profiled;
-mod sheet;
+mod setup;
 mod simulated;
 mod simulators;
 mod slowdown;
+mod table;
 mod traced;
-mod workshop;
 mod zorn;
 
 use std::process::ExitCode;
@@ -19,10 +19,10 @@ use clap::{Parser, Subcommand};
 
 pub use error::Error;
 
-/// Prove or refute what the tracer and its simulators say.
+/// Confirm or refute the figures of the tracer and its simulators.
 ///
-/// Exit status: 0 all that was compared agrees, whatever other figures say; 1 something does not, and its row says what; 2
-/// the table could not be made.
+/// Exit status: 0 all that was compared agrees, whatever other figures are; 1 something does not, and its row shows
+/// what; 2 the table could not be made.
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-exact", version)]
 #[command(arg_required_else_help = true)]
@@ -33,11 +33,11 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Instructions beside callgrind's, cache misses beside cachegrind's
+    /// Instructions against callgrind's, cache misses against cachegrind's
     Agreement(agreement::Options),
-    /// CPU of a program under the tracer, its simulators, callgrind and cachegrind, over the program's as it is
+    /// CPU of a program under the tracer, its simulators, callgrind and cachegrind, over that of a plain run
     Slowdown(slowdown::Options),
-    /// References a second that the simulators hear
+    /// References a second that the simulators process
     Simulators(simulators::Options),
     /// Page faults and cache misses under the BSD allocator and under conservative collectors (Zorn 1992, Figures 4 to 7)
     Zorn(zorn::Options),

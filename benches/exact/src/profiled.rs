@@ -1,4 +1,5 @@
-//! A program under callgrind (instructions inside each routine of the malloc family, and in all) and under cachegrind.
+//! A program under callgrind (instructions inside each routine of the malloc family, and in total) and under
+//! cachegrind.
 
 use heaptoll_callgrind::cachegrind::{self, Cache};
 use heaptoll_callgrind::outermost::{self, Outermost};
@@ -9,9 +10,9 @@ use heaptoll_reference::Routine;
 
 use crate::Error;
 use crate::family::Family;
-use crate::workshop::{Rival, Workshop};
+use crate::setup::{Setup, ValgrindTool};
 
-/// What callgrind counted in the process image that executed most.
+/// Callgrind's counts in the process image that executed most.
 #[derive(Debug, Clone, Default)]
 pub struct Profiled {
     /// All instructions.
@@ -26,22 +27,17 @@ pub struct Profiled {
 ///
 /// # Errors
 /// It fails, or Valgrind is missing.
-pub fn count(
-    workshop: &Workshop,
-    program: &Prepared,
-    manager: &Manager,
-    bound: bool,
-) -> Result<Profiled, Error> {
-    let (tmp, out) = (workshop.scratch()?, workshop.scratch()?);
-    let mut invocation = workshop.invocation(program, manager, tmp.path());
+pub fn count(setup: &Setup, program: &Prepared, manager: &Manager, bound: bool) -> Result<Profiled, Error> {
+    let (tmp, out) = (setup.scratch()?, setup.scratch()?);
+    let mut invocation = setup.invocation(program, manager, tmp.path());
     if bound {
         invocation.environment.push((BOUND_AT_START.0.into(), BOUND_AT_START.1.into()));
     }
     let options = ["--demangle=no".to_owned(), format!("--callgrind-out-file={}/%p", out.path().display())];
-    let asked = workshop.rival(Rival::Callgrind, &options, &invocation)?;
-    workshop.run(program, &manager.name, "callgrind", &asked)?;
+    let invocation = setup.valgrind_tool(ValgrindTool::Callgrind, &options, &invocation)?;
+    setup.run(program, &manager.name, "callgrind", &invocation)?;
     let mut most = Profiled::default();
-    for file in Workshop::files(out.path())? {
+    for file in Setup::files(out.path())? {
         let text = std::fs::read_to_string(&file).map_err(Error::file("read", &file))?;
         let total = outermost::total(&text).unwrap_or(0);
         if total >= most.total {
@@ -63,27 +59,27 @@ fn routines(profile: &str) -> Result<Vec<Outermost>, Error> {
 /// # Errors
 /// It fails, or Valgrind is missing.
 pub fn caches(
-    workshop: &Workshop,
+    setup: &Setup,
     program: &Prepared,
     manager: &Manager,
     first: Cache,
     last: Cache,
 ) -> Result<cachegrind::Profile, Error> {
-    let (tmp, out) = (workshop.scratch()?, workshop.scratch()?);
-    let invocation = workshop.invocation(program, manager, tmp.path());
+    let (tmp, out) = (setup.scratch()?, setup.scratch()?);
+    let invocation = setup.invocation(program, manager, tmp.path());
     let options = [
         "--cache-sim=yes".to_owned(),
-        // Where it may, Valgrind 3.19 makes one condition of two, and cachegrind counts the instructions of the second
-        // also where the first does not hold. The tracer and callgrind do not let it.
+        // Valgrind 3.19 may merge two conditions into one, and cachegrind then counts the instructions of the second
+        // also if the first does not hold. The tracer and callgrind disable that.
         "--vex-guest-chase=no".to_owned(),
         format!("--D1={}", cachegrind::option(first)),
         format!("--LL={}", cachegrind::option(last)),
         format!("--cachegrind-out-file={}/%p", out.path().display()),
     ];
-    let asked = workshop.rival(Rival::Cachegrind, &options, &invocation)?;
-    workshop.run(program, &manager.name, "cachegrind", &asked)?;
-    let files = Workshop::files(out.path())?;
+    let invocation = setup.valgrind_tool(ValgrindTool::Cachegrind, &options, &invocation)?;
+    setup.run(program, &manager.name, "cachegrind", &invocation)?;
+    let files = Setup::files(out.path())?;
     let profiles: Vec<_> = files.iter().map(|file| cachegrind::read(file)).collect::<Result<_, _>>()?;
     let most = profiles.into_iter().max_by_key(|profile| profile.instructions);
-    most.ok_or_else(|| workshop.failed(program, &manager.name, "cachegrind", "it left no profile".into()))
+    most.ok_or_else(|| setup.failed(program, &manager.name, "cachegrind", "it left no profile".into()))
 }

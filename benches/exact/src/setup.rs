@@ -1,8 +1,8 @@
-//! What every table needs: the installation, the catalog, the managers, and one run of a program as it is, or by one of
-//! Valgrind's tools.
+//! The common parts of all tables: the installation, the catalog, the managers, and one run of a program, plain or
+//! under one of Valgrind's tools.
 //!
 //! Valgrind's tools are started as the tracer is, by their own binary and with the tracer's folder as Valgrind's own.
-//! The program then finds the same environment, to the byte, and so its stack at the same addresses: what is left of a
+//! The program then finds the same environment, to the byte, and so its stack at the same addresses: the remaining
 //! difference is the tools'.
 
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use heaptoll_launcher::Ended;
 
 use crate::Error;
 
-/// What is asked for on the command line of every table.
+/// The command line of every table.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Choice {
     /// A program of the catalog; several times for several [default: each table's own]
@@ -33,59 +33,59 @@ pub struct Choice {
     #[arg(long, value_name = "SIZE", default_value = "quick",
         value_parser = clap::builder::PossibleValuesParser::new(["quick", "demo", "full"]))]
     pub size: String,
-    /// Seconds after which a run is given up
+    /// Seconds after which a run is ended
     #[arg(long, value_name = "SECONDS", default_value_t = 1800)]
     pub timeout: u64,
 }
 
 /// One of Valgrind's own tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rival {
+pub enum ValgrindTool {
     Callgrind,
     Cachegrind,
 }
 
-impl Rival {
+impl ValgrindTool {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Rival::Callgrind => "callgrind",
-            Rival::Cachegrind => "cachegrind",
+            ValgrindTool::Callgrind => "callgrind",
+            ValgrindTool::Cachegrind => "cachegrind",
         }
     }
 }
 
-/// The installation and what belongs to it.
-pub struct Workshop {
+/// The installation and its catalog.
+pub struct Setup {
     /// heaptoll's own pieces.
     pub places: Places,
-    /// For calling off.
+    /// Cancels runs.
     pub interrupt: Interrupt,
     catalog: Catalog,
     known: Vec<Manager>,
     timeout: Duration,
-    /// Preloaded behind every manager.
-    behind: Vec<PathBuf>,
-    /// Where that is.
+    /// Preloaded after every manager.
+    after_manager: Vec<PathBuf>,
+    /// The folder of those objects.
     built: tempfile::TempDir,
 }
 
-impl Workshop {
+impl Setup {
     /// Finds everything.
     ///
     /// # Errors
     /// heaptoll is not built, or its catalog or a manager's description cannot be read.
-    pub fn open(timeout: u64) -> Result<Workshop, Error> {
+    pub fn open(timeout: u64) -> Result<Setup, Error> {
         let places = Places::find()?;
         let catalog = Catalog::load(&places.catalog())?;
         let known = manager::known(&places)?;
         let timeout = Duration::from_secs(timeout);
         let built = scratch()?;
         let interrupt = Interrupt::default();
-        Ok(Workshop { places, interrupt, catalog, known, timeout, behind: vec![], built })
+        Ok(Setup { places, interrupt, catalog, known, timeout, after_manager: vec![], built })
     }
 
-    /// Takes the tracer of another folder (`make -C tracer OUT=FOLDER`) in place of the installation's.
+    /// Uses the tracer of another folder (`make -C tracer OUT=FOLDER`) in place of the installation's.
     ///
     /// # Errors
     /// The system's reason.
@@ -97,7 +97,7 @@ impl Workshop {
         };
         std::fs::create_dir_all(&lib).map_err(Error::file("make", &lib))?;
         let old = self.places.launcher();
-        for entry in old.parent().map_or(Ok(vec![]), Workshop::files)? {
+        for entry in old.parent().map_or(Ok(vec![]), Setup::files)? {
             if let Some(name) = entry.file_name().filter(|name| *name != "tracer") {
                 link(&entry, &lib.join(name))?;
             }
@@ -107,7 +107,7 @@ impl Workshop {
         Ok(())
     }
 
-    /// Has every program find a clock that goes by how often it is asked, and not by how fast the program runs.
+    /// Gives every program a clock that advances with its reads, independent of the speed of the program.
     ///
     /// # Errors
     /// There is no C compiler, or it fails.
@@ -118,32 +118,32 @@ impl Workshop {
         let mut compile = Compilers::find(false)?.driver(Language::C);
         compile.args(["-O2", "-shared", "-fPIC", "-o"]).arg(&object).arg(&source);
         run(&mut compile, "compiling the clock", "gcc libc6-dev")?;
-        self.behind.push(object);
+        self.after_manager.push(object);
         Ok(())
     }
 
-    /// The managers asked for, or these.
+    /// The managers requested, or these.
     ///
     /// # Errors
     /// A name that is not known.
-    pub fn managers(&self, asked: &[String], default: &[&str]) -> Result<Vec<Manager>, Error> {
-        Ok(match asked {
+    pub fn managers(&self, requested: &[String], default: &[&str]) -> Result<Vec<Manager>, Error> {
+        Ok(match requested {
             [] => manager::choose(&self.known, default.iter().copied())?,
-            _ => manager::choose(&self.known, asked.iter().map(String::as_str))?,
+            _ => manager::choose(&self.known, requested.iter().map(String::as_str))?,
         })
     }
 
-    /// The programs asked for, or these, with their inputs.
+    /// The programs requested, or these, with their inputs.
     ///
     /// # Errors
     /// One that is not in the catalog or not installed, or an input that cannot be written.
     pub fn programs(&self, choice: &Choice, default: &[&str]) -> Result<Vec<Prepared>, Error> {
         let size: Size = choice.size.parse()?;
-        let asked: Vec<&str> = match choice.programs.is_empty() {
+        let requested: Vec<&str> = match choice.programs.is_empty() {
             true => default.to_vec(),
             false => choice.programs.iter().map(String::as_str).collect(),
         };
-        asked.into_iter().map(|name| self.program(self.catalog.find(name)?, size)).collect()
+        requested.into_iter().map(|name| self.program(self.catalog.find(name)?, size)).collect()
     }
 
     fn program(&self, program: &Program, size: Size) -> Result<Prepared, Error> {
@@ -155,7 +155,7 @@ impl Workshop {
         Ok(program.prepare(size, &folders)?)
     }
 
-    /// How a program is run under a manager, `tmp` being its scratch folder.
+    /// The invocation of a program under a manager, with `tmp` as its scratch folder.
     pub fn invocation(&self, program: &Prepared, manager: &Manager, tmp: &Path) -> Invocation {
         let tmp = tmp.display().to_string();
         let fill = |text: &String| fill_scratch(text, &tmp);
@@ -164,7 +164,7 @@ impl Workshop {
         Invocation {
             command: program.command.iter().map(fill).map(Into::into).collect(),
             environment: pinned.chain(own).chain(manager.environment.iter().cloned()).collect(),
-            preload: manager.object.iter().chain(&self.behind).cloned().collect(),
+            preload: manager.object.iter().chain(&self.after_manager).cloned().collect(),
             stdin: program.stdin.clone(),
             timeout: self.timeout,
             ..Invocation::default()
@@ -175,21 +175,26 @@ impl Workshop {
     ///
     /// # Errors
     /// [`Error::NoValgrind`].
-    pub fn rival(&self, rival: Rival, options: &[String], to: &Invocation) -> Result<Invocation, Error> {
-        // The tracer's folder has links to what of Valgrind's own folder every tool needs.
+    pub fn valgrind_tool(
+        &self,
+        valgrind_tool: ValgrindTool,
+        options: &[String],
+        to: &Invocation,
+    ) -> Result<Invocation, Error> {
+        // The tracer's folder has links to the files of Valgrind's own folder that every tool needs.
         let folder = self.places.tracer();
         let link = folder.join("default.supp");
         let tool = link
             .canonicalize()
             .map_err(|_| Error::NoValgrind(link))?
-            .with_file_name(format!("{}-amd64-linux", rival.name()));
+            .with_file_name(format!("{}-amd64-linux", valgrind_tool.name()));
         if !tool.is_file() {
             return Err(Error::NoValgrind(tool));
         }
         let mut invocation = to.clone();
         invocation.environment.push(("VALGRIND_LIB".into(), folder.display().to_string()));
         invocation.environment.push(("VALGRIND_LAUNCHER".into(), "/usr/bin/valgrind.bin".into()));
-        let head = [tool.into_os_string(), format!("--tool={}", rival.name()).into(), "-q".into()];
+        let head = [tool.into_os_string(), format!("--tool={}", valgrind_tool.name()).into(), "-q".into()];
         let rest = options.iter().map(OsString::from).chain(["--".into()]).chain(to.command.iter().cloned());
         invocation.command = head.into_iter().chain(rest).collect();
         Ok(invocation)
@@ -211,7 +216,7 @@ impl Workshop {
         Ok(finished)
     }
 
-    /// Whether a run ended well and printed what it must.
+    /// Checks that a run ended well and printed the expected output.
     ///
     /// # Errors
     /// [`Error::Failed`], [`Error::Interrupted`].
@@ -222,7 +227,7 @@ impl Workshop {
         by: &str,
         finished: &Finished,
     ) -> Result<(), Error> {
-        let said = finished.error_tail.trim();
+        let stderr = finished.error_tail.trim();
         let reason = match finished.ended {
             Ended::Exit(0) => match &program.expected_digest {
                 Some(digest) if *digest != finished.digest => "its output is not the expected one".to_owned(),
@@ -231,14 +236,14 @@ impl Workshop {
             Ended::Exit(status) => format!("it ended with status {status}"),
             Ended::Signal(signal) => format!("it was killed by signal {signal}"),
             Ended::Timeout => {
-                format!("it was given up after {} s; --timeout gives it more", self.timeout.as_secs())
+                format!("it was ended after {} s; --timeout gives it more", self.timeout.as_secs())
             }
             Ended::Cancelled => return Err(Error::Interrupted),
             Ended::ExecFailed(code) | Ended::SetupFailed(code) => {
                 format!("it could not be started: {}", std::io::Error::from_raw_os_error(code))
             }
         };
-        let reason = if said.is_empty() { reason } else { format!("{reason}: {said}") };
+        let reason = if stderr.is_empty() { reason } else { format!("{reason}: {stderr}") };
         Err(self.failed(program, manager, by, reason))
     }
 
@@ -247,7 +252,7 @@ impl Workshop {
         Error::Failed { program: program.name.clone(), manager: manager.into(), by: by.into(), reason }
     }
 
-    /// A scratch folder, whose path is always as long.
+    /// A scratch folder, whose path always has the same length.
     ///
     /// # Errors
     /// The system's reason.
@@ -255,7 +260,7 @@ impl Workshop {
         scratch()
     }
 
-    /// What is in a scratch folder.
+    /// The content of a scratch folder.
     ///
     /// # Errors
     /// The system's reason.

@@ -1,37 +1,37 @@
-//! A process image heard by the simulators.
+//! A sink that simulates a process image.
 
 use heaptoll_locality::simulation::{Profile, Sampling, Settings, Simulation};
 use heaptoll_reference::{Event, Owner, Reference, Sink};
 
 use crate::Error;
 
-/// Curves of fully associative caches, of pages, and associative caches, as the simulators make them by default.
+/// Curves of fully associative caches, of pages, and associative caches: the simulators' defaults.
 pub fn everything(sampled: bool) -> Settings {
     Settings { sampling: sampled.then(Sampling::default), ..Settings::default() }
 }
 
-/// A simulation as a sink: references, and what the kernel loads and stores in system calls.
+/// A simulation as a sink: references, and the kernel's loads and stores in system calls.
 #[derive(Debug, Clone)]
-pub struct Hearing {
+pub struct SimulationSink {
     simulation: Simulation,
 }
 
-impl Hearing {
-    /// One that has heard nothing; each process image gets a clone.
+impl SimulationSink {
+    /// An empty one; each process image gets a clone.
     ///
     /// # Errors
-    /// Settings with which nothing can be simulated.
-    pub fn new(settings: &Settings) -> Result<Hearing, Error> {
-        Ok(Hearing { simulation: Simulation::new(settings)? })
+    /// Settings that cannot be simulated.
+    pub fn new(settings: &Settings) -> Result<SimulationSink, Error> {
+        Ok(SimulationSink { simulation: Simulation::new(settings)? })
     }
 
-    /// What it found.
+    /// The results.
     pub fn finish(self) -> Profile {
         self.simulation.finish()
     }
 }
 
-impl Sink for Hearing {
+impl Sink for SimulationSink {
     fn references(&mut self, owner: Owner, references: &[Reference]) {
         self.simulation.references(owner, references);
     }

@@ -1,19 +1,20 @@
 //! `simulators`: references a second on one core, of each simulator by itself and of all together, on references of real
 //! programs and on random ones.
 //!
-//! The references are recorded once and heard from memory, so that neither the tracer nor the ring is in the figure.
+//! The references are recorded once and simulated from memory, so that the figure includes neither the tracer nor the
+//! ring.
 
 use heaptoll_locality::simulation::{Sampling, Settings, Simulation};
 use heaptoll_reference::{Event, Owner, Reference, Sink};
-use heaptoll_tracer::Options as Told;
+use heaptoll_tracer::Options as TracerOptions;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::Error;
-use crate::sheet::{print, thousands};
+use crate::setup::{Choice, Setup, machine_line};
 use crate::slowdown::own_cpu;
+use crate::table::{print, thousands};
 use crate::traced::{self, Run};
-use crate::workshop::{Choice, Workshop, machine_line};
 
 /// The command line of `simulators`.
 #[derive(Debug, clap::Args)]
@@ -23,7 +24,7 @@ pub struct Options {
     /// References, millions
     #[arg(long, default_value_t = 40)]
     millions: usize,
-    /// References at the start that are passed over, millions: until its heap has grown a program is easy to simulate
+    /// References at the start that are skipped, millions: until its heap has grown a program is easy to simulate
     #[arg(long, default_value_t = 150)]
     skip: usize,
     /// Times each is measured; the fastest counts
@@ -31,13 +32,13 @@ pub struct Options {
     n: usize,
 }
 
-/// References a second that lines and all together are to reach, millions.
+/// Targets of lines and of all simulators, millions of references a second.
 const LINES: f64 = 60.0;
 const EVERYTHING: f64 = 40.0;
-/// Random references fall into so many bytes.
+/// Range of random references, bytes.
 const RANDOM_BYTES: u64 = 64 << 20;
 
-/// Keeps some references of a run, with who made them.
+/// Keeps some references of a run, with their owners.
 struct Recording {
     references: Vec<Reference>,
     runs: Vec<(Owner, usize)>,
@@ -60,23 +61,26 @@ impl Sink for Recording {
     fn event(&mut self, _event: &Event<'_>) {}
 }
 
-/// Measures. What it finds is information: true.
+/// Measures. Always true: the figures are information.
 ///
 /// # Errors
 /// A program fails, or the tracer is missing.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let workshop = Workshop::open(options.choice.timeout)?;
-    let managers = workshop.managers(&options.choice.managers, &["glibc"])?;
+    let setup = Setup::open(options.choice.timeout)?;
+    let managers = setup.managers(&options.choice.managers, &["glibc"])?;
     let most = options.millions * 1_000_000;
     println!("{}; millions of references a second, the fastest of {}", machine_line(), options.n);
     let mut streams = Vec::new();
-    for program in workshop.programs(&options.choice, &["gawk", "cfrac"])? {
+    for program in setup.programs(&options.choice, &["gawk", "cfrac"])? {
         for manager in &managers {
-            let run = Run { options: Told { references: true, ..Told::default() }, ..Run::default() };
+            let run = Run {
+                options: TracerOptions { references: true, ..TracerOptions::default() },
+                ..Run::default()
+            };
             let skip = options.skip * 1_000_000;
             let record = |_: &_| Recording { references: Vec::new(), runs: Vec::new(), most, skip };
-            let traced = traced::trace(&workshop, &program, manager, run, record)?;
-            let (recording, _) = traced::main(&workshop, &program, manager, traced)?;
+            let traced = traced::trace(&setup, &program, manager, run, record)?;
+            let (recording, _) = traced::main(&setup, &program, manager, traced)?;
             streams.push((format!("{} under {}", program.name, manager.name), recording));
         }
     }
@@ -134,11 +138,11 @@ fn measure(settings: &Settings, recording: &Recording) -> Result<(f64, u64), Err
     Ok((recording.references.len() as f64 / seconds / 1e6, profile.memory_bytes))
 }
 
-/// Loads of eight bytes anywhere.
+/// Loads of eight bytes at random addresses.
 fn random(count: usize) -> Recording {
     let mut dice = ChaCha8Rng::seed_from_u64(1992);
     let one = |_| Reference::new(0x1000_0000 + dice.random_range(0..RANDOM_BYTES / 8) * 8, 8, false);
-    // As runs are in a program: some hundred references.
+    // Runs as long as in a program: some hundred references.
     let references: Vec<Reference> = (0..count).map(one).collect();
     let runs = references.chunks(500).map(|run| (Owner::Program, run.len())).collect();
     Recording { references, runs, most: count, skip: 0 }

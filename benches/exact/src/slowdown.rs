@@ -1,22 +1,22 @@
-//! `slowdown`: user CPU of a program under the tracer over that of the program as it is, beside Valgrind's own tools.
+//! `slowdown`: user CPU of a program under the tracer over that of a plain run, compared with Valgrind's own tools.
 //!
-//! Runs of all ways are interleaved in random order, round by round, so that what else the machine does falls on all of
+//! Runs of all ways are interleaved in random order, round by round, so that other work of the machine affects all of
 //! them; a ratio is taken within a round. User CPU is that of the program's process, in which Valgrind and the tracer
-//! work, and beside it that of the thread of heaptoll that hears it, on which the simulators run.
+//! work; that of heaptoll's decoding thread, on which the simulators run, is reported separately.
 
 use heaptoll_catalog::Prepared;
 use heaptoll_lab::manager::Manager;
 use heaptoll_launcher::Ended;
-use heaptoll_tracer::Options as Told;
+use heaptoll_tracer::Options as TracerOptions;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::Error;
-use crate::sheet::print;
-use crate::simulated::{self, Hearing};
+use crate::setup::{Choice, Setup, ValgrindTool, machine_line};
+use crate::simulated::{self, SimulationSink};
+use crate::table::print;
 use crate::traced::{self, Null, Run};
-use crate::workshop::{Choice, Rival, Workshop, machine_line};
 
 /// The command line of `slowdown`.
 #[derive(Debug, clap::Args)]
@@ -29,7 +29,7 @@ pub struct Options {
     /// Seed of the order
     #[arg(long, default_value_t = 1992)]
     seed: u64,
-    /// Only the ways whose name has this in it, beside the program as it is
+    /// Only the ways whose name contains this, and the plain run
     #[arg(long, value_name = "TEXT")]
     only: Option<String>,
 }
@@ -42,20 +42,20 @@ enum Way {
     References,
     Exact,
     Sampled,
-    Rival(Rival),
+    ValgrindTool(ValgrindTool),
 }
 
-/// With what gawk is to reach.
+/// The ways, with the targets for gawk.
 const WAYS: [(Way, &str, Option<f64>); 7] = [
     (Way::Plain, "as it is", None),
     (Way::Counts, "tracer, counts only", Some(9.0)),
     (Way::References, "tracer, references to a null consumer", Some(13.0)),
     (Way::Sampled, "tracer, all simulators, sampled", Some(30.0)),
     (Way::Exact, "tracer, all simulators, exact", Some(100.0)),
-    (Way::Rival(Rival::Cachegrind), "cachegrind, one geometry", None),
-    (Way::Rival(Rival::Callgrind), "callgrind", None),
+    (Way::ValgrindTool(ValgrindTool::Cachegrind), "cachegrind, one geometry", None),
+    (Way::ValgrindTool(ValgrindTool::Callgrind), "callgrind", None),
 ];
-/// The program whose targets these are.
+/// The program to which these targets apply.
 const TARGET_OF: &str = "gawk";
 
 /// CPU of one run, s.
@@ -69,14 +69,14 @@ struct Cost {
     wall: f64,
 }
 
-/// Measures. What it finds is information: true.
+/// Measures. Always true: the figures are information.
 ///
 /// # Errors
 /// A program fails, or a tool is missing.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let workshop = Workshop::open(options.choice.timeout)?;
-    let managers = workshop.managers(&options.choice.managers, &["glibc"])?;
-    let programs = workshop.programs(&options.choice, &[TARGET_OF, "cfrac"])?;
+    let setup = Setup::open(options.choice.timeout)?;
+    let managers = setup.managers(&options.choice.managers, &["glibc"])?;
+    let programs = setup.programs(&options.choice, &[TARGET_OF, "cfrac"])?;
     println!("{}; inputs: {}; {} rounds", machine_line(), options.choice.size, options.n);
     println!("Ratios to the program as it is in the same round: median (lowest-highest)\n");
     let wanted = |way: Way, name: &str| {
@@ -92,7 +92,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
                 order.shuffle(&mut dice);
                 let mut costs = vec![Cost::default(); ways.len()];
                 for at in order {
-                    costs[at] = once(&workshop, program, manager, ways[at].0)?;
+                    costs[at] = once(&setup, program, manager, ways[at].0)?;
                 }
                 rounds.push(costs);
             }
@@ -114,7 +114,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// A way's row: its costs with those of the program as it is, round by round.
+/// A way's row: its costs with those of the plain run, round by round.
 fn row(name: &str, target: Option<f64>, rounds: &[(Cost, Cost)]) -> Vec<String> {
     let spread = |of: &dyn Fn(&Cost) -> f64| {
         let mut ratios: Vec<f64> = rounds.iter().map(|(cost, plain)| of(cost) / of(plain)).collect();
@@ -127,7 +127,7 @@ fn row(name: &str, target: Option<f64>, rounds: &[(Cost, Cost)]) -> Vec<String> 
     seconds.sort_by(f64::total_cmp);
     let both = spread(&|cost| cost.process + cost.consumer);
     let verdict = target.map_or(String::new(), |limit| {
-        // What is judged has the consumer in it: without it no reference is heard.
+        // The target includes the consumer: without it no reference is decoded.
         format!("<= {limit:.0}: {}", if both.0 <= limit { "met" } else { "MISSED" })
     });
     vec![
@@ -149,41 +149,46 @@ fn middle(sorted: &[f64]) -> f64 {
     }
 }
 
-fn once(workshop: &Workshop, program: &Prepared, manager: &Manager, way: Way) -> Result<Cost, Error> {
-    let told = |references| Run { options: Told { references, ..Told::default() }, ..Run::default() };
+fn once(setup: &Setup, program: &Prepared, manager: &Manager, way: Way) -> Result<Cost, Error> {
+    let tracer_run = |references| Run {
+        options: TracerOptions { references, ..TracerOptions::default() },
+        ..Run::default()
+    };
     let before = own_cpu();
     let finished = match way {
-        Way::Plain | Way::Rival(_) => {
-            let (tmp, out) = (workshop.scratch()?, workshop.scratch()?);
-            let plain = workshop.invocation(program, manager, tmp.path());
+        Way::Plain | Way::ValgrindTool(_) => {
+            let (tmp, out) = (setup.scratch()?, setup.scratch()?);
+            let plain = setup.invocation(program, manager, tmp.path());
             let (invocation, by) = match way {
-                Way::Rival(rival) => {
-                    let name = rival.name();
+                Way::ValgrindTool(valgrind_tool) => {
+                    let name = valgrind_tool.name();
                     let mut options = vec![format!("--{name}-out-file={}/%p", out.path().display())];
-                    if rival == Rival::Cachegrind {
-                        // Caches that are not there on any machine's own terms, but on the same here and elsewhere.
+                    if valgrind_tool == ValgrindTool::Cachegrind {
+                        // Fixed caches, not those of this machine: the same here and elsewhere.
                         options.extend(
                             ["--cache-sim=yes", "--D1=32768,8,64", "--LL=8388608,16,64"].map(String::from),
                         );
                     }
-                    (workshop.rival(rival, &options, &plain)?, name)
+                    (setup.valgrind_tool(valgrind_tool, &options, &plain)?, name)
                 }
                 _ => (plain, "nothing"),
             };
-            workshop.run(program, &manager.name, by, &invocation)?
+            setup.run(program, &manager.name, by, &invocation)?
         }
-        Way::Counts => traced::trace(workshop, program, manager, told(false), |_| Null::default())?.finished,
+        Way::Counts => {
+            traced::trace(setup, program, manager, tracer_run(false), |_| Null::default())?.finished
+        }
         Way::References => {
-            traced::trace(workshop, program, manager, told(true), |_| Null::default())?.finished
+            traced::trace(setup, program, manager, tracer_run(true), |_| Null::default())?.finished
         }
         Way::Exact | Way::Sampled => {
-            let empty = Hearing::new(&simulated::everything(way == Way::Sampled))?;
-            traced::trace(workshop, program, manager, told(true), |_| empty.clone())?.finished
+            let empty = SimulationSink::new(&simulated::everything(way == Way::Sampled))?;
+            traced::trace(setup, program, manager, tracer_run(true), |_| empty.clone())?.finished
         }
     };
     debug_assert_eq!(finished.ended, Ended::Exit(0));
     let consumer = match way {
-        Way::Plain | Way::Rival(_) => 0.0,
+        Way::Plain | Way::ValgrindTool(_) => 0.0,
         _ => own_cpu() - before,
     };
     let usage = finished.usage;
@@ -192,7 +197,7 @@ fn once(workshop: &Workshop, program: &Prepared, manager: &Manager, way: Way) ->
 
 /// CPU of this thread so far, s.
 pub fn own_cpu() -> f64 {
-    // SAFETY: all zeroes is a valid timespec, which is filled in; the clock is always there.
+    // SAFETY: zero is a valid `timespec`; `clock_gettime` writes one, to `time`, and every Linux has this clock.
     let time = unsafe {
         let mut time: libc::timespec = std::mem::zeroed();
         libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time);

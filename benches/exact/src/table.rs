@@ -3,17 +3,17 @@
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
 
-/// Prints a table: the first `words` columns are text, the others figures.
-pub fn print(headings: &[&str], words: usize, rows: &[Vec<String>]) {
+/// Prints a table: the first `text_columns` columns are text, the others figures.
+pub fn print(headings: &[&str], text_columns: usize, rows: &[Vec<String>]) {
     let mut table = Table::new();
     table.load_style(UTF8_FULL_CONDENSED).set_header(headings).add_rows(rows.iter().cloned());
-    for column in table.column_iter_mut().skip(words) {
+    for column in table.column_iter_mut().skip(text_columns) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     println!("{table}");
 }
 
-/// A count with its thousands apart.
+/// A count with separators between thousands.
 pub fn thousands(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
@@ -26,7 +26,7 @@ pub fn thousands(count: u64) -> String {
     text
 }
 
-/// What `now` is more than `before`, with its sign.
+/// The excess of `now` over `before`, with its sign.
 pub fn difference(now: u64, before: u64) -> String {
     let sign = if now < before { "-" } else { "+" };
     if now == before { "0".into() } else { format!("{sign}{}", thousands(now.abs_diff(before))) }

@@ -1,4 +1,4 @@
-//! A program under the tracer, heard by sinks of this bench.
+//! A program under the tracer, with this bench's sinks.
 
 use heaptoll_callgrind::profile::BOUND_AT_START;
 use heaptoll_callgrind::symbols;
@@ -8,36 +8,36 @@ use heaptoll_reference::{Event, Owner, Reference, Routine, Sink};
 use heaptoll_tracer::{Image, Options, Traced, Tracer};
 
 use crate::Error;
-use crate::workshop::Workshop;
+use crate::setup::Setup;
 
-/// What a manager exports that tells of its collections.
+/// Symbol of a manager that can announce its collections.
 const CONTROL: &str = "heaptoll_control_v1";
 
-/// What is particular to a run.
+/// Options of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Run {
-    /// What the tracer is asked.
+    /// The tracer's options.
     pub options: Options,
-    /// Whether all is bound at the start, and not at first calls.
+    /// Whether all functions are bound at the start, not at their first calls.
     pub bound: bool,
-    /// Whether collections are to be told, by a layer of heaptoll's before the manager.
+    /// Whether a layer of heaptoll's before the manager announces collections.
     pub announced: bool,
 }
 
 /// Runs a program under the tracer.
 ///
 /// # Errors
-/// It fails, or is not heard to its end.
+/// It fails, or is not recorded to its end.
 pub fn trace<S: Sink>(
-    workshop: &Workshop,
+    setup: &Setup,
     program: &Prepared,
     manager: &Manager,
     run: Run,
     begin: impl FnMut(&Image) -> S,
 ) -> Result<Traced<S>, Error> {
-    let tracer = Tracer::find(&workshop.places)?;
-    let tmp = workshop.scratch()?;
-    let mut invocation = workshop.invocation(program, manager, tmp.path());
+    let tracer = Tracer::find(&setup.places)?;
+    let tmp = setup.scratch()?;
+    let mut invocation = setup.invocation(program, manager, tmp.path());
     if run.bound {
         invocation.environment.push((BOUND_AT_START.0.into(), BOUND_AT_START.1.into()));
     }
@@ -45,19 +45,19 @@ pub fn trace<S: Sink>(
         && let Some(object) = &manager.object
         && symbols::aliases(object, &[CONTROL])?.iter().any(|names| !names.is_empty())
     {
-        invocation.preload.insert(0, workshop.places.announce_layer());
+        invocation.preload.insert(0, setup.places.announce_layer());
     }
-    let launcher = workshop.places.launcher();
+    let launcher = setup.places.launcher();
     let traced =
-        heaptoll_tracer::trace(&tracer, &launcher, &invocation, &run.options, &workshop.interrupt, begin)?;
-    workshop.check(program, &manager.name, "the tracer", &traced.finished)?;
+        heaptoll_tracer::trace(&tracer, &launcher, &invocation, &run.options, &setup.interrupt, begin)?;
+    setup.check(program, &manager.name, "the tracer", &traced.finished)?;
     if !traced.is_whole() {
         let image = traced.images.iter().find(|image| !image.is_whole());
         let reason = match image {
             Some(image) => format!("{}: {}, damage: {:?}", image.image.name(), image.ending, image.damage),
             None => traced.stopped.clone().unwrap_or_default(),
         };
-        return Err(workshop.failed(program, &manager.name, "the tracer", reason));
+        return Err(setup.failed(program, &manager.name, "the tracer", reason));
     }
     Ok(traced)
 }
@@ -65,24 +65,24 @@ pub fn trace<S: Sink>(
 /// The sink of the process image that executed most, with its instructions.
 ///
 /// # Errors
-/// No image was heard.
+/// No image was recorded.
 pub fn main<S>(
-    workshop: &Workshop,
+    setup: &Setup,
     program: &Prepared,
     manager: &Manager,
     traced: Traced<S>,
 ) -> Result<(S, u64), Error> {
     let main = traced.images.into_iter().rev().max_by_key(|image| image.instructions());
-    let main =
-        main.ok_or_else(|| workshop.failed(program, &manager.name, "the tracer", "nothing was told".into()))?;
+    let main = main
+        .ok_or_else(|| setup.failed(program, &manager.name, "the tracer", "nothing was recorded".into()))?;
     let instructions = main.instructions();
     Ok((main.sink, instructions))
 }
 
-/// Hears nothing: what is left is the tracer's and the ring's.
+/// Discards references: the rest is the cost of the tracer and the ring.
 #[derive(Debug, Default)]
 pub struct Null {
-    /// References heard.
+    /// References received.
     pub references: u64,
 }
 
@@ -103,16 +103,16 @@ pub struct Count {
     pub instructions: u64,
 }
 
-/// Sums what each routine cost.
+/// Sums the cost of each routine.
 #[derive(Debug, Default)]
 pub struct Routines {
     /// By [`Routine::ALL`].
     pub counts: [Count; Routine::ALL.len()],
     /// Calls that were left by `longjmp` or the like.
     pub abandoned: u64,
-    /// Calls told but never left.
+    /// Calls entered but never left.
     pub open: i64,
-    /// Loads and stores that were told one by one.
+    /// Loads and stores that were recorded one by one.
     pub references: [u64; 2],
 }
 

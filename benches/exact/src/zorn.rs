@@ -1,30 +1,30 @@
-//! `zorn`: Figures 4 to 7 of Zorn 1992 section 5.3 with today's programs: page faults and cache misses under the BSD
+//! `zorn`: Figures 4 to 7 of Zorn 1992 section 5.3 with current programs: page faults and cache misses under the BSD
 //! allocator, with a program's own allocator and without, and under conservative collectors that ignore frees.
 //!
-//! Information with a verdict. The memory at which faults are compared is chosen before anything is seen: half of the
-//! pages that the program touches under the BSD allocator. Zorn's 2 MB was chosen where his programs differed (section
-//! 5.3); it is shown too, and for most programs of today it is either far too little or more than they need.
+//! Information with a verdict. The memory at which faults are compared is chosen before the results are known: half of
+//! the pages that the program touches under the BSD allocator. Zorn's 2 MB was chosen where his programs differed
+//! (section 5.3); it is shown too, and for most current programs it is either far too little or more than they need.
 
 mod verdict;
 
 use heaptoll_catalog::Prepared;
 use heaptoll_lab::manager::Manager;
 use heaptoll_locality::simulation::{Profile, Settings};
-use heaptoll_tracer::Options as Told;
+use heaptoll_tracer::Options as TracerOptions;
 
 use self::verdict::{Verdict, ratio};
 use crate::Error;
-use crate::sheet::{print, thousands};
-use crate::simulated::Hearing;
+use crate::setup::{Choice, Setup, machine_line};
+use crate::simulated::SimulationSink;
+use crate::table::{print, thousands};
 use crate::traced::{self, Run};
-use crate::workshop::{Choice, Workshop, machine_line};
 
-/// The BSD allocator of 4.2, which stands in Zorn's figures for explicit management.
+/// The BSD allocator of 4.2, which represents explicit management in Zorn's figures.
 const EXPLICIT: &str = "kingsley";
 /// Boehm and Weiser's collector as Zorn measured it, a later one, ours and libgc's with frees ignored; and the two that
-/// also take a free at its word.
+/// also reclaim at a free.
 const COLLECTORS: [&str; 6] = ["bw16", "bw26", "tithe-collect", "bdw-nofree", "tithe", "bdw"];
-/// Programs of the catalog without threads. Python is there twice: with its own allocator for small objects, as Zorn's
+/// Programs of the catalog without threads. Python is in it twice: with its own allocator for small objects, as Zorn's
 /// "optimised" programs had theirs, and without.
 const PROGRAMS: [&str; 10] = [
     "cfrac",
@@ -41,9 +41,9 @@ const PROGRAMS: [&str; 10] = [
 /// The program of Figures 5 and 7.
 const CURVES: &str = "gawk";
 
-/// Bytes of a page,
+/// Bytes of a page.
 const PAGE: u64 = 4096;
-/// and of Zorn's cache lines.
+/// Bytes of Zorn's cache lines.
 const LINE: u64 = 32;
 /// Figure 4's memory, bytes.
 const MEMORY: u64 = 2 << 20;
@@ -60,13 +60,13 @@ pub struct Options {
 }
 
 /// One program under one manager.
-struct Seen {
+struct Measured {
     program: String,
     manager: String,
     profile: Profile,
 }
 
-impl Seen {
+impl Measured {
     fn faults(&self, pages: u64) -> u64 {
         self.profile.pages.as_ref().map_or(0, |curve| curve.misses(pages).total.value)
     }
@@ -82,23 +82,23 @@ impl Seen {
     }
 }
 
-/// Measures. What it finds is information: true unless a program fails under a manager.
+/// Measures. The figures are information: true unless a program fails under a manager.
 ///
 /// # Errors
 /// The tracer is missing, or a program cannot run at all.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let workshop = Workshop::open(options.choice.timeout)?;
-    let collectors = workshop.managers(&options.choice.managers, &COLLECTORS)?;
-    let explicit = workshop.managers(&[], &[EXPLICIT])?;
-    let programs = workshop.programs(&options.choice, &PROGRAMS)?;
+    let setup = Setup::open(options.choice.timeout)?;
+    let collectors = setup.managers(&options.choice.managers, &COLLECTORS)?;
+    let explicit = setup.managers(&[], &[EXPLICIT])?;
+    let programs = setup.programs(&options.choice, &PROGRAMS)?;
     println!("{}; inputs: {}", machine_line(), options.choice.size);
     let (mut all, mut well) = (Vec::new(), true);
     for program in &programs {
-        let mut seen: Vec<Seen> = Vec::new();
+        let mut measured: Vec<Measured> = Vec::new();
         for manager in explicit.iter().chain(&collectors) {
             eprintln!("{} under {}", program.name, manager.name);
-            match look(&workshop, program, manager) {
-                Ok(one) => seen.push(one),
+            match measure(&setup, program, manager) {
+                Ok(one) => measured.push(one),
                 Err(error @ Error::Failed { .. }) => {
                     well = false;
                     eprintln!("heaptoll-exact: {error}");
@@ -106,18 +106,18 @@ pub fn run(options: &Options) -> Result<bool, Error> {
                 Err(error) => return Err(error),
             }
         }
-        all.push(seen);
+        all.push(measured);
     }
     figure_4(&all);
     figure_6(&all);
-    for seen in all.iter().filter(|seen| seen.first().is_some_and(|one| one.program == CURVES)) {
-        figure_5(seen);
-        figure_7(seen);
+    for measured in all.iter().filter(|measured| measured.first().is_some_and(|one| one.program == CURVES)) {
+        figure_5(measured);
+        figure_7(measured);
     }
     Ok(well)
 }
 
-fn look(workshop: &Workshop, program: &Prepared, manager: &Manager) -> Result<Seen, Error> {
+fn measure(setup: &Setup, program: &Prepared, manager: &Manager) -> Result<Measured, Error> {
     let settings = Settings {
         line_bytes: LINE,
         page_bytes: PAGE,
@@ -126,27 +126,31 @@ fn look(workshop: &Workshop, program: &Prepared, manager: &Manager) -> Result<Se
         pages: true,
         ..Settings::default()
     };
-    let empty = Hearing::new(&settings)?;
-    let options = Told { references: true, ..Told::default() };
+    let empty = SimulationSink::new(&settings)?;
+    let options = TracerOptions { references: true, ..TracerOptions::default() };
     let run = Run { options, announced: true, ..Run::default() };
-    let traced = traced::trace(workshop, program, manager, run, |_| empty.clone())?;
-    let (hearing, _) = traced::main(workshop, program, manager, traced)?;
-    Ok(Seen { program: program.name.clone(), manager: manager.name.clone(), profile: hearing.finish() })
+    let traced = traced::trace(setup, program, manager, run, |_| empty.clone())?;
+    let (simulation, _) = traced::main(setup, program, manager, traced)?;
+    Ok(Measured {
+        program: program.name.clone(),
+        manager: manager.name.clone(),
+        profile: simulation.finish(),
+    })
 }
 
-/// The explicit allocator's figures, when they are there, and all others'.
-fn split(seen: &[Seen]) -> Option<(&Seen, &[Seen])> {
-    let (first, rest) = seen.split_first()?;
+/// The explicit allocator's figures, if any, and all others'.
+fn split(measured: &[Measured]) -> Option<(&Measured, &[Measured])> {
+    let (first, rest) = measured.split_first()?;
     (first.manager == EXPLICIT).then_some((first, rest))
 }
 
-fn figure_4(all: &[Vec<Seen>]) {
+fn figure_4(all: &[Vec<Measured>]) {
     println!(
         "\nFigure 4: page faults under LRU at a tight memory: half of the pages touched under {EXPLICIT}; and at 2 MB"
     );
     let mut rows = Vec::new();
     let mut verdicts = Vec::new();
-    for (explicit, rest) in all.iter().filter_map(|seen| split(seen)) {
+    for (explicit, rest) in all.iter().filter_map(|measured| split(measured)) {
         let tight = explicit.touched().div_ceil(2);
         for one in std::iter::once(explicit).chain(rest) {
             let (faults, zorns) = (one.faults(tight), one.faults(MEMORY / PAGE));
@@ -162,7 +166,7 @@ fn figure_4(all: &[Vec<Seen>]) {
                 thousands(tight),
                 thousands(faults),
                 over(faults, explicit.faults(tight)),
-                if compared { verdict.words().into() } else { String::new() },
+                if compared { verdict.label().into() } else { String::new() },
                 thousands(zorns),
                 over(zorns, explicit.faults(MEMORY / PAGE)),
                 if compared { worst(one, explicit) } else { String::new() },
@@ -189,46 +193,46 @@ fn figure_4(all: &[Vec<Seen>]) {
     verdict::summary(&verdicts).iter().for_each(|line| println!("{line}"));
 }
 
-/// Memories, in pages: from 256 KB on, two in each doubling, and the first that holds all.
+/// Memories, in pages: from 256 KB on, two in each doubling, and the first that holds all pages touched.
 fn memories(most: u64) -> Vec<u64> {
     let sizes = (0..).map(|step| (f64::from(step) / 2.0).exp2() * 64.0).map(|pages| pages as u64);
     sizes.take_while(|pages| *pages < most).chain([most]).collect()
 }
 
-/// How many times the explicit allocator's faults a manager has at most, and in which memory: whatever memory is called
-/// tight, it is no more.
-fn worst(one: &Seen, explicit: &Seen) -> String {
+/// The largest ratio of a manager's faults to the explicit allocator's, and its memory: no choice of a tight memory
+/// makes it larger.
+fn worst(one: &Measured, explicit: &Measured) -> String {
     let of = |pages: u64| (ratio(one.faults(pages), explicit.faults(pages)), pages);
     let all = memories(one.touched().max(explicit.touched())).into_iter().map(of);
     all.max_by(|a, b| a.0.total_cmp(&b.0))
         .map_or(String::new(), |(ratio, pages)| format!("{ratio:.1}, {}", thousands(pages * PAGE / 1024)))
 }
 
-fn figure_5(seen: &[Seen]) {
+fn figure_5(measured: &[Measured]) {
     println!("\nFigure 5: page faults of {CURVES} a million references, by memory");
     let headings: Vec<&str> =
-        std::iter::once("memory, KB").chain(seen.iter().map(|one| one.manager.as_str())).collect();
-    let most = seen.iter().map(Seen::touched).max().unwrap_or(0);
+        std::iter::once("memory, KB").chain(measured.iter().map(|one| one.manager.as_str())).collect();
+    let most = measured.iter().map(Measured::touched).max().unwrap_or(0);
     let sizes = memories(most);
     let rows: Vec<Vec<String>> = sizes
         .iter()
         .map(|pages| {
-            let rate = |one: &Seen| {
+            let rate = |one: &Measured| {
                 let references = one.profile.references.total().max(1) as f64;
                 format!("{:.2}", one.faults(*pages) as f64 / references * 1e6)
             };
-            std::iter::once(thousands(pages * PAGE / 1024)).chain(seen.iter().map(rate)).collect()
+            std::iter::once(thousands(pages * PAGE / 1024)).chain(measured.iter().map(rate)).collect()
         })
         .collect();
     print(&headings, 0, &rows);
 }
 
-fn figure_6(all: &[Vec<Seen>]) {
+fn figure_6(all: &[Vec<Measured>]) {
     println!(
         "\nFigure 6: misses of 100 references, direct-mapped cache of 128 KB, lines of 32 bytes (Zorn: 3 to 10 times)"
     );
     let mut rows = Vec::new();
-    for (explicit, rest) in all.iter().filter_map(|seen| split(seen)) {
+    for (explicit, rest) in all.iter().filter_map(|measured| split(measured)) {
         for one in std::iter::once(explicit).chain(rest) {
             let (rate, before) = (one.miss_rate(FIGURE_6), explicit.miss_rate(FIGURE_6));
             let over =
@@ -239,14 +243,14 @@ fn figure_6(all: &[Vec<Seen>]) {
     print(&["program", "manager", "misses %", "over kingsley"], 2, &rows);
 }
 
-fn figure_7(seen: &[Seen]) {
+fn figure_7(measured: &[Measured]) {
     println!("\nFigure 7: misses of 100 references of {CURVES}, direct-mapped caches, lines of 32 bytes");
     let headings: Vec<&str> =
-        std::iter::once("cache, KB").chain(seen.iter().map(|one| one.manager.as_str())).collect();
+        std::iter::once("cache, KB").chain(measured.iter().map(|one| one.manager.as_str())).collect();
     let rows: Vec<Vec<String>> = SETS
         .map(|power| {
             let sets = 1u64 << power;
-            let rates = seen.iter().map(|one| format!("{:.2}", one.miss_rate(sets)));
+            let rates = measured.iter().map(|one| format!("{:.2}", one.miss_rate(sets)));
             std::iter::once(thousands(sets * LINE / 1024)).chain(rates).collect()
         })
         .collect();

@@ -1,10 +1,10 @@
-//! The tracer's instructions beside callgrind's, on a program that does not look at addresses: no instruction may differ
-//! in the routines of the malloc family, and next to none in all.
+//! The tracer's instructions against callgrind's, on a program that does not depend on addresses: no instruction may
+//! differ in the routines of the malloc family, and next to none in total.
 
 use std::path::Path;
 use std::process::Command;
 
-/// The figures of the rows of a table: the words of each line between the rules.
+/// The cells of a table: the text of each line between the rules.
 fn rows(table: &str) -> Vec<Vec<String>> {
     table
         .lines()
@@ -22,8 +22,8 @@ fn instructions_are_those_of_callgrind() {
         .env("HEAPTOLL_HOME", home)
         .output()
         .expect("it runs");
-    let (table, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}\n{table}");
+    let (table, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stderr}\n{table}");
     let rows = rows(&table);
     // Program, manager, what, calls, difference, instructions, difference, per cent.
     for manager in ["glibc", "kingsley"] {
@@ -33,7 +33,7 @@ fn instructions_are_those_of_callgrind() {
         };
         for routine in ["malloc", "free", "calloc", "the family"] {
             let row = of(routine);
-            assert!(row[3].len() > 5, "too few calls to say anything: {row:?}");
+            assert!(row[3].len() > 5, "too few calls for a comparison: {row:?}");
             assert_eq!((row[4].as_str(), row[6].as_str()), ("0", "0"), "{row:?}");
         }
         assert!(of("the program")[7].trim_start_matches(['+', '-']).starts_with("0.00"), "{table}");

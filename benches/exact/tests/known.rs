@@ -1,4 +1,5 @@
-//! Programs whose references, and whose misses, are known by reckoning, under the real tracer and the real simulators.
+//! Programs whose references, and whose misses, are known by calculation, under the real tracer and the real
+//! simulators.
 
 use std::path::{Path, PathBuf};
 
@@ -10,14 +11,14 @@ use heaptoll_locality::simulation::{Profile, Settings, Simulation};
 use heaptoll_reference::{Event, Owner, Reference, Routine, Sink};
 use heaptoll_tracer::{Options, Tracer, trace};
 
-/// As in the programs.
+/// Constants of the programs.
 const BEGINS: u64 = 0x10001;
 const ENDS: u64 = 0x10003;
 const LINE: u64 = 64;
 const PAGE: u64 = 4096;
 
-/// What was heard of the program's block between the two marks. Addresses are offsets in the block.
-struct Heard {
+/// References to the program's block between the two marks. Addresses are offsets in the block.
+struct Recorded {
     block: std::ops::Range<u64>,
     open: bool,
     references: Vec<(u64, u64, bool)>,
@@ -25,14 +26,14 @@ struct Heard {
     simulation: Simulation,
 }
 
-impl Heard {
-    fn new() -> Heard {
+impl Recorded {
+    fn new() -> Recorded {
         let simulation = Simulation::new(&Settings::default()).expect("the default settings are good");
-        Heard { block: 0..0, open: false, references: vec![], kernel: vec![], simulation }
+        Recorded { block: 0..0, open: false, references: vec![], kernel: vec![], simulation }
     }
 }
 
-impl Sink for Heard {
+impl Sink for Recorded {
     fn references(&mut self, owner: Owner, references: &[Reference]) {
         let own: Vec<Reference> = references
             .iter()
@@ -48,7 +49,7 @@ impl Sink for Heard {
         match *event {
             Event::Enter { routine: Routine::Malloc, arguments: [BEGINS, ..], .. } => self.open = true,
             Event::Enter { routine: Routine::Malloc, arguments: [ENDS, ..], .. } => self.open = false,
-            // One function in some managers.
+            // Some managers have one function for both.
             Event::Leave {
                 routine: Routine::AlignedAlloc | Routine::Memalign, arguments, result, ..
             } => {
@@ -72,7 +73,7 @@ fn places() -> Places {
 }
 
 /// Compiles a program and runs it under the tracer.
-fn heard(source: &str, arguments: &[&str]) -> Heard {
+fn recorded(source: &str, arguments: &[&str]) -> Recorded {
     let folder = tempfile::tempdir().expect("a folder");
     let (file, binary) = (folder.path().join("program.c"), folder.path().join("program"));
     std::fs::write(&file, source).expect("writes");
@@ -88,17 +89,17 @@ fn heard(source: &str, arguments: &[&str]) -> Heard {
     };
     let options = Options { references: true, ..Options::default() };
     let interrupt = Interrupt::default();
-    let traced = trace(&tracer, &places.launcher(), &invocation, &options, &interrupt, |_| Heard::new());
+    let traced = trace(&tracer, &places.launcher(), &invocation, &options, &interrupt, |_| Recorded::new());
     let mut traced = traced.expect("it is traced");
     assert!(traced.is_whole(), "{:?}", traced.finished);
     traced.images.pop().expect("an image").sink
 }
 
-fn pattern(arguments: &[&str]) -> Heard {
-    heard(include_str!("../programs/patterns.c"), arguments)
+fn pattern(arguments: &[&str]) -> Recorded {
+    recorded(include_str!("../programs/patterns.c"), arguments)
 }
 
-/// Misses of fully associative caches of so many lines.
+/// Misses of fully associative caches of this many lines.
 fn lines(profile: &Profile, lines: u64) -> u64 {
     profile.lines.as_ref().expect("a curve of lines").misses(lines).total.value
 }
@@ -111,15 +112,17 @@ fn associative(profile: &Profile, sets: u64, ways: u32) -> u64 {
     profile.associative(sets, ways).expect("the cache is simulated").misses.total()
 }
 
-/// Round and round through 64 KiB: a line is missed once a round in every cache that is smaller, and once in all
-/// in every other. Least recently used is always the next.
+/// A loop over 64 KiB: every smaller cache misses a line once a round, and every other once in total. The least
+/// recently used line is always the next.
 #[test]
 fn a_sweep_is_a_step_at_its_size() {
-    let heard = pattern(&["sweep", "65536", "5"]);
+    let recorded = pattern(&["sweep", "65536", "5"]);
     let (words, all, rounds) = (65536 / 8, 65536 / LINE, 5);
-    assert_eq!(heard.references.len() as u64, words * rounds);
-    assert!(heard.references.iter().enumerate().all(|(n, &one)| one == ((n as u64 % words) * 8, 8, false)));
-    let profile = heard.simulation.finish();
+    assert_eq!(recorded.references.len() as u64, words * rounds);
+    assert!(
+        recorded.references.iter().enumerate().all(|(n, &one)| one == ((n as u64 % words) * 8, 8, false))
+    );
+    let profile = recorded.simulation.finish();
     assert_eq!((lines(&profile, 1), lines(&profile, all - 1)), (all * rounds, all * rounds));
     assert_eq!((lines(&profile, all), lines(&profile, 4 * all)), (all, all));
     let all_pages = 65536 / PAGE;
@@ -130,18 +133,18 @@ fn a_sweep_is_a_step_at_its_size() {
 }
 
 #[test]
-fn stores_are_told_as_stores() {
-    let heard = pattern(&["write", "8192", "3"]);
-    assert_eq!(heard.references.len(), 3 * 1024);
-    assert!(heard.references.iter().all(|&(_, size, store)| size == 8 && store));
-    assert_eq!(lines(&heard.simulation.finish(), 8192 / LINE), 8192 / LINE);
+fn stores_are_recorded_as_stores() {
+    let recorded = pattern(&["write", "8192", "3"]);
+    assert_eq!(recorded.references.len(), 3 * 1024);
+    assert!(recorded.references.iter().all(|&(_, size, store)| size == 8 && store));
+    assert_eq!(lines(&recorded.simulation.finish(), 8192 / LINE), 8192 / LINE);
 }
 
-/// Sixteen places 4096 bytes apart are one set of 64: they need 16 ways, however large the cache is.
+/// Sixteen addresses 4096 bytes apart are one set of 64: they need 16 ways, however large the cache is.
 #[test]
 fn a_stride_of_the_sets_needs_ways_and_not_size() {
-    let heard = pattern(&["stride", "4096", "16", "10"]);
-    let profile = heard.simulation.finish();
+    let recorded = pattern(&["stride", "4096", "16", "10"]);
+    let profile = recorded.simulation.finish();
     assert_eq!(profile.references.total(), 160);
     assert_eq!((lines(&profile, 15), lines(&profile, 16)), (160, 16));
     // 64 sets: all in one. 128: in two, of 8 each. 1024: each has its own.
@@ -150,14 +153,14 @@ fn a_stride_of_the_sets_needs_ways_and_not_size() {
     assert_eq!(associative(&profile, 1024, 1), 16);
 }
 
-/// Random lines of N, in an LRU cache of a share c of them: once it is full, every line is there with probability c. Until
-/// then it has the lines that were touched, 1 - e^(-t / N) of all after t references, which costs N (c + (1 - c) ln(1 - c))
-/// misses more.
+/// Random lines of N, in an LRU cache of a share c of them: once it is full, it contains every line with probability c.
+/// Until then it contains the lines that were touched, 1 - e^(-t / N) of all after t references, which costs N (c + (1
+/// - c) ln(1 - c)) more misses.
 #[test]
 fn random_references_miss_in_proportion() {
     let (bytes, count) = (256u64 << 10, 200_000u64);
-    let heard = pattern(&["random", &bytes.to_string(), &count.to_string()]);
-    let profile = heard.simulation.finish();
+    let recorded = pattern(&["random", &bytes.to_string(), &count.to_string()]);
+    let profile = recorded.simulation.finish();
     let all = bytes / LINE;
     assert_eq!(profile.references.total(), count);
     for part in [8, 4, 2] {
@@ -170,17 +173,17 @@ fn random_references_miss_in_proportion() {
     assert_eq!(lines(&profile, all), all);
 }
 
-/// A cycle through all lines in random order: no cache that is smaller holds the next one, whatever the order.
+/// A cycle through all lines in random order: no smaller cache contains the next one, whatever the order.
 #[test]
 fn a_chase_misses_always_or_never() {
-    let heard = pattern(&["chase", "131072", "4"]);
+    let recorded = pattern(&["chase", "131072", "4"]);
     let (all, rounds) = (131_072 / LINE, 4);
-    let mut places: Vec<u64> = heard.references.iter().map(|one| one.0).collect();
+    let mut places: Vec<u64> = recorded.references.iter().map(|one| one.0).collect();
     assert_eq!(places.len() as u64, all * rounds);
     places.sort_unstable();
     places.dedup();
     assert_eq!(places.len() as u64, all);
-    let profile = heard.simulation.finish();
+    let profile = recorded.simulation.finish();
     assert_eq!((lines(&profile, all - 1), lines(&profile, all)), (all * rounds, all));
     assert_eq!(associative(&profile, all / 8, 8), all);
 }
@@ -188,28 +191,28 @@ fn a_chase_misses_always_or_never() {
 /// A load over the border of two lines is one reference, which misses once when both are missing.
 #[test]
 fn a_load_over_two_lines_misses_once() {
-    let heard = pattern(&["straddle", "4096", "3"]);
-    assert_eq!(heard.references.len(), 3 * 63);
-    assert_eq!(heard.references[..2], [(60, 8, false), (124, 8, false)]);
-    let profile = heard.simulation.finish();
+    let recorded = pattern(&["straddle", "4096", "3"]);
+    assert_eq!(recorded.references.len(), 3 * 63);
+    assert_eq!(recorded.references[..2], [(60, 8, false), (124, 8, false)]);
+    let profile = recorded.simulation.finish();
     assert_eq!(profile.straddling.total(), 3 * 63);
     // The first load misses two lines, each other one line, the second of its two; once in all in a cache of 64.
     assert_eq!((lines(&profile, 64), lines(&profile, 63)), (63, 3 * 63));
 }
 
 #[test]
-fn what_the_kernel_loads_and_stores_is_heard() {
-    let heard = pattern(&["copy", "10000"]);
-    assert_eq!(heard.kernel, [(0, 10_000, false), (0, 10_000, true)]);
-    let profile = heard.simulation.finish();
+fn what_the_kernel_loads_and_stores_is_recorded() {
+    let recorded = pattern(&["copy", "10000"]);
+    assert_eq!(recorded.kernel, [(0, 10_000, false), (0, 10_000, true)]);
+    let profile = recorded.simulation.finish();
     let all = 10_000_u64.div_ceil(LINE);
     assert_eq!((profile.references.system, lines(&profile, all)), (2 * all, all));
 }
 
-/// Instruction by instruction: place, bytes, whether it stores.
+/// Instruction by instruction: offset, bytes, whether it stores.
 #[test]
 fn every_kind_of_instruction_makes_the_references_it_makes() {
-    let heard = heard(include_str!("../programs/references.c"), &[]);
+    let recorded = recorded(include_str!("../programs/references.c"), &[]);
     let (load, store) = (false, true);
     let mut expected = vec![
         (0, 1, load),
@@ -224,7 +227,7 @@ fn every_kind_of_instruction_makes_the_references_it_makes() {
         (48, 16, store),
     ];
     expected.extend([(64, 8, load), (64, 8, store)]);
-    // Valgrind makes of these a load, and a compare-and-exchange that loads once more; its own tools count both.
+    // Valgrind translates these to a load, and a compare-and-exchange that loads once more; its own tools count both.
     expected.extend([72, 80].into_iter().flat_map(|at| [(at, 8, load), (at, 8, load), (at, 8, store)]));
     expected.extend([(96, 8, load), (96, 8, store)]);
     expected.extend((128..152).map(|at| (at, 1, store)));
@@ -232,10 +235,10 @@ fn every_kind_of_instruction_makes_the_references_it_makes() {
     expected.extend([(316, 8, load), (4092, 8, load)]);
     if std::is_x86_feature_detected!("avx2") {
         expected.extend([(384, 32, load), (416, 32, store)]);
-        // The mask, then the lanes 0 and 2 that it wants.
+        // The mask, then the lanes 0 and 2 that it selects.
         expected.extend([(4096, 16, load), (512, 4, load), (520, 4, load)]);
-        // Mask and indices; of four places to gather from, 0 and 100.
+        // Mask and indices; of four addresses to gather from, 0 and 100.
         expected.extend([(4096, 16, load), (4160, 16, load), (1024, 4, load), (1424, 4, load)]);
     }
-    assert_eq!(heard.references, expected);
+    assert_eq!(recorded.references, expected);
 }

@@ -1,8 +1,8 @@
-//! Misses of set-associative caches, the simulators' beside cachegrind's, with every difference explained.
+//! Misses of set-associative caches in the simulators and in cachegrind, with every difference explained.
 //!
-//! The tracer hears more than cachegrind: what the kernel loads and stores in system calls. A simulation that is deaf to
-//! these must say what cachegrind says, to the last miss; one that hears them says what they add.
-//! An instruction that loads and stores one place is one read to cachegrind and two references here, of which the second
+//! The tracer records more than cachegrind: the kernel's loads and stores in system calls. A simulation without these
+//! must have cachegrind's figures, to the last miss; one with them shows what they add. An instruction that loads and
+//! stores one address is one read to cachegrind and two references here, of which the second always hits.
 //! always hits.
 
 use heaptoll_callgrind::cachegrind::Cache;
@@ -12,56 +12,60 @@ use heaptoll_locality::hierarchy::{Hierarchy, all};
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::{Settings, Simulation};
 use heaptoll_reference::{Event, Owner, Reference, Sink};
-use heaptoll_tracer::Options as Told;
+use heaptoll_tracer::Options as TracerOptions;
 
 use super::Options;
 use crate::Error;
 use crate::profiled;
-use crate::sheet::{difference, per_cent, print, thousands};
+use crate::setup::Setup;
+use crate::table::{difference, per_cent, print, thousands};
 use crate::traced::{self, Run};
-use crate::workshop::Workshop;
 
 /// Bytes of a line in all caches.
 const LINE: u64 = 64;
-/// The first level that is compared: sets as a power of two, and ways. 32 KiB, as processors have it; 64 KiB
-/// direct-mapped; 4 KiB, in which most that can go wrong does.
+/// The first level that is compared: sets as a power of two, and ways. 32 KiB, as in processors; 64 KiB direct-mapped;
+/// 4 KiB, in which errors show most.
 const FIRST: [(u32, u32); 3] = [(6, 8), (10, 1), (5, 2)];
 /// The last level.
 const LAST: Cache = Cache { size: 1 << 20, line: LINE, ways: 16 };
 
-/// Compares all programs under all managers. False when misses or loads differ by more than the tolerance.
+/// Compares all programs under all managers. False if misses or loads differ by more than the tolerance.
 ///
 /// # Errors
 /// A program fails, or a tool is missing.
 pub fn run(
-    workshop: &Workshop,
+    setup: &Setup,
     programs: &[Prepared],
     managers: &[Manager],
     options: &Options,
 ) -> Result<bool, Error> {
     println!(
-        "Misses of the first level, the simulators' beside cachegrind's, system calls left out; and what these add"
+        "Misses of the first level in the simulators and in cachegrind, without system calls; and what these add"
     );
     let (mut rows, mut totals) = (Vec::new(), Vec::new());
     let mut agreed = true;
     for program in programs {
         for manager in managers {
-            let told = Run { options: Told { references: true, ..Told::default() }, ..Run::default() };
-            let empty = Ears::new()?;
-            let heard = traced::trace(workshop, program, manager, told, |_| empty.clone())?;
-            let (ears, instructions) = traced::main(workshop, program, manager, heard)?;
-            let [loads, stores] = ears.references;
-            let levels = ears.hierarchy.misses();
-            let (deaf, hearing) = (ears.deaf.finish(), ears.hearing.finish());
+            let run = Run {
+                options: TracerOptions { references: true, ..TracerOptions::default() },
+                ..Run::default()
+            };
+            let empty = ComparedCaches::new()?;
+            let traced = traced::trace(setup, program, manager, run, |_| empty.clone())?;
+            let (compared, instructions) = traced::main(setup, program, manager, traced)?;
+            let [loads, stores] = compared.references;
+            let levels = compared.hierarchy.misses();
+            let (without_kernel, with_kernel) =
+                (compared.without_kernel.finish(), compared.with_kernel.finish());
             for (power, ways) in FIRST {
                 let sets = 1u64 << power;
                 let first = Cache { size: sets * u64::from(ways) * LINE, line: LINE, ways: ways.into() };
-                let theirs = profiled::caches(workshop, program, manager, first, LAST)?;
+                let theirs = profiled::caches(setup, program, manager, first, LAST)?;
                 let both = theirs.reads.plus(theirs.writes);
                 let misses = |profile: &heaptoll_locality::simulation::Profile| {
                     profile.associative(sets, ways).map_or(Default::default(), |cache| cache.misses)
                 };
-                let (ours, with_calls) = (misses(&deaf).process(), misses(&hearing));
+                let (ours, with_calls) = (misses(&without_kernel).process(), misses(&with_kernel));
                 agreed &= per_cent(ours, both.first_misses).abs() <= options.tolerance;
                 rows.push(vec![
                     program.name.clone(),
@@ -126,17 +130,17 @@ pub fn run(
     Ok(agreed)
 }
 
-/// Two simulations of the same references, without and with what the kernel does, and one of two levels without.
+/// Two simulations of the same references, without and with the kernel's accesses, and one of two levels without.
 #[derive(Clone)]
-struct Ears {
-    deaf: Simulation,
-    hearing: Simulation,
+struct ComparedCaches {
+    without_kernel: Simulation,
+    with_kernel: Simulation,
     hierarchy: Hierarchy,
     references: [u64; 2],
 }
 
-impl Ears {
-    fn new() -> Result<Ears, Error> {
+impl ComparedCaches {
+    fn new() -> Result<ComparedCaches, Error> {
         let settings = Settings {
             line_bytes: LINE,
             lines: false,
@@ -147,14 +151,19 @@ impl Ears {
         let machine: Machine = format!("32K/8,{}/{}", LAST.size, LAST.ways).parse()?;
         let simulation = Simulation::new(&settings)?;
         let hierarchy = Hierarchy::new(&machine);
-        Ok(Ears { deaf: simulation.clone(), hearing: simulation, hierarchy, references: [0; 2] })
+        Ok(ComparedCaches {
+            without_kernel: simulation.clone(),
+            with_kernel: simulation,
+            hierarchy,
+            references: [0; 2],
+        })
     }
 }
 
-impl Sink for Ears {
+impl Sink for ComparedCaches {
     fn references(&mut self, owner: Owner, references: &[Reference]) {
-        self.deaf.references(owner, references);
-        self.hearing.references(owner, references);
+        self.without_kernel.references(owner, references);
+        self.with_kernel.references(owner, references);
         self.hierarchy.references(owner, references);
         for reference in references {
             self.references[usize::from(reference.is_store())] += 1;
@@ -163,7 +172,7 @@ impl Sink for Ears {
 
     fn event(&mut self, event: &Event<'_>) {
         if let Event::Kernel { address, length, .. } = *event {
-            self.hearing.kernel(address, length);
+            self.with_kernel.kernel(address, length);
         }
     }
 }

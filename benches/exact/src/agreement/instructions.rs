@@ -1,4 +1,4 @@
-//! Instructions in all and inside each routine of the malloc family, the tracer's beside callgrind's.
+//! Instructions in total and inside each routine of the malloc family, in the tracer and in callgrind.
 
 use heaptoll_callgrind::outermost::Outermost;
 use heaptoll_catalog::Prepared;
@@ -8,32 +8,32 @@ use heaptoll_reference::Routine;
 use super::Options;
 use crate::Error;
 use crate::profiled::{self, Profiled};
-use crate::sheet::{difference, per_cent, print, thousands};
+use crate::setup::Setup;
+use crate::table::{difference, per_cent, print, thousands};
 use crate::traced::{self, Count, Routines, Run};
-use crate::workshop::Workshop;
 
-/// Compares all programs under all managers. False when one is off by more than the tolerance.
+/// Compares all programs under all managers. False if one is off by more than the tolerance.
 ///
 /// # Errors
 /// A program fails, or a tool is missing.
 pub fn run(
-    workshop: &Workshop,
+    setup: &Setup,
     programs: &[Prepared],
     managers: &[Manager],
     options: &Options,
 ) -> Result<bool, Error> {
     println!(
-        "Instructions, the tracer's beside callgrind's; routines inclusive, calls from outside of the family"
+        "Instructions in the tracer and in callgrind; routines inclusive, calls from outside of the family"
     );
     let mut rows = Vec::new();
     let mut agreed = true;
     for program in programs {
         for manager in managers {
-            let profiled = profiled::count(workshop, program, manager, !options.lazy)?;
+            let profiled = profiled::count(setup, program, manager, !options.lazy)?;
             let run = Run { bound: !options.lazy, ..Run::default() };
-            let traced = traced::trace(workshop, program, manager, run, |_| Routines::default())?;
-            let (heard, total) = traced::main(workshop, program, manager, traced)?;
-            let compared = compare(&profiled, &heard, total);
+            let traced = traced::trace(setup, program, manager, run, |_| Routines::default())?;
+            let (counted, total) = traced::main(setup, program, manager, traced)?;
+            let compared = compare(&profiled, &counted, total);
             agreed &= compared.iter().all(|line| line.within(options.tolerance));
             rows.extend(compared.iter().map(|line| line.cells(program, manager)));
         }
@@ -45,14 +45,14 @@ pub fn run(
     Ok(agreed)
 }
 
-/// One figure of both.
-struct Line {
+/// One figure of both tools.
+struct Comparison {
     what: &'static str,
     ours: Count,
     theirs: Count,
 }
 
-impl Line {
+impl Comparison {
     fn within(&self, per_cent_at_most: f64) -> bool {
         let off = per_cent(self.ours.instructions, self.theirs.instructions).abs();
         self.ours.calls == self.theirs.calls && off <= per_cent_at_most
@@ -73,26 +73,32 @@ impl Line {
     }
 }
 
-/// A line a routine that was called, one for the family, one for all.
-fn compare(profiled: &Profiled, heard: &Routines, total: u64) -> Vec<Line> {
+/// One comparison for each routine that was called, one for the family, one for the program.
+fn compare(profiled: &Profiled, counted: &Routines, total: u64) -> Vec<Comparison> {
     let entered =
         |one: &Outermost| Count { calls: one.entered.calls, instructions: one.entered.instructions };
     let plus = |a: Count, b: Count| Count {
         calls: a.calls + b.calls,
         instructions: a.instructions + b.instructions,
     };
-    let mut lines: Vec<Line> = Routine::ALL
+    let mut comparisons: Vec<Comparison> = Routine::ALL
         .iter()
-        .zip(&heard.counts)
+        .zip(&counted.counts)
         .zip(&profiled.routines)
-        .map(|((routine, ours), theirs)| Line { what: routine.name(), ours: *ours, theirs: entered(theirs) })
+        .map(|((routine, ours), theirs)| Comparison {
+            what: routine.name(),
+            ours: *ours,
+            theirs: entered(theirs),
+        })
         .filter(|line| line.ours.calls + line.theirs.calls > 0)
         .collect();
-    let sum = |of: fn(&Line) -> Count| lines.iter().map(of).fold(Count::default(), plus);
-    let family = Line { what: "the family", ours: sum(|line| line.ours), theirs: sum(|line| line.theirs) };
+    let sum = |of: fn(&Comparison) -> Count| comparisons.iter().map(of).fold(Count::default(), plus);
+    let family =
+        Comparison { what: "the family", ours: sum(|line| line.ours), theirs: sum(|line| line.theirs) };
     let all = |instructions| Count { calls: 0, instructions };
-    lines.extend([family, Line { what: "the program", ours: all(total), theirs: all(profiled.total) }]);
-    lines
+    comparisons
+        .extend([family, Comparison { what: "the program", ours: all(total), theirs: all(profiled.total) }]);
+    comparisons
 }
 
 #[cfg(test)]
@@ -110,17 +116,18 @@ mod tests {
         let mut routines = vec![Outermost::default(); Routine::ALL.len()];
         routines[0] = theirs(10, 100_000);
         let profiled = Profiled { total: 1_000_000, routines, text: String::new() };
-        let heard = |calls, instructions| {
-            let mut heard = Routines::default();
-            heard.counts[0] = Count { calls, instructions };
-            heard
+        let counted = |calls, instructions| {
+            let mut counted = Routines::default();
+            counted.counts[0] = Count { calls, instructions };
+            counted
         };
-        let agreed =
-            |heard: &Routines, total| compare(&profiled, heard, total).iter().all(|line| line.within(0.01));
-        assert!(agreed(&heard(10, 100_000), 1_000_000) && agreed(&heard(10, 99_995), 1_000_099));
-        assert!(!agreed(&heard(9, 100_000), 1_000_000));
-        assert!(!agreed(&heard(10, 99_900), 1_000_000));
-        assert!(!agreed(&heard(10, 100_000), 999_000));
-        assert_eq!(compare(&profiled, &heard(10, 1), 5).len(), 3);
+        let agreed = |counted: &Routines, total| {
+            compare(&profiled, counted, total).iter().all(|line| line.within(0.01))
+        };
+        assert!(agreed(&counted(10, 100_000), 1_000_000) && agreed(&counted(10, 99_995), 1_000_099));
+        assert!(!agreed(&counted(9, 100_000), 1_000_000));
+        assert!(!agreed(&counted(10, 99_900), 1_000_000));
+        assert!(!agreed(&counted(10, 100_000), 999_000));
+        assert_eq!(compare(&profiled, &counted(10, 1), 5).len(), 3);
     }
 }

@@ -1,6 +1,6 @@
-//! Whether page faults rise by an order of magnitude, in words that are computed from the figures.
+//! Whether page faults rise by an order of magnitude, in text computed from the figures.
 
-/// Faults of a collector beside those of the explicit allocator, at the same memory.
+/// Faults of a collector compared with those of the explicit allocator, at the same memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Ten times as many or more.
@@ -11,13 +11,13 @@ pub enum Verdict {
     NotMore,
 }
 
-/// How many times `before` is `now`. Without any before, one counts as one.
+/// The quotient of two counts; a divisor of 0 counts as 1.
 pub fn ratio(now: u64, before: u64) -> f64 {
     now as f64 / before.max(1) as f64
 }
 
 impl Verdict {
-    /// Of two numbers of faults.
+    /// The verdict on two numbers of faults.
     pub fn of(collector: u64, explicit: u64) -> Verdict {
         match ratio(collector, explicit) {
             ratio if ratio >= 10.0 => Verdict::OrderOfMagnitude,
@@ -26,8 +26,8 @@ impl Verdict {
         }
     }
 
-    /// As a reader sees it.
-    pub fn words(self) -> &'static str {
+    /// The text of the table.
+    pub fn label(self) -> &'static str {
         match self {
             Verdict::OrderOfMagnitude => "yes",
             Verdict::More => "no, but more",
