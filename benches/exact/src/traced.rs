@@ -27,7 +27,7 @@ pub struct Run {
 /// Runs a program under the tracer.
 ///
 /// # Errors
-/// It fails, or is not recorded to its end.
+/// It fails, or is not traced to its end.
 pub fn trace<S: Sink>(
     setup: &Setup,
     program: &Prepared,

@@ -46,7 +46,7 @@ impl std::fmt::Display for ImageEnding {
             ImageEnding::Ended(status) => write!(f, "exit status {status}"),
             ImageEnding::Exec => write!(f, "exec"),
             ImageEnding::Killed => write!(f, "killed"),
-            ImageEnding::Incomplete(why) => write!(f, "not recorded to its end: {why}"),
+            ImageEnding::Incomplete(why) => write!(f, "not traced to its end: {why}"),
         }
     }
 }

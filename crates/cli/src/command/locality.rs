@@ -148,15 +148,15 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         &options,
         |cell, _| ImageSimulator::new(&plans[&cell.program.name]),
         |cell, run| {
-            let Some((about, heard)) = one(cell, run) else { return traced::Figures::default() };
-            let kept = locality(&heard, &machine, sampling);
+            let Some((about, result)) = one(cell, run) else { return traced::Figures::default() };
+            let kept = locality(&result, &machine, sampling);
             let place = all_runs.iter().position(|runs| runs.program == cell.program.name);
             let place = place.unwrap_or_else(|| {
                 let (program, command) = (cell.program.name.clone(), cell.program.command.clone());
                 all_runs.push(Runs { program, command, runs: vec![] });
                 all_runs.len() - 1
             });
-            all_runs[place].runs.push((about, heard));
+            all_runs[place].runs.push((about, result));
             traced::Figures { locality: Some(kept), ..traced::Figures::default() }
         },
     )?;
