@@ -169,7 +169,7 @@ impl Block {
         Err(if region.contains(user) { Misuse::Damaged } else { Misuse::Foreign })
     }
 
-    /// Takes note that the block under an aligned address was freed, so that a second free is seen to be one.
+    /// Records that the block under an aligned address was freed, so that a second free is seen to be one.
     ///
     /// # Safety
     /// `user` is the address of a live block, with a marker in front.

@@ -84,7 +84,7 @@ pub unsafe fn is_time_writable(address: usize) -> bool {
     unsafe { write_time(address) }.is_ok()
 }
 
-/// Has the kernel write the time of the monotonic clock.
+/// Makes the kernel write the time of the monotonic clock.
 ///
 /// # Safety
 /// What is at `address` is not needed: it may be overwritten.
@@ -93,7 +93,7 @@ unsafe fn write_time(address: usize) -> Result<usize, Error> {
     unsafe { call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, address, 0, 0, 0, 0]) }
 }
 
-/// Has the calling thread block these signals and no others; gives those that it blocked.
+/// Makes the calling thread block these signals and no others; returns those that it blocked.
 pub fn block(signals: u64) -> u64 {
     let mut former = 0_u64;
     let how = libc::SIG_SETMASK as usize;

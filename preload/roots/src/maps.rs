@@ -134,15 +134,15 @@ mod tests {
     use std::vec::Vec;
 
     #[derive(Debug, Clone, PartialEq)]
-    struct Owned {
+    struct OwnedEntry {
         range: Range<usize>,
         access: [bool; 4],
         name: Vec<u8>,
     }
 
-    impl From<MapsEntry<'_>> for Owned {
-        fn from(line: MapsEntry<'_>) -> Owned {
-            Owned {
+    impl From<MapsEntry<'_>> for OwnedEntry {
+        fn from(line: MapsEntry<'_>) -> OwnedEntry {
+            OwnedEntry {
                 range: line.range,
                 access: [line.readable, line.writable, line.executable, line.private],
                 name: line.name.to_vec(),
@@ -150,7 +150,7 @@ mod tests {
         }
     }
 
-    impl Owned {
+    impl OwnedEntry {
         /// As the kernel writes it: padded to a column before the name.
         fn text(&self, offset: u64, device: (u8, u8), inode: u32) -> Vec<u8> {
             let letter = |at: usize, letter: char| if self.access[at] { letter } else { '-' };
@@ -178,7 +178,7 @@ mod tests {
     }
 
     /// Splits a text given in pieces of these sizes, over and over.
-    fn lines(text: &[u8], sizes: &[usize]) -> Result<Vec<Owned>, MapsError> {
+    fn lines(text: &[u8], sizes: &[usize]) -> Result<Vec<OwnedEntry>, MapsError> {
         let mut buffer = Buffer::new();
         let (mut at, mut turn, mut found) = (0, 0, Vec::new());
         let source = |to: &mut [u8]| {
@@ -206,9 +206,9 @@ mod tests {
                 "\\[anon:[a-z ]{0,70}\\]",
                 "/[a-z /.:()\\\\0-9]{0,200}[a-z]",
             ],
-        ) -> Owned {
+        ) -> OwnedEntry {
             let range = start..start.saturating_add(length);
-            Owned { range, access, name: name.into_bytes() }
+            OwnedEntry { range, access, name: name.into_bytes() }
         }
     }
 
@@ -222,7 +222,7 @@ mod tests {
             for (mapping, (offset, device, inode)) in &mappings {
                 text.extend(mapping.text(*offset, *device, *inode));
             }
-            let expected: Vec<Owned> = mappings.into_iter().map(|(mapping, _)| mapping).collect();
+            let expected: Vec<OwnedEntry> = mappings.into_iter().map(|(mapping, _)| mapping).collect();
             prop_assert_eq!(lines(&text, &sizes), Ok(expected));
         }
 
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_line_longer_than_the_buffer_is_read_whole() {
-        let mapping = Owned {
+        let mapping = OwnedEntry {
             range: 4096..8192,
             access: [true; 4],
             name: [&b"/"[..], &[b'a'; 3 * INITIAL_CAPACITY]].concat(),

@@ -67,14 +67,14 @@ const MADV_POPULATE_READ: usize = 22;
 /// The means by which resident pages are found, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
-pub enum Means {
+pub enum ResidencyMethod {
     Scan,
     Words,
     Core,
 }
 
 /// The best means that this kernel has been found to have.
-static BEST: AtomicU8 = AtomicU8::new(Means::Scan as u8);
+static BEST: AtomicU8 = AtomicU8::new(ResidencyMethod::Scan as u8);
 
 /// Scratch memory.
 #[derive(Debug)]
@@ -98,7 +98,7 @@ impl PageBuffers {
 /// Finds the pages that hold something.
 pub struct Pages<'a> {
     pagemap: Option<File>,
-    means: Means,
+    method: ResidencyMethod,
     /// Some page of this process may be swapped; only determined where the means do not show it.
     swapped: bool,
     buffers: &'a mut PageBuffers,
@@ -107,18 +107,22 @@ pub struct Pages<'a> {
 impl<'a> Pages<'a> {
     pub fn open(buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
         Pages::by(
-            if BEST.load(Ordering::Relaxed) == Means::Scan as u8 { Means::Scan } else { Means::Words },
+            if BEST.load(Ordering::Relaxed) == ResidencyMethod::Scan as u8 {
+                ResidencyMethod::Scan
+            } else {
+                ResidencyMethod::Words
+            },
             buffers,
         )
     }
 
     /// By these means, or by what is left if they are unavailable.
-    pub fn by(means: Means, buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
-        let pagemap = if means == Means::Core { None } else { File::open(PAGEMAP).ok() };
-        let means = if pagemap.is_none() { Means::Core } else { means };
+    pub fn by(method: ResidencyMethod, buffers: &'a mut PageBuffers) -> Result<Pages<'a>, NoMemory> {
+        let pagemap = if method == ResidencyMethod::Core { None } else { File::open(PAGEMAP).ok() };
+        let method = if pagemap.is_none() { ResidencyMethod::Core } else { method };
         buffers.regions.reserve(REGIONS)?;
-        let swapped = means == Means::Core && may_be_swapped();
-        Ok(Pages { pagemap, means, swapped, buffers })
+        let swapped = method == ResidencyMethod::Core && may_be_swapped();
+        Ok(Pages { pagemap, method, swapped, buffers })
     }
 
     /// Shows all parts of a range, in order, whose pages hold something and can be read. The range lies in one mapping
@@ -139,21 +143,21 @@ impl<'a> Pages<'a> {
         if kind == PageKind::SharedMemory {
             return self.resident(pages, true, &mut clipped);
         }
-        match self.means {
-            Means::Scan => match self.scan(pages.clone(), kind, &mut clipped) {
+        match self.method {
+            ResidencyMethod::Scan => match self.scan(pages.clone(), kind, &mut clipped) {
                 Ok(()) => Ok(()),
                 Err(from) => {
-                    self.means = Means::Words;
-                    BEST.store(Means::Words as u8, Ordering::Relaxed);
+                    self.method = ResidencyMethod::Words;
+                    BEST.store(ResidencyMethod::Words as u8, Ordering::Relaxed);
                     self.words(from..pages.end, kind, &mut clipped)
                 }
             },
-            Means::Words => self.words(pages, kind, &mut clipped),
-            Means::Core if self.swapped => {
+            ResidencyMethod::Words => self.words(pages, kind, &mut clipped),
+            ResidencyMethod::Core if self.swapped => {
                 readable(pages, kind == PageKind::Anonymous, &mut clipped);
                 Ok(())
             }
-            Means::Core => self.resident(pages, kind != PageKind::Anonymous, &mut clipped),
+            ResidencyMethod::Core => self.resident(pages, kind != PageKind::Anonymous, &mut clipped),
         }
     }
 
@@ -339,7 +343,7 @@ mod tests {
     use std::vec::Vec;
 
     const PAGES: usize = 40;
-    const ALL: [Means; 3] = [Means::Scan, Means::Words, Means::Core];
+    const ALL: [ResidencyMethod; 3] = [ResidencyMethod::Scan, ResidencyMethod::Words, ResidencyMethod::Core];
 
     /// A mapping of the test's own.
     struct Mapping(usize, usize);
@@ -375,12 +379,12 @@ mod tests {
         }
 
         /// The shown ranges of a part, in bytes from the start; what is shown is read.
-        fn shown(&self, means: Means, kind: PageKind, part: Range<usize>) -> Vec<Range<usize>> {
+        fn shown(&self, method: ResidencyMethod, kind: PageKind, part: Range<usize>) -> Vec<Range<usize>> {
             let (mut buffers, mut found) = (PageBuffers::new(), Vec::new());
-            let mut pages = Pages::by(means, &mut buffers).expect("memory");
+            let mut pages = Pages::by(method, &mut buffers).expect("memory");
             let part = self.0 + part.start..self.0 + part.end;
             pages.present(part, kind, &mut |range| found.push(range)).expect("memory");
-            assert_eq!(pages.means, means, "it is to be had here");
+            assert_eq!(pages.method, method, "it is to be had here");
             for at in found.iter().cloned().flatten().step_by(64) {
                 // SAFETY: what is shown can be read.
                 unsafe { (at as *const u8).read_volatile() };
@@ -389,8 +393,8 @@ mod tests {
         }
 
         /// The pages shown.
-        fn pages(&self, means: Means, kind: PageKind) -> Vec<usize> {
-            let ranges = self.shown(means, kind, 0..self.1 * PAGE);
+        fn pages(&self, method: ResidencyMethod, kind: PageKind) -> Vec<usize> {
+            let ranges = self.shown(method, kind, 0..self.1 * PAGE);
             assert!(ranges.iter().all(|range| (range.start | range.end).is_multiple_of(PAGE)));
             ranges.into_iter().flat_map(|range| range.step_by(PAGE)).map(|at| at / PAGE).collect()
         }
@@ -421,10 +425,10 @@ mod tests {
             let part = part.0.min(part.1)..part.0.max(part.1) + 1;
             let expected: Vec<usize> =
                 part.clone().filter(|at| written.contains(&(at / PAGE))).collect();
-            for means in ALL {
-                prop_assert!(mapping.pages(means, PageKind::Anonymous).iter().eq(&written), "by {:?}", means);
-                let found = mapping.shown(means, PageKind::Anonymous, part.clone());
-                prop_assert!(found.into_iter().flatten().eq(expected.iter().copied()), "by {:?}", means);
+            for method in ALL {
+                prop_assert!(mapping.pages(method, PageKind::Anonymous).iter().eq(&written), "by {:?}", method);
+                let found = mapping.shown(method, PageKind::Anonymous, part.clone());
+                prop_assert!(found.into_iter().flatten().eq(expected.iter().copied()), "by {:?}", method);
             }
         }
 
@@ -437,11 +441,11 @@ mod tests {
             let mapping = Mapping::new(PAGES, libc::MAP_PRIVATE, file(PAGES).as_raw_fd());
             read.iter().for_each(|&page| assert_eq!(mapping.read(page), 0));
             written.iter().for_each(|&page| mapping.write(page));
-            for means in [Means::Scan, Means::Words] {
-                prop_assert!(mapping.pages(means, PageKind::PrivateFile).iter().eq(&written), "by {:?}", means);
+            for method in [ResidencyMethod::Scan, ResidencyMethod::Words] {
+                prop_assert!(mapping.pages(method, PageKind::PrivateFile).iter().eq(&written), "by {:?}", method);
             }
             // `mincore` cannot distinguish a file's pages, and shows more.
-            let found = mapping.pages(Means::Core, PageKind::PrivateFile);
+            let found = mapping.pages(ResidencyMethod::Core, PageKind::PrivateFile);
             prop_assert!(written.iter().all(|page| found.contains(page)));
         }
     }
@@ -450,9 +454,9 @@ mod tests {
     fn more_ranges_than_one_scan_gives_are_shown() {
         let mapping = Mapping::new(4 * REGIONS, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1);
         (0..4 * REGIONS).step_by(2).for_each(|page| mapping.write(page));
-        for means in ALL {
+        for method in ALL {
             let expected = (0..4 * REGIONS).step_by(2);
-            assert!(mapping.pages(means, PageKind::Anonymous).into_iter().eq(expected), "by {means:?}");
+            assert!(mapping.pages(method, PageKind::Anonymous).into_iter().eq(expected), "by {method:?}");
         }
     }
 
@@ -461,8 +465,8 @@ mod tests {
         let mapping = Mapping::new(3 * BLOCK, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1);
         let written = [0, BLOCK - 1, BLOCK, 2 * BLOCK + 5, 3 * BLOCK - 1];
         written.iter().for_each(|&page| mapping.write(page));
-        for means in ALL {
-            assert_eq!(mapping.pages(means, PageKind::Anonymous), written, "by {means:?}");
+        for method in ALL {
+            assert_eq!(mapping.pages(method, PageKind::Anonymous), written, "by {method:?}");
         }
     }
 
@@ -471,8 +475,8 @@ mod tests {
         let mapping = Mapping::private();
         assert_eq!(mapping.read(3), 0);
         mapping.write(5);
-        assert_eq!(mapping.pages(Means::Scan, PageKind::Anonymous), [5]);
-        assert_eq!(mapping.pages(Means::Words, PageKind::Anonymous), [3, 5]);
+        assert_eq!(mapping.pages(ResidencyMethod::Scan, PageKind::Anonymous), [5]);
+        assert_eq!(mapping.pages(ResidencyMethod::Words, PageKind::Anonymous), [3, 5]);
     }
 
     #[test]
@@ -482,15 +486,15 @@ mod tests {
         let one = Mapping::new(PAGES, libc::MAP_SHARED, file.as_raw_fd());
         let other = Mapping::new(PAGES, libc::MAP_SHARED, file.as_raw_fd());
         one.write(7);
-        for means in ALL {
-            assert_eq!(other.pages(means, PageKind::SharedMemory), [7], "by {means:?}");
+        for method in ALL {
+            assert_eq!(other.pages(method, PageKind::SharedMemory), [7], "by {method:?}");
         }
         // What lies after the file's end cannot be read.
         one.write(30);
         file.set_len(10 * PAGE as u64).expect("a length");
-        for means in ALL {
+        for method in ALL {
             for kind in [PageKind::SharedMemory, PageKind::SharedFile, PageKind::PrivateFile] {
-                assert!(other.pages(means, kind).iter().all(|&page| page == 7), "by {means:?}");
+                assert!(other.pages(method, kind).iter().all(|&page| page == 7), "by {method:?}");
             }
         }
     }
@@ -500,7 +504,7 @@ mod tests {
         use std::os::fd::AsRawFd;
         let mapping = Mapping::new(PAGES, libc::MAP_PRIVATE, file(10).as_raw_fd());
         let (mut buffers, mut found) = (PageBuffers::new(), Vec::new());
-        let mut pages = Pages::by(Means::Core, &mut buffers).expect("memory");
+        let mut pages = Pages::by(ResidencyMethod::Core, &mut buffers).expect("memory");
         pages.swapped = true;
         pages
             .present(mapping.range(), PageKind::PrivateFile, &mut |range| found.extend(range))

@@ -43,7 +43,7 @@ static FORMER_FLAGS: AtomicUsize = AtomicUsize::new(0);
 
 /// The kernel's structure of a queued signal, as far as it is used here.
 #[repr(C)]
-struct Queued {
+struct QueuedSignal {
     signal: c_int,
     error: c_int,
     code: c_int,
@@ -62,7 +62,7 @@ unsafe extern "C" fn restorer() {
 
 unsafe extern "C" fn handler(signal: c_int, information: *mut libc::siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid structure, whose layout is the queued one for this code.
-    let queued = unsafe { &*information.cast::<Queued>() };
+    let queued = unsafe { &*information.cast::<QueuedSignal>() };
     if queued.code == libc::SI_QUEUE && queued.value & !0xffff_ffff == MARK {
         // SAFETY: the kernel passes the interrupted context.
         let begun = restart::begin(unsafe { &*context.cast() });
@@ -127,7 +127,7 @@ fn action(signal: c_int, new: Option<&Action>, old: Option<&mut Action>) -> Resu
 
 /// The result of sending a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sent {
+pub enum SendResult {
     Yes,
     /// There is no such thread any more.
     Gone,
@@ -136,8 +136,8 @@ pub enum Sent {
 }
 
 /// Sends the signal to a thread, with the number of its record.
-pub fn send(signal: c_int, process: c_int, tid: c_int, record: u32) -> Sent {
-    let queued = Queued {
+pub fn send(signal: c_int, process: c_int, tid: c_int, record: u32) -> SendResult {
+    let queued = QueuedSignal {
         signal,
         error: 0,
         code: libc::SI_QUEUE,
@@ -156,9 +156,9 @@ pub fn send(signal: c_int, process: c_int, tid: c_int, record: u32) -> Sent {
         )
     };
     match sent {
-        Ok(_) => Sent::Yes,
-        Err(Error(libc::ESRCH)) => Sent::Gone,
-        Err(_) => Sent::Full,
+        Ok(_) => SendResult::Yes,
+        Err(Error(libc::ESRCH)) => SendResult::Gone,
+        Err(_) => SendResult::Full,
     }
 }
 
@@ -167,7 +167,7 @@ pub fn take_one(signal: c_int) -> bool {
     let blocked = kernel::block(!(1 << (signal - 1)));
     let sent = send(signal, kernel::process(), kernel::thread(), u32::MAX);
     kernel::block(blocked);
-    sent == Sent::Yes
+    sent == SendResult::Yes
 }
 
-const _: () = assert!(size_of::<Queued>() == 128);
+const _: () = assert!(size_of::<QueuedSignal>() == 128);

@@ -53,7 +53,7 @@ pub struct Record {
 unsafe impl Sync for Record {}
 
 impl Record {
-    /// Keeps the registers of the thread that the record belongs to.
+    /// Saves the registers of the thread that the record belongs to.
     ///
     /// # Safety
     /// Called by that thread, in the handler of the signal, which is not interrupted by itself.
@@ -122,7 +122,7 @@ impl Records {
     }
 
     /// The record of a thread, a free or a new one if it has none yet. The search begins at `hint` and goes round:
-    /// threads are listed in the same order each time. Gives the number.
+    /// threads are listed in the same order each time. Returns the number.
     pub fn of(&self, tid: i32, hint: u32) -> Result<u32, NoMemory> {
         let count = self.count.load(Ordering::Acquire);
         let mut free = None;

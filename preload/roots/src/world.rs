@@ -16,7 +16,7 @@ use crate::pages::PageBuffers;
 use crate::proc::{self, ThreadState};
 use crate::registers::Registers;
 use crate::restart;
-use crate::signal::{self, DEFAULT_SIGNAL, Sent};
+use crate::signal::{self, DEFAULT_SIGNAL, SendResult};
 use crate::stopped::StoppedWorld;
 use crate::tasks::{Tasks, TasksError};
 use crate::thread::{Phase, Record, Records};
@@ -341,9 +341,9 @@ impl World {
         record.pending.store(true, Ordering::SeqCst);
         record.unsent.store(false, Ordering::Relaxed);
         match signal::send(self.signal(), process, record.tid.load(Ordering::Relaxed), index) {
-            Sent::Yes => {}
-            Sent::Gone => self.mark_gone(record, epoch),
-            Sent::Full => record.unsent.store(true, Ordering::Relaxed),
+            SendResult::Yes => {}
+            SendResult::Gone => self.mark_gone(record, epoch),
+            SendResult::Full => record.unsent.store(true, Ordering::Relaxed),
         }
     }
 

@@ -401,8 +401,8 @@ fn registers_flags_and_the_red_zone_are_kept() {
     assert_eq!(waiter.end().0, 0);
 }
 
-/// Sleeps 1 ms with a pattern in all registers that a system call keeps, and under the stack pointer; gives the number
-/// of those that changed, and 1000 more if the sleep was interrupted.
+/// Sleeps 1 ms with a pattern in all registers that a system call keeps, and under the stack pointer; returns the
+/// number of those that changed, and 1000 more if the sleep was interrupted.
 fn sleep_and_compare() -> u64 {
     let time = timespec(Duration::from_millis(1));
     let pattern: [u64; 4] = [0x0123_4567_89ab_cdef, !5, 6, 0x8000_0000_0000_0007];

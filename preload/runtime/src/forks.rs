@@ -80,7 +80,7 @@ fn single_threaded() -> bool {
 struct Streams {
     /// The thread that took it, 0 if there is none. Only the holder of the list writes here.
     forker: AtomicUsize,
-    /// In how many forks the forker is: a handler of others may fork too.
+    /// In how many forks the forker is: another object's handler may fork too.
     forks: AtomicU32,
 }
 
@@ -106,7 +106,7 @@ impl Streams {
     }
 
     /// fork itself has made the lock a new one. Where a handler of an outer fork forked, the child goes on with that
-    /// one and does without the list: it has one thread.
+    /// one and does not take the list: it has one thread.
     fn in_child(&self) {
         if self.is_forker() {
             self.forks.store(0, Ordering::Relaxed);

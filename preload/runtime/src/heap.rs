@@ -32,7 +32,7 @@ pub trait Heap: Send + 'static {
     /// [`crate::ALIGNMENT`]. `bytes + alignment` does not exceed `isize::MAX`.
     fn allocate_aligned(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>>;
 
-    /// Gives a block back.
+    /// Frees a block.
     ///
     /// # Errors
     /// What the algorithm's own metadata shows to be wrong; the heap is as it was.
@@ -42,7 +42,7 @@ pub trait Heap: Send + 'static {
     /// is undefined.
     unsafe fn free(&mut self, block: NonNull<u8>) -> Result<(), Misuse>;
 
-    /// Gives a block back whose contents realloc has moved: other than [`Heap::free`] where that does nothing.
+    /// Frees a block whose contents realloc has moved: differs from [`Heap::free`] where that does nothing.
     ///
     /// # Errors
     /// As [`Heap::free`].

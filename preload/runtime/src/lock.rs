@@ -42,10 +42,10 @@ pub struct Lock<T> {
     state: AtomicU32,
     /// Threads that sleep on `state` or are about to.
     sleepers: AtomicU32,
-    /// The thread between fork's prepare and parent or child handlers, 0 if there is none. Handlers of others may
+    /// The thread between fork's prepare and parent or child handlers, 0 if there is none. Other objects' handlers may
     /// allocate meanwhile, on that thread.
     forker: AtomicUsize,
-    /// How many forks the forker is in: a handler of others may fork too.
+    /// How many forks the forker is in: another object's handler may fork too.
     forks: AtomicU32,
     value: UnsafeCell<T>,
 }

@@ -59,7 +59,7 @@ impl Buddy {
         // SAFETY: the block is the heap's, of this order, and in no list, as this function requires; buddies that are
         // free are in the list of their order.
         unsafe {
-            // Also where the lower buddy's header speaks for both from now on: a second free sees that it is one.
+            // Also where the lower buddy's header is that of both from now on: a second free sees that it is one.
             block.set(Mark::Free, order);
             while let Some(buddy) = self.free_buddy(block, order) {
                 self.lists.remove(buddy, order);

@@ -13,10 +13,10 @@
 //! rounded up to a power of two. A free block also holds two links: the smallest has 32 bytes.
 //!
 //! # One region that grows
-//! Knuth's memory is 2^m words, or a sum of powers of two (§2.5, exercise 26); this heap grows. The base is one word before
-//! the region's start, so that what the program is given lies at a multiple of the block's size from the start, and is
-//! aligned like it as far as the start is. The block of 32 bytes at the base has no space for its header: it is the
-//! heap's own, and live for ever by being outside.
+//! Knuth's memory is 2^m words, or a sum of powers of two (§2.5, exercise 26); this heap grows. The base is one word
+//! before the region's start, so that what the program is given lies at a multiple of the block's size from the start,
+//! and is aligned like it as far as the start is. The block of 32 bytes at the base has no space for its header: it is
+//! the heap's own, and live for ever by being outside.
 //!
 //! The heap's length is always a multiple of the page. If no list has a block for order k, it is extended to the end
 //! of the block of order k that it ends in, if all of that block's part in the heap is free; else to the end of the

@@ -5,7 +5,7 @@
 
 use heaptoll_floor::{Misuse, WORD};
 
-use crate::{CHUNK, Entry, Haertel, Kind, SMALLEST};
+use crate::{CHUNK, ChunkEntry, ChunkKind, Haertel, SMALLEST};
 
 /// A free fragment, by its address; 0 is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,8 +85,13 @@ impl Haertel {
             unsafe { self.push(Fragment(address + (place << class)), class) };
         }
         let free = fragments as u32 - 1;
-        self.table[chunk] =
-            Entry { kind: Kind::FRAGMENTS, log: class as u16, count: free, next: free, previous: 0 };
+        self.table[chunk] = ChunkEntry {
+            kind: ChunkKind::FRAGMENTS,
+            log: class as u16,
+            count: free,
+            next: free,
+            previous: 0,
+        };
         Some(address)
     }
 
@@ -108,7 +113,7 @@ impl Haertel {
         self.classes[class as usize] = fragment;
     }
 
-    /// Gives a fragment of the chunk back.
+    /// Frees a fragment of the chunk.
     ///
     /// # Errors
     /// It is no fragment, or the first free one of its chunk.
@@ -177,7 +182,7 @@ impl Haertel {
                 after.set_previous(before);
             }
         }
-        self.table[chunk] = Entry::run(Kind::LIVE, 1);
+        self.table[chunk] = ChunkEntry::run(ChunkKind::LIVE, 1);
         self.free_run(chunk);
     }
 }
@@ -187,7 +192,7 @@ impl Haertel {
 /// # Errors
 /// No fragment begins there, or the one that does is the chunk's first free one.
 #[inline(always)]
-pub(crate) fn place_of(entry: &Entry, address: usize) -> Result<u32, Misuse> {
+pub(crate) fn place_of(entry: &ChunkEntry, address: usize) -> Result<u32, Misuse> {
     if address & ((1 << entry.log) - 1) != 0 {
         return Err(Misuse::Damaged);
     }

@@ -5,7 +5,7 @@ use core::ptr::NonNull;
 use heaptoll_floor::{Damage, Heap, Misuse, Piece, Region, Search, round_up};
 
 use crate::fragments::{Fragment, class_of, place_of};
-use crate::{CHUNK, Entry, Kind, LARGEST, Table};
+use crate::{CHUNK, ChunkEntry, ChunkKind, LARGEST, Table};
 
 /// Haertel's heap.
 ///
@@ -52,13 +52,13 @@ impl Haertel {
     fn live_run(&self, chunk: u32, address: usize) -> Result<(), Misuse> {
         // An address inside a run is that of a block only if the run was one, and was freed and coalesced.
         let mut run = chunk;
-        while self.table[run].kind == Kind::INSIDE && run > 1 {
+        while self.table[run].kind == ChunkKind::INSIDE && run > 1 {
             run -= 1;
         }
         match self.table[run].kind {
-            Kind::FREE => Err(Misuse::DoubleFree),
-            Kind::LIVE if run == chunk && address.is_multiple_of(CHUNK) => Ok(()),
-            Kind::LIVE => Err(Misuse::Damaged),
+            ChunkKind::FREE => Err(Misuse::DoubleFree),
+            ChunkKind::LIVE if run == chunk && address.is_multiple_of(CHUNK) => Ok(()),
+            ChunkKind::LIVE => Err(Misuse::Damaged),
             _ => Err(Misuse::Foreign),
         }
     }
@@ -118,7 +118,7 @@ impl Heap for Haertel {
             // What lies before the aligned chunk becomes a run of its own, and is freed.
             let whole = self.table[run].count;
             self.table[run].count = lead;
-            self.table[run + lead] = Entry::run(Kind::LIVE, whole - lead);
+            self.table[run + lead] = ChunkEntry::run(ChunkKind::LIVE, whole - lead);
             self.free_run(run);
             run += lead;
         }
@@ -129,7 +129,7 @@ impl Heap for Haertel {
     #[inline(always)]
     unsafe fn free(&mut self, block: NonNull<u8>) -> Result<(), Misuse> {
         let (chunk, address) = (self.locate(block)?, block.as_ptr() as usize);
-        if self.table[chunk].kind == Kind::FRAGMENTS {
+        if self.table[chunk].kind == ChunkKind::FRAGMENTS {
             // SAFETY: the chunk is one of fragments.
             return unsafe { self.free_fragment(chunk, address) };
         }
@@ -140,7 +140,7 @@ impl Heap for Haertel {
         let (chunk, address) = (self.locate(block)?, block.as_ptr() as usize);
         let entry = self.table[chunk];
         let small = bytes <= 1 << LARGEST;
-        if entry.kind == Kind::FRAGMENTS {
+        if entry.kind == ChunkKind::FRAGMENTS {
             place_of(&entry, address)?;
             if bytes > 1 << entry.log {
                 return Ok(false);
@@ -164,7 +164,7 @@ impl Heap for Haertel {
     unsafe fn usable(&self, block: NonNull<u8>) -> usize {
         let entry = self.table[self.chunk_of(block.as_ptr() as usize)];
         match entry.kind {
-            Kind::FRAGMENTS => 1 << entry.log,
+            ChunkKind::FRAGMENTS => 1 << entry.log,
             _ => entry.count as usize * CHUNK,
         }
     }

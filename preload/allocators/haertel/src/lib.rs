@@ -30,7 +30,7 @@ mod runs;
 mod table;
 
 pub use heap::Haertel;
-pub use table::{Entry, Kind, Table};
+pub use table::{ChunkEntry, ChunkKind, Table};
 
 /// Bytes in a chunk.
 pub const CHUNK: usize = 4096;

@@ -2,7 +2,7 @@
 
 use heaptoll_floor::PAGE;
 
-use crate::{CHUNK, Entry, Haertel, Kind, Table};
+use crate::{CHUNK, ChunkEntry, ChunkKind, Haertel, Table};
 
 /// Entries of the first table: a heap of 4 MiB.
 const FIRST_TABLE: u32 = 1024;
@@ -49,22 +49,23 @@ impl Haertel {
         }
         self.search.record(steps);
         self.cut(run, chunks);
-        self.table[run] = Entry::run(Kind::LIVE, chunks);
+        self.table[run] = ChunkEntry::run(ChunkKind::LIVE, chunks);
         Some(run)
     }
 
     /// Takes the first `chunks` of a free run out of the list; the rest keeps its place. The next search begins behind.
     fn cut(&mut self, run: u32, chunks: u32) {
-        let Entry { count, next, previous, .. } = self.table[run];
+        let ChunkEntry { count, next, previous, .. } = self.table[run];
         let rest = if count > chunks { run + chunks } else { next };
         if count > chunks {
-            self.table[rest] = Entry { kind: Kind::FREE, log: 0, count: count - chunks, next, previous };
+            self.table[rest] =
+                ChunkEntry { kind: ChunkKind::FREE, log: 0, count: count - chunks, next, previous };
             self.table[next].previous = rest;
         } else {
             self.table[next].previous = previous;
         }
         self.table[previous].next = rest;
-        self.table[run] = Entry::INSIDE;
+        self.table[run] = ChunkEntry::INSIDE;
         self.rover = rest;
     }
 
@@ -92,21 +93,21 @@ impl Haertel {
         let mut whole = run;
         if before + self.table[before].count == run {
             self.table[before].count += count;
-            self.table[run] = Entry::INSIDE;
+            self.table[run] = ChunkEntry::INSIDE;
             whole = before;
         } else {
             let next = self.table[before].next;
-            self.table[run] = Entry { kind: Kind::FREE, log: 0, count, next, previous: before };
+            self.table[run] = ChunkEntry { kind: ChunkKind::FREE, log: 0, count, next, previous: before };
             self.table[before].next = run;
             self.table[next].previous = run;
         }
-        let Entry { count, next, .. } = self.table[whole];
+        let ChunkEntry { count, next, .. } = self.table[whole];
         if whole + count == next {
-            let Entry { count: more, next: after, .. } = self.table[next];
+            let ChunkEntry { count: more, next: after, .. } = self.table[next];
             self.table[whole].count = count + more;
             self.table[whole].next = after;
             self.table[after].previous = whole;
-            self.table[next] = Entry::INSIDE;
+            self.table[next] = ChunkEntry::INSIDE;
         }
         self.rover = whole;
     }
@@ -127,7 +128,7 @@ impl Haertel {
         if have != 0 {
             self.cut(run, have);
         }
-        self.table[run] = Entry::run(Kind::LIVE, chunks);
+        self.table[run] = ChunkEntry::run(ChunkKind::LIVE, chunks);
         self.retire(old);
         Some(run)
     }
@@ -137,8 +138,11 @@ impl Haertel {
         let Some(chunks) = u32::try_from(chunks).ok().filter(|&chunks| chunks < MOST) else { return false };
         let (has, end) = (self.table[run].count, self.chunks() + 1);
         let after = run + has;
-        let following =
-            if after < end && self.table[after].kind == Kind::FREE { self.table[after].count } else { 0 };
+        let following = if after < end && self.table[after].kind == ChunkKind::FREE {
+            self.table[after].count
+        } else {
+            0
+        };
         let mut old = Table::none();
         if has + following < chunks {
             if after + following != end {
@@ -162,13 +166,14 @@ impl Haertel {
         let has = self.table[run].count;
         if has > chunks {
             self.table[run].count = chunks;
-            self.table[run + chunks] = Entry::run(Kind::LIVE, has - chunks);
+            self.table[run + chunks] = ChunkEntry::run(ChunkKind::LIVE, has - chunks);
             self.free_run(run + chunks);
         }
     }
 
     /// Makes the heap larger by so many chunks, which are in no run yet. Where the table has no entries for them, one
-    /// at least twice as large follows them. Gives the table that was left; nothing has changed if the system refuses.
+    /// at least twice as large follows them. Returns the table that was left; nothing has changed if the system
+    /// refuses.
     fn extend(&mut self, chunks: u32) -> Option<Table> {
         let first = self.chunks() + 1;
         let end = first.checked_add(chunks).filter(|&end| end < MOST)?;
@@ -188,8 +193,8 @@ impl Haertel {
             self.table = Table::at(self.address(end), capacity);
             old.copy_to(&self.table);
         }
-        self.table[0].kind = Kind::FREE;
-        self.table[end] = Entry::run(Kind::TABLE, more);
+        self.table[0].kind = ChunkKind::FREE;
+        self.table[end] = ChunkEntry::run(ChunkKind::TABLE, more);
         Some(old)
     }
 

@@ -9,27 +9,27 @@ use crate::CHUNK;
 /// The kind of an entry's chunk. A number and not an enumeration: the table is memory that a program can overwrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
-pub struct Kind(u16);
+pub struct ChunkKind(u16);
 
-impl Kind {
+impl ChunkKind {
     /// It is not the first of its run.
-    pub const INSIDE: Kind = Kind(0);
+    pub const INSIDE: ChunkKind = ChunkKind(0);
     /// It begins a free run. Also the head of their list.
-    pub const FREE: Kind = Kind(1);
+    pub const FREE: ChunkKind = ChunkKind(1);
     /// It begins a run that the program holds.
-    pub const LIVE: Kind = Kind(2);
+    pub const LIVE: ChunkKind = ChunkKind(2);
     /// It begins the table.
-    pub const TABLE: Kind = Kind(3);
+    pub const TABLE: ChunkKind = ChunkKind(3);
     /// It is cut into fragments.
-    pub const FRAGMENTS: Kind = Kind(4);
+    pub const FRAGMENTS: ChunkKind = ChunkKind(4);
 }
 
 /// A chunk's entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
-pub struct Entry {
+pub struct ChunkEntry {
     /// What the chunk is.
-    pub kind: Kind,
+    pub kind: ChunkKind,
     /// Of fragments: their size as a power of two.
     pub log: u16,
     /// Of a run: its chunks. Of fragments: those that are free.
@@ -40,13 +40,14 @@ pub struct Entry {
     pub previous: u32,
 }
 
-impl Entry {
+impl ChunkEntry {
     /// A chunk that is not the first of its run.
-    pub const INSIDE: Entry = Entry { kind: Kind::INSIDE, log: 0, count: 0, next: 0, previous: 0 };
+    pub const INSIDE: ChunkEntry =
+        ChunkEntry { kind: ChunkKind::INSIDE, log: 0, count: 0, next: 0, previous: 0 };
 
     /// The first of a run that is in no list.
-    pub const fn run(kind: Kind, count: u32) -> Entry {
-        Entry { kind, count, ..Entry::INSIDE }
+    pub const fn run(kind: ChunkKind, count: u32) -> ChunkEntry {
+        ChunkEntry { kind, count, ..ChunkEntry::INSIDE }
     }
 
     /// Of fragments: how many the chunk has.
@@ -91,7 +92,7 @@ impl Table {
 
     /// Chunks that a table of so many entries takes.
     pub const fn chunks_for(capacity: u32) -> u32 {
-        (capacity as usize * size_of::<Entry>()).div_ceil(CHUNK) as u32
+        (capacity as usize * size_of::<ChunkEntry>()).div_ceil(CHUNK) as u32
     }
 
     /// The entries, copied.
@@ -102,8 +103,8 @@ impl Table {
         // SAFETY: `to` has space for them, and lies elsewhere, as this function requires.
         unsafe {
             core::ptr::copy_nonoverlapping(
-                self.address as *const Entry,
-                to.address as *mut Entry,
+                self.address as *const ChunkEntry,
+                to.address as *mut ChunkEntry,
                 self.capacity as usize,
             );
         }
@@ -111,22 +112,22 @@ impl Table {
 }
 
 impl Index<u32> for Table {
-    type Output = Entry;
+    type Output = ChunkEntry;
 
     #[inline(always)]
-    fn index(&self, chunk: u32) -> &Entry {
+    fn index(&self, chunk: u32) -> &ChunkEntry {
         debug_assert!(chunk < self.capacity);
         // SAFETY: the table has an entry for every chunk of the heap, and numbers are the heap's.
-        unsafe { &*(self.address as *const Entry).add(chunk as usize) }
+        unsafe { &*(self.address as *const ChunkEntry).add(chunk as usize) }
     }
 }
 
 impl IndexMut<u32> for Table {
     #[inline(always)]
-    fn index_mut(&mut self, chunk: u32) -> &mut Entry {
+    fn index_mut(&mut self, chunk: u32) -> &mut ChunkEntry {
         debug_assert!(chunk < self.capacity);
         // SAFETY: the table has an entry for every chunk of the heap, and numbers are the heap's.
-        unsafe { &mut *(self.address as *mut Entry).add(chunk as usize) }
+        unsafe { &mut *(self.address as *mut ChunkEntry).add(chunk as usize) }
     }
 }
 
@@ -136,19 +137,19 @@ mod tests {
 
     #[test]
     fn an_entry_is_16_bytes_and_256_of_them_fill_a_chunk() {
-        assert_eq!(size_of::<Entry>(), 16);
+        assert_eq!(size_of::<ChunkEntry>(), 16);
         assert_eq!([1, 256, 257, 1024].map(Table::chunks_for), [1, 1, 2, 4]);
     }
 
     #[test]
     fn a_copied_table_is_equal() {
-        let (mut old, mut new) = ([Entry::INSIDE; 4], [Entry::INSIDE; 8]);
+        let (mut old, mut new) = ([ChunkEntry::INSIDE; 4], [ChunkEntry::INSIDE; 8]);
         // SAFETY: memory for so many entries.
         let (mut from, to) =
             unsafe { (Table::at(&raw mut old as usize, 4), Table::at(&raw mut new as usize, 8)) };
-        from[3] = Entry::run(Kind::LIVE, 7);
+        from[3] = ChunkEntry::run(ChunkKind::LIVE, 7);
         // SAFETY: `to` has space for the entries of `from`.
         unsafe { from.copy_to(&to) };
-        assert_eq!((to[3], to[4]), (Entry::run(Kind::LIVE, 7), Entry::INSIDE));
+        assert_eq!((to[3], to[4]), (ChunkEntry::run(ChunkKind::LIVE, 7), ChunkEntry::INSIDE));
     }
 }

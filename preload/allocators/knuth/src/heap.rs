@@ -65,7 +65,7 @@ impl<F: Fit> TaggedHeap<F> {
         }
     }
 
-    /// Makes `size` bytes a free block, coalesced with free neighbours, and gives it back.
+    /// Makes `size` bytes a free block, coalesced with free neighbours, and returns it.
     ///
     /// # Safety
     /// The bytes are the heap's, in no block that is live or free, and neighbours are sound.

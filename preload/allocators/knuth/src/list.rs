@@ -27,7 +27,7 @@ impl FreeList {
         self.rover
     }
 
-    /// Has the next search begin at `block`, a block of the list.
+    /// Makes the next search begin at `block`, a block of the list.
     #[inline(always)]
     pub fn rove(&mut self, block: Block) {
         self.rover = block;

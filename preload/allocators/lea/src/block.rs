@@ -108,8 +108,8 @@ impl Block {
         unsafe { self.header() & LIVE != 0 }
     }
 
-    /// Its size in units of alignment if it is live by its tag and the tag has the sign; else a number larger than every
-    /// size.
+    /// Its size in units of alignment if it is live by its tag and the tag has the sign; else a number larger than
+    /// every size.
     ///
     /// # Safety
     /// The header's word can be read.

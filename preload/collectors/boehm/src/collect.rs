@@ -4,7 +4,7 @@ use heaptoll_floor::{Collected, Phase, Reason, WORD, now_ns, thread_cpu_ns};
 use heaptoll_roots::{Origin, Root};
 
 use crate::header::{CHUNK, clear, has, set};
-use crate::stack::Entry;
+use crate::stack::MarkEntry;
 use crate::{Aborted, Boehm, CollectionOutcome, Version, Visitor};
 
 /// Addresses so far after the heap's end are taken for ones that it may grow to: bytes. Ten times the largest growth,
@@ -71,7 +71,7 @@ impl<V: Version> Boehm<V> {
         Ok(found)
     }
 
-    /// Collects since enough was allocated.
+    /// Collects because enough was allocated.
     ///
     /// # Errors
     /// As [`Boehm::collect_for`].
@@ -79,7 +79,7 @@ impl<V: Version> Boehm<V> {
         self.collect_for(Reason::Allocation)
     }
 
-    /// Collects since the system gives no more memory.
+    /// Collects because the system gives no more memory.
     ///
     /// # Errors
     /// As [`Boehm::collect_for`].
@@ -173,7 +173,7 @@ impl<V: Version> Marking<'_, V> {
         let header = unsafe { &mut *self.heap.chunks.header(object.chunk) };
         if !set(&mut header.marks, object.bit) {
             self.live += header.size;
-            self.heap.stack.push(Entry { start: object.address, end: object.address + header.size });
+            self.heap.stack.push(MarkEntry { start: object.address, end: object.address + header.size });
         }
     }
 
@@ -193,7 +193,7 @@ impl<V: Version> Marking<'_, V> {
     }
 
     fn drain(&mut self) {
-        while let Some(Entry { start, end }) = self.heap.stack.pop() {
+        while let Some(MarkEntry { start, end }) = self.heap.stack.pop() {
             // SAFETY: an object of the heap.
             unsafe { self.scan(start, end) };
         }
@@ -218,7 +218,7 @@ impl<V: Version> Marking<'_, V> {
                 let bit = if large { crate::first_bit::<V>() } else { object / WORD };
                 // SAFETY: a run's first chunk has a header.
                 if unsafe { has(&(*self.heap.chunks.header(chunk)).marks, bit) } {
-                    self.heap.stack.push(Entry { start: chunk + object, end: chunk + object + size });
+                    self.heap.stack.push(MarkEntry { start: chunk + object, end: chunk + object + size });
                     self.drain();
                 }
                 object += size;

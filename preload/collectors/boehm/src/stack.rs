@@ -9,7 +9,7 @@ const FIRST: usize = 4096;
 
 /// Words to be scanned.
 #[derive(Debug, Clone, Copy)]
-pub struct Entry {
+pub struct MarkEntry {
     /// The first word.
     pub start: usize,
     /// The end, after the last word.
@@ -19,7 +19,7 @@ pub struct Entry {
 /// A stack of limited depth. What finds no space on it is dropped, which is recorded: marks show later what it was.
 #[derive(Debug)]
 pub struct MarkStack {
-    entries: Buffer<Entry>,
+    entries: Buffer<MarkEntry>,
     depth: usize,
     limit: usize,
     dropped: bool,
@@ -45,7 +45,7 @@ impl MarkStack {
 
     /// Pushes an entry, or drops it.
     #[inline(always)]
-    pub fn push(&mut self, entry: Entry) {
+    pub fn push(&mut self, entry: MarkEntry) {
         if self.depth == self.limit {
             self.dropped = true;
             return;
@@ -57,7 +57,7 @@ impl MarkStack {
 
     /// Takes the entry pushed last.
     #[inline(always)]
-    pub fn pop(&mut self) -> Option<Entry> {
+    pub fn pop(&mut self) -> Option<MarkEntry> {
         if self.depth == 0 {
             return None;
         }

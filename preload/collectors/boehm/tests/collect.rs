@@ -16,13 +16,13 @@ use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptes
 
 /// A program whose roots are the words in a list.
 #[derive(Default)]
-struct Given {
+struct GivenRoots {
     words: Mutex<Vec<usize>>,
     refuses: AtomicBool,
 }
 
-impl Given {
-    fn new() -> &'static Given {
+impl GivenRoots {
+    fn new() -> &'static GivenRoots {
         Box::leak(Box::default())
     }
 
@@ -31,7 +31,7 @@ impl Given {
     }
 }
 
-impl Mutators for Given {
+impl Mutators for GivenRoots {
     fn start(&'static self) {}
 
     fn with_world_stopped(&self, _: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), Aborted> {
@@ -54,7 +54,7 @@ fn allocate<V: Version>(heap: &mut Boehm<V>, bytes: usize) -> usize {
 }
 
 /// Allocates, and adds it to the roots.
-fn allocate_root<V: Version>(heap: &mut Boehm<V>, given: &Given, bytes: usize) -> usize {
+fn allocate_root<V: Version>(heap: &mut Boehm<V>, given: &GivenRoots, bytes: usize) -> usize {
     let block = allocate(heap, bytes);
     given.words.lock().expect("no panic").push(block);
     block
@@ -169,7 +169,7 @@ fn random_graphs_stay_whole_while_memory_is_refused<V: Version>() {
 
 /// Found as a program that hung at its limit: each of its small blocks took a collection of the whole heap.
 fn a_full_heap_refuses_instead_of_collecting_for_every_block<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     let mut held = Vec::new();
     while heap.bytes() < 4 << 20 {
@@ -188,7 +188,7 @@ fn a_full_heap_refuses_instead_of_collecting_for_every_block<V: Version>() {
 }
 
 fn play<V: Version>(steps: &[Step], fail_every: u64) {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     heap.region_mut().fail_every(fail_every);
     let (mut nodes, mut roots): (Vec<Node>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -253,7 +253,7 @@ fn reachable(nodes: Vec<Node>, roots: &[usize]) -> Vec<Node> {
 }
 
 fn a_list_is_kept_by_a_pointer_to_the_inside_of_its_first<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     // A collection in between would find nothing of it.
     let first = list(&mut heap, 100, 40, 3);
@@ -270,7 +270,7 @@ fn a_list_is_kept_by_a_pointer_to_the_inside_of_its_first<V: Version>() {
 
 fn a_mark_stack_that_overflows_loses_nothing<V: Version>() {
     for limit in [1, 2, 3, 50] {
-        let given = Given::new();
+        let given = GivenRoots::new();
         let mut heap = Boehm::<V>::of(given);
         // One object points to all, each of which begins a list: much more than the stack holds at once.
         let wide = allocate(&mut heap, 200 * 8);
@@ -288,7 +288,7 @@ fn a_mark_stack_that_overflows_loses_nothing<V: Version>() {
 }
 
 fn garbage_in_a_loop_keeps_the_heap_at_a_size<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     let turn = |heap: &mut Boehm<V>, turn: usize| {
         let kept = list(heap, 1, 500, 0);
@@ -306,7 +306,7 @@ fn garbage_in_a_loop_keeps_the_heap_at_a_size<V: Version>() {
 }
 
 fn what_no_process_can_have_is_refused_without_a_collection<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     let before = heap.collections();
     for bytes in [1 << 47, 1 << 62, isize::MAX as usize - 64] {
@@ -317,7 +317,7 @@ fn what_no_process_can_have_is_refused_without_a_collection<V: Version>() {
 }
 
 fn what_is_reclaimed_is_zero_when_it_is_handed_out_again<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     for size in [16, 48, 100, 700, 2000, 2048, 5000, 40_000] {
         given.set(&[]);
@@ -340,7 +340,7 @@ fn what_is_reclaimed_is_zero_when_it_is_handed_out_again<V: Version>() {
 }
 
 fn a_collection_that_is_given_up_reclaims_nothing_and_the_next_does<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     // Half of a list stays, so that the second version leaves chunks to be swept later.
     let blocks: Vec<usize> = (0..2000).map(|_| allocate_root(&mut heap, given, 32)).collect();
@@ -361,7 +361,7 @@ fn a_collection_that_is_given_up_reclaims_nothing_and_the_next_does<V: Version>(
 }
 
 fn what_realloc_moved_is_freed_and_what_it_kept_holds_nothing_after_its_end<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     let held = allocate(&mut heap, 64);
     let block = allocate(&mut heap, 1000);
@@ -386,7 +386,7 @@ fn what_realloc_moved_is_freed_and_what_it_kept_holds_nothing_after_its_end<V: V
 }
 
 fn large_objects_live_by_any_word_into_them_and_go_with_their_chunks<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     // So long that the way back to the first chunk takes several steps.
     let bytes = 300 * CHUNK;
@@ -405,7 +405,7 @@ fn large_objects_live_by_any_word_into_them_and_go_with_their_chunks<V: Version>
 }
 
 fn a_word_on_a_free_list_does_not_keep_the_list_alive<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     let block = allocate(&mut heap, 64);
     let dead = allocate(&mut heap, 64);
@@ -418,7 +418,7 @@ fn a_word_on_a_free_list_does_not_keep_the_list_alive<V: Version>() {
 }
 
 fn without_more_memory_what_is_dead_is_used_again<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     let kept = allocate(&mut heap, 100);
     given.set(&[kept]);
@@ -440,7 +440,7 @@ fn without_more_memory_what_is_dead_is_used_again<V: Version>() {
 }
 
 fn aligned_objects_are_kept_and_reclaimed_like_others<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     for bits in 5..21 {
         let alignment = 1 << bits;
@@ -459,7 +459,7 @@ fn aligned_objects_are_kept_and_reclaimed_like_others<V: Version>() {
 fn check_finds_what_a_write_beyond_a_block_does<V: Version>() {
     // Links to nowhere, to the inside of an object, and to the object itself.
     for odd in [0x1234_5678, 8, 0] {
-        let mut heap = Boehm::<V>::of(Given::new());
+        let mut heap = Boehm::<V>::of(GivenRoots::new());
         let (first, second) = (allocate(&mut heap, 60), allocate(&mut heap, 60));
         assert_eq!(heap.check(), Ok(()));
         // Objects are handed out from a chunk's end on: what follows is free.
@@ -470,7 +470,7 @@ fn check_finds_what_a_write_beyond_a_block_does<V: Version>() {
 }
 
 fn a_pointer_to_what_is_no_object_is_none<V: Version>() {
-    let given = Given::new();
+    let given = GivenRoots::new();
     let mut heap = Boehm::<V>::of(given);
     let block = allocate(&mut heap, 600);
     let chunk = block & !(CHUNK - 1);

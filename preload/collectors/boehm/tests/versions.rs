@@ -12,9 +12,9 @@ use heaptoll_roots::{Origin, Root};
 
 /// A program that keeps every block the test holds.
 #[derive(Default)]
-struct Keeps(Mutex<Vec<usize>>);
+struct KeptBlocks(Mutex<Vec<usize>>);
 
-impl Mutators for Keeps {
+impl Mutators for KeptBlocks {
     fn start(&'static self) {}
 
     fn with_world_stopped(&self, _: &[Range<usize>], visitor: &mut dyn Visitor) -> Result<(), Aborted> {
@@ -28,12 +28,12 @@ impl Mutators for Keeps {
     fn after_fork_in_child(&self) {}
 }
 
-fn keeps() -> &'static Keeps {
+fn keeps() -> &'static KeptBlocks {
     Box::leak(Box::default())
 }
 
 /// Allocates, and holds for ever.
-fn allocate_root<V: Version>(heap: &mut Boehm<V>, keeps: &Keeps, bytes: usize) -> usize {
+fn allocate_root<V: Version>(heap: &mut Boehm<V>, keeps: &KeptBlocks, bytes: usize) -> usize {
     let block = heap.allocate(bytes).expect("memory").as_ptr() as usize;
     keeps.0.lock().expect("no panic").push(block);
     block

@@ -10,7 +10,7 @@
 //! - The heap begins with 256 KiB. A collection that reclaims less than a quarter of it makes it half as large again
 //!   (§2.2, the configuration of Zorn's experiments).
 //!
-//! From where the facts are: Zorn's text; for the rest the sources of 1.9, the oldest that is public, with its list of
+//! Sources of the facts: Zorn's text; for the rest the sources of 1.9, the oldest that is public, with its list of
 //! what changed since 1.6 (Ultrix support, a bug of realloc). SPARC's alignment to two words, which came with 1.6,
 //! turned on the merging of sizes there. Not known: whether Zorn's copy followed pointers to the inside of objects, an
 //! option of its header file. This one does; compilers and programs of today leave no other choice.

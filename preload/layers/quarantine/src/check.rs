@@ -10,7 +10,7 @@ use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 
-use heaptoll_held::checked::{Checked, Damage, Entry, Stays};
+use heaptoll_held::checked::{Admission, Checked, Damage, Stays};
 use heaptoll_held::fill::Change;
 use heaptoll_held::memory;
 use heaptoll_held::text::StderrLine;
@@ -127,8 +127,8 @@ pub fn enters(block: *mut c_void, bytes: usize) -> bool {
     }
     // SAFETY: a block that the program has given back.
     match unsafe { CHECKED.enters(block, bytes, site) } {
-        Entry::New | Entry::Unknown => true,
-        Entry::Again(held) => {
+        Admission::New | Admission::Unknown => true,
+        Admission::Again(held) => {
             let mut line = StderrLine::new();
             let _ = write!(
                 line,

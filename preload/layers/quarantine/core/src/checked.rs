@@ -41,7 +41,7 @@ pub struct Damage {
 
 /// What a block is when the program frees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Entry {
+pub enum Admission {
     /// It is held from here on.
     New,
     /// It is held already, since then: it is freed for the second time.
@@ -216,31 +216,31 @@ impl Checked {
     ///
     /// # Safety
     /// A block of so many bytes that the program no longer has, or has given back before.
-    pub unsafe fn enters(&self, block: *mut c_void, bytes: usize, site: u32) -> Entry {
+    pub unsafe fn enters(&self, block: *mut c_void, bytes: usize, site: u32) -> Admission {
         match self.find(block) {
-            None => return Entry::Unknown,
-            Some(Some(held)) => return Entry::Again(held),
+            None => return Admission::Unknown,
+            Some(Some(held)) => return Admission::Again(held),
             Some(None) => {}
         }
         // SAFETY: the program no longer has the block, as this function requires, and it was not held before.
         unsafe { fill::fill(block.cast(), bytes) };
         let entry = self.with(|slots| {
             let held = QuarantinedBlock { block: block as usize, bytes, site, reported: false };
-            let Some(at) = slots.put(held) else { return Entry::Unknown };
+            let Some(at) = slots.put(held) else { return Admission::Unknown };
             match slots.by_block.insert(held.block, at) {
-                Ok(None) => Entry::New,
+                Ok(None) => Admission::New,
                 // Another thread was faster with the same block.
                 Ok(Some(other)) => {
                     slots.take(other);
-                    Entry::Again(held)
+                    Admission::Again(held)
                 }
                 Err(_) => {
                     slots.take(at);
-                    Entry::Unknown
+                    Admission::Unknown
                 }
             }
         });
-        entry.unwrap_or(Entry::Unknown)
+        entry.unwrap_or(Admission::Unknown)
     }
 
     fn find(&self, block: *mut c_void) -> Option<Option<QuarantinedBlock>> {
@@ -323,12 +323,12 @@ mod tests {
         unsafe {
             for (at, block) in blocks.iter_mut().enumerate() {
                 let entry = checked.enters(block.as_mut_ptr().cast(), block.len(), at as u32);
-                assert_eq!(entry, Entry::New);
+                assert_eq!(entry, Admission::New);
             }
             let (again, bytes) = (blocks[7].as_mut_ptr().cast(), blocks[7].len());
             assert!(matches!(
                 checked.enters(again, bytes, 9),
-                Entry::Again(QuarantinedBlock { site: 7, .. })
+                Admission::Again(QuarantinedBlock { site: 7, .. })
             ));
             blocks[100][3] = 1;
             checked.scan(|damage| reported.push((damage.held.site, damage.change.offset)));
@@ -342,7 +342,7 @@ mod tests {
             let slots = &*checked.slots.get();
             let used = slots.used;
             for block in &mut blocks {
-                assert_eq!(checked.enters(block.as_mut_ptr().cast(), block.len(), 1), Entry::New);
+                assert_eq!(checked.enters(block.as_mut_ptr().cast(), block.len(), 1), Admission::New);
             }
             assert_eq!((*checked.slots.get()).used, used, "places are used again");
         }
@@ -355,15 +355,15 @@ mod tests {
         let [first, second] = blocks.each_mut().map(|block| block.as_mut_ptr() as usize);
         // SAFETY: the arrays' own bytes, which no other code uses.
         unsafe {
-            assert_eq!(checked.enters(first as *mut c_void, 64, 1), Entry::New);
+            assert_eq!(checked.enters(first as *mut c_void, 64, 1), Admission::New);
             checked.before_fork();
             let other =
                 || (checked.leaves(first as *mut c_void), checked.enters(second as *mut c_void, 64, 2));
             // As a prepare handler would that needs what the other thread has.
             let answers = std::thread::scope(|scope| scope.spawn(other).join());
-            assert_eq!(answers.ok(), Some((Err(Stays), Entry::Unknown)));
+            assert_eq!(answers.ok(), Some((Err(Stays), Admission::Unknown)));
             // The thread itself is not kept out.
-            assert_eq!(checked.enters(second as *mut c_void, 64, 3), Entry::New);
+            assert_eq!(checked.enters(second as *mut c_void, 64, 3), Admission::New);
             checked.after_fork();
             assert_eq!(checked.leaves(first as *mut c_void), Ok(None));
             let other = || checked.leaves(second as *mut c_void);

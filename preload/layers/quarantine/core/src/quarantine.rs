@@ -15,7 +15,7 @@ use heaptoll_statspage::{Writer, WriterKind};
 
 use crate::settings::Settings;
 use crate::thread::{Slot, Thread, Threads};
-use crate::volume::{Added, Epoch, MOST, Volume};
+use crate::volume::{AddResult, Epoch, MOST, Volume};
 
 /// Below this bound releases are reported only every [`AT_A_TIME`].
 const OFTEN: u64 = 64 << 10;
@@ -163,17 +163,17 @@ impl Quarantine {
         }
         let epoch = Epoch(thread.epoch.load(Relaxed));
         match self.volume.add(epoch, bytes, self.size.load(Relaxed), self.single_threaded()) {
-            Added::Held => {
+            AddResult::Held => {
                 thread.put(cursor, block);
                 thread.held.store(thread.held.load(Relaxed) + bytes, Relaxed);
             }
-            Added::Passed { epoch, volume } => {
+            AddResult::Passed { epoch, volume } => {
                 thread.put(cursor, block);
                 self.volume.passed(volume, thread.held.load(Relaxed) + bytes);
                 thread.epoch.store(epoch.0, Relaxed);
                 self.give_back(thread, true);
             }
-            Added::Not => self.hold_slow(thread, block, bytes),
+            AddResult::Not => self.hold_slow(thread, block, bytes),
         }
     }
 
@@ -207,13 +207,13 @@ impl Quarantine {
                 return self.hold_at_random(thread, block, bytes);
             }
             match self.volume.add(epoch, bytes, self.size.load(Relaxed), self.single_threaded()) {
-                Added::Not => continue,
-                Added::Held => {
+                AddResult::Not => continue,
+                AddResult::Held => {
                     thread.push(block);
                     thread.held.fetch_add(bytes, Relaxed);
                     thread.open(self.fast_path.load(Relaxed));
                 }
-                Added::Passed { epoch, volume } => {
+                AddResult::Passed { epoch, volume } => {
                     thread.push(block);
                     let held = thread.held.fetch_add(bytes, Relaxed) + bytes;
                     self.volume.passed(volume, held);

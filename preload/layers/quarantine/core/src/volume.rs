@@ -26,7 +26,7 @@ pub struct Volume {
 
 /// The result for a block's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Added {
+pub enum AddResult {
     /// They are part of the volume.
     Held,
     /// They passed the bound: a new epoch has begun without them and all before. The volume was this.
@@ -71,23 +71,27 @@ impl Volume {
     /// Adds a block's bytes for a thread that knows `epoch`. `single_threaded`: there is no other thread. `bound` is at
     /// most [`MOST`].
     #[inline(always)]
-    pub fn add(&self, epoch: Epoch, bytes: u64, bound: u64, single_threaded: bool) -> Added {
+    pub fn add(&self, epoch: Epoch, bytes: u64, bound: u64, single_threaded: bool) -> AddResult {
         debug_assert!(bytes < 1 << 63 && bound <= MOST);
         let word = self.word.load(Acquire);
         // Where the epochs differ, more than a volume is left of this.
         let volume = word.wrapping_sub(epoch.0);
         if volume > VOLUME {
-            return Added::Not;
+            return AddResult::Not;
         }
         let volume = volume + bytes;
         if volume <= bound {
-            return if self.exchange(word, word + bytes, single_threaded) { Added::Held } else { Added::Not };
+            return if self.exchange(word, word + bytes, single_threaded) {
+                AddResult::Held
+            } else {
+                AddResult::Not
+            };
         }
         let epoch = epoch.next();
         if self.exchange(word, epoch.0, single_threaded) {
-            Added::Passed { epoch, volume }
+            AddResult::Passed { epoch, volume }
         } else {
-            Added::Not
+            AddResult::Not
         }
     }
 

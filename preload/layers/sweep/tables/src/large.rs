@@ -9,7 +9,7 @@ use crate::NoMemory;
 
 /// A large block, or nothing.
 #[repr(C)]
-pub struct Entry {
+pub struct LargeEntry {
     pub start: AtomicUsize,
     /// 0 when there is none.
     pub bytes: AtomicUsize,
@@ -52,14 +52,14 @@ impl Large {
 
     /// An entry that was given out once.
     #[inline(always)]
-    pub fn entry(&self, number: usize) -> &Entry {
+    pub fn entry(&self, number: usize) -> &LargeEntry {
         // SAFETY: entries are never given back, and the region grows in place.
-        unsafe { &*(self.entries.load(Ordering::Acquire) as *const Entry).add(number) }
+        unsafe { &*(self.entries.load(Ordering::Acquire) as *const LargeEntry).add(number) }
     }
 
     /// All entries, taken or not.
-    pub fn entries(&self) -> &[Entry] {
-        let entries = self.entries.load(Ordering::Acquire) as *const Entry;
+    pub fn entries(&self) -> &[LargeEntry] {
+        let entries = self.entries.load(Ordering::Acquire) as *const LargeEntry;
         if entries.is_null() {
             return &[];
         }
@@ -75,7 +75,7 @@ impl Large {
             number
         } else {
             let length = self.length.load(Ordering::Relaxed);
-            if (length + 1) * size_of::<Entry>() > supply.region.end() - supply.region.start() {
+            if (length + 1) * size_of::<LargeEntry>() > supply.region.end() - supply.region.start() {
                 supply.region.grow(heaptoll_floor::PAGE).ok_or(NoMemory)?;
                 self.entries.store(supply.region.start(), Ordering::Release);
             }
