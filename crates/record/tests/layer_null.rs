@@ -34,7 +34,7 @@ fn it_reports_once_that_a_region_is_used_up_and_returns_no_more() {
     let output_text = side("used-up");
     assert_eq!(
         output_text,
-        "heaptoll: the null manager has used up its addresses: it never gives a block out twice\n"
+        "heaptoll: the null manager has used up its addresses: it never hands out a block twice\n"
     );
 }
 

@@ -1,4 +1,5 @@
-//! The control structs of a process's objects (`include/heaptoll.h`), for layers that listen to what managers tell.
+//! The control structs of a process's objects (`include/heaptoll.h`), for layers that register event listeners with
+//! managers.
 //!
 //! Several objects of one process may have one: a manager, and layers in front of it. They are read from the objects'
 //! own tables, without the allocations of `dlsym`.
@@ -14,13 +15,13 @@ use core::ptr;
 /// The symbol that managers export, see `include/heaptoll.h`.
 const CONTROL: &[u8] = b"heaptoll_control_v1";
 
-/// Objects of one process that are asked.
+/// Maximum number of objects of one process whose control structs are visited.
 pub const MOST: usize = 16;
 
-/// `heaptoll_event_function`: an event, and the context that was given with the function.
+/// `heaptoll_event_function`: takes an event, and the context that was registered with the function.
 pub type Listener = unsafe extern "C" fn(*const Event, *mut c_void);
 
-/// The beginning of `struct heaptoll_event`: all of it that there was in version 1.
+/// The beginning of `struct heaptoll_event`: the members of version 1.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Event {
@@ -37,7 +38,7 @@ pub struct Event {
 
 /// `HEAPTOLL_COLLECTION_START`; the value is the reason.
 pub const COLLECTION_START: u32 = 1;
-/// `HEAPTOLL_COLLECTION_END`; the value is bytes found live.
+/// `HEAPTOLL_COLLECTION_END`; the value is the bytes found live.
 pub const COLLECTION_END: u32 = 2;
 
 /// The beginning of `struct heaptoll_control`.
@@ -53,36 +54,38 @@ pub struct Control {
 }
 
 impl Control {
-    /// Has events told to `listener`. Gives 0, or a positive errno value: `EBUSY` when another one listens, `ENOTSUP`
-    /// when nothing is told.
+    /// Registers `listener` for events. Returns 0, or a positive errno value: `EBUSY` when another listener is
+    /// registered, `ENOTSUP` when there are no events.
     ///
     /// # Safety
-    /// `listener` keeps the conditions of `heaptoll_event_function` and may be called with `context` from now on.
+    /// `listener` obeys the contract of `heaptoll_event_function` (include/heaptoll.h) and may be called with
+    /// `context`, on any thread, from now on.
     pub unsafe fn listen(&self, listener: Listener, context: *mut c_void) -> c_int {
         match self.listen {
-            // SAFETY: the caller's word; the function is the object's, of this type.
+            // SAFETY: by this function's contract `listener` may be called with `context`; `listen` is a member of the
+            // object's control struct, whose version was checked by `each`, so it has this type.
             Some(listen) => unsafe { listen(listener, context) },
             None => libc::ENOTSUP,
         }
     }
 }
 
-/// Addresses of control functions.
-struct Found {
+/// Addresses of the objects' control functions.
+struct Functions {
     addresses: UnsafeCell<[usize; MOST]>,
     count: UnsafeCell<usize>,
 }
 
 /// Visits the control struct of every object that is loaded now and has one, at most [`MOST`], in the order of loading.
 pub fn each(mut visit: impl FnMut(&'static Control)) {
-    let found = Found { addresses: UnsafeCell::new([0; MOST]), count: UnsafeCell::new(0) };
-    // SAFETY: the callback has the type that is asked for; `found` outlives the call.
-    unsafe { libc::dl_iterate_phdr(Some(look), ptr::from_ref(&found).cast_mut().cast()) };
-    let (addresses, count) = (found.addresses.into_inner(), found.count.into_inner());
-    // The loader's lock is free again: a manager may do in `listen` what it likes.
+    let functions = Functions { addresses: UnsafeCell::new([0; MOST]), count: UnsafeCell::new(0) };
+    // SAFETY: `visit_object` has the required type; `functions` outlives the call, and nothing else refers to it.
+    unsafe { libc::dl_iterate_phdr(Some(visit_object), ptr::from_ref(&functions).cast_mut().cast()) };
+    let (addresses, count) = (functions.addresses.into_inner(), functions.count.into_inner());
+    // The loader's lock has been released: a manager may do anything in `listen`.
     for &address in &addresses[..count.min(MOST)] {
-        // SAFETY: the address was found under the name whose type it is given; the struct it returns lives as long as the
-        // object and has the members that its size covers.
+        // SAFETY: the address is that of the exported `heaptoll_control_v1`, which has this type (include/heaptoll.h);
+        // the struct that it returns lives as long as the object; its size is checked below before members are read.
         let control =
             unsafe { transmute::<usize, unsafe extern "C" fn() -> *const Control>(address)().as_ref() };
         if let Some(control) = control
@@ -94,16 +97,20 @@ pub fn each(mut visit: impl FnMut(&'static Control)) {
     }
 }
 
-/// Looks at one loaded object.
-unsafe extern "C" fn look(info: *mut libc::dl_phdr_info, _size: usize, found: *mut c_void) -> c_int {
-    // SAFETY: the loader gives a valid description of an object that stays mapped while this runs; `found` is that of
-    // `each`, of which there is no other reference.
+/// Adds the control function of one loaded object, if it has one.
+unsafe extern "C" fn visit_object(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    functions: *mut c_void,
+) -> c_int {
+    // SAFETY: the loader passes a valid description of an object that stays mapped during the call, and the pointer
+    // that `each` gave it, to which no other reference exists.
     unsafe {
-        let found = &*found.cast::<Found>();
+        let functions = &*functions.cast::<Functions>();
         if let Some(address) = object::function(&*info, CONTROL) {
-            let count = found.count.get();
+            let count = functions.count.get();
             if *count < MOST {
-                (*found.addresses.get())[*count] = address;
+                (*functions.addresses.get())[*count] = address;
                 *count += 1;
             }
         }

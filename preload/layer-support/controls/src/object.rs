@@ -1,7 +1,7 @@
-//! Functions that a loaded object exports, read from its own tables.
+//! Finds functions that a loaded object exports, in its own tables.
 //!
-//! `dlsym` would do, but it answers "no" with an error message that it allocates from the very manager whose blocks are
-//! to be left alone. The tables are those of the System V ABI (gABI, chapter 5) and GNU's hash table of them.
+//! `dlsym` would do, but if it fails it allocates an error message from the very manager whose blocks must not change.
+//! The tables are those of the System V ABI (gABI 5) and GNU's hash table of symbols.
 
 use core::ffi::CStr;
 use core::slice;
@@ -17,10 +17,10 @@ const STT_FUNC: u8 = 2;
 /// The address of the function of this name that the object exports.
 ///
 /// # Safety
-/// `info` describes a loaded object, as `dl_iterate_phdr` gives it.
+/// `info` is the argument of a callback of `dl_iterate_phdr` that is running.
 pub unsafe fn function(info: &dl_phdr_info, name: &[u8]) -> Option<usize> {
-    // SAFETY: the program headers and the tables that the dynamic section names are mapped and well-formed, or the
-    // loader would not have loaded the object.
+    // SAFETY: by this function's contract the object is loaded, so the loader has mapped and processed its program
+    // headers and the tables that its dynamic section names: they are well-formed.
     unsafe {
         let headers: &[Elf64_Phdr] = slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
         let base = info.dlpi_addr as usize;
@@ -59,11 +59,12 @@ pub unsafe fn function(info: &dl_phdr_info, name: &[u8]) -> Option<usize> {
     }
 }
 
-/// The first symbol whose name has the same bucket, and its place in the table's chains.
+/// The first symbol whose name has the same bucket, and its entry in the table's chains.
 unsafe fn first_of_chain(table: *const u32, name: &[u8]) -> Option<(usize, *const u32)> {
     let hash = name.iter().fold(5381u32, |hash, &byte| hash.wrapping_mul(33).wrapping_add(u32::from(byte)));
-    // SAFETY: a GNU hash table: number of buckets, first symbol that is hashed, 64-bit words of the filter, a shift;
-    // then the filter, the buckets, the chains.
+    // SAFETY: `function` passes the object's DT_GNU_HASH table, which consists of: number of buckets, first hashed
+    // symbol, 64-bit words of the filter, a shift; then the filter, the buckets, the chains. The reads stay within
+    // these.
     unsafe {
         let (buckets, first, filter) = (*table, *table.add(1) as usize, *table.add(2) as usize);
         if buckets == 0 {

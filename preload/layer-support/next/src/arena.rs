@@ -1,8 +1,8 @@
 //! The bootstrap arena: memory for allocations made before the next malloc is known, by `dlsym` itself or by other
 //! threads meanwhile.
 //!
-//! A bump allocator over static memory. Blocks are never reused: there are a handful of them in the life of a
-//! process. Each is preceded by its size, so that `realloc` and `malloc_usable_size` know it.
+//! A bump allocator over static memory. Blocks are never reused: a process makes only a handful of them. Each is
+//! preceded by its size, for `realloc` and `malloc_usable_size`.
 
 use core::cell::UnsafeCell;
 use core::ffi::c_void;
@@ -16,8 +16,8 @@ const WORD: usize = 16;
 #[repr(C, align(4096))]
 struct Pages(UnsafeCell<[u8; BYTES]>);
 
-// SAFETY: every byte range is handed out once, by the atomic `USED`; the arena itself never touches it again but for
-// the size in front of it, written before the block is handed out.
+// SAFETY: the atomic `USED` hands out every byte range once; the arena itself writes only the size in front of a block,
+// before the block is handed out.
 unsafe impl Sync for Pages {}
 
 static PAGES: Pages = Pages(UnsafeCell::new([0; BYTES]));
@@ -27,13 +27,13 @@ fn base() -> usize {
     PAGES.0.get() as usize
 }
 
-/// Whether the arena gave this block.
+/// Whether the block lies in the arena.
 #[inline(always)]
 pub fn owns(block: *const c_void) -> bool {
     (block as usize).wrapping_sub(base()) < BYTES
 }
 
-/// A zeroed block, or null when the arena is used up. `align` is a power of two.
+/// Allocates a zeroed block; null when the arena is exhausted. `align` is a power of two.
 pub fn allocate(align: usize, size: usize) -> *mut c_void {
     let align = align.max(WORD);
     if align > 4096 || size > BYTES {
@@ -49,7 +49,7 @@ pub fn allocate(align: usize, size: usize) -> *mut c_void {
         match USED.compare_exchange_weak(used, end, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => {
                 let block = (base() + start) as *mut u8;
-                // SAFETY: start - WORD >= used, and used..end belongs to this call alone.
+                // SAFETY: start - WORD >= used, and the exchange above gave used..end to this call alone.
                 unsafe { block.sub(WORD).cast::<usize>().write(end - start) };
                 return block.cast();
             }
@@ -58,12 +58,12 @@ pub fn allocate(align: usize, size: usize) -> *mut c_void {
     }
 }
 
-/// Bytes that the program may use of a block.
+/// The usable size of a block, bytes.
 ///
 /// # Safety
-/// `block` is one of the arena's.
+/// `allocate` returned `block`.
 pub unsafe fn usable_size(block: *const c_void) -> usize {
-    // SAFETY: `allocate` wrote the size there.
+    // SAFETY: by this function's contract `allocate` returned the block, and wrote its size in front of it.
     unsafe { block.cast::<u8>().sub(WORD).cast::<usize>().read() }
 }
 
@@ -72,14 +72,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_aligned_apart_zeroed_and_known() {
+    fn blocks_are_aligned_disjoint_zeroed_and_recognised() {
         let mut last_end = 0;
         for (align, size) in [(1, 0), (16, 1), (64, 100), (4096, 5000), (16, 16)] {
             let block = allocate(align, size);
             assert!(!block.is_null() && owns(block));
             assert_eq!(block as usize % align.max(16), 0);
             assert!(block as usize > last_end);
-            // SAFETY: a block of the arena's with at least `size` bytes.
+            // SAFETY: `allocate` returned the block, and its usable size is that of the range handed out.
             unsafe {
                 assert!(usable_size(block) >= size.max(1));
                 for i in 0..usable_size(block) {

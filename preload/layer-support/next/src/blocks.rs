@@ -1,19 +1,18 @@
-//! A table from block addresses to one number each, in memory of its own: what a layer knows of live blocks cannot be
-//! kept in the heap that it watches.
+//! A table from block addresses to one number each, in memory of its own: a layer cannot keep data about live blocks in
+//! the heap that it watches.
 //!
-//! Open addressing with linear probing. Removal moves later entries up, so that there are no tombstones: a program
-//! that allocates and frees for ever leaves no trace. The table doubles when it is three quarters full and never
-//! shrinks.
+//! Open addressing with linear probing. Removal moves later entries up, so that there are no tombstones: a program that
+//! allocates and frees for ever does not fill the table. It doubles when it is three quarters full and never shrinks.
 //!
-//! A collector below reads all of the process's memory for pointers, and what the table knows would keep every block
-//! alive. So the memory is named, for collectors that heed names where the kernel keeps them
-//! (`CONFIG_ANON_VMA_NAME`), and addresses are stored negated, which makes them addresses of nothing: the upper half
-//! of the address space is the kernel's.
+//! A collector below scans all of the process's memory for pointers, and the addresses in the table would keep every
+//! block alive. So the memory is named, for collectors that skip named mappings if the kernel supports names
+//! (`CONFIG_ANON_VMA_NAME`), and addresses are stored negated, so that they point to nothing: the upper half of the
+//! address space is the kernel's.
 
 use core::ffi::CStr;
 use core::ptr;
 
-/// What the memory is called in `/proc/PID/maps`.
+/// The name of the memory in `/proc/PID/maps`.
 const NAME: &CStr = c"heaptoll live";
 
 /// Slots of the first table: one page.
@@ -22,16 +21,16 @@ const FIRST: usize = 4096 / size_of::<Entry>();
 #[derive(Clone, Copy)]
 #[repr(C)]
 struct Entry {
-    /// 0: empty. Negated in memory.
+    /// 0: empty. Stored negated.
     block: usize,
     value: usize,
 }
 
-/// No memory for a larger table.
+/// There is no memory for a larger table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Full;
 
-/// Numbers by address. Not for use from two threads at once.
+/// Numbers by address. Not thread-safe.
 pub struct Blocks {
     entries: *mut Entry,
     /// Slots, a power of two; 0 before the first insertion.
@@ -39,7 +38,7 @@ pub struct Blocks {
     used: usize,
 }
 
-// SAFETY: the memory belongs to the table alone, and nothing in it belongs to a thread.
+// SAFETY: `entries` is a mapping that `grow` made for this table alone, and none of it is tied to a thread.
 unsafe impl Send for Blocks {}
 
 impl Blocks {
@@ -48,20 +47,20 @@ impl Blocks {
         Blocks { entries: ptr::null_mut(), slots: 0, used: 0 }
     }
 
-    /// How many blocks are in it.
+    /// The number of blocks in it.
     pub fn len(&self) -> usize {
         self.used
     }
 
-    /// Whether there are none.
+    /// Whether it has none.
     pub fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// Keeps `value` for `block`, which is not 0, and gives the value that was kept for it before.
+    /// Stores `value` for `block`, which is not 0, and returns the value that was stored for it before.
     ///
     /// # Errors
-    /// [`Full`]: the system gave no memory; nothing has changed.
+    /// [`Full`]: the system has no memory; the table is unchanged.
     pub fn insert(&mut self, block: usize, value: usize) -> Result<Option<usize>, Full> {
         debug_assert!(block != 0);
         if (self.used + 1) * 4 > self.slots * 3 {
@@ -75,7 +74,7 @@ impl Blocks {
         Ok(old)
     }
 
-    /// Forgets a block and gives its value; `None` when it is not there.
+    /// Removes a block and returns its value; `None` when it is not there.
     pub fn remove(&mut self, block: usize) -> Option<usize> {
         if self.slots == 0 {
             return None;
@@ -85,7 +84,7 @@ impl Blocks {
         if found.block == 0 {
             return None;
         }
-        // Whatever follows without a gap moves up, unless that would put it before its home.
+        // Entries that follow without a gap move up, unless that would put them before their home slot.
         let mut next = hole;
         loop {
             next = (next + 1) & (self.slots - 1);
@@ -108,12 +107,13 @@ impl Blocks {
 
     /// The slot where the search for a block begins.
     fn home(&self, block: usize) -> usize {
-        // Blocks are 16 bytes apart or more. Fibonacci hashing: the upper bits of the product are the mixed ones.
+        // Blocks are at least 16 bytes apart. Fibonacci hashing: the upper bits of the product are the mixed ones.
         let mixed = (block >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         mixed >> (usize::BITS - self.slots.trailing_zeros())
     }
 
-    /// The slot that holds a block, or the empty one where it would go. There is an empty one: see `insert`.
+    /// The slot that holds a block, or the empty one for it. There is an empty one, since `insert` keeps a quarter
+    /// free.
     fn find(&self, block: usize) -> usize {
         let mut at = self.home(block);
         while ![0, block].contains(&self.entry(at).block) {
@@ -124,7 +124,8 @@ impl Blocks {
 
     fn entry(&self, at: usize) -> Entry {
         debug_assert!(at < self.slots);
-        // SAFETY: `entries` has `slots` elements, all initialised (to zero by the system).
+        // SAFETY: `at` is masked or found below `slots`; `grow` mapped `entries` with `slots` elements, which the
+        // system initialised to zero.
         let Entry { block, value } = unsafe { self.entries.add(at).read() };
         Entry { block: block.wrapping_neg(), value }
     }
@@ -132,7 +133,8 @@ impl Blocks {
     fn write(&mut self, at: usize, entry: Entry) {
         debug_assert!(at < self.slots);
         let stored = Entry { block: entry.block.wrapping_neg(), ..entry };
-        // SAFETY: `entries` has `slots` elements, and they are this table's alone.
+        // SAFETY: `at` is masked or found below `slots`; `grow` mapped `entries` with `slots` elements for this table
+        // alone.
         unsafe { self.entries.add(at).write(stored) }
     }
 
@@ -140,7 +142,7 @@ impl Blocks {
     fn grow(&mut self) -> Result<(), Full> {
         let slots = (self.slots * 2).max(FIRST);
         let bytes = slots * size_of::<Entry>();
-        // SAFETY: a new anonymous mapping; its failure is tested.
+        // SAFETY: with a null address mmap maps memory that nothing uses; its failure is checked below.
         let made = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -160,17 +162,18 @@ impl Blocks {
         for at in 0..old.slots {
             let entry = old.entry(at);
             if entry.block != 0 {
-                let place = self.find(entry.block);
-                self.write(place, entry);
+                let slot = self.find(entry.block);
+                self.write(slot, entry);
             }
         }
         Ok(())
     }
 }
 
-/// Names memory. A kernel that keeps no names refuses, and nothing depends on it; `errno` is kept.
+/// Names memory. A kernel without names refuses, and nothing depends on it. Preserves `errno`.
 fn name(start: usize, bytes: usize) {
-    // SAFETY: errno's address is valid for the calling thread; the name is a string, which the kernel copies.
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno; the kernel copies the name, a C
+    // literal, and naming a mapping does not change its contents.
     unsafe {
         let errno = *libc::__errno_location();
         let text = NAME.as_ptr();
@@ -188,7 +191,7 @@ impl Default for Blocks {
 impl Drop for Blocks {
     fn drop(&mut self) {
         if self.slots > 0 {
-            // SAFETY: the mapping is this table's own and is not used after.
+            // SAFETY: `grow` made the mapping for this table, which ends here.
             unsafe { libc::munmap(self.entries.cast(), self.slots * size_of::<Entry>()) };
         }
     }
@@ -259,7 +262,7 @@ mod tests {
         for block in 1..=1000usize {
             assert_eq!(table.insert(block << 20 | 16, block), Ok(None));
         }
-        // SAFETY: so many entries of two words each have been mapped.
+        // SAFETY: `grow` has mapped `slots` entries of two words each.
         let words = unsafe { std::slice::from_raw_parts(table.entries.cast::<usize>(), table.slots * 2) };
         assert!(words.iter().any(|&word| word != 0));
         assert!(words.iter().all(|&word| !(1 << 20..1 << 47).contains(&word)));
@@ -267,7 +270,7 @@ mod tests {
 
     #[test]
     fn naming_keeps_errno() {
-        // SAFETY: errno's address is valid for this thread.
+        // SAFETY: `__errno_location` returns the address of this thread's errno, to which nothing else refers.
         let errno = unsafe { &mut *libc::__errno_location() };
         *errno = 77;
         name(1, 1);

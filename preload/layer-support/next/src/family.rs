@@ -1,4 +1,4 @@
-//! Finding the family: which functions come from the object that `malloc` comes from, and which have to be made up.
+//! Finds the family: the functions of the object that `malloc` comes from. Others have to be emulated.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_void};
@@ -18,8 +18,8 @@ pub type PosixMemalign = unsafe extern "C" fn(*mut *mut c_void, usize, usize) ->
 /// `malloc_usable_size`.
 pub type UsableSize = unsafe extern "C" fn(*mut c_void) -> usize;
 
-/// The functions of one object. A `None` is not exported by the object that exports `malloc`; [`crate::forward`]
-/// makes it up from the others or refuses.
+/// The functions of one object. A function that is `None` is not exported by the object that exports `malloc`;
+/// [`crate::forward`] emulates it by the others or fails.
 #[derive(Clone, Copy)]
 pub struct Family {
     pub malloc: Allocate,
@@ -34,21 +34,21 @@ pub struct Family {
     pub usable_size: Option<UsableSize>,
 }
 
-struct Found(UnsafeCell<MaybeUninit<Family>>);
+struct FamilyCell(UnsafeCell<MaybeUninit<Family>>);
 
-// SAFETY: written once, by the thread that moved `STATE` from UNKNOWN to ASKING; read only after READY, which is
-// stored with release and loaded with acquire.
-unsafe impl Sync for Found {}
+// SAFETY: `find` writes it once, on the thread that moved `STATE` from UNKNOWN to RESOLVING; `ready` reads it only
+// after READY, which is stored with release and loaded with acquire.
+unsafe impl Sync for FamilyCell {}
 
 const UNKNOWN: u32 = 0;
-const ASKING: u32 = 1;
+const RESOLVING: u32 = 1;
 const READY: u32 = 2;
 
 static STATE: AtomicU32 = AtomicU32::new(UNKNOWN);
-static FOUND: Found = Found(UnsafeCell::new(MaybeUninit::uninit()));
+static FAMILY: FamilyCell = FamilyCell(UnsafeCell::new(MaybeUninit::uninit()));
 
-/// The next family; `None` while it is being looked for, by this thread (`dlsym` allocates) or by another: the
-/// caller takes from the bootstrap arena then, and waits for nobody.
+/// The next family; `None` while it is being resolved, by this thread (`dlsym` allocates) or by another: the caller
+/// then allocates from the bootstrap arena instead of waiting.
 #[inline(always)]
 pub fn next() -> Option<&'static Family> {
     match ready() {
@@ -57,37 +57,37 @@ pub fn next() -> Option<&'static Family> {
     }
 }
 
-/// The next family, if it has been found already: what the short ways of all functions ask, so that everything else
-/// can be a jump to elsewhere and nothing need be kept on the stack for it.
+/// The next family, if it has been found already: checked by the fast paths of all functions, so that everything else
+/// is a tail call and needs no stack frame.
 #[inline(always)]
 pub fn ready() -> Option<&'static Family> {
-    // SAFETY: READY is stored after the family was written, for good.
-    (STATE.load(Ordering::Acquire) == READY).then(|| unsafe { (*FOUND.0.get()).assume_init_ref() })
+    // SAFETY: `find` stores READY only after it has written the cell, which is never written again.
+    (STATE.load(Ordering::Acquire) == READY).then(|| unsafe { (*FAMILY.0.get()).assume_init_ref() })
 }
 
 #[cold]
 #[inline(never)]
 fn find() -> Option<&'static Family> {
-    if STATE.compare_exchange(UNKNOWN, ASKING, Ordering::Acquire, Ordering::Relaxed).is_err() {
+    if STATE.compare_exchange(UNKNOWN, RESOLVING, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return None;
     }
     let Some(family) = resolve() else {
-        fatal(c"heaptoll: no next malloc and free from one shared object behind this layer; preload it in front of a manager or of libc.so.6\n");
+        fatal(c"heaptoll: no next malloc and free from one shared object after this layer; preload it in front of a manager or of libc.so.6\n");
     };
-    // SAFETY: this thread alone is in ASKING, nobody reads before READY.
-    unsafe { (*FOUND.0.get()).write(family) };
+    // SAFETY: only the thread that moved `STATE` to RESOLVING gets here, and no thread reads the cell before READY.
+    unsafe { (*FAMILY.0.get()).write(family) };
     STATE.store(READY, Ordering::Release);
-    crate::behind::tell(family.malloc as *const c_void);
+    crate::preflight_report::report(family.malloc as *const c_void);
     next()
 }
 
-/// Looks every function up behind the calling object and drops those that come from elsewhere than `malloc`.
+/// Looks up every function after the calling object and drops those that come from another object than `malloc`.
 fn resolve() -> Option<Family> {
     let malloc = symbol(c"malloc")?;
     let home = object_of(malloc as usize)?;
     let own = |name| symbol(name).filter(|&address| object_of(address as usize) == Some(home));
     let free = own(c"free")?;
-    // SAFETY: each address was found under the name whose type it is given; the C library fixes those types.
+    // SAFETY: each address was looked up by the name of a standard function, whose type the C library defines.
     unsafe {
         Some(Family {
             malloc: transmute::<*mut c_void, Allocate>(malloc),
@@ -104,27 +104,28 @@ fn resolve() -> Option<Family> {
     }
 }
 
-/// The next definition of `name` behind the object this code is linked into.
+/// The next definition of `name` after the object into which this code is linked.
 #[inline(never)]
 pub fn symbol(name: &CStr) -> Option<*mut c_void> {
-    // SAFETY: `name` is a C string. dlsym finds the calling object by its return address, which lies in this function.
+    // SAFETY: dlsym reads `name`, a C string. (It finds the calling object by its return address, which lies in this
+    // function.)
     let address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
     (!address.is_null()).then_some(address)
 }
 
-/// Base address of the object that an address lies in.
+/// Base address of the object that contains an address.
 pub fn object_of(address: usize) -> Option<usize> {
-    // SAFETY: an all-zero Dl_info is a valid place for dladdr's answer.
+    // SAFETY: dladdr writes to `info`, a local variable, for which all zeroes are valid, and only compares the address.
     unsafe {
         let mut info: libc::Dl_info = core::mem::zeroed();
         (libc::dladdr(address as *const c_void, &mut info) != 0).then_some(info.dli_fbase as usize)
     }
 }
 
-/// Says why and ends the process: there is no memory to go on with.
+/// Prints a message and aborts.
 pub fn fatal(message: &CStr) -> ! {
     let bytes = message.to_bytes();
-    // SAFETY: the message is readable for its length; abort has no conditions.
+    // SAFETY: write reads `bytes` within its length; abort takes no pointers and does not return.
     unsafe {
         libc::write(2, bytes.as_ptr().cast(), bytes.len());
         libc::abort()

@@ -1,8 +1,8 @@
-//! The malloc family as a layer calls it: complete whatever the next object exports, right for blocks of the
-//! bootstrap arena, and within the C and POSIX rules where a function has to be made up.
+//! The malloc family as a layer calls it: complete whatever the next object exports, correct for blocks of the
+//! bootstrap arena, and conforming to C and POSIX where a function has to be emulated.
 //!
-//! A function is made up only from others of the same object. When that cannot be done (no aligned allocation at
-//! all) the call fails with `ENOMEM`: a block from another heap would crash in `free` later.
+//! A function is emulated only by others of the same object. When that is impossible (no aligned allocation at all) the
+//! call fails with `ENOMEM`: a block from another heap would crash in `free` later.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
@@ -11,20 +11,20 @@ use crate::arena;
 use crate::family::{Family, next, ready};
 
 fn set_errno(code: c_int) {
-    // SAFETY: errno's address is valid for the calling thread.
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     unsafe { *libc::__errno_location() = code };
 }
 
-fn refused(code: c_int) -> *mut c_void {
+fn fail(code: c_int) -> *mut c_void {
     set_errno(code);
     ptr::null_mut()
 }
 
-/// Gives a block of the arena, for the time before there is a family.
+/// Allocates from the arena, before there is a family.
 #[cold]
 fn early(align: usize, size: usize) -> *mut c_void {
     let block = arena::allocate(align, size);
-    if block.is_null() { refused(libc::ENOMEM) } else { block }
+    if block.is_null() { fail(libc::ENOMEM) } else { block }
 }
 
 #[inline(always)]
@@ -47,16 +47,17 @@ fn first_malloc(size: usize) -> *mut c_void {
 }
 
 /// # Safety
-/// As C's `free`.
+/// `block` is null or a live block of this malloc family, as for C's `free`.
 #[inline(always)]
 pub unsafe fn free(block: *mut c_void) {
     if arena::owns(block) {
         return;
     }
     match ready() {
-        // SAFETY: the block is not the arena's, so it is the family's or null.
+        // SAFETY: by this function's contract the block is live or null, and it is not the arena's, so it is the
+        // family's.
         Some(family) => unsafe { (family.free)(block) },
-        // Nothing but arena blocks and null exist before there is a family.
+        // Before there is a family, all blocks are the arena's or null.
         None => debug_assert!(block.is_null()),
     }
 }
@@ -67,20 +68,20 @@ pub fn calloc(count: usize, size: usize) -> *mut c_void {
         // SAFETY: calloc takes any sizes.
         return unsafe { calloc(count, size) };
     }
-    make_up_calloc(count, size)
+    emulate_calloc(count, size)
 }
 
-/// `calloc` before there is a family, or where it has none.
+/// `calloc` before there is a family, or if it has none.
 #[cold]
 #[inline(never)]
-fn make_up_calloc(count: usize, size: usize) -> *mut c_void {
-    let Some(bytes) = count.checked_mul(size) else { return refused(libc::ENOMEM) };
+fn emulate_calloc(count: usize, size: usize) -> *mut c_void {
+    let Some(bytes) = count.checked_mul(size) else { return fail(libc::ENOMEM) };
     let Some(family) = next() else { return early(16, bytes) };
     if let Some(calloc) = family.calloc {
         // SAFETY: calloc takes any sizes.
         return unsafe { calloc(count, size) };
     }
-    // SAFETY: malloc takes any size and gives at least that many bytes.
+    // SAFETY: malloc takes any size and returns null, which is checked, or a block of at least that many bytes.
     unsafe {
         let block = (family.malloc)(bytes);
         if !block.is_null() {
@@ -91,43 +92,45 @@ fn make_up_calloc(count: usize, size: usize) -> *mut c_void {
 }
 
 /// # Safety
-/// As C's `realloc`.
+/// `block` is null or a live block of this malloc family, as for C's `realloc`.
 #[inline(always)]
 pub unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
     if !arena::owns(block)
         && let Some(Family { realloc: Some(realloc), .. }) = ready()
     {
-        // SAFETY: the block is the family's or null.
+        // SAFETY: by this function's contract the block is live or null, and it is not the arena's, so it is the
+        // family's.
         return unsafe { realloc(block, size) };
     }
-    // SAFETY: the caller's promise is the same.
-    unsafe { make_up_realloc(block, size) }
+    // SAFETY: the contract of `emulate_realloc` is that of this function.
+    unsafe { emulate_realloc(block, size) }
 }
 
-/// `realloc` of the arena's blocks, before there is a family, or where it has none.
+/// `realloc` of the arena's blocks, before there is a family, or if it has none.
 #[cold]
 #[inline(never)]
-unsafe fn make_up_realloc(block: *mut c_void, size: usize) -> *mut c_void {
+unsafe fn emulate_realloc(block: *mut c_void, size: usize) -> *mut c_void {
     if arena::owns(block) {
-        // SAFETY: the block is the arena's.
+        // SAFETY: the block is the arena's, as checked above.
         return unsafe { leave_arena(block, size) };
     }
     let Some(family) = next() else { return early(16, size) };
     if let Some(realloc) = family.realloc {
-        // SAFETY: the block is the family's or null.
+        // SAFETY: `realloc` passed a live block or null, and it is not the arena's, so it is the family's.
         return unsafe { realloc(block, size) };
     }
-    // SAFETY: the block is the family's or null.
+    // SAFETY: `realloc` passed a live block or null, and it is not the arena's, so it is the family's.
     unsafe { move_block(family, block, size) }
 }
 
-/// `realloc` where the next object has none: needs to know how much to copy.
+/// `realloc` if the next object has none; needs the usable size, to know how much to copy.
 unsafe fn move_block(family: &Family, block: *mut c_void, size: usize) -> *mut c_void {
     if block.is_null() {
         return malloc(size);
     }
-    let Some(usable_size) = family.usable_size else { return refused(libc::ENOMEM) };
-    // SAFETY: the block is the family's; the copy stays within both blocks.
+    let Some(usable_size) = family.usable_size else { return fail(libc::ENOMEM) };
+    // SAFETY: `emulate_realloc` passes a live block of the family; the copy stays within the smaller of both blocks,
+    // which are distinct.
     unsafe {
         let moved = (family.malloc)(size);
         if !moved.is_null() {
@@ -143,7 +146,8 @@ unsafe fn move_block(family: &Family, block: *mut c_void, size: usize) -> *mut c
 unsafe fn leave_arena(block: *mut c_void, size: usize) -> *mut c_void {
     let moved = malloc(size);
     if !moved.is_null() {
-        // SAFETY: the copy stays within both blocks, which are distinct.
+        // SAFETY: `emulate_realloc` has found that the block is the arena's; the copy stays within the smaller of both
+        // blocks, which are distinct.
         unsafe {
             ptr::copy_nonoverlapping(block.cast::<u8>(), moved.cast(), arena::usable_size(block).min(size));
         }
@@ -152,23 +156,25 @@ unsafe fn leave_arena(block: *mut c_void, size: usize) -> *mut c_void {
 }
 
 /// # Safety
-/// As glibc's `reallocarray`.
+/// `block` is null or a live block of this malloc family, as for glibc's `reallocarray`.
 #[inline(always)]
 pub unsafe fn reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
-    // Never the next object's own: glibc's comes back through the program's `realloc`, which is the layer's, and one
-    // call would be seen as two. The product and `realloc` are all there is to it.
+    // Never the next object's own: glibc's calls the program's `realloc`, which is the layer's, so one call would be
+    // counted as two.
     match count.checked_mul(size) {
-        // SAFETY: the caller's promise about the block is the same.
+        // SAFETY: the contract of `realloc` is that of this function.
         Some(bytes) => unsafe { realloc(block, bytes) },
-        None => refused(libc::ENOMEM),
+        None => fail(libc::ENOMEM),
     }
 }
 
-/// An aligned block by whichever aligned function the object has; `align` is a power of two of at least 8. Does not
-/// look at `skip`'s own function, which the caller has found missing.
+/// Allocates an aligned block by any aligned function that the object has.
+///
+/// # Safety
+/// `align` is a power of two of at least 8.
 unsafe fn aligned(family: &Family, align: usize, size: usize) -> *mut c_void {
-    // SAFETY: all three take any power of two of at least a word and any size; `aligned_alloc` may insist on a size
-    // that is a multiple of the alignment, which more bytes satisfy.
+    // SAFETY: all three take any size and any power of two of at least a word, which `align` is by this function's
+    // contract; `aligned_alloc` may require a size that is a multiple of the alignment, to which it is rounded up.
     unsafe {
         if let Some(memalign) = family.memalign {
             return memalign(align, size);
@@ -177,29 +183,29 @@ unsafe fn aligned(family: &Family, align: usize, size: usize) -> *mut c_void {
             let mut block = ptr::null_mut();
             return match posix_memalign(&mut block, align, size) {
                 0 => block,
-                code => refused(code),
+                code => fail(code),
             };
         }
         if let Some(aligned_alloc) = family.aligned_alloc {
             return match size.checked_next_multiple_of(align) {
                 Some(bytes) => aligned_alloc(align, bytes),
-                None => refused(libc::ENOMEM),
+                None => fail(libc::ENOMEM),
             };
         }
     }
-    refused(libc::ENOMEM)
+    fail(libc::ENOMEM)
 }
 
 #[inline(always)]
 pub fn memalign(align: usize, size: usize) -> *mut c_void {
     let Some(family) = next() else { return early(align.next_power_of_two(), size) };
     if let Some(memalign) = family.memalign {
-        // SAFETY: memalign judges its arguments itself.
+        // SAFETY: memalign takes any arguments and checks them itself.
         return unsafe { memalign(align, size) };
     }
     // glibc's memalign rounds an odd alignment up.
-    let Some(align) = align.max(16).checked_next_power_of_two() else { return refused(libc::EINVAL) };
-    // SAFETY: a power of two of at least a word.
+    let Some(align) = align.max(16).checked_next_power_of_two() else { return fail(libc::EINVAL) };
+    // SAFETY: `align` was rounded up to a power of two of at least 16.
     unsafe { aligned(family, align, size) }
 }
 
@@ -207,29 +213,31 @@ pub fn memalign(align: usize, size: usize) -> *mut c_void {
 pub fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
     let Some(family) = next() else { return early(align.next_power_of_two(), size) };
     if let Some(aligned_alloc) = family.aligned_alloc {
-        // SAFETY: aligned_alloc judges its arguments itself.
+        // SAFETY: aligned_alloc takes any arguments and checks them itself.
         return unsafe { aligned_alloc(align, size) };
     }
     if !align.is_power_of_two() {
-        return refused(libc::EINVAL);
+        return fail(libc::EINVAL);
     }
-    // SAFETY: a power of two of at least a word.
+    // SAFETY: `align` is a power of two, as checked above, and is raised to at least 16.
     unsafe { aligned(family, align.max(16), size) }
 }
 
 /// # Safety
-/// `place` is a valid place for a pointer.
+/// `result` may be written to.
 #[inline(always)]
-pub unsafe fn posix_memalign(place: *mut *mut c_void, align: usize, size: usize) -> c_int {
+pub unsafe fn posix_memalign(result: *mut *mut c_void, align: usize, size: usize) -> c_int {
     if let Some(Family { posix_memalign: Some(posix_memalign), .. }) = next() {
-        // SAFETY: the caller's promise about `place`; the rest it judges itself.
-        return unsafe { posix_memalign(place, align, size) };
+        // SAFETY: by this function's contract `result` may be written to; the function checks its other arguments
+        // itself.
+        return unsafe { posix_memalign(result, align, size) };
     }
     if !align.is_power_of_two() || align < size_of::<usize>() {
         return libc::EINVAL;
     }
-    // SAFETY: errno is the thread's own, and posix_memalign must not change it; `place` as promised; a power of two of
-    // at least a word.
+    // SAFETY: `__errno_location` returns the address of the thread's errno, which posix_memalign must not change; by
+    // this function's contract `result` may be written to; `align` is a power of two of at least a word, as checked
+    // above.
     unsafe {
         let errno = *libc::__errno_location();
         let block = match next() {
@@ -240,14 +248,14 @@ pub unsafe fn posix_memalign(place: *mut *mut c_void, align: usize, size: usize)
         if block.is_null() {
             return libc::ENOMEM;
         }
-        *place = block;
+        *result = block;
     }
     0
 }
 
 /// Bytes in a page.
 pub fn page() -> usize {
-    // SAFETY: sysconf has no conditions.
+    // SAFETY: sysconf takes no pointers.
     usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
@@ -265,26 +273,26 @@ pub fn pvalloc(size: usize) -> *mut c_void {
         Some(Family { pvalloc: Some(pvalloc), .. }) => unsafe { pvalloc(size) },
         _ => match size.max(1).checked_next_multiple_of(page()) {
             Some(bytes) => memalign(page(), bytes),
-            None => refused(libc::ENOMEM),
+            None => fail(libc::ENOMEM),
         },
     }
 }
 
 /// # Safety
-/// As glibc's `malloc_usable_size`.
+/// `block` is null or a live block of this malloc family, as for glibc's `malloc_usable_size`.
 #[inline(always)]
 pub unsafe fn usable_size(block: *mut c_void) -> usize {
     if block.is_null() {
         return 0;
     }
     if arena::owns(block) {
-        // SAFETY: the block is the arena's.
+        // SAFETY: by this function's contract the block is live, and it lies in the arena, so the arena allocated it.
         return unsafe { arena::usable_size(block) };
     }
     match next() {
-        // SAFETY: the block is the family's.
+        // SAFETY: by this function's contract the block is live, and it is not the arena's, so it is the family's.
         Some(Family { usable_size: Some(usable_size), .. }) => unsafe { usable_size(block) },
-        // "At least zero bytes" is true of any block; another heap's answer would not be.
+        // 0 is a valid lower bound for any block; another heap's result would not be.
         _ => 0,
     }
 }

@@ -1,30 +1,30 @@
 //! Every `operator new` and `operator delete`, over the next malloc family.
 //!
-//! A manager that brings its own operators would otherwise be reached past this layer. When memory runs out, C++
-//! wants the new-handler called and `std::bad_alloc` thrown, which is the C++ runtime's business: the call is handed,
-//! as a jump that leaves no frame of ours to unwind, to the next object's operator of the same name, which tries
-//! again, calls the handler and throws. So nothing of libstdc++ is linked in, and C programs need none.
+//! Calls of a manager's own operators would otherwise bypass this layer. When memory runs out, C++ requires a call of
+//! the new-handler and a `std::bad_alloc`, which only the C++ runtime can do: the call continues, as a jump that leaves
+//! no frame of ours to unwind, in the next object's operator of the same name, which tries again, calls the handler and
+//! throws. So nothing of libstdc++ is linked in, and C programs need none.
 
 use core::ffi::{CStr, c_void};
 
-use crate::watched::{Call, Watch, ask};
+use crate::watched::{Call, Watch, allocate};
 use crate::{family, forward};
 
 pub extern "C" fn plain<W: Watch>(size: usize) -> *mut c_void {
-    // C++ wants a distinct block for size 0, where C allows null.
-    ask::<W>(Call::New, size, move || forward::malloc(size.max(1)))
+    // C++ requires a distinct block for size 0, where C allows null.
+    allocate::<W>(Call::New, size, move || forward::malloc(size.max(1)))
 }
 
 pub extern "C" fn aligned<W: Watch>(size: usize, align: usize) -> *mut c_void {
-    ask::<W>(Call::AlignedNew { align }, size, move || {
+    allocate::<W>(Call::AlignedNew { align }, size, move || {
         let mut block = core::ptr::null_mut();
-        // SAFETY: `block` is a valid place.
+        // SAFETY: `forward::posix_memalign` writes to `block`, a local variable.
         let code = unsafe { forward::posix_memalign(&mut block, align.max(size_of::<usize>()), size.max(1)) };
         if code == 0 { block } else { core::ptr::null_mut() }
     })
 }
 
-/// The next operator of this name, for the call that failed.
+/// The next operator of this name, in which a call that failed continues.
 pub fn successor(name: &CStr) -> *mut c_void {
     match family::symbol(name) {
         Some(operator) => operator,
@@ -34,9 +34,9 @@ pub fn successor(name: &CStr) -> *mut c_void {
     }
 }
 
-/// Exports every `operator new` and `operator delete`: watched by a type that is [`Watch`], or over functions of the
-/// layer's own, `extern "C" fn(size)`, `extern "C" fn(size, align)` and `unsafe fn(block, operator: bool)`, of which
-/// the first two give null when there is no memory.
+/// Exports every `operator new` and `operator delete`: watched by a type that implements [`Watch`], or over functions
+/// of the layer's own, `extern "C" fn(size)`, `extern "C" fn(size, align)` and `unsafe fn(block, operator: bool)`, of
+/// which the first two return null when there is no memory.
 #[macro_export]
 macro_rules! export_operators {
     ($watch:ty) => {
@@ -68,7 +68,7 @@ macro_rules! export_operators {
             _ZdlPvSt11align_val_tRKSt9nothrow_t, _ZdaPvSt11align_val_tRKSt9nothrow_t,
         }
     };
-    // Allocates; when that gives null, restores the arguments and jumps to the next operator of the name.
+    // Allocates; when that returns null, restores the arguments and jumps to the next operator of the name.
     (@new $allocate:path; $($name:ident $text:literal),* $(,)?) => { $(
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
@@ -77,8 +77,8 @@ macro_rules! export_operators {
             extern "C" fn next_operator() -> *mut core::ffi::c_void {
                 $crate::operators::successor($text)
             }
-            // Three pushes leave the stack aligned to 16 for the calls, and hold all arguments an operator new has. The
-            // tables for unwinding are for those who look at the program's stack from within the call.
+            // Three pushes leave the stack aligned to 16 for the calls, and save all arguments that an operator new
+            // has. The unwind tables are for code that walks the program's stack from within the call.
             #[cfg(target_arch = "x86_64")]
             core::arch::naked_asm!(
                 ".cfi_startproc",
@@ -137,12 +137,13 @@ macro_rules! export_operators {
             );
         }
     )* };
-    // All deletes are one: the block alone says all that `free` needs.
+    // All deletes are the same: `free` needs the block alone.
     (@delete $delete:path; $($name:ident),* $(,)?) => { $(
         #[unsafe(no_mangle)]
         #[allow(non_snake_case)]
         pub unsafe extern "C" fn $name(block: *mut core::ffi::c_void) {
-            // SAFETY: blocks of operator new come from the next malloc family, as free's do.
+            // SAFETY: C++ requires a live block of operator new or null; operator new above allocates from the same
+            // family.
             unsafe { $delete(block, true) }
         }
     )* };

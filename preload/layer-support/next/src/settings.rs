@@ -1,9 +1,9 @@
-//! A layer's settings: `name=value` pairs in an environment variable of its own, as the tool writes them or a person
-//! who preloads by hand.
+//! A layer's settings: `name=value` pairs in an environment variable of its own, written by the tool or by a person
+//! that preloads by hand.
 
 use core::ffi::CStr;
 
-/// A size in bytes: digits, perhaps followed by `K`, `M` or `G` (powers of 1024), perhaps by `B`.
+/// Parses a size in bytes: digits, perhaps followed by `K`, `M` or `G` (powers of 1024), perhaps by `B`.
 pub fn size(text: &[u8]) -> Option<usize> {
     let text = text.strip_suffix(b"B").unwrap_or(text);
     let text = text.strip_suffix(b"i").unwrap_or(text);
@@ -16,7 +16,7 @@ pub fn size(text: &[u8]) -> Option<usize> {
     usize::try_from(number(digits)?).ok()?.checked_mul(1 << shift)
 }
 
-/// A whole number.
+/// Parses a whole number.
 pub fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
@@ -27,32 +27,35 @@ pub fn number(digits: &[u8]) -> Option<u64> {
     })
 }
 
-/// What is wrong with settings: the pair that is.
+/// A pair that a layer does not accept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wrong<'a> {
-    /// As it was written.
+pub struct InvalidPair<'a> {
+    /// The text as written.
     pub pair: &'a [u8],
 }
 
-/// Gives each `name=value` of `text` to `set`, which says whether it is possible. Empty pairs mean nothing.
+/// Passes each `name=value` of `text` to `set`, which returns whether it is valid. Empty pairs are ignored.
 ///
 /// # Errors
-/// The first pair that is not possible.
-pub fn each<'a>(text: &'a [u8], mut set: impl FnMut(&'a [u8], &'a [u8]) -> bool) -> Result<(), Wrong<'a>> {
+/// The first pair that is not valid.
+pub fn each<'a>(
+    text: &'a [u8],
+    mut set: impl FnMut(&'a [u8], &'a [u8]) -> bool,
+) -> Result<(), InvalidPair<'a>> {
     for pair in text.split(|&byte| byte == b',').filter(|pair| !pair.is_empty()) {
-        let at = pair.iter().position(|&byte| byte == b'=').ok_or(Wrong { pair })?;
+        let at = pair.iter().position(|&byte| byte == b'=').ok_or(InvalidPair { pair })?;
         if !set(&pair[..at], &pair[at + 1..]) {
-            return Err(Wrong { pair });
+            return Err(InvalidPair { pair });
         }
     }
     Ok(())
 }
 
-/// The variable's value; `None` when it is not set, or when the program has more rights than who started it, whose
-/// wishes are then not heard.
+/// The variable's value; `None` when it is not set, or when the program has more rights than the user that started it,
+/// whose settings are then ignored.
 pub fn variable(name: &CStr) -> Option<&'static [u8]> {
-    // SAFETY: neither call has conditions but for the name, which is a C string; what getenv gives is one, and the
-    // variables of a layer are not changed by programs that do not know it.
+    // SAFETY: getauxval takes no pointers; getenv reads `name`, a C string, and returns null, which is checked, or a C
+    // string, which stays, since programs do not change a layer's variables.
     unsafe {
         if libc::getauxval(libc::AT_SECURE) != 0 {
             return None;
@@ -62,8 +65,8 @@ pub fn variable(name: &CStr) -> Option<&'static [u8]> {
     }
 }
 
-/// Says on standard error that a pair of a variable is not possible, and what is, and ends the process with status 2.
-pub fn refuse(variable: &CStr, wrong: Wrong, allowed: &str) -> ! {
+/// Reports on standard error that a pair of a variable is not valid, and which are, and ends the process with status 2.
+pub fn refuse(variable: &CStr, wrong: InvalidPair, allowed: &str) -> ! {
     let parts = [
         b"heaptoll: ",
         variable.to_bytes(),
@@ -80,7 +83,7 @@ pub fn refuse(variable: &CStr, wrong: Wrong, allowed: &str) -> ! {
         line[used..used + kept].copy_from_slice(&part[..kept]);
         used += kept;
     }
-    // SAFETY: the line is readable for its length; _exit has no conditions.
+    // SAFETY: write reads the first `used` bytes of `line`; _exit takes no pointers and does not return.
     unsafe {
         libc::write(2, line.as_ptr().cast(), used);
         libc::_exit(2)
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_impossible_pair_is_told() {
+    fn the_first_invalid_pair_is_returned() {
         let mut seen = [0u64; 2];
         let mut set = |name: &[u8], value: &[u8]| match name {
             b"a" => number(value).map(|value| seen[0] = value).is_some(),
@@ -110,9 +113,9 @@ mod tests {
             _ => false,
         };
         assert_eq!(each(b"a=1,,b=2,", &mut set), Ok(()));
-        assert_eq!(each(b"a=3,c=1,b=x", &mut set), Err(Wrong { pair: b"c=1" }));
-        assert_eq!(each(b"b", &mut set), Err(Wrong { pair: b"b" }));
-        assert_eq!(each(b"b=", &mut set), Err(Wrong { pair: b"b=" }));
+        assert_eq!(each(b"a=3,c=1,b=x", &mut set), Err(InvalidPair { pair: b"c=1" }));
+        assert_eq!(each(b"b", &mut set), Err(InvalidPair { pair: b"b" }));
+        assert_eq!(each(b"b=", &mut set), Err(InvalidPair { pair: b"b=" }));
         assert_eq!(seen, [3, 2]);
     }
 }

@@ -1,20 +1,20 @@
-//! The malloc family as a layer exports it: forwarded to the next one, with a [`Watch`] told of every call.
+//! The malloc family as a layer exports it: forwarded to the next one, with the hooks of a [`Watch`] around every call.
 //!
 //! The generic functions here do the work; [`export_family!`](crate::export_family) gives them their C names, in the
-//! layer's own object. They cannot have those names here: this library is linked into test programs too, which keep
-//! the malloc that they have.
+//! layer's own object. They cannot have those names here: this library is also linked into test programs, which must
+//! keep their own malloc.
 
 use core::ffi::{c_int, c_void};
 
 use crate::forward;
 
-/// A call for a new block. `realloc` of nothing is a `malloc`.
+/// A call for a new block. `realloc` of null is a `malloc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     Malloc,
     Calloc,
-    /// `memalign`, `aligned_alloc`, `posix_memalign`, and with a page for an alignment `valloc` and `pvalloc`. The
-    /// alignment is the caller's, which need not be a power of two.
+    /// `memalign`, `aligned_alloc`, `posix_memalign`, and with a page as the alignment `valloc` and `pvalloc`. The
+    /// alignment is the requested one, which need not be a power of two.
     Aligned {
         align: usize,
     },
@@ -25,13 +25,13 @@ pub enum Call {
 }
 
 impl Call {
-    /// Whether it is C++'s.
+    /// Whether it is an operator of C++.
     #[inline(always)]
     pub const fn operator(self) -> bool {
         matches!(self, Call::New | Call::AlignedNew { .. })
     }
 
-    /// The alignment that was asked for, if any was.
+    /// The requested alignment, if any.
     #[inline(always)]
     pub const fn align(self) -> Option<usize> {
         match self {
@@ -41,230 +41,240 @@ impl Call {
     }
 }
 
-/// What a layer does about the program's calls. Everything is called on the program's thread, from within its call,
-/// and must not allocate.
+/// A layer's hooks for the program's calls. They run on the program's thread, within its call, and must not allocate.
 ///
-/// A call goes one of three ways. *Short*: told once, a call for a new block after its answer, a block given back before
-/// it is; what can be jumps are jumps. *Long*: told before and after, out of line. *Past* the layer, which does nothing.
-/// A layer that knows the short way only pays nothing for the others.
+/// A call takes one of three paths. *Fast*: one hook runs, after an allocation or before a free; tail calls are used
+/// where possible. *Slow*: hooks run before and after, out of line. *Bypass*: no hook runs. A layer that uses the fast
+/// path only pays nothing for the others.
 pub trait Watch: Sized {
-    /// What must be known of a block before it is resized: once it has been, its address may be another thread's.
+    /// Data about a block from before it is resized: afterwards its address may belong to another thread's block.
     type Before;
 
-    /// Whether calls go the short way now.
+    /// Whether calls take the fast path now.
     #[inline(always)]
-    fn short() -> bool {
+    fn fast_path() -> bool {
         true
     }
 
-    /// Whether those that do not go past the layer.
+    /// Whether calls that do not take the fast path bypass the layer.
     #[inline(always)]
-    fn past() -> bool {
+    fn bypasses() -> bool {
         false
     }
 
-    /// A call for a new block was answered: by null when nothing was given. Gives the block, so that the last thing to
-    /// do about it can be a jump.
+    /// A call for a new block has returned `block`, null if it failed. Returns the block, so that the last step can be
+    /// a tail call.
     #[inline(always)]
-    fn asked(block: *mut c_void, _size: usize, _call: Call) -> *mut c_void {
+    fn after_allocation(block: *mut c_void, _size: usize, _call: Call) -> *mut c_void {
         block
     }
 
-    /// A block, not null, is about to be given back. False: nothing was done, it is to go the long way.
+    /// A block, not null, is about to be freed. False: nothing was done, and the call takes the slow path.
     #[inline(always)]
-    fn gives_back(_block: *mut c_void, _operator: bool) -> bool {
+    fn before_free(_block: *mut c_void, _operator: bool) -> bool {
         true
     }
 
-    /// A block, not null, is about to be resized. Whatever the way.
-    fn resizes(block: *mut c_void) -> Self::Before;
+    /// A block, not null, is about to be resized, on either path.
+    fn before_resize(block: *mut c_void) -> Self::Before;
 
-    /// It was resized: to `new`, or, when that is null, not at all (with a size of 0: perhaps given back).
+    /// It was resized: to `new`, or, when that is null, not at all (with a size of 0: perhaps freed).
     #[inline(always)]
-    fn resized(_block: *mut c_void, _before: Self::Before, _size: usize, _new: *mut c_void) {}
+    fn after_resize(_block: *mut c_void, _before: Self::Before, _size: usize, _new: *mut c_void) {}
 
-    /// The long way: the next object is about to be asked for a new block. What is given here, a point in time, say,
-    /// comes back with the answer.
+    /// The slow path: the next object is about to be called for a new block. The result, for example a time stamp, is
+    /// passed to [`Watch::after_allocation_slow`].
     #[inline(always)]
-    fn begins() -> u64 {
+    fn before_allocation() -> u64 {
         0
     }
 
-    /// The long way: a call for a new block was answered.
+    /// The slow path: a call for a new block has returned.
     #[inline(always)]
-    fn asked_long(_begun: u64, block: *mut c_void, size: usize, call: Call) {
-        Self::asked(block, size, call);
+    fn after_allocation_slow(_begun: u64, block: *mut c_void, size: usize, call: Call) {
+        Self::after_allocation(block, size, call);
     }
 
-    /// The long way: a block, not null, is about to be given back.
+    /// The slow path: a block, not null, is about to be freed. The result is passed to [`Watch::after_free`].
     #[inline(always)]
-    fn gives_back_long(block: *mut c_void, operator: bool) -> u64 {
-        Self::gives_back(block, operator);
+    fn before_free_slow(block: *mut c_void, operator: bool) -> u64 {
+        Self::before_free(block, operator);
         0
     }
 
-    /// The long way: it was given back.
+    /// The slow path: it was freed.
     #[inline(always)]
-    fn gave_back(_begun: u64) {}
+    fn after_free(_begun: u64) {}
 
-    /// The program's `free` (`operator`: C++'s). A layer that does something else with the block than hand it on does it
-    /// here, and is not told by any of the above.
+    /// The program's `free` (`operator`: C++'s). A layer that does not simply forward the block overrides this, and
+    /// then none of the hooks for freed blocks runs.
     ///
     /// # Safety
-    /// As C's `free`.
+    /// `block` is null or a live block of this malloc family, as for C's `free`.
     #[inline(always)]
     unsafe fn free(block: *mut c_void, operator: bool) {
-        // SAFETY: the caller's promise is the same.
-        unsafe { hand_back::<Self>(block, operator) }
+        // SAFETY: the contract of `forward_free` is that of this function.
+        unsafe { forward_free::<Self>(block, operator) }
     }
 
-    /// The program's `realloc`, likewise; `reallocarray` too comes here, unless its product is no size.
+    /// The program's `realloc`, likewise; also `reallocarray`, unless its product overflows.
     ///
     /// # Safety
-    /// As C's `realloc`.
+    /// `block` is null or a live block of this malloc family, as for C's `realloc`.
     #[inline(always)]
     unsafe fn realloc(block: *mut c_void, size: usize) -> *mut c_void {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of `forward::realloc` is that of this function.
         resize::<Self>(block, size, move || unsafe { forward::realloc(block, size) })
     }
 }
 
-/// Asks for a new block, and tells.
+/// Allocates a new block by `forward`, with the hooks.
 #[inline(always)]
-pub(crate) fn ask<W: Watch>(call: Call, size: usize, forward: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    if W::short() { W::asked(forward(), size, call) } else { ask_otherwise::<W>(call, size, forward) }
+pub(crate) fn allocate<W: Watch>(
+    call: Call,
+    size: usize,
+    forward: impl FnOnce() -> *mut c_void,
+) -> *mut c_void {
+    if W::fast_path() {
+        W::after_allocation(forward(), size, call)
+    } else {
+        allocate_slow::<W>(call, size, forward)
+    }
 }
 
 #[cold]
 #[inline(never)]
-fn ask_otherwise<W: Watch>(call: Call, size: usize, forward: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    if W::past() {
+fn allocate_slow<W: Watch>(call: Call, size: usize, forward: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    if W::bypasses() {
         return forward();
     }
-    let begun = W::begins();
+    let begun = W::before_allocation();
     let block = forward();
-    W::asked_long(begun, block, size, call);
+    W::after_allocation_slow(begun, block, size, call);
     block
 }
 
 #[inline(always)]
 pub fn malloc<W: Watch>(size: usize) -> *mut c_void {
-    ask::<W>(Call::Malloc, size, move || forward::malloc(size))
+    allocate::<W>(Call::Malloc, size, move || forward::malloc(size))
 }
 
 /// # Safety
-/// As C's `free`.
+/// `block` is null or a live block of this malloc family, as for C's `free`.
 #[inline(always)]
 pub unsafe fn free<W: Watch>(block: *mut c_void, operator: bool) {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract of `Watch::free` is that of this function.
     unsafe { W::free(block, operator) }
 }
 
-/// Tells, and gives the block back.
+/// Frees the block, with the hooks.
+///
+/// # Safety
+/// `block` is null or a live block of this malloc family.
 #[inline(always)]
-unsafe fn hand_back<W: Watch>(block: *mut c_void, operator: bool) {
+unsafe fn forward_free<W: Watch>(block: *mut c_void, operator: bool) {
     if block.is_null() {
         return;
     }
-    if !W::short() || !W::gives_back(block, operator) {
-        // SAFETY: the caller's promise is the same.
-        return unsafe { free_otherwise::<W>(block, operator) };
+    if !W::fast_path() || !W::before_free(block, operator) {
+        // SAFETY: by this function's contract the block is live, and it is not null.
+        return unsafe { free_slow::<W>(block, operator) };
     }
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: by this function's contract the block is live.
     unsafe { forward::free(block) }
 }
 
 #[cold]
 #[inline(never)]
-unsafe fn free_otherwise<W: Watch>(block: *mut c_void, operator: bool) {
-    if W::past() {
-        // SAFETY: the caller's promise is the same.
+unsafe fn free_slow<W: Watch>(block: *mut c_void, operator: bool) {
+    if W::bypasses() {
+        // SAFETY: the only caller, `forward_free`, passes a live block.
         return unsafe { forward::free(block) };
     }
-    let begun = W::gives_back_long(block, operator);
-    // SAFETY: the caller's promise is the same.
+    let begun = W::before_free_slow(block, operator);
+    // SAFETY: the only caller, `forward_free`, passes a live block.
     unsafe { forward::free(block) };
-    W::gave_back(begun);
+    W::after_free(begun);
 }
 
 #[inline(always)]
 pub fn calloc<W: Watch>(count: usize, size: usize) -> *mut c_void {
-    ask::<W>(Call::Calloc, count.saturating_mul(size), move || forward::calloc(count, size))
+    allocate::<W>(Call::Calloc, count.saturating_mul(size), move || forward::calloc(count, size))
 }
 
 #[inline(always)]
 fn resize<W: Watch>(block: *mut c_void, size: usize, forward: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if block.is_null() {
-        return ask::<W>(Call::Malloc, size, forward);
+        return allocate::<W>(Call::Malloc, size, forward);
     }
-    if !W::short() && W::past() {
+    if !W::fast_path() && W::bypasses() {
         return forward();
     }
-    let before = W::resizes(block);
+    let before = W::before_resize(block);
     let new = forward();
-    W::resized(block, before, size, new);
+    W::after_resize(block, before, size, new);
     new
 }
 
 /// # Safety
-/// As C's `realloc`.
+/// `block` is null or a live block of this malloc family, as for C's `realloc`.
 #[inline(always)]
 pub unsafe fn realloc<W: Watch>(block: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: the caller's promise is the same.
+    // SAFETY: the contract of `Watch::realloc` is that of this function.
     unsafe { W::realloc(block, size) }
 }
 
 /// # Safety
-/// As glibc's `reallocarray`.
+/// `block` is null or a live block of this malloc family, as for glibc's `reallocarray`.
 #[inline(always)]
 pub unsafe fn reallocarray<W: Watch>(block: *mut c_void, count: usize, size: usize) -> *mut c_void {
     match count.checked_mul(size) {
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of `Watch::realloc` is that of this function.
         Some(bytes) => unsafe { W::realloc(block, bytes) },
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the contract of `forward::reallocarray` is that of this function.
         None => resize::<W>(block, usize::MAX, move || unsafe { forward::reallocarray(block, count, size) }),
     }
 }
 
 #[inline(always)]
 pub fn memalign<W: Watch>(align: usize, size: usize) -> *mut c_void {
-    ask::<W>(Call::Aligned { align }, size, move || forward::memalign(align, size))
+    allocate::<W>(Call::Aligned { align }, size, move || forward::memalign(align, size))
 }
 
 #[inline(always)]
 pub fn aligned_alloc<W: Watch>(align: usize, size: usize) -> *mut c_void {
-    ask::<W>(Call::Aligned { align }, size, move || forward::aligned_alloc(align, size))
+    allocate::<W>(Call::Aligned { align }, size, move || forward::aligned_alloc(align, size))
 }
 
 /// # Safety
-/// As POSIX's `posix_memalign`.
+/// `result` may be written to, as for POSIX's `posix_memalign`.
 #[inline(always)]
-pub unsafe fn posix_memalign<W: Watch>(place: *mut *mut c_void, align: usize, size: usize) -> c_int {
+pub unsafe fn posix_memalign<W: Watch>(result: *mut *mut c_void, align: usize, size: usize) -> c_int {
     let mut code = 0;
-    let block = ask::<W>(Call::Aligned { align }, size, || {
+    let block = allocate::<W>(Call::Aligned { align }, size, || {
         let mut block = core::ptr::null_mut();
-        // SAFETY: `block` is a valid place.
+        // SAFETY: `forward::posix_memalign` writes to `block`, a local variable.
         code = unsafe { forward::posix_memalign(&mut block, align, size) };
         if code == 0 { block } else { core::ptr::null_mut() }
     });
     if code == 0 {
-        // SAFETY: a place for a pointer by the caller's promise, written to only on success.
-        unsafe { *place = block };
+        // SAFETY: by this function's contract `result` may be written to, which happens only on success.
+        unsafe { *result = block };
     }
     code
 }
 
 #[inline(always)]
 pub fn valloc<W: Watch>(size: usize) -> *mut c_void {
-    ask::<W>(Call::Aligned { align: forward::page() }, size, move || forward::valloc(size))
+    allocate::<W>(Call::Aligned { align: forward::page() }, size, move || forward::valloc(size))
 }
 
 #[inline(always)]
 pub fn pvalloc<W: Watch>(size: usize) -> *mut c_void {
-    ask::<W>(Call::Aligned { align: forward::page() }, size, move || forward::pvalloc(size))
+    allocate::<W>(Call::Aligned { align: forward::page() }, size, move || forward::pvalloc(size))
 }
 
-/// Exports the malloc family of C under its names, watched by a type that is [`Watch`].
+/// Exports the malloc family of C under its names, watched by a type that implements [`Watch`].
 #[macro_export]
 macro_rules! export_family {
     ($watch:ty) => {
@@ -279,13 +289,13 @@ macro_rules! export_family {
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn free(block: *mut core::ffi::c_void) {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: C requires of the program's call what `watched::free` requires.
             unsafe { $crate::watched::free::<$watch>(block, false) }
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn realloc(block: *mut core::ffi::c_void, size: usize) -> *mut core::ffi::c_void {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: C requires of the program's call what `watched::realloc` requires.
             unsafe { $crate::watched::realloc::<$watch>(block, size) }
         }
 
@@ -295,23 +305,23 @@ macro_rules! export_family {
             count: usize,
             size: usize,
         ) -> *mut core::ffi::c_void {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: glibc requires of the program's call what `watched::reallocarray` requires.
             unsafe { $crate::watched::reallocarray::<$watch>(block, count, size) }
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn posix_memalign(
-            place: *mut *mut core::ffi::c_void,
+            result: *mut *mut core::ffi::c_void,
             align: usize,
             size: usize,
         ) -> core::ffi::c_int {
-            // SAFETY: the caller's promise is the same.
-            unsafe { $crate::watched::posix_memalign::<$watch>(place, align, size) }
+            // SAFETY: POSIX requires of the program's call what `watched::posix_memalign` requires.
+            unsafe { $crate::watched::posix_memalign::<$watch>(result, align, size) }
         }
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn malloc_usable_size(block: *mut core::ffi::c_void) -> usize {
-            // SAFETY: the caller's promise is the same.
+            // SAFETY: glibc requires of the program's call what `forward::usable_size` requires.
             unsafe { $crate::forward::usable_size(block) }
         }
     };

@@ -1,12 +1,12 @@
-//! The announcing layer: makes what a manager announces visible to the tracer.
+//! The announcing layer: makes the events of a manager visible to the tracer.
 //!
-//! A manager with a control symbol (`include/heaptoll.h`) tells its events, collections above all, to a function that
-//! listens. The tracer runs the process but is no part of it, so this object, preloaded in front of the manager,
-//! listens in its stead with [`heaptoll_tracer_event`]: a function that does nothing, whose entry the tracer knows by
-//! its name, and whose arguments it reads there.
+//! A manager with a control symbol (`include/heaptoll.h`) passes its events, mainly collections, to a registered
+//! listener. The tracer runs the process but is no part of it, so this object, preloaded in front of the manager,
+//! registers [`heaptoll_tracer_event`] for it: a function that does nothing, whose entry the tracer finds by its name,
+//! and whose arguments it reads there.
 //!
-//! It exports nothing else and never allocates: the manager serves the program alone, block for block as without it.
-//! Objects that the program loads later are not asked.
+//! It exports nothing else and never allocates: the manager serves the program alone, block for block as without it. It
+//! does not listen to objects that the program loads later.
 #![no_std]
 
 use core::ffi::c_void;
@@ -16,18 +16,18 @@ use heaptoll_controls::Event;
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {
-    // SAFETY: abort has no conditions.
+    // SAFETY: abort takes no pointers and does not return.
     unsafe { libc::abort() }
 }
 
-/// What the tracer recognises: entered with an event of the manager.
+/// The function that the tracer recognises: entered with an event of the manager.
 ///
 /// # Safety
-/// It has no conditions: it looks at nothing.
+/// The arguments may have any values: they are not dereferenced.
 #[unsafe(no_mangle)]
 #[inline(never)]
 pub unsafe extern "C" fn heaptoll_tracer_event(event: *const Event, context: *mut c_void) {
-    // The arguments are used, for all the compiler knows, so the call and the function stay as they are.
+    // To the compiler the arguments are used, so it keeps the call and the function.
     core::hint::black_box((event, context));
 }
 
@@ -35,11 +35,13 @@ pub unsafe extern "C" fn heaptoll_tracer_event(event: *const Event, context: *mu
 #[unsafe(link_section = ".init_array")]
 static START: unsafe extern "C" fn() = start;
 
-/// Listens to every manager there is. Runs once, before `main` and after the constructors of the objects behind.
+/// Registers the listener with every manager. Runs once, before `main` and after the constructors of the objects that
+/// follow in the preload order.
 unsafe extern "C" fn start() {
     heaptoll_controls::each(|control| {
-        // Where somebody else listens, or there is nothing to hear, the tracer does without.
-        // SAFETY: the function looks at nothing.
+        // If another listener is registered, or the manager has no events, the tracer does without.
+        // SAFETY: `heaptoll_tracer_event` dereferences nothing and neither allocates nor waits, as the control contract
+        // requires.
         let _ = unsafe { control.listen(heaptoll_tracer_event, ptr::null_mut()) };
     });
 }

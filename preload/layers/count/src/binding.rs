@@ -1,23 +1,23 @@
-//! The binding report: what every loaded object's allocation calls are really bound to.
+//! The binding report: to which functions the allocation calls of every loaded object are bound.
 //!
-//! Asking `dlsym` where `malloc` is says what *would* be called. What *is* called stands in each object's global
-//! offset table: a program that exports its own malloc, one linked with `-Bsymbolic`, a plug-in opened with
-//! `RTLD_DEEPBIND` show there and nowhere else. The report is lines of tab-separated fields:
+//! `dlsym` finds the `malloc` that *would* be called. The one that *is* called is in each object's global offset table:
+//! a program that exports its own malloc, one linked with `-Bsymbolic`, a plug-in opened with `RTLD_DEEPBIND` can be
+//! recognised only there. The report is lines of tab-separated fields:
 //!
 //! ```text
 //! report  1  PID  start|exit  MONOTONIC_NS  EXE
 //! calls   MALLOC  REALLOC  FREE  NEW  DELETE  FAILED
 //! layer   PATH                    this layer
 //! default SYMBOL  OBJECT          what a global lookup finds
-//! next    SYMBOL  OBJECT          what a lookup behind this layer finds; - for nothing
+//! next    SYMBOL  OBJECT          what a lookup after this layer finds; - for nothing
 //! object  PATH                    a loaded object; its slots follow
 //! slot    SYMBOL  OBJECT          @layer, @lazy (never called yet), @plt (the program's own stub), @null, or a path
 //! cut                             the report did not fit
 //! end
 //! ```
 //!
-//! Between reports stand lines by which every layer, this one too, says what it forwards to (`heaptoll_next`'s
-//! `behind`).
+//! Between reports are lines by which every layer, including this one, reports to which object it forwards
+//! (`heaptoll_next`'s `preflight_report`).
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int, c_void};
@@ -36,7 +36,7 @@ pub enum Stage {
     Exit,
 }
 
-/// Symbols whose next definition is reported: whatever of these the manager lacks comes from elsewhere.
+/// Symbols whose next definition is reported: those that the manager lacks come from elsewhere.
 const NEXT: [&CStr; 13] = [
     c"malloc",
     c"free",
@@ -112,7 +112,7 @@ struct State {
 
 struct Guarded(UnsafeCell<State>);
 
-// SAFETY: only the holder of `BUSY` touches the state.
+// SAFETY: only `with_state` accesses the state, on the thread that has set `BUSY`.
 unsafe impl Sync for Guarded {}
 
 static BUSY: AtomicBool = AtomicBool::new(false);
@@ -130,22 +130,22 @@ static STATE: Guarded = Guarded(UnsafeCell::new(State {
     default: [ptr::null_mut(); DEFAULT.len()],
 }));
 
-/// Runs `work` on the state unless somebody else is at it: `_exit` may be called by a signal handler in the middle of a
-/// report.
+/// Runs `work` on the state unless it is in use: a signal handler may call `_exit` and interrupt a report.
 fn with_state(work: impl FnOnce(&mut State)) {
     if BUSY.swap(true, Ordering::Acquire) {
         return;
     }
-    // SAFETY: `BUSY` was free and is ours.
+    // SAFETY: this thread has changed `BUSY` from false, so no other reference to the state exists.
     work(unsafe { &mut *STATE.0.get() });
     BUSY.store(false, Ordering::Release);
 }
 
-/// Notes what later reports need and must not ask for themselves: `getenv` after the program has rearranged its
-/// environment, and `dlsym`, which allocates when it fails.
+/// Gathers what later reports must not look up themselves: by `getenv`, since the program may rearrange its
+/// environment, and by `dlsym`, which allocates when it fails.
 pub fn prepare() {
     with_state(|state| {
-        // SAFETY: getenv gives a C string or null; dlsym takes C strings.
+        // SAFETY: getenv and dlsym read C literals; getenv returns null, which is checked, or a C string; readlink
+        // writes at most 4095 bytes to `exe`; the block that malloc returns, or null, is freed once.
         unsafe {
             let path = libc::getenv(c"HEAPTOLL_PREFLIGHT_REPORT".as_ptr());
             if path.is_null() {
@@ -158,24 +158,24 @@ pub fn prepare() {
             state.path[..path.len()].copy_from_slice(path);
             let read = libc::readlink(c"/proc/self/exe".as_ptr(), state.exe.as_mut_ptr().cast(), 4095);
             state.exe_length = usize::try_from(read).unwrap_or(0);
-            for (place, name) in state.next.iter_mut().zip(NEXT) {
-                *place = heaptoll_next::family::symbol(name).unwrap_or(ptr::null_mut());
+            for (address, name) in state.next.iter_mut().zip(NEXT) {
+                *address = heaptoll_next::family::symbol(name).unwrap_or(ptr::null_mut());
             }
-            for (place, name) in state.default.iter_mut().zip(DEFAULT) {
-                *place = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+            for (address, name) in state.default.iter_mut().zip(DEFAULT) {
+                *address = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
             }
-            // The first call takes the message of a lookup that failed, the second frees it.
+            // The first call takes the message of a failed lookup, the second frees it.
             libc::dlerror();
             libc::dlerror();
-            // A layer behind this one says what it forwards to when it is first called, which is to be before the
-            // report.
+            // A layer after this one reports to which object it forwards when it is first called, which must be before
+            // this report.
             heaptoll_next::forward::free(heaptoll_next::forward::malloc(1));
         }
         PREPARED.store(true, Ordering::Release);
     });
 }
 
-/// Appends a report, if one was asked for. A child of `vfork` stays silent: its memory is its parent's.
+/// Appends a report, if one is requested. A child of `vfork` does not report: its memory is its parent's.
 pub fn report(stage: Stage) {
     if !PREPARED.load(Ordering::Acquire) || !WRITER.owned_by_caller() {
         return;
@@ -183,9 +183,9 @@ pub fn report(stage: Stage) {
     with_state(|state| {
         state.text.clear();
         state.head(stage);
-        // The loader's list is locked while a callback runs: everything is done inside of one, so that no object is
-        // unloaded while its tables are read.
-        // SAFETY: the callback gets `state` back and outlives nothing.
+        // The loader's list is locked while a callback runs: everything is done within one, so that no object is
+        // unloaded while its tables are read. SAFETY: the callback gets a pointer to `state`, which outlives the call
+        // and to which nothing else refers during it.
         unsafe { libc::dl_iterate_phdr(Some(inside), ptr::from_mut(state).cast()) };
         state.text.finish();
         append(&state.path, state.text.bytes());
@@ -194,8 +194,8 @@ pub fn report(stage: Stage) {
 
 fn append(path: &[u8], bytes: &[u8]) {
     let Ok(path) = CStr::from_bytes_until_nul(path) else { return };
-    // SAFETY: errno's address is valid for the calling thread; the bytes are readable; one write on O_APPEND is not torn
-    // apart by other processes' writes; the descriptor is closed once.
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno; write reads `bytes` within its
+    // length; the descriptor is closed once. (One write on O_APPEND is not interleaved with other processes' writes.)
     unsafe {
         let errno = *libc::__errno_location();
         if let Some(file) = shared::open(path, libc::O_WRONLY | libc::O_APPEND) {
@@ -207,12 +207,13 @@ fn append(path: &[u8], bytes: &[u8]) {
 }
 
 unsafe extern "C" fn inside(_: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
-    // SAFETY: `data` is the state that `report` passed; the nested iteration takes the recursive lock again.
+    // SAFETY: `data` is the state that `report` passed, to which nothing else refers. (The nested iteration takes the
+    // recursive lock again.)
     unsafe {
         let state = &mut *data.cast::<State>();
         state.count = 0;
         state.stub_count = 0;
-        libc::dl_iterate_phdr(Some(note), data);
+        libc::dl_iterate_phdr(Some(add_object), data);
         state.lookups();
         for number in 0..state.count {
             state.object(number);
@@ -221,7 +222,7 @@ unsafe extern "C" fn inside(_: *mut libc::dl_phdr_info, _: usize, data: *mut c_v
     1
 }
 
-unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
+unsafe extern "C" fn add_object(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_void) -> c_int {
     // SAFETY: `data` is the state; the loader's info and its program headers are valid during the callback.
     unsafe {
         let state = &mut *data.cast::<State>();
@@ -254,7 +255,7 @@ unsafe extern "C" fn note(info: *mut libc::dl_phdr_info, _: usize, data: *mut c_
 impl State {
     fn head(&mut self, stage: Stage) {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // SAFETY: `time` is a valid place; getpid has no conditions.
+        // SAFETY: clock_gettime writes to `time`, a local variable; getpid takes no pointers and cannot fail.
         let pid = unsafe {
             libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time);
             libc::getpid()
@@ -311,7 +312,7 @@ impl State {
             return;
         };
         let name = self.objects[number].name;
-        // SAFETY: the loader's names are C strings, valid while its list is locked.
+        // SAFETY: the loader's names are C strings, valid while its list is locked, which it is during `inside`.
         let name = if name.is_null() { &[][..] } else { unsafe { CStr::from_ptr(name).to_bytes() } };
         if name.is_empty() && number == 0 {
             self.text.field(&self.exe[..self.exe_length]);
@@ -333,12 +334,13 @@ impl State {
         self.line(b"object", None, Some(number));
         let (mut strings, mut symbols, mut rela, mut rela_bytes) = (0, 0, 0, 0);
         let (mut jump, mut jump_bytes, mut jump_kind) = (0, 0, DT_RELA as usize);
-        // SAFETY: the loader has processed this null-terminated array.
+        // SAFETY: `dynamic` is the object's dynamic section, a DT_NULL-terminated array that the loader has processed
+        // and that is mapped while the loader's list is locked.
         unsafe {
             let mut entry = object.dynamic;
             while (*entry).tag != DT_NULL {
                 let value = (*entry).value;
-                // The loader replaces these by addresses, except in objects whose dynamic section it may not write.
+                // The loader replaces these by addresses, except in objects whose dynamic section is read-only.
                 let address = if value < object.start { value.wrapping_add(object.base) } else { value };
                 match (*entry).tag {
                     DT_STRTAB => strings = address,
@@ -367,8 +369,8 @@ impl State {
     fn slots(&mut self, number: usize, table: usize, bytes: usize, strings: usize, symbols: usize) {
         let object = self.objects[number];
         for index in 0..bytes / size_of::<Rela>() {
-            // SAFETY: the tables are those that the loader itself has relocated the object by, so every index in them
-            // is within bounds and every slot is mapped.
+            // SAFETY: the loader itself has relocated the object by these tables, so every index in them is within
+            // bounds and every slot is mapped.
             unsafe {
                 let rela = &*(table as *const Rela).add(index);
                 let symbol_number = (rela.info >> 32) as usize;
@@ -385,15 +387,15 @@ impl State {
                     self.stubs[self.stub_count] = object.base.wrapping_add(symbol.value);
                     self.stub_count += 1;
                 }
-                let place = object.base.wrapping_add(rela.offset) as *const usize;
-                let value = place.read_unaligned();
+                let slot = object.base.wrapping_add(rela.offset) as *const usize;
+                let value = slot.read_unaligned();
                 let own = !undefined && value == object.base.wrapping_add(symbol.value);
                 self.slot(number, name, value, own);
             }
         }
     }
 
-    /// Reports one slot; `own` says that it holds the object's own definition of the symbol.
+    /// Reports one slot; `own`: it holds the object's own definition of the symbol.
     fn slot(&mut self, number: usize, symbol: &CStr, value: usize, own: bool) {
         let target = self.containing(value);
         self.text.put(b"slot").field(symbol.to_bytes());
@@ -404,7 +406,7 @@ impl State {
         } else if self.stubs[..self.stub_count].contains(&value) && target != Some(number) {
             self.text.field(b"@plt");
         } else if target == Some(number) && !own {
-            // Still the way through the object's procedure linkage table, which asks the loader at the first call.
+            // Still the path through the object's procedure linkage table, which calls the loader at the first call.
             self.text.field(b"@lazy");
         } else {
             self.name(target);

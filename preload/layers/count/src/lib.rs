@@ -1,9 +1,9 @@
-//! The counting layer: shows that a program's allocation calls arrive, and where they go from here.
+//! The counting layer: shows that a program's allocation calls reach it, and where they go from here.
 //!
 //! Preloaded in front of a manager it exports the whole malloc family and every `operator new` and `operator delete`,
 //! forwards each call to the next object's malloc family, and counts it on the statistics page named by
-//! `HEAPTOLL_STATS`, where the count survives `_exit` and SIGKILL. If `HEAPTOLL_PREFLIGHT_REPORT` names a file, a
-//! [`binding`] report is appended to it when the process starts and when it exits.
+//! `HEAPTOLL_STATS`, where the count survives `_exit` and SIGKILL. If `HEAPTOLL_PREFLIGHT_REPORT` names a file, the
+//! layer appends a [`binding`] report to it when the process starts and when it exits.
 #![no_std]
 
 mod binding;
@@ -18,33 +18,33 @@ use heaptoll_statspage::{Writer, WriterKind};
 
 use crate::binding::Stage;
 
-/// The slot that calls are counted in.
+/// The slot in which calls are counted.
 static WRITER: Writer = Writer::new(WriterKind::Layer, "count");
 
-/// Counts and keeps nothing else.
+/// Counts calls.
 struct Count;
 
 impl Watch for Count {
     type Before = ();
 
     #[inline(always)]
-    fn asked(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
-        tally::asked(WRITER.slot(), size, !block.is_null(), call.operator());
+    fn after_allocation(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
+        tally::count_allocation(WRITER.slot(), size, !block.is_null(), call.operator());
         block
     }
 
     #[inline(always)]
-    fn gives_back(_: *mut c_void, operator: bool) -> bool {
-        tally::gave_back(WRITER.slot(), operator);
+    fn before_free(_: *mut c_void, operator: bool) -> bool {
+        tally::count_free(WRITER.slot(), operator);
         true
     }
 
     #[inline(always)]
-    fn resizes(_: *mut c_void) {}
+    fn before_resize(_: *mut c_void) {}
 
     #[inline(always)]
-    fn resized(_: *mut c_void, _: (), size: usize, new: *mut c_void) {
-        tally::resized(WRITER.slot(), size, !new.is_null());
+    fn after_resize(_: *mut c_void, _: (), size: usize, new: *mut c_void) {
+        tally::count_resize(WRITER.slot(), size, !new.is_null());
     }
 }
 
@@ -57,8 +57,8 @@ fn panic(_: &core::panic::PanicInfo) -> ! {
 }
 
 extern "C" fn at_start() {
-    // A failing dlsym allocates its message. Those calls are ours, not the program's: a program that allocates nothing
-    // is to be seen as one.
+    // A failing dlsym allocates its message. Those calls are ours, not the program's, and are not counted: a program
+    // that allocates nothing must have a count of 0.
     let slot = WRITER.slot();
     let counters = [&slot.malloc_calls, &slot.realloc_calls, &slot.free_calls, &slot.requested_bytes];
     let before = counters.map(|c| c.load(Relaxed));
@@ -88,7 +88,7 @@ static AT_EXIT: extern "C" fn() = at_exit;
 pub extern "C" fn _exit(status: c_int) -> ! {
     binding::report(Stage::Exit);
     loop {
-        // SAFETY: exit_group has no conditions and does not return.
+        // SAFETY: exit_group takes no pointers and does not return.
         unsafe { libc::syscall(libc::SYS_exit_group, status) };
     }
 }

@@ -1,6 +1,6 @@
-//! A text of limited length in static memory: the report is written inside processes where nothing may be allocated.
+//! A text of limited length in static memory: the report is written where nothing may be allocated.
 
-/// Appends to a byte buffer; what does not fit is dropped, and that is remembered.
+/// A byte buffer. A part that does not fit is dropped, which is recorded.
 pub struct Text {
     bytes: [u8; Self::CAPACITY],
     length: usize,
@@ -24,9 +24,9 @@ impl Text {
         &self.bytes[..self.length.min(Self::CAPACITY)]
     }
 
-    /// Appends as it is.
+    /// Appends bytes unchanged.
     pub fn put(&mut self, bytes: &[u8]) -> &mut Text {
-        // The last bytes are kept for the line that says that the text was cut.
+        // The last bytes are reserved for the line that states that the text was cut.
         if self.length + bytes.len() > Self::CAPACITY - 64 {
             self.cut = true;
         } else {
@@ -60,7 +60,7 @@ impl Text {
         self.put(b"\t").put(&digits[at..])
     }
 
-    /// Ends the text, in room kept for it.
+    /// Ends the text, in the bytes reserved for that.
     pub fn finish(&mut self) {
         let last: &[u8] = if self.cut { b"\ncut\nend\n" } else { b"end\n" };
         self.bytes[self.length..self.length + last.len()].copy_from_slice(last);

@@ -1,4 +1,4 @@
-//! The forwarding layer: does nothing but forward, so that what any layer costs is known beside what it does.
+//! The forwarding layer: does nothing but forward, so that the cost of forwarding can be measured separately.
 #![no_std]
 
 use core::ffi::c_void;
@@ -11,7 +11,7 @@ impl Watch for Forward {
     type Before = ();
 
     #[inline(always)]
-    fn resizes(_block: *mut c_void) {}
+    fn before_resize(_block: *mut c_void) {}
 }
 
 heaptoll_next::export_family!(Forward);

@@ -1,4 +1,4 @@
-//! The ledger: every live block's requested size, their sum, and the most that the sum has been.
+//! The ledger: the requested size of every live block, their sum, and its high-water mark.
 
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -19,35 +19,35 @@ impl Ledger {
         Ledger { sizes: Blocks::new(), live: 0, high: 0 }
     }
 
-    /// A new block. One that is there already was given back past this layer.
+    /// Adds a new block. One that is there already was freed without this layer.
     pub fn add(&mut self, block: usize, size: usize) {
         match self.sizes.insert(block, size) {
             Ok(lost) => self.live -= lost.unwrap_or(0) as u64,
-            // Without this block every later figure would be wrong, and look right.
+            // Without this block every later figure would be wrong, and appear right.
             Err(_) => fatal(c"heaptoll: the live layer has no memory left for its table of blocks\n"),
         }
         self.live += size as u64;
         self.high = self.high.max(self.live);
     }
 
-    /// Takes a block out and gives its size; 0 for one that was made past this layer.
+    /// Removes a block and returns its size; 0 for one that was allocated without this layer.
     pub fn remove(&mut self, block: usize) -> usize {
         let size = self.lift(block).unwrap_or(0);
         self.live -= size as u64;
         size
     }
 
-    /// Takes a block out for the time of its resizing, in which its bytes stay live.
+    /// Removes a block while it is resized; its bytes stay live.
     pub fn lift(&mut self, block: usize) -> Option<usize> {
         self.sizes.remove(block)
     }
 
-    /// The bytes of a lifted block are no longer live.
+    /// Subtracts the bytes of a lifted block.
     pub fn settle(&mut self, size: usize) {
         self.live -= size as u64;
     }
 
-    /// Puts a lifted block back as it was.
+    /// Adds a lifted block again, unchanged.
     pub fn put_back(&mut self, block: usize, size: usize) {
         self.settle(size);
         self.add(block, size);
@@ -59,8 +59,8 @@ impl Ledger {
         slot.live_high_bytes.store(self.high, Relaxed);
     }
 
-    /// In a child of fork: what its parent once held is not the child's.
-    pub fn begin_anew(&mut self) {
+    /// Resets the high-water mark to the current sum, in a child of fork: the parent's mark is not the child's.
+    pub fn reset_high_water_mark(&mut self) {
         self.high = self.live;
     }
 }

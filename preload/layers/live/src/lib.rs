@@ -1,16 +1,16 @@
-//! The live layer: how many bytes a program has asked for and not given back, and the most that has ever been.
+//! The live layer: counts how many bytes a program has requested and not freed, and the high-water mark.
 //!
 //! A manager counts what it hands out, rounded up to its own sizes. The program's own demand, the "maximum bytes" of
-//! Detlefs, Dosser and Zorn's Table II and the denominator of their Table X, is the same under every manager, and none
-//! of them knows it: `free` is not told the size. So this layer keeps the requested size of every live block in a
-//! table of its own and publishes on the statistics page of `HEAPTOLL_STATS`, besides counts of calls, `live_bytes`
+//! Detlefs, Dosser and Zorn's Table II and the denominator of their Table X, is the same under every manager, and no
+//! manager has it: `free` does not get the size. So this layer keeps the requested size of every live block in a table
+//! of its own and publishes on the statistics page of `HEAPTOLL_STATS`, in addition to counts of calls, `live_bytes`
 //! and `live_high_bytes` in *requested* bytes.
 //!
 //! - A `realloc` is one step from the old size to the new: both blocks of one that moves are never live at once.
-//! - A child of fork begins with what it inherited, and its high-water mark begins there; it shows on the page from
-//!   its first call on. A child of vfork counts as its parent. A child made by a bare `clone` or by `_Fork`, without
+//! - A child of fork begins with the blocks that it inherited, and its high-water mark begins there; it is on the page
+//!   from its first call on. A child of vfork counts as its parent. A child made by a bare `clone` or by `_Fork`, without
 //!   the C library's fork handlers, may find the ledger locked.
-//! - Every call takes one lock, which makes this a layer for measuring demand and not time.
+//! - Every call takes one lock, so this layer measures demand, not time.
 #![no_std]
 
 mod ledger;
@@ -25,7 +25,7 @@ use heaptoll_statspage::{Writer, WriterKind};
 
 use crate::ledger::Ledger;
 
-/// The slot that is written to.
+/// The slot for the sums.
 static WRITER: Writer = Writer::new(WriterKind::Layer, "live");
 static LEDGER: Lock<Ledger> = Lock::new(Ledger::new());
 /// Set while the layer itself causes allocations, which are not the program's.
@@ -37,12 +37,12 @@ impl Watch for Live {
     type Before = Option<usize>;
 
     #[inline(always)]
-    fn asked(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
+    fn after_allocation(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
         if OURS.load(Ordering::Relaxed) {
             return block;
         }
         let slot = WRITER.slot();
-        tally::asked(slot, size, !block.is_null(), call.operator());
+        tally::count_allocation(slot, size, !block.is_null(), call.operator());
         if !block.is_null() {
             let mut ledger = LEDGER.lock();
             ledger.add(block as usize, size);
@@ -52,12 +52,12 @@ impl Watch for Live {
     }
 
     #[inline(always)]
-    fn gives_back(block: *mut c_void, operator: bool) -> bool {
+    fn before_free(block: *mut c_void, operator: bool) -> bool {
         if OURS.load(Ordering::Relaxed) {
             return true;
         }
         let slot = WRITER.slot();
-        tally::gave_back(slot, operator);
+        tally::count_free(slot, operator);
         let mut ledger = LEDGER.lock();
         ledger.remove(block as usize);
         ledger.publish(slot);
@@ -65,17 +65,17 @@ impl Watch for Live {
     }
 
     #[inline(always)]
-    fn resizes(block: *mut c_void) -> Option<usize> {
+    fn before_resize(block: *mut c_void) -> Option<usize> {
         LEDGER.lock().lift(block as usize)
     }
 
     #[inline(always)]
-    fn resized(block: *mut c_void, before: Option<usize>, size: usize, new: *mut c_void) {
+    fn after_resize(block: *mut c_void, before: Option<usize>, size: usize, new: *mut c_void) {
         if OURS.load(Ordering::Relaxed) {
             return;
         }
         let slot = WRITER.slot();
-        tally::resized(slot, size, !new.is_null());
+        tally::count_resize(slot, size, !new.is_null());
         let mut ledger = LEDGER.lock();
         match before {
             Some(old) if new.is_null() && size != 0 => ledger.put_back(block as usize, old),
@@ -110,9 +110,9 @@ impl AtFork for Forks {
 
     fn in_child() {
         LEDGER.after_fork_in_child();
-        // A fork in the middle of a call leaves the ledger to that call.
+        // If the fork interrupted a call, that call owns the ledger.
         if let Some(mut ledger) = LEDGER.try_lock() {
-            ledger.begin_anew();
+            ledger.reset_high_water_mark();
         }
     }
 }
@@ -127,7 +127,7 @@ extern "C" fn at_start() {
     if registered != 0 {
         heaptoll_next::family::fatal(c"heaptoll: the live layer cannot register its fork handlers\n");
     }
-    // A program that allocates nothing is to be seen as one.
+    // A program that allocates nothing must be on the page, too.
     let _ = WRITER.slot();
 }
 

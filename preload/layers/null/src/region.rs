@@ -1,4 +1,4 @@
-//! The reservation: one region of addresses for each size of block, cut into chunks that threads take.
+//! The reservation: one region of addresses for each block size, split into chunks that threads take.
 
 use core::ffi::c_void;
 use core::ptr;
@@ -6,27 +6,27 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::{class_of, thread};
 
-/// Bytes of addresses that a thread takes at a time; larger blocks are taken one by one.
+/// Bytes of address space that a thread takes at a time; larger blocks are taken one by one.
 pub const CHUNK: usize = 1 << 20;
-/// Sizes of blocks: 16 bytes to 32 GiB.
+/// Number of block sizes: 16 bytes to 32 GiB.
 const CLASSES: usize = 32;
-/// Binary logarithm of a region's bytes, where nothing forbids: 512 GiB, 16 TiB in all.
+/// Binary logarithm of a region's bytes without a limit: 512 GiB, 16 TiB in all.
 const LARGEST: usize = 39;
-/// And where a limit leaves no more.
+/// The smallest one, under a limit.
 const SMALLEST: usize = 21;
 
 /// See [`crate::heaptoll_null_forget`].
 pub static FORGETS: AtomicBool = AtomicBool::new(false);
 
-/// Where the first region begins, a multiple of a region's bytes. Its lowest bits hold the binary logarithm of those.
+/// The address of the first region, a multiple of a region's bytes. Its lowest bits hold the binary logarithm of those.
 /// 0: nothing is reserved yet.
 static RESERVED: AtomicUsize = AtomicUsize::new(0);
-/// How much of each region has been taken, bytes.
+/// Bytes taken from each region.
 static TAKEN: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
-/// Whether it has been said that a region is used up.
-static SAID: AtomicBool = AtomicBool::new(false);
+/// Whether the exhaustion of a region has been reported.
+static REPORTED: AtomicBool = AtomicBool::new(false);
 
-/// The reservation's beginning, and the binary logarithm of a region's bytes.
+/// The reservation's first address, and the binary logarithm of a region's bytes.
 #[inline(always)]
 fn reserved() -> Option<(usize, usize)> {
     match RESERVED.load(Ordering::Acquire) {
@@ -35,17 +35,17 @@ fn reserved() -> Option<(usize, usize)> {
     }
 }
 
-/// Bytes of a block, which is not null: its region says it.
+/// Bytes of a block, which is not null, by its region.
 #[inline(always)]
 pub fn usable_size(block: *mut c_void) -> usize {
     match reserved() {
         Some((base, shift)) => 16 << (((block as usize).wrapping_sub(base) >> shift) & (CLASSES - 1)),
-        // No block has been handed out: it is not ours.
+        // No block has been handed out: it is not this manager's.
         None => 0,
     }
 }
 
-/// A block when the thread has none of its size left, or never keeps any of it.
+/// Allocates a block when the thread's chunk of its size is exhausted, or the size has no chunks.
 #[cold]
 #[inline(never)]
 pub fn refill(bytes: usize) -> *mut c_void {
@@ -56,7 +56,7 @@ pub fn refill(bytes: usize) -> *mut c_void {
     let (base, shift) = reserved().unwrap_or_else(reserve);
     let region = 1_usize << shift;
     if class >= CLASSES || 16 << class > region {
-        return crate::refused(libc::ENOMEM);
+        return crate::fail(libc::ENOMEM);
     }
     let size = 16 << class;
     let piece = CHUNK.max(size);
@@ -64,11 +64,11 @@ pub fn refill(bytes: usize) -> *mut c_void {
         if taken + piece <= region {
             Some(taken + piece)
         } else {
-            // The region's first piece is given out again.
+            // The region's first piece is handed out again.
             FORGETS.load(Ordering::Relaxed).then_some(piece)
         }
     });
-    let Ok(taken) = taken else { return used_up() };
+    let Ok(taken) = taken else { return exhausted() };
     let start = base + (class << shift) + if taken + piece <= region { taken } else { 0 };
     let block = start + piece - size;
     if class < thread::CURSORS {
@@ -78,21 +78,23 @@ pub fn refill(bytes: usize) -> *mut c_void {
 }
 
 #[cold]
-fn used_up() -> *mut c_void {
-    if !SAID.swap(true, Ordering::Relaxed) {
-        say(b"heaptoll: the null manager has used up its addresses: it never gives a block out twice\n");
+fn exhausted() -> *mut c_void {
+    if !REPORTED.swap(true, Ordering::Relaxed) {
+        write_message(
+            b"heaptoll: the null manager has used up its addresses: it never hands out a block twice\n",
+        );
     }
-    crate::refused(libc::ENOMEM)
+    crate::fail(libc::ENOMEM)
 }
 
-/// Reserves addresses, once: as many as the system gives.
+/// Reserves addresses, once: as many as the system permits.
 #[cold]
 fn reserve() -> (usize, usize) {
     for shift in (SMALLEST..=LARGEST).rev() {
         let region = 1_usize << shift;
-        // One region more, to begin at a multiple of it.
+        // One region more, so that the first can be aligned.
         let bytes = region * (CLASSES + 1);
-        // SAFETY: a new mapping, whose failure is tested.
+        // SAFETY: with a null address mmap maps memory that nothing uses; its failure is checked below.
         let made = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -110,7 +112,8 @@ fn reserve() -> (usize, usize) {
         match RESERVED.compare_exchange(0, base | shift, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => return (base, shift),
             Err(word) => {
-                // SAFETY: the mapping just made, which nobody has seen: another thread was first.
+                // SAFETY: mmap returned this mapping above, and the exchange has not published it: another thread was
+                // first.
                 unsafe { libc::munmap(made, bytes) };
                 return (word & !63, word & 63);
             }
@@ -119,14 +122,14 @@ fn reserve() -> (usize, usize) {
     fatal(b"heaptoll: the null manager cannot reserve any addresses; raise the limit (ulimit -v)\n")
 }
 
-fn say(message: &[u8]) {
-    // SAFETY: the message is readable for its length.
+fn write_message(message: &[u8]) {
+    // SAFETY: write reads `message` within its length.
     unsafe { libc::write(2, message.as_ptr().cast(), message.len()) };
 }
 
-/// Says why and ends the process.
+/// Prints a message and aborts.
 pub fn fatal(message: &[u8]) -> ! {
-    say(message);
-    // SAFETY: abort has no conditions.
+    write_message(message);
+    // SAFETY: abort takes no pointers and does not return.
     unsafe { libc::abort() }
 }

@@ -1,12 +1,12 @@
-//! Each thread's place in its chunks: thread-local words, by hand.
+//! Each thread's position in its chunks: thread-local words.
 //!
-//! In the model "initial exec" of the ELF TLS specification: the words' distance from the thread pointer is fixed when
-//! the object is loaded, which a preloaded one is from the start, and nothing is called to reach them.
+//! In assembly, in the model "initial exec" of the ELF TLS specification: the words' offset from the thread pointer is
+//! fixed when the object is loaded, at start-up for a preloaded one, and no function is called to access them.
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the null manager knows the thread-local storage of Linux on x86-64 only");
 
-/// Sizes of blocks of which a thread takes a chunk at a time: those below the chunk's.
+/// Number of block sizes of which a thread takes a chunk at a time: those below the chunk's.
 pub const CURSORS: usize = 16;
 
 core::arch::global_asm!(
@@ -21,13 +21,13 @@ core::arch::global_asm!(
     ".popsection",
 );
 
-/// The last block that the calling thread was given from its chunk of a size; 0: it has none.
+/// The last block that the calling thread took from its chunk of a size; 0: it has no chunk.
 #[inline(always)]
 pub fn cursor(class: usize) -> usize {
     debug_assert!(class < CURSORS);
     let word: usize;
-    // SAFETY: the linker turns the name into the words' distance from the thread pointer, which every thread has, and
-    // `class` is one of them.
+    // SAFETY: the linker resolves the name to the words' offset from the thread pointer, which every thread has;
+    // `class` is below CURSORS, which the callers have checked, so the instruction reads one of the words.
     unsafe {
         core::arch::asm!(
             "mov {0}, qword ptr [rip + heaptoll_null_cursors@GOTTPOFF]",
@@ -40,16 +40,18 @@ pub fn cursor(class: usize) -> usize {
     word
 }
 
-/// Changes it.
+/// Sets the last block.
 #[inline(always)]
 pub fn set_cursor(class: usize, word: usize) {
     debug_assert!(class < CURSORS);
-    // SAFETY: as in `cursor`.
+    // SAFETY: the linker resolves the name to the words' offset from the thread pointer, which every thread has;
+    // `class` is below CURSORS, which the callers have checked, so the instruction writes one of the thread's own
+    // words.
     unsafe {
         core::arch::asm!(
-            "mov {place}, qword ptr [rip + heaptoll_null_cursors@GOTTPOFF]",
-            "mov qword ptr fs:[{place} + 8*{class}], {word}",
-            place = out(reg) _,
+            "mov {address}, qword ptr [rip + heaptoll_null_cursors@GOTTPOFF]",
+            "mov qword ptr fs:[{address} + 8*{class}], {word}",
+            address = out(reg) _,
             class = in(reg) class,
             word = in(reg) word,
             options(nostack, preserves_flags),

@@ -38,7 +38,7 @@ impl Watch for Delay {
     type Before = ();
 
     #[inline(always)]
-    fn resizes(_block: *mut c_void) {}
+    fn before_resize(_block: *mut c_void) {}
 
     #[inline(always)]
     unsafe fn free(block: *mut c_void, _operator: bool) {

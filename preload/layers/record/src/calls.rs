@@ -1,4 +1,4 @@
-//! What is told of each call.
+//! Records each call.
 
 use core::ffi::c_void;
 
@@ -10,17 +10,17 @@ use crate::start::{DETACHED, LATENCY, SITES, STARTING, detach, mode, start};
 use crate::thread::Word;
 use crate::{RINGS, STACKS, usable};
 
-/// Tells every call.
+/// Records every call.
 pub struct Record;
 
-/// The thread's way into its ring.
+/// The thread's access to its ring.
 type Producer = heaptoll_ring::Producer<'static, Word>;
 
-/// The largest size that the ring can tell: 60 bits, of which only calls can be larger that give nothing. (Cut off
-/// instead, 2^60 would be 0, and a `realloc` that failed one that frees.)
+/// The largest size that the ring can hold: 60 bits. Only calls that fail can request more. (Truncated instead, 2^60
+/// would be 0, and a failed `realloc` would be one that frees.)
 const MOST: usize = (1 << 60) - 1;
 
-/// The kind of a call in the ring: the numbers of a trace's kinds.
+/// The kind of a call in the ring, by the numbers of a trace's kinds.
 #[inline(always)]
 const fn kind(call: Call) -> u8 {
     match call {
@@ -31,7 +31,7 @@ const fn kind(call: Call) -> u8 {
     }
 }
 
-/// What an alignment comes to: one that is no power of two is rounded up, as glibc does.
+/// The logarithm of an alignment; one that is not a power of two is rounded up, as by glibc.
 #[inline(always)]
 fn align_log2(call: Call) -> u8 {
     match call.align() {
@@ -41,16 +41,15 @@ fn align_log2(call: Call) -> u8 {
 }
 
 #[inline(always)]
-fn tell_new(producer: &mut Producer, block: *mut c_void, size: usize, usable: usize, call: Call) {
+fn record_new(producer: &mut Producer, block: *mut c_void, size: usize, usable: usize, call: Call) {
     match call {
         Call::Malloc => producer.alloc(block as usize, size, usable),
         call => producer.alloc_long(block as usize, size, usable, kind(call), align_log2(call)),
     }
 }
 
-/// The mode, once it is known whether there is anybody to tell; `None` while it is being found out, by this thread or
-/// by another, and when there is nobody.
-fn telling() -> Option<u64> {
+/// The mode, if events are recorded; `None` when detached, and while this thread or another determines the mode.
+fn recording_mode() -> Option<u64> {
     let mut mode = mode();
     if mode & STARTING != 0 {
         mode = start();
@@ -58,18 +57,18 @@ fn telling() -> Option<u64> {
     (mode & (STARTING | DETACHED) == 0).then_some(mode)
 }
 
-/// A point in time to begin from; 0 when latencies are not wanted.
+/// The time stamp from which a latency counts; 0 when latencies are not wanted.
 fn stamp(mode: u64) -> u64 {
     if mode & LATENCY != 0 { clock::fenced_ticks() } else { 0 }
 }
 
-/// The whole of the time that a call took which began then, ns, and not 0, which stands for "unknown".
+/// The duration of a call that began at `stamp`, ns; at least 1, since 0 means "unknown".
 fn since(stamp: u64) -> u32 {
     if stamp == 0 { 0 } else { clock::ns(stamp, clock::fenced_ticks()).max(1) }
 }
 
-/// The thread's producer, told what is to be told with the next event: how long it took, and whence it came.
-fn extras(latency: u32) -> Option<Producer> {
+/// The thread's producer, with the latency and the site of the next event.
+fn annotated_producer(latency: u32) -> Option<Producer> {
     let mut producer = RINGS.thread()?;
     producer.latency(latency);
     if mode() & SITES != 0 {
@@ -83,19 +82,19 @@ fn extras(latency: u32) -> Option<Producer> {
     Some(producer)
 }
 
-/// There was nobody to tell an event.
+/// Detaches the layer if the rings have detached: an event had no ring.
 #[cold]
 #[inline(never)]
-fn unheard() {
+fn no_ring() {
     if RINGS.detached() {
         detach();
     }
 }
 
-/// What is kept from the beginning of a resize to its end.
+/// State from the beginning of a resize to its end.
 pub struct Resizing {
-    /// Its beginning was told, so its end will be.
-    told: bool,
+    /// Whether its beginning was recorded, so its end must be.
+    recorded: bool,
     stamp: u64,
 }
 
@@ -103,61 +102,61 @@ impl Watch for Record {
     type Before = Resizing;
 
     #[inline(always)]
-    fn short() -> bool {
+    fn fast_path() -> bool {
         mode() == 0
     }
 
     #[inline(always)]
-    fn past() -> bool {
+    fn bypasses() -> bool {
         mode() == DETACHED
     }
 
     #[inline(always)]
-    fn asked(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
+    fn after_allocation(block: *mut c_void, size: usize, call: Call) -> *mut c_void {
         if block.is_null() {
             return failed(size, kind(call));
         }
         let usable = usable::of(block);
         if let Some(mut producer) = RINGS.thread() {
-            tell_new(&mut producer, block, size, usable, call);
+            record_new(&mut producer, block, size, usable, call);
         } else {
-            unheard();
+            no_ring();
         }
         block
     }
 
     #[inline(always)]
-    fn gives_back(block: *mut c_void, operator: bool) -> bool {
+    fn before_free(block: *mut c_void, operator: bool) -> bool {
         if arena::owns(block) {
             return false;
         }
         if let Some(mut producer) = RINGS.thread() {
             producer.free(block as usize, operator);
         } else {
-            unheard();
+            no_ring();
         }
         true
     }
 
     #[inline(always)]
-    fn resizes(block: *mut c_void) -> Resizing {
+    fn before_resize(block: *mut c_void) -> Resizing {
         if mode() != 0 || arena::owns(block) {
-            return resizes_long(block);
+            return before_resize_slow(block);
         }
-        let told = match RINGS.thread() {
+        let recorded = match RINGS.thread() {
             Some(mut producer) => {
                 producer.resize_begin(block as usize);
                 true
             }
             None => false,
         };
-        Resizing { told, stamp: 0 }
+        Resizing { recorded, stamp: 0 }
     }
 
     #[inline(always)]
-    fn resized(block: *mut c_void, before: Resizing, size: usize, new: *mut c_void) {
-        if mode() != 0 || !before.told {
-            return resized_long(block, before, size, new);
+    fn after_resize(block: *mut c_void, before: Resizing, size: usize, new: *mut c_void) {
+        if mode() != 0 || !before.recorded {
+            return after_resize_slow(block, before, size, new);
         }
         let usable = if new.is_null() { 0 } else { usable::of(new) };
         if let Some(mut producer) = RINGS.thread() {
@@ -165,32 +164,32 @@ impl Watch for Record {
         }
     }
 
-    fn begins() -> u64 {
-        telling().map_or(0, stamp)
+    fn before_allocation() -> u64 {
+        recording_mode().map_or(0, stamp)
     }
 
-    fn asked_long(begun: u64, block: *mut c_void, size: usize, call: Call) {
+    fn after_allocation_slow(begun: u64, block: *mut c_void, size: usize, call: Call) {
         let latency = since(begun);
-        if telling().is_none() || arena::owns(block) {
+        if recording_mode().is_none() || arena::owns(block) {
             return;
         }
-        let Some(mut producer) = extras(latency) else { return };
+        let Some(mut producer) = annotated_producer(latency) else { return };
         if block.is_null() {
             producer.failed(kind(call), size.min(MOST));
         } else {
-            tell_new(&mut producer, block, size, usable::of(block), call);
+            record_new(&mut producer, block, size, usable::of(block), call);
         }
     }
 
-    fn gives_back_long(block: *mut c_void, operator: bool) -> u64 {
-        let Some(mode) = telling().filter(|_| !arena::owns(block)) else { return 0 };
+    fn before_free_slow(block: *mut c_void, operator: bool) -> u64 {
+        let Some(mode) = recording_mode().filter(|_| !arena::owns(block)) else { return 0 };
         let Some(mut producer) = RINGS.thread() else { return 0 };
         producer.free(block as usize, operator);
-        // The time that telling took is not the call's.
+        // The latency excludes the time to record the event.
         stamp(mode)
     }
 
-    fn gave_back(begun: u64) {
+    fn after_free(begun: u64) {
         if begun != 0 {
             let latency = since(begun);
             if let Some(mut producer) = RINGS.thread() {
@@ -211,32 +210,32 @@ fn failed(size: usize, kind: u8) -> *mut c_void {
 
 #[cold]
 #[inline(never)]
-fn resizes_long(block: *mut c_void) -> Resizing {
-    let Some(mode) = telling().filter(|_| !arena::owns(block)) else {
-        return Resizing { told: false, stamp: 0 };
+fn before_resize_slow(block: *mut c_void) -> Resizing {
+    let Some(mode) = recording_mode().filter(|_| !arena::owns(block)) else {
+        return Resizing { recorded: false, stamp: 0 };
     };
-    let told = match RINGS.thread() {
+    let recorded = match RINGS.thread() {
         Some(mut producer) => {
             producer.resize_begin(block as usize);
             true
         }
         None => false,
     };
-    // The time that telling took is not the call's.
-    Resizing { told, stamp: stamp(mode) }
+    // The latency excludes the time to record the event.
+    Resizing { recorded, stamp: stamp(mode) }
 }
 
 #[cold]
 #[inline(never)]
-fn resized_long(block: *mut c_void, before: Resizing, size: usize, new: *mut c_void) {
+fn after_resize_slow(block: *mut c_void, before: Resizing, size: usize, new: *mut c_void) {
     let latency = since(before.stamp);
-    if before.told {
-        if let Some(mut producer) = extras(latency) {
+    if before.recorded {
+        if let Some(mut producer) = annotated_producer(latency) {
             let usable = if new.is_null() { 0 } else { usable::of(new) };
             producer.resize_end(new as usize, size.min(MOST), usable);
         }
     } else if arena::owns(block) && !new.is_null() {
-        // Out of the arena, which is nobody's business: for the program's history it begins here.
-        Record::asked_long(0, new, size, Call::Malloc);
+        // It moved out of the arena, whose blocks are not recorded: to the trace it is a new block.
+        Record::after_allocation_slow(0, new, size, Call::Malloc);
     }
 }

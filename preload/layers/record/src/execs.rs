@@ -1,9 +1,10 @@
-//! Calls that replace the process's image or start a process, noted before they are made: heaptoll knows by these notes
-//! of images that the layer is not loaded into. Otherwise they only forward. They allocate nothing and take no lock, as
-//! children of fork and vfork and signal handlers call them.
+//! Calls that replace the process's image or start a process, noted before they are made: from these notes heaptoll
+//! learns of images into which the layer is not loaded. Otherwise they only forward. They allocate nothing and take no
+//! lock, because children of fork and vfork and signal handlers call them.
 //!
-//! Not seen: a system call that the program makes itself. `system` and `popen` start a shell past these functions, which
-//! is noted only where the program's environment has lost the layer; the shell then notes what it starts.
+//! Not noted: a system call that the program makes itself. `system` and `popen` start a shell without these functions,
+//! which is noted only if the program's environment has lost the layer; otherwise the shell's layer notes what it
+//! starts.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::transmute;
@@ -35,7 +36,7 @@ unsafe extern "C" {
     static environ: Strings;
 }
 
-/// The next object's function of a name, found once.
+/// The next object's function of a name, looked up once.
 struct Next(&'static CStr, AtomicPtr<c_void>);
 
 static EXECVE: Next = Next::new(c"execve");
@@ -49,7 +50,7 @@ static POSIX_SPAWNP: Next = Next::new(c"posix_spawnp");
 static SYSTEM: Next = Next::new(c"system");
 static POPEN: Next = Next::new(c"popen");
 
-/// Finds all of them, for a search allocates and a child of vfork must not.
+/// Looks up all of them, since a lookup allocates and a child of vfork must not.
 pub fn prepare() {
     let all = [
         &EXECVE,
@@ -84,28 +85,29 @@ impl Next {
     }
 }
 
-/// A C library that has no such function.
+/// Fails with ENOSYS: the C library has no such function.
 fn missing() -> c_int {
-    // SAFETY: errno's address is valid for the calling thread.
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     unsafe { *libc::__errno_location() = libc::ENOSYS };
     -1
 }
 
-/// The name that a call was made with; `None` where there is no string, which the kernel answers with EFAULT and reading
-/// would with SIGSEGV.
+/// The path argument of a call; `None` if the memory cannot be read, for which the kernel returns EFAULT and a read
+/// would raise SIGSEGV.
 ///
 /// # Safety
-/// A C string that outlives the use, where the memory can be read.
+/// `path`, if its memory can be read, is a C string that outlives the use of the result.
 unsafe fn named<'a>(path: *const c_char) -> Option<&'a CStr> {
-    // SAFETY: the kernel reads the string as far as it can, and errno's address is valid for the calling thread.
+    // SAFETY: the kernel reads the string as far as it can and returns an error otherwise; `__errno_location` returns
+    // the address of the calling thread's errno.
     let unreadable = unsafe {
         let errno = *libc::__errno_location();
-        let looked = libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, path, libc::F_OK);
-        let why = *libc::__errno_location();
+        let accessed = libc::syscall(libc::SYS_faccessat, libc::AT_FDCWD, path, libc::F_OK);
+        let error = *libc::__errno_location();
         *libc::__errno_location() = errno;
-        looked < 0 && matches!(why, libc::EFAULT | libc::ENAMETOOLONG)
+        accessed < 0 && matches!(error, libc::EFAULT | libc::ENAMETOOLONG)
     };
-    // SAFETY: the kernel has just read it to its end.
+    // SAFETY: faccessat has just read the string to its end.
     (!unreadable).then(|| unsafe { CStr::from_ptr(path) })
 }
 
@@ -118,52 +120,57 @@ fn replacing(path: Option<&CStr>, call: impl FnOnce() -> c_int) -> c_int {
 }
 
 /// # Safety
-/// That of `execve`.
+/// The arguments are valid for `execve`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execve(path: *const c_char, argv: Strings, envp: Strings) -> c_int {
     let Some(next) = EXECVE.find() else { return missing() };
-    // SAFETY: the function of that name; the arguments are the caller's.
+    // SAFETY: `next` was looked up by the name of this function, so it has its type; the caller's arguments are valid
+    // for it.
     unsafe { replacing(named(path), || transmute::<*mut c_void, Execve>(next)(path, argv, envp)) }
 }
 
 /// # Safety
-/// That of `execv`.
+/// The arguments are valid for `execv`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
     let Some(next) = EXECV.find() else { return missing() };
-    // SAFETY: as in `execve`.
+    // SAFETY: `next` was looked up by the name of this function, so it has its type; the caller's arguments are valid
+    // for it.
     unsafe { replacing(named(path), || transmute::<*mut c_void, Execv>(next)(path, argv)) }
 }
 
 /// # Safety
-/// That of `execvp`.
+/// The arguments are valid for `execvp`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
     let Some(next) = EXECVP.find() else { return missing() };
-    // SAFETY: as in `execve`.
+    // SAFETY: `next` was looked up by the name of this function, so it has its type; the caller's arguments are valid
+    // for it.
     unsafe { replacing(named(file), || transmute::<*mut c_void, Execv>(next)(file, argv)) }
 }
 
 /// # Safety
-/// That of `execvpe`.
+/// The arguments are valid for `execvpe`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, envp: Strings) -> c_int {
     let Some(next) = EXECVPE.find() else { return missing() };
-    // SAFETY: as in `execve`.
+    // SAFETY: `next` was looked up by the name of this function, so it has its type; the caller's arguments are valid
+    // for it.
     unsafe { replacing(named(file), || transmute::<*mut c_void, Execve>(next)(file, argv, envp)) }
 }
 
 /// # Safety
-/// That of `fexecve`.
+/// The arguments are valid for `fexecve`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fexecve(file: c_int, argv: Strings, envp: Strings) -> c_int {
     let Some(next) = FEXECVE.find() else { return missing() };
-    // SAFETY: as in `execve`.
+    // SAFETY: `next` was looked up by the name of this function, so it has its type; the caller's arguments are valid
+    // for it.
     unsafe { replacing(None, || transmute::<*mut c_void, Fexecve>(next)(file, argv, envp)) }
 }
 
 /// # Safety
-/// That of `execveat`.
+/// The arguments are valid for `execveat`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn execveat(
     folder: c_int,
@@ -173,16 +180,17 @@ pub unsafe extern "C" fn execveat(
     flags: c_int,
 ) -> c_int {
     let Some(next) = EXECVEAT.find() else { return missing() };
-    // SAFETY: as in `execve`.
+    // SAFETY: `next` was looked up by the name of this function, so it has its type; the caller's arguments are valid
+    // for it.
     unsafe {
         replacing(named(path), || transmute::<*mut c_void, Execveat>(next)(folder, path, argv, envp, flags))
     }
 }
 
-/// Starts a process; notes its number.
+/// Starts a process and notes its number.
 ///
 /// # Safety
-/// That of `posix_spawn`.
+/// The arguments are valid for `posix_spawn`.
 unsafe fn spawn(
     next: &Next,
     pid: *mut libc::pid_t,
@@ -192,7 +200,8 @@ unsafe fn spawn(
 ) -> c_int {
     let Some(next) = next.find() else { return libc::ENOSYS };
     let mut started: libc::pid_t = 0;
-    // SAFETY: the function of that name; the arguments are the caller's, and a place for the number.
+    // SAFETY: `next` was looked up by the name of the calling function, so it has this type; the caller's arguments are
+    // valid for it, and `started` is a local variable.
     unsafe {
         let noted: ExecNote = RINGS.start_begins(named(path));
         let error =
@@ -210,7 +219,7 @@ unsafe fn spawn(
 }
 
 /// # Safety
-/// That of `posix_spawn`.
+/// The arguments are valid for `posix_spawn`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_spawn(
     pid: *mut libc::pid_t,
@@ -220,12 +229,12 @@ pub unsafe extern "C" fn posix_spawn(
     argv: Strings,
     envp: Strings,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: the contract of `spawn` is that of this function.
     unsafe { spawn(&POSIX_SPAWN, pid, path, (actions, attributes), (argv, envp)) }
 }
 
 /// # Safety
-/// That of `posix_spawnp`.
+/// The arguments are valid for `posix_spawnp`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn posix_spawnp(
     pid: *mut libc::pid_t,
@@ -235,13 +244,14 @@ pub unsafe extern "C" fn posix_spawnp(
     argv: Strings,
     envp: Strings,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: `posix_spawnp` has the type of `posix_spawn`, and the caller's arguments are valid for it.
     unsafe { spawn(&POSIX_SPAWNP, pid, file, (actions, attributes), (argv, envp)) }
 }
 
-/// Notes that a shell is started where it would not load the layer.
+/// Notes that a shell is started, if it would not load the layer.
 fn shell() {
-    // SAFETY: the C library's; a list of C strings that ends with null, or null.
+    // SAFETY: the C library's `environ` is null or a null-terminated list of C strings, which the program does not
+    // change during its call.
     let lacks = |name: &[u8]| unsafe {
         let mut entry = environ;
         while !entry.is_null() && !(*entry).is_null() {
@@ -258,20 +268,21 @@ fn shell() {
 }
 
 /// # Safety
-/// That of `system`.
+/// The argument is valid for `system`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn system(command: *const c_char) -> c_int {
     let Some(next) = SYSTEM.find() else { return missing() };
-    // With null it only says whether there is a shell.
+    // With null it only returns whether there is a shell.
     if !command.is_null() {
         shell();
     }
-    // SAFETY: as in `execve`.
+    // SAFETY: `next` was looked up by the name of this function, so it has its type; the caller's arguments are valid
+    // for it.
     unsafe { transmute::<*mut c_void, System>(next)(command) }
 }
 
 /// # Safety
-/// That of `popen`.
+/// The arguments are valid for `popen`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *mut c_void {
     let Some(next) = POPEN.find() else {
@@ -279,34 +290,37 @@ pub unsafe extern "C" fn popen(command: *const c_char, mode: *const c_char) -> *
         return ptr::null_mut();
     };
     shell();
-    // SAFETY: as in `execve`.
+    // SAFETY: `next` was looked up by the name of this function, so it has its type; the caller's arguments are valid
+    // for it.
     unsafe { transmute::<*mut c_void, Popen>(next)(command, mode) }
 }
 
-/// Arguments of a function of any number, as its caller left them: the second to the sixth, then those on the stack.
+/// The arguments of a variadic function, as its caller passed them: the second to the sixth, then those on the stack.
 #[derive(Clone, Copy)]
 struct Arguments {
     registers: Strings,
     stack: Strings,
 }
 
-/// Arguments that are copied to the stack; more go to memory from the system.
+/// Up to this many arguments are copied to the stack; more go to memory from the system.
 const FEW: usize = 512;
 
 impl Arguments {
     /// # Safety
-    /// The caller gave so many, or a null before.
+    /// The caller passed more than `index` arguments.
     unsafe fn get(self, index: usize) -> *const c_char {
-        // SAFETY: five are in registers, the others behind each other on the stack.
+        // SAFETY: by this function's contract the argument exists: five are in saved registers, the others follow on
+        // the stack.
         unsafe { if index < 5 { *self.registers.add(index) } else { *self.stack.add(index - 5) } }
     }
 
-    /// Calls with the list of arguments that a null ends, and what follows that.
+    /// Calls `call` with the list of arguments up to the null, and the argument after that.
     ///
     /// # Safety
-    /// The arguments of a call of the `execl` family.
+    /// These are the arguments of a call of the `execl` family.
     unsafe fn list(self, call: impl FnOnce(Strings, *const c_char) -> c_int) -> c_int {
-        // SAFETY: a null ends the arguments; what follows it is only used by whoever has given it.
+        // SAFETY: by this function's contract a null ends the arguments; only `execle_of`, whose caller has passed an
+        // argument after the null, uses that. `list` has space for `count + 1` pointers.
         unsafe {
             let mut count = 0;
             while !self.get(count).is_null() {
@@ -340,26 +354,27 @@ impl Arguments {
 }
 
 unsafe extern "C" fn execl_of(path: *const c_char, registers: Strings, stack: Strings) -> c_int {
-    // SAFETY: the stub's caller called `execl`.
+    // SAFETY: only the stub `execl` calls this, with the addresses of its own arguments.
     unsafe { Arguments { registers, stack }.list(|list, _| execv(path, list)) }
 }
 
 unsafe extern "C" fn execlp_of(file: *const c_char, registers: Strings, stack: Strings) -> c_int {
-    // SAFETY: the stub's caller called `execlp`.
+    // SAFETY: only the stub `execlp` calls this, with the addresses of its own arguments.
     unsafe { Arguments { registers, stack }.list(|list, _| execvp(file, list)) }
 }
 
 unsafe extern "C" fn execle_of(path: *const c_char, registers: Strings, stack: Strings) -> c_int {
-    // SAFETY: the stub's caller called `execle`, whose environment follows the null.
+    // SAFETY: only the stub `execle` calls this, with the addresses of its own arguments; its environment follows the
+    // null.
     unsafe { Arguments { registers, stack }.list(|list, envp| execve(path, list, envp.cast())) }
 }
 
-/// A function of any number of arguments, which Rust cannot define: puts those in registers on the stack, behind each
-/// other, and passes on where they are.
-macro_rules! of_any_number {
+/// Defines a variadic function, which Rust cannot: pushes the register arguments onto the stack, one after another, and
+/// passes on their address.
+macro_rules! define_variadic {
     ($name:ident, $to:ident) => {
         /// # Safety
-        /// That of the C library's function.
+        /// The arguments are valid for the C library's function of the name.
         #[unsafe(no_mangle)]
         #[unsafe(naked)]
         pub unsafe extern "C" fn $name() {
@@ -370,7 +385,7 @@ macro_rules! of_any_number {
                 "push rdx",
                 "push rsi",
                 "mov rsi, rsp",
-                // Behind the five registers and the return address.
+                // After the five registers and the return address.
                 "lea rdx, [rsp + 48]",
                 "call {to}",
                 "add rsp, 40",
@@ -381,6 +396,6 @@ macro_rules! of_any_number {
     };
 }
 
-of_any_number!(execl, execl_of);
-of_any_number!(execlp, execlp_of);
-of_any_number!(execle, execle_of);
+define_variadic!(execl, execl_of);
+define_variadic!(execlp, execlp_of);
+define_variadic!(execle, execle_of);

@@ -1,9 +1,9 @@
-//! What the process tells of its manager when the tool asks: the manager's own census through the control symbol of
-//! `include/heaptoll.h`, Tithe's figures, glibc's `mallinfo2`.
+//! The facts that the process reports about its manager on request: the manager's own census through the control symbol
+//! of `include/heaptoll.h`, Tithe's figures, glibc's `mallinfo2`.
 //!
-//! Only functions of the object that `malloc` comes from are asked. They are found when the layer starts: looking one up
-//! may allocate. They are called on a thread of the program that is about to tell an event, so outside of the manager,
-//! with none of its locks held.
+//! Only functions of the object that `malloc` comes from are called. They are looked up when the layer starts: a lookup
+//! may allocate. They are called on a thread of the program that is about to record an event, so outside of the
+//! manager, with none of its locks held.
 
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
@@ -61,7 +61,7 @@ struct TitheHeld {
     registers: u64,
 }
 
-/// Whom to ask.
+/// The functions that return the facts.
 #[derive(Clone, Copy)]
 struct Sources {
     control: Option<&'static Control>,
@@ -70,21 +70,25 @@ struct Sources {
     mallinfo2: Option<unsafe extern "C" fn() -> libc::mallinfo2>,
 }
 
-struct Found(UnsafeCell<Sources>);
+struct SourcesCell(UnsafeCell<Sources>);
 
-// SAFETY: written by `prepare` alone, before READY, which is stored with release and loaded with acquire.
-unsafe impl Sync for Found {}
+// SAFETY: only `prepare` writes it, before READY, which is stored with release and loaded with acquire.
+unsafe impl Sync for SourcesCell {}
 
-static FOUND: Found =
-    Found(UnsafeCell::new(Sources { control: None, tithe_stats: None, tithe_held: None, mallinfo2: None }));
+static SOURCES: SourcesCell = SourcesCell(UnsafeCell::new(Sources {
+    control: None,
+    tithe_stats: None,
+    tithe_held: None,
+    mallinfo2: None,
+}));
 static READY: AtomicBool = AtomicBool::new(false);
 
-/// Finds whom to ask. Once, while there is one thread; allocates.
+/// Looks up the functions. Called once, while there is one thread; allocates.
 pub fn prepare(family: &Family) {
     let Some(home) = object_of(family.malloc as *const () as usize) else { return };
     let own = |name: &CStr| symbol(name).filter(|&address| object_of(address as usize) == Some(home));
-    // SAFETY: each address was found under the name whose type it is given, in the headers of those who define it; the
-    // control struct is never null and lives as long as the object.
+    // SAFETY: each address was looked up by the name whose type it is given, which include/heaptoll.h, include/tithe.h
+    // or glibc's malloc.h declares; the control struct lives as long as the object.
     let sources = unsafe {
         let control = own(c"heaptoll_control_v1")
             .map(|f| transmute::<*mut _, unsafe extern "C" fn() -> *const Control>(f)())
@@ -96,38 +100,38 @@ pub fn prepare(family: &Family) {
                 .map(|f| transmute::<*mut _, unsafe extern "C" fn(*mut TitheStats) -> c_int>(f)),
             tithe_held: own(c"tithe_held")
                 .map(|f| transmute::<*mut _, unsafe extern "C" fn(*mut TitheHeld) -> c_int>(f)),
-            // glibc's, and not somebody's who has a function of the name.
+            // glibc's, not another manager's function of the name.
             mallinfo2: own(c"gnu_get_libc_version")
                 .and_then(|_| own(c"mallinfo2"))
                 .map(|f| transmute::<*mut _, unsafe extern "C" fn() -> libc::mallinfo2>(f)),
         }
     };
-    // A failed search leaves a message: the first call takes it, the second frees it.
-    // SAFETY: dlerror has no conditions. Nobody reads what is found before READY.
+    // A failed lookup leaves a message: the first call takes it, the second frees it.
+    // SAFETY: dlerror takes no pointers; no thread reads the sources before READY, which is stored below.
     unsafe {
         libc::dlerror();
         libc::dlerror();
-        *FOUND.0.get() = sources;
+        *SOURCES.0.get() = sources;
     }
     READY.store(true, Ordering::Release);
 }
 
-/// Answers a request, in place. `errno` is the caller's to keep.
+/// Answers a request, in place. The caller preserves `errno`.
 pub fn answer(bytes: &mut [u8; 1024]) -> usize {
     if !READY.load(Ordering::Acquire) {
         return 0;
     }
-    let wishes = bytes[0];
-    // SAFETY: READY says that it was written, for good.
-    let sources = unsafe { *FOUND.0.get() };
-    bytes[..BYTES].copy_from_slice(&sources.facts(wishes).to_bytes());
+    let options = bytes[0];
+    // SAFETY: `prepare` stores READY only after it has written the sources, which are never written again.
+    let sources = unsafe { *SOURCES.0.get() };
+    bytes[..BYTES].copy_from_slice(&sources.facts(options).to_bytes());
     BYTES
 }
 
 impl Control {
     fn census(&self) -> Option<Totals> {
         let mut raw = MaybeUninit::<RawCensus>::zeroed();
-        // SAFETY: all zero is a census, with no room for classes; the manager fills in what `size` says.
+        // SAFETY: all zeroes are a valid census, with space for no classes; the manager fills in at most `size` bytes.
         let raw = unsafe {
             (*raw.as_mut_ptr()).size = size_of::<RawCensus>() as u32;
             if (self.census?)(raw.as_mut_ptr()) != 0 {
@@ -150,32 +154,32 @@ impl Control {
 
     /// A full collection, and the census after it.
     fn collected(&self) -> Option<Totals> {
-        // SAFETY: it may be called from any thread.
+        // SAFETY: include/heaptoll.h permits any thread to call it.
         if unsafe { (self.collect?)() } == 0 { self.census() } else { None }
     }
 }
 
 impl Sources {
-    fn facts(&self, wishes: u8) -> Facts {
+    fn facts(&self, options: u8) -> Facts {
         let mut facts = Facts::default();
         if let Some(control) = self.control {
-            // SAFETY: a C string that is never null.
+            // SAFETY: by include/heaptoll.h the name is a C string that is never null and lives as long as the object.
             let name = unsafe { CStr::from_ptr(control.name) }.to_bytes();
             let length = name.len().min(facts.name.len());
             facts.name[..length].copy_from_slice(&name[..length]);
             facts.census = control.census();
         }
-        facts.blacklisted_bytes = self.tithe_stats.and_then(|ask| {
+        facts.blacklisted_bytes = self.tithe_stats.and_then(|function| {
             let size = size_of::<TitheStats>() as u64;
             let mut stats = TitheStats { size, others: [0; 9], blacklisted_bytes: 0 };
-            // SAFETY: a place of the size told.
-            (unsafe { ask(&mut stats) } == 0).then_some(stats.blacklisted_bytes)
+            // SAFETY: `stats` states its size, and the function writes no more.
+            (unsafe { function(&mut stats) } == 0).then_some(stats.blacklisted_bytes)
         });
-        if wishes & request::HELD != 0 {
-            facts.held = self.tithe_held.and_then(|ask| {
+        if options & request::HELD != 0 {
+            facts.held = self.tithe_held.and_then(|function| {
                 let mut held = TitheHeld::default();
-                // SAFETY: a valid place.
-                (unsafe { ask(&mut held) } == 0).then_some(Held {
+                // SAFETY: the function writes to `held`, a local variable of its type.
+                (unsafe { function(&mut held) } == 0).then_some(Held {
                     stacks: held.stacks,
                     statics: held.statics,
                     mappings: held.mappings,
@@ -183,12 +187,12 @@ impl Sources {
                 })
             });
         }
-        if wishes & request::COLLECT != 0 {
+        if options & request::COLLECT != 0 {
             facts.collected = self.control.and_then(Control::collected);
         }
-        facts.mallinfo = self.mallinfo2.map(|ask| {
-            // SAFETY: no conditions; it takes the arenas' locks, of which this thread holds none.
-            let info = unsafe { ask() };
+        facts.mallinfo = self.mallinfo2.map(|function| {
+            // SAFETY: mallinfo2 takes no pointers; it takes the arenas' locks, of which this thread holds none.
+            let info = unsafe { function() };
             Mallinfo {
                 arena: info.arena as u64,
                 hblkhd: info.hblkhd as u64,

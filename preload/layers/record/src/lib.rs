@@ -1,16 +1,16 @@
-//! The recording layer: tells heaptoll every allocation call, through the rings of a shared file.
+//! The recording layer: reports every allocation call to heaptoll, through the rings of a shared file.
 //!
 //! Preloaded in front of a manager it exports the whole malloc family and every `operator new` and `operator delete`,
-//! forwards each call to the next object's malloc family, and writes what happened into its thread's ring
-//! ([`heaptoll_ring`]), in the file that `HEAPTOLL_RECORD` names. Without that file it only forwards.
+//! forwards each call to the next object's malloc family, and records it in the thread's ring ([`heaptoll_ring`]), in
+//! the file that `HEAPTOLL_RECORD` names. Without that file it only forwards.
 //!
-//! - A call that gives a block is told after the manager has answered, a call that takes one before the manager is
-//!   asked: so an address is given back before it is given out again, whoever gets it.
-//! - Not recorded are blocks of the bootstrap arena (see [`heaptoll_next::arena`]) and what the layer itself causes while
-//!   it starts.
-//! - Execs and started processes are noted, so that heaptoll knows of images that it does not reach.
-//! - The short way, a plain call when neither latencies nor sites are wanted, is inlined into `malloc` and `free`;
-//!   everything else is in functions marked cold. `errno` is the manager's.
+//! - An allocation is recorded after the manager has returned, a free before the manager is called: so in the record an
+//!   address is freed before it is allocated again, on whichever thread.
+//! - Blocks of the bootstrap arena (see [`heaptoll_next::arena`]) and the layer's own allocations while it starts are not
+//!   recorded.
+//! - Execs and started processes are noted, so that heaptoll learns of images into which the layer is not loaded.
+//! - The fast path, for calls when neither latencies nor sites are wanted, is inlined into `malloc` and `free`; everything
+//!   else is in functions marked cold. `errno` is the manager's.
 #![no_std]
 
 mod calls;
@@ -29,7 +29,7 @@ use crate::thread::Word;
 
 /// The rings of this process.
 static RINGS: Rings<Word> = Rings::new();
-/// Where its calls come from.
+/// The call stacks of this process.
 static STACKS: Stacks = Stacks::new();
 
 heaptoll_next::export_family!(Record);

@@ -1,4 +1,4 @@
-//! The layer's mode, and how it comes about: at the first call, or by the constructor, whichever is earlier.
+//! The layer's mode, which is determined at the first call or by the constructor, whichever is earlier.
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -6,34 +6,34 @@ use heaptoll_clock as clock;
 
 use crate::{RINGS, STACKS, execs, facts, usable};
 
-/// A bit of the mode: nothing is known yet, or it is being found out. What is called meanwhile is the layer's own doing.
+/// A bit of the mode: it is not determined yet. Calls meanwhile are the layer's own.
 pub const STARTING: u64 = 1;
-/// There is nobody to tell.
+/// There is no tool to report to.
 pub const DETACHED: u64 = 2;
 /// The time that calls take is wanted.
 pub const LATENCY: u64 = 4;
 /// Call stacks are wanted.
 pub const SITES: u64 = 8;
 
-/// 0: record, by the short way.
+/// 0: record, by the fast path.
 static MODE: AtomicU64 = AtomicU64::new(STARTING);
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// The mode.
 #[inline(always)]
 pub fn mode() -> u64 {
-    // Acquire: with a mode of 0 the next family is known.
+    // Acquire: when the mode is 0 the next family is known.
     MODE.load(Ordering::Acquire)
 }
 
-/// Finds out whom to tell, once, and gives the mode. Libraries' constructors run before this layer's, and allocate.
+/// Attaches to the tool, once, and returns the mode. Libraries' constructors run before this layer's, and allocate.
 #[cold]
 #[inline(never)]
 pub fn start() -> u64 {
     if BEGUN.swap(true, Ordering::AcqRel) {
         return mode();
     }
-    // SAFETY: errno's address is valid for the calling thread.
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     let errno = unsafe { *libc::__errno_location() };
     // A failing dlsym allocates its message. Resolved here, while there is one thread, rather than at some thread's
     // first call.
@@ -60,12 +60,12 @@ pub fn start() -> u64 {
         }
     }
     MODE.store(mode, Ordering::Release);
-    // SAFETY: as above.
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     unsafe { *libc::__errno_location() = errno };
     mode
 }
 
-/// From here on there is nobody to tell: calls go past the layer.
+/// Detaches: from now on calls bypass the layer.
 pub fn detach() {
     MODE.store(DETACHED, Ordering::Release);
 }

@@ -1,7 +1,7 @@
-//! The thread-local word by which the rings know a thread.
+//! The thread-local word by which the rings identify a thread.
 //!
-//! By hand, in the model "initial exec" of the ELF TLS specification: the word's distance from the thread pointer is
-//! fixed when the object is loaded, which a preloaded one is from the start, and a reading is two instructions.
+//! In assembly, in the model "initial exec" of the ELF TLS specification: the word's offset from the thread pointer is
+//! fixed when the object is loaded, at start-up for a preloaded one, and a read takes two instructions.
 //! (`thread_local!` goes through `__tls_get_addr`, which may allocate.)
 
 use heaptoll_ring::ThreadWord;
@@ -28,7 +28,8 @@ impl ThreadWord for Word {
     #[inline(always)]
     fn get() -> usize {
         let word: usize;
-        // SAFETY: the linker turns the name into the word's distance from the thread pointer, which every thread has.
+        // SAFETY: the linker resolves the name to the word's offset from the thread pointer, which every thread has;
+        // the instructions only read.
         unsafe {
             core::arch::asm!(
                 "mov {0}, qword ptr [rip + heaptoll_record_thread@GOTTPOFF]",
@@ -42,12 +43,13 @@ impl ThreadWord for Word {
 
     #[inline(always)]
     fn set(word: usize) {
-        // SAFETY: as in `get`.
+        // SAFETY: the linker resolves the name to the word's offset from the thread pointer, which every thread has;
+        // the instructions write the thread's own word.
         unsafe {
             core::arch::asm!(
-                "mov {place}, qword ptr [rip + heaptoll_record_thread@GOTTPOFF]",
-                "mov qword ptr fs:[{place}], {word}",
-                place = out(reg) _,
+                "mov {address}, qword ptr [rip + heaptoll_record_thread@GOTTPOFF]",
+                "mov qword ptr fs:[{address}], {word}",
+                address = out(reg) _,
                 word = in(reg) word,
                 options(nostack, preserves_flags),
             );

@@ -1,4 +1,4 @@
-//! How large blocks really are.
+//! Usable sizes of blocks.
 
 use core::ffi::c_void;
 use core::mem::transmute;
@@ -7,24 +7,25 @@ use core::sync::atomic::{AtomicPtr, Ordering};
 use heaptoll_next::Family;
 use heaptoll_next::family::UsableSize;
 
-/// What there is to ask. A pointer that can always be called is one test less for each block.
-static ASK: AtomicPtr<()> = AtomicPtr::new(unknown as *mut ());
+/// The function that returns usable sizes. A pointer that can always be called saves one test per block.
+static USABLE_SIZE: AtomicPtr<()> = AtomicPtr::new(unknown as *mut ());
 
-/// "At least zero bytes" is true of any block.
+/// 0 is a valid lower bound for any block.
 unsafe extern "C" fn unknown(_: *mut c_void) -> usize {
     0
 }
 
-/// Has the next manager asked from here on, if it has an answer.
+/// Uses the next manager's function from now on, if it has one.
 pub fn prepare(family: &Family) {
     if let Some(usable_size) = family.usable_size {
-        ASK.store(usable_size as *mut (), Ordering::Release);
+        USABLE_SIZE.store(usable_size as *mut (), Ordering::Release);
     }
 }
 
-/// What the next manager says of a block of its own, which is not null; 0 when it says nothing.
+/// The usable size of a block of the next manager, which is not null; 0 when the manager has no such function.
 #[inline(always)]
 pub fn of(block: *mut c_void) -> usize {
-    // SAFETY: a function of this type in each case; the block is the family's: it has just been given.
-    unsafe { transmute::<*mut (), UsableSize>(ASK.load(Ordering::Relaxed))(block) }
+    // SAFETY: `USABLE_SIZE` is `unknown` or the family's function, both of this type; callers pass a block that the
+    // family has just returned.
+    unsafe { transmute::<*mut (), UsableSize>(USABLE_SIZE.load(Ordering::Relaxed))(block) }
 }

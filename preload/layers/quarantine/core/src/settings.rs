@@ -1,6 +1,6 @@
 //! The value of `HEAPTOLL_QUARANTINE`: `size=2097152,check=on`.
 
-use heaptoll_next::settings::{Wrong, each, number, size};
+use heaptoll_next::settings::{InvalidPair, each, number, size};
 
 use crate::volume::MOST;
 
@@ -35,7 +35,7 @@ impl Settings {
     ///
     /// # Errors
     /// The first pair that is not possible.
-    pub fn read(text: &[u8]) -> Result<Settings, Wrong<'_>> {
+    pub fn read(text: &[u8]) -> Result<Settings, InvalidPair<'_>> {
         let mut settings = Settings::NONE;
         each(text, |name, value| match (name, value) {
             (b"size", value) => match size(value) {
@@ -105,7 +105,7 @@ mod tests {
             "sizes=1",
             "check",
         ] {
-            assert_eq!(Settings::read(text.as_bytes()), Err(Wrong { pair: text.as_bytes() }), "{text}");
+            assert_eq!(Settings::read(text.as_bytes()), Err(InvalidPair { pair: text.as_bytes() }), "{text}");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! `HEAPTOLL_SWEEP`: the layer's settings. The tool checks the same pairs (`heaptoll_lab::stack`) before it sets the
 //! variable; this is for users who preload by hand.
 
-use heaptoll_next::settings::{self, Wrong};
+use heaptoll_next::settings::{self, InvalidPair};
 
 /// The pairs that are possible, for the message about another.
 pub const ALLOWED: &str = "write every=SIZE (1B or more), heap=SIZE (4K or more), reclaim=K (1 or more), \
@@ -36,7 +36,7 @@ impl Settings {
     ///
     /// # Errors
     /// The first pair that is not possible; one that is set twice is not either.
-    pub fn read(text: &[u8]) -> Result<Settings, Wrong<'_>> {
+    pub fn read(text: &[u8]) -> Result<Settings, InvalidPair<'_>> {
         let mut read = Settings::new();
         let mut seen = [false; 6];
         settings::each(text, |name, value| {
@@ -110,8 +110,8 @@ mod tests {
             b"sweep=later",
             b"size=1",
         ] {
-            assert_eq!(Settings::read(pair), Err(Wrong { pair }));
+            assert_eq!(Settings::read(pair), Err(InvalidPair { pair }));
         }
-        assert_eq!(Settings::read(b"every=1,every=2"), Err(Wrong { pair: b"every=2" }));
+        assert_eq!(Settings::read(b"every=1,every=2"), Err(InvalidPair { pair: b"every=2" }));
     }
 }

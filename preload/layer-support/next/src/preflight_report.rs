@@ -1,7 +1,7 @@
-//! Says, when heaptoll's preflight asks, which object a layer forwards to.
+//! Reports, if heaptoll's preflight requests it, to which object a layer forwards.
 //!
-//! What a lookup from outside finds behind a layer is what the layer would be bound to; what it is bound to it knows
-//! alone. With `HEAPTOLL_PREFLIGHT_REPORT` in the environment each layer appends one line to that file when it has
+//! A lookup from outside shows to which object a layer would be bound; only the layer itself knows to which one it is
+//! bound. With `HEAPTOLL_PREFLIGHT_REPORT` in the environment each layer appends one line to that file when it has
 //! found its next family, tab-separated:
 //!
 //! ```text
@@ -12,22 +12,22 @@ use core::ffi::{CStr, c_void};
 
 use heaptoll_statspage::shared;
 
-/// Longest line; paths that do not fit are left out whole, and the preflight misses them.
+/// Maximum length of a line; one with longer paths is not written, and the preflight finds it missing.
 const MOST: usize = 2 * 4096 + 64;
 
-struct Line {
+struct ReportLine {
     bytes: [u8; MOST],
     length: usize,
-    whole: bool,
+    complete: bool,
 }
 
-impl Line {
+impl ReportLine {
     fn put(&mut self, bytes: &[u8]) {
-        let Some(place) = self.bytes.get_mut(self.length..self.length + bytes.len()) else {
-            self.whole = false;
+        let Some(free) = self.bytes.get_mut(self.length..self.length + bytes.len()) else {
+            self.complete = false;
             return;
         };
-        place.copy_from_slice(bytes);
+        free.copy_from_slice(bytes);
         self.length += bytes.len();
     }
 
@@ -54,42 +54,43 @@ impl Line {
     }
 }
 
-/// Tells of this layer that its `malloc` goes on to the function at `next`; nothing when nobody asked.
-pub fn tell(next: *const c_void) {
-    // SAFETY: getenv takes a C string and gives one or null, which is used before anybody else runs on this thread; an
-    // all-zero Dl_info and timespec are valid places; the names in a Dl_info are the loader's, which stay as long as
-    // their objects, and neither this one nor the next is ever unloaded.
+/// Reports that this layer's `malloc` forwards to the function at `next`, if a report is requested.
+pub fn report(next: *const c_void) {
+    // SAFETY: getenv reads a C literal and returns null, which is checked, or a C string, which is used before this
+    // thread runs other code; dladdr and clock_gettime write to local variables, for which all zeroes are valid; the
+    // names in a Dl_info are the loader's, which live as long as their objects, and neither this one nor the next is
+    // ever unloaded.
     unsafe {
         let file = libc::getenv(c"HEAPTOLL_PREFLIGHT_REPORT".as_ptr());
         if file.is_null() {
             return;
         }
         let mut own: libc::Dl_info = core::mem::zeroed();
-        let mut behind: libc::Dl_info = core::mem::zeroed();
+        let mut next_object: libc::Dl_info = core::mem::zeroed();
         let mut time: libc::timespec = core::mem::zeroed();
-        let here: fn(*const c_void) = tell;
+        let here: fn(*const c_void) = report;
         let found =
-            libc::dladdr(here as *const c_void, &mut own) != 0 && libc::dladdr(next, &mut behind) != 0;
-        if !found || own.dli_fname.is_null() || behind.dli_fname.is_null() {
+            libc::dladdr(here as *const c_void, &mut own) != 0 && libc::dladdr(next, &mut next_object) != 0;
+        if !found || own.dli_fname.is_null() || next_object.dli_fname.is_null() {
             return;
         }
         libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut time);
-        let mut line = Line { bytes: [0; MOST], length: 0, whole: true };
+        let mut line = ReportLine { bytes: [0; MOST], length: 0, complete: true };
         line.put(b"behind\t1");
         line.number(libc::getpid() as u64);
         line.number(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64);
         line.path(CStr::from_ptr(own.dli_fname));
-        line.path(CStr::from_ptr(behind.dli_fname));
+        line.path(CStr::from_ptr(next_object.dli_fname));
         line.put(b"\n");
-        if line.whole {
+        if line.complete {
             append(CStr::from_ptr(file), &line.bytes[..line.length]);
         }
     }
 }
 
 fn append(path: &CStr, bytes: &[u8]) {
-    // SAFETY: errno's address is valid for the calling thread; the bytes are readable; one write on O_APPEND is not torn
-    // apart by other processes' writes; the descriptor is closed once.
+    // SAFETY: `__errno_location` returns the address of the calling thread's errno; write reads `bytes` within its
+    // length; the descriptor is closed once. (One write on O_APPEND is not interleaved with other processes' writes.)
     unsafe {
         let errno = *libc::__errno_location();
         if let Some(file) = shared::open(path, libc::O_WRONLY | libc::O_APPEND) {
