@@ -1,6 +1,6 @@
 /* calls.c: threads that wait in system calls while another thread collects a hundred times. The stop signal interrupts
- * them: a call then goes on, or fails with EINTR where nobody knows how much time is left. Nothing else may be seen,
- * and the times are right in the end.
+ * them: a call then continues, or fails with EINTR where the remaining time is unknown. The program sees nothing else,
+ * and the total times are right.
  */
 #include "proof.h"
 
@@ -198,7 +198,7 @@ static const struct {
     const char *name;
     void (*wait)(size_t number, uint64_t end);
     /* With EINTR: 1, no collector knows how much time is left; 2, one that stops threads by a plain signal does not
-     * look, which signal(7) allows (PROOF_PLAIN_STOPS). */
+     * restart the call, which signal(7) allows (PROOF_PLAIN_STOPS). */
     int may_fail;
 } CALLS[] = {
     {"epoll_wait", in_epoll_wait, 1},
@@ -271,7 +271,7 @@ CASE(PLAIN, call_waits, "threads wait in epoll, poll, sleeps, futexes, pipes and
             note("%s: %zu times EINTR or woken", CALLS[i].name, interrupted[i]);
 }
 
-/* --- addresses that only the kernel has -------------------------------------------------------------------------- */
+/* --- addresses held only by the kernel -------------------------------------------------------------------------- */
 
 static struct kept kept;
 static void *volatile words[KEPT];
@@ -323,7 +323,7 @@ CASE(PLAIN, kernel_timer_thread, "a timer with a thread of its own, which blocks
     struct itimerspec soon = {.it_value = {0, 20000000}};
     timer_t timer;
     CHECK(timer_create(CLOCK_MONOTONIC, &event, &timer) == 0, "timer_create: errno %d", errno);
-    keep(&kept, "static data beside a timer's thread", words, KEPT, 0, 3);
+    keep(&kept, "static data with a timer's thread running", words, KEPT, 0, 3);
     scrub_stack(SCRUB);
     uint64_t start = now_ns();
     size_t abandoned = 0;

@@ -1,5 +1,5 @@
 // exceptions.cc: C++ exceptions that have the only pointer to a block while they are in flight, caught, rethrown, kept
-// by an exception_ptr, or on the way to another thread; and containers, whose links are the library's own.
+// by an exception_ptr, or passed to another thread; and containers, whose links the library makes.
 #include "proof.h"
 
 #include <exception>
@@ -21,14 +21,14 @@ struct carrier {
     void *words[KEPT];
 };
 
-// Made apart, so that no copy stays in the frame of the function that throws.
+// In a function of its own, so that no copy stays in the frame of the function that throws.
 __attribute__((noinline)) void throw_carrier(uint64_t seed) {
     carrier made = {};
     keep(&held, "an exception in flight", made.words, KEPT, 0, seed);
     throw made;
 }
 
-// Its destructor runs while the exception is on its way through its frame.
+// Its destructor runs while the exception unwinds its frame.
 struct collects_when_left {
     ~collects_when_left() {
         scrub_stack(SCRUB / 2);
@@ -79,7 +79,7 @@ __attribute__((noinline)) void catch_all(uint64_t seed) {
 CASE(PLAIN, exception_flight, "an exception has the only pointers while frames unwind, are caught, rethrow") {
     for (uint64_t seed = 1; seed <= effort(5, 2); seed++) {
         catch_all(seed);
-        // The exception is gone; blocks of the unwinder may have words of it.
+        // The exception is destroyed; blocks of the unwinder may still have its words.
         check_gone(&held, KEPT / 8);
     }
 }
@@ -94,7 +94,7 @@ CASE(PLAIN, exception_pointer, "an exception_ptr in static data has the only poi
         } catch (const carrier &) {
             check_kept(&held);
         }
-        // The C library keeps the stacks of ended threads, with all that is on them.
+        // The C library keeps the stacks of ended threads, with their contents.
         scrub_stack(SCRUB);
     }).join();
     check_kept(&held);
@@ -131,7 +131,7 @@ CASE(PLAIN, containers, "maps, lists, strings, shared pointers and closures thro
     rng numbers = {5};
     for (size_t i = 0; i < effort(40000, 8000); i++) {
         int key = static_cast<int>(rng_below(&numbers, 5000));
-        std::string name = "a key that is longer than a string has room for " + std::to_string(key);
+        std::string name = "a key that does not fit into the string itself: " + std::to_string(key);
         tree[name].push_back(key);
         if (tree[name].size() > 5)
             tree.erase(name);

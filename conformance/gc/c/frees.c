@@ -1,5 +1,5 @@
-/* frees.c: what free and realloc are given wrongly. One message, no harm: the program goes on with its heap whole. The
- * driver counts the messages.
+/* frees.c: wrong addresses passed to free and realloc. One message and no harm: the program continues with a consistent
+ * heap. The driver counts the messages.
  */
 #include "proof.h"
 
@@ -16,10 +16,10 @@ static struct kept kept;
 static void *volatile words[KEPT];
 static char static_bytes[256];
 
-/* Only a manager that promises to ignore it is asked. */
+/* Applies only to a manager that promises to ignore wrong addresses. */
 static void begin(void) {
-    if (!tells_live() || is_layered())
-        not_asked("its behaviour here is undefined");
+    if (!reports_live() || is_layered())
+        not_applicable("its behaviour here is undefined");
     keep(&kept, "static data after wrong frees", words, KEPT, 0, 1);
 }
 
@@ -35,9 +35,9 @@ static void end(void) {
 
 CASE(PLAIN, free_foreign, "free of memory that the program mapped") {
     begin();
-    char *room = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *mapped = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     for (int i = 0; i < TIMES; i++)
-        free(hidden_pointer(room + 64 * i));
+        free(hidden_pointer(mapped + 64 * i));
     end();
 }
 
@@ -56,7 +56,7 @@ CASE(PLAIN, free_stack, "free of addresses on the stack") {
     end();
 }
 
-CASE(PLAIN, free_nowhere, "free of addresses where nothing is, low, high and not canonical") {
+CASE(PLAIN, free_nowhere, "free of unmapped addresses: low, high and not canonical") {
     begin();
     static const uint64_t ADDRESSES[] = {8, 16, 4096, UINT64_C(0x7ffffffff000), UINT64_C(0xffffffffff600000),
                                          UINT64_C(0x5555555555555550), UINT64_C(0xfffffffffffffff0)};
@@ -65,7 +65,7 @@ CASE(PLAIN, free_nowhere, "free of addresses where nothing is, low, high and not
     end();
 }
 
-CASE(PLAIN, free_interior, "free of addresses inside of blocks, small and large; the blocks stay") {
+CASE(PLAIN, free_interior, "free of addresses inside of blocks, small and large; the blocks are kept") {
     begin();
     for (int i = 0; i < KEPT; i++)
         for (size_t at = 1; at < kept.size[i]; at = at * 3 + 5)
@@ -127,7 +127,7 @@ CASE(PLAIN, realloc_wrong, "realloc of foreign, interior, static and freed addre
     void *wrong[] = {static_bytes, here, (char *)words[3] + 16, (char *)words[15] + 4096, freed, (void *)16};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         for (size_t size = 1; size < 100000; size *= 50) {
-            /* Where free does nothing, what was freed is still a block. */
+            /* Where free does nothing, a freed block is still a block. */
             if (wrong[i] == freed && mode() == COLLECT)
                 continue;
             void *got = realloc(hidden_pointer(wrong[i]), size);
@@ -145,10 +145,10 @@ CASE(PLAIN, usable_wrong, "malloc_usable_size of wrong addresses gives a number"
     end();
 }
 
-/* In mode `collect` free does nothing: what is freed and still held stays whole. */
-CASE(PLAIN, free_ignored, "mode collect: a block that was freed and is still held stays whole") {
+/* In mode `collect` free does nothing: a block that is freed and still held stays intact. */
+CASE(PLAIN, free_ignored, "mode collect: a block that was freed and is still held stays intact") {
     if (mode() != COLLECT)
-        not_asked("free reclaims here");
+        not_applicable("free reclaims here");
     keep(&kept, "static data after free in mode collect", words, KEPT, 0, 2);
     for (int round = 0; round < 3; round++) {
         for (int i = 0; i < KEPT; i++)

@@ -13,7 +13,7 @@
 enum { NODES = 6000, LINKS = 6, PLACES = 6, SLOTS_A_PLACE = 12, SHARED_PLACE = 4, SLOTS = PLACES * SLOTS_A_PLACE,
        POPULATION = 700 };
 
-/* A block of the graph. Its links hold the addresses; everything behind them is a pattern of its own. */
+/* A block of the graph. Its links hold the addresses; the bytes after them hold a pattern of its own. */
 struct node {
     uint64_t check;
     uint32_t id, size, links, generation;
@@ -39,7 +39,7 @@ struct partition {
     struct shadow_slot slot[SLOTS];
     uint32_t free_ids[NODES], free_count, population;
 };
-/* Never allocated by malloc, never holding an address as it is. */
+/* Never allocated by malloc; holds addresses only disguised. */
 struct shadow {
     struct shadow_node node[PARTITIONS * NODES];
     struct partition partition[PARTITIONS];
@@ -53,10 +53,10 @@ static pthread_t threads[PARTITIONS];
 static size_t round_number, round_steps;
 static int stopping, forking;
 
-/* Where root words are. The stack's are in the frame of each worker. */
+/* The places of root words. Those on the stack are in the frame of each worker. */
 static void *volatile static_words[PARTITIONS][SLOTS_A_PLACE];
 static __thread void *volatile thread_words[SLOTS_A_PLACE];
-static void *volatile *volatile table_words[PARTITIONS]; /* keeps the tables that malloc gave */
+static void *volatile *volatile table_words[PARTITIONS]; /* keeps the tables allocated by malloc */
 
 static void *volatile childs_words[SLOTS_A_PLACE];
 
@@ -130,7 +130,7 @@ static struct edge edge_to(struct rng *rng, uint32_t id) {
 
 static struct shadow_slot *random_slot(struct partition *of) { return &of->slot[rng_below(&of->rng, SLOTS)]; }
 
-/* A node that is reachable: from a random root some links on, inside the partition. Compares every word on the way. */
+/* Finds a reachable node: from a random root some links on, inside the partition. Compares every word on the way. */
 static int walk(uint32_t number, uint32_t *found) {
     struct partition *of = &shadow->partition[number];
     struct shadow_slot *slot = NULL;
@@ -191,7 +191,7 @@ static void label(uint32_t id) {
     for (uint32_t i = 0; i < of->links; i++)
         node->link[i] = word_of(of->edge[i]);
     size_t header = header_bytes(of->links);
-    /* Of large blocks only samples are filled, and what was there before must not look like links. */
+    /* Only samples of large blocks are filled, and old contents must not be taken for links. */
     if (of->size - header > 4096)
         memset((char *)node + header, 0, of->size - header);
     fill((char *)node + header, of->size - header, pattern_of(of, id));
@@ -357,9 +357,9 @@ APART static void verify_all(uint32_t first, uint32_t end, const char *when) {
     }
 }
 
-/* A worker's child of fork: it has one thread, its own partition, and everything that the others' slots hold. */
+/* A worker's child of fork: it has one thread, its own partition, and all that the slots of other partitions hold. */
 static void child_of(uint32_t number) {
-    /* The parent goes on changing the words in shared memory: the child takes its own copy of them. */
+    /* The parent continues to change the words in shared memory: the child takes its own copy of them. */
     for (size_t i = 0; i < SLOTS_A_PLACE; i++) {
         struct shadow_slot *slot = &shadow->partition[number].slot[SHARED_PLACE * SLOTS_A_PLACE + i];
         childs_words[i] = word_of(slot->edge);
@@ -379,7 +379,7 @@ static void child_of(uint32_t number) {
 
 APART static void work(uint32_t number) {
     size_t at = forking ? rng_below(&shadow->partition[number].rng, round_steps) : round_steps;
-    size_t asks = 1 + rng_below(&shadow->partition[number].rng, 900);
+    size_t collect_every = 1 + rng_below(&shadow->partition[number].rng, 900);
     for (size_t i = 0; i < round_steps; i++) {
         step(number);
         if (i == at) {
@@ -388,7 +388,7 @@ APART static void work(uint32_t number) {
                 child_of(number);
             reap(child, 20, "a child of fork in the middle of the graph");
         }
-        if (i % asks == asks - 1)
+        if (i % collect_every == collect_every - 1)
             collect();
     }
 }
@@ -423,7 +423,8 @@ static void *worker(void *argument) {
         pthread_barrier_wait(&barrier);
         if (stopping)
             break;
-        /* Another partition in each round: what one thread allocated, another frees. A fork keeps one's own stack. */
+        /* Another partition in each round: blocks that one thread allocated, another frees. A forked child keeps only
+           its own stack. */
         work(forking ? number : (uint32_t)((number + round_number) % workers));
     }
     hidden_pointer((void *)stack_words);
@@ -515,7 +516,7 @@ APART struct figures graph_measure(void) {
         found.kept_objects++;
         found.kept_bytes += node->size;
         if (found.kept_objects <= 5)
-            CHECK(print_why(node->address) > 0 || !tells_why(), "a block at %p stays and nothing says why",
+            CHECK(print_why(node->address) > 0 || !reports_chains(), "a block at %p is kept and no chain explains it",
                   undisguise(node->address));
     }
     graph_check("after the collection that was measured");

@@ -1,4 +1,4 @@
-/* holder.c: a library that is opened and closed, and whose data hold the only pointers to blocks. */
+/* holder.c: a library that is opened and closed, whose data hold the only pointers to blocks. */
 static void *volatile words[64];
 static __thread void *volatile thread_words[64];
 

@@ -1,4 +1,4 @@
-/* limits.c: little memory, mappings refused at bad moments, threads that do not stop, a million large blocks. */
+/* limits.c: little memory, mappings that fail at critical times, threads that do not stop, a million large blocks. */
 #include "proof.h"
 
 #include <dlfcn.h>
@@ -35,7 +35,7 @@ static size_t status_kib(const char *name) {
     return strtoull(found + strlen(name) + 1, NULL, 10);
 }
 
-/* Takes blocks of `size` until there are none; gives how many. */
+/* Allocates blocks of `size` until malloc fails; returns how many. */
 APART static size_t take_all(size_t size, size_t most) {
     size_t count = 0;
     for (; count < most; count++) {
@@ -84,7 +84,7 @@ static void fill_up(void) {
     give_all();
     scrub_stack(SCRUB);
     void *volatile again = malloc(large ? (size_t)1 << 20 : 1000);
-    CHECK(again || large + small == 0, "all was freed, and nothing is to be had");
+    CHECK(again || large + small == 0, "all was freed, and malloc still fails");
     free(again);
     check_whole(&kept);
 }
@@ -144,12 +144,12 @@ static void refuse_mappings(void) {
     struct sock_fprog program = {sizeof code / sizeof *code, code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
         syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0)
-        not_asked("no seccomp here");
+        not_applicable("no seccomp here");
     CHECK(mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED && errno == ENOMEM,
           "the filter does not hold");
 }
 
-CASE(PLAIN, limit_refused, "every mapping is refused from one moment on, the first collection included") {
+CASE(PLAIN, limit_refused, "every mapping fails from some time on, also in the first collection") {
     keep(&kept, "static data while mappings are refused", static_words, KEPT, 0, 3);
     take_all(48, 300000);
     refuse_mappings();
@@ -165,7 +165,7 @@ CASE(PLAIN, limit_refused, "every mapping is refused from one moment on, the fir
     check_whole(&kept);
 }
 
-CASE(PLAIN, limit_refused_graph, "the same to four threads in the middle of a graph") {
+CASE(PLAIN, limit_refused_graph, "the same for four threads in the middle of a graph") {
     graph_start(4, 5);
     graph_round(600, 0);
     graph_check("before mappings are refused");
@@ -212,7 +212,7 @@ static void *stubborn(void *argument) {
 
 static void with_stubborn(enum how how) {
     needs_collector();
-    keep(&kept, "static data beside a thread that does not stop", static_words, KEPT, 0, 4);
+    keep(&kept, "static data with a thread that does not stop", static_words, KEPT, 0, 4);
     pthread_t thread = start_thread(stubborn, (void *)(uintptr_t)how);
     await_flag(&stubborn_ready, 1, "the thread that will not stop");
     int answers[3];
@@ -227,7 +227,7 @@ static void with_stubborn(enum how how) {
         else {
             CHECK(answers[i] == EAGAIN || (how == RAW_ASLEEP && answers[i] == 0), "collect answered %d instead of EAGAIN",
                   answers[i]);
-            CHECK(ms < 3000, "it was given up after %llu ms only", (unsigned long long)ms);
+            CHECK(ms < 3000, "it was abandoned after %llu ms only", (unsigned long long)ms);
         }
         churn((uint64_t)i, 1000);
         check_whole(&kept);
@@ -243,7 +243,7 @@ static void with_stubborn(enum how how) {
 }
 
 /* Run with TITHE_PATIENCE=300. */
-CASE(PLAIN, stubborn_raw, "a thread that blocks every signal by the system call: named, waited for, given up") {
+CASE(PLAIN, stubborn_raw, "a thread that blocks every signal by the system call: reported, waited for, then the collection is abandoned") {
     with_stubborn(RAW);
 }
 CASE(PLAIN, stubborn_asleep, "the same, sleeping most of the time") { with_stubborn(RAW_ASLEEP); }
@@ -253,8 +253,8 @@ CASE(PLAIN, stubborn_pthread, "a thread that blocks every signal by pthread_sigm
 
 static void no_signal(int number) { (void)number; }
 
-CASE(PLAIN, stubborn_handlers, "a program that takes every signal for itself: collections go on or are given up") {
-    keep(&kept, "static data in a program that takes every signal", static_words, KEPT, 0, 6);
+CASE(PLAIN, stubborn_handlers, "a program that handles every signal itself: collections succeed or are abandoned") {
+    keep(&kept, "static data in a program that handles every signal", static_words, KEPT, 0, 6);
     struct sigaction own = {.sa_handler = no_signal, .sa_flags = SA_RESTART};
     pthread_t thread = start_thread(stubborn, (void *)(uintptr_t)BY_PTHREAD);
     for (int number = 1; number <= 64; number++)
@@ -331,17 +331,18 @@ CASE(PLAIN, large_million, "a million large blocks, a thousand at a time: few ma
           after >> 10, before >> 10);
 }
 
-/* --- addresses in no mapping that is read ------------------------------------------------------------------------- */
+/* --- addresses in mappings that are not scanned
+   ------------------------------------------------------------------------- */
 
 typedef int roots_function(const void *, const void *);
 
-CASE(PLAIN, roots_added, "words in memory that no process maps readable keep nothing, unless they are added as roots") {
+CASE(PLAIN, roots_added, "words in memory that is not scanned keep nothing, unless they are added as roots") {
     void *symbols[2] = {dlsym(RTLD_DEFAULT, "tithe_add_roots"), dlsym(RTLD_DEFAULT, "tithe_remove_roots")};
     roots_function *add, *take;
     memcpy(&add, &symbols[0], sizeof add);
     memcpy(&take, &symbols[1], sizeof take);
     if (!add || !take || !collects())
-        not_asked("it takes no roots");
+        not_applicable("it has no function to add roots");
     /* A file that is mapped shared and read-only: the program has written it by write. */
     int file = memfd_create("proof", MFD_CLOEXEC);
     CHECK(file >= 0, "memfd_create: errno %d", errno);
@@ -355,11 +356,11 @@ CASE(PLAIN, roots_added, "words in memory that no process maps readable keep not
     scrub_stack(SCRUB);
     check_kept(&kept);
     CHECK(take(seen, (char *)seen + sizeof static_words) == 0, "tithe_remove_roots");
-    CHECK(take(seen, (char *)seen + sizeof static_words) == ENOENT, "tithe_remove_roots of what is not there");
+    CHECK(take(seen, (char *)seen + sizeof static_words) == ENOENT, "tithe_remove_roots of a range that was not added");
     check_gone(&kept, 1);
 }
 
-CASE(PLAIN, limit_refused_takes_nothing, "a request far beyond the limit is refused and leaves room for others") {
+CASE(PLAIN, limit_refused_takes_nothing, "a request far beyond the limit fails and leaves memory for others") {
     void *block = malloc(100000);
     CHECK(block, "malloc gave null");
     size_t before = status_kib("VmSize");

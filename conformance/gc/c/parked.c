@@ -1,5 +1,5 @@
-/* parked.c: pointers that only a thread has: in its registers, on its stack, wherever that is, in its own data. The
- * thread stands still somewhere while the main thread collects.
+/* parked.c: pointers held only by a thread: in its registers, on its stack, wherever that is, in its thread-local data.
+ * The thread waits somewhere while the main thread collects.
  */
 #include "proof.h"
 
@@ -30,7 +30,7 @@ static void clear(void *volatile *words, uint32_t count) {
         words[i] = NULL;
 }
 
-/* Says that it is ready and waits to be released, without a word of its own on the way. */
+/* Reports that it is ready and waits to be released, without leaving words on the stack. */
 static void park(void) {
     scrub_stack(SCRUB / 2);
     set_flag(&ready, 1);
@@ -52,7 +52,7 @@ static void *runs(void *given) {
     return NULL;
 }
 
-/* Parks a thread in `function`, checks what it keeps, and lets it go. */
+/* Parks a thread in `function`, checks what it keeps, and releases it. */
 static void check_parked(void *(*function)(void *), void *argument, const pthread_attr_t *attributes) {
     set_flag(&ready, 0);
     set_flag(&released, 0);
@@ -108,7 +108,7 @@ static void *in_keys(void *argument) {
     return NULL;
 }
 
-CASE(PLAIN, thread_keys, "pointers that only pthread_setspecific has, of more keys than fit in the thread itself") {
+CASE(PLAIN, thread_keys, "pointers held only by pthread_setspecific, of more keys than fit in the thread itself") {
     check_parked(in_keys, "pthread keys", NULL);
 }
 
@@ -201,7 +201,7 @@ __attribute__((target("avx512f"))) static void *in_zmm(void *argument) {
     return NULL;
 }
 
-CASE(PLAIN, thread_vectors, "pointers in vector registers only: memmove has them nowhere else for a moment") {
+CASE(PLAIN, thread_vectors, "pointers in vector registers only: memmove has them nowhere else for a short time") {
     check_parked(in_xmm, "an xmm register", NULL);
     if (__builtin_cpu_supports("avx2"))
         check_parked(in_ymm, "a ymm register", NULL);
@@ -236,7 +236,7 @@ CASE(PLAIN, thread_memmove, "an array of pointers that memmove slides to and fro
 }
 #endif
 
-/* --- stacks of other kinds ------------------------------------------------------------------------------------- */
+/* --- other stacks ------------------------------------------------------------------------------------- */
 
 static void on_given_stack(const char *where, void *stack) {
     pthread_attr_t attributes;
@@ -255,11 +255,11 @@ CASE(PLAIN, stack_block, "a thread whose stack is a block of malloc that nothing
     CHECK(posix_memalign(&stack, 4096, STACK_BYTES) == 0, "posix_memalign");
     where = disguise(stack);
     on_given_stack("a stack in a block", stack);
-    CHECK(is_live(where) != 0 || collects(), "the stack went");
+    CHECK(is_live(where) != 0 || collects(), "the stack was reclaimed");
     free(undisguise(where));
 }
 
-CASE(PLAIN, stack_beside_data, "a thread whose stack lies above data in the same mapping") {
+CASE(PLAIN, stack_above_data, "a thread whose stack lies above data in the same mapping") {
     static struct kept below;
     char *area = map(4 * STACK_BYTES);
     keep(&below, "data below a stack in the same mapping", (void *volatile *)(void *)area, KEPT, 0, 11);
@@ -291,7 +291,7 @@ static void check_at_bottom(void) {
 }
 
 APART static void frame(void *volatile *words) {
-    /* The words that count lie at the lowest address of a frame of 1 MiB, and are copied down frame by frame. */
+    /* The pointers lie at the lowest address of a frame of 1 MiB, and are copied down frame by frame. */
     char *large = alloca((size_t)1 << 20);
     void *volatile *own = (void *volatile *)(void *)large;
     for (int i = 0; i < KEPT; i++) {
@@ -370,7 +370,7 @@ CASE(PLAIN, altstack_block, "the same, the alternate stack being a block of mall
     on_alternate_stack("an alternate stack in a block", malloc(STACK_BYTES));
 }
 
-CASE(PLAIN, altstack_beside_data, "the same, the alternate stack lying above data in the same mapping") {
+CASE(PLAIN, altstack_above_data, "the same, the alternate stack lying above data in the same mapping") {
     static struct kept below;
     char *area = map(2 * STACK_BYTES);
     keep(&below, "data below an alternate stack", (void *volatile *)(void *)area, KEPT, 0, 15);
@@ -399,7 +399,7 @@ static void coroutine(int number) {
     void *volatile words[KEPT];
     keep(&away_kept[number], away_where, words, KEPT, 0, 20 + (uint64_t)number);
     swapcontext(&away[number], &home);
-    /* Again here: the main stack is the one that sleeps now. */
+    /* Here again: now the main stack is suspended. */
     if (away_collects) {
         scrub_stack(SCRUB / 2);
         check_kept(&kept);
@@ -426,7 +426,7 @@ static void with_contexts(const char *where, char *first, char *second) {
     void *volatile words[KEPT];
     away_where = where;
     away_collects = 1;
-    keep(&kept, "the main stack, from a context or beside it", words, KEPT, 1, 19);
+    keep(&kept, "the main stack, from a context or outside of one", words, KEPT, 1, 19);
     make_context(0, first);
     make_context(1, second);
     first = second = NULL;
@@ -449,25 +449,25 @@ static void with_contexts(const char *where, char *first, char *second) {
 
 CASE(PLAIN, context_mapped, "contexts of makecontext on mapped stacks, each in a mapping of its own") {
     char *first = map(STACK_BYTES);
-    /* The system joins neighbours: a page that is not writable keeps them apart. */
+    /* The system joins adjacent mappings: a page that is not writable separates them. */
     char *between = map(STACK_BYTES);
     mprotect(between, STACK_BYTES, PROT_NONE);
     with_contexts("a context on a mapped stack", first, map(STACK_BYTES));
 }
 
-CASE(PLAIN, context_together, "contexts on stacks in one mapping: the lower sleeps while the upper runs") {
+CASE(PLAIN, context_together, "contexts on stacks in one mapping: the lower is suspended while the upper runs") {
     char *area = map(2 * STACK_BYTES);
     with_contexts("a context on a shared mapping of stacks", area, area + STACK_BYTES);
 }
 
-CASE(PLAIN, context_block, "contexts on stacks that are blocks of malloc, held by the sleeping context only") {
+CASE(PLAIN, context_block, "contexts on stacks that are blocks of malloc, held by the suspended context only") {
     with_contexts("a context on a stack in a block", malloc(STACK_BYTES), malloc(STACK_BYTES));
 }
 
 static disguised lonely_stack;
 
 static void lonely(void) {
-    /* Nothing but the stack pointer holds this stack now. */
+    /* Only the stack pointer holds this stack now. */
     memset(&away[0], 0, sizeof away[0]);
     volatile uint64_t canary[64];
     for (size_t i = 0; i < 64; i++)
@@ -477,9 +477,9 @@ static void lonely(void) {
         collect();
         churn(5, 200);
     }
-    CHECK(is_live(lonely_stack) != 0, "the stack that is run on was reclaimed");
+    CHECK(is_live(lonely_stack) != 0, "the running context's stack was reclaimed");
     for (size_t i = 0; i < 64; i++)
-        CHECK(canary[i] == i * 77, "the stack that is run on was overwritten");
+        CHECK(canary[i] == i * 77, "the running context's stack was overwritten");
     setcontext(&home);
 }
 
@@ -516,7 +516,7 @@ APART static void dive(int depth, void *volatile *outer) {
     hidden_pointer((void *)words);
 }
 
-CASE(PLAIN, longjmp_frames, "pointers in the frame that longjmp returns to stay, those in frames it left go") {
+CASE(PLAIN, longjmp_frames, "blocks held by the frame that longjmp returns to are kept, those of frames it left are reclaimed") {
     static struct kept left;
     void *volatile words[KEPT];
     keep(&kept, "the frame of setjmp", words, KEPT, 0, 50);
@@ -549,7 +549,7 @@ static void *open_holder(const char *name, words_function **function) {
     return library;
 }
 
-CASE(PLAIN, library_data, "pointers in the static data of an opened library; they go when it is closed") {
+CASE(PLAIN, library_data, "pointers in the static data of an opened library; their blocks are reclaimed when it is closed") {
     words_function *words;
     for (int round = 0; round < 5; round++) {
         void *library = open_holder("holder_words", &words);
@@ -583,7 +583,7 @@ static void *opens(void *argument) {
     static struct kept own;
     for (size_t i = 0; i < effort(150, 50); i++) {
         void *library = open_holder("holder_words", &words);
-        keep(&own, "a library that comes and goes", words(), 8, 0, 70 + i);
+        keep(&own, "a library that is opened and closed", words(), 8, 0, 70 + i);
         churn(i, 50);
         check_whole(&own);
         dlclose(library);

@@ -1,5 +1,5 @@
-/* places.c: memory in which a program may keep its only pointer. In each, blocks stay and stay whole through
- * collections; when the words are cleared, they go.
+/* places.c: memory in which a program may keep its only pointer. In each, blocks are kept intact through collections;
+ * when the words are cleared, they are reclaimed.
  */
 #include "proof.h"
 
@@ -11,8 +11,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Blocks that may stay although nothing is known to hold them: words look like addresses by chance, or are left over
- * in registers and dead frames. One, mostly none. */
+/* Blocks that may be kept although no known word holds them: words that equal addresses by chance, or are left in
+ * registers and dead frames. One, mostly none. */
 enum { SPARED = 1, PAGE = 4096 };
 
 static struct kept kept;
@@ -34,7 +34,7 @@ static void keeps(const char *where, void *volatile *words) {
         scrub_stack(SCRUB);
         check_kept(&kept);
         clear(words, 1);
-        /* A word left over would keep a part of the chain. */
+        /* A stale word would keep a part of the chain. */
         check_gone(&kept, KEPT / 4);
     }
 }
@@ -109,14 +109,14 @@ CASE(PLAIN, place_file, "pointers in private and shared mappings of a file") {
           (void *volatile *)map(16 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, file) + 2 * PAGE / 8);
 }
 
-CASE(PLAIN, place_mapped_twice, "pointers written through one mapping of a file that is then unmapped: another has them") {
+CASE(PLAIN, place_mapped_twice, "pointers written through one mapping of a file that is then unmapped: another mapping holds them") {
     int file = memory_file(4 * PAGE);
     void *volatile *written = map(4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file);
     void *volatile *other = map(4 * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file);
     keep(&kept, "a file that is mapped twice", written, KEPT, 0, 41);
     munmap((void *)written, 4 * PAGE);
     scrub_stack(SCRUB);
-    /* No page of the other mapping has been touched: the process's page tables have nothing there. */
+    /* No page of the other mapping has been touched: it has no entries in the process's page tables. */
     check_kept(&kept);
     clear(other, KEPT);
     check_gone(&kept, SPARED);
@@ -136,12 +136,12 @@ CASE(PLAIN, place_shared_in_child, "pointers in shared memory, in a child of for
 
 CASE(PLAIN, place_sparse, "one pointer at the end of 256 GiB of untouched memory, found without reading all of it") {
     size_t bytes = (size_t)256 << 30;
-    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room == MAP_FAILED)
-        not_asked("the system gives no room of 256 GiB");
+    void *mapped = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED)
+        not_applicable("the system does not reserve 256 GiB");
     size_t before = resident_bytes();
     uint64_t start = now_ns();
-    keeps("the end of a sparse mapping", (void *volatile *)((char *)room + bytes - PAGE));
+    keeps("the end of a sparse mapping", (void *volatile *)((char *)mapped + bytes - PAGE));
     if (collects()) {
         uint64_t each = (now_ns() - start) / 16;
         CHECK(each < UINT64_C(5000000000), "a collection took %llu ms", (unsigned long long)(each / 1000000));
@@ -178,7 +178,7 @@ APART static void check_list(size_t length) {
     CHECK(at == 0, "a list of %zu lost %zu links", length, at);
 }
 
-CASE(PLAIN, structure_list, "a list of a million links: marking does not run out of stack") {
+CASE(PLAIN, structure_list, "a list of a million links: marking does not exhaust the stack") {
     size_t length = effort(1000000, 200000);
     build_list(length);
     scrub_stack(SCRUB);
@@ -228,10 +228,10 @@ APART static void build_ring(size_t length) {
     last->next = first;
     kept.address[0] = disguise(first);
     kept.count = 1;
-    kept.where = "a ring that nothing points to";
+    kept.where = "a ring that no other word points to";
 }
 
-CASE(PLAIN, structure_ring, "a ring that only points to itself goes") {
+CASE(PLAIN, structure_ring, "a ring that only points to itself is reclaimed") {
     build_ring(1000);
     check_gone(&kept, 0);
 }

@@ -66,7 +66,7 @@ CASE(PLAIN, process_fork, "fork while other threads allocate and collect: childr
     check_kept(&kept);
 }
 
-CASE(PLAIN, process_child_drops, "what a child of fork drops goes in the child and stays in the parent") {
+CASE(PLAIN, process_child_drops, "blocks that a child of fork drops are reclaimed in the child and kept in the parent") {
     keep(&kept, "static data", static_words, KEPT, 0, 2);
     scrub_stack(SCRUB);
     int child = fork();
@@ -80,7 +80,7 @@ CASE(PLAIN, process_child_drops, "what a child of fork drops goes in the child a
     check_kept(&kept);
 }
 
-CASE(PLAIN, process_vfork, "vfork while another thread allocates: its parent cannot stop, and nobody hangs") {
+CASE(PLAIN, process_vfork, "vfork while another thread allocates: its parent cannot stop, and no process hangs") {
     keep(&kept, "static data", static_words, KEPT, 0, 3);
     pthread_t thread = start_thread(churns, (void *)1);
     for (size_t i = 0; i < effort(100, 30); i++) {
@@ -127,14 +127,14 @@ CASE(PLAIN, process_vfork_long, "a collection while a thread waits for its vfork
     check_kept(&kept);
 }
 
-CASE(PLAIN, process_vfork_malloc, "a child of vfork allocates until it execs: the parent's heap stays whole") {
+CASE(PLAIN, process_vfork_malloc, "a child of vfork allocates until it execs: the parent's heap stays consistent") {
     extern char **environ;
     keep(&kept, "static data", static_words, KEPT, 0, 5);
     pthread_t thread = start_thread(churns, (void *)1);
     for (size_t i = 0; i < effort(60, 20); i++) {
         int child = vfork();
         if (child == 0) {
-            /* Forbidden by POSIX and done by shells and build tools all the same. */
+            /* Forbidden by POSIX, but shells and build tools do it. */
             void *volatile block = malloc(100 + i);
             free(block);
             execl("/bin/true", "true", (char *)NULL);
@@ -149,7 +149,7 @@ CASE(PLAIN, process_vfork_malloc, "a child of vfork allocates until it execs: th
 
 static void *spawns(void *argument) {
     extern char **environ;
-    /* The children are to be quick: they load no manager. */
+    /* The children load no manager, so that they are quick. */
     char *nothing[] = {NULL}, *command[] = {"true", NULL};
     for (size_t i = 0; i < effort(150, 40); i++) {
         pid_t child;
@@ -184,8 +184,8 @@ CASE(PLAIN, process_spawn, "a storm of posix_spawn from two threads while a thir
 
 static void at_end(void) { churn(1, 1000); }
 
-/* Run with TITHE_LOG: three collections are asked for, and `exit` is to add none. */
-CASE(PLAIN, process_exit, "three collections are asked for, and exit adds none") {
+/* Run with TITHE_LOG: three collections are requested, and `exit` must add none. */
+CASE(PLAIN, process_exit, "three collections are requested, and exit adds none") {
     atexit(at_end);
     for (int i = 0; i < 3; i++)
         collect();

@@ -20,15 +20,15 @@ typedef size_t why_function(const void *, char *, size_t);
 static live_function *live;
 static why_function *why;
 static const struct heaptoll_control *manager;
-static int asked, layered;
+static int symbols_found, layered;
 
 /* Symbols are looked up once, before a case holds any locks or has forked. */
-static void ask(void) {
-    if (asked)
+static void find_symbols(void) {
+    if (symbols_found)
         return;
-    asked = 1;
+    symbols_found = 1;
     manager = control();
-    /* In front of Tithe it is the layer that is asked: what it has reclaimed, Tithe may have given out again. */
+    /* In front of Tithe the layer is queried: Tithe may have reused blocks that the layer has reclaimed. */
     layered = manager && strcmp(manager->name, "sweep") == 0;
     void *symbol = dlsym(RTLD_DEFAULT, layered ? "heaptoll_sweep_is_live" : "tithe_is_live");
     memcpy(&live, &symbol, sizeof live);
@@ -36,10 +36,10 @@ static void ask(void) {
     memcpy(&why, &symbol, sizeof why);
 }
 
-__attribute__((constructor)) static void ask_early(void) { ask(); }
+__attribute__((constructor)) static void find_symbols_early(void) { find_symbols(); }
 
 enum mode mode(void) {
-    ask();
+    find_symbols();
     if (!manager || !manager->collect)
         return NO_COLLECTOR;
     if (strcmp(manager->name, "sweep") == 0) {
@@ -56,11 +56,11 @@ int collects(void) { return mode() >= HYBRID; }
 
 void needs_collector(void) {
     if (!collects())
-        not_asked("it does not collect");
+        not_applicable("it does not collect");
 }
 
 int try_collect(void) {
-    ask();
+    find_symbols();
     if (!manager || !manager->collect)
         return 0;
     return manager->collect();
@@ -74,29 +74,29 @@ void collect(void) {
         CHECK(status == 0, "collect answered %d", status);
 }
 
-int tells_live(void) {
-    ask();
+int reports_live(void) {
+    find_symbols();
     return live != NULL;
 }
 
 int is_layered(void) {
-    ask();
+    find_symbols();
     return layered;
 }
 
 int is_live(disguised address) {
-    ask();
+    find_symbols();
     return live ? live(undisguise(address)) : -1;
 }
 
-int tells_why(void) {
-    ask();
+int reports_chains(void) {
+    find_symbols();
     return why != NULL;
 }
 
 size_t print_why(disguised address) {
     static char text[4096];
-    ask();
+    find_symbols();
     if (!why)
         return 0;
     size_t length = why(undisguise(address), text, sizeof text);
@@ -144,7 +144,7 @@ static const uint32_t KEPT_SIZES[] = {32, 48, 64, 100, 200, 512, 1000, 2048, 500
 enum { INTERIOR = 25 };
 
 static uint32_t kept_size(uint32_t at) {
-    /* Mostly small, some large ones. */
+    /* Most are small, some large. */
     return KEPT_SIZES[at % (at % 16 == 15 ? 12 : 9)];
 }
 
@@ -199,7 +199,7 @@ APART void check_kept(const struct kept *kept) {
 }
 
 APART void check_gone(const struct kept *kept, uint32_t spared) {
-    if (!collects() || !tells_live())
+    if (!collects() || !reports_live())
         return;
     scrub_stack(SCRUB);
     collect();
@@ -208,15 +208,15 @@ APART void check_gone(const struct kept *kept, uint32_t spared) {
     uint32_t left = 0;
     for (uint32_t at = 0; at < kept->count; at++)
         if (is_live(kept->address[at]) > 0 && left++ < 4)
-            CHECK(print_why(kept->address[at]) > 0 || !tells_why(), "%s: a block stays and nothing says why",
+            CHECK(print_why(kept->address[at]) > 0 || !reports_chains(), "%s: a block is kept and no chain explains it",
                   kept->where);
-    /* A manager that knows of no collector leaves addresses of its blocks on stacks and in the C library's data: single
-     * blocks may stay, and what they hold. How much that is in all, stress_graph measures. */
+    /* A manager without a collector leaves addresses of its blocks on stacks and in the C library's data: single blocks
+     * may be kept, and what they hold. stress_graph measures the total. */
     if (left > spared && layered) {
-        note("%s: %u of %u blocks stay", kept->where, left, kept->count);
+        note("%s: %u of %u blocks are kept", kept->where, left, kept->count);
         return;
     }
-    CHECK(left <= spared, "%s: %u of %u blocks are still there although nothing holds them", kept->where, left,
+    CHECK(left <= spared, "%s: %u of %u blocks are kept although no word holds them", kept->where, left,
           kept->count);
 }
 
@@ -268,7 +268,7 @@ void await_flag(int *flag, int value, const char *what) {
     uint64_t end = now_ns() + UINT64_C(20000000000);
     while (get_flag(flag) != value) {
         CHECK(now_ns() < end, "%s: not within 20 s", what);
-        struct timespec moment = {0, 200000};
-        nanosleep(&moment, NULL);
+        struct timespec interval = {0, 200000};
+        nanosleep(&interval, NULL);
     }
 }

@@ -1,4 +1,4 @@
-/* stress.c: random graphs in 1 to 8 threads, with collections at any moment. PROOF_THREADS and PROOF_SEED choose one.
+/* stress.c: random graphs in 1 to 8 threads, with collections at any time. PROOF_THREADS and PROOF_SEED choose one.
  */
 #include "graph.h"
 
@@ -6,12 +6,12 @@
 
 #include "heaptoll.h"
 
-/* What is live after a collection is what is reachable and little else: garbage does not pile up. */
+/* After a collection live blocks are the reachable ones and few others: garbage does not accumulate. */
 static void check_census(void) {
     struct heaptoll_census census = {.size = sizeof census};
     if (!collects() || control()->census(&census) != 0)
         return;
-    /* Classes waste up to an eighth, aligned blocks up to their alignment. */
+    /* Size classes waste up to an eighth, aligned blocks up to their alignment. */
     uint64_t expected = graph_bytes() + graph_bytes() / 4 + ((uint64_t)2 << 20);
     CHECK(census.live_bytes <= expected, "%llu bytes are live where %zu are reachable",
           (unsigned long long)census.live_bytes, graph_bytes());
@@ -30,15 +30,15 @@ static void stress(size_t rounds, size_t steps, int forks) {
             continue;
         struct figures found = graph_measure();
         check_census();
-        check_heap("while the threads stand still");
-        if (collects() && tells_live())
+        check_heap("while the threads are stopped");
+        if (collects() && reports_live())
             note("dropped %zu objects %zu bytes, kept %zu objects %zu bytes", found.objects, found.bytes,
                  found.kept_objects, found.kept_bytes);
     }
     graph_stop();
 }
 
-CASE(PLAIN, stress_graph, "random graphs: nothing reachable is lost, what is unreachable goes") {
+CASE(PLAIN, stress_graph, "random graphs: nothing reachable is lost, unreachable blocks are reclaimed") {
     stress(effort(16, 6), effort(4000, 1500), 0);
 }
 

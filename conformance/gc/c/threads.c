@@ -1,4 +1,4 @@
-/* threads.c: threads that begin, end and hand their blocks on, while collections happen. */
+/* threads.c: threads that start, end and pass their blocks on, while collections happen. */
 #include "proof.h"
 
 #include <signal.h>
@@ -15,7 +15,7 @@ static struct {
     void *volatile block[LEFT];
 } left[BATCH];
 
-/* Frees what the thread before it in this place left, leaves blocks of its own, and loses some. */
+/* Frees the blocks left by the previous thread in this place, leaves blocks of its own, and loses some. */
 static void *comes_and_goes(void *argument) {
     size_t place = (uintptr_t)argument % BATCH;
     struct rng rng = {(uintptr_t)argument + 1};
@@ -39,7 +39,7 @@ static void *comes_and_goes(void *argument) {
 }
 
 static size_t heap_bytes(void) {
-    /* The pages that a layer tells of are those with blocks, the unreachable ones too. */
+    /* A layer reports the pages with blocks, including unreachable ones. */
     if (is_layered())
         collect();
     struct heaptoll_census census = {.size = sizeof census};
@@ -48,7 +48,7 @@ static size_t heap_bytes(void) {
     return resident_bytes();
 }
 
-CASE(PLAIN, thread_storm, "a thousand threads: what they cached is handed over, the heap does not grow") {
+CASE(PLAIN, thread_storm, "a thousand threads: their cached blocks are reused, the heap does not grow") {
     size_t settled = 0;
     size_t count = effort(1600, 800);
     for (size_t first = 0; first < count; first += BATCH) {
@@ -78,7 +78,7 @@ static void *starts_threads(void *argument) {
     return NULL;
 }
 
-CASE(PLAIN, thread_births, "threads start and end while another collects all the time") {
+CASE(PLAIN, thread_starts, "threads start and end while another collects all the time") {
     pthread_t starters[3];
     for (size_t i = 0; i < 3; i++)
         starters[i] = start_thread(starts_threads, (void *)i);
@@ -97,7 +97,7 @@ static void *waits_a_little(void *argument) {
     return NULL;
 }
 
-CASE(PLAIN, thread_detached, "detached threads end at any moment of a collection") {
+CASE(PLAIN, thread_detached, "detached threads end at any time during a collection") {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
@@ -200,7 +200,7 @@ static void *survives(void *argument) {
     exit(argument ? 1 : 0);
 }
 
-CASE(PLAIN, thread_main_goes, "the main thread ends by pthread_exit, others go on and collect") {
+CASE(PLAIN, thread_main_goes, "the main thread ends by pthread_exit, others continue and collect") {
     keep(&of_main, "static data after the main thread has gone", main_words, KEPT, 0, 80);
     start_thread(survives, NULL);
     set_flag(&main_goes, 1);
@@ -248,7 +248,7 @@ CASE(PLAIN, signal_malloc, "a handler allocates and frees while its thread compu
 }
 
 /* The C library frees the text of an unknown error after the last destructor has run. */
-static void *asks_for_text(void *argument) {
+static void *formats_unknown_error(void *argument) {
     void *block = malloc(100);
     CHECK(block && strerror(12345 + (int)((uintptr_t)argument % 100)), "no text");
     free(block);
@@ -260,12 +260,12 @@ static size_t metadata_bytes(void) {
     return control() && control()->census && control()->census(&census) == 0 ? census.metadata_bytes : 0;
 }
 
-CASE(PLAIN, thread_frees_last, "what is freed after a thread's last destructor leaves nothing behind") {
+CASE(PLAIN, thread_frees_last, "blocks freed after a thread's last destructor leave no metadata") {
     size_t settled = 0;
     for (size_t first = 0; first < 1600; first += BATCH) {
         pthread_t threads[BATCH];
         for (size_t i = 0; i < BATCH; i++)
-            threads[i] = start_thread(asks_for_text, (void *)(first + i));
+            threads[i] = start_thread(formats_unknown_error, (void *)(first + i));
         for (size_t i = 0; i < BATCH; i++)
             join_thread(threads[i]);
         if (first == 400)

@@ -10,10 +10,10 @@ use heaptoll_proof::program::{Error, Program};
 use heaptoll_proof::subject::Subject;
 use heaptoll_proof::verdict::Verdict;
 
-/// Proves a memory manager, or what holds of it when it does not collect.
+/// Tests a memory manager's collector, or what must hold of a manager without one.
 #[derive(Parser)]
 struct Options {
-    /// The object to preload; without it, the C library's malloc is asked
+    /// The object to preload; without it, the C library's malloc is tested
     #[arg(short, long)]
     manager: Option<PathBuf>,
     /// A layer in front of it; may be given several times, the program's first
@@ -28,13 +28,13 @@ struct Options {
     /// Repeats less often
     #[arg(long)]
     quick: bool,
-    /// Prints what cases note on their standard output
+    /// Prints the notes of cases on their standard output
     #[arg(short, long)]
     verbose: bool,
     /// Seconds that a case may take
     #[arg(long, default_value_t = 60)]
     limit: u64,
-    /// The cases whose names begin so; without any, all
+    /// The cases whose names begin with these; without any, all
     cases: Vec<String>,
 }
 
@@ -85,15 +85,15 @@ fn run(options: &Options) -> Result<bool, Error> {
         let end = end?;
         let (word, more) = match Verdict::of(&end) {
             Verdict::Holds => ("holds", String::new()),
-            Verdict::NotAsked => ("not asked", String::new()),
+            Verdict::NotApplicable => ("not applicable", String::new()),
             Verdict::Fails(how) => {
                 holds = false;
                 ("FAILS", how)
             }
         };
-        println!("{name:24} {word:9} {:6} ms {more}", end.took.as_millis());
+        println!("{name:24} {word:14} {:6} ms {more}", end.took.as_millis());
         if options.verbose {
-            end.said.lines().for_each(|line| println!("    {line}"));
+            end.stdout.lines().for_each(|line| println!("    {line}"));
         }
     }
     Ok(holds)

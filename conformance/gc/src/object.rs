@@ -1,4 +1,4 @@
-//! Objects under proof: a manager of ours, built by cargo from the sources at hand, with and without its assertions.
+//! Objects under proof: a manager of this repository, built by cargo from its sources, with and without its assertions.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use crate::program::Error;
 /// How it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// As it is shipped.
+    /// As installed.
     Release,
     /// With every assertion and overflow check.
     Checked,
@@ -24,7 +24,7 @@ impl Profile {
     }
 }
 
-/// Builds the shell of a manager of ours, or finds that it is fresh, and says where the object is.
+/// Builds the shared object of a manager of this repository if it is not up to date, and returns its path.
 ///
 /// # Errors
 /// Cargo is missing or fails.

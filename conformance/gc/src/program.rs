@@ -18,7 +18,7 @@ pub enum Error {
     #[error(transparent)]
     Suite(#[from] SuiteError),
     /// The program did not list its cases.
-    #[error("{program} --list ended with {ending}; it was compiled a moment ago: does it run at all?", program = program.display())]
+    #[error("{program} --list ended with {ending}; it has just been compiled: does it run at all?", program = program.display())]
     List {
         /// The program.
         program: PathBuf,
@@ -28,17 +28,17 @@ pub enum Error {
     /// A case that the program does not have.
     #[error("there is no case `{0}`; `heaptoll-proof --list` lists them")]
     NoCase(String),
-    /// A shell that cargo could not build.
+    /// A shared object that cargo could not build.
     #[error("`{command}` failed; its message:\n{message}")]
     Cargo {
         /// The command line.
         command: String,
-        /// What it said.
+        /// Its message.
         message: String,
     },
 }
 
-/// A case: its name, and one line of what holds.
+/// A case: its name, and a line on what it checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
     /// The name of a C function.
@@ -120,7 +120,7 @@ impl Program {
         self.cases.iter().find(|case| case.name == name).ok_or_else(|| Error::NoCase(name.to_string()))
     }
 
-    /// Runs one case; what it said is in the result, whatever became of it.
+    /// Runs one case; the result has its output, however it ended.
     ///
     /// # Errors
     /// There is no such case, or the system cannot run it.
@@ -139,7 +139,7 @@ impl Program {
         Ok(Verdict::of(&self.run(name, subject, limit)?))
     }
 
-    /// The file that malloc comes from under a subject.
+    /// The file that provides malloc under a subject.
     ///
     /// # Errors
     /// The system cannot run it.
@@ -159,5 +159,5 @@ fn list(program: &Path) -> Result<Vec<Case>, Error> {
         let (name, _, about) = (parts.next()?, parts.next()?, parts.next()?);
         Some(Case { name: name.into(), about: about.into() })
     };
-    Ok(end.said.lines().filter_map(case).collect())
+    Ok(end.stdout.lines().filter_map(case).collect())
 }

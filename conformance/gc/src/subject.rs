@@ -1,19 +1,19 @@
-//! Who is asked: a manager with its settings, and layers in front of it.
+//! The subject of a test: a manager with its settings, and layers in front of it.
 
 use std::path::PathBuf;
 
 /// A manager with its settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// What it is called in reports.
+    /// Its name in reports.
     pub name: String,
     /// Layers in front of it, the program's first.
     pub layers: Vec<PathBuf>,
     /// The object to preload; none for glibc.
     pub object: Option<PathBuf>,
-    /// All that is in the environment beside it.
+    /// The rest of the environment.
     pub environment: Vec<(String, String)>,
-    /// Whether cases repeat what they do less often.
+    /// Whether cases repeat their steps less often.
     pub quick: bool,
 }
 
@@ -42,15 +42,15 @@ impl Subject {
         changed
     }
 
-    /// The same behind one more layer, which the program meets first.
-    pub fn behind(&self, layer: &str, object: PathBuf) -> Subject {
+    /// The same with one more layer in front, which the program calls first.
+    pub fn with_layer(&self, layer: &str, object: PathBuf) -> Subject {
         let mut changed = self.clone();
         changed.name = format!("{layer}/{}", self.name);
         changed.layers.insert(0, object);
         changed
     }
 
-    /// What is preloaded for it, in this order; nothing for glibc alone.
+    /// The objects to preload, in this order; none for glibc alone.
     pub fn preload(&self) -> Vec<PathBuf> {
         self.layers.iter().chain(&self.object).cloned().collect()
     }
@@ -70,7 +70,8 @@ mod tests {
         let paths = |all: &[&str]| -> Vec<PathBuf> { all.iter().map(PathBuf::from).collect() };
         let manager = Subject::of("lea", "/m/lea.so".into());
         assert_eq!(manager.preload(), paths(&["/m/lea.so"]));
-        let stack = manager.behind("sweep", "/l/sweep.so".into()).behind("record", "/l/record.so".into());
+        let stack =
+            manager.with_layer("sweep", "/l/sweep.so".into()).with_layer("record", "/l/record.so".into());
         assert_eq!(stack.name, "record/sweep/lea");
         assert_eq!(stack.preload(), paths(&["/l/record.so", "/l/sweep.so", "/m/lea.so"]));
         assert_eq!(Subject::glibc().preload(), paths(&[]));

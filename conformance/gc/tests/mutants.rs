@@ -1,5 +1,5 @@
-//! Cases against a plain collector, sound and with known defects: the sound one passes, each defect is found by the
-//! cases that are about it. So these are no tests that cannot fail.
+//! Cases against a plain collector, correct and with seeded defects: the correct one passes, each defect is found by
+//! the cases about it. This shows that the cases can fail.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +11,7 @@ use heaptoll_proof::program::Program;
 use heaptoll_proof::subject::Subject;
 use heaptoll_proof::verdict::{Verdict, measurements};
 
-/// A defect and cases that must find it.
+/// A defect and the cases that must find it.
 const MUTANTS: &[(&str, &[&str])] = &[
     ("no_registers", &["thread_registers", "thread_vectors"]),
     ("no_vectors", &["thread_vectors"]),
@@ -46,13 +46,13 @@ const MUTANTS: &[(&str, &[&str])] = &[
     ("calloc_dirty", &["stress_graph"]),
 ];
 
-struct Bench {
+struct Fixture {
     program: Program,
     object: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-static BENCH: LazyLock<Bench> = LazyLock::new(|| {
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let object = folder.path().join("mutant.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mutant/collector.c");
@@ -60,21 +60,24 @@ static BENCH: LazyLock<Bench> = LazyLock::new(|| {
     command.args(["-O2", "-fno-builtin", "-std=gnu11", "-pthread", "-fPIC", "-shared", "-Wall", "-Wextra"]);
     command.arg("-I").arg(headers()).arg("-o").arg(&object).arg(source);
     compile(&mut command, "gcc").expect("the collector compiles");
-    Bench { program: Program::build(folder.path()).expect("the program compiles"), object, _folder: folder }
+    Fixture { program: Program::build(folder.path()).expect("the program compiles"), object, _folder: folder }
 });
 
 fn mutant(name: &str, case: &str) -> Subject {
     let mode = if case == "free_ignored" { "collect" } else { "hybrid" };
-    // A thread that does not stop is to cost little, and a busy machine is not to look like one.
+    // A thread that does not stop should cost little, and a busy machine should not be taken for one.
     let patience =
         if case.starts_with("stubborn") || case == "kernel_timer_thread" { "300" } else { "20000" };
     let subject =
-        Subject::of(name, BENCH.object.clone()).with("PROOF_MUTANT", name).with("PROOF_PLAIN_STOPS", "1");
+        Subject::of(name, FIXTURE.object.clone()).with("PROOF_MUTANT", name).with("PROOF_PLAIN_STOPS", "1");
     subject.with("TITHE_MODE", mode).with("TITHE_PATIENCE", patience)
 }
 
 fn judge(name: &str, case: &str, seconds: u64) -> Verdict {
-    BENCH.program.judge(case, &mutant(name, case), Duration::from_secs(seconds)).expect("the case can be run")
+    FIXTURE
+        .program
+        .judge(case, &mutant(name, case), Duration::from_secs(seconds))
+        .expect("the case can be run")
 }
 
 #[test]
@@ -102,14 +105,14 @@ fn every_defect_is_found() {
     assert!(missed.is_empty(), "{missed:#?}");
 }
 
-/// A collector that keeps every twentieth dead block is measured so.
+/// The measurement finds a collector that keeps every twentieth dead block.
 #[test]
 fn what_stays_is_measured() {
     let subject = mutant("keeps_some", "stress_graph").with("PROOF_THREADS", "2");
     let end =
-        BENCH.program.run("stress_graph", &subject, Duration::from_secs(60)).expect("the case can be run");
-    let found = measurements(&end.said);
-    assert!(!found.is_empty(), "{} {}", end.said, end.complained);
+        FIXTURE.program.run("stress_graph", &subject, Duration::from_secs(60)).expect("the case can be run");
+    let found = measurements(&end.stdout);
+    assert!(!found.is_empty(), "{} {}", end.stdout, end.stderr);
     let (objects, kept) =
         found.iter().fold((0, 0), |sum, one| (sum.0 + one.objects, sum.1 + one.kept_objects));
     assert!(kept * 100 > objects * 2, "{kept} of {objects}");

@@ -1,7 +1,7 @@
 //! The sweep layer under proof: in front of the C library's malloc and of every manager of the installation.
 //!
-//! `HEAPTOLL_HOME` names the installation, as in the tool's tests (`make test` sets it); otherwise it is the stage beside the
-//! target folder.
+//! `HEAPTOLL_HOME` names the installation, as in the tool's tests (`make test` sets it); otherwise it is the stage in
+//! the target folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -15,19 +15,20 @@ use heaptoll_proof::verdict::{Verdict, measurements, median};
 
 /// A case needs some seconds at most on an idle machine.
 const LIMIT: Duration = Duration::from_secs(120);
-/// A layer in front of a collector would have two of them decide; bdw takes no layer at all.
+/// A layer in front of a collector would run two collectors; bdw takes no layer at all.
 const COLLECTORS: [&str; 3] = ["bdw", "bw16", "bw26"];
-/// What asks about memory that the system limits, or that goes back to it, or about Tithe's own entries: the manager
-/// behind decides it, and not the layer.
+/// Cases about limits of memory, about memory released to the system, or about Tithe's own functions: the manager
+/// decides them, not the layer.
 const MANAGERS_OWN: [&str; 3] = ["limit_", "large_", "roots_added"];
-/// What these managers do not hold by themselves either: a child of tcmalloc's fork hangs when other threads were inside it,
-/// rpmalloc's hook at the end of a detached thread reads memory that is gone (2 of 8 runs), and memory that bump has
-/// given out it never gives again, so that a process that goes on allocating ends.
+/// Cases that these managers fail without the layer too: a child of tcmalloc's fork hangs when other threads were
+/// inside it, rpmalloc's hook at the end of a detached thread reads unmapped memory (2 of 8 runs), and bump never
+/// reuses memory, so that a process that goes on allocating ends.
 const FAIL_ALONE: [(&str, &str); 3] =
     [("tcmalloc", "fork"), ("rpmalloc", "thread_detached"), ("bump", "process_fork")];
 
-/// Managers that are asked everything; of the others, whose own work is what matters, what has to do with threads and forks.
-const ASKED_EVERYTHING: [&str; 2] = ["/mimalloc3", "/jemalloc"];
+/// Managers under which all cases run; under the others only those on threads and forks, which depend on the manager
+/// most.
+const FULLY_TESTED: [&str; 2] = ["/mimalloc3", "/jemalloc"];
 const ABOUT_THE_MANAGER: [&str; 8] = [
     "process_fork",
     "process_child_drops",
@@ -39,7 +40,7 @@ const ABOUT_THE_MANAGER: [&str; 8] = [
     "exception_storm",
 ];
 
-struct Bench {
+struct Fixture {
     program: Program,
     layer: PathBuf,
     managers: Vec<(String, PathBuf)>,
@@ -47,11 +48,11 @@ struct Bench {
 }
 
 fn installation() -> PathBuf {
-    let beside = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage");
-    std::env::var_os("HEAPTOLL_HOME").map_or_else(beside, PathBuf::from).join("lib/heaptoll")
+    let staged = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage");
+    std::env::var_os("HEAPTOLL_HOME").map_or_else(staged, PathBuf::from).join("lib/heaptoll")
 }
 
-static BENCH: LazyLock<Bench> = LazyLock::new(|| {
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let home = installation();
     let layer = home.join("layers/libheaptoll_sweep.so");
@@ -66,7 +67,7 @@ static BENCH: LazyLock<Bench> = LazyLock::new(|| {
         .collect();
     managers.sort();
     assert!(!managers.is_empty(), "no manager in {}", home.display());
-    Bench {
+    Fixture {
         program: Program::build(folder.path()).expect("the program compiles"),
         layer,
         managers,
@@ -77,14 +78,14 @@ static BENCH: LazyLock<Bench> = LazyLock::new(|| {
 fn subjects() -> Vec<Subject> {
     let one = |(name, object): &(String, PathBuf)| Subject::of(name, object.clone());
     let explicit = |subject: Subject| subject.with("TITHE_MODE", "explicit");
-    let behind = |subject: Subject| subject.behind("sweep", BENCH.layer.clone());
-    let managers = BENCH.managers.iter().map(one).map(explicit);
-    std::iter::once(Subject::glibc()).chain(managers).map(behind).collect()
+    let with_layer = |subject: Subject| subject.with_layer("sweep", FIXTURE.layer.clone());
+    let managers = FIXTURE.managers.iter().map(one).map(explicit);
+    std::iter::once(Subject::glibc()).chain(managers).map(with_layer).collect()
 }
 
 fn failures(jobs: &[(&str, Subject)]) -> Vec<String> {
     let verdicts = in_parallel(jobs, |(case, subject)| {
-        BENCH.program.judge(case, subject, LIMIT).expect("the case can be run")
+        FIXTURE.program.judge(case, subject, LIMIT).expect("the case can be run")
     });
     jobs.iter()
         .zip(verdicts)
@@ -95,9 +96,9 @@ fn failures(jobs: &[(&str, Subject)]) -> Vec<String> {
         .collect()
 }
 
-/// Cases that a stack is asked.
-fn asked(subject: &Subject) -> impl Iterator<Item = &'static str> {
-    BENCH.program.cases.iter().map(|case| case.name.as_str()).filter(move |case| {
+/// Cases that apply to a stack.
+fn applicable(subject: &Subject) -> impl Iterator<Item = &'static str> {
+    FIXTURE.program.cases.iter().map(|case| case.name.as_str()).filter(move |case| {
         let own = MANAGERS_OWN.iter().any(|start| case.starts_with(start));
         let alone = FAIL_ALONE.iter().any(|(name, part)| subject.name.ends_with(name) && case.contains(part));
         !(own || alone)
@@ -107,28 +108,28 @@ fn asked(subject: &Subject) -> impl Iterator<Item = &'static str> {
 #[test]
 fn malloc_comes_from_the_layer() {
     for subject in subjects() {
-        let end = BENCH.program.malloc_of(&subject).expect("it runs");
-        let from = PathBuf::from(end.said.trim()).canonicalize().ok();
-        assert_eq!(from, BENCH.layer.canonicalize().ok(), "{}", subject.name);
+        let end = FIXTURE.program.malloc_of(&subject).expect("it runs");
+        let from = PathBuf::from(end.stdout.trim()).canonicalize().ok();
+        assert_eq!(from, FIXTURE.layer.canonicalize().ok(), "{}", subject.name);
     }
 }
 
-/// What has to do with the manager behind more than with the layer.
-fn asked_shortly(subject: &Subject) -> impl Iterator<Item = &'static str> {
-    asked(subject).filter(|case| ABOUT_THE_MANAGER.iter().any(|start| case.starts_with(start)))
+/// Cases that depend on the manager more than on the layer.
+fn manager_cases(subject: &Subject) -> impl Iterator<Item = &'static str> {
+    applicable(subject).filter(|case| ABOUT_THE_MANAGER.iter().any(|start| case.starts_with(start)))
 }
 
 #[test]
 fn every_case_holds_in_front_of_glibc_with_frees_ignored_and_some_with_other_settings() {
-    let glibc = Subject::glibc().behind("sweep", BENCH.layer.clone());
+    let glibc = Subject::glibc().with_layer("sweep", FIXTURE.layer.clone());
     let mut jobs = vec![];
     for settings in ["every=64K", "every=64K,free=honour", "every=64K,sweep=lazy", "every=64K,reclaim=4"] {
         let subject = Subject { name: format!("sweep,{settings}/glibc"), ..glibc.clone() };
         let subject = subject.with("HEAPTOLL_SWEEP", settings);
         if settings.contains(',') {
-            jobs.extend(asked_shortly(&subject).map(|case| (case, subject.clone())));
+            jobs.extend(manager_cases(&subject).map(|case| (case, subject.clone())));
         } else {
-            jobs.extend(asked(&subject).map(|case| (case, subject.clone())));
+            jobs.extend(applicable(&subject).map(|case| (case, subject.clone())));
         }
     }
     let failures = failures(&jobs);
@@ -141,7 +142,7 @@ fn each_case_holds_in_front_of_some_manager_and_some_cases_of_each() {
     const SHARE: usize = 8;
     let mut jobs = vec![];
     for (number, subject) in subjects().into_iter().enumerate() {
-        let cases: Vec<&str> = asked(&subject).collect();
+        let cases: Vec<&str> = applicable(&subject).collect();
         let some = cases.into_iter().enumerate().filter(|(case, _)| case % SHARE == number % SHARE);
         jobs.extend(some.map(|(_, case)| (case, subject.clone())));
     }
@@ -154,30 +155,34 @@ fn each_case_holds_in_front_of_some_manager_and_some_cases_of_each() {
 fn cases_hold_in_front_of_every_manager() {
     let mut jobs = vec![];
     for subject in subjects() {
-        if ASKED_EVERYTHING.iter().any(|name| subject.name.ends_with(name)) {
-            jobs.extend(asked(&subject).map(|case| (case, subject.clone())));
+        if FULLY_TESTED.iter().any(|name| subject.name.ends_with(name)) {
+            jobs.extend(applicable(&subject).map(|case| (case, subject.clone())));
         } else {
-            jobs.extend(asked_shortly(&subject).map(|case| (case, subject.clone())));
+            jobs.extend(manager_cases(&subject).map(|case| (case, subject.clone())));
         }
     }
     let failures = failures(&jobs);
     assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), jobs.len());
 }
 
-/// Of what is unreachable at most 3 % stays in the median. Of Tithe's own it is 1 %; a manager that knows of no collector
-/// leaves addresses on stacks (tcmalloc: 1 to 2 % in the median).
+/// At most 3 % of unreachable blocks are kept in the median. Tithe's limit is 1 %; a manager without a collector leaves
+/// addresses on stacks (tcmalloc: 1 to 2 % in the median).
 #[test]
 fn of_what_is_unreachable_little_stays_whatever_the_manager() {
     let subjects = subjects();
     let ends = in_parallel(&subjects, |subject| {
-        BENCH.program.run("stress_graph", subject, LIMIT).expect("the case can be run")
+        FIXTURE.program.run("stress_graph", subject, LIMIT).expect("the case can be run")
     });
     for (subject, end) in subjects.iter().zip(ends) {
-        assert_eq!(end.ending, Ending::Status(0), "{}: {}", subject.name, end.complained);
-        let found = measurements(&end.said);
-        assert!(found.len() >= 3, "{}: only {} measurements: {}", subject.name, found.len(), end.said);
+        assert_eq!(end.ending, Ending::Status(0), "{}: {}", subject.name, end.stderr);
+        let found = measurements(&end.stdout);
+        assert!(found.len() >= 3, "{}: only {} measurements: {}", subject.name, found.len(), end.stdout);
         let shares = found.iter().map(|one| one.kept_objects as f64 / one.objects as f64).collect();
         let share = median(shares);
-        assert!(share.is_some_and(|share| share <= 0.03), "{}: {share:?} of the blocks stay", subject.name);
+        assert!(
+            share.is_some_and(|share| share <= 0.03),
+            "{}: {share:?} of the blocks are kept",
+            subject.name
+        );
     }
 }

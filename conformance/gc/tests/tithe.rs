@@ -1,4 +1,4 @@
-//! Tithe under proof, as it is shipped and with its assertions, in each of its modes.
+//! Tithe under proof, as installed and with its assertions, in each of its modes.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -15,16 +15,16 @@ use heaptoll_proof::verdict::{Verdict, measurements, median};
 const LIMIT: Duration = Duration::from_secs(60);
 const MODES: [&str; 3] = ["hybrid", "collect", "explicit"];
 
-struct Bench {
+struct Fixture {
     program: Program,
     release: PathBuf,
     checked: PathBuf,
     folder: tempfile::TempDir,
 }
 
-static BENCH: LazyLock<Bench> = LazyLock::new(|| {
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    Bench {
+    Fixture {
         program: Program::build(folder.path()).expect("the program compiles"),
         release: built("tithe", Profile::Release).expect("tithe can be built"),
         checked: built("tithe", Profile::Checked).expect("tithe can be built with assertions"),
@@ -33,22 +33,22 @@ static BENCH: LazyLock<Bench> = LazyLock::new(|| {
 });
 
 fn release(mode: &str) -> Subject {
-    Subject::of(&format!("tithe {mode}"), BENCH.release.clone()).with("TITHE_MODE", mode)
+    Subject::of(&format!("tithe {mode}"), FIXTURE.release.clone()).with("TITHE_MODE", mode)
 }
 
-/// Collections as often as can be, and what they reclaim overwritten.
+/// Collections as often as possible, and reclaimed blocks overwritten.
 fn severe(mode: &str, object: &Path, headroom: &str) -> Subject {
     let subject = Subject::of(&format!("tithe {mode}, {}", object.display()), object.to_path_buf());
     subject.with("TITHE_MODE", mode).with("TITHE_POISON", "1").with("TITHE_MIN_HEADROOM", headroom)
 }
 
-/// These wait for threads that do not stop, and get a patience of their own.
+/// These cases wait for threads that do not stop, and get a patience of their own.
 fn is_about_patience(case: &str) -> bool {
     case.starts_with("stubborn") || case == "kernel_timer_thread" || case == "process_vfork_long"
 }
 
 fn run(case: &str, subject: &Subject) -> End {
-    BENCH.program.run(case, subject, LIMIT).expect("the case can be run")
+    FIXTURE.program.run(case, subject, LIMIT).expect("the case can be run")
 }
 
 fn failures(jobs: &[(&str, Subject)]) -> Vec<String> {
@@ -64,21 +64,21 @@ fn failures(jobs: &[(&str, Subject)]) -> Vec<String> {
 
 #[test]
 fn malloc_comes_from_tithe() {
-    for object in [&BENCH.release, &BENCH.checked] {
-        let end = BENCH.program.malloc_of(&Subject::of("tithe", object.clone())).expect("it runs");
-        assert_eq!(PathBuf::from(end.said.trim()).canonicalize().ok(), object.canonicalize().ok());
+    for object in [&FIXTURE.release, &FIXTURE.checked] {
+        let end = FIXTURE.program.malloc_of(&Subject::of("tithe", object.clone())).expect("it runs");
+        assert_eq!(PathBuf::from(end.stdout.trim()).canonicalize().ok(), object.canonicalize().ok());
     }
 }
 
-/// Each case with the modes that `modes` gives it by its number, with assertions.
+/// Runs each case in the modes that `modes` returns for its number, with assertions.
 fn cases_hold(modes: impl Fn(usize) -> Vec<&'static str>) {
     let mut jobs = Vec::new();
-    for (number, case) in BENCH.program.cases.iter().enumerate() {
+    for (number, case) in FIXTURE.program.cases.iter().enumerate() {
         for mode in modes(number) {
-            // The case that takes a million blocks checks too much of them under assertions.
-            let object = if case.name == "large_million" { &BENCH.release } else { &BENCH.checked };
+            // The case of a million blocks takes too long with assertions.
+            let object = if case.name == "large_million" { &FIXTURE.release } else { &FIXTURE.checked };
             let patience = if is_about_patience(&case.name) { "300" } else { "20000" };
-            // Collections that are given up cost their patience, with the thread spinning: only those asked for.
+            // Abandoned collections cost their patience, with the thread spinning: only the requested ones run.
             let headroom = if case.name.starts_with("stubborn_raw") { "1G" } else { "64K" };
             let subject = severe(mode, object, headroom).with("TITHE_PATIENCE", patience);
             let subject = subject.with("PROOF_BLOCKS", "20000");
@@ -102,7 +102,7 @@ fn every_case_holds_in_one_mode_or_another() {
 
 #[test]
 fn the_shipped_object_holds_with_its_own_settings() {
-    let cases = BENCH
+    let cases = FIXTURE
         .program
         .cases
         .iter()
@@ -112,7 +112,8 @@ fn the_shipped_object_holds_with_its_own_settings() {
     assert!(failures.is_empty(), "{} of {}: {failures:#?}", failures.len(), jobs.len());
 }
 
-/// What the settings of studies touch: threads, forks, what stays and what goes; every case in every mode is above.
+/// Cases that the settings of studies affect: threads, forks, what is kept and what is reclaimed; every case in every
+/// mode is above.
 const ABOUT_COLLECTIONS: [&str; 7] = [
     "stress_",
     "process_fork",
@@ -123,17 +124,18 @@ const ABOUT_COLLECTIONS: [&str; 7] = [
     "free_",
 ];
 
-/// Collections that are swept before anybody goes on, some of which only mark, at short periods: with the shipped object,
-/// whose checks do not read the whole heap at each of them.
+/// Collections that are swept before the program is resumed, some of which only mark, at short periods: with the
+/// release object, which does not verify the whole heap at each of them.
 #[test]
 #[ignore = "slow: some 60 CPU seconds"]
 fn cases_hold_under_the_settings_of_studies() {
     let mut jobs = Vec::new();
-    let cases = BENCH.program.cases.iter().map(|case| case.name.as_str());
+    let cases = FIXTURE.program.cases.iter().map(|case| case.name.as_str());
     for case in cases.filter(|case| ABOUT_COLLECTIONS.iter().any(|start| case.starts_with(start))) {
         for mode in ["hybrid", "collect"] {
-            let subject =
-                severe(mode, &BENCH.release, "64K").with("TITHE_EVERY", "256K").with("TITHE_SWEEP", "eager");
+            let subject = severe(mode, &FIXTURE.release, "64K")
+                .with("TITHE_EVERY", "256K")
+                .with("TITHE_SWEEP", "eager");
             jobs.push((case, subject.with("TITHE_RECLAIM", "3").with("TITHE_PATIENCE", "20000")));
         }
     }
@@ -144,19 +146,19 @@ fn cases_hold_under_the_settings_of_studies() {
 #[test]
 fn a_million_large_blocks_leave_few_mappings_and_little_memory() {
     let end = run("large_million", &release("hybrid").in_full());
-    assert_eq!(end.ending, Ending::Status(0), "{} {}", end.complained, end.said);
+    assert_eq!(end.ending, Ending::Status(0), "{} {}", end.stderr, end.stdout);
 }
 
 #[test]
-fn every_case_is_asked_of_a_mode_that_it_is_about() {
+fn every_case_applies_to_a_mode_that_it_is_about() {
     for (case, mode) in [("stress_graph", "collect"), ("free_ignored", "collect"), ("roots_added", "hybrid")]
     {
         assert_eq!(run(case, &release(mode)).ending, Ending::Status(0), "{case} in {mode}");
     }
 }
 
-/// Of what is unreachable at most 1 % stays: the median over seeds, of blocks and of bytes. Without poison, since what
-/// lies in blocks that are used again is then as in real programs.
+/// At most 1 % of what is unreachable is kept: the median over seeds, of blocks and of bytes. Without poison, so that
+/// reused blocks have old contents as in real programs.
 #[test]
 fn of_what_is_unreachable_at_most_one_percent_stays() {
     for mode in ["hybrid", "collect"] {
@@ -170,9 +172,9 @@ fn of_what_is_unreachable_at_most_one_percent_stays() {
         let ends = in_parallel(&jobs, |subject| run("stress_graph", subject));
         let (mut objects, mut bytes) = (Vec::new(), Vec::new());
         for end in ends {
-            assert_eq!(end.ending, Ending::Status(0), "{}", end.complained);
-            let found = measurements(&end.said);
-            assert!(found.len() >= 3, "only {} measurements: {}", found.len(), end.said);
+            assert_eq!(end.ending, Ending::Status(0), "{}", end.stderr);
+            let found = measurements(&end.stdout);
+            assert!(found.len() >= 3, "only {} measurements: {}", found.len(), end.stdout);
             for one in found {
                 assert!(one.objects > 10, "too few blocks were dropped: {one:?}");
                 objects.push(one.kept_objects as f64 / one.objects as f64);
@@ -181,9 +183,9 @@ fn of_what_is_unreachable_at_most_one_percent_stays() {
         }
         let mean = objects.iter().sum::<f64>() / objects.len() as f64;
         let (objects, bytes) = (median(objects), median(bytes));
-        assert!(objects.is_some_and(|share| share <= 0.01), "{mode}: {objects:?} of the blocks stay");
-        assert!(bytes.is_some_and(|share| share <= 0.01), "{mode}: {bytes:?} of the bytes stay");
-        assert!(mean <= 0.03, "{mode}: {mean} of the blocks stay in the mean");
+        assert!(objects.is_some_and(|share| share <= 0.01), "{mode}: {objects:?} of the blocks are kept");
+        assert!(bytes.is_some_and(|share| share <= 0.01), "{mode}: {bytes:?} of the bytes are kept");
+        assert!(mean <= 0.03, "{mode}: {mean} of the blocks are kept in the mean");
     }
 }
 
@@ -218,15 +220,15 @@ fn a_wrong_setting_ends_the_process_and_is_named() {
         ("TITHE_MOED", "collect"),
     ];
     for (name, value) in wrong {
-        let end = run("process_exit", &Subject::of("tithe", BENCH.release.clone()).with(name, value));
+        let end = run("process_exit", &Subject::of("tithe", FIXTURE.release.clone()).with(name, value));
         assert!(
             matches!(end.ending, Ending::Status(status) if status != 0),
             "{name}={value}: {}",
             end.ending
         );
-        assert!(end.complained.contains(name), "{name}={value}: {}", end.complained);
-        assert!(end.complained.contains(value), "{name}={value}: {}", end.complained);
-        assert!(end.complained.lines().count() <= 3, "{name}={value}: {}", end.complained);
+        assert!(end.stderr.contains(name), "{name}={value}: {}", end.stderr);
+        assert!(end.stderr.contains(value), "{name}={value}: {}", end.stderr);
+        assert!(end.stderr.lines().count() <= 3, "{name}={value}: {}", end.stderr);
     }
 }
 
@@ -249,16 +251,16 @@ fn right_settings_are_taken() {
     for (settings, mode) in right.iter().zip(MODES.iter().cycle()) {
         let subject = settings.iter().fold(release(mode), |subject, (name, value)| subject.with(name, value));
         let end = run("stress_graph", &subject.with("PROOF_THREADS", "2"));
-        assert_eq!(end.ending, Ending::Status(0), "{settings:?} in {mode}: {}", end.complained);
+        assert_eq!(end.ending, Ending::Status(0), "{settings:?} in {mode}: {}", end.stderr);
     }
 }
 
 fn messages(end: &End) -> Vec<&str> {
-    end.complained.lines().filter(|line| line.contains("tithe")).collect()
+    end.stderr.lines().filter(|line| line.contains("tithe")).collect()
 }
 
 #[test]
-fn a_wrong_free_is_told_once_a_sort_and_by_name() {
+fn a_wrong_free_is_reported_once_a_sort_and_by_name() {
     let cases = [
         "free_foreign",
         "free_static",
@@ -270,10 +272,10 @@ fn a_wrong_free_is_told_once_a_sort_and_by_name() {
     for case in cases {
         for mode in ["hybrid", "explicit"] {
             let end = run(case, &release(mode));
-            assert_eq!(end.ending, Ending::Status(0), "{case} in {mode}: {}", end.complained);
-            let told = messages(&end);
-            assert!(told.len() == 1, "{case} in {mode}: {told:#?}");
-            assert!(told[0].contains("free(0x"), "{case} in {mode}: {told:#?}");
+            assert_eq!(end.ending, Ending::Status(0), "{case} in {mode}: {}", end.stderr);
+            let reports = messages(&end);
+            assert!(reports.len() == 1, "{case} in {mode}: {reports:#?}");
+            assert!(reports[0].contains("free(0x"), "{case} in {mode}: {reports:#?}");
         }
     }
 }
@@ -281,30 +283,30 @@ fn a_wrong_free_is_told_once_a_sort_and_by_name() {
 #[test]
 fn exit_runs_no_collection() {
     for mode in ["hybrid", "collect"] {
-        let log = BENCH.folder.path().join(format!("{mode}.log"));
-        // None but those that are asked for.
+        let log = FIXTURE.folder.path().join(format!("{mode}.log"));
+        // Only the requested collections.
         let subject = release(mode).with("TITHE_MIN_HEADROOM", "1G");
         let subject = subject.with("TITHE_LOG", &log.display().to_string());
         let end = run("process_exit", &subject);
-        assert_eq!(end.ending, Ending::Status(0), "{}", end.complained);
+        assert_eq!(end.ending, Ending::Status(0), "{}", end.stderr);
         let text = std::fs::read_to_string(&log).expect("the log was written");
-        assert_eq!(text.lines().count(), 3, "three collections were asked for: {text}");
+        assert_eq!(text.lines().count(), 3, "three collections were requested: {text}");
     }
 }
 
 #[test]
 fn a_thread_that_does_not_stop_is_named_once() {
     for mode in ["hybrid", "collect"] {
-        // No collections but those that the case asks for: each waits with the thread spinning.
+        // Only the collections that the case requests: each waits with the thread spinning.
         let subject = release(mode).with("TITHE_PATIENCE", "300").with("TITHE_MIN_HEADROOM", "1G");
         let end = run("stubborn_raw", &subject);
-        assert_eq!(end.ending, Ending::Status(0), "{mode}: {} {}", end.complained, end.said);
-        let told = messages(&end);
-        assert!(told.len() == 1 && told[0].contains("stubborn"), "{mode}: {told:#?}");
+        assert_eq!(end.ending, Ending::Status(0), "{mode}: {} {}", end.stderr, end.stdout);
+        let reports = messages(&end);
+        assert!(reports.len() == 1 && reports[0].contains("stubborn"), "{mode}: {reports:#?}");
     }
 }
 
-/// From so little that nothing can start to so much that nothing is felt.
+/// From too little to start to so much that no request fails.
 #[test]
 fn little_address_space_gives_blocks_or_null_or_a_message() {
     let mut jobs = Vec::new();
@@ -320,13 +322,13 @@ fn little_address_space_gives_blocks_or_null_or_a_message() {
         match end.ending {
             Ending::Status(0) => went_on += 1,
             Ending::Status(status) => {
-                assert!(!end.complained.is_empty(), "{limit:?}: status {status} and no word about it");
-                let by_tithe = end.complained.contains("tithe");
-                // The loader says so when there is no room for the libraries themselves.
-                let by_loader = end.complained.contains("error while loading shared libraries");
-                assert!(by_tithe || by_loader, "{limit:?}: {}", end.complained);
+                assert!(!end.stderr.is_empty(), "{limit:?}: status {status} without a message");
+                let by_tithe = end.stderr.contains("tithe");
+                // The loader reports it when the libraries themselves do not fit.
+                let by_loader = end.stderr.contains("error while loading shared libraries");
+                assert!(by_tithe || by_loader, "{limit:?}: {}", end.stderr);
             }
-            other => panic!("{limit:?}: {other}: {}", end.complained),
+            other => panic!("{limit:?}: {other}: {}", end.stderr),
         }
     }
     assert!(went_on >= ends.len() / 2, "only {went_on} of {} went on", ends.len());

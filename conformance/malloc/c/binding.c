@@ -1,4 +1,4 @@
-/* binding.c: which object answers the malloc family. A manager that leaves members out has them answered by glibc,
+/* binding.c: which object provides the malloc family. If a manager leaves out a function, glibc's version is called,
  * with blocks that are not glibc's. */
 #include "check.h"
 
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-CASE(PLAIN, binding, "all eleven functions come from the object that answers malloc") {
+CASE(PLAIN, binding, "all eleven functions come from the object that provides malloc") {
     static const char *const family[] = {"malloc",        "free",         "calloc",  "realloc",
                                          "reallocarray",  "memalign",     "posix_memalign",
                                          "aligned_alloc", "valloc",       "pvalloc", "malloc_usable_size"};
@@ -14,7 +14,7 @@ CASE(PLAIN, binding, "all eleven functions come from the object that answers mal
     Dl_info of_malloc;
     CHECK(dladdr(dlsym(RTLD_DEFAULT, "malloc"), &of_malloc), "malloc is in no object");
     if (preloaded && *preloaded)
-        /* The first of them, where layers stand in front of a manager. */
+        /* The first object, where layers are in front of a manager. */
         CHECK(strlen(of_malloc.dli_fname) == strcspn(preloaded, ":") &&
                   strncmp(of_malloc.dli_fname, preloaded, strcspn(preloaded, ":")) == 0,
               "malloc comes from %s", of_malloc.dli_fname);

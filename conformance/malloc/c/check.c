@@ -14,7 +14,7 @@
 int quick_effort;
 
 /* vsnprintf of numbers, strings and pointers into a given buffer does not allocate. */
-static void say(int fd, const char *prefix, const char *format, va_list arguments) {
+static void write_line(int fd, const char *prefix, const char *format, va_list arguments) {
     char line[1024];
     int length = snprintf(line, sizeof line, "%s", prefix);
     int more = vsnprintf(line + length, sizeof line - (size_t)length - 1, format, arguments);
@@ -30,7 +30,7 @@ static void say(int fd, const char *prefix, const char *format, va_list argument
 void fail(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    say(STDERR_FILENO, "", format, arguments);
+    write_line(STDERR_FILENO, "", format, arguments);
     va_end(arguments);
     _exit(1);
 }
@@ -38,12 +38,12 @@ void fail(const char *format, ...) {
 void note(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    say(STDOUT_FILENO, "note: ", format, arguments);
+    write_line(STDOUT_FILENO, "note: ", format, arguments);
     va_end(arguments);
 }
 
-void not_asked(const char *reason) {
-    note("not asked: %s", reason);
+void not_applicable(const char *reason) {
+    note("not applicable: %s", reason);
     _exit(77);
 }
 
@@ -73,7 +73,7 @@ static unsigned char pattern(size_t at, uint64_t seed) {
     return (unsigned char)(mixed >> 40);
 }
 
-/* The next offset to look at: all near both ends, one in 509 between. */
+/* The next offset to check: all near both ends, one in 509 between. */
 static size_t step(size_t at, size_t size) {
     if (size <= 4096 || at < 64 || at + 64 >= size)
         return at + 1;
@@ -138,8 +138,8 @@ void again_with(const char *name, const char *value) {
 }
 
 const struct heaptoll_control *control(void) {
-    /* Asked of the object that answers malloc, since a layer may export the symbol too. Not by dlopen: it allocates,
-     * and a manager under test may have nothing to give. */
+    /* Looked up in the object that provides malloc, since a layer may export the symbol too. Not by dlopen: it
+     * allocates, and a manager under test may have no memory. */
     void *symbol = dlsym(RTLD_DEFAULT, "heaptoll_control_v1");
     void *allocate = dlsym(RTLD_DEFAULT, "malloc");
     Dl_info of_symbol, of_malloc;
@@ -154,12 +154,12 @@ const struct heaptoll_control *control(void) {
 }
 
 void check_heap(const char *when) {
-    const struct heaptoll_control *asked = control();
-    if (!asked)
+    const struct heaptoll_control *found = control();
+    if (!found)
         return;
-    if (asked->census) {
+    if (found->census) {
         struct heaptoll_census census = {.size = sizeof census};
-        int status = asked->census(&census);
+        int status = found->census(&census);
         CHECK(status == 0, "%s: the census answered %d", when, status);
         uint64_t sum = census.live_bytes + census.free_bytes + census.metadata_bytes + census.quarantined_bytes +
                        census.unused_bytes;
@@ -169,8 +169,8 @@ void check_heap(const char *when) {
               (unsigned long long)census.metadata_bytes, (unsigned long long)census.quarantined_bytes,
               (unsigned long long)census.unused_bytes, (unsigned long long)census.mapped_bytes);
     }
-    if (asked->check) {
-        int status = asked->check();
+    if (found->check) {
+        int status = found->check();
         CHECK(status == 0, "%s: the manager's own check of its heap answered %d", when, status);
     }
 }

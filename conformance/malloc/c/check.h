@@ -1,7 +1,8 @@
-/* check.h: what every case of the suite uses. It never allocates, so that all traffic a manager sees is a case's own.
+/* check.h: used by every case of the suite. It never allocates, so that all calls a manager sees are a case's own.
  *
- * A case is a function of its own process. It returns when all holds; otherwise it says why on standard error and
- * ends with status 1. What a manager may decide for itself is noted on standard output and judged by nobody.
+ * A case is a function that runs in its own process. It returns when all holds; otherwise it writes the reason to
+ * standard error and ends with status 1. Behaviour that a manager is free to choose is noted on standard output and not
+ * judged.
  */
 #ifndef CHECK_H
 #define CHECK_H
@@ -16,10 +17,10 @@
 extern "C" {
 #endif
 
-/* Which managers a case asks, and how its end is read. */
+/* The managers to which a case applies, and how its end is judged. */
 #define PLAIN "plain"     /* every manager */
 #define CONTROL "control" /* those that export heaptoll_control_v1 */
-#define MISUSE "misuse"   /* a defect of the program: what happens is recorded */
+#define MISUSE "misuse"   /* a defect of the program: its effect is recorded */
 
 struct test_case {
     const char *name, *kind, *about;
@@ -28,7 +29,7 @@ struct test_case {
 };
 void add_case(struct test_case *added);
 
-/* Each case enters itself in the list before main. */
+/* Each case adds itself to the list before main. */
 #define CASE(kind, id, about)                                                     \
     static void id(void);                                                         \
     static struct test_case case_##id = {#id, kind, about, id, NULL};             \
@@ -40,17 +41,17 @@ extern const char *case_name;
 
 __attribute__((noreturn, format(printf, 1, 2))) void fail(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void note(const char *format, ...);
-__attribute__((noreturn)) void not_asked(const char *reason);
+__attribute__((noreturn)) void not_applicable(const char *reason);
 #define CHECK(condition, ...)         \
     do {                              \
         if (!(condition))             \
             fail(__VA_ARGS__);        \
     } while (0)
 
-/* How often to repeat: `full`, or `quick` when the suite is to be quick. */
+/* How often to repeat: `full`, or `quick` in the quick form of the suite. */
 size_t effort(size_t full, size_t quick);
 
-/* A number that the compiler cannot know, or it would judge the call at compile time. */
+/* Hides a number from the compiler, which would otherwise evaluate the call at compile time. */
 size_t hidden(size_t number);
 void *hidden_pointer(void *pointer);
 
@@ -74,7 +75,7 @@ size_t border_sizes(size_t sizes[BORDERS], size_t largest);
 /* Resident memory of this process, bytes. */
 size_t resident_bytes(void);
 
-/* Starts this program again with `NAME=VALUE` set, unless it is. */
+/* Starts this program again with `NAME=VALUE` set, unless it is already. */
 void again_with(const char *name, const char *value);
 
 /* The manager's control struct, or null. */

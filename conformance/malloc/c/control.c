@@ -1,4 +1,4 @@
-/* control.c: what a manager tells through include/heaptoll.h. */
+/* control.c: what a manager reports through include/heaptoll.h. */
 #include "check.h"
 
 #include <errno.h>
@@ -21,39 +21,39 @@ static struct heaptoll_census take(void) {
 }
 
 CASE(CONTROL, control_header, "the control struct has version, size, name, census and check, and is always the same") {
-    const struct heaptoll_control *asked = control();
-    CHECK(asked == control(), "heaptoll_control_v1 gave another pointer the second time");
-    CHECK(asked->version == HEAPTOLL_CONTROL_VERSION, "version is %u", asked->version);
-    CHECK(asked->size >= sizeof *asked, "size is %u, less than version 1 has", asked->size);
-    CHECK(asked->name && *asked->name, "there is no name");
-    CHECK(asked->manager_version && *asked->manager_version, "there is no manager_version");
-    CHECK(asked->census, "there is no census");
-    CHECK(asked->check, "there is no check");
-    note("%s %s", asked->name, asked->manager_version);
-    if (asked->collect) {
-        int status = asked->collect();
+    const struct heaptoll_control *contract = control();
+    CHECK(contract == control(), "heaptoll_control_v1 gave another pointer the second time");
+    CHECK(contract->version == HEAPTOLL_CONTROL_VERSION, "version is %u", contract->version);
+    CHECK(contract->size >= sizeof *contract, "size is %u, less than version 1 has", contract->size);
+    CHECK(contract->name && *contract->name, "there is no name");
+    CHECK(contract->manager_version && *contract->manager_version, "there is no manager_version");
+    CHECK(contract->census, "there is no census");
+    CHECK(contract->check, "there is no check");
+    note("%s %s", contract->name, contract->manager_version);
+    if (contract->collect) {
+        int status = contract->collect();
         CHECK(status == 0 || status == ENOTSUP, "collect answered %d", status);
     }
 }
 
 static uint64_t hold(uint64_t *usable) {
     struct rng rng = {41};
-    uint64_t asked_for = 0;
+    uint64_t requested = 0;
     *usable = 0;
     for (size_t i = 0; i < HELD; i++) {
         size_t size = 1 + rng_below(&rng, i % 100 ? 700 : 100000);
         blocks[i] = malloc(size);
         CHECK(blocks[i], "malloc(%zu) gave null", size);
-        asked_for += size;
+        requested += size;
         *usable += malloc_usable_size(blocks[i]);
     }
-    return asked_for;
+    return requested;
 }
 
 CASE(CONTROL, census_live, "live bytes follow what the program holds") {
     uint64_t before = take().live_bytes, usable;
-    uint64_t asked_for = hold(&usable), grown = take().live_bytes - before;
-    CHECK(grown >= asked_for, "%llu bytes are held, and live bytes grew by %llu", (unsigned long long)asked_for,
+    uint64_t requested = hold(&usable), grown = take().live_bytes - before;
+    CHECK(grown >= requested, "%llu bytes are held, and live bytes grew by %llu", (unsigned long long)requested,
           (unsigned long long)grown);
     /* A header may count as part of the block; a page may not. */
     CHECK(grown <= usable + (uint64_t)HELD * 64, "%llu usable bytes are held, and live bytes grew by %llu",
@@ -120,21 +120,21 @@ CASE(CONTROL, census_classes, "the classes sum to the totals") {
     sums(&census, "with a third freed");
 }
 
-CASE(CONTROL, census_capacity, "no more classes are written than there is room for; totals alone may be asked for") {
+CASE(CONTROL, census_capacity, "no more classes are written than the capacity; totals alone may be requested") {
     uint64_t usable;
     hold(&usable);
     struct heaptoll_census whole = take();
-    uint32_t room = whole.class_count / 2;
+    uint32_t capacity = whole.class_count / 2;
     memset(classes, 0xEE, sizeof classes);
-    struct heaptoll_census part = {.size = sizeof part, .classes = classes, .class_capacity = room};
-    CHECK(control()->census(&part) == 0, "a census with room for %u classes failed", room);
-    CHECK(part.class_count == whole.class_count, "class_count is %u with room for %u, and %u with room for all",
-          part.class_count, room, whole.class_count);
-    const unsigned char *rest = (const unsigned char *)&classes[room];
+    struct heaptoll_census part = {.size = sizeof part, .classes = classes, .class_capacity = capacity};
+    CHECK(control()->census(&part) == 0, "a census with a capacity of %u classes failed", capacity);
+    CHECK(part.class_count == whole.class_count, "class_count is %u with a capacity of %u, and %u with one for all",
+          part.class_count, capacity, whole.class_count);
+    const unsigned char *rest = (const unsigned char *)&classes[capacity];
     for (size_t i = 0; i < sizeof *classes; i++)
-        CHECK(rest[i] == 0xEE, "class %u was written, with room for %u", room, room);
+        CHECK(rest[i] == 0xEE, "class %u was written, with a capacity of %u", capacity, capacity);
     struct heaptoll_census totals = {.size = sizeof totals};
-    CHECK(control()->census(&totals) == 0, "a census without room for classes failed");
+    CHECK(control()->census(&totals) == 0, "a census without classes failed");
     CHECK(totals.live_bytes == whole.live_bytes, "live bytes differ with and without classes");
 }
 
@@ -170,28 +170,28 @@ CASE(CONTROL, census_threaded, "census and check while other threads allocate") 
 static size_t events;
 static uint64_t last_mapped;
 
-static void heard(const struct heaptoll_event *event, void *context) {
+static void on_event(const struct heaptoll_event *event, void *context) {
     (void)context;
     events++;
     if (event->kind == HEAPTOLL_HEAP_GROWN || event->kind == HEAPTOLL_HEAP_SHRUNK)
         last_mapped = event->mapped_bytes;
 }
 
-CASE(CONTROL, event_listener, "a listener hears of growth; there is one at a time") {
-    const struct heaptoll_control *asked = control();
-    int status = asked->listen ? asked->listen(heard, NULL) : ENOTSUP;
+CASE(CONTROL, event_listener, "a listener receives growth; there is one at a time") {
+    const struct heaptoll_control *contract = control();
+    int status = contract->listen ? contract->listen(on_event, NULL) : ENOTSUP;
     if (status == ENOTSUP)
-        not_asked("listen is not supported");
+        not_applicable("listen is not supported");
     CHECK(status == 0, "listen answered %d", status);
-    CHECK(asked->listen(heard, &events) == EBUSY, "a second listener was taken");
+    CHECK(contract->listen(on_event, &events) == EBUSY, "a second listener was taken");
     for (size_t i = 0; i < 200; i++) {
         blocks[i] = malloc((size_t)1 << 19);
         CHECK(blocks[i], "malloc of 512 KiB gave null");
     }
-    CHECK(last_mapped > 0, "100 MiB were allocated, and no event told of growth");
-    CHECK(last_mapped == take().mapped_bytes, "the last event told of %llu mapped bytes, the census has %llu",
+    CHECK(last_mapped > 0, "100 MiB were allocated, and no event reported growth");
+    CHECK(last_mapped == take().mapped_bytes, "the last event reported %llu mapped bytes, the census has %llu",
           (unsigned long long)last_mapped, (unsigned long long)take().mapped_bytes);
-    CHECK(asked->listen(NULL, NULL) == 0, "the listener could not be taken out");
+    CHECK(contract->listen(NULL, NULL) == 0, "the listener could not be taken out");
     size_t so_far = events;
     for (size_t i = 0; i < 200; i++)
         blocks[200 + i] = malloc((size_t)1 << 19);

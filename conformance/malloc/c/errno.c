@@ -31,7 +31,7 @@ CASE(PLAIN, errno_allocating, "a call that gives a block leaves errno alone") {
     }
 }
 
-CASE(PLAIN, errno_free, "free leaves errno alone, also where it gives memory back to the system") {
+CASE(PLAIN, errno_free, "free leaves errno alone, also where it releases memory to the system") {
     static void *blocks[1500];
     for (size_t size = 1; size < (size_t)64 << 20; size *= 8) {
         void *block = malloc(size);

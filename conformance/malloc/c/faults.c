@@ -142,7 +142,7 @@ CASE(CONTROL, fault_threads, "every 3rd request fails while 4 threads allocate")
     for (size_t i = 0; i < 4; i++)
         if (running[i])
             pthread_join(threads[i], NULL);
-    /* How many requests a manager makes is its own affair. */
+    /* The number of a manager's requests is not judged. */
     CHECK(given > 0, "no block was given, though only every 3rd request fails");
     note("%zu given, %zu refused", given, refused);
 }

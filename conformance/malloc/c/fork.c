@@ -1,5 +1,5 @@
-/* fork.c: a threaded program forks while its other threads allocate. The child has one thread, and whatever lock
- * another held stays held, unless the manager takes care. */
+/* fork.c: a threaded program forks while its other threads allocate. The child has one thread, and locks held by others
+ * stay held unless the manager handles fork. */
 #include "check.h"
 
 #include <errno.h>
@@ -111,7 +111,7 @@ CASE(PLAIN, fork_threaded, "fork while other threads allocate: the child allocat
     struct rng rng = {99};
     for (size_t i = 0; i < forks; i++) {
         __atomic_store_n(&allowance, 200000, __ATOMIC_RELAXED);
-        /* Lets the workers run into the fork at a different point each time. */
+        /* Lets the workers reach the fork at a different point each time. */
         struct timespec some = {0, (long)rng_below(&rng, 200000)};
         nanosleep(&some, NULL);
         pid_t child = fork();

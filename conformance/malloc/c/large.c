@@ -6,7 +6,7 @@
 
 enum { STEP = 1 << 20 };
 
-CASE(PLAIN, large_blocks, "blocks of 64 MiB to 1 GiB (256 MiB when quick) can be had, touched, cleared and freed") {
+CASE(PLAIN, large_blocks, "blocks of 64 MiB to 1 GiB (256 MiB when quick) can be allocated, touched, cleared and freed") {
     static const size_t sizes[] = {64, 256, 1024};
     for (size_t i = 0; i < effort(3, 2); i++) {
         size_t size = sizes[i] << 20;
@@ -19,13 +19,13 @@ CASE(PLAIN, large_blocks, "blocks of 64 MiB to 1 GiB (256 MiB when quick) can be
             block[at] = (unsigned char)(at / STEP);
         block[size - 1] = 0x42;
         void *small = malloc(100);
-        CHECK(small, "malloc(100) gave null beside %zu MiB", sizes[i]);
+        CHECK(small, "malloc(100) gave null with %zu MiB live", sizes[i]);
         fill(small, 100, 1);
         for (size_t at = 0; at < size; at += STEP)
             CHECK(block[at] == (unsigned char)(at / STEP), "byte %zu of a block of %zu MiB changed", at, sizes[i]);
         CHECK(block[size - 1] == 0x42, "the last byte of a block of %zu MiB changed", sizes[i]);
         free(block);
-        check_filled(small, 100, 1, "a block beside a large one");
+        check_filled(small, 100, 1, "a block next to a large one");
         free(small);
     }
     unsigned char *zeroed = calloc((size_t)200 << 20, 1);

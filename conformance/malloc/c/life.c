@@ -1,4 +1,4 @@
-/* life.c: allocation before main, after it, at the end of threads, and in libraries that come and go. */
+/* life.c: allocation before main, after it, at the end of threads, and in libraries that are loaded and unloaded. */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -17,7 +17,7 @@ __attribute__((constructor(101))) static void constructor(void) {
         fill(from_constructor, 777, 1);
 }
 
-CASE(PLAIN, constructors, "blocks allocated by constructors are good in main") {
+CASE(PLAIN, constructors, "blocks allocated by constructors are valid in main") {
     CHECK(early_block && strcmp(early_block, "allocated before any other constructor") == 0,
           "a block allocated by a library's constructor was lost");
     CHECK(from_constructor, "malloc gave null in a constructor");
@@ -58,7 +58,7 @@ __attribute__((destructor)) static void destructor(void) {
         return;
     use_at_end("in a destructor");
     free(from_main);
-    /* Read by nobody but the reader of a failure: without it a destructor that never ran would pass. */
+    /* Without this check a destructor that never ran would pass. */
     note("the destructor ran");
 }
 

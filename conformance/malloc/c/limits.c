@@ -47,7 +47,7 @@ static void fill_up(const char *name) {
           LIMIT_MEGABYTES);
 }
 
-/* With no megabyte left: every function says so, and what there is stays whole. */
+/* With no megabyte left: every function reports it, and live blocks stay intact. */
 static void carry_on(int resource, const char *name) {
     fill_up(name);
     size_t much = (size_t)LIMIT_MEGABYTES * MEGABYTE;
@@ -60,7 +60,7 @@ static void carry_on(int resource, const char *name) {
     CHECK(status == ENOMEM && result == mark, "posix_memalign without memory answered %d", status);
     errno = 0;
     CHECK(!realloc(blocks[0], much) && errno == ENOMEM, "realloc without memory: errno %d", errno);
-    /* Small ones use up what is left; each is given or refused properly. */
+    /* Small blocks use up the rest; each request succeeds or fails properly. */
     for (size_t i = 0; i < 200000; i++) {
         errno = 0;
         void *small = malloc(i % 2 ? 4000 : 100);
@@ -90,7 +90,7 @@ static void carry_on(int resource, const char *name) {
     free(again);
 }
 
-CASE(PLAIN, out_of_address_space, "under RLIMIT_AS: null and ENOMEM, blocks stay whole, the program carries on") {
+CASE(PLAIN, out_of_address_space, "under RLIMIT_AS: null and ENOMEM, blocks stay intact, the program continues") {
     limit(RLIMIT_AS, "RLIMIT_AS");
     carry_on(RLIMIT_AS, "RLIMIT_AS");
 }
@@ -100,7 +100,7 @@ CASE(PLAIN, out_of_data, "under RLIMIT_DATA: the same") {
     carry_on(RLIMIT_DATA, "RLIMIT_DATA");
 }
 
-CASE(PLAIN, reuse_when_full, "with the limit reached, a freed block can be had again") {
+CASE(PLAIN, reuse_when_full, "with the limit reached, a freed block can be reused") {
     limit(RLIMIT_AS, "RLIMIT_AS");
     fill_up("RLIMIT_AS");
     for (size_t i = 0; i < 20; i++) {

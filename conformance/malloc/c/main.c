@@ -2,7 +2,7 @@
  *
  *   suite --list            one line a case: name, kind, what it is about, separated by tabs
  *   suite --malloc          the file that malloc comes from
- *   suite CASE [--quick]    status 0: holds; 1: does not, with the reason on standard error; 77: not asked of this
+ *   suite CASE [--quick]    status 0: holds; 1: does not, with the reason on standard error; 77: does not apply to this
  *                           manager. Anything else is a crash.
  */
 #define _GNU_SOURCE
@@ -43,7 +43,7 @@ int main(int count, char **arguments) {
         if (strcmp(each->name, arguments[1]) == 0) {
             case_name = each->name;
             if (strcmp(each->kind, CONTROL) == 0 && !control())
-                not_asked("no heaptoll_control_v1");
+                not_applicable("no heaptoll_control_v1");
             each->run();
             if (strcmp(each->kind, MISUSE) != 0)
                 check_heap("after the case");

@@ -1,7 +1,7 @@
 /* misuse.c: defects of the program that a manager may detect. None is judged; what happens is recorded.
  *
- * Each case commits its defect, says so on standard output ("past the defect"), and then uses the heap. A manager
- * that hands out a block twice, or damages one, is found out there: status 3. */
+ * Each case commits its defect, prints "past the defect" to standard output, and then uses the heap. A manager that
+ * then returns a block twice, or damages one, is detected: status 3. */
 #include "check.h"
 
 #include <malloc.h>
@@ -18,7 +18,7 @@ static void corrupted(const char *what) {
     _exit(3);
 }
 
-/* Blocks of the size in question and of others, all held: none may be given twice or change. */
+/* Blocks of the size in question and of others, all live: none may be returned twice or change. */
 static void aftermath(size_t size) {
     static unsigned char *blocks[HELD];
     static size_t sizes[HELD];
@@ -54,20 +54,20 @@ static void *some(size_t size) {
 static void release(void *block) { free(hidden_pointer(block)); }
 
 CASE(MISUSE, double_free, "a block is freed twice in a row") {
-    void *before = some(100), *block = some(100), *behind = some(100);
+    void *before = some(100), *block = some(100), *after = some(100);
     release(block);
     release(block);
     aftermath(100);
     release(before);
-    release(behind);
+    release(after);
 }
 
 CASE(MISUSE, double_free_large, "a block of 1 MB is freed twice in a row") {
-    void *block = some(1000000), *behind = some(1000000);
+    void *block = some(1000000), *after = some(1000000);
     release(block);
     release(block);
     aftermath(100000);
-    release(behind);
+    release(after);
 }
 
 CASE(MISUSE, double_free_later, "a block is freed, others too, then it again") {
@@ -80,7 +80,7 @@ CASE(MISUSE, double_free_later, "a block is freed, others too, then it again") {
     aftermath(100);
 }
 
-/* Not to be told from a proper free by any manager without colours or quarantine. */
+/* Indistinguishable from a correct free for any manager without colours or quarantine. */
 CASE(MISUSE, double_free_reused, "a block is freed, reused by malloc, and freed by its old name") {
     void *old = some(100);
     release(old);
@@ -118,13 +118,13 @@ CASE(MISUSE, free_mapped, "free of an address that the program mapped itself") {
 }
 
 CASE(MISUSE, free_middle, "free of an address in the middle of a block") {
-    unsigned char *block = some(400), *behind = some(400);
+    unsigned char *block = some(400), *after = some(400);
     release(block + 160);
     aftermath(100);
-    release(behind);
+    release(after);
 }
 
-CASE(MISUSE, free_misaligned, "free of an address 8 bytes behind a block's beginning") {
+CASE(MISUSE, free_misaligned, "free of an address 8 bytes after a block's beginning") {
     unsigned char *block = some(400);
     release(block + 8);
     aftermath(100);
@@ -140,8 +140,8 @@ CASE(MISUSE, free_far, "free of an address where nothing is mapped") {
     aftermath(100);
 }
 
-/* The word behind the usable bytes of a block: a neighbour's header, a boundary tag, or its data. */
-CASE(MISUSE, overrun, "a word is written behind a block, then it and its neighbour are freed") {
+/* The word after the usable bytes of a block: the next block's header, a boundary tag, or its data. */
+CASE(MISUSE, overrun, "a word is written after a block, then it and the next block are freed") {
     unsigned char *blocks[6];
     for (int i = 0; i < 6; i++)
         blocks[i] = some(104);
@@ -165,10 +165,10 @@ CASE(MISUSE, underrun, "a word is written before a block, then it is freed") {
 }
 
 CASE(MISUSE, use_after_free, "the first two words of a freed block are written, then blocks are allocated") {
-    unsigned char *block = some(100), *behind = some(100);
+    unsigned char *block = some(100), *after = some(100);
     release(block);
     for (int i = 0; i < 16; i++)
         ((volatile unsigned char *)hidden_pointer(block))[i] = 0x41;
     aftermath(100);
-    release(behind);
+    release(after);
 }

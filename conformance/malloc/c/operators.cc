@@ -158,7 +158,7 @@ CASE(PLAIN, cxx_thread_locals, "destructors of thread_local objects allocate") {
     CHECK(locals_destroyed == count, "%d thread_local objects were destroyed of %d", locals_destroyed, count);
 }
 
-CASE(PLAIN, cxx_mixed, "blocks of malloc and of operator new live beside each other") {
+CASE(PLAIN, cxx_mixed, "blocks of malloc and of operator new are live at the same time") {
     std::vector<void *> made;
     for (std::size_t i = 0; i < 2000; i++) {
         void *block = i % 2 ? std::malloc(i) : ::operator new(i);

@@ -5,14 +5,14 @@
 #include <malloc.h>
 #include <stdlib.h>
 
-/* Whether errno is judged: several managers refuse well and do not say so in errno. */
+/* Whether errno is judged: several managers return null correctly without setting errno. */
 static int judge_errno;
 
 static void refused(void *block, const char *what, size_t first, size_t second) {
     int error = errno;
     CHECK(!block || judge_errno, "%s (%zu, %zu) gave a block", what, first, second);
     if (block && judge_errno)
-        not_asked("it does not refuse, which another case reports");
+        not_applicable("it does not refuse, which another case reports");
     CHECK(!judge_errno || error == ENOMEM, "%s (%zu, %zu) gave null with errno %d instead of ENOMEM", what, first,
           second, error);
 }

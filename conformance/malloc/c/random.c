@@ -1,4 +1,4 @@
-/* random.c: many live blocks of all kinds, each filled with a pattern of its own: none overlaps another. */
+/* random.c: many live blocks of all sizes, each filled with a pattern of its own: none overlaps another. */
 #include "check.h"
 
 #include <malloc.h>

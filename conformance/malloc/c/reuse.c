@@ -1,4 +1,5 @@
-/* reuse.c: memory that is freed is used again. Asked apart, since a manager whose free does nothing conforms. */
+/* reuse.c: freed memory is reused. In cases of their own, since a manager whose free does nothing conforms
+   otherwise. */
 #include "check.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ CASE(PLAIN, reuse_small, "small blocks of one and of mixed sizes are reused") {
     bounded(before, (size_t)32 << 20, "200 blocks of up to 1000 bytes, replaced again and again");
 }
 
-CASE(PLAIN, reuse_large, "blocks of 100 KB to 1 MB are reused or given back") {
+CASE(PLAIN, reuse_large, "blocks of 100 KB to 1 MB are reused or released") {
     enum { HELD = 8 };
     static unsigned char *blocks[HELD];
     struct rng rng = {6};

@@ -44,7 +44,7 @@ CASE(PLAIN, zero_realloc, "realloc(p, 0): null, or a block that free and realloc
     free(fresh);
 }
 
-CASE(PLAIN, zero_realloc_leak, "realloc(p, 0) gives the block's memory back") {
+CASE(PLAIN, zero_realloc_leak, "realloc(p, 0) frees the block's memory") {
     enum { SIZE = 4000 };
     size_t rounds = effort(60000, 30000);
     size_t before = resident_bytes();
@@ -93,8 +93,8 @@ CASE(PLAIN, null_pointers, "free(NULL) does nothing, malloc_usable_size(NULL) is
     free(array);
 }
 
-/* Three blocks of a size, side by side in many managers: all of the middle one is written. */
-CASE(PLAIN, usable_size, "malloc_usable_size is at least the size asked for, and all of it may be written") {
+/* Three blocks of a size, adjacent in many managers: all of the middle one is written. */
+CASE(PLAIN, usable_size, "malloc_usable_size is at least the requested size, and all of it may be written") {
     size_t sizes[BORDERS], count = border_sizes(sizes, 1 << 20);
     for (size_t i = 0; i <= count; i++) {
         size_t size = i < count ? sizes[i] : 1;

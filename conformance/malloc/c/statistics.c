@@ -1,5 +1,5 @@
-/* statistics.c: glibc's own questions about malloc (<malloc.h>). Where a manager leaves them to glibc, they are answered
- * for glibc's heap, which is empty, and a program that shows them misleads. */
+/* statistics.c: glibc's own statistics of malloc (<malloc.h>). Where a manager leaves them to glibc, they describe
+ * glibc's heap, which is empty, and mislead a program that shows them. */
 #include "check.h"
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 #include "heaptoll.h"
 
-/* mallinfo, whose numbers are too narrow, is asked all the same. */
+/* mallinfo is tested too, although its numbers are too narrow. */
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 enum { BLOCKS = 40 };
@@ -23,7 +23,7 @@ static const char *object_of(const char *name) {
     return function && dladdr(function, &of) ? of.dli_fname : "";
 }
 
-/* The number behind a text. */
+/* The number after a text. */
 static unsigned long number_after(const char *text, const char *before) {
     const char *found = strstr(text, before);
     CHECK(found, "there is no `%s` in: %s", before, text);
@@ -32,7 +32,7 @@ static unsigned long number_after(const char *text, const char *before) {
 
 static char text[16384];
 
-/* What malloc_stats writes to standard error. */
+/* The text that malloc_stats writes to standard error. */
 static void read_stats(void) {
     int ends[2], saved = dup(2);
     CHECK(saved >= 0 && pipe(ends) == 0 && dup2(ends[1], 2) == 2, "cannot redirect: errno %d", errno);
@@ -46,7 +46,7 @@ static void read_stats(void) {
     close(saved);
 }
 
-/* What malloc_info writes; the stream has a buffer of ours, so that nothing is allocated meanwhile. */
+/* The text that malloc_info writes; the stream has a static buffer, so that nothing is allocated meanwhile. */
 static void read_info(void) {
     static char whole[sizeof text];
     FILE *stream = fmemopen(whole, sizeof whole, "w");
@@ -77,23 +77,23 @@ static void check_info(void) {
     CHECK(system && number_after(system, "size=\"") >= bytes, "less memory than free blocks");
 }
 
-CASE(CONTROL, statistics, "mallinfo2, mallinfo, malloc_stats, malloc_info, malloc_trim and mallopt answer for this heap") {
+CASE(CONTROL, statistics, "mallinfo2, mallinfo, malloc_stats, malloc_info, malloc_trim and mallopt describe this heap") {
     static const char *const names[] = {"mallinfo2", "mallinfo", "malloc_stats", "malloc_info", "malloc_trim", "mallopt"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         CHECK(strcmp(object_of(names[i]), object_of("heaptoll_control_v1")) == 0, "%s comes from %s", names[i],
               object_of(names[i]));
     void *blocks[BLOCKS];
-    size_t asked = 0;
+    size_t requested = 0;
     struct mallinfo2 before = mallinfo2();
     for (size_t i = 0; i < BLOCKS; i++) {
         blocks[i] = malloc(hidden(100 * (i + 1)));
         CHECK(blocks[i], "malloc gave null");
-        asked += 100 * (i + 1);
+        requested += 100 * (i + 1);
     }
     struct mallinfo2 after = mallinfo2();
     struct heaptoll_census census = {.size = sizeof census};
     CHECK(control()->census(&census) == 0, "the census failed");
-    CHECK(after.uordblks >= before.uordblks + asked, "%zu bytes in use after %zu more than %zu", after.uordblks, asked,
+    CHECK(after.uordblks >= before.uordblks + requested, "%zu bytes in use after %zu more than %zu", after.uordblks, requested,
           before.uordblks);
     CHECK(after.uordblks == census.live_bytes && after.arena == census.mapped_bytes, "the census has other figures");
     CHECK(after.arena >= after.uordblks + after.fordblks, "parts are more than the whole");

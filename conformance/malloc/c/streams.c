@@ -1,6 +1,6 @@
 /* streams.c: a threaded program forks while its other threads read lines, flush and open streams. fork takes the C
  * library's list of streams; fflush(NULL) holds that and waits for a stream; getline holds a stream and waits for the
- * heap. A manager that locks its heap for the fork before the list is taken closes the circle (glibc bug 19431). */
+ * heap. A manager that locks its heap for the fork before the list is taken deadlocks (glibc bug 19431). */
 #include "check.h"
 
 #include <errno.h>
@@ -121,8 +121,8 @@ static void *forks(void *stream) {
     return NULL;
 }
 
-/* The circle by itself: a stream's write function, which fflush(NULL) calls with the list held, waits until the forking
- * thread has come as far as it can, and allocates. */
+/* The deadlock in isolation: a stream's write function, which fflush(NULL) calls with the list held, waits until the
+ * forking thread can make no progress, and allocates. */
 static sem_t list_held, fork_began;
 static pid_t forker;
 
@@ -195,7 +195,7 @@ CASE(PLAIN, fork_streams, "threads fork while others call getline, fflush(NULL),
     FILE *streams[READERS + FORKERS];
     for (size_t i = 0; i < READERS + FORKERS; i++)
         streams[i] = opened(path, "r");
-    /* The whole process stands still where fork hangs. */
+    /* Where fork hangs, the whole process hangs. */
     alarm((unsigned)effort(50, 15));
     fork_while_the_list_is_held();
     for (size_t i = 0; i < READERS; i++)

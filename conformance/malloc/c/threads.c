@@ -68,7 +68,7 @@ static void *sends_on(void *argument) {
     return NULL;
 }
 
-CASE(PLAIN, threads_cross_free, "8 threads in a ring, each frees what its neighbour allocated") {
+CASE(PLAIN, threads_cross_free, "8 threads in a ring, each frees the blocks of its predecessor") {
     pthread_t threads[THREADS];
     parcels_each = effort(20000, 5000);
     for (size_t i = 0; i < THREADS; i++)
@@ -142,7 +142,7 @@ static void *leaves_blocks(void *argument) {
     return NULL;
 }
 
-CASE(PLAIN, threads_many, "thousands of threads come and go; what they leave can be freed by another") {
+CASE(PLAIN, threads_many, "thousands of threads start and end; their blocks can be freed by another") {
     enum { AT_ONCE = 20 };
     size_t rounds = effort(150, 30);
     size_t warm = 0;
@@ -161,7 +161,7 @@ CASE(PLAIN, threads_many, "thousands of threads come and go; what they leave can
         if (round == rounds / 3)
             warm = resident_bytes();
     }
-    /* 2,000 threads of some 11 KB each in the last two thirds: a heap a thread that is lost would show. */
+    /* 2,000 threads of some 11 KB each in the last two thirds: a heap leaked by each thread would be visible. */
     size_t now = resident_bytes();
     CHECK(now < warm + ((size_t)64 << 20), "resident memory grew by %zu KiB while threads came and went",
           (now - warm) >> 10);

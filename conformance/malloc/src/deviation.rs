@@ -1,5 +1,5 @@
-//! Where managers are known to differ from what the suite asks. An entry whose manager no longer differs makes the
-//! suite fail, so that the list stays true.
+//! Known deviations of managers from what the suite requires. An entry whose manager no longer deviates makes the suite
+//! fail, so that the list stays true.
 
 use heaptoll_lab::manager::Manager;
 use heaptoll_lab::stack::LayerKind;
@@ -11,9 +11,9 @@ pub struct Deviation {
     pub managers: &'static [&'static str],
     /// Names of the cases.
     pub cases: &'static [&'static str],
-    /// False where it depends on timing: then a run in which the case holds says nothing.
+    /// False where it depends on timing: then a run in which the case holds proves nothing.
     pub always: bool,
-    /// True where the case hangs: it is then given little time.
+    /// True where the case hangs: it then gets little time.
     pub hangs: bool,
     /// What the manager does instead.
     pub reason: &'static str,
@@ -44,7 +44,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         cases: &["fault_every_2", "fault_every_3", "fault_every_7"],
         always: false,
         hangs: false,
-        reason: "where the system refuses memory they collect and ask again, so that the program sees no refusal",
+        reason: "where the system refuses memory they collect and try again, so that the program sees no failure",
         source: "docs/tithe.md",
     },
     Deviation {
@@ -52,7 +52,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         cases: &["errno_posix_memalign"],
         always: true,
         hangs: false,
-        reason: "posix_memalign without memory also sets errno to ENOMEM, which POSIX does not ask for",
+        reason: "posix_memalign without memory also sets errno to ENOMEM, which POSIX does not require",
         source: "seen by this suite",
     },
     Deviation {
@@ -84,7 +84,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         cases: &["errno_overflow"],
         always: true,
         hangs: false,
-        reason: "calloc that notices overflow leaves errno alone",
+        reason: "calloc that detects an overflow leaves errno alone",
         source: "seen by this suite",
     },
     Deviation {
@@ -132,7 +132,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         cases: &["calloc_overflow", "reallocarray_overflow"],
         always: true,
         hangs: false,
-        reason: "overflow is not noticed, and a small block is given (ENABLE_VALIDATE_ARGS is off by default)",
+        reason: "overflow is not detected, and a small block is returned (ENABLE_VALIDATE_ARGS is off by default)",
         source: "docs/managers.md",
     },
     Deviation {
@@ -196,7 +196,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         cases: &["alignment_pages"],
         always: true,
         hangs: false,
-        reason: "pvalloc is glibc's, with glibc's blocks: asking the manager for their usable size crashes",
+        reason: "pvalloc is glibc's, with glibc's blocks: the manager's malloc_usable_size crashes on them",
         source: "seen by this suite",
     },
     Deviation {
@@ -288,7 +288,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         ],
         always: false,
         hangs: false,
-        reason: "a child forked while another thread allocates now and then hangs in malloc or free",
+        reason: "a child forked while another thread allocates may hang in malloc or free",
         source: "seen by this suite, in 3 of some 30 runs of these cases",
     },
     Deviation {
@@ -296,7 +296,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         cases: &["statistics"],
         always: true,
         hangs: false,
-        reason: "libgc has none of glibc's statistics, and glibc answers for its own heap",
+        reason: "libgc has none of glibc's statistics, and glibc reports its own heap",
         source: "seen by this suite",
     },
     Deviation {
@@ -320,7 +320,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         cases: &["fault_every_1", "fault_every_2", "fault_every_3", "fault_every_7"],
         always: true,
         hangs: false,
-        reason: "a peer refuses nothing on purpose",
+        reason: "a peer has no seeded faults",
         source: "peers/shim/bdw.c",
     },
     Deviation {
@@ -328,7 +328,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         cases: &["out_of_address_space", "out_of_data"],
         always: false,
         hangs: false,
-        reason: "with the limit reached, GC_free of a large block crashes: libgc needs memory to note it",
+        reason: "with the limit reached, GC_free of a large block crashes: libgc needs memory to record it",
         source: "seen by this suite",
     },
     Deviation {
@@ -336,19 +336,19 @@ pub const DEVIATIONS: &[Deviation] = &[
         cases: &["reuse_when_full"],
         always: false,
         hangs: false,
-        reason: "a free that is ignored gives nothing back before the next collection, which may keep the block for a word that looks like its address",
+        reason: "a free that is ignored reclaims nothing before the next collection, which may keep the block for a word that equals its address",
         source: "seen by this suite",
     },
 ];
 
-/// What a layer changes of what a manager does.
+/// A deviation caused by a layer.
 #[derive(Debug, Clone, Copy)]
 pub struct LayerDeviation {
     /// Which layer.
     pub layer: LayerKind,
     /// Names of the cases.
     pub cases: &'static [&'static str],
-    /// What is different.
+    /// What differs.
     pub reason: &'static str,
     /// How that is known.
     pub source: &'static str,
@@ -359,25 +359,25 @@ pub const LAYER_DEVIATIONS: &[LayerDeviation] = &[
     LayerDeviation {
         layer: LayerKind::Sweep,
         cases: &["census_classes"],
-        reason: "its census knows blocks and not the manager's size classes",
+        reason: "its census has blocks and not the manager's size classes",
         source: "preload/layers/sweep/src/control.rs",
     },
     LayerDeviation {
         layer: LayerKind::Sweep,
         cases: &["statistics"],
-        reason: "glibc's statistics are the manager's, which does not know of the layer",
+        reason: "glibc's statistics are the manager's, which does not include the layer",
         source: "seen by this suite",
     },
     LayerDeviation {
         layer: LayerKind::Sweep,
         cases: &["event_listener"],
-        reason: "it tells of collections; that the manager's heap grows it does not see",
+        reason: "it reports collections; the growth of the manager's heap it does not see",
         source: "seen by this suite",
     },
     LayerDeviation {
         layer: LayerKind::Sweep,
         cases: &["fault_every_1", "fault_every_2", "fault_every_3", "fault_every_7"],
-        reason: "it refuses nothing on purpose, and where a manager does it collects and asks again",
+        reason: "it has no seeded faults, and where a manager's request fails it collects and tries again",
         source: "seen by this suite",
     },
     LayerDeviation {
@@ -388,8 +388,8 @@ pub const LAYER_DEVIATIONS: &[LayerDeviation] = &[
     },
 ];
 
-/// The deviation that covers a manager, or the stack of it, and a case. Behind layers a manager need not do what it does
-/// without: they make up what it lacks, and call it otherwise than the program does.
+/// The deviation that covers a manager, or a stack with it, and a case. With layers a manager need not deviate as it
+/// does without: they supply what it lacks, and call it in other ways than the program does.
 pub fn known(manager: &Manager, case: &str) -> Option<Deviation> {
     let before: usize = manager.layers.iter().map(|layer| layer.word.len() + 1).sum();
     let name = manager.name.get(before..).unwrap_or(&manager.name);
@@ -410,7 +410,7 @@ pub fn known(manager: &Manager, case: &str) -> Option<Deviation> {
     })
 }
 
-/// A list as a Markdown table; `subject` is what its cases are.
+/// A list as a Markdown table; `subject` names its cases.
 pub fn table(subject: &str, deviations: &[Deviation]) -> String {
     let mut text = format!("| manager | {subject} | what it does instead | source |\n|---|---|---|---|\n");
     for one in deviations {

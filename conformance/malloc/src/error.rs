@@ -20,10 +20,10 @@ pub enum Error {
         command: String,
         /// How it ended.
         status: String,
-        /// What it said.
+        /// Its message.
         message: String,
     },
-    /// A process could not be started or watched.
+    /// A process could not be started or waited for.
     #[error("cannot run {what}: {source}; is the machine out of processes or memory?")]
     Process {
         /// What was to run.
@@ -53,7 +53,7 @@ pub enum Error {
     /// A manager whose malloc the program does not get.
     #[error(
         "{manager} does not serve the suite: malloc came from {found}; is it a shared object of this machine that \
-         exports malloc? `heaptoll run -m {manager} -- ls` says more"
+         exports malloc? `heaptoll run -m {manager} -- ls` gives the reason"
     )]
     NotBound {
         /// The manager, as named.
@@ -64,15 +64,15 @@ pub enum Error {
     /// A case that the suite does not have.
     #[error("there is no case `{name}`; `heaptoll-conformance --list` lists them")]
     NoCase {
-        /// What was asked for.
+        /// The requested name.
         name: String,
     },
-    /// The suite or heaptoll said something else than agreed.
-    #[error("{what} answered something unexpected: {answer}")]
+    /// The suite or heaptoll gave unexpected output.
+    #[error("{what} gave unexpected output: {answer}")]
     Answer {
-        /// Who.
+        /// The program.
         what: String,
-        /// What it said.
+        /// Its output.
         answer: String,
     },
     /// A report could not be put into JSON.

@@ -1,7 +1,6 @@
-//! Which of glibc's tests a manager does not pass, and why. That a test fails is measured, but for
-//! `tst-malloc-thread-fail` under `cartesian`, `bw16` and `bw26`, and some tests under layers; the reasons of
-//! `tst-dynarray-fail` are read from the test and the algorithm. An entry that always holds and is no longer true makes the
-//! run fail.
+//! Which of glibc's tests a manager does not pass, and why. Each failure was measured, except `tst-malloc-thread-fail`
+//! under `cartesian`, `bw16` and `bw26`, and some tests under layers; the reasons of `tst-dynarray-fail` are inferred
+//! from the test and the algorithm. An entry that always holds and is no longer true makes the run fail.
 
 use crate::deviation::{self, Deviation};
 
@@ -18,7 +17,7 @@ pub const LEFT_OUT: &[(&[&str], &str)] = &[
             "tst-interpose-static-thread",
             "tst-interpose-thread",
         ],
-        "the program has a malloc of its own, so no other is asked",
+        "the program has a malloc of its own, so no other is tested",
     ),
     (
         &["tst-compathooks-off", "tst-compathooks-on", "tst-mallocstate"],
@@ -26,11 +25,11 @@ pub const LEFT_OUT: &[(&[&str], &str)] = &[
     ),
     (
         &["tst-malloc-usable", "tst-malloc-usable-tunables"],
-        "they ask glibc's checking malloc (libc_malloc_debug.so): the exact size that was asked for",
+        "they test glibc's checking malloc (libc_malloc_debug.so): the exact requested size",
     ),
     (
         &["tst-malloc-backtrace", "tst-safe-linking"],
-        "they write over freed blocks and wait for glibc's own message; what managers make of misuse is recorded apart",
+        "they write over freed blocks and wait for glibc's own message; the effects of misuse are recorded separately",
     ),
     (
         &["tst-dynarray-at-fail"],
@@ -38,10 +37,10 @@ pub const LEFT_OUT: &[(&[&str], &str)] = &[
     ),
 ];
 
-/// The peers' own, which show behind layers too.
+/// Deviations of the peer itself, which show under layers too.
 const MIMALLOC: &[&str] = &["mimalloc3", "quarantine=1M,check=on/mimalloc3", "sweep,free=honour/mimalloc3"];
 
-/// Whatever stops threads by a signal.
+/// An exception found by scripts/glibc-tests.
 const fn exception(
     managers: &'static [&'static str],
     cases: &'static [&'static str],
@@ -51,14 +50,14 @@ const fn exception(
     Deviation { managers, cases, always, hangs: false, reason, source: "scripts/glibc-tests" }
 }
 
-/// What each manager does not pass.
+/// The tests that each manager fails.
 pub const EXCEPTIONS: &[Deviation] = &[
     exception(
         &["knuth", "bestfit", "cartesian", "kingsley", "haertel", "buddy", "pow2"],
         &["tst-free-errno"],
         true,
-        "the test maps new pages over those before and behind its block, which glibc has mapped for it alone; here they \
-         hold the manager's headers, and the damage is noticed",
+        "the test maps new pages over those before and after its block, which glibc has mapped for it alone; here they \
+         hold the manager's headers, and the damage is detected",
     ),
     exception(
         &["tithe", "tithe-explicit", "tithe-collect"],
@@ -71,7 +70,7 @@ pub const EXCEPTIONS: &[Deviation] = &[
         &["kingsley", "pow2", "bw16", "bw26"],
         &["tst-dynarray-fail"],
         true,
-        "the test fills the heap, frees all and asks for other sizes; blocks stay in the class for which they were made",
+        "the test fills the heap, frees all and requests other sizes; blocks stay in the class for which they were made",
     ),
     exception(
         &["bump"],
@@ -83,25 +82,25 @@ pub const EXCEPTIONS: &[Deviation] = &[
         &["tithe-collect", "bump", "bw16", "bw26", "sweep/glibc"],
         &["tst-tcfree1", "tst-tcfree2"],
         true,
-        "free does nothing, so a second one neither; the test waits for SIGABRT",
+        "free does nothing, nor does a second one; the test waits for SIGABRT",
     ),
     exception(
         &["lea", "quickfit"],
         &["tst-tcfree1", "tst-tcfree2"],
         true,
-        "a double free of a small block is noticed later, or never (the table of misuse); the test waits for SIGABRT",
+        "a double free of a small block is detected later, or never (the table of misuse); the test waits for SIGABRT",
     ),
     exception(
         &["bw26"],
         &["tst-mallinfo2"],
         false,
-        "a collection between the two looks reclaims what the test has dropped",
+        "a collection between the two samples reclaims what the test has dropped",
     ),
     exception(
         &["mimalloc3", "sweep,free=honour/mimalloc3"],
         &["tst-tcfree1", "tst-tcfree2"],
         false,
-        "mimalloc does not notice a double free (the table of misuse)",
+        "mimalloc does not detect a double free (the table of misuse)",
     ),
     exception(
         MIMALLOC,
@@ -117,7 +116,7 @@ pub const EXCEPTIONS: &[Deviation] = &[
             "tst-valloc",
         ],
         false,
-        "mimalloc's errno: a refusal for size leaves it alone, or sets EOVERFLOW (errno_huge in the list above)",
+        "mimalloc's errno: a failure for size leaves it alone, or sets EOVERFLOW (errno_huge in the list above)",
     ),
     exception(
         &[
@@ -134,7 +133,7 @@ pub const EXCEPTIONS: &[Deviation] = &[
         ],
         &["tst-malloc-thread-fail"],
         false,
-        "the test wants posix_memalign that fails to set errno as well, which POSIX does not ask for",
+        "the test requires a failed posix_memalign to set errno as well, which POSIX does not require",
     ),
     Deviation {
         hangs: true,
@@ -142,7 +141,7 @@ pub const EXCEPTIONS: &[Deviation] = &[
             &["knuth", "bestfit", "cartesian", "bw16", "bw26"],
             &["tst-malloc-thread-fail"],
             false,
-            "as above; before it comes to that, 200 MB of blocks of 144 bytes are hard for an old algorithm: knuth and \
+            "the same; before it comes to that, 200 MB of blocks of 144 bytes are hard for an old algorithm: knuth and \
              bestfit had not done after 300 s of CPU, all in malloc; glibc takes 3 s",
         )
     },
@@ -158,25 +157,25 @@ pub const EXCEPTIONS: &[Deviation] = &[
         MIMALLOC,
         &["tst-dynarray-fail"],
         false,
-        "the test fills the heap, frees all and asks for other sizes; pages of mimalloc stay with their size",
+        "the test fills the heap, frees all and requests other sizes; pages of mimalloc stay with their size",
     ),
     exception(
         &["sweep/glibc"],
         &["tst-dynarray-fail"],
         false,
-        "free does nothing: what the test has filled the heap with stays until a collection finds no word that leads there",
+        "free does nothing: what the test has filled the heap with stays until a collection finds no word that points there",
     ),
     exception(
         &["tithe-collect", "bw16", "bw26"],
         &["tst-malloc-tcache-leak"],
         false,
-        "free does nothing, so that what waits for the next collection counts as in use",
+        "free does nothing, so that blocks count as in use until the next collection",
     ),
     exception(
         MIMALLOC,
         &["tst-mallinfo2", "tst-malloc-stats-cancellation", "tst-malloc-tcache-leak"],
         false,
-        "mimalloc exports no statistics of glibc's, and glibc answers for its own heap",
+        "mimalloc exports no statistics of glibc's, and glibc reports its own heap",
     ),
 ];
 
@@ -185,7 +184,7 @@ pub fn known(manager: &str, test: &str) -> Option<&'static Deviation> {
     EXCEPTIONS.iter().find(|one| one.managers.contains(&manager) && one.cases.contains(&test))
 }
 
-/// What is left out and what is excepted, as Markdown.
+/// The tests left out and the exceptions, as Markdown.
 pub fn markdown() -> String {
     let left_out: String =
         LEFT_OUT.iter().map(|(tests, why)| format!("- {}: {why}\n", tests.join(", "))).collect();

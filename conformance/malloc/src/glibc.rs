@@ -1,8 +1,8 @@
 //! glibc's own tests of malloc, from an unpacked source package, each a program of its own under each manager.
 //!
-//! Nothing of glibc's is in this tree: its tests and what they stand on (`support/`) are compiled where they lie, with
-//! the few definitions in `glibc/` here that its build system and its internal headers would give. A manager is asked
-//! what glibc itself passes; where it fails, the list in [`crate::exceptions`] must say so and why.
+//! Nothing of glibc's is in this repository: its tests and their library (`support/`) are compiled where they lie, with
+//! the few definitions in `glibc/` here that replace its build system and internal headers. A manager must pass the
+//! tests that glibc passes; where it fails, the list in [`crate::exceptions`] must have an entry with the reason.
 
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use crate::suite::{compile, driver, in_parallel};
 use crate::table;
 use crate::verdict::{Verdict, judge};
 
-/// Seconds that a test may take: longer than its driver gives it, which kills what the test leaves behind.
+/// Seconds that a test may take: longer than its driver allows, which kills what the test leaves behind.
 const LIMIT_S: u64 = 1200;
-/// What the driver writes when it has killed a test that took too long.
+/// The driver's message when it has killed a test that took too long.
 const TIMED_OUT: &str = "Timed out: killed the child process";
-/// CPU seconds from which on the table shows them.
+/// The table shows CPU seconds from this number on.
 const SHOWN_S: f64 = 5.0;
 
 /// Internal headers that can be used by themselves, and their folders.
@@ -42,7 +42,7 @@ const HEADERS: [&str; 12] = [
     "sysdeps/x86_64/stackinfo.h",
     "malloc/dynarray.h",
 ];
-/// What the tests stand on, by the beginnings of files' names.
+/// The library of the tests, by the beginnings of files' names.
 const SUPPORT: [(&str, &[&str]); 2] =
     [("support", &[""]), ("malloc", &["alloc_buffer_", "dynarray_", "scratch_buffer_"])];
 const FLAGS: [&str; 8] = [
@@ -56,8 +56,8 @@ const FLAGS: [&str; 8] = [
     "-DTEST_NO_MALLOPT",
 ];
 
-/// The managers and stacks that are asked unless others are named; those that are not built are left out.
-pub const ASKED: [&str; 22] = [
+/// The managers and stacks that are tested unless others are named; those that are not built are left out.
+pub const DEFAULT_STACKS: [&str; 22] = [
     "glibc",
     "tithe",
     "tithe-explicit",
@@ -82,14 +82,14 @@ pub const ASKED: [&str; 22] = [
     "sweep,free=honour/mimalloc3",
 ];
 
-/// How one test did under one manager.
+/// The outcome of one test under one manager.
 #[derive(Debug)]
 pub struct Cell {
     /// The test.
     pub test: String,
     /// The manager.
     pub manager: String,
-    /// How it did.
+    /// Its verdict.
     pub verdict: Verdict,
     /// Its time on processors.
     pub cpu: Duration,
@@ -102,7 +102,7 @@ impl Cell {
         let line = format!("{} under {}: {sign}, {seconds:.1} s of CPU", self.test, self.manager);
         match &self.verdict {
             Verdict::Holds => line,
-            Verdict::NotAsked(why)
+            Verdict::NotApplicable(why)
             | Verdict::Known(why)
             | Verdict::Fails(why)
             | Verdict::NoLongerDeviates(why) => format!("{line}: {why}"),
@@ -118,7 +118,7 @@ pub struct Tests {
     pub names: Vec<String>,
 }
 
-/// The definitions that stand in for glibc's build system.
+/// The definitions that replace glibc's build system.
 fn stand_ins() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("glibc")
 }
@@ -143,7 +143,7 @@ impl Tests {
     /// Compiles the tests of the unpacked source package `source` into the folder `work`.
     ///
     /// # Errors
-    /// A folder that is no such package, a compiler that is missing, or a test that it does not take.
+    /// A folder that is no such package, a compiler that is missing, or a test that it rejects.
     pub fn build(source: &Path, work: &Path) -> Result<Tests, Error> {
         let malloc = source.join("malloc");
         let tests: Vec<PathBuf> = sources(&malloc, &["tst-", "mallocbug"])?
@@ -182,15 +182,15 @@ impl Tests {
     }
 }
 
-/// The variables that a test runs with under a manager that has these.
+/// The environment of a test, from that of the manager.
 fn environment(test: &str, mut all: Vec<(String, String)>) -> Vec<(String, String)> {
     match test {
         "tst-mxfast" => {
-            // As its makefile has it: without fast bins.
+            // As in its makefile: without fast bins.
             let tunables = "glibc.malloc.tcache_count=0:glibc.malloc.mxfast=0";
             all.push(("GLIBC_TUNABLES".into(), tunables.into()));
         }
-        // They wait for the end that a double free has under glibc, which ours give where they are set to.
+        // They wait for the abort that a double free causes under glibc, which these settings enable.
         "tst-tcfree1" | "tst-tcfree2" => {
             all.iter_mut()
                 .filter(|(name, _)| name == "HEAPTOLL_QUARANTINE")
@@ -202,8 +202,8 @@ fn environment(test: &str, mut all: Vec<(String, String)>) -> Vec<(String, Strin
     all
 }
 
-/// Compiles what the tests stand on into an archive. A file that needs more of glibc than there is here is left out: a
-/// test that wants it does not link, and is named.
+/// Compiles the library of the tests into an archive. A file that needs more of glibc than is available here is left
+/// out: a test that needs it does not link, and is reported.
 fn support(
     source: &Path,
     work: &Path,
@@ -235,13 +235,13 @@ fn support(
     Ok(archive)
 }
 
-/// The managers of [`ASKED`] that are here.
+/// The managers of [`DEFAULT_STACKS`] that are built.
 ///
 /// # Errors
 /// The managers cannot be listed.
-pub fn asked(places: &Places) -> Result<Vec<Manager>, Error> {
+pub fn default_stacks(places: &Places) -> Result<Vec<Manager>, Error> {
     let known = manager::known(places)?;
-    Ok(ASKED.iter().filter_map(|word| manager::find(&known, word).ok()).collect())
+    Ok(DEFAULT_STACKS.iter().filter_map(|word| manager::find(&known, word).ok()).collect())
 }
 
 /// Runs these tests under these managers, several at once.
@@ -255,12 +255,12 @@ pub fn run(tests: &Tests, names: &[&str], managers: &[Manager], places: &Places)
         let end = tests.run(test, manager, places)?;
         let known = exceptions::known(&manager.name, test).filter(|known| covers(known, &end));
         let verdict = match judge(&end, known) {
-            // A failed check is told of on standard output.
-            Verdict::Fails(why) => Verdict::Fails(format!("{why}; {}", last_lines(&end.said))),
+            // A failed check is reported on standard output.
+            Verdict::Fails(why) => Verdict::Fails(format!("{why}; {}", last_lines(&end.stdout))),
             other => other,
         };
         let cell = Cell { test: (*test).into(), manager: manager.name.clone(), verdict, cpu: end.cpu };
-        // The whole takes minutes, and one hang is worth knowing at once.
+        // The whole takes minutes, and a hang should be visible at once.
         eprintln!("{}", cell.line());
         Ok(cell)
     })
@@ -268,11 +268,11 @@ pub fn run(tests: &Tests, names: &[&str], managers: &[Manager], places: &Places)
     .collect()
 }
 
-/// Whether an exception can be for such an end: for a crash of the driver never, for a test that took too long only where
-/// it says so.
+/// Whether an exception covers such an end: never a crash of the driver, and a test that took too long only where it
+/// hangs by the list.
 fn covers(known: &Deviation, end: &End) -> bool {
     match end.ending {
-        Ending::Status(_) => known.hangs || !end.said.contains(TIMED_OUT),
+        Ending::Status(_) => known.hangs || !end.stdout.contains(TIMED_OUT),
         Ending::Hung => known.hangs,
         Ending::Signal(_) => false,
     }
@@ -301,11 +301,11 @@ pub fn table(cells: &[Cell]) -> String {
 mod tests {
     use super::*;
 
-    fn end(ending: Ending, said: &str) -> End {
+    fn end(ending: Ending, stdout: &str) -> End {
         End {
             ending,
-            said: said.into(),
-            complained: String::new(),
+            stdout: stdout.into(),
+            stderr: String::new(),
             took: Duration::ZERO,
             cpu: Duration::ZERO,
         }
@@ -331,13 +331,13 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_name_managers_that_are_asked_once_for_each_test() {
+    fn exceptions_name_tested_managers_once_for_each_test() {
         let mut seen = Vec::new();
         for one in exceptions::EXCEPTIONS {
             for pair in
                 one.managers.iter().flat_map(|manager| one.cases.iter().map(move |test| (manager, test)))
             {
-                assert!(ASKED.contains(pair.0), "{} is not asked", pair.0);
+                assert!(DEFAULT_STACKS.contains(pair.0), "{} is not tested", pair.0);
                 assert!(!seen.contains(&pair), "{pair:?} is listed twice");
                 seen.push(pair);
             }

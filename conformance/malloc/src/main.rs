@@ -29,8 +29,8 @@ struct Arguments {
     #[arg(long, value_name = "NAME")]
     case: Vec<String>,
     /// Put layers in front of each manager: forward, quarantine=64K,check=on
-    #[arg(long, value_name = "LAYERS")]
-    behind: Option<String>,
+    #[arg(long = "behind", value_name = "LAYERS")]
+    layers: Option<String>,
     /// List the cases and run none
     #[arg(long)]
     list: bool,
@@ -40,7 +40,7 @@ struct Arguments {
     /// Write verdicts, notes and records as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Record what managers make of defects of the program, instead of judging
+    /// Record the effects of program defects, instead of judging
     #[arg(long)]
     misuse: bool,
     /// Fewer repetitions
@@ -63,13 +63,13 @@ enum Subcommand {
         /// Managers by name or by path, or a group of them: modern, historic, collectors, all [default: all known here]
         #[arg(value_name = "MANAGER")]
         managers: Vec<String>,
-        /// The heaptoll to call [default: the one beside this program]
+        /// The heaptoll to call [default: the one in this program's folder]
         #[arg(long, value_name = "FILE")]
         heaptoll: Option<PathBuf>,
     },
     /// Run glibc's own tests of malloc, from its unpacked source package (scripts/glibc-tests fetches it)
     Glibc {
-        /// Managers and stacks of layers by name [default: glibc, all of ours, both layers]
+        /// Managers and stacks of layers by name [default: glibc, all of this repository, both layers]
         #[arg(value_name = "MANAGER")]
         managers: Vec<String>,
         /// The unpacked source package of glibc
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let result = match &arguments.command {
         Some(Subcommand::Outputs { managers, heaptoll }) => {
-            compare_outputs(managers, &heaptoll.clone().unwrap_or_else(beside))
+            compare_outputs(managers, &heaptoll.clone().unwrap_or_else(sibling_heaptoll))
         }
         Some(Subcommand::Glibc { exceptions: true, .. }) => {
             println!("{}", exceptions::markdown());
@@ -117,12 +117,13 @@ fn main() -> ExitCode {
 }
 
 /// The heaptoll in this program's own folder; the name alone, for the PATH, where that is not known.
-fn beside() -> PathBuf {
+fn sibling_heaptoll() -> PathBuf {
     std::env::current_exe().map_or_else(|_| "heaptoll".into(), |own| own.with_file_name("heaptoll"))
 }
 
-/// The managers behind layers: `quarantine=64K` in front of each. Those that cannot stand there are left out, and said.
-fn behind(layers: &str, managers: Vec<Manager>, places: &Places) -> Result<Vec<Manager>, Error> {
+/// The managers with layers, such as `quarantine=64K`, in front of each. Stacks that cannot be built are left out with
+/// a message.
+fn in_front_of(layers: &str, managers: Vec<Manager>, places: &Places) -> Result<Vec<Manager>, Error> {
     let known = manager::known(places)?;
     let mut stacks = Vec::new();
     for manager in managers {
@@ -164,14 +165,14 @@ fn conform(arguments: &Arguments) -> Result<bool, Error> {
     }
     let places = Places::find()?;
     let mut managers = chosen(&arguments.managers, &places)?;
-    if let Some(layers) = &arguments.behind {
-        managers = behind(layers, managers, &places)?;
+    if let Some(layers) = &arguments.layers {
+        managers = in_front_of(layers, managers, &places)?;
     }
     for manager in &managers {
         suite.check_bound(&manager.name, &manager.preload(&places), &manager.environment)?;
     }
     if let Some(path) = &arguments.json {
-        // Minutes of cases should not end in a folder that does not exist.
+        // Minutes of cases should not be lost because the folder does not exist.
         file("write", path, std::fs::File::options().append(true).create(true).open(path))?;
     }
     let (judged, recorded): (Vec<&Case>, Vec<&Case>) =
@@ -195,7 +196,7 @@ fn conform(arguments: &Arguments) -> Result<bool, Error> {
 
 fn pass_glibc_tests(names: &[String], source: &Path, only: &[String]) -> Result<bool, Error> {
     let places = Places::find()?;
-    let managers = if names.is_empty() { glibc::asked(&places)? } else { chosen(names, &places)? };
+    let managers = if names.is_empty() { glibc::default_stacks(&places)? } else { chosen(names, &places)? };
     let folder = tempfile::tempdir()
         .map_err(|source| Error::Process { what: "a compiler in a temporary folder".into(), source })?;
     let tests = Tests::build(source, folder.path())?;

@@ -1,4 +1,4 @@
-//! What managers make of defects of the program: a matrix, recorded and judged by nobody.
+//! The effects of program defects under each manager: a matrix, recorded and not judged.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ use crate::process::{End, Ending};
 use crate::suite::{Case, Kind, Suite, in_parallel};
 use crate::verdict::notes;
 
-/// What a case prints once the defect has been committed and the manager has let it pass.
+/// The line that a case prints after its defect, if the program still runs.
 const PAST: &str = "past the defect";
-/// The status by which a case says that the heap no longer keeps blocks apart.
+/// The status of a case that found blocks overlapping or damaged.
 const CORRUPTED: i32 = 3;
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What became of a defect.
+/// The effect of a defect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fate {
+pub enum MisuseOutcome {
     /// The program was ended at the defect, with a message.
     Detected,
     /// The program was ended at a later call, with a message.
@@ -35,15 +35,15 @@ pub enum Fate {
     Hung,
 }
 
-impl std::fmt::Display for Fate {
+impl std::fmt::Display for MisuseOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Fate::Detected => "detected",
-            Fate::DetectedLater => "detected later",
-            Fate::Ignored => "ignored",
-            Fate::CrashWithoutMessage => "crash without message",
-            Fate::CorruptedLater => "corrupted later",
-            Fate::Hung => "hangs",
+            MisuseOutcome::Detected => "detected",
+            MisuseOutcome::DetectedLater => "detected later",
+            MisuseOutcome::Ignored => "ignored",
+            MisuseOutcome::CrashWithoutMessage => "crash without message",
+            MisuseOutcome::CorruptedLater => "corrupted later",
+            MisuseOutcome::Hung => "hangs",
         })
     }
 }
@@ -55,28 +55,29 @@ pub struct Record {
     pub manager: String,
     /// The case's name.
     pub case: String,
-    /// What became of it.
-    pub fate: Fate,
+    /// The effect.
+    #[serde(rename = "fate")]
+    pub outcome: MisuseOutcome,
     /// The first line of the manager's message, or how the process ended.
     pub message: String,
     /// What the case noted.
     pub notes: Vec<String>,
 }
 
-/// What became of the defect that a process committed.
-pub fn fate(end: &End) -> Fate {
-    let past = end.said.lines().any(|line| line == PAST);
-    let message = end.complained.lines().any(|line| !line.trim().is_empty());
+/// The effect of the defect that a process committed.
+pub fn outcome(end: &End) -> MisuseOutcome {
+    let past = end.stdout.lines().any(|line| line == PAST);
+    let message = end.stderr.lines().any(|line| !line.trim().is_empty());
     match (end.ending, past, message) {
-        // A message and going on is a warning: it was noticed.
-        (Ending::Status(0), _, true) => Fate::Detected,
-        (Ending::Status(0), _, false) => Fate::Ignored,
-        (Ending::Status(CORRUPTED), true, _) | (Ending::Hung, true, _) => Fate::CorruptedLater,
-        (Ending::Hung, false, _) => Fate::Hung,
-        (_, false, true) => Fate::Detected,
-        (_, true, true) => Fate::DetectedLater,
-        (_, false, false) => Fate::CrashWithoutMessage,
-        (_, true, false) => Fate::CorruptedLater,
+        // A message without an end is a warning: the defect was detected.
+        (Ending::Status(0), _, true) => MisuseOutcome::Detected,
+        (Ending::Status(0), _, false) => MisuseOutcome::Ignored,
+        (Ending::Status(CORRUPTED), true, _) | (Ending::Hung, true, _) => MisuseOutcome::CorruptedLater,
+        (Ending::Hung, false, _) => MisuseOutcome::Hung,
+        (_, false, true) => MisuseOutcome::Detected,
+        (_, true, true) => MisuseOutcome::DetectedLater,
+        (_, false, false) => MisuseOutcome::CrashWithoutMessage,
+        (_, true, false) => MisuseOutcome::CorruptedLater,
     }
 }
 
@@ -97,13 +98,13 @@ pub fn run(
         .collect();
     in_parallel(&jobs, |(case, manager)| {
         let end = suite.run(case, &manager.preload(places), &manager.environment, true, LIMIT)?;
-        let line = end.complained.lines().find(|line| !line.trim().is_empty());
+        let line = end.stderr.lines().find(|line| !line.trim().is_empty());
         Ok(Record {
             manager: manager.name.clone(),
             case: case.name.clone(),
-            fate: fate(&end),
+            outcome: outcome(&end),
             message: line.map_or_else(|| end.ending.to_string(), |line| line.trim().to_string()),
-            notes: notes(&end.said),
+            notes: notes(&end.stdout),
         })
     })
     .into_iter()
@@ -115,24 +116,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fates_are_told_apart() {
-        let of = |ending, said: &str, complained: &str| {
-            fate(&End {
+    fn outcomes_are_distinguished() {
+        let of = |ending, stdout: &str, stderr: &str| {
+            outcome(&End {
                 ending,
-                said: said.into(),
-                complained: complained.into(),
+                stdout: stdout.into(),
+                stderr: stderr.into(),
                 took: Duration::ZERO,
                 cpu: Duration::ZERO,
             })
         };
         let past = "past the defect\n";
-        assert_eq!(of(Ending::Status(0), past, ""), Fate::Ignored);
-        assert_eq!(of(Ending::Signal(libc::SIGABRT), "", "double free\n"), Fate::Detected);
-        assert_eq!(of(Ending::Signal(libc::SIGABRT), past, "corrupted list\n"), Fate::DetectedLater);
-        assert_eq!(of(Ending::Signal(libc::SIGSEGV), "", " \n"), Fate::CrashWithoutMessage);
-        assert_eq!(of(Ending::Signal(libc::SIGSEGV), past, ""), Fate::CorruptedLater);
-        assert_eq!(of(Ending::Status(CORRUPTED), past, ""), Fate::CorruptedLater);
-        assert_eq!(of(Ending::Hung, "", ""), Fate::Hung);
-        assert_eq!(of(Ending::Status(0), past, "warning: freed twice\n"), Fate::Detected);
+        assert_eq!(of(Ending::Status(0), past, ""), MisuseOutcome::Ignored);
+        assert_eq!(of(Ending::Signal(libc::SIGABRT), "", "double free\n"), MisuseOutcome::Detected);
+        assert_eq!(of(Ending::Signal(libc::SIGABRT), past, "corrupted list\n"), MisuseOutcome::DetectedLater);
+        assert_eq!(of(Ending::Signal(libc::SIGSEGV), "", " \n"), MisuseOutcome::CrashWithoutMessage);
+        assert_eq!(of(Ending::Signal(libc::SIGSEGV), past, ""), MisuseOutcome::CorruptedLater);
+        assert_eq!(of(Ending::Status(CORRUPTED), past, ""), MisuseOutcome::CorruptedLater);
+        assert_eq!(of(Ending::Hung, "", ""), MisuseOutcome::Hung);
+        assert_eq!(of(Ending::Status(0), past, "warning: freed twice\n"), MisuseOutcome::Detected);
     }
 }

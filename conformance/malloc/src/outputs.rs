@@ -10,16 +10,16 @@ use serde_json::Value;
 
 use crate::error::{Error, file};
 
-/// What came of a program under a manager.
+/// The outcome of a program under a manager.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
     /// The same bytes as under the baseline, and those that the catalog expects.
     Same,
     /// Other bytes.
     Wrong,
-    /// It did not end well: how.
+    /// It failed: how.
     Failed(String),
-    /// It did not end well and said that it lacked memory.
+    /// It failed with a message that it lacked memory.
     OutOfMemory,
     /// heaptoll would not run it under this manager: why.
     Refused(String),
@@ -37,7 +37,7 @@ impl std::fmt::Display for Output {
     }
 }
 
-/// A program, a manager and what came of them.
+/// A program, a manager and the outcome.
 pub type Row = (String, String, Output);
 
 /// Runs `heaptoll run` at `heaptoll` once for each program that is no server, over all `managers`.
@@ -50,15 +50,15 @@ pub fn run(heaptoll: &Path, places: &Places, managers: &[Manager]) -> Result<Vec
     let mut rows = Vec::new();
     for program in catalog.programs().filter(|program| !program.is_server()) {
         eprintln!("{} under {} managers", program.name(), managers.len());
-        let (document, said) = experiment(heaptoll, work.path(), program.name(), managers)?;
+        let (document, messages) = experiment(heaptoll, work.path(), program.name(), managers)?;
         for manager in managers {
             let mut output = of(&document, &manager.name)
-                .ok_or_else(|| Error::Answer { what: "heaptoll run".into(), answer: said.clone() })?;
+                .ok_or_else(|| Error::Answer { what: "heaptoll run".into(), answer: messages.clone() })?;
             if let Output::Failed(_) = output {
-                // Again alone, so that what is said is about this manager.
-                let (_, said) =
+                // Run it again alone, so that the messages are about this manager.
+                let (_, messages) =
                     experiment(heaptoll, work.path(), program.name(), std::slice::from_ref(manager))?;
-                if lacks_memory(&said) {
+                if lacks_memory(&messages) {
                     output = Output::OutOfMemory;
                 }
             }
@@ -68,7 +68,7 @@ pub fn run(heaptoll: &Path, places: &Places, managers: &[Manager]) -> Result<Vec
     Ok(rows)
 }
 
-/// The line that says what was run.
+/// A line with the versions that were run.
 ///
 /// # Errors
 /// heaptoll cannot be started.
@@ -117,16 +117,16 @@ fn experiment(
     command.arg("--db").arg(&db).arg("--json").arg(&json).stdin(Stdio::null());
     let output =
         command.output().map_err(|source| Error::Process { what: heaptoll.display().to_string(), source })?;
-    let said =
+    let messages =
         format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
     let text = std::fs::read_to_string(&json).map_err(|_| Error::Answer {
         what: format!("heaptoll run --program {program}"),
-        answer: said.clone(),
+        answer: messages.clone(),
     })?;
-    Ok((serde_json::from_str(&text)?, said))
+    Ok((serde_json::from_str(&text)?, messages))
 }
 
-/// What a document of `heaptoll run` says of a manager.
+/// The outcome under a manager in a document of `heaptoll run`.
 fn of(document: &Value, manager: &str) -> Option<Output> {
     let experiment = &document["experiment"];
     let refused = experiment["refused"].as_array()?.iter().find(|one| one[1] == manager);
@@ -146,11 +146,11 @@ fn of(document: &Value, manager: &str) -> Option<Output> {
     })
 }
 
-fn lacks_memory(said: &str) -> bool {
-    let said = said.to_lowercase();
+fn lacks_memory(messages: &str) -> bool {
+    let messages = messages.to_lowercase();
     ["out of memory", "memory exhausted", "cannot allocate", "not enough memory", "memoryerror", "bad_alloc"]
         .iter()
-        .any(|words| said.contains(words))
+        .any(|words| messages.contains(words))
 }
 
 #[cfg(test)]
@@ -159,7 +159,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn outcomes_are_told_apart() {
+    fn outcomes_are_distinguished() {
         let row = |stack: &str, kind: &str, digest: &str| {
             let outcome = json!({"kind": kind, "detail": 11});
             json!({"stack": stack, "phase": "timed", "outcome": outcome, "output_digest": digest})

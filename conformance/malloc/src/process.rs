@@ -1,4 +1,4 @@
-//! One case in a process of its own, in a process group of its own: what it leaves behind is killed with it.
+//! Runs one case in a process and a process group of its own: processes that outlive it are killed.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 
-/// How often a process is looked after.
-const LOOK: Duration = Duration::from_millis(2);
+/// How often a process is polled.
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// Bytes of each output that are kept.
 const KEPT: u64 = 64 * 1024;
 
@@ -43,15 +43,15 @@ impl std::fmt::Display for Ending {
     }
 }
 
-/// What came of a process.
+/// The end of a process and its output.
 #[derive(Debug, Clone)]
 pub struct End {
     /// How it ended.
     pub ending: Ending,
     /// The first 64 KiB of its standard output.
-    pub said: String,
+    pub stdout: String,
     /// The first 64 KiB of its standard error.
-    pub complained: String,
+    pub stderr: String,
     /// From start to end.
     pub took: Duration,
     /// Time on processors, with that of the children it waited for.
@@ -70,7 +70,7 @@ pub fn run(
     limit: Duration,
 ) -> Result<End, Error> {
     let error = |source| Error::Process { what: program.display().to_string(), source };
-    // Files, not pipes: a process that it leaves behind would keep a pipe open.
+    // Files, not pipes: a process that outlives it would keep a pipe open.
     let (out, err) = (tempfile::tempfile().map_err(error)?, tempfile::tempfile().map_err(error)?);
     let mut command = Command::new(program);
     command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C");
@@ -87,12 +87,12 @@ pub fn run(
     }
     command.stdin(Stdio::null()).process_group(0);
     command.stdout(out.try_clone().map_err(error)?).stderr(err.try_clone().map_err(error)?);
-    // SAFETY: setrlimit and prctl are system calls and async-signal-safe; setrlimit gets a valid struct.
+    // SAFETY: setrlimit and prctl are async-signal-safe system calls; setrlimit reads `none`, a valid struct.
     unsafe {
         command.pre_exec(|| {
             let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
             libc::setrlimit(libc::RLIMIT_CORE, &none);
-            // A terminal's Ctrl-C does not reach a group of its own, and a case that hangs would outlive the suite.
+            // A terminal's Ctrl-C does not reach another process group, and a case that hangs would outlive the suite.
             libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
             Ok(())
         })
@@ -104,29 +104,28 @@ pub fn run(
         if ended.is_some() || started.elapsed() > limit {
             break (started.elapsed(), ended);
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     };
     if let Ok(group) = i32::try_from(child.id()) {
-        // SAFETY: the child has not been reaped, so the group is still its own.
+        // SAFETY: kill takes no pointers; the child has not been reaped, so the group is still its own.
         unsafe { libc::kill(-group, libc::SIGKILL) };
     }
     let killed = std::iter::from_fn(|| {
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
         Some(time_at_end(&child))
     });
     let cpu = ended.or_else(|| killed.flatten().next()).unwrap_or_default();
     let status = child.wait().map_err(error)?;
     let ending = if ended.is_none() { Ending::Hung } else { of_status(status) };
-    Ok(End { ending, said: text(out).map_err(error)?, complained: text(err).map_err(error)?, took, cpu })
+    Ok(End { ending, stdout: text(out).map_err(error)?, stderr: text(err).map_err(error)?, took, cpu })
 }
 
-/// The time that a child has used when it has ended, without reaping it: its number is needed to kill its group.
+/// The processor time of a child that has ended, without reaping it: its number is needed to kill its group.
 fn time_at_end(child: &Child) -> Option<Duration> {
     // SAFETY: all-zero values are valid for these two plain C structs.
     let (mut info, mut usage): (libc::siginfo_t, libc::rusage) = unsafe { std::mem::zeroed() };
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // The C library's waitid leaves out the kernel's last argument.
-    // SAFETY: both places are writable, and the child is ours.
+    // The C library's waitid leaves out the kernel's last argument. SAFETY: the kernel writes `info` and `usage`.
     let status = unsafe {
         libc::syscall(libc::SYS_waitid, libc::P_PID, child.id(), &raw mut info, options, &raw mut usage)
     };
@@ -163,13 +162,13 @@ mod tests {
     }
 
     #[test]
-    fn endings_are_told_apart() {
+    fn endings_are_distinguished() {
         let second = Duration::from_secs(20);
         assert_eq!(shell("exit 77", second).ending, Ending::Status(77));
         assert_eq!(shell("kill -SEGV $$", second).ending, Ending::Signal(libc::SIGSEGV));
         assert_eq!(shell("sleep 60", Duration::from_millis(50)).ending, Ending::Hung);
         let end = shell("echo out; echo err >&2", second);
-        assert_eq!((end.said.as_str(), end.complained.as_str()), ("out\n", "err\n"));
+        assert_eq!((end.stdout.as_str(), end.stderr.as_str()), ("out\n", "err\n"));
     }
 
     #[test]
@@ -182,11 +181,11 @@ mod tests {
     }
 
     #[test]
-    fn what_a_case_leaves_behind_is_killed_and_not_waited_for() {
+    fn what_outlives_a_case_is_killed_and_not_waited_for() {
         let started = Instant::now();
         let end = shell("sleep 60 & echo $!", Duration::from_secs(20));
         assert!(started.elapsed() < Duration::from_secs(20));
-        let pid = end.said.trim();
+        let pid = end.stdout.trim();
         let gone = || {
             std::fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
         };

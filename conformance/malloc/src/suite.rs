@@ -9,15 +9,15 @@ use serde::Serialize;
 use crate::error::{Error, file};
 use crate::process::{self, Ending};
 
-/// What a case asks, and of whom.
+/// The kind of a case: the managers it applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
-    /// Of every manager.
+    /// It applies to every manager.
     Plain,
-    /// Of those that export `heaptoll_control_v1`.
+    /// It applies to managers that export `heaptoll_control_v1`.
     Control,
-    /// A defect of the program: recorded, not judged.
+    /// A defect of the program: its effect is recorded, not judged.
     Misuse,
 }
 
@@ -26,7 +26,7 @@ pub enum Kind {
 pub struct Case {
     /// Its name, that of a C function.
     pub name: String,
-    /// What it asks.
+    /// Its kind.
     pub kind: Kind,
     /// One line.
     pub about: String,
@@ -109,8 +109,8 @@ impl Suite {
             .ok_or_else(|| Error::NoCase { name: name.to_string() })
     }
 
-    /// Proves that malloc comes from the first object of `preload`: the loader passes over what it cannot preload, and every case would hold
-    /// because glibc's malloc holds. An object under which nothing runs is left to the cases.
+    /// Verifies that malloc comes from the first object of `preload`: the loader skips what it cannot preload, and
+    /// every case would hold because glibc's malloc holds. An object under which no program runs is left to the cases.
     ///
     /// # Errors
     /// It comes from elsewhere.
@@ -123,7 +123,7 @@ impl Suite {
         let Some(object) = preload.first() else { return Ok(()) };
         let limit = Duration::from_secs(20);
         let end = process::run(&self.program, &["--malloc"], preload, environment, limit)?;
-        let found = end.said.trim();
+        let found = end.stdout.trim();
         let is_it = match (Path::new(found).canonicalize(), object.canonicalize()) {
             (Ok(found), Ok(object)) => found == object,
             _ => false,
@@ -190,7 +190,7 @@ fn list(program: &Path) -> Result<Vec<Case>, Error> {
     if end.ending != Ending::Status(0) {
         return Err(unexpected(&end.ending.to_string()));
     }
-    end.said
+    end.stdout
         .lines()
         .map(|line| {
             let mut parts = line.splitn(3, '\t');

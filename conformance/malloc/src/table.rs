@@ -16,7 +16,7 @@ fn empty(head: &[String]) -> Table {
 pub fn sign(verdict: &Verdict) -> &'static str {
     match verdict {
         Verdict::Holds => "ok",
-        Verdict::NotAsked(_) => "-",
+        Verdict::NotApplicable(_) => "-",
         Verdict::Known(_) => "known",
         Verdict::Fails(_) => "FAILS",
         Verdict::NoLongerDeviates(_) => "NO LONGER",
@@ -47,7 +47,7 @@ pub fn matrix(corner: &str, cells: &[(String, String, String)]) -> String {
     table.to_string()
 }
 
-/// Case by manager, and below it a line for each that is not plainly well.
+/// Case by manager, and below it a line for each unexpected verdict.
 pub fn verdicts(cells: &[Cell]) -> String {
     let grid: Vec<_> =
         cells.iter().map(|c| (c.case.clone(), c.manager.clone(), sign(&c.verdict).to_string())).collect();
@@ -66,12 +66,12 @@ pub fn verdicts(cells: &[Cell]) -> String {
 /// Defect by manager, and below it the messages.
 pub fn misuses(records: &[Record]) -> String {
     let grid: Vec<_> =
-        records.iter().map(|r| (r.case.clone(), r.manager.clone(), r.fate.to_string())).collect();
+        records.iter().map(|r| (r.case.clone(), r.manager.clone(), r.outcome.to_string())).collect();
     let mut text = matrix("defect", &grid);
     for record in records {
         text.push_str(&format!(
             "\n{} under {}: {}: {}",
-            record.case, record.manager, record.fate, record.message
+            record.case, record.manager, record.outcome, record.message
         ));
         for note in &record.notes {
             text.push_str(&format!(" ({note})"));

@@ -1,4 +1,4 @@
-//! What the end of a case means for a manager.
+//! The verdict on a manager from the end of a case.
 
 use std::time::Duration;
 
@@ -11,33 +11,34 @@ use crate::error::Error;
 use crate::process::{End, Ending};
 use crate::suite::{Case, Suite, in_parallel};
 
-/// The status by which a case says that it has nothing to ask of this manager.
-const NOT_ASKED: i32 = 77;
-/// Seconds that a case may take: the longest needs about one on a quiet machine.
+/// The status of a case that does not apply to this manager.
+const NOT_APPLICABLE: i32 = 77;
+/// Seconds that a case may take: the longest needs about one on an idle machine.
 const LIMIT_S: u64 = 60;
 /// The same for the quick form.
 const QUICK_LIMIT_S: u64 = 20;
-/// The same for a case that is known to hang: it would need milliseconds otherwise.
+/// The same for a case that is known to hang and would otherwise need milliseconds.
 const HANGING_LIMIT_S: u64 = 2;
 
-/// How a manager did in a case.
+/// The verdict on a manager in a case.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "verdict", content = "why")]
 pub enum Verdict {
     /// All holds.
     Holds,
-    /// The case has nothing to ask of this manager.
-    NotAsked(String),
-    /// It fails, as is known: what it said this time.
+    /// The case does not apply to this manager.
+    #[serde(rename = "not_asked")]
+    NotApplicable(String),
+    /// It fails, as the list of deviations states: its message this time.
     Known(String),
     /// It fails.
     Fails(String),
-    /// It holds, and the list of deviations says that it does not.
+    /// It holds although the list of deviations states that it fails.
     NoLongerDeviates(String),
 }
 
 impl Verdict {
-    /// Whether this is as it should be.
+    /// Whether this verdict is acceptable.
     pub fn is_expected(&self) -> bool {
         !matches!(self, Verdict::Fails(_) | Verdict::NoLongerDeviates(_))
     }
@@ -50,7 +51,7 @@ pub struct Cell {
     pub manager: String,
     /// The case's name.
     pub case: String,
-    /// How it did.
+    /// The verdict.
     #[serde(flatten)]
     pub verdict: Verdict,
     /// What the case noted, one a line.
@@ -59,9 +60,9 @@ pub struct Cell {
     pub took_s: f64,
 }
 
-/// What a case said, in one line.
+/// The message of a case, in one line.
 fn reason(end: &End) -> String {
-    let line = end.complained.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
+    let line = end.stderr.lines().find(|line| !line.trim().is_empty()).unwrap_or("").trim();
     match end.ending {
         Ending::Status(1) if !line.is_empty() => line.to_string(),
         ending if line.is_empty() => ending.to_string(),
@@ -69,22 +70,23 @@ fn reason(end: &End) -> String {
     }
 }
 
-/// The case's notes, without the word.
-pub fn notes(said: &str) -> Vec<String> {
-    said.lines().filter_map(|line| line.strip_prefix("note: ")).map(str::to_string).collect()
+/// The case's notes, without their prefix.
+pub fn notes(stdout: &str) -> Vec<String> {
+    stdout.lines().filter_map(|line| line.strip_prefix("note: ")).map(str::to_string).collect()
 }
 
-/// Judges the end of a case in the light of what is known of the manager.
+/// Judges the end of a case, given the manager's known deviation.
 pub fn judge(end: &End, known: Option<&Deviation>) -> Verdict {
     match (end.ending, known) {
         (Ending::Status(0), Some(known)) if known.always => {
             Verdict::NoLongerDeviates(format!("take it out of the list: {}", known.reason))
         }
         (Ending::Status(0), _) => Verdict::Holds,
-        (Ending::Status(NOT_ASKED), _) => {
-            let why =
-                notes(&end.said).into_iter().find_map(|n| n.strip_prefix("not asked: ").map(str::to_string));
-            Verdict::NotAsked(why.unwrap_or_default())
+        (Ending::Status(NOT_APPLICABLE), _) => {
+            let why = notes(&end.stdout)
+                .into_iter()
+                .find_map(|n| n.strip_prefix("not applicable: ").map(str::to_string));
+            Verdict::NotApplicable(why.unwrap_or_default())
         }
         (_, Some(_)) => Verdict::Known(reason(end)),
         (_, None) => Verdict::Fails(reason(end)),
@@ -102,7 +104,7 @@ pub fn run(
     cases: &[&Case],
     quick: bool,
 ) -> Result<Vec<Cell>, Error> {
-    // Case by case: two runs of one manager's most expensive case are then rarely side by side.
+    // Case by case, so that two runs of one manager's most expensive case are rarely concurrent.
     let jobs: Vec<(&Case, &Manager)> =
         cases.iter().flat_map(|case| managers.iter().map(move |manager| (*case, manager))).collect();
     in_parallel(&jobs, |(case, manager)| {
@@ -118,7 +120,7 @@ pub fn run(
             manager: manager.name.clone(),
             case: case.name.clone(),
             verdict: judge(&end, known.as_ref()),
-            notes: notes(&end.said),
+            notes: notes(&end.stdout),
             took_s: end.took.as_secs_f64(),
         })
     })
@@ -130,11 +132,11 @@ pub fn run(
 mod tests {
     use super::*;
 
-    fn end(ending: Ending, complained: &str) -> End {
+    fn end(ending: Ending, stderr: &str) -> End {
         End {
             ending,
-            said: "note: a\nnote: not asked: no page\n".into(),
-            complained: complained.into(),
+            stdout: "note: a\nnote: not applicable: no page\n".into(),
+            stderr: stderr.into(),
             took: Duration::ZERO,
             cpu: Duration::ZERO,
         }
@@ -153,11 +155,14 @@ mod tests {
     }
 
     #[test]
-    fn failures_say_why() {
+    fn failures_give_the_reason() {
         let fails = end(Ending::Status(1), "\nbyte 3 changed\nmore\n");
         assert_eq!(judge(&fails, None), Verdict::Fails("byte 3 changed".into()));
         assert_eq!(judge(&fails, Some(&KNOWN)), Verdict::Known("byte 3 changed".into()));
         assert_eq!(judge(&end(Ending::Signal(11), ""), None), Verdict::Fails("SIGSEGV".into()));
-        assert_eq!(judge(&end(Ending::Status(NOT_ASKED), ""), None), Verdict::NotAsked("no page".into()));
+        assert_eq!(
+            judge(&end(Ending::Status(NOT_APPLICABLE), ""), None),
+            Verdict::NotApplicable("no page".into())
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! The suite over every manager that is here, in its quick form.
+//! The suite over every manager that is built, in its quick form.
 
 use heaptoll_conformance::deviation::{DEVIATIONS, LAYER_DEVIATIONS};
 use heaptoll_conformance::suite::{Case, Kind, Suite, sources};

@@ -1,12 +1,12 @@
-//! The suite against managers of which we know what is wrong: it passes the sound one and finds each defect, in the
-//! case that is about it. So no case is a test that cannot fail.
+//! The suite against managers with seeded defects: the correct one passes, and each defect is found by the cases about
+//! it. This shows that every case can fail.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use heaptoll_conformance::misuse::{Fate, fate};
+use heaptoll_conformance::misuse::{MisuseOutcome, outcome};
 use heaptoll_conformance::process::{End, Ending};
 use heaptoll_conformance::suite::{Kind, Suite, compile, headers, in_parallel, sources};
 use heaptoll_conformance::verdict::{Verdict, judge};
@@ -76,14 +76,14 @@ const MUTANTS: &[(&str, &[&str])] = &[
     ("faults_stick", &["fault_every_2"]),
 ];
 
-struct Bench {
+struct Fixture {
     suite: Suite,
     object: PathBuf,
     incomplete: PathBuf,
     _folder: tempfile::TempDir,
 }
 
-static BENCH: LazyLock<Bench> = LazyLock::new(|| {
+static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
     let build = |name: &str, define: &str| {
@@ -96,17 +96,20 @@ static BENCH: LazyLock<Bench> = LazyLock::new(|| {
         object
     };
     let (object, incomplete) = (build("mutant.so", "-DWHOLE"), build("incomplete.so", "-DWITHOUT_PVALLOC"));
-    Bench { suite, object, incomplete, _folder: folder }
+    Fixture { suite, object, incomplete, _folder: folder }
 });
 
 fn run(case: &str, mutant: &str) -> End {
-    run_with(&BENCH.object, case, mutant)
+    run_with(&FIXTURE.object, case, mutant)
 }
 
 fn run_with(object: &Path, case: &str, mutant: &str) -> End {
-    let case = BENCH.suite.case(case).expect("the case exists");
+    let case = FIXTURE.suite.case(case).expect("the case exists");
     let environment = [("HEAPTOLL_MUTANT".to_string(), mutant.to_string())];
-    BENCH.suite.run(case, &[object.to_owned()], &environment, true, Duration::from_secs(30)).expect("it runs")
+    FIXTURE
+        .suite
+        .run(case, &[object.to_owned()], &environment, true, Duration::from_secs(30))
+        .expect("it runs")
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn every_defect_is_found_by_the_cases_about_it() {
 
 #[test]
 fn a_member_that_is_missing_is_found() {
-    let end = run_with(&BENCH.incomplete, "binding", "");
+    let end = run_with(&FIXTURE.incomplete, "binding", "");
     let Verdict::Fails(why) = judge(&end, None) else { panic!("{:?}", end.ending) };
     assert!(why.contains("pvalloc comes from"), "{why}");
 }
@@ -148,9 +151,9 @@ fn every_judged_case_has_a_mutant() {
 
 #[test]
 fn a_double_free_is_recorded_as_detected_or_not() {
-    assert_eq!(fate(&run("double_free", "")), Fate::Detected);
-    assert_eq!(fate(&run("double_free", "double_free_unseen")), Fate::CorruptedLater);
-    assert_eq!(fate(&run("free_far", "")), Fate::CrashWithoutMessage);
+    assert_eq!(outcome(&run("double_free", "")), MisuseOutcome::Detected);
+    assert_eq!(outcome(&run("double_free", "double_free_unseen")), MisuseOutcome::CorruptedLater);
+    assert_eq!(outcome(&run("free_far", "")), MisuseOutcome::CrashWithoutMessage);
 }
 
 #[test]
@@ -160,5 +163,11 @@ fn a_crash_costs_one_case() {
 }
 
 fn judged() -> Vec<&'static str> {
-    BENCH.suite.cases.iter().filter(|case| case.kind != Kind::Misuse).map(|case| case.name.as_str()).collect()
+    FIXTURE
+        .suite
+        .cases
+        .iter()
+        .filter(|case| case.kind != Kind::Misuse)
+        .map(|case| case.name.as_str())
+        .collect()
 }

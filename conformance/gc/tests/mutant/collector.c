@@ -1,5 +1,5 @@
-/* collector.c: a plain collector that passes the cases it is asked, and defects that PROOF_MUTANT names. It shows that
- * cases can fail, and that what they ask can be had. One lock, everything stopped, marked and swept at once.
+/* collector.c: a plain collector that passes its cases, with seeded defects that PROOF_MUTANT names. It shows that
+ * cases can fail, and that they can be passed. One lock, everything stopped, marked and swept at once.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -41,7 +41,7 @@ static size_t class_bytes[CLASSES], classes, since, mapped_chunks, largest_mappe
 static int explicit_mode, collect_mode, patience = 2000, started;
 static const char *mutant = "";
 static uint64_t live_total, collections, pause_total;
-static int told;
+static int reported;
 
 static int is(const char *name) { return strcmp(mutant, name) == 0; }
 
@@ -56,8 +56,8 @@ static int lock_word;
                      : "r"(registers)                                                              \
                      : "memory")
 
-/* Threads that wait for the lock stand as still as stopped ones. They must count as such: the C library calls free at
- * the end of a thread with every signal blocked, and the signal to stop would not reach it. */
+/* Threads that wait for the lock count as stopped: the C library calls free at the end of a thread with every signal
+ * blocked, and the signal to stop would not reach it. */
 static int parked[THREADS];
 
 static int is_parked(long tid) {
@@ -69,7 +69,7 @@ static int is_parked(long tid) {
 
 __attribute__((noinline)) static void wait_for_lock(void) {
     int before = errno, own = (int)syscall(SYS_gettid), at = 0, seen = 0;
-    /* What calls preserve, in memory. */
+    /* The callee-saved registers, in memory. */
     uintptr_t registers[8];
     SAVE(registers);
     if (!is("not_parked"))
@@ -103,8 +103,8 @@ static void unlock_child(void) {
         lock_word = 0;
 }
 
-static void say(const char *text) {
-    if (told++ == 0 || is("many_messages"))
+static void report(const char *text) {
+    if (reported++ == 0 || is("many_messages"))
         if (write(2, text, strlen(text)) < 0)
             return;
 }
@@ -240,7 +240,7 @@ static void *take(size_t bytes, size_t alignment) {
     return NULL;
 }
 
-/* The block an address lies in, or null. */
+/* The block that contains an address, or null. */
 static char *block_of(uintptr_t address, size_t *bytes) {
     if (address < (uintptr_t)heap || address >= (uintptr_t)heap + used_chunks * CHUNK)
         return NULL;
@@ -307,13 +307,13 @@ static void on_stop(int number, siginfo_t *info, void *context) {
         stopped[at].sp = (uintptr_t)seen->uc_mcontext.gregs[REG_RSP];
         stopped[at].context = (uintptr_t)seen;
         stopped[at].vectors = vectors;
-        /* The size that the kernel tells in the software part of the area. */
+        /* The size that the kernel stores in the software part of the area. */
         stopped[at].vectors_end = vectors ? vectors + *(uint32_t *)(vectors + 464 + 4) : vectors;
         stopped[at].base = (uintptr_t)__builtin_thread_pointer();
     }
     __atomic_fetch_add(&acknowledged, 1, __ATOMIC_ACQ_REL);
     int value;
-    /* One that waited for the lock was not waited for: by now a later stop may have ended. */
+    /* A thread that waited for the lock was not waited for: a later stop may have ended by now. */
     while ((value = __atomic_load_n(&running_number, __ATOMIC_ACQUIRE)) < mine)
         syscall(SYS_futex, &running_number, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
     errno = before;
@@ -402,11 +402,11 @@ static int stop(void) {
                 break;
             if (now_ms() > end && !is("no_patience_limit")) {
                 resume();
-                say("mutant: the thread stubborn would not stop\n");
+                report("mutant: the thread stubborn would not stop\n");
                 return EAGAIN;
             }
-            struct timespec moment = {0, 50000};
-            syscall(SYS_nanosleep, &moment, NULL);
+            struct timespec interval = {0, 50000};
+            syscall(SYS_nanosleep, &interval, NULL);
         }
     } while (found_new);
     return 0;
@@ -458,7 +458,7 @@ __attribute__((no_sanitize("address"))) static void scan(uintptr_t low, uintptr_
 
 static int page_file;
 
-/* Only pages that are there, or swapped out. */
+/* Only pages that are present, or swapped out. */
 static void scan_present(uintptr_t low, uintptr_t high) {
     static uint64_t pages[4096];
     for (uintptr_t at = low; at < high;) {
@@ -559,7 +559,7 @@ __attribute__((noinline)) static int collect_from(uintptr_t *registers) {
     out_count = 0;
     out[out_count++] = (struct range){(uintptr_t)heap, (uintptr_t)(chunks + chunk_count)};
     for (int i = 0; i < stopped_count && i < THREADS; i++) {
-        /* What lies below the stack pointer is dead, but for the red zone and what the kernel saved there. */
+        /* Words below the stack pointer are dead, except in the red zone and in what the kernel saved there. */
         if (is("no_registers"))
             out[out_count++] = (struct range){stopped[i].context - 16384, stopped[i].sp - 128};
         else if (is("no_red_zone"))
@@ -571,7 +571,7 @@ __attribute__((noinline)) static int collect_from(uintptr_t *registers) {
         if (is("no_thread_data"))
             out[out_count++] = (struct range){stopped[i].base - 2048, stopped[i].base + 2304};
     }
-    /* Of the collecting thread's stack, the dead part just below. */
+    /* The dead part of the collecting thread's stack, just below its frame. */
     out[out_count++] = (struct range){own - 65536, own};
     scan_maps(own);
     drain();
@@ -583,7 +583,7 @@ __attribute__((noinline)) static int collect_from(uintptr_t *registers) {
 }
 
 static int collect_locked(void) {
-    /* What calls preserve, in memory. */
+    /* The callee-saved registers, in memory. */
     uintptr_t registers[8];
     SAVE(registers);
     int before = errno;
@@ -593,7 +593,7 @@ static int collect_locked(void) {
     return status;
 }
 
-/* --- what programs call ------------------------------------------------------------------------------------------- */
+/* --- the malloc family ------------------------------------------------------------------------------------------- */
 
 void *malloc(size_t bytes) {
     lock();
@@ -611,7 +611,7 @@ void free(void *given) {
     if (is("frees_anything") && block)
         given = block;
     if (block != given || !block)
-        say("mutant: free of what is no block\n");
+        report("mutant: free of an address that is no block\n");
     else if (!collect_mode || is("frees_in_collect"))
         give_back(block, bytes);
     unlock();
@@ -636,7 +636,7 @@ void *realloc(void *old, size_t bytes) {
     size_t had;
     void *block = started ? block_of((uintptr_t)old, &had) : NULL;
     if (block != old || !block) {
-        say("mutant: realloc of what is no block\n");
+        report("mutant: realloc of an address that is no block\n");
         unlock();
         errno = ENOMEM;
         return NULL;
@@ -702,7 +702,7 @@ size_t malloc_usable_size(void *given) {
     return block == given ? bytes : 0;
 }
 
-/* The program must not keep our signal from its threads. */
+/* The program must not block this signal in its threads. */
 int pthread_sigmask(int how, const sigset_t *set, sigset_t *old) {
     sigset_t without;
     if (set && how != SIG_UNBLOCK && !is("masked")) {
@@ -734,17 +734,17 @@ static int collect_now(void) {
     return status;
 }
 
-static int census(struct heaptoll_census *asked) {
+static int census(struct heaptoll_census *census) {
     lock();
     uint64_t mapped = mapped_chunks * CHUNK;
-    asked->class_count = 0;
-    asked->exact = 1;
-    asked->mapped_bytes = mapped;
-    asked->mapped_high_bytes = largest_mapped * CHUNK;
-    asked->live_bytes = live_total;
-    asked->free_bytes = mapped - live_total;
-    asked->metadata_bytes = asked->quarantined_bytes = asked->unused_bytes = 0;
-    asked->requested_bytes = UINT64_MAX;
+    census->class_count = 0;
+    census->exact = 1;
+    census->mapped_bytes = mapped;
+    census->mapped_high_bytes = largest_mapped * CHUNK;
+    census->live_bytes = live_total;
+    census->free_bytes = mapped - live_total;
+    census->metadata_bytes = census->quarantined_bytes = census->unused_bytes = 0;
+    census->requested_bytes = UINT64_MAX;
     unlock();
     return 0;
 }

@@ -24,7 +24,7 @@ enum { HEADER = 32, SHIFT_MIN = 5, SHIFT_MAX = 20, SHIFTS = 48, CHUNK = 1 << 22 
 #define LIVE UINT64_C(0x6c697665)
 #define FREE UINT64_C(0x66726565)
 
-/* In front of every block; an aligned one has a second, whose base leads to the first. */
+/* In front of every block; an aligned one has a second, whose base points to the first. */
 struct header {
     uint64_t state;
     uint64_t shift; /* the block has 1 << shift bytes, header included */
@@ -38,7 +38,7 @@ static uint64_t mapped, mapped_high, unused, live[SHIFTS], idle[SHIFTS];
 static heaptoll_event_function listener;
 static void *listener_context;
 
-/* Which defect; asked by name once. */
+/* The defect of this process, by name. */
 static const char *mutant;
 static int is(const char *name) {
     if (!mutant) {
@@ -48,17 +48,17 @@ static int is(const char *name) {
     return strcmp(mutant, name) == 0;
 }
 
-/* A lock that its owner may take again: handlers of fork run with it held. */
+/* A recursive lock: handlers of fork run with it held. */
 static uintptr_t owner;
 static int depth;
 
 static void lock(void) {
-    uintptr_t self = (uintptr_t)pthread_self(), nobody = 0;
+    uintptr_t self = (uintptr_t)pthread_self(), unowned = 0;
     if (is("no_lock"))
         return;
     if (__atomic_load_n(&owner, __ATOMIC_RELAXED) != self || is("fork_deadlock"))
-        while (!__atomic_compare_exchange_n(&owner, &nobody, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            nobody = 0;
+        while (!__atomic_compare_exchange_n(&owner, &unowned, self, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            unowned = 0;
             sched_yield();
         }
     depth++;
@@ -99,7 +99,7 @@ static void unlock_in_child(void) {
     _IO_list_resetlock();
 }
 
-/* Whether this thread's caches are gone: a manager that takes them down too early. */
+/* Whether this thread's caches are destroyed: by a manager that does so too early. */
 static pthread_key_t key;
 static int has_key;
 static __thread int known, gone;
@@ -119,7 +119,7 @@ __attribute__((constructor)) static void loaded(void) {
 
 static uint64_t requests;
 
-static void tell(uint32_t kind) {
+static void report(uint32_t kind) {
     struct heaptoll_event event = {sizeof event, kind, 0, 0, mapped, mapped};
     if (listener && !is("no_events"))
         listener(&event, listener_context);
@@ -144,7 +144,7 @@ static void *from_system(size_t size) {
     mapped += size;
     if (mapped > mapped_high)
         mapped_high = mapped;
-    tell(HEAPTOLL_HEAP_GROWN);
+    report(HEAPTOLL_HEAP_GROWN);
     return memory;
 }
 
@@ -374,9 +374,9 @@ EXPORT void *reallocarray(void *block, size_t count, size_t each) {
 
 static int census(struct heaptoll_census *out) {
     lock();
-    uint32_t room = out->classes ? out->class_capacity : 0, count = 0;
+    uint32_t capacity = out->classes ? out->class_capacity : 0, count = 0;
     if (is("census_overruns") && out->classes)
-        room = 1000;
+        capacity = 1000;
     out->exact = 1;
     out->mapped_bytes = mapped;
     out->mapped_high_bytes = mapped_high;
@@ -386,7 +386,7 @@ static int census(struct heaptoll_census *out) {
         uint64_t payload = ((uint64_t)1 << shift) - HEADER;
         if (live[shift] + idle[shift] == 0)
             continue;
-        if (count < room) {
+        if (count < capacity) {
             struct heaptoll_class one = {payload, live[shift], live[shift] * payload, idle[shift],
                                          idle[shift] * payload, 0, 0};
             if (is("census_classes"))
