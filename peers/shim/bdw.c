@@ -1,26 +1,26 @@
 /*
- * Boehm, Demers and Weiser's collector, as Debian builds it, behind the malloc family: what it takes for an unmodified
- * program to run on it.
+ * Boehm, Demers and Weiser's collector, as Debian builds it, under the malloc family: all that an unmodified program
+ * needs to run on it.
  *
- *   BDW_FREES=honour   free reclaims at once, a collection takes what leaks (the default)
+ *   BDW_FREES=honour   free reclaims at once, a collection reclaims what leaks (the default)
  *   BDW_FREES=ignore   free does nothing: Zorn's configuration (1992, section 3). realloc leaves the old block too, as
  *                      libgc's own IGNORE_FREE has it
  *
- * Everything else, heap sizes above all, is left to libgc and its own GC_* variables.
+ * Everything else, in particular heap sizes, is left to libgc and its own GC_* variables.
  *
- * What libgc cannot know by itself is told to it here:
- *   - threads: each is registered at its start, or at its first malloc when it was made in another way, and stays so
+ * This shim supplies what libgc cannot find by itself:
+ *   - threads: each is registered at its start, or at its first malloc when it was created in another way, and stays so
  *     until its last destructor has run. The result of a thread that has ended and is not joined yet is a root.
  *   - blocks of the dynamic loader (thread vectors, thread-local storage of late libraries) are held from stacks that
- *     wait in glibc's cache for their next thread, where no collector looks: they are uncollectable, and given back
+ *     wait in glibc's cache for their next thread, which no collector scans: they are uncollectable, and freed
  *     when the loader frees them, in both modes.
  *   - the main thread's static thread-local storage is in no object's data segment: it is added to the roots.
  *   - memory that the program maps itself, anonymous and writable, is pushed as a root (python's frames and its arenas
- *     are such). libgc alone would lose blocks that are held only from there. What the C library maps for itself is
+ *     are such). libgc alone would lose blocks that are held only from there. Mappings of the C library itself are
  *     not seen, nor are files mapped privately.
  *
- * A pause is from the moment the collector begins to stop the threads to the end of its reclaiming, which the thread
- * that collects waits for; sweeping that libgc leaves to later allocations is not in it.
+ * A pause lasts from when the collector begins to stop the threads to the end of its reclaiming, for which the
+ * collecting thread waits; sweeping that libgc leaves to later allocations is not in it.
  */
 #define _GNU_SOURCE
 #define GC_THREADS
@@ -67,13 +67,13 @@ static int within(const struct range *range, uintptr_t address) {
 /* Code of the loader and of libgc. */
 static struct range loader, collector;
 static int ignores_frees;
-/* Whether a block was ever given out that begins later than libgc's object does. */
+/* Whether a block was ever allocated that begins after the beginning of libgc's object. */
 static int any_displaced;
 
-/* --- before libgc can begin --------------------------------------------------------------------------------------- */
+/* --- before libgc can start --------------------------------------------------------------------------------------- */
 
-/* The loader allocates before the C library has its environment, and libgc allocates by malloc while it begins. What
- * they get is never given back. It is in a data segment, so what it holds is seen. */
+/* The loader allocates before the C library has its environment, and libgc allocates by malloc while it starts. These
+ * blocks are never reused. They lie in a data segment, so their contents are roots. */
 static enum { BEFORE, BEGINNING, READY } stage;
 static char arena[1 << 15] __attribute__((aligned(GRANULE)));
 static size_t arena_used;
@@ -101,7 +101,7 @@ static void *arena_take(size_t alignment, size_t size) {
 	return arena + start;
 }
 
-/* --- what is told ------------------------------------------------------------------------------------------------- */
+/* --- reporting --------------------------------------------------------------------------------------------------- */
 
 static struct heaptoll_stats_slot *slot;
 static heaptoll_event_function listener;
@@ -164,7 +164,7 @@ static void set(uint64_t *member, uint64_t value) {
 }
 
 /* Called with libgc's lock held. */
-static uint64_t tell_heap(void) {
+static uint64_t report_heap(void) {
 	struct GC_prof_stats_s stats;
 	GC_get_prof_stats_unsafe(&stats, sizeof stats);
 	uint64_t mapped = stats.obtained_from_os_bytes - stats.unmapped_bytes;
@@ -173,7 +173,7 @@ static uint64_t tell_heap(void) {
 		if (mapped > slot->mapped_high_bytes)
 			set(&slot->mapped_high_bytes, mapped);
 		set(&slot->collected_bytes, stats.reclaimed_bytes_before_gc + stats.bytes_reclaimed_since_gc);
-		/* Blocks of 4 KiB that objects are in. */
+		/* Blocks of 4 KiB that hold objects. */
 		uint64_t used = stats.heapsize_full - stats.free_bytes_full;
 		set(&slot->used_bytes, used);
 		if (used > slot->used_high_bytes)
@@ -206,10 +206,10 @@ static void pause_ends(uint64_t at) {
 static void GC_CALLBACK on_collection(GC_EventType kind) {
 	switch (kind) {
 	case GC_EVENT_PRE_STOP_WORLD:
-		/* A mark that was given up is a pause without a collection. */
+		/* An abandoned mark is a pause without a collection. */
 		pause_ends(world_started);
-		/* Never are more in use than now. */
-		tell_heap();
+		/* The bytes in use are at their maximum now. */
+		report_heap();
 		pause_began = now_ns();
 		event(HEAPTOLL_COLLECTION_START, 1, slot ? slot->mapped_bytes : 0);
 		break;
@@ -218,7 +218,7 @@ static void GC_CALLBACK on_collection(GC_EventType kind) {
 		break;
 	case GC_EVENT_RECLAIM_END: {
 		pause_ends(now_ns());
-		uint64_t mapped = tell_heap();
+		uint64_t mapped = report_heap();
 		event(HEAPTOLL_COLLECTION_END, 0, mapped);
 		collections++;
 		if (slot)
@@ -232,14 +232,14 @@ static void GC_CALLBACK on_collection(GC_EventType kind) {
 
 static void GC_CALLBACK on_resize(GC_word bytes) {
 	(void)bytes;
-	uint64_t before = slot ? slot->mapped_bytes : 0, mapped = tell_heap();
+	uint64_t before = slot ? slot->mapped_bytes : 0, mapped = report_heap();
 	event(mapped < before ? HEAPTOLL_HEAP_SHRUNK : HEAPTOLL_HEAP_GROWN, mapped, mapped);
 }
 
-/* The user has limited the heap, by libgc's own variable. */
+/* The user has limited the heap by libgc's own variable. */
 static int limited;
 
-/* libgc calls it without its lock, once for each request that it has no memory for. */
+/* libgc calls it without its lock, once for each request that fails for lack of memory. */
 static void *GC_CALLBACK on_no_memory(size_t size) {
 	(void)size;
 	if (slot) {
@@ -260,7 +260,7 @@ static void (*real_exit)(void *) __attribute__((noreturn));
 static int (*real_pthread_sigmask)(int, const sigset_t *, sigset_t *);
 static int (*real_sigprocmask)(int, const sigset_t *, sigset_t *);
 
-/* A thread of the program, from its making until nobody can ask for its result any more. Uncollectable. */
+/* A thread of the program, from its creation until its result cannot be requested any more. Uncollectable. */
 struct thread {
 	pthread_t id;
 	void *(*function)(void *);
@@ -274,12 +274,12 @@ static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct thread *threads;
 static pthread_key_t at_thread_end;
 
-/* Whether libgc knows the calling thread. UNKNOWABLE: not now, for it is being told, or has been told of the end. */
+/* Whether the calling thread is registered with libgc. UNKNOWABLE: it is being registered, or has been unregistered. */
 static __thread enum { UNKNOWN, KNOWN, UNKNOWABLE } standing __attribute__((tls_model("initial-exec")));
 static __thread struct thread *self __attribute__((tls_model("initial-exec")));
 static __thread int destructor_rounds __attribute__((tls_model("initial-exec")));
 
-/* glibc's list of streams, which no header declares. fork takes it after these handlers, and who holds it may wait for a
+/* glibc's list of streams, which no header declares. fork takes it after these handlers, and its holder may wait for a
  * stream whose holder waits for the heap: so it is taken before libgc's lock. */
 extern void _IO_list_lock(void) __attribute__((weak));
 extern void _IO_list_unlock(void) __attribute__((weak));
@@ -330,7 +330,7 @@ static int find_objects(struct dl_phdr_info *info, size_t size, void *gc_malloc)
 	return 0;
 }
 
-/* The mapping that an address is in, from /proc/self/maps. Nothing here allocates. */
+/* The mapping that contains an address, from /proc/self/maps. Nothing here allocates. */
 static struct range mapping_of(uintptr_t address) {
 	struct range found = {0, 0};
 	int file = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -338,7 +338,7 @@ static struct range mapping_of(uintptr_t address) {
 		return found;
 	char buffer[4096];
 	ssize_t bytes;
-	/* The two numbers at the beginning of each line; the rest of it is passed over. */
+	/* The two numbers at the beginning of each line; the rest of it is skipped. */
 	uintptr_t numbers[2] = {0, 0};
 	int at = 0;
 	while (!found.end && (bytes = read(file, buffer, sizeof buffer)) > 0) {
@@ -376,7 +376,7 @@ static void read_mode(void) {
 static void *next(const char *name) {
 	void *function = dlsym(RTLD_NEXT, name);
 	if (!function) {
-		dprintf(STDERR_FILENO, "bdw: there is no %s behind this object\n", name);
+		dprintf(STDERR_FILENO, "bdw: there is no %s after this object\n", name);
 		_exit(1);
 	}
 	return function;
@@ -397,7 +397,7 @@ static void begin(void) {
 	real_exit = next("pthread_exit");
 	real_pthread_sigmask = next("pthread_sigmask");
 	real_sigprocmask = next("sigprocmask");
-	/* Before libgc maps anything that the kernel could join to it. */
+	/* Before libgc maps memory that the kernel could merge with it. */
 	struct range storage = mapping_of((uintptr_t)pthread_self());
 	standing = UNKNOWABLE;
 	GC_set_all_interior_pointers(1);
@@ -414,7 +414,7 @@ static void begin(void) {
 	GC_set_on_heap_resize(on_resize);
 	limited = getenv("GC_MAXIMUM_HEAP_SIZE") != NULL;
 	GC_set_oom_fn(on_no_memory);
-	/* After libgc's, so that ours runs first: threads_lock is taken before libgc's lock, there as everywhere. */
+	/* After libgc's, so that this handler runs first: threads_lock is taken before libgc's lock, as everywhere. */
 	pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 	pthread_key_create(&at_thread_end, thread_ends);
 	standing = KNOWN;
@@ -427,7 +427,7 @@ __attribute__((constructor)) static void begin_at_load(void) {
 		begin();
 }
 
-/* Whether libgc can serve; it can as soon as the C library has its environment. */
+/* Whether libgc is ready; it can start as soon as the C library has its environment. */
 static int ready(void) {
 	if (stage == READY)
 		return 1;
@@ -439,7 +439,7 @@ static int ready(void) {
 /* --- threads ------------------------------------------------------------------------------------------------------ */
 
 static void register_thread(void) {
-	/* glibc allocates to find the stack. */
+	/* glibc allocates while it finds the stack. */
 	standing = UNKNOWABLE;
 	struct GC_stack_base base;
 	int error = errno;
@@ -461,8 +461,8 @@ static void forget(struct thread *thread) {
 		thread->next->previous = thread->previous;
 }
 
-/* The destructors of all other keys may use blocks that only this thread's storage holds, so it stays known for as many
- * rounds as there are. */
+/* The destructors of all other keys may use blocks held only by this thread's storage, so it stays registered for the
+ * maximum number of rounds. */
 static void thread_ends(void *unused) {
 	if (++destructor_rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
 		pthread_setspecific(at_thread_end, unused);
@@ -492,7 +492,7 @@ static void *run_thread(void *argument) {
 	return mine->result;
 }
 
-/* A thread of libgc's own: it is none of the mutators. */
+/* A thread of libgc's own: it is no mutator. */
 static void *run_unknown(void *argument) {
 	struct thread mine = *(struct thread *)argument;
 	standing = UNKNOWABLE;
@@ -517,7 +517,7 @@ EXPORT int pthread_create(pthread_t *id, const pthread_attr_t *attributes, void 
 	if (attributes)
 		pthread_attr_getdetachstate(attributes, &state);
 	made->detached = state == PTHREAD_CREATE_DETACHED;
-	/* In the list with its number before anyone can ask for it: the new thread waits for the lock only at its end. */
+	/* Added to the list with its number before it can be joined: the new thread waits for the lock only at its end. */
 	pthread_mutex_lock(&threads_lock);
 	made->next = threads;
 	if (threads)
@@ -583,39 +583,39 @@ EXPORT void pthread_exit(void *result) {
 }
 
 /* A thread that blocks the collector's signals would stop every collection. */
-static const sigset_t *without_ours(int how, const sigset_t *asked, sigset_t *changed) {
-	if (!asked || how == SIG_UNBLOCK)
-		return asked;
-	*changed = *asked;
+static const sigset_t *without_ours(int how, const sigset_t *requested, sigset_t *changed) {
+	if (!requested || how == SIG_UNBLOCK)
+		return requested;
+	*changed = *requested;
 	sigdelset(changed, GC_get_suspend_signal());
 	sigdelset(changed, GC_get_thr_restart_signal());
 	return changed;
 }
 
-EXPORT int pthread_sigmask(int how, const sigset_t *asked, sigset_t *old) {
+EXPORT int pthread_sigmask(int how, const sigset_t *requested, sigset_t *old) {
 	sigset_t changed;
 	if (!real_pthread_sigmask && !ready())
 		return EAGAIN;
 	if (stage != READY || within(&collector, CALLER))
-		return real_pthread_sigmask(how, asked, old);
-	return real_pthread_sigmask(how, without_ours(how, asked, &changed), old);
+		return real_pthread_sigmask(how, requested, old);
+	return real_pthread_sigmask(how, without_ours(how, requested, &changed), old);
 }
 
-EXPORT int sigprocmask(int how, const sigset_t *asked, sigset_t *old) {
+EXPORT int sigprocmask(int how, const sigset_t *requested, sigset_t *old) {
 	sigset_t changed;
 	if (!real_sigprocmask && !ready()) {
 		errno = EAGAIN;
 		return -1;
 	}
 	if (stage != READY || within(&collector, CALLER))
-		return real_sigprocmask(how, asked, old);
-	return real_sigprocmask(how, without_ours(how, asked, &changed), old);
+		return real_sigprocmask(how, requested, old);
+	return real_sigprocmask(how, without_ours(how, requested, &changed), old);
 }
 
 /* --- memory that the program maps --------------------------------------------------------------------------------- */
 
-/* Ranges that are pushed as roots, disjoint, in no order; guarded by libgc's lock. In memory of their own, for libgc
- * looks through the whole data segment of this object. */
+/* Ranges that are pushed as roots, disjoint, in no order; guarded by libgc's lock. In memory of their own, since libgc
+ * scans the whole data segment of this object. */
 #define MOST_MAPPINGS 65536
 static struct range *mappings;
 static size_t mapping_count;
@@ -627,7 +627,7 @@ static void GC_CALLBACK push_mappings(void) {
 		push_of_others();
 }
 
-/* A change of the table, made with libgc's lock held: a collection must not find it half made. */
+/* A change of the table, made with libgc's lock held: a collection must not see it half made. */
 struct change {
 	struct range range;
 	int add, was_there;
@@ -753,8 +753,8 @@ static void *out_of_memory(void) {
 	return NULL;
 }
 
-/* For a thread that libgc cannot be told of: no collection looks at its stack, and one that it began would be the end of
- * the process. */
+/* For a thread that cannot be registered with libgc: no collection scans its stack, and a collection that it started
+ * would abort the process. */
 static __attribute__((noinline)) void *allocate_unknown(size_t size) {
 	GC_disable();
 	void *block = GC_malloc_uncollectable(size);
@@ -778,7 +778,7 @@ static void *allocate(size_t size, uintptr_t caller) {
 	return block ? block : out_of_memory();
 }
 
-/* The beginning of the object that a block is in: they differ where an alignment was asked for. */
+/* The beginning of the object that contains a block: they differ where an alignment was requested. */
 static void *object_of(void *block) {
 	if (any_displaced && (uintptr_t)block % (2 * GRANULE) == 0) {
 		void *object = GC_base(block);
@@ -787,7 +787,7 @@ static void *object_of(void *block) {
 	return block;
 }
 
-/* One byte less than libgc has: a pointer just past a block's end must lie in its object still. */
+/* One byte less than libgc's object: a pointer just past a block's end must still lie in its object. */
 static size_t usable(void *block) {
 	if (in_arena(block))
 		return arena_size(block);
@@ -856,7 +856,7 @@ EXPORT void *calloc(size_t count, size_t size) {
 	size_t bytes;
 	if (__builtin_mul_overflow(count, size, &bytes))
 		return out_of_memory();
-	/* libgc clears what it hands out, and the arena is fresh. */
+	/* libgc clears the blocks it allocates, and the arena is fresh. */
 	return allocate(bytes, CALLER);
 }
 
@@ -916,8 +916,8 @@ EXPORT size_t malloc_usable_size(void *block) {
 
 /* --- C++ operators ------------------------------------------------------------------------------------------------ */
 
-/* Without memory the C++ run-time's own operator does what the language asks: handlers, then the exception. It calls
- * this malloc again. */
+/* Without memory the C++ run-time's own operator does what the language requires: handlers, then the exception. It
+ * calls this malloc again. */
 static void *operator_fails(const char *name, size_t size, size_t alignment) {
 	void *(*own)(size_t, size_t) = (void *(*)(size_t, size_t))dlsym(RTLD_NEXT, name);
 	if (!own) {
@@ -943,7 +943,7 @@ NEW_ALIGNED(_ZnwmSt11align_val_t)
 NEW_ALIGNED(_ZnamSt11align_val_t)
 
 /* The nothrow forms call a handler too, so they fail in the same way; their tag is passed on where there is no
- * alignment, and libstdc++ does not look at it. */
+ * alignment, and libstdc++ ignores it. */
 #define NEW_NOTHROW(name)                                                                                                    \
 	EXPORT void *name(size_t size, const void *tag) {                                                                    \
 		void *block = allocate(size, 0);                                                                             \
@@ -960,7 +960,7 @@ NEW_NOTHROW(_ZnamRKSt9nothrow_t)
 NEW_ALIGNED_NOTHROW(_ZnwmSt11align_val_tRKSt9nothrow_t)
 NEW_ALIGNED_NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t)
 
-/* Size, alignment and tag say nothing that libgc does not know. */
+/* Size, alignment and tag are not needed: libgc knows them. */
 #define DELETE(name)                                                                                                         \
 	EXPORT void name(void *block) {                                                                                      \
 		if (block)                                                                                                   \
@@ -981,7 +981,7 @@ DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t)
 
 /* --- control ------------------------------------------------------------------------------------------------------ */
 
-/* libgc counts pages in use, not blocks: what is free within a page counts as live, and so does garbage. */
+/* libgc counts pages in use, not blocks: free space within a page counts as live, and so does garbage. */
 static int census(struct heaptoll_census *out) {
 	struct GC_prof_stats_s stats;
 	if (!ready())

@@ -1,4 +1,4 @@
-/* jemalloc has no reallocarray of its own; without one the call would be answered by another object. */
+/* jemalloc has no reallocarray of its own; without one the call would be served by another object. */
 #include <errno.h>
 #include <stddef.h>
 

@@ -1,10 +1,10 @@
 /*
- * TCMalloc's per-CPU caches need the thread's one restartable-sequence registration, and glibc 2.35 and later take
- * it first. Google's answer is to start every program with GLIBC_TUNABLES=glibc.pthread.rseq=0; the same is done
- * here without touching the environment: TCMalloc's calls of syscall() are linked to this function, which gives
- * glibc's registration back just before TCMalloc asks for its own. The kernel then marks glibc's area as
- * unregistered and glibc's only reader, sched_getcpu, falls back to the vDSO. If giving back fails, TCMalloc's own
- * attempt fails as it would have without this file and it works without per-CPU caches.
+ * TCMalloc's per-CPU caches need the thread's one restartable-sequence registration, and glibc 2.35 and later take it
+ * first. Google's answer is to start every program with GLIBC_TUNABLES=glibc.pthread.rseq=0; the same is done here
+ * without touching the environment: TCMalloc's calls of syscall() are linked to this function, which releases glibc's
+ * registration just before TCMalloc requests its own. The kernel then marks glibc's area as unregistered and glibc's
+ * only reader, sched_getcpu, falls back to the vDSO. If that fails, TCMalloc's own attempt fails as it would have
+ * without this file and it works without per-CPU caches.
  */
 #include <stddef.h>
 #include <stdint.h>

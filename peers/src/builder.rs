@@ -1,6 +1,6 @@
-//! Building: all translation units of all wanted peers go through one pool of workers; the worker that finishes a
-//! peer's last unit links the object, proves it and puts it in place. What is in place stays there until a better
-//! one is whole.
+//! Building: one pool of workers compiles all translation units of all requested peers; the worker that finishes a
+//! peer's last unit links the object, proves it and installs it. An installed object stays until its replacement is
+//! complete.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,22 +17,22 @@ use crate::recipe::{self, Configure, EXPORT_MAP, Recipe, Text, Unit};
 use crate::source::Source;
 use crate::{licence, smoke, symbols};
 
-/// Where things go and how hard to work.
+/// Where to build, and how.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The folder for `NAME.so`, `NAME.toml` and `NAME.LICENSE`.
     pub out: PathBuf,
-    /// The folder for intermediate files; what is made there is removed again.
+    /// The folder for intermediate files, which are removed again.
     pub work: PathBuf,
     /// Workers, 1 or more.
     pub jobs: usize,
-    /// Build what is up to date too.
+    /// Build even what is up to date.
     pub force: bool,
-    /// The program that answers to the hidden smoke subcommand: this one.
+    /// The program with the hidden smoke subcommand: this one.
     pub prover: PathBuf,
 }
 
-/// What became of a peer.
+/// The outcome for a peer.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was up to date.
@@ -41,10 +41,10 @@ pub enum Outcome {
     Built(Note, Duration),
 }
 
-/// A peer and what became of it.
+/// A peer and its outcome.
 pub type Report = (Peer, Result<Outcome, Error>);
 
-/// One peer on its way through the pool.
+/// The build of one peer.
 struct Plan<'a> {
     peer: Peer,
     source: &'a Source,
@@ -60,7 +60,7 @@ struct Progress {
     result: Option<Result<Outcome, Error>>,
 }
 
-/// A step that a worker takes.
+/// One step of a worker.
 enum Step {
     Compile(usize),
     Configure,
@@ -69,7 +69,7 @@ enum Step {
 /// Builds the peers that are not up to date; the results come in the order of `peers`.
 ///
 /// # Errors
-/// Only what stops all of them: no compiler, or folders that cannot be written.
+/// Only errors that stop all of them: no compiler, or folders that cannot be written.
 pub fn build(
     peers: &[Peer],
     source_of: impl Fn(Peer) -> Result<Source, Error>,
@@ -116,7 +116,7 @@ pub fn build(
         Some(outcome) => Some((peer, outcome)),
         None => built.next(),
     });
-    // Also for what is up to date: an older builder wrote none.
+    // Also for a peer that is up to date: an older builder wrote none.
     let with_licence = reports.zip(&sources).map(|((peer, outcome), (_, source))| {
         let licensed = |outcome| licence::put(&settings.out, peer, source).map(|()| outcome);
         (peer, outcome.and_then(licensed))
@@ -137,7 +137,7 @@ fn work_off(plans: &[Plan], compilers: &Compilers, settings: &Settings) {
         let with = plans.iter().filter(|plan| index < plan.recipe.units.len());
         steps.extend(with.map(|plan| (plan, Step::Compile(index))));
     }
-    // A configured peer runs make in one worker's place: alone it may use all of them.
+    // A configured peer runs make in place of one worker: alone it may use all of them.
     let make_jobs = if plans.len() == 1 { settings.jobs } else { settings.jobs.div_ceil(2) };
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -241,7 +241,7 @@ impl<'a> Plan<'a> {
         std::fs::write(&empty, "").context("write", &empty)?;
         let mut command = Command::new("make");
         command.args(&configure.make).arg(format!("-j{jobs}")).current_dir(&tree);
-        // A make above this program must not hand its job slots or its variables down.
+        // A make that runs this program must not pass on its job slots or its variables.
         command.env_remove("MAKEFLAGS").env_remove("MFLAGS").env_remove("MAKELEVEL");
         run(&mut command, &format!("making {what}"), "make")?;
         Ok(())
@@ -305,7 +305,8 @@ fn package(language: Language) -> &'static str {
     }
 }
 
-/// Writes beside the target and renames, so that a reader sees the old file or the new one and never half of one.
+/// Writes a temporary file in the target's folder and renames it, so that a reader sees the old file or the new one and
+/// never a partial one.
 pub fn put_in_place(bytes: &[u8], target: &Path) -> Result<(), Error> {
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;

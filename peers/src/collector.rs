@@ -1,5 +1,5 @@
-//! Boehm, Demers and Weiser's collector: Debian's own library, with a shim of ours before it that makes it a manager. No
-//! crate carries it, so it does not go through the pool of the others; what it must prove is the same.
+//! Boehm, Demers and Weiser's collector: Debian's own library, with a shim that makes it a manager. No crate carries
+//! it, so it is built apart from the others; the proof is the same.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,16 +27,16 @@ const FLAGS: [&str; 7] = [
     "-fvisibility=hidden",
     "-ftls-model=initial-exec",
     "-fno-builtin",
-    // The C++ run-time's exceptions pass through our operators.
+    // The C++ run-time's exceptions pass through the shim's operators.
     "-fexceptions",
 ];
 const LINK: [&str; 5] = ["-Wl,--no-undefined", "-Wl,--as-needed", "-lgc", "-ldl", "-lpthread"];
-/// The shim's two modes: name, value of its variable, and what that is.
+/// The shim's two modes: name, value of its variable, and description.
 const MODES: [(&str, &str, &str); 2] = [
     (
         "bdw",
         "honour",
-        "Boehm, Demers and Weiser's collector: free reclaims at once, collections take what leaks",
+        "Boehm, Demers and Weiser's collector: free reclaims at once, collections reclaim what leaks",
     ),
     (
         "bdw-nofree",
@@ -45,18 +45,18 @@ const MODES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// Options that are libgc's own variables: name, variable, and what it may be, as in a manager's description. The
-/// limit is of the heap's size, free blocks in it included; what goes beyond it gets nothing.
+/// Options that are libgc's own variables: name, variable, and allowed values, as in a manager's description. The limit
+/// is on the heap's size, free blocks included; requests beyond it fail.
 const OPTIONS: [(&str, &str, Values); 2] = [
     ("heap", "GC_MAXIMUM_HEAP_SIZE", Values::Size(64 << 10)),
     ("markers", "GC_MARKERS", Values::Number(1, 16)),
 ];
 
-/// What an option may be.
+/// The values of an option.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum Values {
-    /// Bytes, at least so many.
+    /// Bytes, at least this many.
     Size(u64),
     /// A number from and to.
     Number(u64, u64),
@@ -69,18 +69,18 @@ struct Choice {
     values: Values,
 }
 
-/// What became of it.
+/// The outcome.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It was up to date: its version.
     UpToDate(String),
     /// It was built and proved: its version.
     Built(String),
-    /// The package is not there.
+    /// The package is not installed.
     NoLibrary,
 }
 
-/// A description beside the object.
+/// The description in the object's folder.
 #[derive(Debug, Serialize, Deserialize)]
 struct Description {
     name: String,
@@ -98,7 +98,7 @@ struct Description {
     options: BTreeMap<String, Choice>,
 }
 
-/// What is said where the library is missing and was not asked for by name.
+/// The message where the library is missing and was not requested by name.
 pub fn advice() -> String {
     format!("{NAME:10} not built: libgc is not here; apt-get install {PACKAGE}")
 }
@@ -118,17 +118,17 @@ fn version(compilers: &Compilers) -> Option<String> {
 
 /// The package and its version, or the plain name where there is no dpkg.
 fn origin() -> String {
-    let asked = Command::new("dpkg-query").args(["-W", "-f", "${Version}", PACKAGE]).output();
-    let version = asked.ok().filter(|output| output.status.success());
+    let output = Command::new("dpkg-query").args(["-W", "-f", "${Version}", PACKAGE]).output();
+    let version = output.ok().filter(|output| output.status.success());
     let version = version.map(|output| String::from_utf8_lossy(&output.stdout).into_owned());
-    format!("Debian package {PACKAGE} {}, behind a shim of ours", version.unwrap_or_default())
+    format!("Debian package {PACKAGE} {}, under heaptoll's shim", version.unwrap_or_default())
 }
 
 fn description_path(out: &Path, name: &str) -> PathBuf {
     out.join(format!("{name}.toml"))
 }
 
-/// The version that stands in `out`, if it is whole and was made from the same things.
+/// The version that is installed in `out`, if it is complete and was built from the same inputs.
 fn existing(out: &Path, stamp: &str) -> Option<String> {
     let digest = note::file_digest(&out.join(format!("{NAME}.so"))).ok()?;
     let versions: Option<Vec<String>> = MODES
@@ -211,7 +211,7 @@ fn options() -> BTreeMap<String, Choice> {
     OPTIONS.map(choice).into()
 }
 
-/// A digest of all that goes into the build.
+/// A digest of all inputs of the build.
 fn stamp(parts: &[&str]) -> String {
     let mut digest = Sha256::new();
     let own =

@@ -1,4 +1,4 @@
-//! What can go wrong while a peer is built: each error says what happened, to what, and what to do next.
+//! Errors of building a peer: each states what happened, to what, and what to do next.
 
 use std::path::PathBuf;
 
@@ -10,18 +10,18 @@ pub enum Error {
     Metadata {
         /// The manifest that names the crates.
         manifest: PathBuf,
-        /// Cargo's own words.
+        /// Cargo's own message.
         message: String,
     },
     /// A crate that carries a peer's source is not among the dependencies.
     #[error("the crate {0} is not in the dependency list; add it to the peer builder's Cargo.toml")]
     NoCrate(&'static str),
-    /// A crate's source is laid out differently from what the recipe knows.
+    /// A crate's source is laid out differently from what the recipe expects.
     #[error("{what} in {path}: the crate's layout has changed, its recipe must follow", path = path.display())]
     Layout {
-        /// What was looked for.
+        /// What was sought.
         what: String,
-        /// Where it was looked for.
+        /// Where it was sought.
         path: PathBuf,
     },
     /// A tool of the build is not installed or failed.
@@ -61,7 +61,7 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// A worker went away before a peer was finished.
+    /// A worker ended before a peer was finished.
     #[error("the build of {0} was never finished: a worker panicked; this is a defect of heaptoll-peers")]
     Unfinished(&'static str),
     /// A comparison lacks something it needs.

@@ -2,9 +2,9 @@
 //! allocation-heavy programs, in turns, and the CPU time of each pair of runs gives a ratio; callgrind counts the
 //! instructions of each call. Versions differ, so the answer covers both our flags and upstream's changes.
 //!
-//! The rule is fixed before anything runs. Instructions a call are the gate, because they repeat to within 1 %:
-//! ours over theirs is at most [`LIMIT`], for every pair and program. CPU time is noisy: ours is called slower when the
-//! whole interval lies above the limit, and nothing is called shown by an interval wider than [`WIDEST`] either way.
+//! The rule is fixed before anything runs. Instructions a call are the gate, because they repeat to within 1 %: ours
+//! over theirs is at most [`LIMIT`], for every pair and program. CPU time is noisy: ours counts as slower when the
+//! whole interval lies above the limit, and an interval wider than [`WIDEST`] shows nothing either way.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ struct Finding {
     counts: Option<(Entries, Entries)>,
 }
 
-/// What the CPU time of a comparison says.
+/// The verdict from the CPU time of a comparison.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     /// The whole interval is above the limit.
@@ -100,7 +100,7 @@ impl Verdict {
         }
     }
 
-    fn words(&self) -> &'static str {
+    fn as_str(&self) -> &'static str {
         match self {
             Verdict::Slower => "SLOWER",
             Verdict::Faster => "faster",
@@ -257,7 +257,7 @@ fn compare_one(pair: &Pair, workload: &Workload, options: &Options, dir: &Path) 
         cpu_seconds(&workload.timed, object, 0)?;
     }
     for round in 0..usize::from(options.pairs) {
-        // Who goes first changes, and the environment's size moves the stack (the same for both of a pair).
+        // The order alternates, and the environment's size moves the stack (the same for both of a pair).
         let padding = round * 83 % 4096;
         let measure = |object: &Path, into: &mut Vec<f64>| -> Result<(), Error> {
             into.push(cpu_seconds(&workload.timed, object, padding)?);
@@ -296,7 +296,7 @@ fn cpu_seconds(command: &[String], object: &Path, padding: usize) -> Result<f64,
     let mut status = 0;
     // SAFETY: an all-zero rusage is a valid value of this plain C struct.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the child is ours and has not been waited for; `status` and `usage` are writable.
+    // SAFETY: wait4 writes `status` and `usage`; the child has not been waited for.
     let waited = unsafe { libc::wait4(child.id() as libc::pid_t, &mut status, 0, &mut usage) };
     if waited < 0 {
         return Err(fail(format!("cannot wait: {}", std::io::Error::last_os_error())));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_fail_whatever_the_clock_says() {
+    fn instructions_fail_whatever_the_clock_shows() {
         let finding = |ours: u64, calls: u64| Finding {
             cpu: (0.9, 0.89, 0.91),
             seconds: (0.9, 1.0),

@@ -1,5 +1,5 @@
-//! The licences of the peers, `NAME.LICENSE` beside each object: whoever passes an installation on passes on compiled
-//! copies of other people's work, and their licences ask that the notices go along.
+//! The licences of the peers, `NAME.LICENSE` next to each object: an installation that is passed on contains compiled
+//! copies of other people's work, whose licences require that the notices go along.
 
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn several_files_are_told_apart_and_a_missing_one_is_an_error() {
+    fn several_files_are_labelled_and_a_missing_one_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
         let source =
             Source { name: "libtcmalloc-sys", version: "1".to_string(), dir: dir.path().to_path_buf() };

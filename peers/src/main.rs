@@ -23,8 +23,8 @@ use builder::{Outcome, Settings};
 use error::{Error, IoContext};
 use peer::{Peer, Wanted};
 
-/// Build mimalloc, jemalloc, snmalloc, TCMalloc and rpmalloc, and a shim before Debian's libgc, as preloadable
-/// shared objects.
+/// Build mimalloc, jemalloc, snmalloc, TCMalloc and rpmalloc, and a shim for Debian's libgc, as preloadable shared
+/// objects.
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true)]
 struct Arguments {
@@ -56,15 +56,15 @@ struct Arguments {
 
 #[derive(Debug, clap::Subcommand)]
 enum Subcommand {
-    /// Compare our mimalloc 2 and jemalloc with Debian's; fails when ours takes over 3 % more instructions a call, or is
-    /// shown to take over 3 % more CPU time
+    /// Compare the mimalloc 2 and jemalloc built here with Debian's; fails when ours takes over 3 % more instructions a
+    /// call, or is shown to take over 3 % more CPU time
     Fairness(fairness::Options),
-    /// Allocate in every way and check that OBJECT answers
+    /// Allocate in every way and check that OBJECT serves the calls
     #[command(name = smoke::WORD, hide = true)]
     Smoke {
         /// The preloaded object
         object: PathBuf,
-        /// Do not ask calloc for more than there is
+        /// Do not test calloc with a product that overflows
         #[arg(long)]
         no_overflow: bool,
     },
@@ -97,7 +97,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The peers asked for, each once, in the order they are built in.
+/// The requested peers, each once, in the order they are built in.
 fn wanted(arguments: &Arguments) -> Vec<Peer> {
     let mut peers: Vec<Peer> = arguments.peers.iter().flat_map(|word| &word.peers).copied().collect();
     peers.sort();

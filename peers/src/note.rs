@@ -1,5 +1,5 @@
-//! The note beside each object, `NAME.toml`: what it is, where it comes from and how it was built; and the stamp
-//! that tells whether it is still up to date.
+//! The note next to each object, `NAME.toml`: what it is, where it comes from and how it was built; and the stamp that
+//! shows whether it is still up to date.
 
 use std::path::{Path, PathBuf};
 
@@ -87,7 +87,7 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The note of a peer that is already in `out`, if it and its object are whole.
+/// The note of a peer that is already in `out`, if it and its object are complete.
 pub fn existing(out: &Path, peer: Peer) -> Option<Note> {
     let note: Note = toml::from_str(&std::fs::read_to_string(note_path(out, peer)).ok()?).ok()?;
     (note.sha256 == file_digest(&object_path(out, peer)).ok()?).then_some(note)

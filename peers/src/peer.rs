@@ -69,14 +69,14 @@ impl Peer {
     }
 }
 
-/// What a word of the command line means.
+/// The meaning of a word of the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// Peers that are built from crates.
     pub peers: Vec<Peer>,
     /// Whether the collector, which is Debian's library, is among them.
     pub collector: bool,
-    /// Whether it was asked for by name: it may then not be left out.
+    /// Whether it was requested by name: it may then not be left out.
     pub collector_named: bool,
 }
 

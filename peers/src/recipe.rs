@@ -1,8 +1,8 @@
-//! How each peer is compiled: the translation units, flags and link options with which its upstream makes its own
-//! replacement library, and the small shims of ours that fill gaps in the malloc family.
+//! How each peer is compiled: the translation units, flags and link options with which its upstream builds its own
+//! replacement library, and the small shims here that fill gaps in the malloc family.
 //!
-//! Flags are upstream's release flags, no more: a peer tuned further would not be the one people install. All use the
-//! initial-exec thread-local model, since every manager here is preloaded and never loaded late.
+//! Flags are upstream's release flags, no more: a peer tuned further would not be the one that users install. All use
+//! the initial-exec thread-local model, since every manager here is preloaded and never loaded late.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::source::Source;
 pub enum Text {
     /// A file of the source crate, relative to the crate's folder.
     File(String),
-    /// A shim of ours: a file name and its text.
+    /// A shim from `shim/`: a file name and its text.
     Shim(&'static str, &'static str),
 }
 
@@ -48,7 +48,7 @@ pub struct Recipe {
     pub link: Vec<&'static str>,
     /// Whether the exports are limited by `shim/export.map`.
     pub limit_exports: bool,
-    /// Whether `calloc` notices that its product overflows, as C asks.
+    /// Whether `calloc` detects that its product overflows, as C requires.
     pub checks_overflow: bool,
 }
 
@@ -63,7 +63,7 @@ pub struct Configure {
     pub arguments: Vec<String>,
     /// Arguments of `make`.
     pub make: Vec<&'static str>,
-    /// A file to leave empty in the tree rather than have it made.
+    /// A file to leave empty in the tree instead of generating it.
     pub empty: &'static str,
     /// The folder with the objects, and how their names end.
     pub objects: (&'static str, &'static str),
@@ -94,8 +94,7 @@ impl Recipe {
         }
     }
 
-    /// The flags in one line for the note beside the object: those of the first unit, or of `configure`, then the
-    /// link options.
+    /// The flags in one line for the note: those of the first unit, or of `configure`, then the link options.
     pub fn flags(&self) -> String {
         let compile = match &self.configure {
             Some(configure) => format!("configure {}", configure.arguments.join(" ")),
@@ -220,7 +219,7 @@ fn rpmalloc() -> Recipe {
         linker: Language::C,
         link: vec!["-ldl", "-lpthread"],
         limit_exports: false,
-        // Upstream's default: ENABLE_VALIDATE_ARGS is off, so neither calloc nor reallocarray looks.
+        // Upstream's default: ENABLE_VALIDATE_ARGS is off, so neither calloc nor reallocarray checks.
         checks_overflow: false,
     }
 }

@@ -1,5 +1,5 @@
-//! The smoke run: this program, started again with the new object preloaded, allocates in every way there is and
-//! says what does not hold. It proves as well that each call is answered by that object and no other.
+//! The smoke run: this program, started again with the new object preloaded, allocates in every possible way and
+//! reports what does not hold. It also proves that each call is served by that object and no other.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
@@ -17,7 +17,7 @@ use crate::symbols::{FAMILY, OPERATORS};
 const LIMIT: Duration = Duration::from_secs(60);
 /// The hidden subcommand.
 pub const WORD: &str = "__smoke";
-/// Its flag for managers whose `calloc` does not look for overflow.
+/// Its flag for managers whose `calloc` does not check for overflow.
 const NO_OVERFLOW: &str = "--no-overflow";
 
 unsafe extern "C" {
@@ -25,11 +25,11 @@ unsafe extern "C" {
     fn pvalloc(size: size_t) -> *mut c_void;
 }
 
-/// Starts `program __smoke OBJECT` with `object` preloaded and waits for its verdict. Overflow in `calloc` is tried
-/// when `checks_overflow` says that the manager claims to notice it. `environment` is set besides.
+/// Starts `program __smoke OBJECT` with `object` preloaded and waits for its verdict. Overflow in `calloc` is tried if
+/// `checks_overflow`: the manager claims to detect it. `environment` is set besides.
 ///
 /// # Errors
-/// [`Error::Smoke`] with what it said, or that it was killed or hung.
+/// [`Error::Smoke`] with its message, or that it was killed or hung.
 pub fn prove(
     program: &Path,
     object: &Path,
@@ -65,11 +65,11 @@ pub fn prove(
     if status.success() {
         return Ok(());
     }
-    let said = child.wait_with_output().map(|out| String::from_utf8_lossy(&out.stderr).into_owned());
-    Err(fail(format!("{status}: {}", said.unwrap_or_default().trim())))
+    let output = child.wait_with_output().map(|out| String::from_utf8_lossy(&out.stderr).into_owned());
+    Err(fail(format!("{status}: {}", output.unwrap_or_default().trim())))
 }
 
-/// The run itself: `Err` says what does not hold.
+/// The run itself: `Err` is what does not hold.
 pub fn run(object: &Path, checks_overflow: bool) -> Result<(), String> {
     bound(object)?;
     sizes()?;
@@ -133,7 +133,7 @@ unsafe fn holds(block: *const c_void, size: usize, seed: usize) -> bool {
 fn sizes() -> Result<(), String> {
     let small = (0..600).chain((600..70_000).step_by(977));
     for size in small.chain([1 << 18, 1 << 20, 5 << 20, 40 << 20]) {
-        // SAFETY: each block is used within the size asked for and freed once; sizes only grow or shrink by realloc,
+        // SAFETY: each block is used within its requested size and freed once; sizes only grow or shrink by realloc,
         // whose result replaces the old pointer.
         unsafe {
             let block = libc::malloc(size);
@@ -141,7 +141,7 @@ fn sizes() -> Result<(), String> {
                 return Err(format!("malloc({size}) returned null"));
             }
             if libc::malloc_usable_size(block) < size {
-                return Err(format!("malloc_usable_size after malloc({size}) is less than was asked"));
+                return Err(format!("malloc_usable_size after malloc({size}) is less than was requested"));
             }
             fill(block, size, size);
             let larger = libc::realloc(block, size * 2 + 1);
@@ -215,7 +215,7 @@ fn overflows() -> Result<(), String> {
     // which knows calloc and drops a block that is only compared with null.
     let block = std::hint::black_box(unsafe { libc::calloc(half, 2) });
     if !block.is_null() {
-        return Err("calloc did not notice that its product overflows".to_string());
+        return Err("calloc did not detect that its product overflows".to_string());
     }
     Ok(())
 }

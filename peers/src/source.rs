@@ -1,5 +1,5 @@
-//! Where cargo unpacked the crates whose C and C++ sources the peers are built from, and which upstream versions
-//! those are. Versions are read from the sources; where upstream numbers no releases, the commit or the date is told.
+//! Where cargo unpacked the crates whose C and C++ sources the peers are built from, and which upstream versions those
+//! are. Versions are read from the sources; where upstream numbers no releases, the commit or the date is given.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Where the peer comes from, in words for a table.
+    /// Where the peer comes from, as text for a table.
     pub fn origin(&self) -> String {
         let version = self.version.split('+').next().unwrap_or(&self.version);
         format!("crate {} {version}", self.name)
@@ -49,7 +49,7 @@ impl Source {
     /// The version of the allocator itself.
     ///
     /// # Errors
-    /// [`Error::Layout`] when the crate does not say it where it used to.
+    /// [`Error::Layout`] when the crate does not have it where it used to.
     pub fn upstream_version(&self, peer: Peer) -> Result<String, Error> {
         match peer {
             Peer::Mimalloc2 => self.mimalloc("v2"),
@@ -104,21 +104,21 @@ fn layout(what: &str, path: &Path) -> Error {
     Error::Layout { what: what.to_string(), path: path.to_path_buf() }
 }
 
-/// Asks cargo where the source crates are; without the network first, then with it. Always by the lock file as it is:
-/// a build must not choose other versions than those it was started with.
+/// Queries cargo for the source crates; without the network first, then with it. Always by the lock file as it is: a
+/// build must not choose other versions than those it was started with.
 ///
 /// # Errors
-/// [`Error::Metadata`] with cargo's words, [`Error::NoCrate`] when the manifest names one no longer.
+/// [`Error::Metadata`] with cargo's message, [`Error::NoCrate`] when the manifest no longer names one.
 pub fn locate(manifest: &Path) -> Result<HashMap<&'static str, Source>, Error> {
-    let ask = |options: &[&str]| {
+    let query = |options: &[&str]| {
         let mut command = MetadataCommand::new();
         command
             .manifest_path(manifest)
             .other_options(options.iter().map(ToString::to_string).collect::<Vec<_>>());
         command.exec()
     };
-    let metadata = ask(&["--offline", "--locked"])
-        .or_else(|_| ask(&["--locked"]))
+    let metadata = query(&["--offline", "--locked"])
+        .or_else(|_| query(&["--locked"]))
         .map_err(|e| Error::Metadata { manifest: manifest.to_path_buf(), message: e.to_string() })?;
     let mut sources = HashMap::new();
     for peer in Peer::ALL {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_layout_is_told_with_the_file() {
+    fn a_changed_layout_is_reported_with_the_file() {
         let (_dir, source) = fake("tikv-jemalloc-sys", "0.7.1", &[("jemalloc/ChangeLog", "nothing here")]);
         let message = source.upstream_version(Peer::Jemalloc).unwrap_err().to_string();
         assert!(message.contains("ChangeLog"), "{message}");

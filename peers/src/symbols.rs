@@ -1,5 +1,5 @@
-//! Which functions a shared object exports. A manager that lacks a member of the malloc family would have that call
-//! answered by glibc, with blocks that are not glibc's.
+//! Which functions a shared object exports. If a manager lacks a member of the malloc family, glibc serves that call,
+//! with blocks that are not glibc's.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_no_shared_objects_are_told_apart() {
+    fn files_that_are_no_shared_objects_are_distinguished() {
         let dir = tempfile::tempdir().unwrap();
         let text = dir.path().join("text.so");
         std::fs::write(&text, "not an object").unwrap();

@@ -1,4 +1,4 @@
-//! Builds a real peer into a folder of its own with the real program, and checks what stands there afterwards.
+//! Builds a real peer into a folder of its own with the real program, and checks the folder afterwards.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,7 +9,7 @@ fn builder(out: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn said(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
@@ -36,8 +36,8 @@ fn rpmalloc_is_built_once_proved_and_preloadable() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("managers");
     let first = builder(&out, &["rpmalloc"]).output().unwrap();
-    assert!(first.status.success(), "{}", said(&first));
-    assert!(said(&first).contains("built and proved"), "{}", said(&first));
+    assert!(first.status.success(), "{}", output_text(&first));
+    assert!(output_text(&first).contains("built and proved"), "{}", output_text(&first));
     let object = out.join("rpmalloc.so");
     assert!(binds_malloc_to(&object));
 
@@ -57,13 +57,13 @@ fn rpmalloc_is_built_once_proved_and_preloadable() {
     let written = |path: &PathBuf| std::fs::metadata(path).unwrap().modified().unwrap();
     let before = written(&object);
     let second = builder(&out, &["rpmalloc"]).output().unwrap();
-    assert!(said(&second).contains("up to date"), "{}", said(&second));
+    assert!(output_text(&second).contains("up to date"), "{}", output_text(&second));
     assert_eq!(written(&object), before);
 
     // A damaged object is built again.
     std::fs::write(&object, "damaged").unwrap();
     let third = builder(&out, &["rpmalloc"]).output().unwrap();
-    assert!(said(&third).contains("built and proved"), "{}", said(&third));
+    assert!(output_text(&third).contains("built and proved"), "{}", output_text(&third));
 
     // A compiler that fails leaves the good object, its own message and a failing status.
     let good = std::fs::read(&object).unwrap();
@@ -77,15 +77,15 @@ fn rpmalloc_is_built_once_proved_and_preloadable() {
     let failed = builder(&out, &["rpmalloc"]).env("CC", &compiler).output().unwrap();
     assert!(!failed.status.success());
     assert!(
-        said(&failed).contains("no such luck") && said(&failed).contains("compiling"),
+        output_text(&failed).contains("no such luck") && output_text(&failed).contains("compiling"),
         "{}",
-        said(&failed)
+        output_text(&failed)
     );
     assert_eq!(std::fs::read(&object).unwrap(), good);
 
     let missing = builder(&out, &["rpmalloc"]).env("CC", "/no/such/cc").output().unwrap();
     assert!(!missing.status.success());
-    assert!(said(&missing).contains("apt-get install gcc"), "{}", said(&missing));
+    assert!(output_text(&missing).contains("apt-get install gcc"), "{}", output_text(&missing));
 
     // Nothing of the work is left behind.
     assert_eq!(files(&out), [".work", "rpmalloc.LICENSE", "rpmalloc.so", "rpmalloc.toml"]);
@@ -104,12 +104,12 @@ int main() {
     try { kept = new char[size]; return 2; } catch (const std::bad_alloc &) { return 0; }
 }";
 
-/// snmalloc carries a C++ run-time of its own; what it throws must still reach the program's.
+/// snmalloc contains a C++ run-time of its own; its exceptions must still reach the program's.
 #[test]
 fn an_exception_of_snmalloc_is_caught_by_the_program() {
     let dir = tempfile::tempdir().unwrap();
     let built = builder(dir.path(), &["snmalloc"]).output().unwrap();
-    assert!(built.status.success(), "{}", said(&built));
+    assert!(built.status.success(), "{}", output_text(&built));
     let (source, program) = (dir.path().join("bad_alloc.cc"), dir.path().join("bad_alloc"));
     std::fs::write(&source, BAD_ALLOC).unwrap();
     assert!(Command::new("c++").args(["-O1", "-o"]).arg(&program).arg(&source).status().unwrap().success());
@@ -132,7 +132,7 @@ fn the_smoke_run_refuses_an_object_that_does_not_answer() {
         .output()
         .unwrap();
     assert!(!output.status.success());
-    assert!(said(&output).contains("malloc comes from"), "{}", said(&output));
+    assert!(output_text(&output).contains("malloc comes from"), "{}", output_text(&output));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn an_unknown_peer_is_refused_with_the_names() {
     let dir = tempfile::tempdir().unwrap();
     let output = builder(dir.path(), &["hoard"]).output().unwrap();
     assert!(!output.status.success());
-    assert!(said(&output).contains("mimalloc3"), "{}", said(&output));
+    assert!(output_text(&output).contains("mimalloc3"), "{}", output_text(&output));
 }
 
 #[test]
@@ -149,11 +149,11 @@ fn bdw_is_one_object_in_two_modes_and_collects_in_both() {
     let out = dir.path().join("managers");
     let first = builder(&out, &["bdw"]).output().unwrap();
     if !Path::new("/usr/include/gc/gc.h").exists() {
-        assert!(!first.status.success(), "asked for by name, it may not be left out");
-        assert!(said(&first).contains("libgc-dev"), "{}", said(&first));
+        assert!(!first.status.success(), "requested by name, it may not be left out");
+        assert!(output_text(&first).contains("libgc-dev"), "{}", output_text(&first));
         return;
     }
-    assert!(first.status.success(), "{}", said(&first));
+    assert!(first.status.success(), "{}", output_text(&first));
     assert_eq!(files(&out), [".work", "bdw-nofree.toml", "bdw.so", "bdw.toml"]);
     assert!(binds_malloc_to(&out.join("bdw.so")));
     for (name, frees) in [("bdw", "honour"), ("bdw-nofree", "ignore")] {
@@ -164,17 +164,17 @@ fn bdw_is_one_object_in_two_modes_and_collects_in_both() {
         assert_eq!(description["group"].as_str(), Some("collectors"));
     }
     let again = builder(&out, &["bdw"]).output().unwrap();
-    assert!(said(&again).contains("up to date"), "{}", said(&again));
+    assert!(output_text(&again).contains("up to date"), "{}", output_text(&again));
     let wrong = Command::new("/bin/true")
         .env("LD_PRELOAD", out.join("bdw.so"))
         .env("BDW_FREES", "perhaps")
         .output()
         .unwrap();
-    assert!(!wrong.status.success() && said(&wrong).contains("honour"), "{}", said(&wrong));
+    assert!(!wrong.status.success() && output_text(&wrong).contains("honour"), "{}", output_text(&wrong));
 }
 
-/// A thread that ended without join is the only holder of its result; a thread's own storage, a stack in glibc's cache and
-/// memory that the program mapped hold blocks where libgc does not look by itself.
+/// A thread that ended without join is the only holder of its result; a thread's own storage, a stack in glibc's cache
+/// and memory that the program mapped hold blocks that libgc does not find by itself.
 #[test]
 fn bdw_loses_no_block_of_threads_and_mapped_memory() {
     let dir = tempfile::tempdir().unwrap();
@@ -183,7 +183,7 @@ fn bdw_loses_no_block_of_threads_and_mapped_memory() {
         return;
     }
     let built = builder(&out, &["bdw"]).output().unwrap();
-    assert!(built.status.success(), "{}", said(&built));
+    assert!(built.status.success(), "{}", output_text(&built));
     let program = dir.path().join("holders");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/holders.c");
     let mut compiler = Command::new("cc");
@@ -196,7 +196,7 @@ fn bdw_loses_no_block_of_threads_and_mapped_memory() {
                 .env("BDW_FREES", frees)
                 .output()
                 .unwrap();
-            assert!(run.status.success(), "BDW_FREES={frees}: {} {}", run.status, said(&run));
+            assert!(run.status.success(), "BDW_FREES={frees}: {} {}", run.status, output_text(&run));
         }
     }
 }

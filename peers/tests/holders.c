@@ -1,6 +1,6 @@
-/* Blocks that are held only from where a collector has to be told to look: a thread's storage, the result of a thread
- * that nobody has joined yet, memory mapped by the program, the main thread's storage, after fork too. Threads come and
- * go on stacks that glibc keeps in between. Ends with 0 when every block still holds what was written. */
+/* Blocks that are held only from roots that a shim must add to the collector's: a thread's storage, the result of a
+ * thread that is not joined yet, memory mapped by the program, the main thread's storage, after fork too. Threads start
+ * and end on stacks that glibc caches in between. Exits with 0 when every block still holds what was written. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -53,7 +53,7 @@ static void round_of_threads(void) {
     static int numbers[4] = {0, 1, 2, 3};
     for (int i = 0; i < 4; i++)
         if (pthread_create(&threads[i], NULL, work, &numbers[i]))
-            lost("a thread could not be made");
+            lost("a thread could not be created");
     for (int i = 0; i < 4; i++) {
         char *result;
         churn(2000, 1000);
