@@ -15,7 +15,7 @@ struct integer {
 #endif
     uint32_t length; /* the digits in use; the highest is never zero, and zero has none */
 #ifdef OPTIMIZED
-    uint32_t room; /* in digits, of which there may be more than in use */
+    uint32_t capacity; /* in digits, of which there may be more than in use */
 #endif
     uint32_t digit[];
 };
@@ -35,7 +35,7 @@ static integer *make(uint32_t length) {
 #endif
     a->length = length;
 #ifdef OPTIMIZED
-    a->room = length;
+    a->capacity = length;
 #endif
     return a;
 }
@@ -56,7 +56,7 @@ void integer_release(integer *a) {
 #if defined COLLECTED
     (void)a;
 #elif defined OPTIMIZED
-    if (a && --a->references == 0) kinds_give(&integers, a, sizeof *a + a->room * sizeof a->digit[0]);
+    if (a && --a->references == 0) kinds_give(&integers, a, sizeof *a + a->capacity * sizeof a->digit[0]);
 #else
     if (a && --a->references == 0) free(a);
 #endif

@@ -1,17 +1,17 @@
 /* Does a heap grow the longer a program runs? A set of live blocks of a fixed number of bytes is replaced at random, by
- * blocks whose sizes change from one phase to the next; after all phases it begins again. What a run needs in the
- * second round and the eighth beyond the first is due to its length alone (Boehm, "Memory Allocation Myths and
+ * blocks whose sizes change from one phase to the next; after all phases it begins again. Memory that a run needs in
+ * the second round and the eighth beyond the first is due to its length alone (Boehm, "Memory Allocation Myths and
  * Half-Truths", allocation myth 1).
  *
  * usage: churn LIVE-KIB ROUNDS
- * In each phase twice LIVE-KIB are allocated. Standard error tells the most memory resident so far, in KiB, after 1, 2,
+ * In each phase twice LIVE-KIB are allocated. Standard error gets the most memory resident so far, in KiB, after 1, 2,
  * 4, ... rounds: `churn: 1=5120 2=5124 4=5124`. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Middle sizes of the phases, bytes: small and large in turn, so that each phase must do with what another left. */
+/* Middle sizes of the phases, bytes: small and large in turn, so that each phase must use what another left. */
 static const uint32_t phases[] = {32, 1200, 96, 6000, 48, 300, 2400, 160};
 
 struct block {
@@ -65,7 +65,7 @@ static void add_one(uint32_t middle) {
 static void round_of(uint64_t most) {
     for (size_t phase = 0; phase < sizeof phases / sizeof *phases; phase++) {
         for (uint64_t allocated = 0; allocated < 2 * most;) {
-            /* Room for the largest block of the phase first, so that the live bytes never pass `most`. */
+            /* First make space for the largest block of the phase, so that the live bytes never exceed `most`. */
             while (live_bytes + 2 * phases[phase] > most) drop_one();
             uint64_t before = live_bytes;
             add_one(phases[phase]);
@@ -82,7 +82,7 @@ static long peak_rss(void) {
     while (status && kib < 0 && fgets(line, sizeof line, status)) sscanf(line, "VmHWM: %ld kB", &kib);
     if (status) fclose(status);
     if (kib < 0) {
-        fputs("churn: /proc/self/status does not tell VmHWM\n", stderr);
+        fputs("churn: /proc/self/status has no VmHWM\n", stderr);
         exit(1);
     }
     return kib;
@@ -100,12 +100,12 @@ int main(int count, char **arguments) {
         fputs("churn: out of memory\n", stderr);
         return 1;
     }
-    char told[512] = "churn:";
+    char report_line[512] = "churn:";
     for (uint64_t round = 1, next = 1; round <= rounds; round++) {
         round_of(most);
         if (round == next) {
-            size_t length = strlen(told);
-            snprintf(told + length, sizeof told - length, " %llu=%ld", (unsigned long long)round, peak_rss());
+            size_t length = strlen(report_line);
+            snprintf(report_line + length, sizeof report_line - length, " %llu=%ld", (unsigned long long)round, peak_rss());
             next *= 2;
         }
     }
@@ -113,6 +113,6 @@ int main(int count, char **arguments) {
     free(blocks);
     printf("%llu rounds, at most %llu bytes alive, checksum %016llx\n", (unsigned long long)rounds,
            (unsigned long long)most, (unsigned long long)sum);
-    fprintf(stderr, "%s\n", told);
+    fprintf(stderr, "%s\n", report_line);
     return 0;
 }

@@ -1,7 +1,7 @@
-//! Compiles UC Berkeley's espresso from the C sources that the crate `espresso-logic` carries, and the driver beside it.
+//! Compiles UC Berkeley's espresso from the C sources that the crate `espresso-logic` carries, and its driver.
 //!
 //! The crate is a dependency for a target that does not exist: cargo locks it and checks its sum, but neither compiles
-//! it nor has to download it for this build. `cargo metadata` tells where it is, and downloads it when it is missing.
+//! it nor has to download it for this build. `cargo metadata` locates it, and downloads it when it is missing.
 
 use std::env;
 use std::error::Error;
@@ -40,7 +40,7 @@ fn build() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Under measurement, so it is compiled as a distribution would, whatever cargo's profile.
+/// It is measured, so it is compiled as a distribution would, whatever cargo's profile.
 fn compiler(sources: &Path) -> cc::Build {
     let mut build = cc::Build::new();
     build.std("c11").opt_level(2).debug(false).force_frame_pointer(false);
@@ -50,13 +50,15 @@ fn compiler(sources: &Path) -> cc::Build {
 
 /// Cargo's description of the workspace; without the network first, then with it. The lock file is never changed.
 fn metadata(manifest: &Path) -> Result<Metadata, Box<dyn Error>> {
-    let ask = |options: &[&str]| {
+    let query = |options: &[&str]| {
         let options: Vec<String> = options.iter().map(ToString::to_string).collect();
         MetadataCommand::new().manifest_path(manifest).other_options(options).exec()
     };
-    ask(&["--offline", "--locked"]).or_else(|_| ask(&["--locked"])).map_err(|problem| {
-        format!("cargo could not say where the crate {CRATE} is; run `cargo fetch --locked` and build again: {problem}")
-            .into()
+    query(&["--offline", "--locked"]).or_else(|_| query(&["--locked"])).map_err(|problem| {
+        format!(
+            "cargo could not locate the crate {CRATE}; run `cargo fetch --locked` and build again: {problem}"
+        )
+        .into()
     })
 }
 

@@ -1,5 +1,5 @@
-/* What the programs that mark their requests share: numbers on the command line, random numbers, blocks that must be
- * there, a checksum. */
+/* Shared by the programs that mark their requests: numbers on the command line, random numbers, checked allocation, a
+ * checksum. */
 #ifndef COMMON_H
 #define COMMON_H
 
@@ -36,8 +36,8 @@ static inline uint64_t below(uint64_t *state, uint64_t limit) {
 }
 
 /* Below `limit`, small numbers more often: the range is halved as often as a coin shows heads, so that number k comes
- * up about as often as 1/k. That is near Zipf's law, by which keys are asked for in practice, and exact on every
- * machine, as the C library's logarithms are not. */
+ * up about as often as 1/k. That is near Zipf's law, the distribution of keys in practice, and exact on every machine,
+ * as the C library's logarithms are not. */
 static inline uint64_t skewed(uint64_t *state, uint64_t limit) {
     uint64_t coins = next_random(state) | UINT64_C(1) << 40;
     uint64_t range = limit >> __builtin_ctzll(coins);

@@ -1,6 +1,6 @@
 /* Key-value requests on a hash table in memory, as a cache server has them: every entry and every value is a block of
- * its own. A request gets, puts or deletes a batch of keys that are drawn with a skew, and gathers its answer in a block
- * that it gives back at its end. Each is marked as heaptoll_events.h says: kinds 0 get, 1 put, 2 delete.
+ * its own. A request gets, puts or deletes a batch of keys that are drawn with a skew, and gathers its answer in a
+ * block that it frees at its end. Each is marked as in heaptoll_events.h: kinds 0 get, 1 put, 2 delete.
  *
  * usage: kv REQUESTS KEYS [SEED]
  *
@@ -29,7 +29,7 @@ static uint64_t mask, entries;
 /* The common types: entries, and values as far as they are small. */
 static struct kinds entry_kinds, value_kinds;
 
-/* The text of a key. Keys that are asked for often are no neighbours in the table. */
+/* The text of a key. Keys that are requested often are not adjacent in the table. */
 static size_t key_text(uint64_t key, char *text) {
     return (size_t)snprintf(text, 48, "user:%08llx:session:%llu",
                             (unsigned long long)(key * UINT64_C(0x9e3779b97f4a7c15) >> 32), (unsigned long long)key);
@@ -71,10 +71,10 @@ static void put(uint64_t number, uint64_t *random) {
     memset(entry->value, (int)(next_random(random) & 255), entry->value_bytes);
 }
 
-/* Gathers the values of the keys that are there; gives the answer's checksum. */
+/* Gathers the values of the keys that exist; returns the answer's checksum. */
 static uint64_t get(uint64_t keys, uint64_t *random) {
-    size_t used = 0, room = 1024;
-    unsigned char *answer = must(malloc(room));
+    size_t used = 0, capacity = 1024;
+    unsigned char *answer = must(malloc(capacity));
     uint64_t sum = FNV_BEGIN;
     for (int i = 0; i < GETS; i++) {
         char key[48];
@@ -85,7 +85,7 @@ static uint64_t get(uint64_t keys, uint64_t *random) {
             sum = fold_number(sum, 1);
             continue;
         }
-        while (room - used < entry->value_bytes) answer = must(realloc(answer, room *= 2));
+        while (capacity - used < entry->value_bytes) answer = must(realloc(answer, capacity *= 2));
         memcpy(answer + used, entry->value, entry->value_bytes);
         used += entry->value_bytes;
         sum = fold_number(sum, (uint64_t)entry->value[0] << 32 | entry->value_bytes);

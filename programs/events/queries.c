@@ -1,10 +1,10 @@
 /* SQL requests on an SQLite database in memory. Some run statements that are prepared once, some are SQL text that is
- * parsed, run and forgotten, as programs that put their queries together do. Each is marked as heaptoll_events.h says:
- * kinds 0 look orders up (prepared), 1 sum a customer's orders (prepared), 2 report (text), 3 change (text).
+ * parsed, run and forgotten, as programs that compose their queries do. Each is marked as in heaptoll_events.h: kinds 0
+ * look orders up (prepared), 1 sum a customer's orders (prepared), 2 report (text), 3 change (text).
  *
  * usage: queries REQUESTS CUSTOMERS ORDERS [SEED]
  *
- * SQLite's own cache of small blocks (lookaside) is switched off, so that it asks the manager for every block.
+ * SQLite's own cache of small blocks (lookaside) is switched off, so that it allocates every block from the manager.
  *
  * The checksum of all rows goes to standard output, the same in every run with the same arguments. */
 #include <sqlite3.h>

@@ -1,5 +1,5 @@
-/* A client of a redis server that waits for each answer before it asks again, so that the time of a request is its
- * latency. The load is the same in every run with the same arguments. Each request is marked as heaptoll_events.h says:
+/* A client of a redis server that waits for each answer before its next request, so that the time of a request is its
+ * latency. The load is the same in every run with the same arguments. Each request is marked as in heaptoll_events.h:
  * kinds 0 GET, 1 SET, 2 LPUSH, 3 LRANGE, 4 RPOP, 5 DEL.
  *
  * usage: redis-client SOCKET REQUESTS KEYS BYTES [SEED]
@@ -7,8 +7,8 @@
  * SOCKET is the server's Unix socket, BYTES the size of the largest value. First every second key is set, in a pipeline,
  * which is not timed.
  *
- * To standard output goes a line with the checksum of all answers (which tells the server's state too: it must be empty
- * at first), then a line for each kind: name, requests, requests a second, and latencies in us. */
+ * To standard output goes a line with the checksum of all answers (which depends on the server's state too: it must be
+ * empty at first), then a line for each kind: name, requests, requests a second, and latencies in us. */
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <time.h>
@@ -62,11 +62,11 @@ static int next_byte(void) {
     return in[in_read++];
 }
 
-/* A line up to CR LF; gives its length. */
-static size_t line(char *text, size_t room) {
+/* Reads a line up to CR LF; returns its length. */
+static size_t line(char *text, size_t capacity) {
     size_t length = 0;
     for (int byte = next_byte(); byte != '\r'; byte = next_byte()) {
-        if (length + 1 < room) text[length++] = (char)byte;
+        if (length + 1 < capacity) text[length++] = (char)byte;
     }
     next_byte();
     text[length] = '\0';
@@ -79,7 +79,7 @@ static void answer(void) {
     size_t length = line(text, sizeof text);
     sum = fold(sum, text, length);
     if (text[0] == '-') {
-        fprintf(stderr, "redis-client: the server says %s\n", text + 1);
+        fprintf(stderr, "redis-client: the server replied %s\n", text + 1);
         exit(1);
     }
     if (text[0] == '$') {

@@ -1,7 +1,7 @@
 /* Searches by regular expression in a text with an index: the index of words names the lines that may match, the
- * expression is compiled and tried on them, and the lines that match are the answer. The C library's regular expressions
- * allocate while they compile and while they match. Each search is marked as heaptoll_events.h says: kinds 0 two words
- * in order, 1 words with the same beginning, 2 one of three words near a comma.
+ * expression is compiled and tried on them, and the lines that match are the answer. The C library's regular
+ * expressions allocate while they compile and while they match. Each search is marked as in heaptoll_events.h: kinds 0
+ * two words in order, 1 words with the same beginning, 2 one of three words near a comma.
  *
  * usage: search SEARCHES FILE [SEED]
  *
@@ -20,18 +20,18 @@ enum { TRIED = 12, LONGEST_WORD = 40 };
 struct word {
     struct word *next;
     uint32_t *lines; /* where it occurs, in order, each once */
-    uint32_t count, room;
+    uint32_t count, capacity;
     uint32_t length;
     char text[];
 };
 
 static char **lines;
-static size_t line_count, line_room;
+static size_t line_count, line_capacity;
 static struct word **table;
 static size_t mask;
 /* All words, in the order of their first occurrence: those that occur often come early. */
 static struct word **words;
-static size_t word_count, word_room;
+static size_t word_count, word_capacity;
 
 static struct word *word_of(const char *text, size_t length) {
     struct word **link = &table[fold(FNV_BEGIN, text, length) & mask];
@@ -43,9 +43,9 @@ static struct word *word_of(const char *text, size_t length) {
         word->length = (uint32_t)length;
         memcpy(word->text, text, length);
         *link = word;
-        if (word_count == word_room) {
-            word_room = word_room == 0 ? 1024 : word_room * 2;
-            words = must(realloc(words, word_room * sizeof *words));
+        if (word_count == word_capacity) {
+            word_capacity = word_capacity == 0 ? 1024 : word_capacity * 2;
+            words = must(realloc(words, word_capacity * sizeof *words));
         }
         words[word_count++] = word;
     }
@@ -67,9 +67,9 @@ static void enter(const char *line, uint32_t at) {
         if (length > 0) {
             struct word *word = word_of(text, length);
             if (word->count == 0 || word->lines[word->count - 1] != at) {
-                if (word->count == word->room) {
-                    word->room = word->room == 0 ? 4 : word->room * 2;
-                    word->lines = must(realloc(word->lines, word->room * sizeof *word->lines));
+                if (word->count == word->capacity) {
+                    word->capacity = word->capacity == 0 ? 4 : word->capacity * 2;
+                    word->lines = must(realloc(word->lines, word->capacity * sizeof *word->lines));
                 }
                 word->lines[word->count++] = at;
             }
@@ -88,13 +88,13 @@ static void read_text(const char *path) {
     table = must(calloc(1 << 16, sizeof *table));
     mask = (1 << 16) - 1;
     char *line = NULL;
-    size_t room = 0;
+    size_t capacity = 0;
     ssize_t length;
-    while ((length = getline(&line, &room, file)) > 0) {
+    while ((length = getline(&line, &capacity, file)) > 0) {
         if (line[length - 1] == '\n') line[--length] = '\0';
-        if (line_count == line_room) {
-            line_room = line_room == 0 ? 1024 : line_room * 2;
-            lines = must(realloc(lines, line_room * sizeof *lines));
+        if (line_count == line_capacity) {
+            line_capacity = line_capacity == 0 ? 1024 : line_capacity * 2;
+            lines = must(realloc(lines, line_capacity * sizeof *lines));
         }
         lines[line_count] = must(malloc((size_t)length + 1));
         memcpy(lines[line_count], line, (size_t)length + 1);

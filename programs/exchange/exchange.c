@@ -1,9 +1,9 @@
 /* Producers and consumers: in each pair of threads one allocates blocks and the other frees them, so that every free is
  * of another thread's block and memory must find its way back. Blocks travel in batches through a bounded ring with a
- * lock, which is taken once for each batch; the batches are blocks too. Who finds the ring empty, or full, sleeps until
- * it is half full: otherwise waking the other thread for every batch would cost more than all of malloc. After what is known as xmalloc-test (Lever and
- * Boreham, "malloc() Performance in a Multithreaded Linux Environment", 2000); here the work is fixed, so that CPU time
- * can be compared.
+ * lock, which is taken once for each batch; the batches are blocks too. A thread that finds the ring empty, or full,
+ * sleeps until it is half full: otherwise waking the other thread for every batch would cost more than all of malloc.
+ * After the benchmark known as xmalloc-test (Lever and Boreham, "malloc() Performance in a Multithreaded Linux
+ * Environment", 2000); here the work is fixed, so that CPU time can be compared.
  *
  * usage: exchange THREADS BLOCKS SMALLEST LARGEST [SEED]
  * THREADS is even, a pair each; every pair exchanges BLOCKS of SMALLEST to LARGEST bytes.

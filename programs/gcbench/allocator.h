@@ -1,12 +1,11 @@
-/* What gcbench.c allocates with, chosen when it is compiled:
- *   (nothing)      malloc, never freed: for a collector behind malloc
- *   GCBENCH_FREE   malloc, and free of each tree when it is given up
+/* The allocator of gcbench.c, chosen at compile time:
+ *   (nothing)      malloc, never freed: for a collector under malloc
+ *   GCBENCH_FREE   malloc, and free of each tree when it is dropped
  *   GCBENCH_TITHE  tithe_malloc and tithe_malloc_atomic, linked with libtithe.a
  *   GCBENCH_GC     GC_MALLOC and GC_MALLOC_ATOMIC of Boehm's libgc
  *
  * START() comes first in main. NEW and NEW_ATOMIC give a block or null; the latter's contents hold no pointers.
- * DROP gives a block back, where blocks are given back. COLLECTIONS() is how many there have been, negative when
- * nothing tells. */
+ * DROP frees a block, where blocks are freed. COLLECTIONS() is how many there have been, negative when unknown. */
 #ifndef ALLOCATOR_H
 #define ALLOCATOR_H
 
@@ -42,7 +41,7 @@ static inline long long tithes_collections(int (*stats)(struct tithe_stats *)) {
 
 #include "../../include/tithe.h"
 
-/* malloc may be a collector's. Those that we know are asked by the symbol they export. */
+/* malloc may be a collector's. Known collectors are found by a symbol they export. */
 static inline long long preloaded_collections(void) {
     int (*stats)(struct tithe_stats *);
     *(void **)&stats = dlsym(RTLD_DEFAULT, "tithe_stats");

@@ -1,6 +1,6 @@
-/* The tree benchmark of Ellis, Kovac and Boehm (GCBench), written anew from its description: a tree to stretch the
- * heap, a long-lived tree and array, then many short-lived binary trees of each depth, built from the root down and
- * from the leaves up. Every depth allocates about as much as the others, twice the stretch tree either way.
+/* The tree benchmark of Ellis, Kovac and Boehm (GCBench), written from its description: a tree to stretch the heap, a
+ * long-lived tree and array, then many short-lived binary trees of each depth, built from the root down and from the
+ * leaves up. Every depth allocates about as much as the others, twice the stretch tree either way.
  *
  * usage: gcbench [STRETCH LONG-LIVED ARRAY SHALLOWEST DEEPEST [ROUNDS]]
  * Depths of the stretch tree and the long-lived one (18, 16), doubles in the array (500000), depths of the short-lived
@@ -71,7 +71,7 @@ static uint64_t intact(const struct node *root) {
     return (root->mark == (root->height ^ 0x5a)) + intact(root->left) + intact(root->right);
 }
 
-/* Not inlined: what the loop leaves in registers and on the stack is gone when it returns. */
+/* Not inlined: words that the loop leaves in registers and on the stack are dead when it returns. */
 static __attribute__((noinline)) void top_down(int depth, uint64_t trees) {
     while (trees--) {
         struct node *root = new_node(NULL, NULL, depth);
@@ -86,7 +86,7 @@ static __attribute__((noinline)) void bottom_up(int depth, uint64_t trees) {
 
 static __attribute__((noinline)) void stretch(int depth) { drop(build(depth)); }
 
-/* Of this program alone, in KiB; getrusage counts what ran in the process before exec, too. Negative if untold. */
+/* Of this program alone, in KiB; getrusage counts what ran in the process before exec, too. Negative if unknown. */
 static long peak_rss(void) {
     FILE *status = fopen("/proc/self/status", "r");
     if (!status) return -1;
@@ -99,17 +99,17 @@ static long peak_rss(void) {
 
 static double seconds(struct timeval time) { return (double)time.tv_sec + (double)time.tv_usec / 1e6; }
 
-static void tell(void) {
+static void report(void) {
     struct rusage usage;
     if (getrusage(RUSAGE_SELF, &usage)) {
         perror("gcbench: getrusage");
         exit(1);
     }
     long long collections = COLLECTIONS();
-    char told[24] = "unknown";
-    if (collections >= 0) snprintf(told, sizeof told, "%lld", collections);
+    char collections_text[24] = "unknown";
+    if (collections >= 0) snprintf(collections_text, sizeof collections_text, "%lld", collections);
     fprintf(stderr, "gcbench: allocator=%s cpu_s=%.3f peak_rss_kib=%ld collections=%s\n", ALLOCATOR,
-            seconds(usage.ru_utime) + seconds(usage.ru_stime), peak_rss(), told);
+            seconds(usage.ru_utime) + seconds(usage.ru_stime), peak_rss(), collections_text);
 }
 
 static int number(const char *text, int least, int most) {
@@ -168,6 +168,6 @@ int main(int count, char **arguments) {
            wrong);
     drop(long_lived);
     DROP(array);
-    tell();
+    report();
     return found != tree_size(long_lived_depth) || wrong;
 }

@@ -1,6 +1,6 @@
-/* What gdb debugs: a small warehouse of parts that are made of parts. It has what a debugger's printer must handle
- * (nested structures, unions, enumerations, function pointers, linked lists, arrays) and stacks that are deep. It is
- * built without optimisation, so that every variable can be read. Nobody measures this program. */
+/* The program that gdb debugs: a small warehouse of parts that are made of parts. It has what a debugger's printer must
+ * handle (nested structures, unions, enumerations, function pointers, linked lists, arrays) and stacks that are deep.
+ * It is built without optimisation, so that every variable can be read. This program is not measured. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ struct part {
     struct part *next;
 };
 
-/* Types in bulk, as a program of many headers has them: the debugger reads what it is asked about. */
+/* Types in bulk, as a program of many headers has them: the debugger reads those that it prints. */
 #define RECORD(name)                                                                                                   \
     struct name {                                                                                                      \
         struct name *left, *right;                                                                                     \

@@ -23,7 +23,7 @@ struct chain {
     uint64_t random, sum;
     uint64_t made; /* blocks allocated so far: a part of each block's stamp */
     uint64_t rounds;
-    pthread_t previous; /* who had it before, not joined yet */
+    pthread_t previous; /* the thread that had it before, not joined yet */
     int has_previous, damaged;
 };
 
@@ -31,7 +31,7 @@ static uint64_t blocks, smallest, largest, rounds, replacements;
 
 static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
-static uint64_t running; /* chains that have not come to their end */
+static uint64_t running; /* chains that have not ended */
 
 static void fail(const char *what, int error) {
     fprintf(stderr, "larson: %s: %s\n", what, strerror(error));

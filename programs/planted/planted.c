@@ -1,8 +1,8 @@
-/* A program with a defect, planted: what a quarantine with check=on has to find.
+/* A program with a seeded defect that a quarantine with check=on must find.
  *
- * A register of names keeps its entries in a list, and a second list of those who asked for news. leave() takes an entry
- * out of the first and frees it, and forgets the second, so that the next news are written into a freed entry. Nothing
- * comes of it under a plain malloc: the entry's memory has not been given out again yet, and the output is right.
+ * A register of names keeps its entries in a list, and a second list of subscribers. leave() takes an entry out of the
+ * first and frees it, but leaves it in the second, so that the next message is written into a freed entry. Under a
+ * plain malloc this has no effect: the entry's memory has not been reused yet, and the output is right.
  *
  * usage: planted [news|twice|none]
  *   news   write to a freed entry (when nothing is given)
@@ -15,13 +15,13 @@
 struct entry {
     struct entry *next;
     char name[16];
-    long news; /* at offset 24 */
+    long message; /* at offset 24 */
     char note[24];
 };
 
 static struct entry *entries;
-static struct entry *asked[8];
-static int askers;
+static struct entry *subscribers[8];
+static int subscriber_count;
 
 static struct entry *enter(const char *name) {
     struct entry *entry = calloc(1, sizeof *entry);
@@ -35,7 +35,7 @@ static struct entry *enter(const char *name) {
     return entry;
 }
 
-/* Not inlined, and not the last thing that its caller does: it is to be found on the stack. */
+/* Not inlined, and no tail call of its caller: its frame must be on the stack. */
 __attribute__((noinline)) static int leave(const char *name) {
     for (struct entry **place = &entries; *place; place = &(*place)->next) {
         struct entry *entry = *place;
@@ -48,8 +48,8 @@ __attribute__((noinline)) static int leave(const char *name) {
     return 0;
 }
 
-static void spread_news(long news) {
-    for (int i = 0; i < askers; i++) *(volatile long *)&asked[i]->news = news;
+static void notify_subscribers(long message) {
+    for (int i = 0; i < subscriber_count; i++) *(volatile long *)&subscribers[i]->message = message;
 }
 
 int main(int argc, char **argv) {
@@ -57,10 +57,10 @@ int main(int argc, char **argv) {
     static const char *const names[] = {"ada", "bob", "cyd", "dot", "eve"};
     for (int i = 0; i < 5; i++) enter(names[i]);
     struct entry *cyd = entries->next->next;
-    asked[askers++] = entries;
-    if (strcmp(defect, "none") != 0) asked[askers++] = cyd;
+    subscribers[subscriber_count++] = entries;
+    if (strcmp(defect, "none") != 0) subscribers[subscriber_count++] = cyd;
     int left = leave("cyd");
-    if (strcmp(defect, "news") == 0) spread_news(42);
+    if (strcmp(defect, "news") == 0) notify_subscribers(42);
     if (strcmp(defect, "twice") == 0) free(cyd);
     int count = 0;
     for (struct entry *entry = entries; entry; entry = entry->next) count++;

@@ -1,13 +1,13 @@
-/* How long does a program stand still when a large structure is dropped? Requests build a binary tree node by node, as
- * many look nodes up; then its root is given up and the next begun. Each request's processor time is taken: what
- * another program does meanwhile does not count (Boehm, "Memory Allocation Myths and Half-Truths", GC myth 5).
+/* How long does a program pause when a large structure is dropped? Requests build a binary tree node by node, as many
+ * look nodes up; then its root is given up and the next begun. Each request's processor time is taken: what another
+ * program does meanwhile does not count (Boehm, "Memory Allocation Myths and Half-Truths", GC myth 5).
  *
  * usage: release NODES ROUNDS
  * Trees of NODES, as many as ROUNDS, 64 nodes made or looked up a request. When it is compiled it is chosen how a tree is given up:
  *   (nothing)         by reference counts, at once: the last pointer frees the whole tree
  *   RELEASE_DEFERRED  by reference counts, some nodes at each later request (Deutsch and Bobrow 1976)
  *   RELEASE_GC        not at all: for a collector behind malloc
- * Standard error tells the longest request and the one in the middle, µs of processor time:
+ * Standard error gets the longest request and the median, µs of processor time:
  * `release: longest_us=1234.5 median_us=6.7`. */
 #include <stdint.h>
 #include <stdio.h>

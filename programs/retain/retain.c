@@ -3,10 +3,10 @@
  * allocation myth 4).
  *
  * usage: retain RECORDS
- * One block in ten is for a moment only, and freed at once. When it is compiled it is chosen what becomes of the rest:
+ * One block in ten is temporary, and freed at once. What happens to the rest is chosen at compile time:
  *   (nothing)            it is left to the system
  *   RETAIN_FREE_AT_EXIT  it is freed just before the end
- *   RETAIN_NEVER         it is left, and so are the blocks that are for a moment */
+ *   RETAIN_NEVER         it is left, and so are the temporary blocks */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,11 +49,11 @@ static void enter(uint64_t number) {
     record->next = *bucket;
     *bucket = record;
     if (number % 5 == 0) {
-        char *moment = allocated(MOST_TEXT);
-        memcpy(moment, record->text, record->length);
-        record->number += (uint64_t)moment[record->length / 2];
+        char *temporary = allocated(MOST_TEXT);
+        memcpy(temporary, record->text, record->length);
+        record->number += (uint64_t)temporary[record->length / 2];
 #ifndef RETAIN_NEVER
-        free(moment);
+        free(temporary);
 #endif
     }
 }

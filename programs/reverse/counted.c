@@ -104,12 +104,12 @@ static void check(const struct pointer *list, uint64_t *length, uint64_t *sum) {
 }
 
 int main(int count, char **arguments) {
-    const struct asked what = asked(count, arguments);
-    values = what.values;
+    const struct task task = parse_arguments(count, arguments);
+    values = task.values;
     struct pointer list = {0}, none = {0};
-    for (uint64_t i = 0; i < what.length; i++) assign(&list, element(i, list));
+    for (uint64_t i = 0; i < task.length; i++) assign(&list, element(i, list));
     uint64_t found = 0, done = 0, sum = 0;
-    while (done < what.reversals) {
+    while (done < task.reversals) {
         struct pointer new = {0};
         reverse(&new, &list);
         uint64_t before = freed;
@@ -120,5 +120,5 @@ int main(int count, char **arguments) {
     }
     check(&list, &found, &sum);
     assign(&list, none);
-    return told(&what, found, done, sum);
+    return report(&task, found, done, sum);
 }

@@ -91,7 +91,7 @@ static uint64_t freed(struct element *list) {
 
 #endif
 
-/* Gives up a list of so many elements. How many they were goes into the checksum, whether they were freed or not. */
+/* Drops a list of `length` elements. Their number goes into the checksum, whether they were freed or not. */
 #if defined REVERSE_GC
 
 static uint64_t drop(struct element *list, uint64_t length) {
@@ -104,12 +104,12 @@ static void at_exit(void) {}
 #elif defined REVERSE_FREE_AT_EXIT
 
 static struct element **dead;
-static size_t dead_lists, room;
+static size_t dead_lists, capacity;
 
 static uint64_t drop(struct element *list, uint64_t length) {
-    if (dead_lists == room) {
-        room = room ? 2 * room : 1024;
-        dead = realloc(dead, room * sizeof *dead);
+    if (dead_lists == capacity) {
+        capacity = capacity ? 2 * capacity : 1024;
+        dead = realloc(dead, capacity * sizeof *dead);
         if (!dead) out_of_memory();
     }
     dead[dead_lists++] = list;
@@ -141,20 +141,20 @@ static void check(const struct element *list, uint64_t *length, uint64_t *sum) {
 }
 
 int main(int count, char **arguments) {
-    const struct asked what = asked(count, arguments);
-    values = what.values;
+    const struct task task = parse_arguments(count, arguments);
+    values = task.values;
     struct element *list = NULL;
-    for (uint64_t i = 0; i < what.length; i++) list = cons(i, list);
+    for (uint64_t i = 0; i < task.length; i++) list = cons(i, list);
     uint64_t found = 0, done = 0, sum = 0;
-    while (done < what.reversals) {
+    while (done < task.reversals) {
         struct element *new = reversed(list);
-        /* Each reversal leaves its mark, also on elements without values: its number, and how many it gave up. */
-        fold(&sum, drop(list, what.length) + done++);
+        /* Each reversal changes the checksum, also without values: its number, and how many it dropped. */
+        fold(&sum, drop(list, task.length) + done++);
         list = new;
         if (done % 2 == 0) check(list, &found, &sum);
     }
     check(list, &found, &sum);
-    drop(list, what.length);
+    drop(list, task.length);
     at_exit();
-    return told(&what, found, done, sum);
+    return report(&task, found, done, sum);
 }

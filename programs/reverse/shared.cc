@@ -40,16 +40,16 @@ void check(const pointer &list, uint64_t *length, uint64_t *sum) {
 } // namespace
 
 int main(int count, char **arguments) {
-    const struct asked what = asked(count, arguments);
+    const struct task task = parse_arguments(count, arguments);
     // Freeing a list goes down its links by recursion: a long one would need more stack than there is.
-    if (what.values != 4 || what.length > 20000) {
+    if (task.values != 4 || task.length > 20000) {
         fputs("reverse: with std::shared_ptr elements have 40 bytes and a list at most 20000 of them\n", stderr);
         return 2;
     }
     pointer list;
-    for (uint64_t i = 0; i < what.length; i++) list = pointer(new element(i, list));
+    for (uint64_t i = 0; i < task.length; i++) list = pointer(new element(i, list));
     uint64_t found = 0, done = 0, sum = 0;
-    while (done < what.reversals) {
+    while (done < task.reversals) {
         pointer reverse = reversed(list);
         uint64_t before = freed;
         list = std::move(reverse);
@@ -58,5 +58,5 @@ int main(int count, char **arguments) {
     }
     check(list, &found, &sum);
     list.reset();
-    return told(&what, found, done, sum);
+    return report(&task, found, done, sum);
 }

@@ -3,12 +3,12 @@
  * Best fit takes the smallest free block that suffices, so a request larger than every hole comes out of the large
  * rest at the end of the heap, and a request for exactly one unit goes to a hole of one unit if there is one. A round
  * with holes of at most h - 1 units so far:
- *   1. ask for a row of blocks of h + 1 units: no hole will do, they lie side by side in fresh memory (or out of
- *      one large hole, made by filling M with blocks of n and giving them back: a manager that grows by pages would
+ *   1. request a row of blocks of h + 1 units: no hole will do, they lie side by side in fresh memory (or out of
+ *      one large hole, made by filling M with blocks of n and freeing them: a manager that grows by pages would
  *      else leave a piece of a page below each block. Which is better is tried in two children);
- *   2. give one back, ask for h (its place is the best fit: the older holes are smaller), then for 1: the best fit is
+ *   2. free one, request h (its place is the best fit: the older holes are smaller), then for 1: the best fit is
  *      the one unit that is left there. That pin separates the new block from its neighbour;
- *   3. when the row is done, give back all blocks of h: holes of h, kept apart by pins of one unit.
+ *   3. when the row is done, free all blocks of h: holes of h, kept apart by pins of one unit.
  * The next round has h + 1. No hole is ever used again. A round with P pins live makes (M - P)/(h + 1) more, so
  * M - P falls as 1/h; begun at h = n/e, the heap has M n / e units in the end, after a number of calls proportional
  * to M. Robson's own attack of 1977 comes
@@ -20,8 +20,8 @@
 static struct block *strays;
 static size_t stray_count;
 
-/* A block in the place from `from` on. What lands elsewhere has stopped up a hole that was a better fit, or just as good
- * a one. It stays there: until the round is done, or, for a pin, which would leave its hole to the next, for ever. */
+/* A block in the place from `from` on. A block that lands elsewhere has filled a hole that was a better fit, or as good
+ * a one. It stays there until the round is done; a pin, which would leave its hole to the next, stays for ever. */
 static bool get_within(struct block *block, size_t units, const char *from, size_t place) {
     for (int i = 0; i < TRIES && spare() >= units && get(block, units); i++) {
         /* The program's part of a block begins somewhat after the block. */
@@ -40,14 +40,14 @@ static double climb(size_t h, bool rest, struct block *row, struct block *holes)
         while (spare() >= game.largest && get(&row[length], game.largest)) length++;
         while (length) give(&row[--length]);
     }
-    /* Room for the strays is left. */
+    /* Leaves units for the strays. */
     while (spare() >= 2 * (h + 1) && get(&row[length], h + 1)) length++;
     if (length < 2) {
         if (length) give(&row[0]);
         return 0;
     }
     sample();
-    /* The last one lies at what is left of the rest, with which it would be coalesced. */
+    /* The last one lies next to the remainder of the free memory, with which it would be coalesced. */
     for (size_t i = 0; i + 1 < length && !game.stopped; i++) {
         struct block pin;
         const char *from = row[i].at;

@@ -1,14 +1,14 @@
 /* `classes`: against segregated storage that never coalesces (kingsley, pow2), or does so only by whole chunks
  * (haertel).
  *
- * A block once carved for a size class serves that class for ever. So M bytes of the smallest class are asked for and
- * all given back, then M of the next, and so on: the heap has M for each class, M log2 n with powers of two. On top,
- * each class is asked for in the smallest size that goes to it, one byte more than the class below can hold: with
- * powers of two almost half of every block is waste, and the factor over the bytes asked for doubles.
+ * A block once carved for a size class serves that class for ever. So M bytes of the smallest class are requested and
+ * all freed, then M of the next, and so on: the heap has M for each class, M log2 n with powers of two. On top, each
+ * class is requested in the smallest size that goes to it, one byte more than the class below can hold: with powers of
+ * two almost half of every block is waste, and the factor over the requested bytes doubles.
  *
- * The classes are learned by asking for every size, in a child, and seeing when the usable size changes; where that
- * tells nothing (a usable size that is always what was asked for), powers of two are assumed. The block's place in
- * the heap is taken to be its usable size and the overhead.
+ * The classes are found by requesting every size, in a child, and observing when the usable size changes; where that
+ * shows nothing (a usable size that always equals the request), powers of two are assumed. The block's place in the
+ * heap is taken to be its usable size and the overhead.
  *
  * `pages` is the same against managers that give classes whole pages, and a page that is empty to any class: of each
  * range of addresses of that size one block is kept. */
@@ -65,7 +65,7 @@ static void play(size_t page) {
     size_t kept = 0;
     for (size_t class = 0; class < classes->count && !game.stopped; class++) {
         size_t bytes = classes->smallest[class];
-        /* M is what the program asks for, here in bytes: rounding up is the manager's doing. */
+        /* M counts requested bytes here: rounding up is the manager's doing. */
         size_t count = kept;
         while (game.now_bytes + bytes <= game.live * (game.unit - game.overhead) && count < most &&
                get_bytes(&blocks[count], bytes, 0, classes->usable[class] + game.overhead)) {

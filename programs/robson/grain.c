@@ -1,4 +1,4 @@
-/* Learns what a block costs beyond its bytes, from the distance of neighbours.
+/* Measures the overhead of a block, from the distance of adjacent blocks.
  *
  * Each probe runs in a forked child of its own: on a heap that no other probe has left holes in, and without touching
  * the heap that the game is played on. */
@@ -13,7 +13,7 @@
 #define BLOCKS 64
 #define MOST_OVERHEAD 64
 
-/* The smallest distance of two of many blocks of this size, asked for one after another. */
+/* The smallest distance of two of many blocks of this size, requested one after another. */
 static size_t distance(size_t bytes) {
     uintptr_t at[BLOCKS];
     for (int i = 0; i < BLOCKS; i++) {

@@ -1,5 +1,5 @@
-/* Asking and giving back, with the rules kept: never more than M live, every page touched, an end when memory, time
- * or the limit runs out. */
+/* Allocating and freeing within the rules: never more than M live, every page touched, an end when memory, time or the
+ * limit runs out. */
 #define _GNU_SOURCE
 #include "adversary.h"
 
@@ -35,7 +35,7 @@ void *own(size_t count, size_t size) {
     bytes = (bytes + 4095) & ~(size_t)4095;
     own_bytes += bytes;
     void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (memory == MAP_FAILED) die("no memory for the adversary's own tables: ask for a smaller M");
+    if (memory == MAP_FAILED) die("no memory for the adversary's own tables: choose a smaller M");
     return memory;
 }
 
@@ -47,7 +47,7 @@ int64_t position(const struct block *block) {
 
 bool get_bytes(struct block *block, size_t bytes, size_t units, size_t taken) {
     if (game.stopped) return false;
-    if (game.now_units + units > game.live) die("a strategy asked for more than M");
+    if (game.now_units + units > game.live) die("a strategy requested more than M");
     if ((game.gets & 255) == 0) {
         if (began == 0) began = seconds();
         if (seconds() - began > game.seconds) {

@@ -1,11 +1,12 @@
 /* robson: an adversary of memory managers. It sees the addresses it gets and frees accordingly, to make the manager's
- * heap as large as can be while never more than M bytes are live.
+ * heap as large as possible while never more than M bytes are live.
  *
  * usage: robson [--strategy NAME] [-M BYTES] [-n BYTES] [--unit BYTES] [--overhead BYTES] [--page BYTES]
  *               [--limit BYTES] [--seconds S] [--json | --csv | --csv-head]
  * BYTES may end in K, M or G. It uses malloc and free and nothing else of the manager; preload one to play against it.
  *
- * exit status: 0 played (to the end or to a limit, which is said), 1 the manager's own check found damage, 2 misuse. */
+ * exit status: 0 played (to the end or to a limit, which is reported), 1 the manager's own check found damage, 2
+ * misuse. */
 #define _GNU_SOURCE
 #include "adversary.h"
 
@@ -37,8 +38,8 @@ void sample(void) {
     if (now > ours && now - ours > most_resident) most_resident = now - ours;
 }
 
-/* Output by write: a stream would ask the manager for its buffer. */
-static void say(const char *text) {
+/* Output by write: a stream would allocate its buffer from the manager. */
+static void print(const char *text) {
     for (size_t left = strlen(text); left;) {
         ssize_t done = write(1, text, left);
         if (done <= 0) _exit(2);
@@ -64,13 +65,13 @@ static size_t bytes_of(const char *text) {
 }
 
 static void usage(void) {
-    say("usage: robson [--strategy NAME] [-M BYTES] [-n BYTES] [--unit BYTES] [--overhead BYTES] [--page BYTES]\n"
+    print("usage: robson [--strategy NAME] [-M BYTES] [-n BYTES] [--unit BYTES] [--overhead BYTES] [--page BYTES]\n"
         "              [--limit BYTES] [--seconds S] [--json | --csv | --csv-head]\n"
-        "strategies, and whom each is against:\n");
+        "strategies, and the managers each is against:\n");
     for (size_t i = 0; i < STRATEGIES; i++) {
         char line[128];
         snprintf(line, sizeof line, "  %-10s %s\n", strategies[i].name, strategies[i].about);
-        say(line);
+        print(line);
     }
 }
 
@@ -79,8 +80,8 @@ static unsigned log2_of(size_t power) { return (unsigned)__builtin_ctzll(power);
 enum form { TEXT, JSON, CSV };
 
 int main(int argc, char **argv) {
-    /* Huge pages would make resident memory a matter of 2 MiB more or less. The loader has already asked the manager
-     * for some, so the program starts anew without them; where the system refuses, it goes on. */
+    /* Huge pages would make resident memory uncertain by 2 MiB. The loader has already allocated blocks from the
+     * manager, so the program restarts without huge pages; where the system refuses, it continues. */
     if (prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) == 0 && prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0) == 0) {
         execv("/proc/self/exe", argv);
     }
@@ -93,7 +94,7 @@ int main(int argc, char **argv) {
         if (!strcmp(flag, "--json")) form = JSON;
         else if (!strcmp(flag, "--csv")) form = CSV;
         else if (!strcmp(flag, "--csv-head")) {
-            say("strategy,stopped,unit_bytes,overhead_bytes,live_bytes,largest_bytes,most_requested_bytes,"
+            print("strategy,stopped,unit_bytes,overhead_bytes,live_bytes,largest_bytes,most_requested_bytes,"
                 "most_taken_bytes,memory_bytes,memory_from,resident_bytes,census_bytes,address_bytes,span_bytes,pieces,"
                 "factor,factor_grain,factor_addresses,bound_factor,share,mallocs,frees\n");
             return 0;
@@ -129,8 +130,8 @@ int main(int argc, char **argv) {
     game.largest = (size_t)1 << (63 - __builtin_clzll(largest / game.unit));
     game.overhead = overhead == SIZE_MAX ? learn_overhead(game.unit) : overhead;
     if (game.overhead >= game.unit) die("the overhead must be less than a unit");
-    /* All that may allocate by itself happens before the first look at the process's memory. */
-    bool told = census_find();
+    /* All calls that may allocate by themselves precede the first sample of the process's memory. */
+    bool has_census = census_find();
     base_bytes = anonymous_bytes();
     base_bytes = base_bytes > own_bytes ? base_bytes - own_bytes : 0;
 
@@ -138,9 +139,9 @@ int main(int argc, char **argv) {
     sample();
 
     uint64_t mapped_now = 0, mapped_most = 0;
-    told = told && census_mapped(&mapped_now, &mapped_most);
-    size_t memory = told ? (size_t)mapped_most : most_resident ? most_resident : extent_bytes();
-    const char *from = told ? "census" : most_resident ? "resident" : "addresses";
+    has_census = has_census && census_mapped(&mapped_now, &mapped_most);
+    size_t memory = has_census ? (size_t)mapped_most : most_resident ? most_resident : extent_bytes();
+    const char *from = has_census ? "census" : most_resident ? "resident" : "addresses";
     size_t pieces, span = extent_span(&pieces);
     double m = (double)game.live, n = (double)game.largest;
     double bound = (m * (log2_of(game.largest) / 2.0 + 1) - n + 1) / m;
@@ -179,22 +180,22 @@ int main(int argc, char **argv) {
         snprintf(line, sizeof line,
                  "strategy                     %s%s%s\n"
                  "M, n                         %zu, %zu bytes, in units of %zu of which %zu are the manager's\n"
-                 "most live                    %zu bytes asked for, %zu with headers and rounding\n"
+                 "most live                    %zu bytes requested, %zu with headers and rounding\n"
                  "heap high-water              %zu bytes (%s%s%s)\n"
                  "  addresses ever in a block  %zu bytes; from lowest to highest %zu, in %zu piece%s\n"
                  "  resident                   %zu bytes\n"
-                 "factor                       %.3f of what was asked for, %.3f grain-corrected (%.3f by addresses)\n"
+                 "factor                       %.3f of requested bytes, %.3f grain-corrected (%.3f by addresses)\n"
                  "Robson's bound for (M, n)    %.3f\n"
                  "share of it reached          %.1f %%\n",
                  strategy->name, game.stopped ? "; stopped: " : "", stopped, game.live * game.unit,
                  game.largest * game.unit, game.unit, game.overhead, game.most_bytes, game.most_taken, memory, from,
-                 told ? " of " : "", census_name(), extent_bytes(), span, pieces, pieces == 1 ? "" : "s", most_resident,
+                 has_census ? " of " : "", census_name(), extent_bytes(), span, pieces, pieces == 1 ? "" : "s", most_resident,
                  factor, grain, addresses, bound, 100 * grain / bound);
     }
-    say(line);
+    print(line);
     int check = census_check();
     if (check > 0) {
-        say("the manager's check of its heap found damage\n");
+        print("the manager's check of its heap found damage\n");
         return 1;
     }
     return 0;

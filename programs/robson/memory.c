@@ -1,5 +1,5 @@
-/* What the manager took, measured three ways that do not know of each other: the addresses it handed out, what the
- * kernel says this process has, and what the manager says of itself. */
+/* The memory that the manager took, measured in three independent ways: the addresses it returned, the process's memory
+ * by the kernel, and the manager's own figures. */
 #define _GNU_SOURCE
 #include "adversary.h"
 #include "../../include/heaptoll.h"
@@ -19,7 +19,7 @@
 #define REGION_SHIFT 20
 #define REGION_BYTES ((uintptr_t)1 << REGION_SHIFT)
 #define WORDS (REGION_BYTES / GRANULE / 64)
-#define SLOTS 65536 /* regions that can be told apart: 64 GiB of addresses */
+#define SLOTS 65536 /* regions that can be distinguished: 64 GiB of addresses */
 
 struct region {
     uintptr_t number; /* address >> REGION_SHIFT; 0: free slot */
@@ -138,7 +138,7 @@ bool census_find(void) {
     const struct heaptoll_control *(*find)(void) = NULL;
     void *symbol = dlsym(object, "heaptoll_control_v1");
     Dl_info owner;
-    /* dlsym on an object also looks into what it depends on. */
+    /* dlsym on an object also searches the objects it depends on. */
     if (symbol && dladdr(symbol, &owner) && owner.dli_fbase == info.dli_fbase) memcpy(&find, &symbol, sizeof find);
     control = find ? find() : NULL;
     return control != NULL;

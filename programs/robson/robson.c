@@ -3,9 +3,9 @@
  * J. M. Robson, "An estimate of the store size necessary for dynamic storage allocation" (J. ACM 18, 1971) and "Bounds
  * for some functions concerning dynamic storage allocation" (J. ACM 21, 1974).
  *
- * Step 0 asks for M blocks of one unit. Step i, for i = 1 .. log2 n, has a residue f_i modulo 2^i: f_{i-1}, or f_{i-1}
- * + 2^{i-1}. Every block that covers no address congruent to f_i is given back, and what is free of M is asked for in
- * blocks of 2^i units.
+ * Step 0 requests M blocks of one unit. Step i, for i = 1 .. log2 n, has a residue f_i modulo 2^i: f_{i-1}, or f_{i-1}
+ * + 2^{i-1}. Every block that covers no address congruent to f_i is freed, and the rest of M is requested in blocks of
+ * 2^i units.
  *
  * Why it works: each live block covers an address congruent to f_i, a new one because of its size, an old one because
  * it was kept, and no two cover the same. So the heap has 2^i units for each live block, but for 2^i - 1 at its ends:

@@ -2,24 +2,24 @@
  *
  * The rover's virtue, that small blocks do not gather at the front of the list, is its undoing: it puts one into each
  * hole in turn. So a row of large blocks becomes a row of holes with a pin between any two:
- *   1. with all holes one unit too small for it, ask for a row of blocks of n units, side by side in fresh memory;
- *   2. give every second one back, and ask for a pin of one unit as often: each lands at an end of a hole of its own,
+ *   1. with all holes one unit too small for it, request a row of blocks of n units, side by side in fresh memory;
+ *   2. free every second one, and request a pin of one unit as often: each lands at an end of a hole of its own,
  *      and the hole has n - 1 units left;
- *   3. ask for n - 1 as often: each fills one of those holes;
- *   4. give the other half of the row back, and ask for as many pins: one for each hole again;
- *   5. give the blocks of n - 1 back. Now every n units have a pin, and no hole is large enough for the next row.
- * The pins of 2 and 4 and the fillers of 3 must find the new holes and not those of earlier rounds. For that a block
- * of n units, the marker, is given back before the new holes are. A request for n passes over all old holes to the
- * marker and leaves the rover behind it, where the new holes are; given back at once, the marker is put before the
- * rover, the last place that a search comes to, and is found there the next time. A second block, never given back,
- * keeps the marker from being coalesced with the first row.
+ *   3. request n - 1 as often: each fills one of those holes;
+ *   4. free the other half of the row, and request as many pins: one for each hole again;
+ *   5. free the blocks of n - 1. Now every n units have a pin, and no hole is large enough for the next row.
+ * The pins of 2 and 4 and the fillers of 3 must find the new holes and not those of earlier rounds. For that a block of
+ * n units, the marker, is freed before the new holes are. A request for n passes over all old holes to the marker
+ * and leaves the rover after it, where the new holes are; freed at once, the marker is put before the rover, the last
+ * place that a search reaches, and is found there the next time. A second block, never freed, keeps the marker from
+ * being coalesced with the first row.
  *
- * A round turns what is free of M into pins, at n units of heap each, so that the heap has nearly (M - 4 n) n units in
+ * A round turns the free part of M into pins, at n units of heap each, so that the heap has nearly (M - 4 n) n units in
  * the end. There is no worse: each of at most M live blocks would have to keep more than n - 1 free units from use.
  * Robson's general adversary gets M (log2(n)/2 + 1) of the same manager.
  *
- * A rover that stays where it carved, instead of going on behind it, puts pin after pin into one hole. It needs no
- * such care: blocks of n units and pins asked for in turns come side by side out of one large rest, wherever the holes
+ * A rover that stays where it carved, instead of going on after it, puts pin after pin into one hole. It needs no such
+ * care: blocks of n units and pins requested in turns come adjacent out of one large free block, wherever the holes
  * are. The first row is tried both ways, and the game goes on with the way that pins more of it. */
 #include "adversary.h"
 
@@ -48,12 +48,12 @@ static void sort(struct block *blocks, size_t count) {
     }
 }
 
-/* Leaves the rover behind the marker, before the holes made after it. */
+/* Leaves the rover after the marker, before the holes made later. */
 static void rove(size_t n) {
     if (get(&marker, n)) give(&marker);
 }
 
-/* Gives back every second block from `first` on and puts pins where they were; says how many landed there. */
+/* Frees every second block from `first` on and puts pins in their places; returns how many landed there. */
 static size_t pin(size_t first, size_t length, size_t n, const char *const *places) {
     size_t good = 0, from = pin_count;
     give(&marker);

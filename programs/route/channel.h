@@ -73,12 +73,12 @@ typedef struct grid grid;
 grid *grid_draw(const channel *c, const plan *p);
 
 typedef struct {
-    long length, beside, vias; /* in cells; beside: other nets' cells right beside, seen from each */
+    long length, adjacent, vias; /* in cells; adjacent: other nets' cells next to its own */
 } cost;
 
 cost grid_cost(const grid *g);
 
-/* Takes out one net after the other and looks for a cheaper way by Lee's maze search; says whether there was one. */
+/* Removes one net after the other and searches a cheaper way by Lee's maze search; returns whether there was one. */
 bool grid_improve(grid *g);
 
 /* Whether each net's pins are connected. */

@@ -12,7 +12,7 @@
 #include "channel.h"
 
 enum { HORIZONTAL, VERTICAL, LAYERS };
-enum { STEP = 1, BESIDE = 1, VIA = 3, MOST_AT_ONCE = STEP + 2 * BESIDE + VIA };
+enum { STEP = 1, ADJACENT = 1, VIA = 3, MOST_AT_ONCE = STEP + 2 * ADJACENT + VIA };
 enum { FREE = 0, BLOCKED = -1 };
 
 /* A cell that a net has. */
@@ -155,8 +155,8 @@ grid *grid_draw(const channel *c, const plan *p) {
     return g;
 }
 
-/* How many other nets run right beside a cell, where they disturb each other. */
-static int beside(const grid *g, int of, int cell) {
+/* How many other nets run next to a cell, where they disturb each other. */
+static int adjacent(const grid *g, int of, int cell) {
     int layer = cell / cells(g), place = cell % cells(g), row = place / g->width, column = place % g->width;
     int stride = layer == HORIZONTAL ? g->width : 1;
     bool before = layer == HORIZONTAL ? row > 0 : column > 0;
@@ -174,20 +174,20 @@ static cost cost_of(const grid *g, int of, const step *all) {
             sum.vias++;
         } else {
             sum.length++;
-            sum.beside += beside(g, of, s->cell);
+            sum.adjacent += adjacent(g, of, s->cell);
         }
     }
     return sum;
 }
 
-static long weight(cost of) { return STEP * of.length + BESIDE * of.beside + VIA * of.vias; }
+static long weight(cost of) { return STEP * of.length + ADJACENT * of.adjacent + VIA * of.vias; }
 
 cost grid_cost(const grid *g) {
     cost sum = {0, 0, 0};
     for (int i = 1; i <= g->nets; i++) {
         cost of = cost_of(g, i, g->net[i].steps);
         sum.length += of.length;
-        sum.beside += of.beside;
+        sum.adjacent += of.adjacent;
         sum.vias += of.vias;
     }
     return sum;
@@ -225,7 +225,7 @@ static void push(grid *g, int of, int cell, int cost, reach *from) {
     *bucket = r;
 }
 
-/* Goes on from `r` to the cells beside it, along its layer's direction and to the other layer. */
+/* Goes on from `r` to the adjacent cells, along its layer's direction and to the other layer. */
 static void spread_from(grid *g, int of, reach *r) {
     int layer = r->cell / cells(g), place = r->cell % cells(g), row = place / g->width, column = place % g->width;
     int stride = layer == HORIZONTAL ? 1 : g->width;
@@ -235,7 +235,7 @@ static void spread_from(grid *g, int of, reach *r) {
     const int next[] = {before ? r->cell - stride : -1, after ? r->cell + stride : -1, other};
     for (int i = 0; i < 3; i++) {
         if (next[i] < 0 || (g->owner[next[i]] != FREE && g->owner[next[i]] != of)) continue;
-        int cost = STEP + BESIDE * beside(g, of, next[i]) + (i == 2 ? VIA : 0);
+        int cost = STEP + ADJACENT * adjacent(g, of, next[i]) + (i == 2 ? VIA : 0);
         push(g, of, next[i], r->cost + cost, r);
     }
 }

@@ -86,7 +86,7 @@ static void route(const channel *c, int number, long attempts) {
     printf("channel %d: %d nets, density %d, %d tracks, %d columns added\n", number, c->nets, density, best->tracks,
            best->added);
     printf("length %ld from %ld, %ld from %ld beside others, %ld vias from %ld\n", improved.length, drawn.length,
-           improved.beside, drawn.beside, improved.vias, drawn.vias);
+           improved.adjacent, drawn.adjacent, improved.vias, drawn.vias);
     grid_print(g);
 }
 

@@ -40,7 +40,7 @@ static inline void give_back(void *block) {
 #endif
 }
 
-/* A type whose objects are common. All of its objects have at most the bytes that the first one was asked with. */
+/* A type whose objects are common. All of its objects have at most the bytes that the first one was requested with. */
 struct kind {
 #ifdef OPTIMIZED
     void *vacant; /* linked through the first word of each */
@@ -89,7 +89,7 @@ static inline void kind_give(struct kind *kind, void *object) {
 }
 
 /* Objects of one type that differ in size, as strings do: a list for each multiple of 16 bytes up to 16 * KINDS, and
- * larger ones are blocks of malloc. Whoever gives one back says how large it is. */
+ * larger ones are blocks of malloc. The caller that frees one passes its size. */
 enum { KINDS = 16 };
 
 struct kinds {

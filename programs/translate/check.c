@@ -442,7 +442,7 @@ static void check_write(node *n) {
             refuse(item->line, "this cannot be written");
         if (item->right && read_only_value(item->right)->kind != INTEGER) refuse(item->line, "a width is a number");
         if (item->third && (t->kind != REAL || read_only_value(item->third)->kind != INTEGER))
-            refuse(item->line, "only a real number has digits behind its point");
+            refuse(item->line, "only a real number has digits after its point");
     }
 }
 

@@ -19,7 +19,7 @@ int line = 1;
 const char *path;
 
 static FILE *file;
-static int ahead, behind; /* the next character, and one that was read too early */
+static int ahead, pushed_back; /* the next character, and one that was read too early */
 static name *table[BUCKETS];
 static struct kinds names;
 
@@ -90,9 +90,9 @@ const char *token_spelling(enum token t) {
 }
 
 static void next(void) {
-    if (behind) {
-        ahead = behind;
-        behind = 0;
+    if (pushed_back) {
+        ahead = pushed_back;
+        pushed_back = 0;
         return;
     }
     ahead = getc(file);
@@ -144,7 +144,7 @@ static void read_number(void) {
     if (ahead == '.') {
         next();
         if (!isdigit(ahead)) { /* `1..9`, or the end of the program */
-            behind = ahead;
+            pushed_back = ahead;
             ahead = '.';
         } else {
             token = T_REAL;
@@ -163,8 +163,8 @@ static void read_number(void) {
 }
 
 static void read_string(void) {
-    size_t length = 0, room = 32;
-    char *text = storage_must(malloc(room));
+    size_t length = 0, capacity = 32;
+    char *text = storage_must(malloc(capacity));
     int begin = line;
     for (next();; next()) {
         if (ahead == '\'') {
@@ -172,7 +172,7 @@ static void read_string(void) {
             if (ahead != '\'') break;
         }
         if (ahead == EOF || ahead == '\n') refuse(begin, "this string does not end");
-        if (length + 1 == room) text = storage_must(realloc(text, room *= 2));
+        if (length + 1 == capacity) text = storage_must(realloc(text, capacity *= 2));
         text[length++] = (char)ahead;
     }
     text[length] = '\0';

@@ -1,4 +1,4 @@
-/* What the parts of the translator share: names, the tree, types and symbols. */
+/* Shared by the parts of the translator: names, the tree, types and symbols. */
 #ifndef TRANSLATE_H
 #define TRANSLATE_H
 
@@ -84,14 +84,14 @@ struct symbol {
 extern const char *path;
 extern int line;
 
-/* Says what is wrong in the source, and ends the program with status 2. */
+/* Reports an error in the source, and ends the program with status 2. */
 _Noreturn void refuse(int at, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* lexer.c */
 extern enum token token;
 extern name *token_name;
 extern long token_value;
-extern char *token_text; /* whoever takes it sets it to NULL */
+extern char *token_text; /* the function that takes it sets it to NULL */
 void lexer_open(const char *file);
 void advance(void);
 name *name_of(const char *text, size_t length);

@@ -19,14 +19,15 @@ unsafe extern "C" {
     ) -> *const c_char;
 }
 
-/// What is handed through C to [`take`].
+/// The context passed through C to [`take`].
 struct Sink<'a> {
     width: usize,
     use_term: &'a mut dyn FnMut(&[u8]),
 }
 
 extern "C" fn take(context: *mut c_void, term: *const u8) {
-    // SAFETY: `context` is the sink that `minimise` lends for the duration of the call, to nobody else.
+    // SAFETY: `context` is the sink that `minimise` passes for the duration of the call; no other code uses it
+    // meanwhile.
     let sink = unsafe { &mut *context.cast::<Sink>() };
     // SAFETY: the driver hands out a term of as many characters as there are inputs and outputs, and leaves it alone
     // until this returns.
@@ -35,7 +36,7 @@ extern "C" fn take(context: *mut c_void, term: *const u8) {
 }
 
 /// Minimises the function and calls `use_term` for each term of the cover, in espresso's order: its inputs as `0`, `1`
-/// and `-`, then its outputs as `0` and `1`. The error is espresso's, in words.
+/// and `-`, then its outputs as `0` and `1`. The error is espresso's message.
 pub fn minimise(pla: &Pla, mut use_term: impl FnMut(&[u8])) -> Result<(), String> {
     let width = pla.inputs.saturating_mul(2).saturating_add(pla.outputs);
     if c_int::try_from(width).is_err() || width as c_int > heaptoll_most_bits() {
@@ -62,6 +63,6 @@ pub fn minimise(pla: &Pla, mut use_term: impl FnMut(&[u8])) -> Result<(), String
     if problem.is_null() {
         return Ok(());
     }
-    // SAFETY: a complaint is a string that ends in zero, static or in espresso's own buffer.
+    // SAFETY: an error is a string that ends in zero, static or in espresso's own buffer.
     Err(unsafe { CStr::from_ptr(problem) }.to_string_lossy().into_owned())
 }
