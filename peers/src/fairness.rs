@@ -174,7 +174,7 @@ fn print(name: &str, finding: &Finding) {
         });
     println!(
         "  {name:9} CPU {ratio:.3} [{low:.3}, {high:.3}] ({ours:.3} s, {theirs:.3} s) {}{counts}",
-        Verdict::of(finding.cpu).words()
+        Verdict::of(finding.cpu).as_str()
     );
 }
 
