@@ -1,15 +1,15 @@
-/* heaptoll_events.h: how a program marks its requests, so that heaptoll can say how long each took and how near it was
- * to a collection of the memory manager.
+/* heaptoll_events.h: how a program marks its requests, so that heaptoll can report how long each took and how near it
+ * was to a collection of the memory manager.
  *
  *     heaptoll_event_begin();
  *     answer(request);
  *     heaptoll_event_end(kind);
  *
- * There is nothing to link with. When the program runs under heaptoll's events layer, the two calls note the time:
+ * There is nothing to link with. When the program runs under heaptoll's events layer, the two calls record the time:
  * both together take less than 30 ns. Otherwise they are a load, a test and no call: about 1 ns.
  *
  * A thread has at most one request at a time: requests are not nested, but each thread has its own. `kind` is the
- * program's own numbering of its sorts of requests. A request that is begun and never ended leaves nothing; an end
+ * program's own numbering of its sorts of requests. A request that is begun and never ended is not recorded; an end
  * without a beginning does nothing; a second beginning takes the place of the first. A request that is begun before
  * fork ends in the parent. A signal handler that marks a request takes the place of the one that it interrupts.
  *
@@ -25,9 +25,9 @@
 extern "C" {
 #endif
 
-/* What the layer exports. They are looked up by the dynamic linker and are null where there is no layer.
+/* The layer's exports. They are looked up by the dynamic linker and are null where there is no layer.
  *
- * A weak reference is all that it takes, but for one trap: a program that is not position-independent has the address
+ * A weak reference suffices, with one exception: a program that is not position-independent has the address
  * written into its code when it is linked, as null, for good. So on x86-64 the address is always read from the global
  * offset table, which the dynamic linker fills in. */
 typedef void (*heaptoll_event_begin_function)(void);

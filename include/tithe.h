@@ -27,68 +27,69 @@ void *tithe_malloc_atomic(size_t bytes);
 void *tithe_calloc(size_t count, size_t bytes);
 /* As C's realloc; a pointer-free block stays one. */
 void *tithe_realloc(void *block, size_t bytes);
-/* Gives a block back at once. In mode `collect` it does nothing. Null is allowed; a wrong address is told once on
+/* Frees a block at once. In mode `collect` it does nothing. Null is allowed; a wrong address is reported once on
  * standard error and ignored. */
 void tithe_free(void *block);
-/* Bytes that may be used of a block. */
+/* Usable bytes of a block. */
 size_t tithe_usable_size(const void *block);
 
-/* A full collection, finished on return. 0; ENOTSUP in mode `explicit`; EAGAIN when a thread would not stop, or the
+/* A full collection, finished on return. 0; ENOTSUP in mode `explicit`; EAGAIN when a thread did not stop, or the
  * system refused memory or /proc. */
 int tithe_collect(void);
 
 /* Words from `start` up to `end` are roots, although no mapping that Tithe reads holds them. Needed only for memory
- * that is not readable and writable at the time of a collection; pages of it that cannot even be read then are passed
- * over. 0; ENOMEM; EINVAL when `end` lies before `start`. */
+ * that is not readable and writable at the time of a collection; pages of it that cannot even be read then are
+ * skipped. 0; ENOMEM; EINVAL when `end` lies before `start`. */
 int tithe_add_roots(const void *start, const void *end);
-/* Takes back what tithe_add_roots was given, exactly. 0, or ENOENT. */
+/* Removes exactly a range of tithe_add_roots. 0, or ENOENT. */
 int tithe_remove_roots(const void *start, const void *end);
 
 /* The calling thread's stack lies from `low` up to `high` in memory Tithe does not find by itself (see
  * tithe_add_roots). 0; ENOMEM; EINVAL when it is empty. Ends with the thread, or with tithe_unregister_thread; several
- * calls add up. */
+ * calls accumulate. */
 int tithe_register_thread(const void *low, const void *high);
-/* Takes back all stacks that the calling thread has registered. 0, or ENOENT when there is none. */
+/* Removes all stacks that the calling thread has registered. 0, or ENOENT when there is none. */
 int tithe_unregister_thread(void);
 
 /* Counters since the start of the process. The caller sets size to sizeof(struct tithe_stats). */
 struct tithe_stats {
     uint64_t size;
-    uint64_t heap_bytes;         /* address space of the heap that blocks of some size or large blocks have, now */
+    uint64_t heap_bytes;         /* address space of the heap in use for small and large blocks, now */
     uint64_t heap_high_bytes;    /* address space of the heap in all, which never shrinks */
-    uint64_t live_bytes;         /* in blocks handed out; after a collection what it found, and what came since */
-    uint64_t allocated_bytes;    /* handed to thread caches or as large blocks, ever */
+    uint64_t live_bytes;         /* in allocated blocks: what the last collection found, and what was allocated since */
+    uint64_t allocated_bytes;    /* moved to thread caches or allocated as large blocks, ever */
     uint64_t collections;        /* finished */
-    uint64_t abandoned;          /* given up because a thread would not stop */
+    uint64_t abandoned;          /* collections abandoned, for example because a thread did not stop */
     uint64_t pause_total_ns;
     uint64_t pause_max_ns;
     uint64_t collected_bytes;    /* reclaimed by collections, ever */
-    uint64_t blacklisted_bytes;  /* address space avoided because of words that look like addresses in it */
+    uint64_t blacklisted_bytes;  /* address space avoided because of words that equal addresses in it */
 };
 /* 0; EINVAL when `stats` is null or its size is less than that of this structure. */
 int tithe_stats(struct tithe_stats *stats);
 
 /* --- debugging: slow, since each call stops all threads ----------------------------------------------------------- */
 
-/* 1 when the address lies in a block that is handed out: neither given back nor collected. Else 0. -1 when it cannot
- * be told, as a thread would not stop. */
+/* 1 when the address lies in an allocated block: neither freed nor collected. Else 0. -1 when the answer is
+ * unavailable, as a thread did not stop. */
 int tithe_is_live(const void *address);
 
-/* Why the block at this address stays: writes the shortest chain of words that leads to it as lines of text, from a
- * root through blocks to the block, and a zero byte, as far as `capacity` bytes go. Returns the length of the whole
- * text as snprintf does; 0 when no block is handed out there or no root leads to it, and with errno EAGAIN when it
- * cannot be told. A chain from the calling thread's own stack or registers is told only if there is no other: who asks
- * has the address at hand. The environment variable TITHE_WHY=0xADDRESS has the same written after each collection. */
+/* Why the block at this address is kept: writes the shortest chain of words that leads to it as lines of text, from a
+ * root through blocks to the block, and a zero byte, as far as they fit in `capacity` bytes. Returns the length of the
+ * whole text as snprintf does; 0 when no block is allocated there or no root leads to it, and with errno EAGAIN when
+ * the answer is unavailable. A chain from the calling thread's own stack or registers is written only if there is no
+ * other, since the caller holds the address itself. The environment variable TITHE_WHY=0xADDRESS has the same written
+ * after each collection. */
 size_t tithe_why(const void *address, char *text, size_t capacity);
 
-/* Bytes in blocks that would go if the words of one sort of root were gone: what each sort holds alone. */
+/* Bytes in blocks that would be reclaimed without the words of one sort of root: what each sort holds alone. */
 struct tithe_held {
     uint64_t stacks;
     uint64_t statics;
     uint64_t mappings;   /* other memory, and roots that were added */
     uint64_t registers;  /* of other threads; the calling one's count as its stack */
 };
-/* 0; EINVAL when `held` is null; EAGAIN when it cannot be told. */
+/* 0; EINVAL when `held` is null; EAGAIN when the answer is unavailable. */
 int tithe_held(struct tithe_held *held);
 
 #ifdef __cplusplus
