@@ -1,5 +1,5 @@
 //! How fast traces are summed up, and in how much memory: `throughput make FILE [EVENTS]` writes a synthetic trace,
-//! `throughput decode|stat|lifetimes|lifetimes-sites FILE` reads it and says events per second and peak resident set.
+//! `throughput decode|stat|lifetimes|lifetimes-sites FILE` reads it and prints events per second and peak resident set.
 
 use std::error::Error;
 use std::path::Path;

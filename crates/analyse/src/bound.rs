@@ -1,15 +1,15 @@
 //! The smallest heap from which a trace could have been served, by a manager that does not move objects.
 //!
-//! From below: at every moment all live blocks, each rounded up to what an address must be a multiple of, have to be
-//! somewhere. No manager gets along with less than the most of it. From above: packings made with the knowledge of when
-//! every block will die, which no manager has; the best of them is a heap that would have been enough. The smallest heap
+//! From below: at any time all live blocks, each rounded up to what its address must be a multiple of, have to be
+//! somewhere. No manager needs less than the maximum of it. From above: packings made with the knowledge of when every
+//! block will be freed, which no manager has; the best of them is a heap that would have been enough. The smallest heap
 //! lies between. (Finding it is NP-hard: Garey & Johnson 1979, problem SR2, dynamic storage allocation.)
 //!
-//! A resize ends a block and begins another. It stays in place where that fits; otherwise it goes elsewhere while its old
-//! place counts as free, as if moved by `memmove`. Both bounds are of this model.
+//! A resize ends a block and begins another. It stays in place where that fits; otherwise it moves while its old place
+//! counts as free, as if by `memmove`. Both bounds are of this model.
 //!
-//! The trace is read for what it demands, then for each round of packing. Memory is that of live objects, some gaps, and four bytes
-//! an object, which are in a temporary file when there are many.
+//! The trace is read once for its demand, then once for each round of packing. Memory is that of live objects, some
+//! gaps, and four bytes an object, which are in a temporary file when there are many.
 
 use std::io::{self, Read};
 
@@ -30,20 +30,20 @@ use lifetimes::Lifetimes;
 use packer::{Block, Packer, Rule};
 use rectangles::{Order, Rectangle};
 
-/// Bytes kept of each object that lives at once with others: by the first reading, and by those that pack, each rule of
-/// which keeps a place and, where the heap is torn, gaps.
+/// Bytes kept for each object that is live at the same time as others: by the first reading, and by those that pack,
+/// where each rule keeps an address and, where the heap is fragmented, gaps.
 pub const EACH_OBJECT: usize = demand::EACH_OBJECT + READINGS * size_of::<u64>() + RULES * 24;
-/// Readings at a time, and rules tried in all of them.
+/// Concurrent readings, and rules tried in all of them.
 const READINGS: usize = 4;
 const RULES: usize = 12;
-/// With so many blocks at most, they are packed as rectangles too.
+/// Up to this many blocks are packed as rectangles too.
 pub const RECTANGLES_MAX: u64 = 20_000;
 
-/// How the bounds are looked for.
+/// How the bounds are computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Options {
     /// Blocks of at most 8 bytes take 8; all others are rounded up to multiples of 16, as the ABI of x86-64 and AArch64
-    /// asks of `malloc`.
+    /// requires of `malloc`.
     pub small_blocks_of_8: bool,
 }
 
@@ -53,14 +53,14 @@ pub enum BoundError {
     /// The trace cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// The table of lifetimes finds no room.
+    /// There is no space for the table of lifetimes.
     #[error(
-        "cannot keep the lifetimes of {objects} objects in a temporary file: {source}; set TMPDIR to a folder with more room"
+        "cannot keep the lifetimes of {objects} objects in a temporary file: {source}; set TMPDIR to a folder with more space"
     )]
     Scratch {
         /// Objects so far.
         objects: usize,
-        /// What the system said.
+        /// The system's reason.
         source: io::Error,
     },
     /// The file was not the same at the second reading.
@@ -68,20 +68,20 @@ pub enum BoundError {
     Changed,
 }
 
-/// What was found.
+/// The bounds of a trace.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BoundFigures {
     /// The recorded process.
     pub subject: Subject,
-    /// How it was looked for.
+    /// How they were computed.
     pub options: Options,
     /// Events.
     pub events: u64,
-    /// Blocks: births and resizes.
+    /// Blocks: allocations and resizes.
     pub blocks: u64,
     /// Most requested bytes live at once.
     pub max_live_bytes: u64,
-    /// No manager gets along with less: most bytes live at once, each block rounded up.
+    /// No manager needs less: most bytes live at once, each block rounded up.
     pub lower_bound_bytes: u64,
     /// Number of the event at which that was.
     pub peak_event: u64,
@@ -89,15 +89,15 @@ pub struct BoundFigures {
     pub packings: Vec<Packing>,
     /// The manager that the trace was recorded over.
     pub recorded: Recorded,
-    /// Where most was held for nothing behind the peak; none when the process was not looked at there. The bounds are
-    /// of the peak alone.
+    /// The sample after the peak at which most was held and not live; none when the process was not sampled there. The
+    /// bounds are of the peak alone.
     pub after_peak: Option<AfterPeak>,
     /// Live bytes over the trace.
     pub curve: Vec<Point>,
 }
 
 impl BoundFigures {
-    /// A heap of so many bytes would have been enough.
+    /// A heap of this many bytes would have been enough.
     pub fn best_bytes(&self) -> u64 {
         self.packings.first().map_or(self.lower_bound_bytes, |packing| packing.heap_bytes)
     }
@@ -106,7 +106,7 @@ impl BoundFigures {
 /// A heap that would have been enough.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Packing {
-    /// By which rule, in words.
+    /// Its rule, as text.
     pub rule: String,
     /// Its size.
     pub heap_bytes: u64,
@@ -114,34 +114,34 @@ pub struct Packing {
     pub factor: f64,
 }
 
-/// What the recorded manager took.
+/// The recorded manager's figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Recorded {
-    /// Most usable bytes live at once, as `malloc_usable_size` tells; none when some are not known.
+    /// Most usable bytes live at once, by `malloc_usable_size`; none when some are not known.
     pub max_usable_bytes: Option<u64>,
-    /// Most that its heap held; none when not known.
+    /// Peak size of its heap; none when not known.
     pub peak_heap_bytes: Option<u64>,
     /// That as a multiple of the lower bound: no manager could have saved more.
     pub over_lower_bound: Option<f64>,
-    /// That as a multiple of the best packing: so much could have been saved, by one who knows the future.
+    /// That as a multiple of the best packing: what could have been saved with knowledge of the future.
     pub over_best_packing: Option<f64>,
 }
 
-/// A look at the process behind the peak of its live bytes.
+/// A sample of the process after the peak of its live bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct AfterPeak {
     /// ns from the beginning.
     pub time_ns: u64,
-    /// Bytes of the heap's mappings, at most what was resident of anonymous memory.
+    /// Bytes of the heap's mappings, at most the resident anonymous memory.
     pub held_bytes: u64,
     /// Requested bytes live then.
     pub live_bytes: u64,
 }
 
-/// Live bytes in a stretch of the trace.
+/// Live bytes in an interval of the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Point {
-    /// Number of the first event of the stretch.
+    /// Number of the first event of the interval.
     pub event: u64,
     /// Its time, ns from the beginning.
     pub time_ns: u64,
@@ -151,10 +151,10 @@ pub struct Point {
     pub rounded_bytes: u64,
 }
 
-/// Looks for the bounds of a trace, which `open` opens again and again.
+/// Computes the bounds of a trace, which `open` opens repeatedly.
 ///
 /// # Errors
-/// The trace cannot be read, or not twice; there is no room for the lifetimes. Damage is no error.
+/// The trace cannot be read, or not twice; there is no space for the lifetimes. Damage is no error.
 pub fn bound<R: Read>(
     open: &(impl Fn() -> Result<Reader<R>, TraceError> + Sync),
     options: Options,
@@ -165,11 +165,11 @@ pub fn bound<R: Read>(
         let rectangles = gather(open()?, &lifetimes, options)?;
         for order in [Order::Size, Order::Area, Order::Lifetime] {
             let starts = rectangles::pack(&rectangles, order);
-            packings.push((order.words(), rectangles::heap_bytes(&rectangles, &starts)));
+            packings.push((order.label(), rectangles::heap_bytes(&rectangles, &starts)));
         }
     }
     for (rule, heap_bytes) in second_pass(open, &demand, &lifetimes, options)? {
-        packings.push((rule.words(), heap_bytes));
+        packings.push((rule.label(), heap_bytes));
     }
     let lower = demand.lower_bound_bytes();
     let times = |bytes: u64, of: u64| if of == 0 { 1.0 } else { bytes as f64 / of as f64 };
@@ -206,11 +206,11 @@ pub fn bound<R: Read>(
     })
 }
 
-/// The sample behind the peak at which most was held and not live.
+/// The sample after the peak at which most was held and not live.
 fn after_peak(samples: &[Sample], demand: &Demand) -> Option<AfterPeak> {
     let curve = demand.curve();
-    let behind = samples.iter().filter(|sample| sample.time_ns > demand.peak_ns() && sample.heap_kib > 0);
-    let looks = behind.filter_map(|sample| {
+    let later = samples.iter().filter(|sample| sample.time_ns > demand.peak_ns() && sample.heap_kib > 0);
+    let later = later.filter_map(|sample| {
         let at = curve.partition_point(|point| point.time_ns <= sample.time_ns).checked_sub(1)?;
         let held_kib = sample.heap_kib.min(sample.anon_kib);
         Some(AfterPeak {
@@ -219,7 +219,7 @@ fn after_peak(samples: &[Sample], demand: &Demand) -> Option<AfterPeak> {
             live_bytes: curve[at].live_bytes,
         })
     });
-    looks.max_by_key(|look| look.held_bytes.saturating_sub(look.live_bytes))
+    later.max_by_key(|sample| sample.held_bytes.saturating_sub(sample.live_bytes))
 }
 
 /// Demand and lifetimes.
@@ -280,7 +280,7 @@ fn second_pass<R: Read>(
     let mut found = try_rules(open, &[Rule::FirstFit, Rule::BestFit], lifetimes, options)?;
     let best = found.iter().map(|&(_, heap_bytes)| heap_bytes).min().unwrap_or(lower);
     if best > lower {
-        // From the top of the least heap there can be, and of one half way to what is found already.
+        // From the top of the smallest possible heap, and of one half way to the best so far.
         let limits = [lower, lower + (best - lower) / 2];
         let rules: Vec<Rule> = demand
             .thresholds()
@@ -295,7 +295,7 @@ fn second_pass<R: Read>(
     Ok(found)
 }
 
-/// Packs by several rules on several cores; those of a group in one reading.
+/// Packs by several rules on several cores; the rules of a group share one reading.
 fn try_rules<R: Read>(
     open: &(impl Fn() -> Result<Reader<R>, TraceError> + Sync),
     rules: &[Rule],
@@ -319,7 +319,7 @@ fn try_rules<R: Read>(
     Ok(results.into_iter().flatten().filter_map(|(rule, bytes)| Some((rule, bytes?))).collect())
 }
 
-/// Packs by some rules. `placed` is told which rule put which block (by number of birth) where, and for how many bytes.
+/// Packs by some rules. `placed` receives the rule's index, the block's number, its address and its length.
 fn pack<R: Read>(
     mut reader: Reader<R>,
     rules: &[Rule],
@@ -360,16 +360,16 @@ fn pack<R: Read>(
 
 /// Bytes that a block takes, and what its address is a multiple of.
 fn rounded(event: &Event, options: Options) -> (u64, u64) {
-    // Alignments beyond a terabyte are nobody's wish.
-    let asked = 1_u64 << event.align_log2.min(40);
+    // No program uses alignments beyond a terabyte.
+    let alignment = 1_u64 << event.align_log2.min(40);
     if options.small_blocks_of_8 && event.size <= 8 {
-        return (8, asked.max(8));
+        return (8, alignment.max(8));
     }
-    (event.size.max(1).next_multiple_of(16), asked.max(16))
+    (event.size.max(1).next_multiple_of(16), alignment.max(16))
 }
 
 impl Rule {
-    fn words(self) -> String {
+    fn label(self) -> String {
         match self {
             Rule::FirstFit => "first fit".to_string(),
             Rule::BestFit => "best fit".to_string(),
@@ -384,7 +384,7 @@ impl Rule {
 }
 
 impl Order {
-    fn words(self) -> String {
+    fn label(self) -> String {
         match self {
             Order::Size => "largest blocks first",
             Order::Lifetime => "longest-lived blocks first",

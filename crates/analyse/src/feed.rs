@@ -8,8 +8,8 @@ use heaptoll_trace::{Batch, Reader, TraceError};
 /// Batches between decoder and analysis. They are reused: memory does not grow with the trace.
 const AHEAD: usize = 4;
 
-/// Gives `each` all events of a trace, in order, in batches; then the reader, which by now knows all tables and
-/// warnings.
+/// Passes all events of a trace to `each`, in order, in batches; then returns the reader, which by now has all tables
+/// and warnings.
 ///
 /// # Errors
 /// The file cannot be read. Damage is no error: the reader warns of it.
@@ -21,7 +21,7 @@ pub fn feed<R: Read + Send>(
     let (used_in, used) = sync_channel::<Batch>(AHEAD);
     std::thread::scope(|scope| {
         let decoder = scope.spawn(move || -> Result<Reader<R>, TraceError> {
-            // As many as the channel holds, so that giving one back never blocks.
+            // As many as the channel holds, so that returning one never blocks.
             let mut fresh = AHEAD;
             loop {
                 let next = if fresh > 0 { None } else { used.recv().ok() };
@@ -34,7 +34,7 @@ pub fn feed<R: Read + Send>(
         });
         for batch in full {
             each(&batch);
-            // The decoder may have gone already.
+            // The decoder may have ended already.
             let _ = used_in.try_send(batch);
         }
         decoder.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))

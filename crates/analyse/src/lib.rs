@@ -1,7 +1,7 @@
-//! What a trace says: counts, lifetimes, bounds.
+//! The figures of a trace: counts, lifetimes, bounds.
 //!
-//! Every analysis takes the events of a trace one at a time, in order, and keeps an array of the live objects and
-//! sums: its memory does not grow with the length of the trace. It computes; words and tables are made by the caller.
+//! Every analysis consumes the events of a trace one at a time, in order, and keeps an array of the live objects and
+//! sums: its memory does not grow with the length of the trace. It computes; text and tables are made by the caller.
 
 pub mod bound;
 pub mod feed;

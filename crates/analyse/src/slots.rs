@@ -1,6 +1,6 @@
-//! What an analysis keeps of each live object: a plain array, for objects are named by slots that are reused.
+//! What an analysis keeps of each live object: a plain array, since objects are named by slots that are reused.
 
-/// Largest size and usable size told apart, bytes: 2^48 - 1. More than that no process can map, and it lets a size
+/// Largest size and usable size that are distinguished, bytes: 2^48 - 1. No process can map more, and it lets a size
 /// share a word with flags.
 pub const MAX_SIZE: u64 = (1 << 48) - 1;
 

@@ -3,7 +3,7 @@
 use heaptoll_callsites::{Frame, Rows, WholeFrame};
 use heaptoll_trace::Sites;
 
-/// Call stacks by their numbers in a trace, and the rows that they read as.
+/// Call stacks by their numbers in a trace, and their rows.
 #[derive(Debug)]
 pub struct CallSites<'a> {
     sites: &'a Sites,
@@ -11,7 +11,7 @@ pub struct CallSites<'a> {
 }
 
 impl<'a> CallSites<'a> {
-    /// Of the stacks of a trace; a row shows so many frames of the program's own code.
+    /// Of the stacks of a trace; a row shows `shown` frames of the program's own code.
     pub fn new(sites: &'a Sites, shown: usize) -> CallSites<'a> {
         CallSites { sites, rows: Rows::new(shown) }
     }
@@ -32,7 +32,7 @@ impl<'a> CallSites<'a> {
         self.rows.text(text)
     }
 
-    /// What a row says, when all its sites were asked for: `parse_term (parse.c:120) < parse (x1 to x7) < main`.
+    /// The text of a row, once all its sites were added: `parse_term (parse.c:120) < parse (x1 to x7) < main`.
     pub fn name(&self, row: usize) -> String {
         self.rows.name(row)
     }

@@ -1,4 +1,4 @@
-//! What was looked at: the process image that a trace is of, and what makes its figures not the whole.
+//! What was analysed: the process image that a trace is of, and what makes its figures incomplete.
 
 use heaptoll_trace::{Ending, Gap, Header};
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub struct Subject {
     pub collector: bool,
     /// Unix seconds at the beginning.
     pub started_unix_s: u64,
-    /// How it ended, in words; none when the trace was cut off.
+    /// How it ended, as text; none when the trace was cut off.
     pub ended: Option<String>,
     /// Wall time from the beginning to the end of the trace, s.
     pub wall_s: f64,
@@ -32,7 +32,7 @@ pub struct Subject {
     pub event_time: bool,
     /// Holes: events that are not in the trace.
     pub gaps: Vec<Hole>,
-    /// What the reader met: damage, a missing end.
+    /// The reader's warnings: damage, a missing end.
     pub warnings: Vec<String>,
 }
 
@@ -46,8 +46,8 @@ pub struct Hole {
 }
 
 impl Subject {
-    /// From what a reader knows when it has come to the end. `last_ns` is the time of the last event, for a trace
-    /// that was cut off.
+    /// From what a reader has when it has reached the end. `last_ns` is the time of the last event, for a trace that
+    /// was cut off.
     pub fn new(
         header: &Header,
         ending: Option<&Ending>,

@@ -26,18 +26,18 @@ struct Counted;
 static NOW: AtomicUsize = AtomicUsize::new(0);
 static MOST: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: both are the system's, with the same arguments.
+// SAFETY: every call goes to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let now = NOW.fetch_add(layout.size(), Ordering::Relaxed) + layout.size();
         MOST.fetch_max(now, Ordering::Relaxed);
-        // SAFETY: the caller's contract is passed on.
+        // SAFETY: the caller of `alloc` keeps the contract of `GlobalAlloc`, and `System.alloc` has the same.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         NOW.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: as above.
+        // SAFETY: `block` was allocated by `alloc` above with this layout, so by `System`.
         unsafe { System.dealloc(block, layout) }
     }
 }
@@ -52,7 +52,7 @@ fn reader(bytes: &[u8]) -> Result<Reader<&[u8]>, TraceError> {
 }
 
 /// Everything that reads a trace.
-fn ask(bytes: &[u8]) -> Result<u64, TraceError> {
+fn analyse_all(bytes: &[u8]) -> Result<u64, TraceError> {
     let mut reader_of_all = reader(bytes)?;
     let mut stat = Stat::new(true, true);
     let mut lifetimes = Lifetimes::new(By::Site);
@@ -88,9 +88,9 @@ fn fuzz(seeds: std::ops::Range<u64>) {
         let bytes = heaptoll_mutate::trace(&mut dice, &whole[which]);
         let before = NOW.load(Ordering::Relaxed);
         MOST.store(before, Ordering::Relaxed);
-        let asked = std::panic::catch_unwind(|| ask(&bytes));
-        let Ok(asked) = asked else { panic!("seed {seed}: panicked, see above") };
-        match asked {
+        let result = std::panic::catch_unwind(|| analyse_all(&bytes));
+        let Ok(result) = result else { panic!("seed {seed}: panicked, see above") };
+        match result {
             Ok(events) => read += u64::from(events > 0),
             Err(_) => refused += 1,
         }

@@ -1,5 +1,5 @@
-//! The analyses against naive models of them: everything counted anew from the whole list of events for each question,
-//! in quadratic time and without a clever line.
+//! The analyses against naive models of them: everything computed again from the whole list of events for each figure,
+//! in quadratic time and without optimisation.
 
 use heaptoll_analyse::lifetimes::{By, Clock, LifetimeFigures, Lifetimes};
 use heaptoll_analyse::stacks::CallSites;
@@ -38,8 +38,8 @@ fn step() -> impl Strategy<Value = Step> {
 
 /// A valid trace: slots are reused, the last freed first.
 fn trace() -> impl Strategy<Value = Vec<Event>> {
-    let told = (step(), 0_u32..3, 0_u32..5, prop_oneof![4 => Just(0_u64), 1 => 0..20_000_000_u64]);
-    prop::collection::vec(told, 0..250).prop_map(|steps| {
+    let steps = (step(), 0_u32..3, 0_u32..5, prop_oneof![4 => Just(0_u64), 1 => 0..20_000_000_u64]);
+    prop::collection::vec(steps, 0..250).prop_map(|steps| {
         let (mut live, mut free, mut slots, mut time_ns) = (Vec::<u32>::new(), Vec::new(), 0, 0);
         let mut events = Vec::new();
         for (step, thread, site, passed) in steps {
@@ -93,8 +93,8 @@ struct Object {
 }
 
 fn objects(events: &[Event]) -> Vec<Object> {
-    let births = (0..events.len()).filter(|&index| events[index].kind.allocates());
-    births
+    let allocations = (0..events.len()).filter(|&index| events[index].kind.allocates());
+    allocations
         .map(|born| {
             let same = |event: &Event| event.kind.frees() && event.slot == events[born].slot;
             Object { born, ended: (born + 1..events.len()).find(|&index| same(&events[index])) }
@@ -183,7 +183,7 @@ proptest! {
 
     #[test]
     fn nonsense_is_summed_up_without_a_panic_and_in_bounded_memory(events in nonsense()) {
-        // The same again and again, until sums of the largest sizes would run over.
+        // Repeated until sums of the largest sizes would overflow.
         let mut stat = Stat::new(true, true);
         (0..3).for_each(|_| stat.events(&events));
         let figures = stat.figures(Subject::default(), &[], &mut CallSites::new(&Sites::default(), 3));
@@ -240,18 +240,18 @@ proptest! {
             let live = objects.iter().filter(|object| is_live(object, at));
             live.fold((0, 0), |(n, bytes), object| (n + 1, bytes + size_at(&events, object, at)))
         };
-        let moments: Vec<(u64, u64)> = (0..events.len()).map(live_at).collect();
-        let most = moments.iter().map(|moment| moment.1).max().unwrap_or(0);
+        let live_counts: Vec<(u64, u64)> = (0..events.len()).map(live_at).collect();
+        let most = live_counts.iter().map(|counts| counts.1).max().unwrap_or(0);
         prop_assert_eq!(figures.peak.live_bytes, most);
-        prop_assert_eq!(figures.max_live_objects, moments.iter().map(|moment| moment.0).max().unwrap_or(0));
-        let last = moments.last().copied().unwrap_or_default();
+        prop_assert_eq!(figures.max_live_objects, live_counts.iter().map(|counts| counts.0).max().unwrap_or(0));
+        let last = live_counts.last().copied().unwrap_or_default();
         prop_assert_eq!((figures.at_exit.objects, figures.at_exit.bytes), last);
         let clock: u64 = (0..events.len()).map(|index| bytes_of(&events, &objects, index)).sum();
         prop_assert_eq!(figures.bytes, clock);
         prop_assert_eq!(figures.timeline.iter().map(|point| point.live_bytes).max(), Some(most));
         prop_assert_eq!(figures.misfits, 0);
 
-        let first = moments.iter().position(|moment| moment.1 == most && most > 0);
+        let first = live_counts.iter().position(|counts| counts.1 == most && most > 0);
         prop_assert_eq!(figures.peak.event, first.map_or(0, |index| index as u64 + 1));
         for site in &figures.sites {
             let of_site = |object: &&Object| events[object.born].site == site.site;
@@ -274,15 +274,15 @@ proptest! {
         let (mut next, mut soon, mut others) = ([0; 3], 0, 0);
         for object in &objects {
             let Some(ended) = object.ended else { continue };
-            let maker = events[object.born].thread;
+            let allocating_thread = events[object.born].thread;
             let between = &events[object.born + 1..ended];
-            let made = between.iter().filter(|event| event.kind.allocates() && event.thread == maker).count();
+            let made = between.iter().filter(|event| event.kind.allocates() && event.thread == allocating_thread).count();
             for (count, before) in next.iter_mut().zip([1, 10, 100]) {
                 *count += u64::from(made < before);
             }
             let bytes: u64 = (object.born + 1..ended).map(|index| bytes_of(&events, &objects, index)).sum();
             soon += u64::from(bytes < 4096);
-            others += u64::from(events[ended].thread != maker);
+            others += u64::from(events[ended].thread != allocating_thread);
         }
         let temporary = figures.temporary;
         prop_assert_eq!([temporary.before_next_1, temporary.before_next_10, temporary.before_next_100], next);
@@ -371,15 +371,15 @@ proptest! {
     fn nurseries(events in trace()) {
         let objects = objects(&events);
         for nursery in &lifetimes(&events, By::Size).nurseries {
-            let room = nursery.nursery_bytes;
-            // Objects in the nursery are collected by looking at all of them when it is full.
+            let left = nursery.nursery_bytes;
+            // Objects in the nursery are collected by examining all of them when it is full.
             let (mut filled, mut collections) = (0, 0);
             let (mut young, mut promoted) = (Vec::<usize>::new(), Vec::<usize>::new());
             for (index, event) in events.iter().enumerate() {
                 let growth = bytes_of(&events, &objects, index);
-                if event.size <= room && (event.kind.allocates() || event.kind == Kind::Realloc) {
+                if event.size <= left && (event.kind.allocates() || event.kind == Kind::Realloc) {
                     filled += growth;
-                    if filled > room {
+                    if filled > left {
                         (filled, collections) = (growth, collections + 1);
                         let alive = |&&object: &&usize| index > 0 && is_live(&objects[object], index - 1);
                         promoted.extend(young.iter().filter(alive));
@@ -390,7 +390,7 @@ proptest! {
                     young.push(object);
                 }
             }
-            let fits = |&&object: &&usize| last_size(&events, &objects[object]) <= room;
+            let fits = |&&object: &&usize| last_size(&events, &objects[object]) <= left;
             let bytes = |of: &[usize]| -> u64 { of.iter().map(|&object| last_size(&events, &objects[object])).sum() };
             let survived: Vec<usize> = promoted.iter().filter(fits).copied().collect();
             let undecided: Vec<usize> =

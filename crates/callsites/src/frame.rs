@@ -1,8 +1,8 @@
-//! One place on a call stack, as the recorder or the tracer names it.
+//! One frame of a call stack, as the recorder or the tracer names it.
 
 use serde::Serialize;
 
-/// A place on a stack. What is not known is empty.
+/// A frame of a stack. Unknown members are empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Function, demangled.
@@ -15,7 +15,7 @@ pub struct Frame<'a> {
     pub offset: u64,
 }
 
-/// A place on a stack, as it goes into JSON. What is not known is left out.
+/// A frame of a stack for JSON. Unknown members are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct WholeFrame {
     /// Function, demangled and unabridged.
@@ -35,15 +35,14 @@ pub struct WholeFrame {
 }
 
 impl<'a> Frame<'a> {
-    /// As Valgrind writes a place: `function (file:line)` or `function (in object)`, `???` for a function that is not
-    /// known.
+    /// As Valgrind writes a frame: `function (file:line)` or `function (in object)`, `???` for an unknown function.
     pub fn parse(text: &'a str, offset: u64) -> Frame<'a> {
         let place = text.strip_suffix(')').and_then(|text| text.rsplit_once(" ("));
         let (function, place) = place.unwrap_or((text, ""));
         let function = if function.starts_with("???") { "" } else { function };
         match place.strip_prefix("in ") {
             Some(object) => Frame { function, line: "", object, offset },
-            // What stands in brackets and is no place belongs to the name: `f(int) (.cold)`.
+            // Text in brackets that is no position belongs to the name: `f(int) (.cold)`.
             None if place.is_empty() || place.contains(':') => {
                 Frame { function, line: place, object: "", offset }
             }
@@ -51,7 +50,7 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// Everything that is known of it.
+    /// All known members.
     pub fn whole(&self) -> WholeFrame {
         let numbered = self.line.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
         WholeFrame {
@@ -79,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn valgrinds_words_are_taken_apart() {
+    fn valgrinds_text_is_parsed() {
         let frame = |function, line, object| Frame { function, line, object, offset: 7 };
         for (text, parsed) in [
             ("parse (parse.c:12)", frame("parse", "parse.c:12", "")),

@@ -1,7 +1,8 @@
-//! Call stacks as people read them. Two stacks of C++ or Rust differ in dozens of frames of the standard library, none
-//! of which the reader wrote; what is wanted is the place in the program's own code. So a stack becomes a [`Row`]: its
-//! first frames that are the program's own, with short names and with recursion folded; stacks whose rows read alike
-//! are put together ([`Rows`]). Everything that shows call sites goes this way, whoever walked the stacks.
+//! Call stacks in the form in which people read them. Two stacks of C++ or Rust differ in dozens of frames of the
+//! standard library, none of which the reader wrote; what matters is the position in the program's own code. So a stack
+//! becomes a [`Row`]: its first frames that are the program's own, with short names and with recursion folded; stacks
+//! whose rows read alike are merged ([`Rows`]). Everything that shows call sites uses this, for the recorder's stacks
+//! and the tracer's.
 
 mod frame;
 mod own;
@@ -15,5 +16,5 @@ pub use row::Row;
 pub use rows::Rows;
 pub use short::short;
 
-/// Frames of a row when nothing else is asked for.
+/// Default number of frames of a row.
 pub const FRAMES: usize = 3;

@@ -1,7 +1,7 @@
-//! Which frames are the program's own. Not its own are frames of the language's and the system's libraries, by the file
-//! that their code is in, else by the symbol's namespace, else (a function that was inlined has no namespace in debug
+//! Which frames are the program's own. Frames of the language's and the system's libraries are not, by the file that
+//! their code is in, else by the symbol's namespace, else (a function that was inlined has no namespace in debug
 //! information) by the source file. Everything else is the program's, its own `xmalloc` and the libraries that it chose
-//! included: nobody but the reader knows what those mean to him.
+//! included: only the reader knows what those mean.
 
 use crate::frame::{Frame, file_name};
 
@@ -35,7 +35,7 @@ const SOURCES: [&str; 7] = [
     "/library/alloc/src/",
     "/library/core/src/",
 ];
-/// Functions that hand a request on to malloc, or are malloc, wherever they are linked in.
+/// Functions that pass a request on to malloc, or are malloc, wherever they are linked in.
 const FAMILY: [&str; 20] = [
     "malloc",
     "calloc",
@@ -71,7 +71,7 @@ const BEGINNINGS: [&str; 7] = [
 /// Marks of the recorder that are no functions.
 const MARKS: [&str; 2] = ["[deeper frames]", "[unknown callers]"];
 
-/// Whether a frame is the program's own code. `short` is its function as [`crate::short`] gives it.
+/// Whether a frame is the program's own code. `short` is its function as returned by [`crate::short`].
 pub fn is_own(frame: &Frame, short: &str) -> bool {
     let object = file_name(frame.object);
     if LIBRARIES.iter().any(|library| object.starts_with(library)) {
@@ -91,7 +91,7 @@ pub(crate) fn begins(short: &str) -> bool {
     BEGINNINGS.contains(&short)
 }
 
-/// Whether a function only hands a request on to malloc.
+/// Whether a function only passes a request on to malloc.
 pub(crate) fn allocates(short: &str) -> bool {
     let bare = short.trim_start_matches('_');
     let bare = bare.strip_prefix("GI_").unwrap_or(bare);
@@ -109,7 +109,7 @@ pub(crate) fn allocates(short: &str) -> bool {
         || ["rust_alloc", "rust_realloc", "rdl_", "rg_"].iter().any(|name| bare.starts_with(name))
 }
 
-/// glibc's internal names, for where a static program or debug information gives them without a library.
+/// glibc's internal names, for static programs, and debug information that gives them without a library.
 fn is_of_libc(short: &str) -> bool {
     ["__GI_", "_IO_", "__libc_", "_dl_", "_nl_"].iter().any(|name| short.starts_with(name))
 }

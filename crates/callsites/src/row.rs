@@ -7,7 +7,7 @@ use crate::frame::file_name;
 use crate::own::{allocates, begins, is_own};
 use crate::short::short;
 
-/// A frame of a row, and how often it stands there one after the other.
+/// A frame of a row, and how often it occurs consecutively.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Step {
     name: String,
@@ -23,7 +23,7 @@ pub struct Row {
     steps: Vec<Step>,
 }
 
-/// What a row needs of a frame, worked out once for all stacks that have it.
+/// What a row needs of a frame, computed once for all stacks that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     name: String,
@@ -58,9 +58,9 @@ impl Row {
     }
 
     /// Of a stack, innermost frame first: the first `shown` frames of the program's own code. When there are none, the
-    /// first of what is not malloc; when there are none of these either, the first.
+    /// first that are not malloc; when there are none of these either, the first.
     pub(crate) fn new<'a>(stack: impl Iterator<Item = &'a Named> + Clone, shown: usize) -> Row {
-        // What is below them is no code: the walk has gone past the end of the stack.
+        // Frames below these are not code: the walk has gone past the end of the stack.
         let called = stack.clone().take_while(|frame| !frame.begins);
         let own = Row::folded(called.filter(|frame| frame.own), shown);
         if !own.steps.is_empty() {
@@ -82,7 +82,7 @@ impl Row {
                 (last.least, last.most) = (last.least + 1, last.most + 1);
                 continue;
             }
-            // Rust's `main` is called by one that the compiler made.
+            // Rust's `main` is called by one that the compiler generated.
             let is_made =
                 frame.name == "main" && steps.last().is_some_and(|last| last.name.ends_with("::main"));
             if steps.len() == shown.max(1) || is_made {
@@ -94,12 +94,12 @@ impl Row {
         Row { steps }
     }
 
-    /// What rows that read alike have in common: how deep a recursion goes is not asked.
+    /// What rows that read alike have in common: the depth of a recursion is not part of it.
     pub(crate) fn key(&self) -> Vec<(String, String)> {
         self.steps.iter().map(|step| (step.name.clone(), step.line.clone())).collect()
     }
 
-    /// Takes another row of the same key.
+    /// Adds another row of the same key.
     pub(crate) fn merge(&mut self, other: &Row) {
         for (step, other) in self.steps.iter_mut().zip(&other.steps) {
             step.least = step.least.min(other.least);

@@ -1,4 +1,4 @@
-//! Call stacks as rows, those that read alike put together.
+//! Call stacks as rows; those that read alike are merged.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -17,13 +17,13 @@ pub struct Rows<Number = u64> {
 }
 
 impl<Number: Copy + Eq + Hash> Rows<Number> {
-    /// None yet; each is to show so many frames of the program's own code.
+    /// No rows yet; each is to show `shown` frames of the program's own code.
     pub fn new(shown: usize) -> Self {
         Rows { shown, frames: HashMap::new(), rows: Vec::new(), numbers: HashMap::new() }
     }
 
-    /// The number of the row of a stack: its frames by number, innermost first. `frame` gives what a number stands for;
-    /// numbers that it does not know are left out. A stack without a frame has the row `not recorded`.
+    /// The number of the row of a stack: its frames by number, innermost first. `frame` returns the frame of a number;
+    /// unknown numbers are left out. A stack without a frame has the row `not recorded`.
     pub fn stack<'a>(&mut self, stack: &[Number], frame: impl Fn(Number) -> Option<Frame<'a>>) -> usize {
         for &number in stack {
             if !self.frames.contains_key(&number)
@@ -54,7 +54,7 @@ impl<Number: Copy + Eq + Hash> Rows<Number> {
         number
     }
 
-    /// What a row says; complete when all stacks were given.
+    /// The text of a row; complete when all stacks were added.
     pub fn name(&self, row: usize) -> String {
         self.rows.get(row).map(Row::to_string).unwrap_or_default()
     }

@@ -1,13 +1,13 @@
-//! A demangled name as short as it stays clear: without parameters, return type and what is in templates' brackets.
+//! A demangled name as short as it stays clear: without parameters, return type and the arguments of templates.
 //! `void std::vector<int, std::allocator<int> >::push_back(int&&)` is `std::vector<…>::push_back`.
 
-/// Bytes of a name that are looked at. Names come from files that anybody may have written, and brackets in brackets
-/// are taken apart by recursion.
-const LOOKED_AT: usize = 4096;
+/// Bytes of a name that are parsed. Names come from files that may be hostile, and brackets in brackets are parsed by
+/// recursion.
+const PARSED_BYTES: usize = 4096;
 
 /// The short form of a demangled C, C++ or Rust name; the name itself when nothing would be left.
 pub fn short(name: &str) -> String {
-    let end = (0..=LOOKED_AT.min(name.len())).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
+    let end = (0..=PARSED_BYTES.min(name.len())).rev().find(|&end| name.is_char_boundary(end)).unwrap_or(0);
     let name = &name[..end];
     let mut out = String::with_capacity(name.len().min(80));
     let mut rest = without_clone(name);
@@ -93,7 +93,7 @@ fn top_level<'a>(text: &'a str, separator: &str) -> Option<(&'a str, &'a str)> {
     None
 }
 
-/// Behind the bracket that closes the one `text` begins with; its end when none does.
+/// The index after the bracket that closes the one `text` begins with; its end when none does.
 fn closing(text: &str) -> usize {
     let mut depth = 0_i32;
     for (at, c) in text.char_indices() {
@@ -110,7 +110,7 @@ fn closing(text: &str) -> usize {
     text.len()
 }
 
-/// Length of the hash that Rust's newer names have behind a crate: `[0123456789abcdef]`.
+/// Length of the hash that follows a crate in Rust's newer names: `[0123456789abcdef]`.
 fn hash(rest: &str) -> Option<usize> {
     let (inner, _) = rest.strip_prefix('[')?.split_once(']')?;
     (inner.len() >= 8 && inner.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(inner.len() + 2)
@@ -140,7 +140,7 @@ fn operator(rest: &str, out: &mut String) -> usize {
         return WORD.len() + end;
     }
     let end = after.find(|c: char| !"<>=!+-*/%^&|~,".contains(c)).unwrap_or(after.len());
-    // Behind the sign of `operator==<int>` its template begins.
+    // After the sign of `operator==<int>` its template begins.
     let sign =
         after[..end].strip_suffix('<').filter(|sign| !matches!(*sign, "" | "<")).unwrap_or(&after[..end]);
     out.push_str(sign);
@@ -244,15 +244,15 @@ mod tests {
     }
 
     #[test]
-    fn torn_and_hostile_names_are_no_trouble() {
+    fn truncated_and_hostile_names_are_no_trouble() {
         for name in
             ["<", ">", "a<b", "((((", "operator", "operator<", "x>>>y", " ", "é<ü>(ß", "<a as", "[0]", "::<"]
         {
             assert!(!short(name).is_empty(), "{name}");
         }
         for nested in ["<", "<<a>::b", "(", "<a as "] {
-            assert!(short(&nested.repeat(100_000)).len() <= LOOKED_AT);
+            assert!(short(&nested.repeat(100_000)).len() <= PARSED_BYTES);
         }
-        assert!(short(&format!("{}{}", "<".repeat(50_000), ">::b".repeat(50_000))).len() <= LOOKED_AT);
+        assert!(short(&format!("{}{}", "<".repeat(50_000), ">::b".repeat(50_000))).len() <= PARSED_BYTES);
     }
 }

@@ -1,4 +1,4 @@
-//! The first pass: how much is live at each moment, and how long objects live.
+//! The first pass: how much is live at each time, and how long objects live.
 
 use heaptoll_trace::{Event, Kind};
 
@@ -7,7 +7,7 @@ use super::{Options, Point, rounded};
 /// Points of the curve: between half as many and this.
 const POINTS: usize = 1024;
 
-/// Bytes kept of each object that lives at once with others.
+/// Bytes kept for each object that is live at the same time as others.
 pub(super) const EACH_OBJECT: usize = size_of::<Object>() + size_of::<u64>();
 
 /// Rounded lengths of live blocks by slot.
@@ -17,7 +17,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// The slot has a block of this length; gives the length before, 0 for none.
+    /// The slot has a block of this length; returns the length before, 0 for none.
     pub(super) fn begin(&mut self, slot: u32, length: u64) -> u64 {
         let index = slot as usize;
         if index >= self.lengths.len() {
@@ -26,23 +26,23 @@ impl Live {
         std::mem::replace(&mut self.lengths[index], length)
     }
 
-    /// The slot has none; gives the length before.
+    /// The slot has none; returns the length before.
     pub(super) fn end(&mut self, slot: u32) -> u64 {
         self.lengths.get_mut(slot as usize).map_or(0, std::mem::take)
     }
 }
 
-/// What is kept of a live object.
+/// A live object.
 #[derive(Debug, Clone, Copy, Default)]
 struct Object {
     size: u64,
     usable: u64,
-    /// Event of its birth, and its number by birth.
+    /// Event of its allocation, and its number in order of allocation.
     birth: u64,
     number: u64,
 }
 
-/// What a trace asks of its manager.
+/// What a trace demands of its manager.
 #[derive(Debug)]
 pub(super) struct Demand {
     options: Options,
@@ -90,10 +90,11 @@ impl Demand {
         }
     }
 
-    /// Takes the next event; tells `died` which block died and after how many events. Whether a block was born.
+    /// Consumes the next event; calls `died` with the block that ended and its lifetime in events. Returns whether a
+    /// block began.
     pub(super) fn take(&mut self, event: &Event, mut died: impl FnMut(usize, u32)) -> bool {
         let resizes = event.kind == Kind::Realloc;
-        let births = event.kind.allocates() || resizes;
+        let begins_block = event.kind.allocates() || resizes;
         if event.kind.frees() || resizes {
             let old = self.live.end(event.slot);
             let object = self.objects.get_mut(event.slot as usize).map(std::mem::take).unwrap_or_default();
@@ -104,7 +105,7 @@ impl Demand {
             self.rounded_bytes -= old;
             self.usable_bytes -= object.usable;
         }
-        if births {
+        if begins_block {
             let (length, _) = rounded(event, self.options);
             let index = event.slot as usize;
             self.live.begin(event.slot, length);
@@ -129,13 +130,13 @@ impl Demand {
         self.time_ns = event.time_ns;
         self.trace_curve();
         self.events += 1;
-        births
+        begins_block
     }
 
     fn trace_curve(&mut self) {
         let index = (self.events / self.stride) as usize;
         if index == POINTS {
-            // Twice as wide stretches, half as many.
+            // Intervals twice as wide, half as many.
             let merged = self.curve.chunks(2).map(|pair| Point {
                 event: pair[0].event,
                 time_ns: pair[0].time_ns,
@@ -159,7 +160,7 @@ impl Demand {
         point.rounded_bytes = point.rounded_bytes.max(self.rounded_bytes);
     }
 
-    /// Lifetimes that split the bytes of all blocks: powers of two near the quarters and beyond.
+    /// Lifetimes that split the bytes of all blocks: powers of two near the quarters and above.
     pub(super) fn thresholds(&self) -> Vec<u32> {
         let all: u128 = self.by_lifetime.iter().map(|&bytes| u128::from(bytes)).sum();
         let mut thresholds = Vec::new();

@@ -1,7 +1,7 @@
-//! The free places of a heap, in order of address: finds the lowest, the highest and the tightest that fits.
+//! The free ranges of a heap, in order of address: finds the lowest, the highest and the tightest that fits.
 //!
-//! Gaps lie in blocks of at most 128, each with the length of its longest: a search passes over blocks that have none
-//! long enough, which is fast for as many gaps as live heaps have (tens of thousands).
+//! Gaps lie in blocks of at most 128, each with the length of its longest: a search skips blocks that have none long
+//! enough, which is fast for as many gaps as live heaps have (tens of thousands).
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const END: u64 = 1 << 63;
 /// Gaps of a block.
 const BLOCK: usize = 128;
 
-/// One free place.
+/// One free range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Gap {
     start: u64,
@@ -22,31 +22,31 @@ impl Gap {
         self.start + self.length
     }
 
-    /// The lowest place for a block in it.
+    /// The lowest address of a block in it.
     fn lowest(self, length: u64, align: u64) -> Option<u64> {
         let start = self.start.checked_next_multiple_of(align)?;
         (start.checked_add(length)? <= self.end()).then_some(start)
     }
 
-    /// The highest place for a block in it that ends at or below `limit`.
+    /// The highest address of a block in it that ends at or below `limit`.
     fn highest(self, length: u64, align: u64, limit: u64) -> Option<u64> {
         let start = self.end().min(limit).checked_sub(length)? / align * align;
         (start >= self.start).then_some(start)
     }
 }
 
-/// All free places, from address 0 on; the last has no end.
+/// All free ranges, from address 0 on; the last has no end.
 #[derive(Debug)]
 pub(super) struct Gaps {
     blocks: Vec<Vec<Gap>>,
     /// Longest gap of each block.
     longest: Vec<u64>,
-    /// Length and start of all, where the tightest is asked for.
+    /// Length and start of all, where [`Gaps::tightest`] is used.
     by_length: Option<BTreeSet<(u64, u64)>>,
 }
 
 impl Gaps {
-    /// Everything is free. `tightest`: whether [`Gaps::tightest`] will be asked.
+    /// Everything is free. `tightest`: whether [`Gaps::tightest`] will be used.
     pub(super) fn new(tightest: bool) -> Gaps {
         let all = Gap { start: 0, length: END };
         Gaps {
@@ -86,7 +86,7 @@ impl Gaps {
         })
     }
 
-    /// Takes bytes that are free.
+    /// Allocates bytes that are free.
     pub(super) fn take(&mut self, start: u64, length: u64) {
         let (block, at) = self.after(start);
         let Some((block, at)) = self.before(block, at) else { return };
@@ -105,7 +105,7 @@ impl Gaps {
         }
     }
 
-    /// Gives bytes back; joins them with what is free beside them.
+    /// Frees bytes; coalesces them with adjacent gaps.
     pub(super) fn give(&mut self, start: u64, length: u64) {
         let (block, at) = self.after(start);
         let below = self.before(block, at).filter(|&(block, at)| self.blocks[block][at].end() == start);
@@ -128,11 +128,11 @@ impl Gaps {
         }
     }
 
-    /// The first gap that begins above `start`; in the last block, when there is none.
+    /// The first gap that begins above `start`; the end of the last block, when there is none.
     fn after(&self, start: u64) -> (usize, usize) {
         let block = self.blocks.partition_point(|gaps| gaps[0].start <= start).saturating_sub(1);
         let at = self.blocks[block].partition_point(|gap| gap.start <= start);
-        // What is after the last of a block is the first of the next.
+        // The entry after the last of a block is the first of the next.
         if at == self.blocks[block].len() && block + 1 < self.blocks.len() {
             (block + 1, 0)
         } else {

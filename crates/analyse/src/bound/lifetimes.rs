@@ -9,10 +9,10 @@ use std::os::fd::AsRawFd;
 const SEGMENT: usize = 4 << 20;
 /// Segments kept in memory: 64 MiB.
 const IN_MEMORY: usize = 4;
-/// Lives to the end, or longer than can be told.
+/// Lives to the end, or longer than the entry can hold.
 pub(super) const FOR_EVER: u32 = u32::MAX;
 
-/// Lifetimes by order of birth, in events.
+/// Lifetimes by order of allocation, in events.
 #[derive(Debug, Default)]
 pub(super) struct Lifetimes {
     segments: Vec<Segment>,
@@ -32,9 +32,10 @@ struct Mapping {
     start: *mut u32,
 }
 
-// SAFETY: the mapping belongs to this value alone and is reached only through references to it.
+// SAFETY: `start` points to a mapping that this value alone owns (`Mapping::new`); it is reached only through
+// references to this value, so another thread may own it.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; shared references only read.
+// SAFETY: a shared reference gives only `entries`, which reads; writing needs `&mut self`.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -43,8 +44,8 @@ impl Mapping {
     fn new(file: &File, index: usize) -> io::Result<Mapping> {
         let offset = (index * Mapping::BYTES) as u64;
         file.set_len(offset + Mapping::BYTES as u64)?;
-        // SAFETY: a new shared mapping at an address of the system's choice, of a part of the file that exists and
-        // that nobody else knows (it has no name).
+        // SAFETY: mmap without MAP_FIXED makes a new mapping and replaces none; the part of the file exists, since
+        // `set_len` has just extended it, and no other process can shorten a file without a name.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -62,25 +63,27 @@ impl Mapping {
     }
 
     fn entries(&self) -> &[u32] {
-        // SAFETY: the mapping has room for SEGMENT entries, lives as long as self, and any bits are a u32.
+        // SAFETY: `new` has mapped `SEGMENT` entries at `start`, readable and writable, until `drop`; every bit pattern
+        // is a u32.
         unsafe { std::slice::from_raw_parts(self.start, SEGMENT) }
     }
 
     fn entries_mut(&mut self) -> &mut [u32] {
-        // SAFETY: as in `entries`; self is borrowed exclusively.
+        // SAFETY: `new` has mapped `SEGMENT` entries at `start`, readable and writable, until `drop`; `&mut self`
+        // excludes other references.
         unsafe { std::slice::from_raw_parts_mut(self.start, SEGMENT) }
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by `new` and is not used after this.
+        // SAFETY: `new` mapped this range, and no slice of it outlives `self`.
         unsafe { libc::munmap(self.start.cast(), Mapping::BYTES) };
     }
 }
 
 impl Lifetimes {
-    /// A new object, not yet dead; gives its number.
+    /// A new object that is live; returns its number.
     pub(super) fn born(&mut self) -> io::Result<usize> {
         let number = self.count;
         if number == self.segments.len() * SEGMENT {
@@ -102,9 +105,9 @@ impl Lifetimes {
             self.file = Some(tempfile::tempfile()?);
         }
         if let Some(file) = &self.file {
-            // Room is taken now: a full disk shows here and not as a fault at some later write.
+            // Space is reserved now: a full disk shows here and not as a fault at some later write.
             let offset = ((index - IN_MEMORY) * Mapping::BYTES) as libc::off_t;
-            // SAFETY: the descriptor is that of an open file; the call takes no pointers.
+            // SAFETY: `file` owns the open descriptor; posix_fallocate takes no pointers.
             let refused =
                 unsafe { libc::posix_fallocate(file.as_raw_fd(), offset, Mapping::BYTES as libc::off_t) };
             if refused != 0 {
@@ -154,8 +157,8 @@ mod tests {
         assert!(lifetimes.file.is_some());
         assert_eq!(lifetimes.count(), count);
         for number in (0..count).step_by(1009) {
-            let told = (2 * number).is_multiple_of(3) || (2 * number + 1).is_multiple_of(3);
-            let expected = if told && 2 * number < count { number as u32 } else { FOR_EVER };
+            let was_set = (2 * number).is_multiple_of(3) || (2 * number + 1).is_multiple_of(3);
+            let expected = if was_set && 2 * number < count { number as u32 } else { FOR_EVER };
             assert_eq!(lifetimes.get(number), expected, "{number}");
         }
     }

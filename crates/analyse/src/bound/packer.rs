@@ -1,16 +1,16 @@
-//! One packing of a trace: a place for every block at its birth, by a rule that may know when it will die.
+//! One packing of a trace: an address for every block at its allocation, by a rule that may know when it will be freed.
 
 use super::gaps::Gaps;
 
-/// Where a block goes.
+/// The rule by which a block is placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rule {
     /// The lowest place.
     FirstFit,
     /// The tightest place.
     BestFit,
-    /// Blocks that live for at least so many events from the bottom up, the others from the limit down; where nothing
-    /// is free below the limit, the lowest place.
+    /// Blocks that live for at least `threshold` events from the bottom up, the others from the limit down; where
+    /// nothing is free below the limit, the lowest address.
     TwoEnds {
         /// Events.
         threshold: u32,
@@ -30,7 +30,7 @@ pub(super) struct Packer {
     places: Vec<u64>,
     /// Highest end of a block so far.
     heap: u64,
-    /// A block found no place: beyond any address.
+    /// A block fitted nowhere: beyond any address.
     failed: bool,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Block {
     pub(super) length: u64,
     /// Its address is a multiple of this.
     pub(super) align: u64,
-    /// Events that it will live.
+    /// Its lifetime in events.
     pub(super) lifetime: u32,
 }
 
@@ -60,7 +60,7 @@ impl Packer {
         (!self.failed).then_some(self.heap)
     }
 
-    /// Places a block; gives its start.
+    /// Places a block; returns its start.
     pub(super) fn place(&mut self, slot: u32, block: &Block) -> u64 {
         let Block { length, align, lifetime } = *block;
         let start = match self.rule {
@@ -80,7 +80,7 @@ impl Packer {
         start
     }
 
-    /// The block of a slot dies.
+    /// The block of a slot is freed.
     pub(super) fn release(&mut self, slot: u32, length: u64) {
         if !self.failed {
             self.gaps.give(self.places[slot as usize], length);
@@ -88,7 +88,7 @@ impl Packer {
     }
 
     /// The block of a slot gets another length: it stays where it is when that fits, otherwise it is moved, and its old
-    /// place counts as free (as with `memmove`).
+    /// range counts as free (as with `memmove`).
     pub(super) fn resize(&mut self, slot: u32, old: u64, block: &Block) -> u64 {
         if self.failed {
             return 0;

@@ -1,16 +1,16 @@
-//! Packing with everything known: blocks are rectangles, as wide as they live and as high as they are large, and are
-//! placed one after the other in an order of their own, not that of their births. For traces of some ten thousand
-//! blocks: each is compared with all that are placed.
+//! Packing with everything known: blocks are rectangles, as wide as their lifetime and as high as their size, and are
+//! placed one after the other in an order other than that of their allocation. For traces of some ten thousand blocks:
+//! each is compared with all that are placed.
 //!
 //! Placing the largest first is how planners of memory for neural networks do it (Pisarchyk & Lee 2020, "Efficient
 //! Memory Management for Deep Neural Net Inference", greedy by size).
 
-/// A block from birth to death.
+/// A block from allocation to free.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rectangle {
-    /// Event of its birth.
+    /// Event of its allocation.
     pub(super) birth: u64,
-    /// Event of its death, which it does not live to see.
+    /// Event of its free, at which it is no longer live.
     pub(super) death: u64,
     /// Bytes, rounded up.
     pub(super) length: u64,
@@ -18,7 +18,7 @@ pub(super) struct Rectangle {
     pub(super) align: u64,
 }
 
-/// In which order blocks are placed.
+/// The order in which blocks are placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Order {
     /// The largest first.
@@ -29,7 +29,7 @@ pub(super) enum Order {
     Area,
 }
 
-/// Places all; gives each one's start.
+/// Places all; returns the start of each.
 pub(super) fn pack(rectangles: &[Rectangle], order: Order) -> Vec<u64> {
     let mut turns: Vec<usize> = (0..rectangles.len()).collect();
     let key = |at: usize| {

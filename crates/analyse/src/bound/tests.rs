@@ -63,7 +63,7 @@ fn rectangles_of(bytes: &[u8]) -> (Demand, Lifetimes, Vec<Rectangle>) {
     (demand, lifetimes, rectangles)
 }
 
-/// Panics when two blocks that live at the same time overlap, or one is not where its alignment wants it.
+/// Panics when two blocks that live at the same time overlap, or one is not aligned.
 fn check(rectangles: &[Rectangle], starts: &[u64]) {
     for (at, (one, start)) in rectangles.iter().zip(starts).enumerate() {
         assert!(start.is_multiple_of(one.align));
@@ -77,10 +77,10 @@ fn check(rectangles: &[Rectangle], starts: &[u64]) {
 
 /// The load: most bytes live at once.
 fn load(rectangles: &[Rectangle]) -> u64 {
-    let at = |moment| {
+    let at = |event| {
         rectangles
             .iter()
-            .filter(|block| block.birth <= moment && moment < block.death)
+            .filter(|block| block.birth <= event && event < block.death)
             .map(|block| block.length)
             .sum()
     };
@@ -172,10 +172,10 @@ fn a_stack_is_packed_without_loss() {
     assert!((figures.packings[0].factor - 1.0).abs() < 1e-12);
 }
 
-/// Robson's way to break first fit: every second block dies, and what comes then fits into no gap. Who knows the
-/// deaths packs it into the least.
+/// Robson's way to break first fit: every second block is freed, and the next ones fit into no gap. With knowledge of
+/// the lifetimes they are packed into the least.
 #[test]
-fn knowing_deaths_beats_first_fit() {
+fn knowing_lifetimes_beats_first_fit() {
     let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).unwrap();
     let slots: Vec<u32> = (0..1000).map(|_| writer.allocate(&call(Kind::Malloc, 32, 0)).unwrap()).collect();
     for slot in slots.iter().step_by(2) {
@@ -197,7 +197,7 @@ fn knowing_deaths_beats_first_fit() {
 }
 
 #[test]
-fn small_blocks_take_eight_bytes_when_asked() {
+fn small_blocks_take_eight_bytes_when_requested() {
     let bytes = trace(&vec![Step::Allocate(5, 0); 10], &Ending::default());
     let figures = bound(&|| Reader::new(&bytes[..]), Options { small_blocks_of_8: true }).unwrap();
     assert_eq!((figures.lower_bound_bytes, figures.best_bytes()), (80, 80));
@@ -225,7 +225,7 @@ fn the_curve_holds_the_peak_however_long_the_trace() {
 }
 
 #[test]
-fn a_heap_that_stays_large_behind_the_peak_is_found() {
+fn a_heap_that_stays_large_after_the_peak_is_found() {
     let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).unwrap();
     writer.stamp(600);
     let slots: Vec<u32> = (0..100).map(|_| writer.allocate(&call(Kind::Malloc, 4096, 0)).unwrap()).collect();
@@ -237,11 +237,11 @@ fn a_heap_that_stays_large_behind_the_peak_is_found() {
     writer.allocate(&call(Kind::Malloc, 16, 0)).unwrap();
     [(1_500_000, 450), (3_000_000, 440)].iter().for_each(|&(at, kib)| writer.sample(&sample(at, kib)));
     let bytes = writer.finish(&Ending::default()).unwrap();
-    let after = bound(&|| Reader::new(&bytes[..]), OPTIONS).unwrap().after_peak.expect("looked at");
+    let after = bound(&|| Reader::new(&bytes[..]), OPTIONS).unwrap().after_peak.expect("sampled");
     assert_eq!(
         (after.held_bytes, after.time_ns),
         (450 << 10, 1_500_000),
-        "the look before the peak is none behind it"
+        "the sample before the peak is none after it"
     );
     assert!(after.live_bytes >= 4096 && after.live_bytes < 450 << 10, "{after:?}");
 }

@@ -1,8 +1,8 @@
-//! How many objects reached which age, in bounded memory: a histogram with sixteen bins an octave, so that a bin is
-//! at most 1/16 wide, and 1, 10 and 100 KiB (MiB, GiB) lie on borders of bins.
+//! How many objects reached which age, in bounded memory: a histogram with sixteen bins an octave, so that a bin is at
+//! most 1/16 wide, and 1, 10 and 100 KiB (MiB, GiB) lie on borders of bins.
 //!
-//! Octaves are made when an age falls into them, for there are thousands of histograms (one a call site) and most hold
-//! few octaves.
+//! Octaves are made when an age falls into them, since there are thousands of histograms (one a call site) and most
+//! hold few octaves.
 
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ pub struct Bin {
     pub from: u64,
     /// First age that is too large; the largest number for the last bin.
     pub to: u64,
-    /// What ended at such an age.
+    /// Objects that ended at such an age.
     pub ended: Sum,
 }
 
@@ -62,14 +62,14 @@ impl Default for Ages {
 }
 
 impl Ages {
-    /// An object of so many bytes ended at this age.
+    /// An object of `bytes` bytes ended at this age.
     #[inline(always)]
     pub fn add(&mut self, age: u64, bytes: u64) {
-        let (octave, bin) = place(age);
+        let (octave, bin) = bin_of(age);
         self.octave(octave)[bin].add(bytes);
     }
 
-    /// Adds what another histogram holds.
+    /// Adds another histogram.
     pub fn merge(&mut self, other: &Ages) {
         for (octave, &index) in other.octaves.iter().enumerate().filter(|(_, index)| **index != ABSENT) {
             let mine = self.octave(octave);
@@ -119,8 +119,8 @@ impl Ages {
         })
     }
 
-    /// The age before which this many of `weight` (objects or bytes) had ended, to a bin's width; none when so many
-    /// never ended.
+    /// The age before which this many of `weight` (objects or bytes) had ended, to a bin's width; none when fewer
+    /// ended.
     pub fn age_at(&self, amount: f64, weight: impl Fn(&Sum) -> u64) -> Option<u64> {
         let mut before = 0.0;
         for bin in self.bins() {
@@ -136,7 +136,7 @@ impl Ages {
 }
 
 #[inline(always)]
-fn place(age: u64) -> (usize, usize) {
+fn bin_of(age: u64) -> (usize, usize) {
     // Ages from 8 to 15 are in the first octave, so that no age below 16 needs a case of its own.
     let octave = (u64::BITS - BITS) - (age | (BINS / 2)).leading_zeros();
     (octave as usize, ((age >> octave.saturating_sub(1)) & (BINS - 1)) as usize)
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn every_age_lies_within_its_bin_and_bins_are_narrow() {
         for age in some_ages() {
-            let (octave, bin) = place(age);
+            let (octave, bin) = bin_of(age);
             let (from, to) = borders(octave, bin as u64);
             assert!(from <= age && (age < to || to == u64::MAX), "{age} is not in {from}..{to}");
             assert!(to - from <= (from / BINS).max(1), "{from}..{to} is wide");
@@ -173,12 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn ages_that_are_told_in_tables_are_borders() {
+    fn ages_that_are_shown_in_tables_are_borders() {
         for unit in [1_u64 << 10, 1 << 20, 1 << 30] {
             for age in [unit, 10 * unit, 100 * unit] {
-                let (octave, bin) = place(age);
+                let (octave, bin) = bin_of(age);
                 assert_eq!(borders(octave, bin as u64).0, age);
-                assert_ne!(place(age - 1), (octave, bin));
+                assert_ne!(bin_of(age - 1), (octave, bin));
             }
         }
     }

@@ -1,19 +1,19 @@
-//! What is kept of a live object until its age is known, in 32 bytes.
+//! The allocation of a live object, kept until its age is known, in 32 bytes.
 
 use crate::slots::MAX_SIZE;
 
 /// A slot: of a live object, or of none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Birth {
-    /// Byte clock just after it was made.
+    /// Byte clock just after its allocation.
     pub clock: u64,
-    /// Time when it was made, ns.
+    /// Time of its allocation, ns.
     pub time_ns: u64,
     /// Requested bytes, 48 bits; above them whether there is an object.
     size: u64,
-    /// Site that made it.
+    /// Site that allocated it.
     pub site: u32,
-    /// Thread that made it.
+    /// Thread that allocated it.
     pub thread: u32,
 }
 
@@ -39,7 +39,7 @@ impl Birth {
         self.size & MAX_SIZE
     }
 
-    /// It has another size from now on, at most [`MAX_SIZE`].
+    /// Sets another size, at most [`MAX_SIZE`].
     #[inline(always)]
     pub fn resize(&mut self, size: u64) {
         debug_assert!(size <= MAX_SIZE);

@@ -1,4 +1,4 @@
-//! What ages are measured in.
+//! The clocks that ages are measured on.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ pub enum Clock {
 }
 
 impl Clock {
-    /// Ages for which the share of younger objects is told.
+    /// Ages for which the share of younger objects is reported.
     pub fn thresholds(self) -> &'static [u64] {
         const KIB: u64 = 1 << 10;
         const MIB: u64 = 1 << 20;

@@ -1,4 +1,4 @@
-//! How many objects ended before 1, 10, 100... units: exactly, for powers of ten are no borders of an age histogram's
+//! How many objects ended before 1, 10, 100... units: exactly, since powers of ten are no borders of an age histogram's
 //! bins.
 
 use super::ages::Sum;
@@ -13,13 +13,13 @@ pub struct Decades {
 }
 
 impl Decades {
-    /// An object of so many bytes ended at this age.
+    /// An object of `bytes` bytes ended at this age.
     #[inline(always)]
     pub fn add(&mut self, age: u64, bytes: u64) {
         self.ended[digits(age)].add(bytes);
     }
 
-    /// What ended before an age that is a power of ten; none for other ages.
+    /// The objects that ended before an age that is a power of ten; none for other ages.
     pub fn younger_than(&self, age: u64) -> Option<Sum> {
         let digits = digits(age);
         let is_power = digits > 0 && POWERS[digits - 1] == age;

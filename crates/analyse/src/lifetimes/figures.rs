@@ -13,21 +13,21 @@ use crate::subject::Subject;
 /// Curves keep a point when the fraction fell by this much since the last.
 const STEP: f64 = 0.0005;
 
-/// Everything `heaptoll lifetimes` says.
+/// Everything that `heaptoll lifetimes` reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LifetimeFigures {
-    /// What was looked at.
+    /// What was analysed.
     pub subject: Subject,
     /// Events read.
     pub events: u64,
-    /// Ages in time below this are not told apart: how far time stamps lie apart, ns.
+    /// Ages in time below this are not distinguished: the distance of time stamps, ns.
     pub time_resolution_ns: u64,
     /// All objects made. Bytes are their last sizes.
     pub all: Sum,
     /// Objects that were never freed: alive at the end of the trace.
     pub still_live: Sum,
-    /// Objects that were given back past the layer, at an unknown time: taken as freed when their address was seen
-    /// again. They are among all.
+    /// Objects that were freed past the layer, at an unknown time: taken as freed when their address was seen again.
+    /// They are among all.
     pub lost: u64,
     /// The byte clock at the end.
     pub clock_bytes: u64,
@@ -37,7 +37,7 @@ pub struct LifetimeFigures {
     pub by: By,
     /// Survival by group: sizes rising, sites and threads with the most bytes first.
     pub groups: Vec<GroupFigures>,
-    /// The groups that are not told apart, put together; none when all are in `groups`.
+    /// The groups that have no entry of their own, merged; none when all are in `groups`.
     pub other_groups: Option<GroupFigures>,
     /// How many those are.
     pub other_groups_count: u64,
@@ -45,7 +45,7 @@ pub struct LifetimeFigures {
     pub still_live_by_site: Vec<StillLive>,
     /// What a generational collector's nursery would see.
     pub nurseries: Vec<NurseryFigures>,
-    /// Events that do not fit to what was before them, in a damaged trace.
+    /// Events that contradict those before them, in a damaged trace.
     pub misfits: u64,
 }
 
@@ -54,7 +54,7 @@ pub struct LifetimeFigures {
 pub struct Survival {
     /// The clock; ages are bytes, ns or instructions.
     pub clock: Clock,
-    /// From these ages on only these fractions are still alive. Before the first point all are.
+    /// From these ages on only these fractions are still live. Before the first point all are.
     pub curve: Vec<CurvePoint>,
     /// Shares that ended before given ages. Exact.
     pub younger: Vec<Younger>,
@@ -95,8 +95,8 @@ pub struct Younger {
 pub struct GroupFigures {
     /// `33 to 64`, a call stack, a thread.
     pub name: String,
-    /// Largest size of the class, or number of the site or thread; none for groups put together. Of call stacks that
-    /// read alike the number of the one with the most bytes.
+    /// Largest size of the class, or number of the site or thread; none for merged groups. Of call stacks that read
+    /// alike the number of the one with the most bytes.
     pub key: Option<u64>,
     /// By site: how many call stacks read as `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -112,14 +112,14 @@ pub struct GroupFigures {
     pub survival: Vec<Survival>,
 }
 
-/// What call stacks that read alike left behind.
+/// The never-freed objects of call stacks that read alike.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StillLive {
     /// Number of the one that left most bytes.
     pub site: u32,
-    /// What they read as.
+    /// Their text.
     pub name: String,
-    /// How many they are.
+    /// How many there are.
     pub stacks: u64,
     /// All frames of the one that left most bytes, innermost first.
     pub stack: Vec<WholeFrame>,
@@ -128,7 +128,7 @@ pub struct StillLive {
 }
 
 impl Survival {
-    /// Of objects whose ages are these, and of others that are still alive.
+    /// Of objects with these ages, and of others that are still live.
     pub(super) fn new(clock: Clock, ages: &Ages, all: Sum) -> Survival {
         let quantile = |q: f64, weight: fn(&Sum) -> u64| {
             let whole = weight(&all);

@@ -1,7 +1,7 @@
 //! Objects by size, call site or thread, and the ages of each group.
 //!
 //! Groups are a partition, so the ages of all objects are the sum over groups and need no histogram of their own while
-//! events pass. Of call sites there may be too many: then those with the fewest bytes so far are put together for good.
+//! events pass. There may be too many call sites: then those with the fewest bytes so far are merged for good.
 
 use std::collections::HashMap;
 
@@ -18,17 +18,17 @@ pub enum By {
     /// The power of two that the last size is rounded up to.
     #[default]
     Size,
-    /// The call site that made the object.
+    /// The call site that allocated the object.
     Site,
-    /// The thread that made the object.
+    /// The thread that allocated the object.
     Thread,
 }
 
-/// Groups kept apart; half of them are put together when there are more.
+/// Groups that are kept; half of them are merged when there are more.
 const GROUPS: usize = 1 << 13;
 /// Keys (site and thread numbers) that can have a group of their own.
 const KEYS: usize = 1 << 22;
-/// The group of what is put together.
+/// The group into which others are merged.
 const REST: u32 = 0;
 /// A key without a group.
 const NONE: u32 = u32::MAX;
@@ -39,7 +39,7 @@ pub struct Group {
     /// Site or thread number or size class; meaningless for the first group. Of sites that read alike the number of the
     /// one with the most bytes.
     pub key: u32,
-    /// Keys put together for reading alike.
+    /// Number of keys that were merged because they read alike.
     pub alike: u64,
     /// Ages in bytes.
     pub bytes: Ages,
@@ -62,7 +62,7 @@ pub struct Groups {
 }
 
 impl Groups {
-    /// None yet.
+    /// No groups yet.
     pub fn new(by: By) -> Groups {
         Groups { by, of: Vec::new(), groups: vec![Group::default()], lumped: 0 }
     }
@@ -99,7 +99,7 @@ impl Groups {
         self.of[index]
     }
 
-    /// Puts the half with the fewest bytes into the first group.
+    /// Merges the half with the fewest bytes into the first group.
     fn put_together(&mut self) {
         let mut others = self.groups.split_off(1);
         others.sort_by_cached_key(|group| std::cmp::Reverse(group.all().bytes));
@@ -115,15 +115,15 @@ impl Groups {
         }
     }
 
-    /// Puts groups together whose keys have the same row. Those that are in the first group stay there.
+    /// Merges groups whose keys have the same row. Those that are in the first group stay there.
     pub fn merge_alike(&mut self, mut row: impl FnMut(u32) -> usize) {
         let mut others = self.groups.split_off(1);
         others.sort_by_cached_key(|group| (std::cmp::Reverse(group.all().bytes), group.key));
-        let mut places: HashMap<usize, usize> = HashMap::new();
+        let mut index_by_row: HashMap<usize, usize> = HashMap::new();
         for group in others {
             let next = self.groups.len();
-            let place = *places.entry(row(group.key)).or_insert(next);
-            match self.groups.get_mut(place) {
+            let index = *index_by_row.entry(row(group.key)).or_insert(next);
+            match self.groups.get_mut(index) {
                 Some(first) => {
                     first.merge(&group);
                     first.alike += group.alike;
@@ -131,11 +131,11 @@ impl Groups {
                 None => self.groups.push(group),
             }
         }
-        // Nothing is looked up by key from here on.
+        // Groups are no longer found by key from here on.
         self.of.clear();
     }
 
-    /// The groups that hold something with the most bytes first, all others (put together), and how many those are.
+    /// The groups that hold something, with the most bytes first, all others (merged), and how many those are.
     pub fn finish(mut self, most: usize) -> (Vec<Group>, Option<(Group, u64)>) {
         let mut rest = self.groups.remove(0);
         let mut groups = self.groups;
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn too_many_sites_are_put_together_but_not_the_great_ones() {
+    fn too_many_sites_are_merged_but_not_the_largest() {
         let mut groups = Groups::new(By::Site);
         let count = GROUPS as u32 * 2;
         for site in 0..count {

@@ -1,8 +1,9 @@
 //! How long objects live: survival curves as in Figure 8 of Zorn 1992, and whether generations would pay.
 //!
-//! An object's age is what the clock ran between the end of its allocation and its free, so an object that is freed at
-//! once has the age 0. A realloc keeps the object; its size is the last. Objects that are never freed count as
-//! surviving every age, and are told apart. Memory: 32 bytes a slot, and histograms that do not grow with the trace.
+//! An object's age is what the clock advanced between the end of its allocation and its free, so an object that is
+//! freed at once has the age 0. A realloc keeps the object; its size is the last. Objects that are never freed count as
+//! surviving every age, and are counted separately. Memory: 32 bytes a slot, and histograms that do not grow with the
+//! trace.
 
 mod ages;
 mod birth;
@@ -28,20 +29,20 @@ use crate::stacks::CallSites;
 use crate::stat::size_bounds;
 use crate::subject::Subject;
 
-/// Bytes kept of each object that lives at once with others.
+/// Bytes kept for each object that is live at the same time as others.
 pub const EACH_OBJECT: usize = size_of::<Birth>();
-/// Time stamps on batches of events lie about so far apart.
+/// The approximate distance of time stamps on batches of events.
 const BATCH_STAMPS_NS: u64 = 1_000_000;
-/// Nurseries that are tried, bytes.
+/// Nurseries that are simulated, bytes.
 const NURSERIES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
-/// Most groups in the result; what is beyond them is put together.
+/// Most groups in the result; further ones are merged.
 const GROUPS: usize = 100;
-/// Sites told apart in it; those with higher numbers are left out.
+/// Sites that are distinguished in it; those with higher numbers are left out.
 const STILL_LIVE_KNOWN: u32 = 1 << 20;
 /// Most sites in the list of never-freed objects.
 const STILL_LIVE_SITES: usize = 1000;
 
-/// Takes the ages of a trace's objects.
+/// Computes the lifetimes of a trace's objects.
 #[derive(Debug, Clone)]
 pub struct Lifetimes {
     slots: Slots<Birth>,
@@ -57,7 +58,7 @@ pub struct Lifetimes {
 }
 
 impl Lifetimes {
-    /// Nothing yet.
+    /// No events yet.
     pub fn new(by: By) -> Lifetimes {
         Lifetimes {
             slots: Slots::default(),
@@ -73,8 +74,8 @@ impl Lifetimes {
         }
     }
 
-    /// Takes a batch of a trace. Where events are missing before it, the byte clock goes on by what they allocated, so
-    /// that older objects have their true age.
+    /// Consumes a batch of a trace. Where events are missing before it, the byte clock advances by what they allocated,
+    /// so that older objects have their true age.
     pub fn batch(&mut self, batch: &Batch) {
         if batch.after_gap {
             self.clock = self.clock.max(batch.chunk_clock_bytes);
@@ -82,12 +83,12 @@ impl Lifetimes {
         self.events(&batch.events);
     }
 
-    /// Takes the next events.
+    /// Consumes the next events.
     pub fn events(&mut self, events: &[Event]) {
         events.iter().for_each(|event| self.event(event));
     }
 
-    /// Takes the next event.
+    /// Consumes the next event.
     #[inline(always)]
     pub fn event(&mut self, event: &Event) {
         self.events += 1;
@@ -135,7 +136,7 @@ impl Lifetimes {
         self.fill(growth, size);
     }
 
-    /// The byte clock and the nurseries go on by `growth` bytes for an object of `size`.
+    /// The byte clock and the nurseries advance by `growth` bytes for an object of `size`.
     #[inline(always)]
     fn fill(&mut self, growth: u64, size: u64) {
         for nursery in &mut self.nurseries {
@@ -253,11 +254,11 @@ fn still_live(left: HashMap<u32, Sum>, call_sites: &mut CallSites) -> Vec<StillL
     let order = |site: u32, held: Sum| (std::cmp::Reverse(held.bytes), std::cmp::Reverse(held.objects), site);
     let mut sites: Vec<(u32, Sum)> = left.into_iter().collect();
     sites.sort_by_key(|&(site, held)| order(site, held));
-    let mut places: HashMap<usize, usize> = HashMap::new();
+    let mut index_by_row: HashMap<usize, usize> = HashMap::new();
     let mut rows: Vec<(u32, u64, Sum)> = Vec::new();
     for (site, held) in sites {
         let next = rows.len();
-        match rows.get_mut(*places.entry(call_sites.row(site)).or_insert(next)) {
+        match rows.get_mut(*index_by_row.entry(call_sites.row(site)).or_insert(next)) {
             Some((_, stacks, sum)) => (*stacks, *sum) = (*stacks + 1, sum.plus(held)),
             None => rows.push((site, 1, held)),
         }
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_freed_is_told_by_site() {
+    fn what_was_never_freed_is_listed_by_site() {
         let site = |site, event: Event| Event { site, ..event };
         let figures = lifetimes(
             By::Site,
@@ -358,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn ages_go_on_over_a_gap() {
+    fn ages_advance_over_a_gap() {
         let mut lifetimes = Lifetimes::new(By::Size);
         let batch = |events: &[Event], after_gap, chunk_clock_bytes| Batch {
             events: events.to_vec(),
@@ -374,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_no_objects() {
+    fn without_objects_there_are_no_figures() {
         let figures = lifetimes(By::Size, &[]);
         assert_eq!((figures.all, figures.groups.len()), (Sum::default(), 0));
         assert_eq!(figures.survival[0].median_age, None);

@@ -1,7 +1,6 @@
-//! What a generational collector would see: a nursery that new objects fill, and what of them is alive when it is
-//! full.
+//! A simulated generational collector: a nursery that new objects fill, and which of them are live when it is full.
 //!
-//! What survives that is promoted and never looked at again here. Objects larger than the nursery are made elsewhere.
+//! What survives that is promoted and not followed further. Objects larger than the nursery are allocated elsewhere.
 //! Growth of a realloc fills the nursery as a new object would.
 
 use serde::Serialize;
@@ -14,7 +13,7 @@ pub struct Nursery {
     bytes: u64,
     filled: u64,
     collections: u64,
-    /// Objects made when the byte clock was below this were in the last collection, or an earlier one.
+    /// Objects allocated when the byte clock was below this were in the last collection, or an earlier one.
     border: u64,
     survived: Sum,
     died: Sum,
@@ -22,7 +21,7 @@ pub struct Nursery {
     large: Sum,
 }
 
-/// What a nursery of one size saw.
+/// The figures of a nursery of one size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct NurseryFigures {
     /// Its size, bytes.
@@ -46,7 +45,7 @@ pub struct NurseryFigures {
 }
 
 impl Nursery {
-    /// Empty, of so many bytes.
+    /// Empty, of `bytes` bytes.
     pub fn new(bytes: u64) -> Nursery {
         Nursery {
             bytes,
@@ -74,25 +73,25 @@ impl Nursery {
         }
     }
 
-    /// An object of `size` bytes that was made when the byte clock came to `birth` has ended.
+    /// An object of `size` bytes that was allocated when the byte clock came to `birth` has ended.
     #[inline(always)]
     pub fn free(&mut self, birth: u64, size: u64) {
-        let fate = match birth < self.border {
+        let outcome = match birth < self.border {
             _ if size > self.bytes => &mut self.large,
             true => &mut self.survived,
             false => &mut self.died,
         };
-        fate.add(size);
+        outcome.add(size);
     }
 
-    /// The same of an object that is alive at the end.
+    /// The same for an object that is live at the end.
     pub fn keep(&mut self, birth: u64, size: u64) {
-        let fate = match birth < self.border {
+        let outcome = match birth < self.border {
             _ if size > self.bytes => &mut self.large,
             true => &mut self.survived,
             false => &mut self.undecided,
         };
-        fate.add(size);
+        outcome.add(size);
     }
 
     /// The result.
@@ -151,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nursery_that_is_never_full_says_nothing() {
+    fn a_nursery_that_is_never_full_has_no_figures() {
         let mut nursery = Nursery::new(1 << 20);
         nursery.allocate(10, 10, 0);
         nursery.allocate(0, 0, 10);

@@ -5,27 +5,27 @@ use heaptoll_trace::{Kind, Sample};
 use serde::Serialize;
 
 pub use super::latency::LatencyFigures;
-pub use super::places::{CallSiteFigures, SiteFigures, Sum};
 pub use super::reallocs::{ChainRow, FactorRow, Reallocs};
+pub use super::sites::{CallSiteFigures, SiteFigures, Sum};
 pub use super::sizes::{ExactSize, SizeRow, Sizes};
 pub use super::threads::ThreadFigures;
 pub use super::timeline::Point;
 use crate::subject::Subject;
 
-/// Everything `heaptoll stat` says.
+/// Everything that `heaptoll stat` reports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StatFigures {
-    /// What was looked at.
+    /// What was analysed.
     pub subject: Subject,
     /// Events read.
     pub events: u64,
     /// Objects made.
     pub objects: u64,
-    /// The byte clock at the end: bytes asked for by new objects, and what reallocs grew by.
+    /// The byte clock at the end: bytes requested by new objects, and what reallocs grew by.
     pub bytes: u64,
     /// `bytes` by `objects`.
     pub average_size_bytes: Option<f64>,
-    /// The moment of most requested bytes alive (the first of them).
+    /// The time of most requested bytes live (the first of them).
     pub peak: Peak,
     /// Most objects alive at one time, not always at the peak.
     pub max_live_objects: u64,
@@ -35,7 +35,7 @@ pub struct StatFigures {
     pub kinds: Vec<KindFigures>,
     /// Per second.
     pub rates: Rates,
-    /// Sizes of objects when they are made.
+    /// Sizes of objects when they are allocated.
     pub sizes: Sizes,
     /// Usable minus requested bytes.
     pub internal: Internal,
@@ -45,7 +45,7 @@ pub struct StatFigures {
     pub temporary: Temporary,
     /// By thread.
     pub threads: Vec<ThreadFigures>,
-    /// Objects freed by another thread than the one that made them.
+    /// Objects freed by another thread than the one that allocated them.
     pub cross_thread_frees: u64,
     /// Frees of objects that the trace knows.
     pub frees: u64,
@@ -61,12 +61,12 @@ pub struct StatFigures {
     pub sites: Vec<SiteFigures>,
     /// The frames that the stacks of `sites` name by number.
     pub frames: Vec<WholeFrame>,
-    /// Events that do not fit to what was before them, in a damaged trace: frees of nothing, and objects made where
-    /// there is one.
+    /// Events that contradict those before them, in a damaged trace: frees of nothing, and objects allocated in a slot
+    /// that has one.
     pub misfits: u64,
 }
 
-/// A moment, and what was alive.
+/// A time, and what was live then.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Peak {
     /// Requested bytes alive.
@@ -101,7 +101,7 @@ pub struct KindFigures {
     pub kind: Kind,
     /// Calls.
     pub calls: u64,
-    /// Bytes: asked for by allocations, reallocs (whole new sizes) and failures; given back by frees.
+    /// Bytes: requested by allocations, reallocs (whole new sizes) and failures; freed by frees.
     pub bytes: u64,
 }
 
@@ -125,18 +125,18 @@ pub struct Internal {
     pub at_peak_bytes: u64,
     /// At the peak, by the usable bytes, 0 to 1.
     pub at_peak_share: Option<f64>,
-    /// Over all blocks that were handed out, reallocs included, bytes.
+    /// Over all blocks that were allocated, reallocs included, bytes.
     pub overall_bytes: u64,
     /// The same by the usable bytes, 0 to 1.
     pub overall_share: Option<f64>,
-    /// Blocks whose usable size is unknown; taken as having none to spare.
+    /// Blocks whose usable size is unknown; taken as having no slack.
     pub unknown: u64,
 }
 
 /// Objects freed soon, by two measures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Temporary {
-    /// Freed before the next allocation of the thread that made them.
+    /// Freed before the next allocation of the thread that allocated them.
     pub before_next_1: u64,
     /// Freed before the tenth next.
     pub before_next_10: u64,

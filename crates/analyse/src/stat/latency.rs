@@ -1,10 +1,10 @@
-//! How long the calls took, as percentiles: of a manager, the tail is what users feel.
+//! How long the calls took, as percentiles: of a manager, the tail is what users notice.
 
 use hdrhistogram::Histogram;
 use heaptoll_trace::{Event, Kind};
 use serde::Serialize;
 
-/// Percentiles that are given.
+/// Percentiles that are reported.
 const PERCENTILES: [f64; 6] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
 
 /// Latencies by kind of call.
@@ -31,7 +31,7 @@ pub struct LatencyFigures {
 const CALLS: [&str; 3] = ["allocate", "resize", "free"];
 
 impl Latencies {
-    /// None yet. None at all when the histograms cannot be made, which the bounds rule out.
+    /// No calls yet. `None` when the histograms cannot be made, which the bounds exclude.
     pub fn new() -> Option<Latencies> {
         let histogram = || Histogram::new_with_bounds(1, u64::from(u32::MAX), 3).ok();
         Some(Latencies { of: [histogram()?, histogram()?, histogram()?] })

@@ -1,4 +1,4 @@
-//! What is kept of a live object while a trace is summed up, in 32 bytes.
+//! A live object while a trace is summed up, in 32 bytes.
 
 use crate::slots::MAX_SIZE;
 
@@ -9,18 +9,18 @@ pub struct Live {
     size: u64,
     /// Usable bytes, 48 bits; above them whether there is an object.
     usable: u64,
-    /// Byte clock after it was made, the lower half. An age is a difference to another lower half: see `clock`.
+    /// Byte clock after its allocation, the lower half. The bits above it are in `usable`.
     clock: u32,
     /// Number of the allocation among those of its thread, the lower half.
     number: u32,
-    /// Thread that made it.
+    /// Thread that allocated it.
     pub thread: u32,
-    /// Site that made it.
+    /// Site that allocated it.
     pub site: u32,
 }
 
 const ALIVE: u64 = 1 << 48;
-/// As 49 to 64 of the usable word: 15 bits of the clock above its lower half.
+/// Bits 49 to 63 of `usable`: 15 bits of the clock above its lower half.
 const CLOCK_SHIFT: u32 = 49;
 const CLOCK_BITS: u32 = 32 + (64 - CLOCK_SHIFT);
 /// Most resizes counted of one object.
@@ -59,27 +59,28 @@ impl Live {
         self.usable & MAX_SIZE
     }
 
-    /// How often it was resized; 65,535 stands for more.
+    /// How often it was resized; 65,535 means that or more.
     #[inline(always)]
     pub fn resizes(&self) -> u64 {
         self.size >> 48
     }
 
-    /// Bytes allocated since it was made, modulo 2^47: an object that lives while 128 TiB are allocated is taken for
-    /// a young one.
+    /// Bytes allocated since it was allocated, modulo 2^47: an object that lives while 128 TiB are allocated is taken
+    /// for a young one.
     #[inline(always)]
     pub fn age_bytes(&self, clock: u64) -> u64 {
         let birth = u64::from(self.clock) | (self.usable >> CLOCK_SHIFT) << 32;
         clock.wrapping_sub(birth) & ((1 << CLOCK_BITS) - 1)
     }
 
-    /// Allocations of its thread since it was made, modulo 2^32, where `number` of them were made in all.
+    /// Allocations of its thread since it was allocated, modulo 2^32, where `number` is that thread's count of
+    /// allocations.
     #[inline(always)]
     pub fn age_allocations(&self, number: u64) -> u32 {
         (number as u32).wrapping_sub(self.number)
     }
 
-    /// It has another size from now on.
+    /// Sets another size.
     #[inline(always)]
     pub fn resize(&mut self, size: u64, usable: u64) {
         debug_assert!(size <= MAX_SIZE && usable <= MAX_SIZE);
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_object_takes_32_bytes_and_keeps_all_it_is_told() {
+    fn an_object_takes_32_bytes_and_keeps_all_its_members() {
         assert_eq!(size_of::<Live>(), 32);
         assert!(!Live::default().is_alive());
         let clock = 0x7fff_ffff_fff0;

@@ -1,10 +1,10 @@
-//! Counts, sizes and rates of a trace: Table II of Detlefs, Dosser & Zorn 1994, and what an engineer asks next.
+//! Counts, sizes and rates of a trace: Table II of Detlefs, Dosser & Zorn 1994, and further figures of a trace.
 
 mod figures;
 mod latency;
 mod live;
-mod places;
 mod reallocs;
+mod sites;
 mod sizes;
 mod threads;
 mod timeline;
@@ -14,8 +14,8 @@ use heaptoll_trace::{Event, Kind, Sample};
 pub use figures::*;
 use latency::Latencies;
 use live::Live;
-use places::Places;
 use reallocs::ReallocCounts;
+use sites::SiteTable;
 use sizes::SizeCounts;
 use threads::Threads;
 use timeline::Timeline;
@@ -26,7 +26,7 @@ use crate::slots::{MAX_SIZE, Slots};
 use crate::stacks::CallSites;
 use crate::subject::Subject;
 
-/// Bytes kept of each object that lives at once with others.
+/// Bytes kept for each object that is live at the same time as others.
 pub const EACH_OBJECT: usize = size_of::<Live>();
 /// Commonest sizes that are listed.
 const COMMONEST: usize = 20;
@@ -69,11 +69,11 @@ pub struct Stat {
     threads: Threads,
     timeline: Timeline,
     latencies: Option<Latencies>,
-    places: Option<Places>,
+    site_table: Option<SiteTable>,
 }
 
 impl Stat {
-    /// Nothing yet. `latency` and `sites`: whether the trace has them.
+    /// No events yet. `latency` and `sites`: whether the trace has them.
     pub fn new(latency: bool, sites: bool) -> Stat {
         Stat {
             slots: Slots::default(),
@@ -94,27 +94,27 @@ impl Stat {
             threads: Threads::default(),
             timeline: Timeline::default(),
             latencies: if latency { Latencies::new() } else { None },
-            places: sites.then(Places::default),
+            site_table: sites.then(SiteTable::default),
         }
     }
 
-    /// Takes the next event.
+    /// Consumes the next event.
     pub fn event(&mut self, event: &Event) {
         self.events(std::slice::from_ref(event));
     }
 
-    /// Takes the next events.
+    /// Consumes the next events.
     pub fn events(&mut self, mut events: &[Event]) {
         while !events.is_empty() {
             let left = usize::try_from(self.timeline.left()).unwrap_or(usize::MAX);
-            let (stretch, rest) = events.split_at(left.min(events.len()));
-            for event in stretch {
+            let (interval, rest) = events.split_at(left.min(events.len()));
+            for event in interval {
                 self.take(event);
             }
             if let Some(latencies) = &mut self.latencies {
-                stretch.iter().for_each(|event| latencies.add(event));
+                interval.iter().for_each(|event| latencies.add(event));
             }
-            self.timeline.pass(stretch.len() as u64, self.now());
+            self.timeline.pass(interval.len() as u64, self.now());
             events = rest;
         }
     }
@@ -156,8 +156,8 @@ impl Stat {
         self.given.bytes = self.given.bytes.saturating_add(size);
         self.given.usable_bytes = self.given.usable_bytes.saturating_add(usable);
         self.max_live_objects = self.max_live_objects.max(self.live.objects);
-        if let Some(places) = &mut self.places {
-            places.allocate(event.site, size, self.events, self.peak.event);
+        if let Some(site_table) = &mut self.site_table {
+            site_table.allocate(event.site, size, self.events, self.peak.event);
         }
         self.rise();
     }
@@ -170,13 +170,13 @@ impl Stat {
         };
         let live = std::mem::take(slot);
         self.add_kind_bytes(event.kind, live.size());
-        // An object that went past the layer was freed at an unknown time by an unknown thread.
+        // An object that was freed past the layer was freed at an unknown time by an unknown thread.
         if event.kind != Kind::Lost {
-            let maker = self.threads.of(live.thread).objects;
+            let allocating_thread = self.threads.of(live.thread).objects;
             let thread = self.threads.of(event.thread);
             thread.frees += 1;
             thread.frees_of_others += u64::from(event.thread != live.thread);
-            let next = live.age_allocations(maker);
+            let next = live.age_allocations(allocating_thread);
             self.temporary.before_next_1 += u64::from(next < 1);
             self.temporary.before_next_10 += u64::from(next < 10);
             self.temporary.before_next_100 += u64::from(next < 100);
@@ -208,13 +208,13 @@ impl Stat {
             self.live.usable_bytes.saturating_sub(before.usable()).saturating_add(usable);
         self.given.bytes = self.given.bytes.saturating_add(size);
         self.given.usable_bytes = self.given.usable_bytes.saturating_add(usable);
-        if let Some(places) = &mut self.places {
-            places.resize(before.site, before.size(), size, self.events, self.peak.event);
+        if let Some(site_table) = &mut self.site_table {
+            site_table.resize(before.site, before.size(), size, self.events, self.peak.event);
         }
         self.rise();
     }
 
-    /// An object is no more.
+    /// An object has ended.
     #[inline(always)]
     fn end(&mut self, live: &Live) {
         self.live.objects -= 1;
@@ -223,12 +223,12 @@ impl Stat {
         if live.resizes() > 0 {
             self.reallocs.end_chain(live.resizes());
         }
-        if let Some(places) = &mut self.places {
-            places.free(live.site, live.size(), self.events, self.peak.event);
+        if let Some(site_table) = &mut self.site_table {
+            site_table.free(live.site, live.size(), self.events, self.peak.event);
         }
     }
 
-    /// Looks whether more is alive than ever.
+    /// Checks for a new maximum of live bytes.
     #[inline(always)]
     fn rise(&mut self) {
         if self.live.bytes <= self.timeline.highest_bytes() {
@@ -286,7 +286,9 @@ impl Stat {
         let per = |amount: u64, seconds: f64| (seconds > 0.0).then(|| amount as f64 / seconds);
         let threads = self.threads.figures();
         let kinds = KINDS.iter().filter(|kind| self.calls[**kind as usize] > 0);
-        let sites = self.places.map_or_else(Vec::new, |places| places.figures(self.peak.event, call_sites));
+        let sites = self
+            .site_table
+            .map_or_else(Vec::new, |site_table| site_table.figures(self.peak.event, call_sites));
         StatFigures {
             events: self.events,
             objects,
@@ -318,7 +320,7 @@ impl Stat {
             latencies: self.latencies.map_or_else(Vec::new, |latencies| latencies.figures()),
             timeline: self.timeline.finish(now),
             resident: figures::resident(samples),
-            call_sites: places::together(&sites, call_sites),
+            call_sites: sites::together(&sites, call_sites),
             frames: if sites.is_empty() { Vec::new() } else { call_sites.frames() },
             sites,
             misfits: self.misfits,
@@ -327,7 +329,7 @@ impl Stat {
     }
 }
 
-/// Usable bytes of a block: never less than was asked for, and just that where unknown.
+/// Usable bytes of a block: never less than was requested, and exactly that where unknown.
 #[inline(always)]
 fn usable(event: &Event, size: u64) -> u64 {
     event.usable.clamp(size, MAX_SIZE)
@@ -456,7 +458,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_stretch_without_allocations_begins_with_what_is_alive() {
+    fn an_interval_without_allocations_begins_with_what_is_live() {
         let mut events: Vec<Event> = (0..100).map(|slot| event(Kind::Malloc, slot, 10)).collect();
         events.extend((0..100).map(|slot| event(Kind::Free, slot, 0)));
         let timeline = stat(&events).timeline;

@@ -37,7 +37,7 @@ pub struct ReallocCounts {
 /// How realloc was used.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Reallocs {
-    /// Calls that gave a block for an object there was.
+    /// Calls that returned a block for an existing object.
     pub calls: u64,
     /// To a larger size.
     pub grown: u64,
@@ -49,7 +49,7 @@ pub struct Reallocs {
     pub moved: u64,
     /// The block stayed where it was.
     pub in_place: u64,
-    /// Bytes asked for, whole new sizes.
+    /// Bytes requested, whole new sizes.
     pub requested_bytes: u64,
     /// New minus old size where it grew, bytes. Counts as allocated.
     pub grown_bytes: u64,
@@ -63,14 +63,14 @@ pub struct Reallocs {
     pub chains: Vec<ChainRow>,
     /// Objects that were resized at all.
     pub resized_objects: u64,
-    /// Most resizes of one object (65,535 stands for more).
+    /// Most resizes of one object (65,535 means that or more).
     pub longest_chain: u64,
 }
 
 /// Calls with growth factors in a range.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FactorRow {
-    /// New size by old size, in words: `1.5 to 2` is above 1.5 and at most 2.
+    /// New size by old size, as text: `1.5 to 2` is above 1.5 and at most 2.
     pub factor: String,
     /// Calls.
     pub calls: u64,
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn resizes_are_told_by_direction_and_move() {
+    fn resizes_are_counted_by_direction_and_move() {
         let mut counts = ReallocCounts::default();
         counts.add(10, 30, true);
         counts.add(30, 20, false);

@@ -1,4 +1,4 @@
-//! How large objects are when they are made: exact counts of every size, and from them powers of two.
+//! How large objects are when they are allocated: exact counts of every size, and from them powers of two.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// Sizes below this have a counter each.
 const SMALL: u64 = 1 << 15;
-/// Different larger sizes that are told apart; what comes after them is counted by its power of two only.
+/// Number of larger sizes that are distinguished; further ones are counted by their power of two only.
 const LARGE_SIZES: usize = 1 << 16;
 /// Powers of two that a size can be rounded up to, and the size 0.
 const CLASSES: usize = 66;
@@ -35,7 +35,7 @@ pub struct SizeRow {
     pub up_to: u64,
     /// Objects made.
     pub objects: u64,
-    /// Bytes they asked for.
+    /// Bytes they requested.
     pub bytes: u64,
     /// Share of all objects in this row and those above it, 0 to 1.
     pub cumulative_objects: f64,
@@ -63,10 +63,11 @@ pub struct Sizes {
     pub powers: Vec<SizeRow>,
     /// The commonest sizes, commonest first.
     pub commonest: Vec<ExactSize>,
-    /// Different sizes that were told apart.
+    /// Different sizes that were distinguished.
     pub distinct: u64,
-    /// Objects whose exact size was not kept, for there were too many different ones; they are in `powers`.
-    pub not_told_apart: u64,
+    /// Objects whose exact size was not kept, since there were too many different ones; they are in `powers`.
+    #[serde(rename = "not_told_apart")]
+    pub not_distinguished: u64,
 }
 
 impl Default for SizeCounts {
@@ -132,7 +133,7 @@ impl SizeCounts {
             powers: rows(&classes, all),
             commonest,
             distinct,
-            not_told_apart: self.rest.iter().map(|class| class.objects).sum(),
+            not_distinguished: self.rest.iter().map(|class| class.objects).sum(),
         }
     }
 }
@@ -199,7 +200,7 @@ mod tests {
             counts.add(size);
         }
         let sizes = counts.figures(2);
-        assert_eq!((sizes.distinct, sizes.not_told_apart), (5, 0));
+        assert_eq!((sizes.distinct, sizes.not_distinguished), (5, 0));
         assert_eq!((sizes.commonest[0].size, sizes.commonest[0].objects), (16, 3));
         assert_eq!((sizes.commonest[1].size, sizes.commonest[1].cumulative), (24, 5.0 / 9.0));
         let row = |up_to| sizes.powers.iter().find(|row| row.up_to == up_to).expect("a row");
@@ -219,7 +220,7 @@ mod tests {
         }
         counts.add(SMALL);
         let sizes = counts.figures(1);
-        assert_eq!(sizes.not_told_apart, 10);
+        assert_eq!(sizes.not_distinguished, 10);
         assert_eq!(sizes.commonest[0].objects, 2, "a size that is kept goes on being counted");
         assert_eq!(sizes.powers.iter().map(|row| row.objects).sum::<u64>(), LARGE_SIZES as u64 + 11);
     }

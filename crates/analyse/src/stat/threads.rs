@@ -1,24 +1,24 @@
-//! Who allocates and who frees: a program whose threads free each other's objects asks more of a manager.
+//! Allocations and frees by thread: a program whose threads free each other's objects demands more of a manager.
 
 use serde::Serialize;
 
-/// Threads told apart; those with higher numbers are put together in the last.
+/// Threads that are distinguished; those with higher numbers are merged into the last.
 const THREADS: usize = 1 << 20;
 
-/// What one thread did.
+/// The figures of one thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct ThreadFigures {
     /// Its number in the trace, in order of first events.
     pub thread: u32,
     /// Objects it made.
     pub objects: u64,
-    /// Bytes it asked for, growth of reallocs included.
+    /// Bytes it requested, growth of reallocs included.
     pub bytes: u64,
     /// Objects it resized.
     pub resizes: u64,
     /// Objects it freed.
     pub frees: u64,
-    /// Of these, objects that another thread had made.
+    /// Of these, objects that another thread had allocated.
     pub frees_of_others: u64,
 }
 
@@ -48,7 +48,7 @@ impl Threads {
         &mut self.threads[index]
     }
 
-    /// Those that did something, by number.
+    /// Threads with an event, by number.
     pub fn figures(self) -> Vec<ThreadFigures> {
         let mut threads = self.threads;
         threads.retain(|thread| thread.objects + thread.resizes + thread.frees > 0);

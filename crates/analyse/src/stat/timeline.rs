@@ -1,14 +1,14 @@
-//! Live bytes over the whole run, in as many points as a picture shows, without knowing beforehand how long it is.
+//! Live bytes over the whole run, in as many points as a chart shows, without knowing beforehand how long it is.
 //!
-//! Events are taken in stretches of equal number; a stretch keeps its moment of most live bytes. When there are too
-//! many stretches, neighbours are put together and stretches become twice as long.
+//! Events are taken in intervals of equal number; an interval keeps its point of most live bytes. When there are too
+//! many intervals, neighbours are merged and intervals become twice as long.
 
 use serde::Serialize;
 
 /// Most points kept.
 const POINTS: usize = 1024;
 
-/// A moment.
+/// What was live at one event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Point {
     /// Byte clock: bytes allocated so far.
@@ -25,39 +25,39 @@ pub struct Point {
 #[derive(Debug, Clone)]
 pub struct Timeline {
     points: Vec<Point>,
-    /// Events of a stretch.
-    stretch: u64,
-    /// Events left of the present one.
+    /// Events of an interval.
+    interval: u64,
+    /// Events left of the current one.
     left: u64,
-    /// The highest moment of the present stretch.
+    /// The highest point of the current interval.
     highest: Point,
 }
 
 impl Default for Timeline {
     fn default() -> Timeline {
-        Timeline { points: Vec::with_capacity(POINTS), stretch: 16, left: 16, highest: Point::default() }
+        Timeline { points: Vec::with_capacity(POINTS), interval: 16, left: 16, highest: Point::default() }
     }
 }
 
 impl Timeline {
-    /// Events that still belong to the present stretch; at least 1.
+    /// Events that still belong to the current interval; at least 1.
     pub fn left(&self) -> u64 {
         self.left
     }
 
-    /// Most live bytes in this stretch so far: only what is above it needs [`Timeline::rise`].
+    /// Most live bytes in this interval so far: only what is above it needs [`Timeline::rise`].
     #[inline(always)]
     pub fn highest_bytes(&self) -> u64 {
         self.highest.live_bytes
     }
 
-    /// There are more live bytes than before in this stretch.
+    /// There are more live bytes than before in this interval.
     #[inline(always)]
     pub fn rise(&mut self, point: Point) {
         self.highest = point;
     }
 
-    /// `events` events of this stretch have passed, at most as many as are left; `now` is how things are.
+    /// `events` events of this interval have passed, at most as many as are left; `now` is the state after them.
     pub fn pass(&mut self, events: u64, now: Point) {
         self.left -= events;
         if self.left > 0 {
@@ -67,15 +67,15 @@ impl Timeline {
         if self.points.len() == POINTS {
             self.points = self.points.chunks(2).map(higher).collect();
             self.points.reserve(POINTS - self.points.len());
-            self.stretch *= 2;
+            self.interval *= 2;
         }
-        self.left = self.stretch;
+        self.left = self.interval;
         self.highest = now;
     }
 
     /// All points, first the empty heap, last `end`.
     pub fn finish(mut self, end: Point) -> Vec<Point> {
-        if self.left < self.stretch {
+        if self.left < self.interval {
             self.points.push(self.highest);
         }
         self.points.insert(0, Point::default());
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_highest_moment_is_kept_however_long_the_run() {
+    fn the_highest_point_is_kept_however_long_the_run() {
         let mut timeline = Timeline::default();
         let mut now = Point::default();
         for event in 0..1_000_000_u64 {

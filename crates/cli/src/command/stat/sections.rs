@@ -78,10 +78,10 @@ pub fn sizes(figures: &StatFigures) -> Option<Section> {
         format!("the {} commonest of {} different sizes", sizes.commonest.len(), number(sizes.distinct));
     let mut items = vec![powers];
     let mut commonest = table(&caption, &["size", "objects", "of all", "cumulative"], commonest.collect());
-    if sizes.not_told_apart > 0 {
+    if sizes.not_distinguished > 0 {
         commonest.notes.push(format!(
             "The exact sizes of {} were not kept: there were too many different ones.",
-            objects(sizes.not_told_apart)
+            objects(sizes.not_distinguished)
         ));
     }
     items.push(Item::Table(commonest));

@@ -1,8 +1,8 @@
-//! Sums by call site, and what each had alive when the whole program had most.
+//! Sums by call site, and what each had live when the whole program had most.
 //!
-//! A snapshot of all sites at every new maximum would cost more than everything else. So each site keeps what it has
-//! now and when that last changed; when it changes again and the maximum was in between, what it had is what it had
-//! at the maximum.
+//! A snapshot of all sites at every new maximum would cost more than everything else. So each site keeps its current
+//! sums and when they last changed; when they change again and the maximum was in between, the sums before the change
+//! are those at the maximum.
 
 use std::collections::HashMap;
 
@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use crate::stacks::CallSites;
 
-/// Sites told apart; those with higher numbers are put together in the last.
+/// Sites that are distinguished; those with higher numbers are merged into the last.
 const SITES: usize = 1 << 20;
 
 /// One site's sums.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Place {
+struct SiteTotals {
     objects: u64,
     bytes: u64,
     live: Sum,
@@ -36,22 +36,22 @@ pub struct Sum {
 
 /// All sites.
 #[derive(Debug, Clone, Default)]
-pub struct Places {
-    places: Vec<Place>,
+pub struct SiteTable {
+    table: Vec<SiteTotals>,
 }
 
-/// What one call stack did.
+/// The figures of one call stack.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SiteFigures {
     /// Number of the site in the trace.
     pub site: u32,
-    /// The call stack in words.
+    /// The call stack as text.
     pub name: String,
-    /// All its frames, innermost first: places in [`StatFigures::frames`](super::StatFigures::frames).
+    /// All its frames, innermost first: indices of [`StatFigures::frames`](super::StatFigures::frames).
     pub stack: Vec<u32>,
     /// Objects made there.
     pub objects: u64,
-    /// Bytes they asked for, with what they grew by later.
+    /// Bytes they requested, with what they grew by later.
     pub bytes: u64,
     /// Alive when the program had most bytes alive.
     pub at_peak: Sum,
@@ -59,18 +59,18 @@ pub struct SiteFigures {
     pub at_exit: Sum,
 }
 
-/// What all call stacks did that read alike.
+/// The figures of all call stacks that read alike.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct CallSiteFigures {
-    /// What they read as.
+    /// Their text.
     pub name: String,
-    /// How many they are.
+    /// How many there are.
     pub stacks: u64,
     /// All frames of the one with the most bytes, innermost first.
     pub stack: Vec<WholeFrame>,
     /// Objects made there.
     pub objects: u64,
-    /// Bytes they asked for, with what they grew by later.
+    /// Bytes they requested, with what they grew by later.
     pub bytes: u64,
     /// Alive when the program had most bytes alive.
     pub at_peak: Sum,
@@ -85,7 +85,7 @@ impl Sum {
     }
 }
 
-/// Sites put together by what they read as, most bytes first.
+/// Sites merged by their text, most bytes first.
 pub(super) fn together(sites: &[SiteFigures], call_sites: &mut CallSites) -> Vec<CallSiteFigures> {
     let mut rows: HashMap<&str, (CallSiteFigures, &SiteFigures)> = HashMap::new();
     for site in sites {
@@ -109,71 +109,72 @@ pub(super) fn together(sites: &[SiteFigures], call_sites: &mut CallSites) -> Vec
     rows.into_iter().map(whole).collect()
 }
 
-impl Places {
-    /// An object of `bytes` was made at `site` by event number `event` (from 1); the maximum so far was at event
+impl SiteTable {
+    /// An object of `bytes` was allocated at `site` by event number `event` (from 1); the maximum so far was at event
     /// `peak`.
     #[inline]
     pub fn allocate(&mut self, site: u32, bytes: u64, event: u64, peak: u64) {
-        let place = self.at(site, event, peak);
-        place.objects += 1;
-        place.bytes = place.bytes.saturating_add(bytes);
-        place.live.objects += 1;
-        place.live.bytes = place.live.bytes.saturating_add(bytes);
+        let totals = self.at(site, event, peak);
+        totals.objects += 1;
+        totals.bytes = totals.bytes.saturating_add(bytes);
+        totals.live.objects += 1;
+        totals.live.bytes = totals.live.bytes.saturating_add(bytes);
     }
 
     /// An object of `site` changed its size.
     #[inline]
     pub fn resize(&mut self, site: u32, old: u64, new: u64, event: u64, peak: u64) {
-        let place = self.at(site, event, peak);
-        place.bytes = place.bytes.saturating_add(new.saturating_sub(old));
-        place.live.bytes = place.live.bytes.saturating_sub(old).saturating_add(new);
+        let totals = self.at(site, event, peak);
+        totals.bytes = totals.bytes.saturating_add(new.saturating_sub(old));
+        totals.live.bytes = totals.live.bytes.saturating_sub(old).saturating_add(new);
     }
 
     /// An object of `site` ended.
     #[inline]
     pub fn free(&mut self, site: u32, bytes: u64, event: u64, peak: u64) {
-        let place = self.at(site, event, peak);
-        place.live.objects = place.live.objects.saturating_sub(1);
-        place.live.bytes = place.live.bytes.saturating_sub(bytes);
+        let totals = self.at(site, event, peak);
+        totals.live.objects = totals.live.objects.saturating_sub(1);
+        totals.live.bytes = totals.live.bytes.saturating_sub(bytes);
     }
 
     #[inline]
-    fn at(&mut self, site: u32, event: u64, peak: u64) -> &mut Place {
+    fn at(&mut self, site: u32, event: u64, peak: u64) -> &mut SiteTotals {
         let index = (site as usize).min(SITES - 1);
-        if index >= self.places.len() {
-            self.places.resize(index + 1, Place::default());
+        if index >= self.table.len() {
+            self.table.resize(index + 1, SiteTotals::default());
         }
-        let place = &mut self.places[index];
-        place.settle(peak);
-        place.changed = event;
-        place
+        let totals = &mut self.table[index];
+        totals.settle(peak);
+        totals.changed = event;
+        totals
     }
 
-    /// Every site that made something, by number.
+    /// Every site with an allocation, by number.
     pub fn figures(mut self, peak: u64, call_sites: &mut CallSites) -> Vec<SiteFigures> {
-        self.places.iter_mut().for_each(|place| place.settle(peak));
-        let used = self.places.iter().enumerate().filter(|(_, place)| place.objects > 0);
-        // What a row says is known when all its sites are.
+        self.table.iter_mut().for_each(|totals| totals.settle(peak));
+        let used = self.table.iter().enumerate().filter(|(_, totals)| totals.objects > 0);
+        // The text of a row is known when all its sites are.
         let mut row = |site| match site {
             last if last == SITES - 1 => call_sites.text("all further sites"),
             site => call_sites.row(site as u32),
         };
-        let used: Vec<(usize, &Place, usize)> = used.map(|(site, place)| (site, place, row(site))).collect();
+        let used: Vec<(usize, &SiteTotals, usize)> =
+            used.map(|(site, totals)| (site, totals, row(site))).collect();
         used.into_iter()
-            .map(|(site, place, row)| SiteFigures {
+            .map(|(site, totals, row)| SiteFigures {
                 site: site as u32,
                 name: call_sites.name(row),
                 stack: call_sites.numbers(site as u32).to_vec(),
-                objects: place.objects,
-                bytes: place.bytes,
-                at_peak: place.at_peak,
-                at_exit: place.live,
+                objects: totals.objects,
+                bytes: totals.bytes,
+                at_peak: totals.at_peak,
+                at_exit: totals.live,
             })
             .collect()
     }
 }
 
-impl Place {
+impl SiteTotals {
     #[inline(always)]
     fn settle(&mut self, peak: u64) {
         if self.changed <= peak {
@@ -190,17 +191,17 @@ mod tests {
 
     #[test]
     fn what_a_site_had_at_the_peak_is_what_it_had_then() {
-        let mut places = Places::default();
-        places.allocate(1, 100, 1, 0); // peak 1
-        places.allocate(2, 50, 2, 1); // peak 2
-        places.free(1, 100, 3, 2);
-        places.allocate(1, 20, 4, 2);
-        places.resize(2, 50, 200, 5, 2); // 220: peak 5
-        places.free(2, 200, 6, 5);
-        places.allocate(3, 1, 7, 5);
+        let mut table = SiteTable::default();
+        table.allocate(1, 100, 1, 0); // peak 1
+        table.allocate(2, 50, 2, 1); // peak 2
+        table.free(1, 100, 3, 2);
+        table.allocate(1, 20, 4, 2);
+        table.resize(2, 50, 200, 5, 2); // 220: peak 5
+        table.free(2, 200, 6, 5);
+        table.allocate(3, 1, 7, 5);
         let sites = Sites::default();
         let mut call_sites = CallSites::new(&sites, 3);
-        let figures = places.figures(5, &mut call_sites);
+        let figures = table.figures(5, &mut call_sites);
         let peaks: Vec<(u32, Sum)> = figures.iter().map(|site| (site.site, site.at_peak)).collect();
         let sum = |objects, bytes| Sum { objects, bytes };
         assert_eq!(peaks, [(1, sum(1, 20)), (2, sum(1, 200)), (3, sum(0, 0))]);
@@ -216,13 +217,13 @@ mod tests {
             sites: [vec![], vec![0, 2], vec![1, 2], vec![3]].map(|frames| Site { frames }).into(),
             frames: ["std::a", "std::b", "f", "g"].map(frame).into(),
         };
-        let mut places = Places::default();
-        places.allocate(1, 100, 1, 0);
-        places.allocate(2, 150, 2, 1);
-        places.free(1, 100, 3, 2);
-        places.allocate(3, 1, 4, 2);
+        let mut table = SiteTable::default();
+        table.allocate(1, 100, 1, 0);
+        table.allocate(2, 150, 2, 1);
+        table.free(1, 100, 3, 2);
+        table.allocate(3, 1, 4, 2);
         let mut call_sites = CallSites::new(&sites, 3);
-        let figures = places.figures(2, &mut call_sites);
+        let figures = table.figures(2, &mut call_sites);
         assert_eq!(
             figures.iter().map(|site| site.stack.clone()).collect::<Vec<_>>(),
             [vec![0, 2], vec![1, 2], vec![3]]
