@@ -1,26 +1,27 @@
-//! Call stacks, for the recording layer: which stack an allocation was made from, as a number.
+//! Call stacks for the recording layer: the stack from which an allocation was made, as a number.
 //!
-//! Programs are built without frame pointers, so a stack is walked by the tables that exceptions need. A walk from
-//! scratch takes microseconds, a program allocates tens of millions of times a second; so a call goes the first of these
-//! ways that leads to an end:
+//! Programs are built without frame pointers, so a stack is walked by the tables that exceptions need. A walk that
+//! evaluates the tables takes microseconds, and a program allocates tens of millions of times a second; so a call takes
+//! the first of these ways that succeeds:
 //!
-//! 1. It is a stack that the thread has been at, told by comparing the words that a walk would read ([`seen`]).
-//! 2. A walk by rules that have been worked out before, one word for each place in the code ([`rules`]).
-//! 3. A rule that is missing is worked out from the tables ([`tables`]).
+//! 1. The thread has been at this stack, which is found by comparing the words that a walk would read
+//! ([`stack_cache`]).
+//! 2. A walk by rules that have been computed before, one word for each address in the code ([`rules`]).
+//! 3. A rule that is missing is computed from the tables ([`tables`]).
 //!
 //! Nothing here takes a lock or allocates on the heap; memory comes from the system, `errno` is untouched. A signal
-//! handler that comes in between does without way 1. Stacks end at 64 frames ([`MOST_FRAMES`]), at code without tables
-//! (made at run time), and where they are damaged.
+//! handler that interrupts way 1 does without it. Stacks end at 64 frames ([`MOST_FRAMES`]), at code without tables
+//! (generated at run time), and where they are damaged.
 #![no_std]
 
 mod numbers;
+mod objects;
 mod rule;
 mod rules;
-mod seen;
+mod stack_cache;
 mod system;
 mod tables;
 mod threads;
-mod told;
 mod walk;
 mod word;
 
@@ -28,20 +29,20 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
 use crate::numbers::{Numbers, digest};
+use crate::objects::RecordedObjects;
 use crate::rules::Rules;
 pub use crate::system::readable;
 use crate::threads::Threads;
-use crate::told::Told;
-use crate::walk::{Cursor, NoNotes, Notes, Readable, Step};
+use crate::walk::{Cursor, NoLog, ReadLog, Readable, Step};
 
 /// Frames of a stack, the innermost ones, at most.
 pub const MOST_FRAMES: usize = 64;
 
-/// After the frames of a definition: there were more.
+/// Follows the frames of a definition: there were more.
 pub const DEEPER: usize = 1;
-/// After the frames of a definition: the walk could not go on.
+/// Follows the frames of a definition: the walk could not go on.
 pub const LOST: usize = 2;
-/// Whatever is below is no address of code: the first page is never mapped.
+/// No smaller number is an address of code: the first page is never mapped.
 pub const LOWEST_ADDRESS: usize = 4096;
 
 /// A definition's words: frames and what follows them.
@@ -51,12 +52,12 @@ const WORDS: usize = MOST_FRAMES + 1;
 pub struct Stacks {
     state: AtomicPtr<State>,
     threads: Threads,
-    /// The layer's object, whose frames are not told.
+    /// The layer's object, whose frames are not recorded.
     own_start: AtomicUsize,
     own_bytes: AtomicUsize,
-    /// Times that objects were unloaded.
+    /// Number of times that objects were unloaded.
     era: AtomicU32,
-    /// Where unloaded objects lay: addresses there mean something else in each era.
+    /// Where unloaded objects lay: addresses there mean another function in each era.
     unloaded_start: AtomicUsize,
     unloaded_end: AtomicUsize,
 }
@@ -64,7 +65,7 @@ pub struct Stacks {
 struct State {
     rules: Rules,
     numbers: Numbers,
-    told: Told,
+    objects: RecordedObjects,
 }
 
 /// How often each way was taken.
@@ -74,7 +75,7 @@ pub struct Figures {
     pub hits: u64,
     /// Walks.
     pub walks: u64,
-    /// Rules worked out from tables.
+    /// Rules computed from tables.
     pub rules: u64,
     /// Different stacks.
     pub stacks: u64,
@@ -87,7 +88,7 @@ impl Default for Stacks {
 }
 
 impl Stacks {
-    /// Without memory yet; a static of the layer.
+    /// Without memory yet; for a static of the layer.
     pub const fn new() -> Stacks {
         Stacks {
             state: AtomicPtr::new(ptr::null_mut()),
@@ -100,11 +101,12 @@ impl Stacks {
         }
     }
 
-    /// Takes memory; before it every site is 0. `own`: an address in the object whose frames are not to be told, the
-    /// layer's, or 0. Once, while there is one thread. False: the system gives no memory, and sites stay 0.
+    /// Allocates memory; before it every site is 0. `own`: an address in the object whose frames are not to be
+    /// recorded, the layer's, or 0. Call it once, while there is one thread. False: the system provides no memory, and
+    /// sites stay 0.
     pub fn prepare(&self, own: usize) -> bool {
-        let (Some(rules), Some(numbers), Some(told), Some(place)) =
-            (Rules::new(), Numbers::new(), Told::new(), system::map(size_of::<State>(), false))
+        let (Some(rules), Some(numbers), Some(objects), Some(place)) =
+            (Rules::new(), Numbers::new(), RecordedObjects::new(), system::map(size_of::<State>(), false))
         else {
             return false;
         };
@@ -114,30 +116,31 @@ impl Stacks {
         }
         self.threads.prepare();
         let place = place.cast::<State>();
-        // SAFETY: new memory, large and aligned enough.
-        unsafe { place.write(State { rules, numbers, told }) };
+        // SAFETY: `map` returned new memory of the size of a `State`, aligned to a page, which nothing else uses.
+        unsafe { place.write(State { rules, numbers, objects }) };
         self.state.store(place.as_ptr(), Ordering::Release);
         true
     }
 
     /// Whether an address lies in the part of the calling thread's own stack that is in use. False where the stack is
-    /// not known: on one of the program's own.
+    /// not known: on one that the program allocated.
     pub fn is_on_stack(&self, address: usize) -> bool {
         let here = 0_usize;
         let pointer = &raw const here as usize;
-        let Some(mut within) = self.threads.take().and_then(threads::Thread::enter) else { return false };
-        let stack = &mut within.mine().stack;
+        let Some(mut guard) = self.threads.claim().and_then(threads::Thread::enter) else { return false };
+        let stack = &mut guard.local().stack;
         stack.begin(pointer);
         stack.own() && (pointer..stack.end()).contains(&address)
     }
 
-    /// The number of the stack that this is called from, from 1; 0 when there is none to be had. A stack's first call
-    /// gives its number and return addresses, innermost first, to `define`, perhaps with [`DEEPER`] or [`LOST`] after
-    /// them; objects that they lie in are given before as definitions of site 0 ([`told`]). Nothing is held meanwhile.
+    /// The number of the stack from which this is called, from 1; 0 when none is available. The first call from a stack
+    /// passes its number and return addresses, innermost first, to `define`, followed by [`DEEPER`] or [`LOST`] where
+    /// they apply; objects that they lie in are passed before as definitions of site 0 ([`objects`]). No lock or guard
+    /// is held meanwhile.
     #[inline(always)]
     pub fn site(&self, define: impl FnMut(u32, &[usize])) -> u32 {
         let (place, pointer, base): (usize, usize, usize);
-        // SAFETY: reads registers. Within a function's body the tables tell its frame at any instruction.
+        // SAFETY: reads three registers. Within a function's body the tables describe its frame at any instruction.
         unsafe {
             core::arch::asm!(
                 "lea {}, [rip]",
@@ -155,7 +158,7 @@ impl Stacks {
     }
 
     fn state(&self) -> Option<&State> {
-        // SAFETY: null, or what `prepare` made, which is never given back.
+        // SAFETY: null, or the state that `prepare` published, which is never unmapped.
         unsafe { self.state.load(Ordering::Acquire).as_ref() }
     }
 
@@ -164,7 +167,7 @@ impl Stacks {
         frame.wrapping_sub(self.own_start.load(Ordering::Relaxed)) < self.own_bytes.load(Ordering::Relaxed)
     }
 
-    /// Way 1: 0 when it does not lead there.
+    /// Way 1: 0 when it fails.
     #[inline(never)]
     fn recognise(&self, at: Cursor) -> u32 {
         self.recognised(at).unwrap_or(0)
@@ -172,24 +175,24 @@ impl Stacks {
 
     #[inline(always)]
     fn recognised(&self, mut at: Cursor) -> Option<u32> {
-        let mut within = self.threads.mine()?.enter()?;
+        let mut guard = self.threads.current()?.enter()?;
         let rules = &self.state()?.rules;
-        let mine = within.mine();
-        let stack = &mut mine.stack;
+        let local = guard.local();
+        let stack = &mut local.stack;
         stack.begin(at.pointer);
-        let look = |at: &mut Cursor, stack: &mut Readable| {
+        let step_by_rule = |at: &mut Cursor, stack: &mut Readable| {
             let rule = rules.get(at.code())?;
-            (at.step(rule, stack, &mut NoNotes) == Step::Caller).then_some(())
+            (at.step(rule, stack, &mut NoLog) == Step::Caller).then_some(())
         };
         while self.own(at.frame) {
-            look(&mut at, stack)?;
+            step_by_rule(&mut at, stack)?;
         }
-        let at = at.afresh(stack)?;
+        let at = at.rebased(stack)?;
         let hint = hint(rules, at, stack);
-        // SAFETY: a frame of the present stack: this call's caller.
-        let site = unsafe { mine.seen.find(&at, hint, self.era.load(Ordering::Relaxed), stack) };
+        // SAFETY: `at` is a frame of the calling thread's current stack, this call's caller, and `stack` began there.
+        let site = unsafe { local.stack_cache.find(&at, hint, self.era.load(Ordering::Relaxed), stack) };
         if cfg!(feature = "figures") && site != 0 {
-            mine.hits += 1;
+            local.hits += 1;
         }
         Some(site)
     }
@@ -206,7 +209,7 @@ impl Stacks {
                 if let Some(state) = self.state() {
                     words[..count]
                         .iter()
-                        .for_each(|&word| state.told.tell(word.wrapping_sub(1), &mut define));
+                        .for_each(|&word| state.objects.record(word.wrapping_sub(1), &mut define));
                 }
                 define(site, &words[..count]);
                 site
@@ -218,63 +221,63 @@ impl Stacks {
     fn discovered(&self, mut at: Cursor, words: &mut [usize; WORDS]) -> Option<(u32, usize)> {
         let state = self.state()?;
         let era = self.era.load(Ordering::Relaxed);
-        let mut within = self.threads.take().and_then(|thread| thread.enter());
-        let mut mine = within.as_mut().map(|within| within.mine());
-        let mut stack = mine.as_ref().map_or(Readable::new(0), |mine| mine.stack);
+        let mut guard = self.threads.claim().and_then(|thread| thread.enter());
+        let mut local = guard.as_mut().map(|guard| guard.local());
+        let mut stack = local.as_ref().map_or(Readable::new(0), |local| local.stack);
         stack.begin(at.pointer);
-        let mut worked_out = 0;
+        let mut computed = 0;
         while self.own(at.frame) {
-            let rule = state.rule(at.code(), &mut worked_out);
-            if at.step(rule, &mut stack, &mut NoNotes) != Step::Caller {
+            let rule = state.rule(at.code(), &mut computed);
+            if at.step(rule, &mut stack, &mut NoLog) != Step::Caller {
                 return None;
             }
         }
-        let at = at.afresh(&mut stack)?;
+        let at = at.rebased(&mut stack)?;
         let hint = hint(&state.rules, at, &mut stack);
-        let seen = mine.as_mut().map(|mine| mine.seen.entry(&at, hint));
-        let (number, count) = match seen {
+        let stack_cache = local.as_mut().map(|local| local.stack_cache.entry(&at, hint));
+        let (number, count) = match stack_cache {
             Some(entry) => {
                 entry.begin(&at, era, stack.own());
-                let count = self.walk(state, at, &mut stack, entry, words, &mut worked_out);
+                let count = self.walk(state, at, &mut stack, entry, words, &mut computed);
                 let number = state.numbers.number(self.digest(&words[..count], era))?;
                 entry.finish(number.number);
                 (number, count)
             }
             None => {
-                let count = self.walk(state, at, &mut stack, &mut NoNotes, words, &mut worked_out);
+                let count = self.walk(state, at, &mut stack, &mut NoLog, words, &mut computed);
                 (state.numbers.number(self.digest(&words[..count], era))?, count)
             }
         };
-        if let Some(mine) = mine {
-            mine.stack = stack;
-            mine.walks += 1;
-            mine.rules += worked_out;
+        if let Some(local) = local {
+            local.stack = stack;
+            local.walks += 1;
+            local.rules += computed;
         }
         Some((number.number, if number.new { count } else { 0 }))
     }
 
-    /// Walks to the end; gives the number of words.
+    /// Walks to the end; returns the number of words.
     fn walk(
         &self,
         state: &State,
         mut at: Cursor,
         stack: &mut Readable,
-        notes: &mut impl Notes,
+        log: &mut impl ReadLog,
         words: &mut [usize; WORDS],
-        worked_out: &mut u64,
+        computed: &mut u64,
     ) -> usize {
         let mut count = 0;
         for _ in 0..2 * MOST_FRAMES {
             if count == MOST_FRAMES {
                 break;
             }
-            // The layer's can be in between: it stands in front of `dlclose`, too.
+            // The layer's frames can be in between: it intercepts `dlclose`, too.
             if !self.own(at.frame) {
                 words[count] = at.frame;
                 count += 1;
             }
-            let rule = state.rule(at.code(), worked_out);
-            match at.step(rule, stack, notes) {
+            let rule = state.rule(at.code(), computed);
+            match at.step(rule, stack, log) {
                 Step::Caller => {}
                 Step::Outermost => return count,
                 Step::Lost => {
@@ -299,13 +302,14 @@ impl Stacks {
         digest(sum, 0)
     }
 
-    /// Told before an object is unloaded: the bytes in memory of the one that an address lies in.
+    /// Called before an object is unloaded: returns the bytes in memory of the one that an address lies in.
     pub fn closing(&self, address: usize) -> Option<(usize, usize)> {
         self.state()?;
         tables::object(address).map(|object| (object.start, object.end))
     }
 
-    /// Told after it: if it was unloaded, what is known of its code is forgotten, as other code may come to lie there.
+    /// Called after it: if it was unloaded, everything about its code is forgotten, since other code may be loaded
+    /// there.
     pub fn closed(&self, object: (usize, usize)) {
         let Some(state) = self.state() else { return };
         if tables::object(object.0).is_some() {
@@ -314,27 +318,27 @@ impl Stacks {
         self.unloaded_start.fetch_min(object.0, Ordering::Relaxed);
         self.unloaded_end.fetch_max(object.1, Ordering::Relaxed);
         self.era.fetch_add(1, Ordering::Relaxed);
-        state.told.forget(object.0);
+        state.objects.forget(object.0);
         state.rules.clear();
     }
 
     /// How often each way was taken, so far.
     pub fn figures(&self) -> Figures {
         let [hits, walks, rules] = self.threads.figures();
-        Figures { hits, walks, rules, stacks: self.state().map_or(0, |state| state.numbers.given()) }
+        Figures { hits, walks, rules, stacks: self.state().map_or(0, |state| state.numbers.assigned()) }
     }
 }
 
-/// Frames above the first that choose a place among the stacks seen: a function that wraps `malloc` is called from many
+/// Frames above the first that choose an entry of the stack cache: a function that wraps `malloc` is called from many
 /// places at one depth.
 const HINTS: usize = 1;
 
-/// A number that tells stacks with the same innermost frame apart.
+/// A number that distinguishes stacks with the same innermost frame.
 #[inline(always)]
 fn hint(rules: &Rules, mut at: Cursor, stack: &mut Readable) -> usize {
     let mut hint = 0usize;
     for _ in 0..HINTS {
-        match rules.get(at.code()).map(|rule| at.step(rule, stack, &mut NoNotes)) {
+        match rules.get(at.code()).map(|rule| at.step(rule, stack, &mut NoLog)) {
             Some(Step::Caller) => hint = hint.rotate_left(11) ^ at.frame,
             _ => break,
         }
@@ -344,21 +348,21 @@ fn hint(rules: &Rules, mut at: Cursor, stack: &mut Readable) -> usize {
 
 impl State {
     #[inline(always)]
-    fn rule(&self, code: usize, worked_out: &mut u64) -> rule::Rule {
+    fn rule(&self, code: usize, computed: &mut u64) -> rule::Rule {
         match self.rules.get(code) {
             Some(rule) => rule,
             None => {
-                *worked_out += 1;
-                self.work_out(code)
+                *computed += 1;
+                self.compute(code)
             }
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn work_out(&self, code: usize) -> rule::Rule {
+    fn compute(&self, code: usize) -> rule::Rule {
         let rule = tables::rule(code);
-        // An address that no object has may get one later.
+        // An address outside of all objects may lie in one later.
         if rule != rule::Rule::UNKNOWN || tables::object(code).is_some() {
             self.rules.put(code, rule);
         }

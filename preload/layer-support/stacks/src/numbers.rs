@@ -2,8 +2,8 @@
 //! without a lock. A child of fork finds it empty: its trace is another file.
 //!
 //! The table is a row of levels, each four times as large as the one before. A digest has one bucket of eight words in
-//! each, which is a cache line, and goes into the first of them that has room. Nothing is ever moved or removed, so a
-//! word once written stays, and one compare-and-swap inserts.
+//! each, which is a cache line, and goes into the first of them that has a free word. Nothing is ever moved or removed,
+//! so a word once written stays, and one compare-and-swap inserts.
 //!
 //! A word is 40 bits of the digest and the 24 bits of the number. Two stacks are taken for one when they meet in a bucket
 //! and agree in those 40 bits. A new stack meets up to eight others a level, some forty in all when there are a million:
@@ -28,35 +28,36 @@ const BYTES: usize = (1 + BUCKETS) * BUCKET * 8;
 pub struct Number {
     /// The number.
     pub number: u32,
-    /// Whether it was given just now.
+    /// Whether this call assigned it.
     pub new: bool,
 }
 
 /// The table.
 pub struct Numbers {
-    /// The first bucket holds how many numbers were given; the levels follow.
+    /// The first bucket holds how many numbers were assigned; the levels follow.
     words: NonNull<AtomicU64>,
 }
 
-// SAFETY: the words are atomic, and the memory is the table's for ever.
+// SAFETY: the words are atomics, and the memory is never unmapped, so any thread may use it.
 unsafe impl Sync for Numbers {}
-// SAFETY: as above.
+// SAFETY: the words are atomics, and the memory is never unmapped, so any thread may use it.
 unsafe impl Send for Numbers {}
 
 impl Numbers {
-    /// An empty table; `None` when the system gives no memory.
+    /// An empty table; `None` when the system provides no memory.
     pub fn new() -> Option<Numbers> {
         Some(Numbers { words: system::map(BYTES, true)?.cast() })
     }
 
     fn word(&self, at: usize) -> &AtomicU64 {
         debug_assert!(at < BYTES / 8);
-        // SAFETY: `at` is below the number of words, which are zeroed or written as atomics.
+        // SAFETY: `at` is below the number of mapped words (checked by the assertion; callers stay within the levels),
+        // which are zeroed or written as atomics.
         unsafe { self.words.add(at).as_ref() }
     }
 
-    /// How many numbers were given.
-    pub fn given(&self) -> u64 {
+    /// How many numbers were assigned.
+    pub fn assigned(&self) -> u64 {
         self.word(0).load(Ordering::Relaxed)
     }
 
@@ -135,14 +136,14 @@ mod tests {
             }
         }
         let distinct: HashSet<_> = numbers.values().collect();
-        assert_eq!((distinct.len(), table.given()), (1_000_000, 1_000_000));
+        assert_eq!((distinct.len(), table.assigned()), (1_000_000, 1_000_000));
         assert!(numbers.values().all(|&number| (1..=1_000_000).contains(&number)));
     }
 
     #[test]
     fn threads_agree() {
         let table = Numbers::new().unwrap();
-        let told: Vec<HashMap<u64, u32>> = std::thread::scope(|scope| {
+        let recorded: Vec<HashMap<u64, u32>> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..4)
                 .map(|_| {
                     scope.spawn(|| {
@@ -152,16 +153,16 @@ mod tests {
                 .collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        assert!(told.iter().all(|numbers| *numbers == told[0]));
-        let distinct: HashSet<_> = told[0].values().collect();
-        assert_eq!(distinct.len(), told[0].len());
+        assert!(recorded.iter().all(|numbers| *numbers == recorded[0]));
+        let distinct: HashSet<_> = recorded[0].values().collect();
+        assert_eq!(distinct.len(), recorded[0].len());
     }
 
     #[test]
-    fn a_full_table_gives_none() {
+    fn a_full_table_assigns_none() {
         let table = Numbers::new().unwrap();
         // One bucket a level: 8 words each.
-        let given = (1..100u64).filter(|n| table.number(n << 40).is_some()).count();
-        assert_eq!(given, BUCKET * LEVELS as usize);
+        let assigned = (1..100u64).filter(|n| table.number(n << 40).is_some()).count();
+        assert_eq!(assigned, BUCKET * LEVELS as usize);
     }
 }

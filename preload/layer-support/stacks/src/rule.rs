@@ -1,29 +1,30 @@
-//! The unwind rule of one place in the code: where, of a function interrupted there, its caller's return address,
-//! stack pointer and frame pointer are. DWARF's tables can say far more than compilers have them say; what they do say
-//! for x86-64 at a call fits into 30 bits, and so an address and its rule fit into one word, which is read and written
-//! whole.
+//! The unwind rule of one address in the code: where the caller's return address, stack pointer and frame pointer of a
+//! function interrupted there are. DWARF's tables can express far more than compilers put into them; what these do
+//! express for x86-64 at a call fits into 30 bits, and so an address and its rule fit into one word, which is read and
+//! written whole.
 //!
 //! CFA, the canonical frame address, is DWARF's name for the caller's stack pointer (DWARF 5, section 6.4). The return
 //! address always lies in the word below it: the `call` instruction put it there.
 
-/// A rule, packed. Bits 0 to 2 what kind, 3 to 7 the place of the frame pointer, 8 to 29 an offset in words.
+/// A rule, packed. Bits 0 to 2 the kind of its CFA rule, 3 to 7 the position of the frame pointer, 8 to 29 an offset in
+/// words.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rule(u32);
 
-/// What [`Rule`] unpacks to.
+/// How the CFA is found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Way {
-    /// The CFA is the stack pointer plus so many bytes.
+pub enum CfaRule {
+    /// The CFA is the stack pointer plus this many bytes.
     Stack(usize),
-    /// The CFA is the frame pointer plus so many bytes.
+    /// The CFA is the frame pointer plus this many bytes.
     Base(isize),
-    /// The CFA lies in the word at the frame pointer plus so many bytes: of functions that align their own frame.
+    /// The CFA is in the word at the frame pointer plus this many bytes: of functions that align their own frame.
     Indirect(isize),
-    /// The kernel called a signal handler here: registers lie in the context that it left on the stack.
+    /// The kernel called a signal handler here: registers are in the context that it left on the stack.
     Signal,
     /// There is no caller: the first function of a thread or of the program.
     Outermost,
-    /// No table tells, or one tells what this form cannot.
+    /// No table covers the address, or its rule has no form here.
     Unknown,
 }
 
@@ -32,7 +33,7 @@ pub enum Way {
 pub enum Base {
     /// Untouched, in its register.
     Same,
-    /// So many bytes below the CFA.
+    /// This many bytes below the CFA.
     Below(usize),
     /// In the word that the frame pointer points to.
     Pointed,
@@ -45,18 +46,18 @@ const OFFSET_BITS: u32 = 22;
 const POINTED: u32 = 31;
 
 impl Rule {
-    /// The rule of places that nothing is known of.
+    /// The rule of addresses without a known one.
     pub const UNKNOWN: Rule = Rule(6);
 
     /// Packs a rule; [`Rule::UNKNOWN`] when it does not fit.
-    pub fn new(way: Way, base: Base) -> Rule {
-        let (kind, bytes) = match way {
-            Way::Stack(bytes) => (1, bytes as isize),
-            Way::Base(bytes) => (2, bytes),
-            Way::Indirect(bytes) => (3, bytes),
-            Way::Signal => (4, 0),
-            Way::Outermost => (5, 0),
-            Way::Unknown => return Rule::UNKNOWN,
+    pub fn new(cfa_rule: CfaRule, base: Base) -> Rule {
+        let (kind, bytes) = match cfa_rule {
+            CfaRule::Stack(bytes) => (1, bytes as isize),
+            CfaRule::Base(bytes) => (2, bytes),
+            CfaRule::Indirect(bytes) => (3, bytes),
+            CfaRule::Signal => (4, 0),
+            CfaRule::Outermost => (5, 0),
+            CfaRule::Unknown => return Rule::UNKNOWN,
         };
         let base = match base {
             Base::Same => 0,
@@ -75,7 +76,7 @@ impl Rule {
         Rule(kind | base << 3 | words << 8)
     }
 
-    /// From the packed form, which [`Rule::packed`] gave.
+    /// From the packed form, which [`Rule::packed`] returned.
     #[inline(always)]
     pub fn from_packed(packed: u32) -> Rule {
         Rule(packed)
@@ -87,17 +88,17 @@ impl Rule {
         self.0
     }
 
-    /// Where the CFA is.
+    /// How the CFA is found.
     #[inline(always)]
-    pub fn way(self) -> Way {
+    pub fn cfa_rule(self) -> CfaRule {
         let bytes = ((self.0 << 2) as i32 >> 10) as isize * 8;
         match self.0 & 7 {
-            1 => Way::Stack(bytes as usize),
-            2 => Way::Base(bytes),
-            3 => Way::Indirect(bytes),
-            4 => Way::Signal,
-            5 => Way::Outermost,
-            _ => Way::Unknown,
+            1 => CfaRule::Stack(bytes as usize),
+            2 => CfaRule::Base(bytes),
+            3 => CfaRule::Indirect(bytes),
+            4 => CfaRule::Signal,
+            5 => CfaRule::Outermost,
+            _ => CfaRule::Unknown,
         }
     }
 
@@ -123,36 +124,36 @@ mod tests {
     proptest! {
         #[test]
         fn packing_keeps_everything(kind in 1..4, words in -(1isize << 21)..1 << 21, base in 0usize..=31) {
-            let way = match kind {
-                1 => Way::Stack(words.unsigned_abs().min((1 << 21) - 1) * 8),
-                2 => Way::Base(words * 8),
-                _ => Way::Indirect(words * 8),
+            let cfa_rule = match kind {
+                1 => CfaRule::Stack(words.unsigned_abs().min((1 << 21) - 1) * 8),
+                2 => CfaRule::Base(words * 8),
+                _ => CfaRule::Indirect(words * 8),
             };
             let base = match base {
                 0 => Base::Same,
                 31 => Base::Pointed,
                 words => Base::Below(words * 8),
             };
-            let rule = Rule::from_packed(Rule::new(way, base).packed());
-            prop_assert_eq!((rule.way(), rule.base()), (way, base));
+            let rule = Rule::from_packed(Rule::new(cfa_rule, base).packed());
+            prop_assert_eq!((rule.cfa_rule(), rule.base()), (cfa_rule, base));
             prop_assert!(rule.packed() < 1 << BITS && rule.packed() != 0);
         }
     }
 
     #[test]
     fn what_does_not_fit_is_unknown() {
-        for (way, base) in [
-            (Way::Stack(1 << 24), Base::Same),
-            (Way::Stack(12), Base::Same),
-            (Way::Base(-(1 << 24) - 8), Base::Same),
-            (Way::Stack(8), Base::Below(31 * 8)),
-            (Way::Stack(8), Base::Below(4)),
-            (Way::Unknown, Base::Same),
+        for (cfa_rule, base) in [
+            (CfaRule::Stack(1 << 24), Base::Same),
+            (CfaRule::Stack(12), Base::Same),
+            (CfaRule::Base(-(1 << 24) - 8), Base::Same),
+            (CfaRule::Stack(8), Base::Below(31 * 8)),
+            (CfaRule::Stack(8), Base::Below(4)),
+            (CfaRule::Unknown, Base::Same),
         ] {
-            assert_eq!(Rule::new(way, base), Rule::UNKNOWN);
+            assert_eq!(Rule::new(cfa_rule, base), Rule::UNKNOWN);
         }
-        assert_eq!(Rule::UNKNOWN.way(), Way::Unknown);
-        assert_eq!(Rule::new(Way::Signal, Base::Same).way(), Way::Signal);
-        assert_eq!(Rule::new(Way::Outermost, Base::Same).way(), Way::Outermost);
+        assert_eq!(Rule::UNKNOWN.cfa_rule(), CfaRule::Unknown);
+        assert_eq!(Rule::new(CfaRule::Signal, Base::Same).cfa_rule(), CfaRule::Signal);
+        assert_eq!(Rule::new(CfaRule::Outermost, Base::Same).cfa_rule(), CfaRule::Outermost);
     }
 }

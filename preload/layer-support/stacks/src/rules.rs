@@ -1,9 +1,9 @@
-//! Rules that have been worked out, by address: a table without locks for all threads and signal handlers.
+//! Rules that have been computed, by address: a table without locks for all threads and signal handlers.
 //!
-//! An element is one 64-bit word: what the element's place does not say of the address, and the rule. The address is
-//! scrambled by a product with an odd number, which can be undone; so the place and the rest together are the address,
-//! and two addresses are never taken for one another. Whoever comes later overwrites: a table that forgets only costs
-//! time.
+//! An element is one 64-bit word: the bits of the address that the element's index does not imply, and the rule. The
+//! address is scrambled by a product with an odd number, which can be undone; so the index and the remaining bits
+//! together are the address, and two addresses are never taken for one another. Later rules overwrite earlier ones: a
+//! table that forgets only costs time.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -25,14 +25,14 @@ pub struct Rules {
     elements: NonNull<AtomicU64>,
 }
 
-// SAFETY: the elements are atomic, and the memory is the table's for ever.
+// SAFETY: the elements are atomics, and the memory is never unmapped, so any thread may use it.
 unsafe impl Sync for Rules {}
-// SAFETY: as above.
+// SAFETY: the elements are atomics, and the memory is never unmapped, so any thread may use it.
 unsafe impl Send for Rules {}
 
-/// Place of an address's set, and the rest of the address in the bits above a rule's.
+/// Index of an address's set, and the remaining bits of the address above a rule's.
 #[inline(always)]
-fn place(address: usize) -> (usize, u64) {
+fn index_of(address: usize) -> (usize, u64) {
     let mixed = (address as u64).wrapping_mul(SCRAMBLE) & ((1 << ADDRESS_BITS) - 1);
     // Upper bits of the product are the mixed ones.
     let set = mixed >> (ADDRESS_BITS - SET_BITS);
@@ -40,7 +40,7 @@ fn place(address: usize) -> (usize, u64) {
 }
 
 impl Rules {
-    /// An empty table; `None` when the system gives no memory.
+    /// An empty table; `None` when the system provides no memory.
     pub fn new() -> Option<Rules> {
         Some(Rules { elements: system::map(BYTES, false)?.cast() })
     }
@@ -48,14 +48,15 @@ impl Rules {
     #[inline(always)]
     fn element(&self, at: usize) -> &AtomicU64 {
         debug_assert!(at < BYTES / 8);
-        // SAFETY: `at` is below the number of elements, which are zeroed or written as atomics.
+        // SAFETY: `at` is below the number of mapped elements (checked by the assertion; `index_of` returns no larger
+        // index), which are zeroed or written as atomics.
         unsafe { self.elements.add(at).as_ref() }
     }
 
     /// The rule that was kept for an address.
     #[inline(always)]
     pub fn get(&self, address: usize) -> Option<Rule> {
-        let (at, rest) = place(address);
+        let (at, rest) = index_of(address);
         for at in [at, at + 1] {
             let word = self.element(at).load(Ordering::Relaxed);
             let packed = word as u32 & ((1 << BITS) - 1);
@@ -71,15 +72,15 @@ impl Rules {
         if address >> ADDRESS_BITS != 0 {
             return;
         }
-        let (at, rest) = place(address);
+        let (at, rest) = index_of(address);
         let first = self.element(at);
         let old = first.load(Ordering::Relaxed);
-        // The newer one goes first, and moves the one before it on.
+        // The newer one goes first, and moves the previous one to the second element.
         first.store(rest | u64::from(rule.packed()), Ordering::Relaxed);
         self.element(at + 1).store(old, Ordering::Relaxed);
     }
 
-    /// Forgets everything: code has gone.
+    /// Forgets everything: code was unloaded.
     pub fn clear(&self) {
         for at in 0..BYTES / 8 {
             let element = self.element(at);
@@ -97,19 +98,19 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::HashMap;
 
-    use crate::rule::{Base, Way};
+    use crate::rule::{Base, CfaRule};
 
     use super::*;
 
     proptest! {
         #[test]
-        fn it_never_tells_a_rule_of_another_address(
+        fn it_never_returns_a_rule_of_another_address(
             addresses in prop::collection::vec(prop_oneof![1usize..3000, (1usize << 46)..1 << 47], 1..4000),
         ) {
             let rules = Rules::new().unwrap();
             let mut model = HashMap::new();
             for (n, &address) in addresses.iter().enumerate() {
-                let rule = Rule::new(Way::Stack(n * 8), Base::Same);
+                let rule = Rule::new(CfaRule::Stack(n * 8), Base::Same);
                 rules.put(address, rule);
                 model.insert(address, rule);
                 prop_assert_eq!(rules.get(address), Some(rule));

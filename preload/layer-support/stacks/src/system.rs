@@ -1,22 +1,23 @@
-//! What is asked of the kernel: memory, and whether an address can be read. By hand and not through the C library:
-//! these calls are made within a program's call of `malloc`, where `errno` is the program's, and some programs define
-//! `mmap` themselves.
+//! System calls: memory, and whether an address can be read. Made directly and not through the C library: these calls
+//! are made within a program's call of `malloc`, where `errno` is the program's, and some programs define `mmap`
+//! themselves.
 
 use core::arch::asm;
 use core::ffi::CStr;
 use core::ptr::NonNull;
 
-/// What the memory is called in `/proc/PID/maps`.
+/// Name of the memory in `/proc/PID/maps`.
 const NAME: &CStr = c"heaptoll sites";
 
 /// Bytes in a page.
 pub const PAGE: usize = 4096;
 
 /// # Safety
-/// As the system call itself.
+/// The caller meets the conditions of the system call `number` with the arguments `a`.
 unsafe fn call(number: libc::c_long, a: [usize; 6]) -> isize {
     let answer: isize;
-    // SAFETY: the kernel's calling convention; what it does to memory is the caller's promise.
+    // SAFETY: the kernel's calling convention, which overwrites rax, rcx and r11; the caller meets the conditions of
+    // the call.
     unsafe {
         asm!(
             "syscall",
@@ -29,17 +30,17 @@ unsafe fn call(number: libc::c_long, a: [usize; 6]) -> isize {
     answer
 }
 
-/// Zeroed memory of its own, page by page as it is touched; `None` when the system gives none. `anew_in_child`: a child
-/// of fork finds it zeroed again.
-pub fn map(bytes: usize, anew_in_child: bool) -> Option<NonNull<u8>> {
+/// Maps zeroed memory, backed page by page as it is touched; `None` when the system provides none. `wiped_in_child`: a
+/// child of fork finds it zeroed again.
+pub fn map(bytes: usize, wiped_in_child: bool) -> Option<NonNull<u8>> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
-    // SAFETY: new memory, which disturbs nothing; its failure is tested.
+    // SAFETY: mmap without MAP_FIXED makes a new mapping and replaces none; its failure is checked below.
     let made = unsafe { call(libc::SYS_mmap, [0, bytes, protection, flags, usize::MAX, 0]) };
     let place = NonNull::new(made as *mut u8).filter(|_| made > 0)?;
     let start = place.as_ptr() as usize;
-    if anew_in_child {
-        // SAFETY: advice on this memory alone.
+    if wiped_in_child {
+        // SAFETY: the advice covers exactly the mapping just made, which nothing else uses yet.
         let advised =
             unsafe { call(libc::SYS_madvise, [start, bytes, libc::MADV_WIPEONFORK as usize, 0, 0, 0]) };
         if advised < 0 {
@@ -48,7 +49,8 @@ pub fn map(bytes: usize, anew_in_child: bool) -> Option<NonNull<u8>> {
         }
     }
     let name = NAME.as_ptr() as usize;
-    // SAFETY: names this memory alone. A kernel that keeps no names refuses, and nothing depends on it.
+    // SAFETY: names the mapping just made; `NAME` is a C string. A kernel without such names refuses, and nothing
+    // depends on it.
     unsafe {
         let option = libc::PR_SET_VMA as usize;
         call(libc::SYS_prctl, [option, libc::PR_SET_VMA_ANON_NAME as usize, start, bytes, name, 0])
@@ -56,38 +58,39 @@ pub fn map(bytes: usize, anew_in_child: bool) -> Option<NonNull<u8>> {
     Some(place)
 }
 
-/// Gives memory of [`map`] back, which nobody has a reference to.
+/// Unmaps memory of [`map`], to which no reference may exist.
 pub fn unmap(place: NonNull<u8>, bytes: usize) {
-    // SAFETY: the caller's own mapping, by contract unused from here on.
+    // SAFETY: by the contract above the range is one that `map` returned and is no longer used.
     unsafe { call(libc::SYS_munmap, [place.as_ptr() as usize, bytes, 0, 0, 0, 0]) };
 }
 
-/// Whether the word at an address, a multiple of 8, can be read. Asks the kernel to take a signal mask from there for a
-/// purpose that does not exist: it reads the mask first. A sandbox that lets a process live lets it do that.
+/// Whether the word at an address, a multiple of 8, can be read. It requests a change of the signal mask that does not
+/// exist, with the new mask at that address: the kernel reads the mask first. A sandbox in which a process can run
+/// allows this call.
 pub fn readable(address: usize) -> bool {
     const NO_PURPOSE: usize = !0;
-    // SAFETY: changes nothing: the purpose is invalid.
+    // SAFETY: the call fails before it changes anything, since the operation is invalid.
     let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_PURPOSE, address, 0, 8, 0, 0]) };
     answer == -(libc::EINVAL as isize)
 }
 
-/// What a symbolic link says, as far as there is room for it; gives its length, 0 when there is none.
+/// Reads a symbolic link, as far as `into` holds it; returns its length, 0 when there is none.
 pub fn read_link(path: &CStr, into: &mut [u8]) -> usize {
     let (path, place, bytes) = (path.as_ptr() as usize, into.as_mut_ptr() as usize, into.len());
-    // SAFETY: a string, and a place with room for so many bytes.
+    // SAFETY: `path` is a C string and `into` a buffer of `bytes` bytes, both borrowed during the call.
     let answer = unsafe { call(libc::SYS_readlink, [path, place, bytes, 0, 0, 0]) };
     usize::try_from(answer).unwrap_or(0)
 }
 
 /// The kernel's number of the calling thread.
 pub fn thread() -> u32 {
-    // SAFETY: takes nothing and cannot fail.
+    // SAFETY: gettid takes no arguments and cannot fail.
     unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
 }
 
 /// Whether the process has such a thread.
 pub fn lives(thread: u32) -> bool {
-    // SAFETY: signal 0 is none; the answer alone is of interest.
+    // SAFETY: getpid takes no arguments; signal 0 sends nothing, and only the result is used.
     unsafe {
         let process = call(libc::SYS_getpid, [0; 6]) as usize;
         call(libc::SYS_tgkill, [process, thread as usize, 0, 0, 0, 0]) != -(libc::ESRCH as isize)
@@ -104,7 +107,7 @@ mod tests {
     fn memory_is_zeroed_and_writable() {
         let place = map(3 * PAGE, true).unwrap();
         for at in (0..3 * PAGE).step_by(1000) {
-            // SAFETY: within the mapping just made.
+            // SAFETY: `at` is within the mapping just made.
             unsafe {
                 assert_eq!(place.add(at).read(), 0);
                 place.add(at).write(7);
@@ -115,14 +118,14 @@ mod tests {
     }
 
     #[test]
-    fn readable_tells_memory_from_none() {
+    fn readable_distinguishes_memory_from_none() {
         let word = 5u64;
         assert!(readable(&raw const word as usize));
         assert!(readable(readable as *const () as usize & !7));
         assert!(!readable(0));
         assert!(!readable(1 << 46));
         let place = map(PAGE, false).unwrap();
-        // SAFETY: this test's own page.
+        // SAFETY: the page was mapped by this test and is used by nothing else.
         unsafe { libc::mprotect(place.as_ptr().cast(), PAGE, libc::PROT_NONE) };
         assert!(!readable(place.as_ptr() as usize));
         unmap(place, PAGE);
@@ -133,7 +136,7 @@ mod tests {
         assert!(lives(thread()));
         let other = std::thread::spawn(thread).join().unwrap();
         assert_ne!(other, thread());
-        // The kernel takes its time to let go of the number.
+        // The kernel may release the number a little later.
         for _ in 0..1000 {
             if !lives(other) {
                 return;

@@ -1,11 +1,11 @@
-//! Unwind rules from the `.eh_frame` tables that every object for exceptions and debuggers brings along, with or
-//! without frame pointers (System V ABI, AMD64 supplement, section 4.2.4; DWARF 5, section 6.4). `gimli` reads the
-//! tables; here its instructions are followed for the three things that a walk needs: the CFA, the return address and
-//! the frame pointer.
+//! Unwind rules from the `.eh_frame` tables that every object contains for exceptions and debuggers, with or without
+//! frame pointers (System V ABI, AMD64 supplement, section 4.2.4; DWARF 5, section 6.4). `gimli` reads the tables; here
+//! its instructions are evaluated for the three things that a walk needs: the CFA, the return address and the frame
+//! pointer.
 //!
 //! The object an address lies in is found by `_dl_find_object`, which takes no lock and is made for unwinding within
-//! signal handlers (glibc 2.35). It is a weak symbol here: without it every place is unknown, and a stack is its first
-//! frame.
+//! signal handlers (glibc 2.35). It is a weak symbol here: without it every address is unknown, and a stack is its
+//! first frame.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 
@@ -14,14 +14,14 @@ use gimli::{
     NativeEndian, Operation, Register, UnwindExpression, UnwindSection, X86_64,
 };
 
-use crate::rule::{Base, Rule, Way};
+use crate::rule::{Base, CfaRule, Rule};
 use crate::system;
 
 type Bytes = EndianSlice<'static, NativeEndian>;
 
-/// glibc's answer, `struct dl_find_object` of <dlfcn.h>.
+/// glibc's result, `struct dl_find_object` of <dlfcn.h>.
 #[repr(C)]
-struct Found {
+struct DlFindObject {
     flags: u64,
     map_start: usize,
     map_end: usize,
@@ -44,7 +44,7 @@ core::arch::global_asm!(".weak _dl_find_object");
 pub struct Object {
     /// Its first byte.
     pub start: usize,
-    /// The byte behind its last.
+    /// The byte after its last.
     pub end: usize,
     /// What is to be added to an address of its file.
     pub difference: usize,
@@ -56,7 +56,7 @@ pub struct Object {
 /// The object that an address lies in.
 pub fn object(address: usize) -> Option<Object> {
     let function: usize;
-    // SAFETY: loads the symbol's address, 0 when there is no such function.
+    // SAFETY: loads the symbol's address from the global offset table, 0 when there is no such function.
     unsafe {
         core::arch::asm!(
             "mov {}, qword ptr [rip + _dl_find_object@GOTPCREL]",
@@ -67,10 +67,11 @@ pub fn object(address: usize) -> Option<Object> {
     if function == 0 {
         return None;
     }
-    // SAFETY: glibc's function has this type since it exists.
-    let function: unsafe extern "C" fn(*const c_void, *mut Found) -> c_int =
+    // SAFETY: `function` is not 0, so it is glibc's `_dl_find_object`, which has had this type since glibc 2.35
+    // introduced it.
+    let function: unsafe extern "C" fn(*const c_void, *mut DlFindObject) -> c_int =
         unsafe { core::mem::transmute(function as *const c_void) };
-    let mut found = Found {
+    let mut found = DlFindObject {
         flags: 0,
         map_start: 0,
         map_end: 0,
@@ -78,21 +79,22 @@ pub fn object(address: usize) -> Option<Object> {
         eh_frame_header: core::ptr::null(),
         reserved: [0; 7],
     };
-    // SAFETY: any address may be asked for, and `found` is as large as glibc's structure.
+    // SAFETY: `_dl_find_object` accepts any address and writes to `found`, which has the size of glibc's structure.
     let nothing = unsafe { function(address as *const c_void, &mut found) } != 0;
     let (start, end, header) = (found.map_start, found.map_end, found.eh_frame_header as usize);
     if nothing || start >= end || found.link_map.is_null() {
         return None;
     }
-    // SAFETY: the description stays as long as the object.
+    // SAFETY: `link_map` is not null, and the dynamic linker keeps it as long as the object is loaded, in which code is
+    // being executed.
     let LinkMap { difference, name } = unsafe { found.link_map.read() };
     Some(Object { start, end, difference, name, header })
 }
 
 impl Object {
-    /// The path of its file, as far as there is room for it; gives its length. The object is still loaded.
+    /// The path of its file, as far as `into` holds it; returns its length. The object must still be loaded.
     pub fn path(&self, into: &mut [u8]) -> usize {
-        // SAFETY: null or a string of the dynamic linker's.
+        // SAFETY: null, or a string of the dynamic linker, which stays as long as the object is loaded.
         let name = if self.name.is_null() { c"" } else { unsafe { CStr::from_ptr(self.name) } }.to_bytes();
         if name.is_empty() {
             // The program itself.
@@ -104,18 +106,18 @@ impl Object {
     }
 }
 
-/// The rule for a place in the code.
+/// The rule for an address in the code.
 pub fn rule(address: usize) -> Rule {
     object(address).and_then(|object| from_tables(object, address).ok().flatten()).unwrap_or(Rule::UNKNOWN)
 }
 
-/// Memory of an object, from an address to its end. The segments of an object with holes are objects of their own to the
-/// dynamic linker, all with the same tables.
+/// Memory of an object, from an address to its end. To the dynamic linker the segments of an object with holes are
+/// objects of their own, all with the same tables.
 fn bytes(object: &Object, start: usize) -> Option<Bytes> {
     let within = |part: &Object| (part.start..part.end).contains(&start) && part.header == object.header;
     let part = if within(object) { *object } else { self::object(start).filter(within)? };
-    // SAFETY: the dynamic linker maps the part's whole range; the tables lie in a segment that nobody writes to, and
-    // reads stay within tables. The object stays: one of its functions is being executed.
+    // SAFETY: the dynamic linker maps the part's whole range; the tables lie in a segment that is not written to, and
+    // reads stay within tables. The object stays loaded: one of its functions is being executed.
     let slice = unsafe { core::slice::from_raw_parts(start as *const u8, part.end - start) };
     Some(EndianSlice::new(slice, NativeEndian))
 }
@@ -139,17 +141,17 @@ fn from_tables(object: Object, address: usize) -> gimli::Result<Option<Rule>> {
         return Ok(None);
     }
     if entry.cie().is_signal_trampoline() {
-        return Ok(Some(Rule::new(Way::Signal, Base::Same)));
+        return Ok(Some(Rule::new(CfaRule::Signal, Base::Same)));
     }
     Row::at(&section, &bases, &entry, address as u64).map(|row| row.map(|row| row.rule()))
 }
 
-/// Where a register's former value is, as far as rules have room for it.
+/// Where a register's former value is, as far as rules can express it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Saved {
     Same,
     Undefined,
-    /// At so many bytes from the CFA.
+    /// At this many bytes from the CFA.
     FromCfa(i64),
     /// In the word that the frame pointer points to.
     Pointed,
@@ -159,7 +161,7 @@ enum Saved {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Cfa {
     Offset(Register, i64),
-    /// In the word at so many bytes from the frame pointer.
+    /// In the word at this many bytes from the frame pointer.
     Indirect(i64),
     Otherwise,
 }
@@ -172,11 +174,11 @@ struct Row {
     back: Saved,
 }
 
-/// How deep compilers push rows: once. More is given up.
+/// How deep compilers push rows: once. Deeper tables are not evaluated.
 const PUSHED: usize = 4;
 
 impl Row {
-    /// The row for an address; `None` when the instructions are of no use to a walk.
+    /// The row for an address; `None` when the instructions cannot be evaluated here.
     fn at(
         section: &EhFrame<Bytes>,
         bases: &BaseAddresses,
@@ -275,16 +277,16 @@ impl Row {
 
     fn rule(self) -> Rule {
         if self.back == Saved::Undefined {
-            return Rule::new(Way::Outermost, Base::Same);
+            return Rule::new(CfaRule::Outermost, Base::Same);
         }
         if self.back != Saved::FromCfa(-8) {
             return Rule::UNKNOWN;
         }
-        let way = match self.cfa {
-            Cfa::Offset(X86_64::RSP, bytes) if bytes > 0 => Way::Stack(bytes as usize),
-            Cfa::Offset(X86_64::RBP, bytes) => Way::Base(bytes as isize),
-            Cfa::Indirect(bytes) => Way::Indirect(bytes as isize),
-            Cfa::Offset(..) | Cfa::Otherwise => Way::Unknown,
+        let cfa_rule = match self.cfa {
+            Cfa::Offset(X86_64::RSP, bytes) if bytes > 0 => CfaRule::Stack(bytes as usize),
+            Cfa::Offset(X86_64::RBP, bytes) => CfaRule::Base(bytes as isize),
+            Cfa::Indirect(bytes) => CfaRule::Indirect(bytes as isize),
+            Cfa::Offset(..) | Cfa::Otherwise => CfaRule::Unknown,
         };
         let base = match self.base {
             Saved::Same | Saved::Undefined => Base::Same,
@@ -292,7 +294,7 @@ impl Row {
             Saved::Pointed => Base::Pointed,
             Saved::FromCfa(_) | Saved::Otherwise => return Rule::UNKNOWN,
         };
-        Rule::new(way, base)
+        Rule::new(cfa_rule, base)
     }
 }
 
@@ -308,7 +310,7 @@ fn operations(
     operations.next().ok()?.is_none().then_some((first, second))
 }
 
-/// `DW_OP_breg6 n; DW_OP_deref`: what gcc says of functions that align their frame.
+/// `DW_OP_breg6 n; DW_OP_deref`: gcc's expression for functions that align their frame.
 fn indirect(section: &EhFrame<Bytes>, expression: UnwindExpression<usize>) -> Cfa {
     match operations(section, expression) {
         Some((

@@ -1,22 +1,22 @@
-//! What a thread keeps for its walks, and whose it is.
+//! The memory that each thread keeps for its walks, and its ownership.
 //!
 //! Each thread has a block of memory of its own, found by a thread-local word. Blocks of threads that have ended are
-//! used again: nobody tells their end, so a new thread looks for some whose owner the kernel does not know any more. A
-//! child of fork finds all blocks zeroed, so without owner, and its thread takes one anew.
+//! reused: their end is not reported, so a new thread searches for some whose owner the kernel no longer knows. A child
+//! of fork finds all blocks zeroed, so without owner, and its thread takes a new one.
 
 use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
-use crate::seen::Seen;
+use crate::stack_cache::StackCache;
 use crate::walk::Readable;
 use crate::{system, word};
 
-/// Blocks at most: threads beyond do without, and walk each time.
+/// Blocks at most: further threads have none, and walk each time.
 const MOST: usize = 1024;
-/// Owners that a new thread asks the kernel for, at most.
-const ASKED: usize = 8;
-/// In the thread's word: there is no block for it.
+/// Owners about which a new thread queries the kernel, at most.
+const OWNER_CHECKS: usize = 8;
+/// Value of the thread's word: there is no block for it.
 const NONE: usize = 1;
 /// Bits of a kernel's thread number.
 const NUMBER_BITS: u32 = 22;
@@ -25,35 +25,35 @@ const NUMBER_BITS: u32 = 22;
 pub struct Thread {
     /// The thread pointer without its six lower bits, which are zero, and the kernel's number of the thread; 0: free.
     owner: AtomicU64,
-    /// Set while the thread is within it: then a signal handler does without.
+    /// Set while the thread uses it: a signal handler then does without.
     pub busy: AtomicBool,
-    mine: UnsafeCell<Mine>,
+    local: UnsafeCell<Local>,
 }
 
-/// What of it only its thread touches, while it is busy.
-pub struct Mine {
+/// The members that only the owning thread accesses, while it is busy.
+pub struct Local {
     /// Its stack.
     pub stack: Readable,
     /// Stacks that it has been at.
-    pub seen: Seen,
+    pub stack_cache: StackCache,
     /// Calls that found their stack there.
     pub hits: u64,
     /// Calls that walked.
     pub walks: u64,
-    /// Rules worked out from tables.
+    /// Rules computed from tables.
     pub rules: u64,
 }
 
 impl Thread {
-    /// Enters; `None` when the thread is within already: this is a signal handler's call.
+    /// Enters; `None` when the thread has entered already: this is a signal handler's call.
     #[inline(always)]
-    pub fn enter(&self) -> Option<Within<'_>> {
+    pub fn enter(&self) -> Option<ThreadGuard<'_>> {
         if self.busy.load(Ordering::Relaxed) {
             return None;
         }
         self.busy.store(true, Ordering::Relaxed);
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
-        Some(Within(self))
+        Some(ThreadGuard(self))
     }
 
     #[inline(always)]
@@ -62,19 +62,20 @@ impl Thread {
     }
 }
 
-/// The right to a thread's memory, until it is dropped.
-pub struct Within<'a>(&'a Thread);
+/// Exclusive access to a thread's memory, until it is dropped.
+pub struct ThreadGuard<'a>(&'a Thread);
 
-impl Within<'_> {
+impl ThreadGuard<'_> {
     /// The memory.
     #[inline(always)]
-    pub fn mine(&mut self) -> &mut Mine {
-        // SAFETY: only the owning thread gets here, and `busy` keeps its signal handlers out.
-        unsafe { &mut *self.0.mine.get() }
+    pub fn local(&mut self) -> &mut Local {
+        // SAFETY: only the owning thread has a guard, since `current` and `claim` return its own block, and `busy`
+        // keeps its signal handlers from entering.
+        unsafe { &mut *self.0.local.get() }
     }
 }
 
-impl Drop for Within<'_> {
+impl Drop for ThreadGuard<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
@@ -85,7 +86,7 @@ impl Drop for Within<'_> {
 /// All blocks.
 pub struct Threads {
     blocks: [AtomicPtr<Thread>; MOST],
-    /// Blocks made.
+    /// Number of blocks.
     made: AtomicUsize,
     /// Where the next search for a free one begins.
     next: AtomicUsize,
@@ -109,8 +110,8 @@ impl Threads {
 
     /// Called on the program's first thread.
     pub fn prepare(&self) {
-        // The kernel lays these bytes above the first frame.
-        // SAFETY: no conditions.
+        // SAFETY: getauxval takes no pointers and reads the process's auxiliary vector. The kernel lays these bytes
+        // above the first frame.
         let end = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
         self.first_end.store(end, Ordering::Relaxed);
         self.first.store(word::thread_pointer(), Ordering::Relaxed);
@@ -129,22 +130,24 @@ impl Threads {
 
     /// The calling thread's block, if it has one already.
     #[inline(always)]
-    pub fn mine(&self) -> Option<&Thread> {
+    pub fn current(&self) -> Option<&Thread> {
         let block = NonNull::new(word::get() as *mut Thread).filter(|_| word::get() > NONE)?;
-        // SAFETY: the word holds a block's address or one of the two that are none; blocks are never given back.
+        // SAFETY: the word holds a block's address or one of the two values that are none, which the filter excludes;
+        // blocks are never unmapped.
         let block = unsafe { block.as_ref() };
         block.belongs().then_some(block)
     }
 
-    /// The calling thread's block, taken for it when it has none; `None` when there is none to be had.
-    pub fn take(&self) -> Option<&Thread> {
+    /// The calling thread's block, claimed for it when it has none; `None` when none is available.
+    pub fn claim(&self) -> Option<&Thread> {
         if word::get() == NONE {
             return None;
         }
-        let block = self.mine().or_else(|| {
+        let block = self.current().or_else(|| {
             let block = self.free().or_else(|| self.make())?;
-            // SAFETY: the block is this thread's since just now, and its word does not lead there yet.
-            unsafe { (*block.mine.get()).stack = Readable::new(self.stack_end()) };
+            // SAFETY: the block has just become this thread's, and its word does not point there yet, so no signal
+            // handler uses it.
+            unsafe { (*block.local.get()).stack = Readable::new(self.stack_end()) };
             Some(block)
         });
         word::set(block.map_or(NONE, |block| ptr::from_ref(block) as usize));
@@ -155,12 +158,12 @@ impl Threads {
         ((word::thread_pointer() >> 6) as u64) << NUMBER_BITS | u64::from(system::thread())
     }
 
-    /// A block that nobody owns any more.
+    /// A block without a live owner.
     fn free(&self) -> Option<&Thread> {
         let made = self.made.load(Ordering::Relaxed).min(MOST);
-        let first = self.next.fetch_add(ASKED, Ordering::Relaxed);
-        (0..made.min(ASKED)).find_map(|n| {
-            // SAFETY: null or a block, which is never given back.
+        let first = self.next.fetch_add(OWNER_CHECKS, Ordering::Relaxed);
+        (0..made.min(OWNER_CHECKS)).find_map(|n| {
+            // SAFETY: null or a block, which is never unmapped.
             let block = unsafe { self.blocks[(first + n) % made].load(Ordering::Acquire).as_ref() }?;
             let owner = block.owner.load(Ordering::Relaxed);
             if owner != 0 && system::lives(owner as u32 & ((1 << NUMBER_BITS) - 1)) {
@@ -170,7 +173,7 @@ impl Threads {
                 .owner
                 .compare_exchange(owner, Threads::owner(), Ordering::Acquire, Ordering::Relaxed)
                 .ok()?;
-            // It may have ended within.
+            // Its former owner may have ended while it was busy.
             block.busy.store(false, Ordering::Relaxed);
             Some(block)
         })
@@ -182,13 +185,13 @@ impl Threads {
             return None;
         }
         let block = system::map(size_of::<Thread>(), true)?.cast::<Thread>();
-        // SAFETY: new zeroed memory, and all zeroes are a `Thread`.
+        // SAFETY: new zeroed memory of the size of a `Thread`, for which all zeroes is valid.
         let thread = unsafe { block.as_ref() };
         thread.owner.store(Threads::owner(), Ordering::Relaxed);
         let at = self.made.fetch_add(1, Ordering::Relaxed);
         match self.blocks.get(at) {
             Some(place) => place.store(block.as_ptr(), Ordering::Release),
-            // Others were faster to the last ones. It is the thread's all the same, for as long as it lives.
+            // Other threads took the last entries. It is the thread's all the same, for as long as it lives.
             None => self.made.store(MOST, Ordering::Relaxed),
         }
         Some(thread)
@@ -198,11 +201,11 @@ impl Threads {
     pub fn figures(&self) -> [u64; 3] {
         let mut sums = [0; 3];
         for place in &self.blocks[..self.made.load(Ordering::Relaxed).min(MOST)] {
-            // SAFETY: null or a block; the figures may be a moment old.
+            // SAFETY: null or a block, which is never unmapped; the figures may be slightly out of date.
             if let Some(block) = unsafe { place.load(Ordering::Acquire).as_ref() } {
-                let mine = block.mine.get();
-                // SAFETY: within the block.
-                let figures = unsafe { [(*mine).hits, (*mine).walks, (*mine).rules] };
+                let local = block.local.get();
+                // SAFETY: `local` points into the block; the fields are read without a reference to the whole.
+                let figures = unsafe { [(*local).hits, (*local).walks, (*local).rules] };
                 sums.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += figure);
             }
         }
@@ -210,7 +213,8 @@ impl Threads {
     }
 }
 
-// SAFETY: blocks are handed to one thread at a time, by their owner.
+// SAFETY: the pointers are atomics; a block's `local` is accessed by its owner alone, which `owner` establishes by
+// compare-and-swap.
 unsafe impl Sync for Threads {}
 
 #[cfg(test)]
@@ -224,20 +228,22 @@ mod tests {
         static THREADS: Threads = Threads::new();
         for _ in 0..200 {
             std::thread::spawn(|| {
-                assert!(THREADS.mine().is_none());
-                let first = ptr::from_ref(THREADS.take().unwrap());
-                assert!(ptr::eq(first, THREADS.mine().unwrap()) && ptr::eq(first, THREADS.take().unwrap()));
-                let within = THREADS.mine().unwrap().enter().unwrap();
-                assert!(THREADS.mine().unwrap().enter().is_none(), "as in a signal handler");
-                drop(within);
-                let mut within = THREADS.mine().unwrap().enter().unwrap();
-                within.mine().stack.begin(&raw const first as usize);
+                assert!(THREADS.current().is_none());
+                let first = ptr::from_ref(THREADS.claim().unwrap());
                 assert!(
-                    within.mine().stack.own(),
+                    ptr::eq(first, THREADS.current().unwrap()) && ptr::eq(first, THREADS.claim().unwrap())
+                );
+                let guard = THREADS.current().unwrap().enter().unwrap();
+                assert!(THREADS.current().unwrap().enter().is_none(), "as in a signal handler");
+                drop(guard);
+                let mut guard = THREADS.current().unwrap().enter().unwrap();
+                guard.local().stack.begin(&raw const first as usize);
+                assert!(
+                    guard.local().stack.own(),
                     "the thread's stack ends where the thread pointer points to"
                 );
-                drop(within);
-                assert!(THREADS.mine().unwrap().enter().is_some());
+                drop(guard);
+                assert!(THREADS.current().unwrap().enter().is_some());
             })
             .join()
             .unwrap();
@@ -254,7 +260,7 @@ mod tests {
             let threads: std::vec::Vec<_> = (0..16)
                 .map(|_| {
                     scope.spawn(|| {
-                        let block = ptr::from_ref(THREADS.take().unwrap()) as usize;
+                        let block = ptr::from_ref(THREADS.claim().unwrap()) as usize;
                         barrier.wait();
                         block
                     })

@@ -1,25 +1,25 @@
 //! The walk up a stack, a rule a frame, within memory that can be read.
 //!
-//! Correct tables on a sound stack lead from frame to frame and to its end. Neither is certain: assembly tells wrong
-//! rules, and programs overrun buffers. So a walk goes upwards only, word by word aligned, and reads no page of which it
-//! is not known that it can be read.
+//! Correct tables on a sound stack lead from frame to frame and to its end. Neither is certain: the tables of assembly
+//! can be wrong, and programs overrun buffers. So a walk goes upwards only, word by word aligned, and reads no page
+//! that is not known to be readable.
 
-use crate::rule::{Base, Rule, Way};
+use crate::rule::{Base, CfaRule, Rule};
 use crate::system::{PAGE, readable};
 
-/// How far beyond what is known to be stack a walk looks for more: a frame larger than this ends it. 32 MiB.
+/// How far beyond the known stack a walk searches for more: a frame larger than this ends it. 32 MiB.
 const FARTHEST: usize = 32 << 20;
 
 /// Stack that can be read: whole pages.
 ///
-/// Of the stack that the thread began on, its own, pages that could be read once can be read as long as the thread is
-/// there. Other stacks (of coroutines, of signal handlers) a program may unmap, and map something smaller there: what is
-/// known of them is forgotten after each walk.
+/// Of the stack that the thread began on, its own, pages that could be read once can be read as long as the thread
+/// runs. Other stacks (of coroutines, of signal handlers) may be unmapped by the program, and something smaller mapped
+/// there: their readable range is forgotten after each walk.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Readable {
     low: usize,
     high: usize,
-    /// What is known of the thread's own stack, to its end. Both are the end while nothing is.
+    /// The known range of the thread's own stack, to its end. Both are the end while nothing is known.
     own_low: usize,
     own_high: usize,
     /// The walk is on the thread's own.
@@ -27,7 +27,7 @@ pub struct Readable {
 }
 
 impl Readable {
-    /// Nothing yet. `end`: where the thread's own stack ends, an address in its last page; 0: not known.
+    /// Nothing known yet. `end`: where the thread's own stack ends, an address in its last page; 0: not known.
     pub const fn new(end: usize) -> Readable {
         let end = (end + PAGE - 1) & !(PAGE - 1);
         Readable { low: 0, high: 0, own_low: end, own_high: end, own: false }
@@ -55,7 +55,7 @@ impl Readable {
         }
     }
 
-    /// The end of what can be read of the stack, as far as is known.
+    /// The end of the readable part of the stack, as far as known.
     pub fn end(&self) -> usize {
         self.high
     }
@@ -66,19 +66,19 @@ impl Readable {
         self.own
     }
 
-    /// The word at a place, if it is one of the stack's.
+    /// The word at an address, if it is one of the stack's.
     #[inline(always)]
     pub fn read(&mut self, place: usize) -> Option<usize> {
         if place < self.low || !place.is_multiple_of(8) || (place >= self.high && !self.reach(place)) {
             return None;
         }
-        // SAFETY: an aligned word in a page that can be read.
+        // SAFETY: an aligned word in a page between `low` and `high`, which `begin` and `reach` have found readable.
         Some(unsafe { (place as *const usize).read_volatile() })
     }
 
     #[cold]
     fn reach(&mut self, place: usize) -> bool {
-        // Nobody's frames are behind a stack's end.
+        // There are no frames after a stack's end.
         if self.own || place - self.high > FARTHEST {
             return false;
         }
@@ -92,20 +92,20 @@ impl Readable {
     }
 }
 
-/// What a walk read to find its way, told as it reads: the same words at the same places make the same walk.
-pub trait Notes {
+/// Receives what a walk reads: the same words at the same addresses make the same walk.
+pub trait ReadLog {
     /// A word on the stack.
     fn word(&mut self, place: usize, value: usize);
     /// The frame pointer's register, as it was at the beginning.
     fn base(&mut self);
-    /// A signal's context, which leads to another place on another stack.
+    /// A signal's context, which leads to another position on another stack.
     fn signal(&mut self);
 }
 
-/// Nobody wants to know.
-pub struct NoNotes;
+/// Ignores what a walk reads.
+pub struct NoLog;
 
-impl Notes for NoNotes {
+impl ReadLog for NoLog {
     #[inline(always)]
     fn word(&mut self, _: usize, _: usize) {}
     #[inline(always)]
@@ -114,13 +114,13 @@ impl Notes for NoNotes {
     fn signal(&mut self) {}
 }
 
-/// Where the frame pointer of the present frame is.
+/// Where the frame pointer of the current frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Held {
+enum BaseLocation {
     /// In its register since the beginning.
     Register,
-    /// Read and noted.
-    Noted,
+    /// Read and logged.
+    Logged,
     /// In this word, unread.
     At(usize),
 }
@@ -128,16 +128,16 @@ enum Held {
 /// A frame of the walk.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor {
-    /// The return address to it; of an interrupted function, the address behind the place. So the byte before it always
-    /// lies in the code that is being executed.
+    /// The return address to it; of an interrupted function, the address after the one interrupted. So the byte before
+    /// it always lies in the code that is being executed.
     pub frame: usize,
     /// Its stack pointer, when execution returns there.
     pub pointer: usize,
     base: usize,
-    held: Held,
+    base_location: BaseLocation,
 }
 
-/// What came of a step.
+/// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// The cursor is at the caller.
@@ -152,37 +152,37 @@ impl Cursor {
     /// A walk's beginning.
     #[inline(always)]
     pub fn new(frame: usize, pointer: usize, base: usize) -> Cursor {
-        Cursor { frame, pointer, base, held: Held::Register }
+        Cursor { frame, pointer, base, base_location: BaseLocation::Register }
     }
 
     /// The same, with the frame pointer as if it were in its register.
     #[inline(always)]
-    pub fn afresh(mut self, stack: &mut Readable) -> Option<Cursor> {
-        let base = self.base(stack, &mut NoNotes)?;
+    pub fn rebased(mut self, stack: &mut Readable) -> Option<Cursor> {
+        let base = self.base(stack, &mut NoLog)?;
         Some(Cursor::new(self.frame, self.pointer, base))
     }
 
-    /// The frame pointer, of a cursor made [`Cursor::afresh`].
+    /// The frame pointer, of a cursor returned by [`Cursor::rebased`].
     #[inline(always)]
     pub fn register(&self) -> usize {
         self.base
     }
 
-    /// The address to look the rule up by.
+    /// The address by which the rule is found.
     #[inline(always)]
     pub fn code(&self) -> usize {
         self.frame.wrapping_sub(1)
     }
 
     #[inline(always)]
-    fn base(&mut self, stack: &mut Readable, notes: &mut impl Notes) -> Option<usize> {
-        match self.held {
-            Held::Register => notes.base(),
-            Held::Noted => {}
-            Held::At(place) => {
+    fn base(&mut self, stack: &mut Readable, log: &mut impl ReadLog) -> Option<usize> {
+        match self.base_location {
+            BaseLocation::Register => log.base(),
+            BaseLocation::Logged => {}
+            BaseLocation::At(place) => {
                 self.base = stack.read(place)?;
-                notes.word(place, self.base);
-                self.held = Held::Noted;
+                log.word(place, self.base);
+                self.base_location = BaseLocation::Logged;
             }
         }
         Some(self.base)
@@ -190,25 +190,31 @@ impl Cursor {
 
     /// Goes to the caller.
     #[inline(always)]
-    pub fn step(&mut self, rule: Rule, stack: &mut Readable, notes: &mut impl Notes) -> Step {
-        match rule.way() {
-            Way::Outermost => Step::Outermost,
-            Way::Unknown => Step::Lost,
-            Way::Signal => self.interrupted(stack, notes).map_or(Step::Lost, |()| Step::Caller),
-            way => self.called(way, rule.base(), stack, notes).unwrap_or(Step::Lost),
+    pub fn step(&mut self, rule: Rule, stack: &mut Readable, log: &mut impl ReadLog) -> Step {
+        match rule.cfa_rule() {
+            CfaRule::Outermost => Step::Outermost,
+            CfaRule::Unknown => Step::Lost,
+            CfaRule::Signal => self.interrupted(stack, log).map_or(Step::Lost, |()| Step::Caller),
+            cfa_rule => self.called(cfa_rule, rule.base(), stack, log).unwrap_or(Step::Lost),
         }
     }
 
     #[inline(always)]
-    fn called(&mut self, way: Way, base: Base, stack: &mut Readable, notes: &mut impl Notes) -> Option<Step> {
-        let cfa = match way {
-            Way::Stack(bytes) => self.pointer.wrapping_add(bytes),
-            Way::Base(bytes) => self.base(stack, notes)?.wrapping_add_signed(bytes),
+    fn called(
+        &mut self,
+        cfa_rule: CfaRule,
+        base: Base,
+        stack: &mut Readable,
+        log: &mut impl ReadLog,
+    ) -> Option<Step> {
+        let cfa = match cfa_rule {
+            CfaRule::Stack(bytes) => self.pointer.wrapping_add(bytes),
+            CfaRule::Base(bytes) => self.base(stack, log)?.wrapping_add_signed(bytes),
             _ => {
-                let Way::Indirect(bytes) = way else { return None };
-                let place = self.base(stack, notes)?.wrapping_add_signed(bytes);
+                let CfaRule::Indirect(bytes) = cfa_rule else { return None };
+                let place = self.base(stack, log)?.wrapping_add_signed(bytes);
                 let cfa = stack.read(place)?;
-                notes.word(place, cfa);
+                log.word(place, cfa);
                 cfa
             }
         };
@@ -216,11 +222,11 @@ impl Cursor {
             return None;
         }
         let frame = stack.read(cfa.wrapping_sub(8))?;
-        notes.word(cfa - 8, frame);
+        log.word(cfa - 8, frame);
         match base {
             Base::Same => {}
-            Base::Below(bytes) => self.held = Held::At(cfa.wrapping_sub(bytes)),
-            Base::Pointed => self.held = Held::At(self.base(stack, notes)?),
+            Base::Below(bytes) => self.base_location = BaseLocation::At(cfa.wrapping_sub(bytes)),
+            Base::Pointed => self.base_location = BaseLocation::At(self.base(stack, log)?),
         }
         (self.frame, self.pointer) = (frame, cfa);
         // The C library's `clone` leaves 0 below a thread's first function.
@@ -230,7 +236,7 @@ impl Cursor {
     /// Over a signal handler's frame, to what it interrupted. The handler returns to code whose stack pointer is at the
     /// kernel's `struct ucontext` (Linux, arch/x86/include/uapi/asm/sigcontext.h).
     #[cold]
-    fn interrupted(&mut self, stack: &mut Readable, notes: &mut impl Notes) -> Option<()> {
+    fn interrupted(&mut self, stack: &mut Readable, log: &mut impl ReadLog) -> Option<()> {
         const RBP: usize = 40 + 10 * 8;
         const RSP: usize = 40 + 15 * 8;
         const RIP: usize = 40 + 16 * 8;
@@ -238,8 +244,8 @@ impl Cursor {
         let base = stack.read(context + RBP)?;
         let pointer = stack.read(context + RSP)?;
         let place = stack.read(context + RIP)?;
-        notes.signal();
-        *self = Cursor { frame: place.wrapping_add(1), pointer, base, held: Held::Noted };
+        log.signal();
+        *self = Cursor { frame: place.wrapping_add(1), pointer, base, base_location: BaseLocation::Logged };
         stack.begin(pointer);
         Some(())
     }
@@ -260,11 +266,11 @@ mod tests {
     }
 
     #[derive(Default)]
-    struct Noted(std::vec::Vec<usize>, bool);
+    struct Logged(std::vec::Vec<usize>, bool);
 
-    impl Notes for Noted {
+    impl ReadLog for Logged {
         fn word(&mut self, place: usize, value: usize) {
-            // SAFETY: a place that the walk has read.
+            // SAFETY: an address that the walk has just read.
             assert_eq!(unsafe { (place as *const usize).read() }, value);
             self.0.push(place);
         }
@@ -289,48 +295,48 @@ mod tests {
         words[9] = 77;
         words[10] = 0;
         let (mut stack, start) = stack(&words);
-        let mut notes = Noted::default();
+        let mut log = Logged::default();
         let mut cursor = Cursor::new(0x1111, start, second_base);
-        let first = Rule::new(Way::Stack(16), Base::Same);
-        assert_eq!(cursor.step(first, &mut stack, &mut notes), Step::Caller);
-        assert_eq!((cursor.frame, cursor.pointer, notes.1), (0x2222, start + 16, false));
-        let framed = Rule::new(Way::Base(16), Base::Below(16));
-        assert_eq!(cursor.step(framed, &mut stack, &mut notes), Step::Caller);
-        assert_eq!((cursor.frame, cursor.pointer, notes.1), (0x3333, start + 64, true));
-        assert_eq!(cursor.step(framed, &mut stack, &mut notes), Step::Outermost);
+        let first = Rule::new(CfaRule::Stack(16), Base::Same);
+        assert_eq!(cursor.step(first, &mut stack, &mut log), Step::Caller);
+        assert_eq!((cursor.frame, cursor.pointer, log.1), (0x2222, start + 16, false));
+        let framed = Rule::new(CfaRule::Base(16), Base::Below(16));
+        assert_eq!(cursor.step(framed, &mut stack, &mut log), Step::Caller);
+        assert_eq!((cursor.frame, cursor.pointer, log.1), (0x3333, start + 64, true));
+        assert_eq!(cursor.step(framed, &mut stack, &mut log), Step::Outermost);
         // Both return addresses, the third's base, and the 0 that ends it.
-        assert_eq!(notes.0, [start + 8, start + 56, start + 48, start + 80]);
+        assert_eq!(log.0, [start + 8, start + 56, start + 48, start + 80]);
     }
 
     #[test]
     fn no_rule_leads_downwards_or_out_of_the_stack() {
         let words = [0usize; 64];
         let (mut stack, start) = stack(&words);
-        let downwards = Rule::new(Way::Base(16), Base::Same);
+        let downwards = Rule::new(CfaRule::Base(16), Base::Same);
         for base in [0, start - 16, start - 1024, start + 3, usize::MAX - 7, 1 << 47, start + (40 << 20)] {
             let mut cursor = Cursor::new(0x1111, start, base);
-            assert_eq!(cursor.step(downwards, &mut stack, &mut NoNotes), Step::Lost, "{base:x}");
+            assert_eq!(cursor.step(downwards, &mut stack, &mut NoLog), Step::Lost, "{base:x}");
         }
         let mut cursor = Cursor::new(0x1111, start, 0);
-        assert_eq!(cursor.step(Rule::UNKNOWN, &mut stack, &mut NoNotes), Step::Lost);
+        assert_eq!(cursor.step(Rule::UNKNOWN, &mut stack, &mut NoLog), Step::Lost);
         assert_eq!(
-            cursor.step(Rule::new(Way::Indirect(-8), Base::Pointed), &mut stack, &mut NoNotes),
+            cursor.step(Rule::new(CfaRule::Indirect(-8), Base::Pointed), &mut stack, &mut NoLog),
             Step::Lost
         );
     }
 
     #[test]
-    fn another_stack_is_begun_anew() {
+    fn another_stack_begins_without_known_pages() {
         let place = crate::system::map(8 * PAGE, false).unwrap();
         let start = place.as_ptr() as usize;
-        // SAFETY: this test's own pages.
+        // SAFETY: the pages were mapped by this test; no reference to them exists.
         unsafe { libc::mprotect(place.as_ptr().add(4 * PAGE).cast(), PAGE, libc::PROT_NONE) };
         let mut stack = Readable::new(start + 8 * PAGE - 100);
         stack.begin(start + 6 * PAGE);
         assert!(stack.own());
         assert_eq!(stack.read(start + 7 * PAGE), Some(0));
         assert_eq!(stack.read(start + 5 * PAGE), None, "below the beginning");
-        assert_eq!(stack.read(start + 8 * PAGE), None, "behind the end");
+        assert_eq!(stack.read(start + 8 * PAGE), None, "after the end");
         stack.begin(start + 5 * PAGE);
         assert!(stack.own());
         assert_eq!(stack.read(start + 7 * PAGE), Some(0));
@@ -353,7 +359,7 @@ mod tests {
         stack.begin(start + 64);
         assert_eq!(stack.read(start + 3 * PAGE), Some(0));
         // A smaller one in its place.
-        // SAFETY: this test's own pages.
+        // SAFETY: the pages were mapped by this test; no reference to them exists.
         unsafe { libc::munmap(place.as_ptr().add(PAGE).cast(), 3 * PAGE) };
         stack.begin(start + 64);
         assert_eq!(stack.read(start + 128), Some(0));

@@ -1,7 +1,7 @@
-//! A thread-local word, as an `initial exec` variable of the ELF TLS specification made by hand: its distance from the
-//! thread pointer is fixed when the object is loaded, and a read is two instructions. std's `thread_local!` in a shared
-//! object goes through `__tls_get_addr`, which may allocate. The price is that the object must be there from the start,
-//! as a preloaded one is.
+//! A thread-local word, as an `initial exec` variable of the ELF TLS specification written in assembly: its distance
+//! from the thread pointer is fixed when the object is loaded, and a read is two instructions. std's `thread_local!` in
+//! a shared object goes through `__tls_get_addr`, which may allocate. The price is that the object must be loaded at
+//! start-up, as a preloaded one is.
 
 use core::arch::{asm, global_asm};
 
@@ -21,7 +21,8 @@ global_asm!(
 #[inline(always)]
 pub fn get() -> usize {
     let word: usize;
-    // SAFETY: the linker turns the name into the word's distance from the thread pointer, which every thread has.
+    // SAFETY: the linker replaces the name by the word's distance from the thread pointer, which every thread has; the
+    // word is read only.
     unsafe {
         asm!(
             "mov {0}, qword ptr [rip + heaptoll_stacks_thread@GOTTPOFF]",
@@ -33,10 +34,11 @@ pub fn get() -> usize {
     word
 }
 
-/// Changes the calling thread's word.
+/// Sets the calling thread's word.
 #[inline(always)]
 pub fn set(word: usize) {
-    // SAFETY: as in `get`.
+    // SAFETY: the linker replaces the name by the word's distance from the thread pointer, which every thread has; only
+    // the thread's own word is written.
     unsafe {
         asm!(
             "mov {place}, qword ptr [rip + heaptoll_stacks_thread@GOTTPOFF]",
@@ -48,12 +50,12 @@ pub fn set(word: usize) {
     }
 }
 
-/// The thread pointer: no two threads of a process that live at one time have the same. The ABI keeps it in the word
-/// that it points to.
+/// The thread pointer: no two threads of a process that live at the same time have the same. The ABI keeps it in the
+/// word that it points to.
 #[inline(always)]
 pub fn thread_pointer() -> usize {
     let word: usize;
-    // SAFETY: every thread has that word.
+    // SAFETY: the ABI gives every thread this word, which is read only.
     unsafe {
         asm!("mov {0}, qword ptr fs:[0]", out(reg) word, options(pure, readonly, nostack, preserves_flags))
     };

@@ -1,5 +1,5 @@
-//! Our walks against those of libgcc, which throws exceptions by the same tables: in nested calls, in callbacks from the
-//! C library, in threads, and wherever a timer's signal happens to interrupt.
+//! Walks compared with those of libgcc, which throws exceptions by the same tables: in nested calls, in callbacks from
+//! the C library, in threads, and wherever a timer's signal happens to interrupt.
 
 use std::collections::HashSet;
 use std::ffi::{c_int, c_void};
@@ -28,7 +28,7 @@ struct Frames {
 
 extern "C" fn each(context: *mut c_void, to: *mut c_void) -> c_int {
     let mut before = 0;
-    // SAFETY: libgcc's context, and the place that `truth` gave.
+    // SAFETY: libgcc passes its live context, and `to` is the `Frames` that `truth` passed.
     let (address, frames) = unsafe { (_Unwind_GetIPInfo(context, &mut before), &mut *to.cast::<Frames>()) };
     if frames.count < frames.words.len() && address != 0 {
         frames.words[frames.count] = address + before as usize;
@@ -41,7 +41,7 @@ extern "C" fn each(context: *mut c_void, to: *mut c_void) -> c_int {
 #[inline(never)]
 fn truth() -> Frames {
     let mut frames = Frames { words: [0; 256], count: 0 };
-    // SAFETY: `each` takes what it is given.
+    // SAFETY: `each` has the type that libgcc calls, and `frames` outlives the call.
     unsafe { _Unwind_Backtrace(each, (&raw mut frames).cast()) };
     frames
 }
@@ -51,7 +51,7 @@ fn truth() -> Frames {
 fn compared() -> u32 {
     let site = STACKS.site(|site, words| {
         if site != 0 {
-            // The first last: who sees it sees them all.
+            // The first word last: a thread that sees it sees them all.
             for (place, &word) in DEFINED[site as usize].iter().zip(words).rev() {
                 place.store(word, Ordering::Release);
             }
@@ -59,7 +59,7 @@ fn compared() -> u32 {
     });
     let truth = truth();
     assert!(site != 0);
-    // A thread that has just got the number may not have told yet what it stands for.
+    // A thread that has just got the number may not have stored its definition yet.
     while DEFINED[site as usize][0].load(Ordering::Acquire) == 0 {
         std::thread::yield_now();
     }
@@ -83,11 +83,11 @@ fn prepared() {
 
 #[inline(never)]
 fn nested(depth: usize, bytes: usize) -> u32 {
-    let room = [0u8; 3000];
+    let local_array = [0u8; 3000];
     if depth == 0 {
         return compared();
     }
-    // Two calls that no compiler makes one of.
+    // Two calls that no compiler merges into one.
     let site = if bytes.is_multiple_of(2) {
         black_box(1u8);
         black_box(nested(depth - 1, bytes / 2))
@@ -95,7 +95,7 @@ fn nested(depth: usize, bytes: usize) -> u32 {
         black_box(2u16);
         black_box(nested(depth - 1, bytes / 2)) + black_box(0)
     };
-    black_box(&room[bytes % 3000]);
+    black_box(&local_array[bytes % 3000]);
     site
 }
 
@@ -103,7 +103,8 @@ fn nested(depth: usize, bytes: usize) -> u32 {
 fn nested_calls() {
     prepared();
     let mut sites = HashSet::new();
-    for _ in 0..3 {
+    // A number that the compiler does not know: unrolled, the loop would have three sites a way.
+    for _ in 0..black_box(3) {
         for way in 0..16 {
             sites.insert(nested(4, way));
         }
@@ -116,7 +117,7 @@ fn nested_calls() {
 
 extern "C" fn compare(a: *const c_void, b: *const c_void) -> c_int {
     compared();
-    // SAFETY: elements of the array that qsort was given.
+    // SAFETY: qsort passes pointers to elements of its array of i32.
     unsafe { *a.cast::<i32>() - *b.cast::<i32>() }
 }
 
@@ -125,7 +126,7 @@ fn callbacks_from_the_c_library() {
     prepared();
     for _ in 0..10 {
         let mut numbers = [5, 3, 8, 1, 9, 2];
-        // SAFETY: so many elements of that size.
+        // SAFETY: the array has this many elements of 4 bytes, and `compare` reads i32.
         unsafe { libc::qsort(numbers.as_mut_ptr().cast(), numbers.len(), 4, Some(compare)) };
         assert_eq!(numbers, [1, 2, 3, 5, 8, 9]);
     }
@@ -134,12 +135,12 @@ fn callbacks_from_the_c_library() {
 #[test]
 fn threads_have_the_same_numbers() {
     prepared();
-    let told: Vec<Vec<u32>> = std::thread::scope(|scope| {
+    let numbers: Vec<Vec<u32>> = std::thread::scope(|scope| {
         let threads: Vec<_> =
             (0..4).map(|_| scope.spawn(|| (0..2000).map(|n| nested(6, n % 64)).collect())).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
-    assert!(told.iter().all(|sites| *sites == told[0]));
+    assert!(numbers.iter().all(|sites| *sites == numbers[0]));
 }
 
 #[test]
@@ -161,26 +162,26 @@ fn panics_pass_through() {
     }
 }
 
-static HANDLED: AtomicUsize = AtomicUsize::new(0);
-static UNTOLD: AtomicUsize = AtomicUsize::new(0);
+static COMPLETE: AtomicUsize = AtomicUsize::new(0);
+static INCOMPLETE: AtomicUsize = AtomicUsize::new(0);
 
 extern "C" fn handler(_: c_int) {
-    // SAFETY: errno's address is valid for this thread.
+    // SAFETY: __errno_location returns a pointer that is valid for this thread.
     let errno = unsafe { *libc::__errno_location() };
-    let told = compared_or_lost();
-    if told { &HANDLED } else { &UNTOLD }.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: as above.
+    let complete = compared_or_lost();
+    if complete { &COMPLETE } else { &INCOMPLETE }.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: __errno_location returns a pointer that is valid for this thread.
     assert_eq!(unsafe { *libc::__errno_location() }, errno);
 }
 
-/// In a handler: hand-written assembly can be interrupted where its tables tell more than we keep. There the walk ends,
-/// and up to there it is right.
+/// In a handler: hand-written assembly can be interrupted where its tables express more than rules keep. There the walk
+/// ends, and up to there it is right.
 #[inline(never)]
 fn compared_or_lost() -> bool {
     let mut words = [0; WORDS];
-    let site = STACKS.site(|site, told| {
+    let site = STACKS.site(|site, definition| {
         if site != 0 {
-            words[..told.len()].copy_from_slice(told);
+            words[..definition.len()].copy_from_slice(definition);
         }
     });
     assert!(site != 0);
@@ -222,44 +223,44 @@ fn wherever_a_signal_interrupts() {
             assert_eq!(libc::timer_settime(timer, 0, &every, std::ptr::null_mut()), 0);
             timer
         };
-        let before = HANDLED.load(Ordering::Relaxed);
+        let before = COMPLETE.load(Ordering::Relaxed);
         let mut rounds = 0;
-        while HANDLED.load(Ordering::Relaxed) < before + 500 {
+        while COMPLETE.load(Ordering::Relaxed) < before + 500 {
             // The walk itself is interrupted, and libgcc, and the C library.
             for n in 0..50 {
                 nested(5, n);
             }
             callbacks_from_the_c_library();
-            black_box(format!("{rounds} {:?}", HANDLED));
+            black_box(format!("{rounds} {:?}", COMPLETE));
             rounds += 1;
             assert!(rounds < 1_000_000);
         }
         // SAFETY: the timer just made.
         unsafe { libc::timer_delete(timer) };
     }
-    let told = HANDLED.load(Ordering::Relaxed);
-    let all = told + UNTOLD.load(Ordering::Relaxed);
-    assert!(told * 20 > all * 19, "{told} stacks of {all} in full");
+    let complete = COMPLETE.load(Ordering::Relaxed);
+    let all = complete + INCOMPLETE.load(Ordering::Relaxed);
+    assert!(complete * 20 > all * 19, "{complete} stacks of {all} in full");
 }
 
 #[test]
-fn a_child_of_fork_numbers_anew() {
+fn a_child_of_fork_starts_its_numbers_again() {
     prepared();
-    let told = nested(2, 3);
-    // SAFETY: the child calls what a child of a program with threads may, and ends.
+    let site_of_parent = nested(2, 3);
+    // SAFETY: the child makes only calls that a child of a program with threads may make, and ends.
     match unsafe { libc::fork() } {
         0 => {
             let mut defined = 0;
             let site = STACKS.site(|site, _| defined = site);
-            // SAFETY: ends the child without running anything of the parent's.
+            // SAFETY: ends the child without running any handler of the parent.
             unsafe { libc::_exit(i32::from(site != 1 || defined != 1)) }
         }
         child => {
             let mut status = -1;
-            // SAFETY: waits for the child just made.
+            // SAFETY: waits for the child just started; `status` is a live local.
             unsafe { libc::waitpid(child, &mut status, 0) };
             assert_eq!(status, 0);
         }
     }
-    let _ = told;
+    let _ = site_of_parent;
 }

@@ -1,15 +1,15 @@
 //! Stacks that a thread has been at, to be recognised without a walk.
 //!
-//! A program allocates at few places of few stacks over and over. An entry keeps of one walk the words that it read, and
+//! A program allocates at few places of few stacks repeatedly. An entry keeps of one walk the words that it read, and
 //! where: return addresses, and the frame pointers that it needed. When the code and the stack pointer are those of the
-//! entry, and the same words lie at the same places, then a walk would read them again one by one and end where it ended
-//! then; so the stack is the same. This is exact, not a guess: a walk depends on nothing but those words and the rules,
-//! and rules change only when code is unloaded, which makes all entries void (the era is another).
+//! entry, and the same words lie at the same addresses, then a walk would read them again one by one and end where it
+//! ended then; so the stack is the same. This is exact, not a guess: a walk depends on nothing but those words and the
+//! rules, and rules change only when code is unloaded, which invalidates all entries (the era is another).
 //!
-//! On the thread's own stack the words can be read without asking whether they can be: pages between the stack pointer
-//! and the stack's end stay. On others, which a program can unmap, each page is asked for.
+//! On the thread's own stack the words can be read without a check: pages between the stack pointer and the stack's end
+//! stay mapped. On others, which a program can unmap, each page is checked.
 
-use crate::walk::{Cursor, Notes, Readable};
+use crate::walk::{Cursor, ReadLog, Readable};
 
 /// Words of an entry: the return addresses of a walk and some frame pointers.
 const WORDS: usize = 80;
@@ -29,7 +29,7 @@ pub struct Entry {
     /// Whether the frame pointer's register matters.
     by_base: bool,
     /// Whether the walk cannot be kept.
-    useless: bool,
+    unusable: bool,
     /// Whether it was on the thread's own stack.
     own: bool,
     offsets: [u32; WORDS],
@@ -38,34 +38,34 @@ pub struct Entry {
 
 /// The entries of one thread.
 #[repr(C)]
-pub struct Seen {
+pub struct StackCache {
     entries: [[Entry; 2]; SETS],
-    /// Of each set, the entry that was of use last.
+    /// Of each set, the entry that was used last.
     last: [u8; SETS],
 }
 
-impl Seen {
+impl StackCache {
     #[inline(always)]
     fn set(at: &Cursor, hint: usize) -> usize {
         let mixed = (at.frame ^ at.pointer << 17 ^ hint << 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         mixed >> (usize::BITS - SETS.trailing_zeros())
     }
 
-    /// The site, if the thread was at this stack; otherwise 0. `at` was made [`Cursor::afresh`]; `hint` is what else of
-    /// the stack is known.
+    /// The site, if the thread was at this stack; otherwise 0. `at` was returned by [`Cursor::rebased`]; `hint` is what
+    /// else of the stack is known.
     ///
     /// # Safety
-    /// `at` is a frame of the calling thread's present stack, at which `stack` began.
+    /// `at` is a frame of the calling thread's current stack, at which `stack` began.
     #[inline(always)]
     pub unsafe fn find(&mut self, at: &Cursor, hint: usize, era: u32, stack: &mut Readable) -> u32 {
-        let set = Seen::set(at, hint);
+        let set = StackCache::set(at, hint);
         let last = self.last[set] as usize & 1;
-        // SAFETY: the caller's promise is the same.
+        // SAFETY: the caller of `find` guarantees the same for `at` and `stack`.
         let site = unsafe { self.entries[set][last].site(at, era, stack) };
         if site != 0 {
             return site;
         }
-        // SAFETY: as above.
+        // SAFETY: the caller of `find` guarantees the same for `at` and `stack`.
         let site = unsafe { self.entries[set][last ^ 1].site(at, era, stack) };
         if site != 0 {
             self.last[set] = last as u8 ^ 1;
@@ -75,7 +75,7 @@ impl Seen {
 
     /// The entry to keep a walk in that begins here.
     pub fn entry(&mut self, at: &Cursor, hint: usize) -> &mut Entry {
-        let set = Seen::set(at, hint);
+        let set = StackCache::set(at, hint);
         self.last[set] ^= 1;
         &mut self.entries[set][self.last[set] as usize & 1]
     }
@@ -83,7 +83,7 @@ impl Seen {
 
 impl Entry {
     /// # Safety
-    /// As [`Seen::find`].
+    /// As for [`StackCache::find`]: `at` is a frame of the calling thread's current stack, at which `stack` began.
     #[inline(always)]
     unsafe fn site(&self, at: &Cursor, era: u32, stack: &mut Readable) -> u32 {
         if self.frame != at.frame || self.pointer != at.pointer || self.era != era {
@@ -97,8 +97,8 @@ impl Entry {
         }
         for n in 0..(self.words as usize).min(WORDS) {
             let place = at.pointer + self.offsets[n] as usize;
-            // SAFETY: the walk read it above this stack pointer and before the end of the thread's own stack, of which all
-            // that is above the stack pointer stays.
+            // SAFETY: the walk read this word above this stack pointer and before the end of the thread's own stack;
+            // everything above the stack pointer of a thread's own stack stays mapped.
             if unsafe { (place as *const usize).read() } != self.values[n] {
                 return 0;
             }
@@ -106,7 +106,7 @@ impl Entry {
         self.site
     }
 
-    /// On a stack that can go while the thread stays: what lay in it then may not be there, or be no stack.
+    /// On a stack that can be unmapped while the thread runs: its memory may be gone, or be no stack any more.
     #[cold]
     #[inline(never)]
     fn site_elsewhere(&self, at: &Cursor, stack: &mut Readable) -> u32 {
@@ -116,17 +116,17 @@ impl Entry {
         if same { self.site } else { 0 }
     }
 
-    /// Empties the entry and begins another: told as [`Notes`]. `own`: on the thread's own stack.
+    /// Empties the entry and begins another, which is filled as a [`ReadLog`]. `own`: on the thread's own stack.
     pub fn begin(&mut self, at: &Cursor, era: u32, own: bool) {
         self.site = 0;
         self.own = own;
         (self.frame, self.pointer, self.base, self.era) = (at.frame, at.pointer, at.register(), era);
-        (self.words, self.by_base, self.useless) = (0, false, false);
+        (self.words, self.by_base, self.unusable) = (0, false, false);
     }
 
     /// Completes it.
     pub fn finish(&mut self, site: u32) {
-        if self.useless {
+        if self.unusable {
             self.frame = 0;
         } else {
             self.site = site;
@@ -134,7 +134,7 @@ impl Entry {
     }
 }
 
-impl Notes for Entry {
+impl ReadLog for Entry {
     fn word(&mut self, place: usize, value: usize) {
         let at = self.words as usize;
         let offset = place.checked_sub(self.pointer).and_then(|offset| u32::try_from(offset).ok());
@@ -143,7 +143,7 @@ impl Notes for Entry {
                 (self.offsets[at], self.values[at]) = (offset, value);
                 self.words += 1;
             }
-            _ => self.useless = true,
+            _ => self.unusable = true,
         }
     }
 
@@ -152,7 +152,7 @@ impl Notes for Entry {
     }
 
     fn signal(&mut self) {
-        self.useless = true;
+        self.unusable = true;
     }
 }
 
@@ -169,24 +169,25 @@ mod tests {
     fn an_entry_reads_nothing_of_a_stack_that_was_unmapped() {
         let place = system::map(2 * PAGE, false).unwrap();
         let start = place.as_ptr() as usize;
-        // SAFETY: all zeroes are entries without a site.
-        let mut seen: Box<Seen> = unsafe { Box::new_zeroed().assume_init() };
+        // SAFETY: all zeroes is a valid cache, with entries without a site.
+        let mut stack_cache: Box<StackCache> = unsafe { Box::new_zeroed().assume_init() };
         let mut stack = Readable::new(0);
         let at = Cursor::new(0x1111, start + 64, 0);
         stack.begin(at.pointer);
-        let entry = seen.entry(&at, 0);
+        let entry = stack_cache.entry(&at, 0);
         entry.begin(&at, 0, stack.own());
         for offset in [128, PAGE + 8] {
             entry.word(start + offset, stack.read(start + offset).unwrap());
         }
         entry.finish(5);
-        // SAFETY: a frame of a stack, as far as it matters here.
+        // SAFETY: `at` lies on the mapping that `stack` began at; `stack` is not the thread's own, so every read is
+        // checked.
         let mut find = |stack: &mut Readable| unsafe {
             stack.begin(at.pointer);
-            seen.find(&at, 0, 0, stack)
+            stack_cache.find(&at, 0, 0, stack)
         };
         assert_eq!(find(&mut stack), 5);
-        // SAFETY: this test's own page.
+        // SAFETY: the page was mapped by this test; no reference to it exists.
         unsafe { libc::munmap(place.as_ptr().add(PAGE).cast(), PAGE) };
         assert_eq!(find(&mut stack), 0);
         system::unmap(place, PAGE);

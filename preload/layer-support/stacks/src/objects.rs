@@ -1,9 +1,10 @@
-//! Objects that heaptoll has been told of: which file's code lies where. Told by the process itself, before the first
-//! stack that leads through them, since a process may have unloaded an object, or ended, before anybody can look.
+//! Objects that were recorded: which file's code lies where. They are recorded by the process itself, before the first
+//! stack that leads through them, since a process may have unloaded an object, or ended, before heaptoll can read its
+//! mappings.
 //!
-//! An object is told as the definition of site 0, whose words are its first address, the one behind its last, the
-//! difference of its addresses in memory to those in its file, the number of bytes of its path, and the path, seven bytes
-//! a word (a word of the ring has room for sixty bits).
+//! An object is recorded as the definition of site 0, whose words are its first address, the one after its last, the
+//! difference of its addresses in memory to those in its file, the number of bytes of its path, and the path, seven
+//! bytes a word (a word of the ring holds sixty bits).
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +12,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use crate::system;
 use crate::tables;
 
-/// Objects at most. Of more, frames have no names.
+/// Objects at most. Frames in further ones have no names.
 const MOST: usize = 2048;
 /// Bytes of a path at most.
 const PATH: usize = 1024;
@@ -31,22 +32,22 @@ struct Ranges {
     ranges: [Range; MOST],
 }
 
-/// What was told. A child of fork finds nothing: it tells another file.
-pub struct Told(NonNull<Ranges>);
+/// The ranges of the objects that were recorded. A child of fork finds none: it records into another file.
+pub struct RecordedObjects(NonNull<Ranges>);
 
-// SAFETY: the memory is atomics, and there for ever.
-unsafe impl Sync for Told {}
-// SAFETY: as above.
-unsafe impl Send for Told {}
+// SAFETY: the memory holds atomics only, and is never unmapped, so any thread may use it.
+unsafe impl Sync for RecordedObjects {}
+// SAFETY: the memory holds atomics only, and is never unmapped, so any thread may use it.
+unsafe impl Send for RecordedObjects {}
 
-impl Told {
-    /// Nothing yet; `None` when the system gives no memory.
-    pub fn new() -> Option<Told> {
-        Some(Told(system::map(size_of::<Ranges>(), true)?.cast()))
+impl RecordedObjects {
+    /// None yet; `None` when the system provides no memory.
+    pub fn new() -> Option<RecordedObjects> {
+        Some(RecordedObjects(system::map(size_of::<Ranges>(), true)?.cast()))
     }
 
     fn ranges(&self) -> &Ranges {
-        // SAFETY: zeroed memory is such a table.
+        // SAFETY: `new` mapped a `Ranges` of zeroes, which is a valid one, and it is never unmapped.
         unsafe { self.0.as_ref() }
     }
 
@@ -58,15 +59,15 @@ impl Told {
         })
     }
 
-    /// Tells the object that an address lies in, unless it has been told.
-    pub fn tell(&self, address: usize, define: &mut impl FnMut(u32, &[usize])) {
+    /// Records the object that an address lies in, unless it has been recorded.
+    pub fn record(&self, address: usize, define: &mut impl FnMut(u32, &[usize])) {
         if !self.knows(address) {
-            self.tell_new(address, define);
+            self.record_new(address, define);
         }
     }
 
     #[inline(never)]
-    fn tell_new(&self, address: usize, define: &mut impl FnMut(u32, &[usize])) {
+    fn record_new(&self, address: usize, define: &mut impl FnMut(u32, &[usize])) {
         let Some(object) = tables::object(address) else { return };
         let ranges = self.ranges();
         let at = ranges.count.fetch_add(1, Ordering::Relaxed);
@@ -96,19 +97,21 @@ impl Told {
     }
 }
 
-/// An object's path, [`PATH_BYTES`] bytes a word; gives its bytes and its words. Signal handlers have small stacks, so
-/// there is one place for both forms.
+/// Writes an object's path, [`PATH_BYTES`] bytes a word; returns its bytes and its words. Signal handlers have small
+/// stacks, so one buffer holds both forms.
 fn path_words(object: &tables::Object, words: &mut [usize]) -> (usize, usize) {
-    // SAFETY: words are bytes, any of which make words.
+    // SAFETY: `words` are at least `PATH` bytes (`WORDS - 4` words), borrowed exclusively, and every bit pattern of
+    // them is a word.
     let bytes = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), PATH) };
     let length = object.path(bytes);
     let count = length.div_ceil(PATH_BYTES);
     bytes[length..].fill(0);
-    // From the last on: a word lies behind its bytes.
+    // From the last word on: each is written at or after its bytes.
     for at in (0..count).rev() {
         let mut word = [0; 8];
         let (from, until) = (at * PATH_BYTES, ((at + 1) * PATH_BYTES).min(PATH));
-        // SAFETY: as above; the slice made before is not used any more after this.
+        // SAFETY: the bytes of the slice made first, still borrowed exclusively through `words`; that slice is no
+        // longer used.
         let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<u8>(), PATH) };
         word[..until - from].copy_from_slice(&bytes[from..until]);
         words[at] = usize::from_le_bytes(word);
@@ -125,28 +128,28 @@ mod tests {
 
     use super::*;
 
-    /// Object words, as heaptoll reads them.
+    /// The path in an object's words, as heaptoll reads them.
     fn path(words: &[usize]) -> String {
         let bytes = words[4..].iter().flat_map(|word| word.to_le_bytes().into_iter().take(PATH_BYTES));
         String::from_utf8(bytes.take(words[3]).collect()).unwrap()
     }
 
     #[test]
-    fn an_object_is_told_once_until_it_is_forgotten() {
-        let told = Told::new().unwrap();
+    fn an_object_is_recorded_once_until_it_is_forgotten() {
+        let objects = RecordedObjects::new().unwrap();
         let mut definitions: Vec<Vec<usize>> = Vec::new();
-        let mut tell = |address: usize| {
-            told.tell(address, &mut |site, words: &[usize]| {
+        let mut record = |address: usize| {
+            objects.record(address, &mut |site, words: &[usize]| {
                 assert_eq!(site, 0);
                 definitions.push(words.to_vec());
             });
             definitions.len()
         };
         let own = path as *const () as usize;
-        assert_eq!((tell(own), tell(own), tell(own + 1)), (1, 1, 1));
-        assert_eq!((tell(libc::malloc as *const () as usize), tell(8)), (2, 2));
-        told.forget(tables::object(own).unwrap().start);
-        assert_eq!(tell(own), 3);
+        assert_eq!((record(own), record(own), record(own + 1)), (1, 1, 1));
+        assert_eq!((record(libc::malloc as *const () as usize), record(8)), (2, 2));
+        objects.forget(tables::object(own).unwrap().start);
+        assert_eq!(record(own), 3);
         let program = std::env::current_exe().unwrap();
         assert_eq!(path(&definitions[0]), program.to_str().unwrap());
         assert!((definitions[0][0]..definitions[0][1]).contains(&own));
