@@ -1,5 +1,5 @@
 /* A manager slowed by a known amount: glibc's malloc with DELAY_TURNS turns of an empty loop (a cycle each, or so)
-   before each sixteenth call: less than a turn a call can be asked for. Used to ask whether heaptoll sees a difference of a given size; built and loaded by
+   before each sixteenth call: less than a turn a call can be set. Used to test whether heaptoll finds a difference of a given size; built and loaded by
    heaptoll-bench. */
 #include <stddef.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-//! What is proved of the worst case: heap bytes over live bytes, for M live and blocks of at most n, both in units of
+//! Proved bounds of the worst case: heap bytes over live bytes, for M live and blocks of at most n, both in units of
 //! the smallest block. `docs/adversary.md` names the sources.
 
 /// Robson 1974: no manager that leaves blocks where they are can do better than M (log2(n)/2 + 1) - n + 1, and with

@@ -1,4 +1,4 @@
-//! One game: a strategy against a manager, and what came of it.
+//! One game: a strategy against a manager, and its outcome.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ pub struct Game {
     pub environment: Vec<(String, String)>,
 }
 
-/// What the adversary says at the end. Bytes, and factors of them.
+/// The adversary's result. Bytes, and factors of them.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Outcome {
     /// File that malloc came from.
@@ -45,7 +45,7 @@ pub struct Outcome {
     pub stopped: String,
     /// Smallest block.
     pub unit_bytes: u64,
-    /// Of each block, what the program does not get: headers, as learned from the distance of neighbours.
+    /// Bytes of each block that the program does not get: headers, as measured by the distance of neighbours.
     pub overhead_bytes: u64,
     /// The range in which `pages` kept one block.
     pub page_bytes: u64,
@@ -53,17 +53,17 @@ pub struct Outcome {
     pub live_bytes: u64,
     /// n.
     pub largest_bytes: u64,
-    /// Most that was live at once, as asked for.
+    /// Most requested bytes that were live at once.
     pub most_requested_bytes: u64,
     /// The same with headers and rounding.
     pub most_taken_bytes: u64,
     /// High-water mark of the heap.
     pub memory_bytes: u64,
-    /// Who says so: `census` (the manager), `resident` (the kernel) or `addresses` (the adversary).
+    /// Source of that figure: `census` (the manager), `resident` (the kernel) or `addresses` (the adversary).
     pub memory_from: String,
     /// Most resident anonymous memory that was seen, above what was there before the first block.
     pub resident_bytes: u64,
-    /// Most that was mapped, as the manager tells; 0 when it does not.
+    /// Most that was mapped, as the manager reports; 0 when it does not.
     pub census_bytes: u64,
     /// Distinct addresses that were ever in a block.
     pub address_bytes: u64,
@@ -81,9 +81,9 @@ pub struct Outcome {
     pub bound_factor: f64,
     /// `factor_grain` over `bound_factor`.
     pub share: f64,
-    /// Blocks asked for.
+    /// Blocks requested.
     pub mallocs: u64,
-    /// Blocks given back.
+    /// Blocks freed.
     pub frees: u64,
 }
 
@@ -107,17 +107,17 @@ pub enum GameError {
     Start {
         /// Its path.
         program: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// The adversary, or the manager in it, came to a bad end.
+    /// The adversary, or the manager in it, failed.
     #[error("strategy {strategy}: the adversary ended with {status}: {message}")]
     Failed {
         /// The strategy.
         strategy: String,
         /// How it ended.
         status: String,
-        /// Its last words.
+        /// The end of its standard error.
         message: String,
     },
     /// It did not end.
@@ -130,14 +130,14 @@ pub enum GameError {
         /// Seconds beyond the time of the game.
         grace: u64,
     },
-    /// It said something else than an outcome.
+    /// Its output is no outcome.
     #[error("strategy {strategy}: the adversary's line cannot be read ({reason}): {line}")]
     Unreadable {
         /// The strategy.
         strategy: String,
         /// What is wrong.
         reason: String,
-        /// What it said.
+        /// Its output.
         line: String,
     },
     /// The manager was not what the program's malloc came from.

@@ -1,6 +1,6 @@
-//! Plays the adversary (`programs/robson`) against memory managers and sets what it reached beside what is proved.
+//! Plays the adversary (`programs/robson`) against memory managers and compares the result with proved bounds.
 //!
-//! The adversary is a C program of its own, so that it plays against whatever is preloaded, closed managers too.
+//! The adversary is a C program of its own, so that it plays against any preloaded manager, closed ones too.
 
 pub mod bounds;
 pub mod game;

@@ -12,7 +12,8 @@ use thiserror::Error;
 
 /// Drive memory managers to their worst: heap over live bytes, by an adversary that sees the addresses it gets.
 ///
-/// Exit status: 0 all games were played, to the end or until they were stopped; 1 a game failed; 2 none could be played.
+/// Exit status: 0 all games were played, to the end or until they were stopped; 1 a game failed; 2 none could be
+/// played.
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-adversary", version)]
 struct Cli {
@@ -57,7 +58,7 @@ enum Error {
     Live { live: u64, largest: u64 },
 }
 
-/// Finds what no strategy could be played with, before any is tried.
+/// Refuses parameters that no strategy can be played with, before any is tried.
 fn check(cli: &Cli) -> Result<(), Error> {
     let Cli { live, largest, unit, .. } = *cli;
     if !unit.is_power_of_two() || unit < 16 {
@@ -109,7 +110,7 @@ fn run(cli: &Cli) -> Result<bool, Error> {
     }
     print!("{}", if cli.markdown { table::markdown(&rows) } else { table::terminal(&rows) + "\n" });
     println!(
-        "\nThe heap's high-water mark over the most bytes that were live, as asked for; of the worst game also over live \
+        "\nThe heap's high-water mark over the most requested bytes that were live; of the worst game also over live \
          bytes with\nheaders and rounding, and the addresses that were ever in a block over the same."
     );
     if let Some(outcome) = rows.iter().flat_map(|row| row.games.iter().flatten()).next() {

@@ -5,7 +5,7 @@ use comfy_table::{CellAlignment, Table, presets};
 use crate::bounds;
 use crate::{GameError, Outcome, STRATEGIES};
 
-/// What the strategies reached against one manager.
+/// Outcomes of the strategies against one manager.
 #[derive(Debug)]
 pub struct Row {
     /// The manager.

@@ -82,7 +82,7 @@ fn a_rover_is_driven_nearly_to_n() {
     let (live, largest) = (2048, 64);
     let roving = ideal("next", "roving", live, largest).factor_addresses;
     let robson = ideal("next", "robson", live, largest).factor_addresses;
-    // What the first rows and the last one cost: the strategy's header comment says (M - 4 n) n.
+    // What the first rows and the last one cost: the strategy's header comment gives (M - 4 n) n.
     let expected = (live - 4 * largest) as f64 / live as f64 * largest as f64;
     assert!(roving >= expected * 0.85, "{roving} of {expected}");
     assert!(roving > 10.0 * robson, "{roving} against {robson}");
@@ -111,7 +111,7 @@ fn powers_of_two_are_driven_to_a_live_heap_a_size() {
 
 #[test]
 fn each_rule_of_fit_has_its_own_adversary() {
-    // What ruins best fit leaves the rover alone, and the other way round.
+    // The worst case of best fit is harmless to the rover, and the other way round.
     assert!(ideal("next", "best-fit", 2048, 64).factor_addresses < 3.0);
     assert!(ideal("best", "roving", 2048, 64).factor_addresses < 3.0);
 }
@@ -146,14 +146,14 @@ fn the_overhead_is_learned_on_a_fresh_heap() {
     assert_eq!(outcome.overhead_bytes, 16);
 }
 
-/// The two measures of what the manager took must tell the same story.
+/// The two measures of the manager's memory must agree.
 fn consistent(name: &str, outcome: &Outcome) {
     let about = format!("{name}: {outcome:?}");
     assert!(outcome.factor > 1.0, "{about}");
     assert!(outcome.factor >= outcome.factor_grain, "{about}");
     let (memory, addresses) = (outcome.memory_bytes as f64, outcome.address_bytes as f64);
     if outcome.memory_from == "census" {
-        // What was handed out was mapped; the last header may be counted behind the last block.
+        // What was handed out was mapped; the last header may be counted after the last block.
         assert!(outcome.census_bytes + 4096 >= outcome.address_bytes, "{about}");
         assert!(memory < addresses * 1.5 + (256 << 10) as f64, "{about}");
     } else {

@@ -1,5 +1,5 @@
 /* An allocator of the textbook kind, for the adversary to be proved on: no headers, units of 16 bytes, all bookkeeping
- * beside the heap, one heap that grows at its end. IDEAL_FIT says how it chooses: first, best, next (from a rover, the
+ * outside the heap, one heap that grows at its end. IDEAL_FIT selects the rule: first, best, next (from a rover, the
  * list in the order of freeing, the lower end of a block given out), leak (first fit whose free does nothing) or
  * power (first fit of sizes rounded up to powers of two). The heap
  * has 4 GiB at most, or IDEAL_HEAP_BYTES. With IDEAL_HEADER each block has 16 bytes in front, and is neither split nor

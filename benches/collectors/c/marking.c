@@ -3,7 +3,7 @@
  *
  *   marking MIB shuffled|ordered COLLECTIONS
  *
- * MIB of objects of 16 to 64 bytes, random sizes, as malloc was asked for them, form one binary tree. Its nodes have two
+ * MIB of objects of 16 to 64 bytes, random sizes, as requested from malloc, form one binary tree. Its nodes have two
  * addresses each; the rest holds small numbers. `shuffled`: which object is a node's child is random, so that nearly
  * each step misses the cache. `ordered`: objects are linked in the order in which they were allocated. The collector is
  * the first one that answers in the order of loading, a layer before a manager. For each collection a line:
@@ -44,7 +44,7 @@ static uint64_t next_random(void) {
 	return state;
 }
 
-static void heard(const struct heaptoll_event *event, void *context) {
+static void on_event(const struct heaptoll_event *event, void *context) {
 	(void)context;
 	uint64_t cpu = now(CLOCK_PROCESS_CPUTIME_ID);
 	if (event->kind == HEAPTOLL_PHASE && event->value == HEAPTOLL_PHASE_MARK) {
@@ -71,7 +71,7 @@ int main(int argc, char **argv) {
 	memcpy(&answer, &symbol, sizeof answer);
 	const struct heaptoll_control *control = symbol ? answer() : NULL;
 	if (!control || !control->collect || !control->listen)
-		fail("nobody here collects when asked");
+		fail("no collector here takes requests");
 	/* All objects by number, in memory that is gone before the first collection. */
 	size_t most = wanted / 16 + 1, count = 0, table = most * sizeof(struct node *);
 	struct node **all = mmap(NULL, table, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -104,8 +104,8 @@ int main(int argc, char **argv) {
 	}
 	root = all[0];
 	munmap(all, table);
-	if (control->listen(heard, NULL) != 0)
-		fail("somebody else listens to the collector");
+	if (control->listen(on_event, NULL) != 0)
+		fail("another listener is registered with the collector");
 	for (int turn = 0; turn < collections; turn++) {
 		mark_began = mark_ended = 0;
 		uint64_t began = now(CLOCK_MONOTONIC), cpu = now(CLOCK_PROCESS_CPUTIME_ID);
@@ -113,7 +113,7 @@ int main(int argc, char **argv) {
 		cpu = now(CLOCK_PROCESS_CPUTIME_ID) - cpu;
 		uint64_t took = now(CLOCK_MONOTONIC) - began;
 		if (status != 0 || !mark_ended)
-			fail("a collection was refused, or told nothing of marking");
+			fail("a collection was refused, or did not report marking");
 		printf("%zu %llu %llu %llu %llu %llu\n", count, (unsigned long long)bytes,
 		       (unsigned long long)(cpu_ended - cpu_began), (unsigned long long)(mark_ended - mark_began),
 		       (unsigned long long)cpu, (unsigned long long)took);

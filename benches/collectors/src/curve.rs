@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::document::{self, Outputs, make_folder};
-use crate::envelope::{Cost, Held, hold, verdict};
-use crate::measure::{Effort, ProgramFigures, Workshop, machine_line};
+use crate::envelope::{Cost, MatchedPoint, hold, verdict};
+use crate::measure::{Effort, Installation, ProgramFigures, machine_line};
 use crate::table::PROGRAMS;
 
 const OURS: &str = "tithe-collect";
@@ -44,7 +44,7 @@ struct ProgramCurves {
     glibc: Vec<Cost>,
     ours: Vec<Cost>,
     theirs: Vec<Cost>,
-    held: Vec<Held>,
+    held: Vec<MatchedPoint>,
     verdict: String,
     not_well: Vec<String>,
 }
@@ -62,8 +62,8 @@ struct Figures {
 /// # Errors
 /// Nothing could be measured, or the files cannot be written.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let workshop = Workshop::open(&options.effort)?;
-    let stacks = stacks(&workshop, options)?;
+    let installation = Installation::open(&options.effort)?;
+    let stacks = stacks(&installation, options)?;
     let names: Vec<&str> = match options.programs.is_empty() {
         true => PROGRAMS.to_vec(),
         false => options.programs.iter().map(String::as_str).collect(),
@@ -75,7 +75,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
         programs: vec![],
     };
     for name in names {
-        let measured = workshop.measure(&workshop.program(name)?, &stacks)?;
+        let measured = installation.measure(&installation.program(name)?, &stacks)?;
         figures.programs.push(curves_of(&measured));
         options.outputs.keep("curve", &markdown(&figures), &figures)?;
         let page = curves::render(&page(&figures))?;
@@ -87,9 +87,9 @@ pub fn run(options: &Options) -> Result<bool, Error> {
 }
 
 /// glibc, then each setting of the two collectors under a name of its own.
-fn stacks(workshop: &Workshop, options: &Options) -> Result<Vec<Stack>, Error> {
-    let mut stacks = vec![workshop.stack("glibc")?];
-    let (ours, theirs) = (workshop.stack(OURS)?, workshop.stack(THEIRS)?);
+fn stacks(installation: &Installation, options: &Options) -> Result<Vec<Stack>, Error> {
+    let mut stacks = vec![installation.stack("glibc")?];
+    let (ours, theirs) = (installation.stack(OURS)?, installation.stack(THEIRS)?);
     for percent in &options.headroom {
         stacks.push(with(&ours, "TITHE_HEADROOM", percent, &format!("headroom {percent} %")));
     }
@@ -159,7 +159,7 @@ fn markdown(figures: &Figures) -> String {
         })
         .collect();
     text.push_str(&document::table(&headings, &rows));
-    let all = figures.programs.iter().filter(|one| one.held.iter().all(Held::is_below)).count();
+    let all = figures.programs.iter().filter(|one| one.held.iter().all(MatchedPoint::is_below)).count();
     text.push_str(&format!(
         "\nCPU s / peak RSS MiB. {OURS} lies below on all heap sizes of {all} of {} programs.\n",
         figures.programs.len()
@@ -184,8 +184,7 @@ fn page(figures: &Figures) -> CurvesPage {
     CurvesPage {
         title: "Collectors: CPU against memory".into(),
         notes: vec![
-            "Every free is ignored under both collectors; glibc, which frees, is the point beside them."
-                .into(),
+            "Every free is ignored under both collectors; glibc, which frees, is the single point.".into(),
             "Each point is a heap size: medians of CPU seconds less start-up, and of peak resident memory."
                 .into(),
             format!(

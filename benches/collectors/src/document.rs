@@ -1,5 +1,5 @@
-//! Where the figures go: a section of a Markdown document between two marks, which the next measurement replaces, and a
-//! JSON file.
+//! The outputs of the figures: a section of a Markdown document between two marks, which the next measurement replaces,
+//! and a JSON file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Writes a section and the figures behind it; the section to standard output where no document was named.
+    /// Writes a section and its figures; the section to standard output where no document was named.
     ///
     /// # Errors
     /// A file cannot be read or written.

@@ -2,10 +2,10 @@
 
 use serde::Serialize;
 
-/// What a setting costs.
+/// The cost of a setting.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Cost {
-    /// The setting, in words.
+    /// The setting, as text.
     pub setting: String,
     /// Peak RSS, MiB.
     pub memory_mib: f64,
@@ -15,16 +15,16 @@ pub struct Cost {
 
 /// One of their points and what ours costs there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Held {
+pub struct MatchedPoint {
     /// Their setting.
     pub setting: String,
     /// Their CPU, seconds.
     pub theirs_s: f64,
-    /// Ours at no more memory, seconds; none where ours cannot be had in so little.
+    /// Ours at no more memory, seconds; none where ours needs more memory.
     pub ours_s: Option<f64>,
 }
 
-impl Held {
+impl MatchedPoint {
     /// Whether ours is cheaper there.
     pub fn is_below(&self) -> bool {
         self.ours_s.is_some_and(|ours| ours < self.theirs_s)
@@ -60,11 +60,11 @@ pub fn at(frontier: &[&Cost], memory_mib: f64) -> Option<f64> {
 }
 
 /// Ours at each of their settings.
-pub fn hold(ours: &[Cost], theirs: &[Cost]) -> Vec<Held> {
+pub fn hold(ours: &[Cost], theirs: &[Cost]) -> Vec<MatchedPoint> {
     let ours = frontier(ours);
     theirs
         .iter()
-        .map(|cost| Held {
+        .map(|cost| MatchedPoint {
             setting: cost.setting.clone(),
             theirs_s: cost.cpu_s,
             ours_s: at(&ours, cost.memory_mib),
@@ -72,19 +72,19 @@ pub fn hold(ours: &[Cost], theirs: &[Cost]) -> Vec<Held> {
         .collect()
 }
 
-/// In words: at how many of their settings ours is cheaper, and where it is not.
-pub fn verdict(held: &[Held], ours: &str, theirs: &str) -> String {
+/// As a sentence: at how many of their settings ours is cheaper, and where it is not.
+pub fn verdict(held: &[MatchedPoint], ours: &str, theirs: &str) -> String {
     let below = held.iter().filter(|one| one.is_below()).count();
     let mut text = format!("{ours} lies below {theirs} at {below} of {} heap sizes", held.len());
-    let dearer: Vec<&str> = held
+    let more_expensive: Vec<&str> = held
         .iter()
         .filter(|one| !one.is_below() && one.ours_s.is_some())
         .map(|one| one.setting.as_str())
         .collect();
     let smaller: Vec<&str> =
         held.iter().filter(|one| one.ours_s.is_none()).map(|one| one.setting.as_str()).collect();
-    if !dearer.is_empty() {
-        text.push_str(&format!("; it takes more CPU at {}", dearer.join(", ")));
+    if !more_expensive.is_empty() {
+        text.push_str(&format!("; it takes more CPU at {}", more_expensive.join(", ")));
     }
     if !smaller.is_empty() {
         text.push_str(&format!(
@@ -121,7 +121,7 @@ mod tests {
         let held = hold(&ours, &theirs);
         let read: Vec<Option<f64>> = held.iter().map(|one| one.ours_s).collect();
         assert_eq!(read, [None, Some(2.5), Some(2.0), Some(2.0)]);
-        assert_eq!(held.iter().map(Held::is_below).collect::<Vec<_>>(), [false, true, false, true]);
+        assert_eq!(held.iter().map(MatchedPoint::is_below).collect::<Vec<_>>(), [false, true, false, true]);
         let text = verdict(&held, "ours", "theirs");
         assert!(
             text.starts_with("ours lies below theirs at 2 of 4 heap sizes; it takes more CPU at 20"),

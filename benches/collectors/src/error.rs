@@ -1,4 +1,4 @@
-//! What keeps a table from being made.
+//! Errors that prevent a table.
 
 use std::path::{Path, PathBuf};
 
@@ -38,18 +38,18 @@ pub enum Error {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// The program whose heap is marked cannot be compiled.
     #[error("cc cannot compile the program whose heap is marked: {0}")]
     Compiler(String),
-    /// It ran, and told nothing.
+    /// It ran, and reported nothing.
     #[error("marking under {stack}: {reason}")]
     Marking {
         /// The stack.
         stack: String,
-        /// How it ended, and what it said.
+        /// How it ended, and its standard error.
         reason: String,
     },
     /// JSON that cannot be made.
@@ -58,7 +58,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Adds the verb and the file to what the system said.
+    /// Adds the verb and the file to the system's error.
     pub fn file(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_path_buf();
         move |cause| Error::File { action, path, cause }

@@ -8,11 +8,11 @@ use serde::Serialize;
 use crate::Error;
 use crate::document::{self, Outputs};
 use crate::envelope::{Cost, hold, verdict};
-use crate::measure::{Effort, ProgramFigures, Workshop, geometric_mean, machine_line};
+use crate::measure::{Effort, Installation, ProgramFigures, geometric_mean, machine_line};
 use crate::targets;
 
 const PROGRAM: &str = "gcbench";
-/// The variable that says which build to run: one command for both, so that their runs can be interleaved.
+/// The variable that selects the build to run: one command for both, so that their runs can be interleaved.
 const BINARY: &str = "GCBENCH_BINARY";
 /// Time over libgc's at equal memory, at most.
 const LIMIT: f64 = 0.7;
@@ -52,8 +52,8 @@ struct Figures {
 /// # Errors
 /// Nothing could be measured, or the files cannot be written.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let workshop = Workshop::open(&options.effort)?;
-    let program = workshop.program(PROGRAM)?;
+    let installation = Installation::open(&options.effort)?;
+    let program = installation.program(PROGRAM)?;
     let sizes =
         if options.heap.is_empty() { default_sizes(&options.effort.size) } else { options.heap.clone() };
     // The largest first: it is the baseline, which must not fail.
@@ -61,9 +61,9 @@ pub fn run(options: &Options) -> Result<bool, Error> {
     descending.sort_unstable_by_key(|mib| std::cmp::Reverse(*mib));
     let stacks: Vec<Stack> = descending
         .iter()
-        .flat_map(|mib| [stack(&workshop, "libgc", *mib), stack(&workshop, "tithe", *mib)])
+        .flat_map(|mib| [stack(&installation, "libgc", *mib), stack(&installation, "tithe", *mib)])
         .collect::<Result<_, Error>>()?;
-    let measured = workshop.measure(&either(program), &stacks)?;
+    let measured = installation.measure(&either(program), &stacks)?;
     let figures = Figures {
         machine: machine_line(),
         size: options.effort.size.clone(),
@@ -98,9 +98,9 @@ fn name(build: &str, mib: u32) -> String {
     format!("{build} {mib} MiB")
 }
 
-fn stack(workshop: &Workshop, build: &str, mib: u32) -> Result<Stack, Error> {
+fn stack(installation: &Installation, build: &str, mib: u32) -> Result<Stack, Error> {
     let file = if build == "tithe" { "gcbench-tithe" } else { "gcbench-gc" };
-    let binary = workshop.places.programs().join(file);
+    let binary = installation.places.programs().join(file);
     if !binary.is_file() {
         return Err(Error::NotBuilt(binary));
     }
@@ -115,7 +115,7 @@ fn stack(workshop: &Workshop, build: &str, mib: u32) -> Result<Stack, Error> {
     };
     let mut environment: Vec<(String, String)> = vec![(BINARY.into(), binary.display().to_string())];
     environment.extend(limits.into_iter().map(|(variable, value)| (variable.into(), value)));
-    Ok(Stack { name: name(build, mib), preload: vec![], environment, tells: false })
+    Ok(Stack { name: name(build, mib), preload: vec![], environment, reports_statistics: false })
 }
 
 fn size(measured: &ProgramFigures, mib: u32) -> Size {

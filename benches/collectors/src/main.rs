@@ -1,5 +1,6 @@
-//! `heaptoll-collectors`: collectors beside allocators and beside each other. Interleaved runs of the catalog's programs,
-//! geometric means, curves of CPU over memory, threads, GCBench, and the speed of marking; each beside what Tithe has to reach.
+//! `heaptoll-collectors`: collectors compared with allocators and with each other. Interleaved runs of the catalog's
+//! programs, geometric means, curves of CPU over memory, threads, GCBench, and the speed of marking; each compared with
+//! Tithe's target.
 
 mod curve;
 mod document;
@@ -18,9 +19,9 @@ use clap::{Parser, Subcommand};
 
 pub use error::Error;
 
-/// Put collectors beside allocators.
+/// Compare collectors with allocators.
 ///
-/// Exit status: 0 all runs ended well, whatever the figures say; 1 some did not, and the table says which; 2 the table
+/// Exit status: 0 all runs ended well, whatever the figures; 1 some did not, and the table names them; 2 the table
 /// could not be made.
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-collectors", version)]
@@ -40,7 +41,7 @@ enum Command {
     Threads(threads::Options),
     /// GCBench linked with Tithe and with libgc, at equal heap sizes
     Gcbench(gcbench::Options),
-    /// How fast live small objects are marked: Tithe beside the sweep layer over other managers
+    /// How fast live small objects are marked: Tithe and the sweep layer over other managers
     Marking(marking::Options),
 }
 

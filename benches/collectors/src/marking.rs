@@ -8,15 +8,15 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::document::{self, Outputs};
-use crate::measure::{Workshop, geometric_mean, machine_line};
+use crate::measure::{Installation, geometric_mean, machine_line};
 
 const SOURCE: &str = include_str!("../c/marking.c");
 const CONTRACT: &str = include_str!("../../../include/heaptoll.h");
-/// Tithe, then the layer over others. One marker each, and no collections but those that are asked for.
+/// Tithe, then the layer over others. One marker each, and no collections but those that are requested.
 const TITHE: &str = "tithe-collect,every=1024G,markers=1";
 const OTHERS: [&str; 2] = ["sweep,every=1024G,markers=1/mimalloc3", "sweep,every=1024G,markers=1/glibc"];
 const ORDERS: [&str; 2] = ["shuffled", "ordered"];
-/// What marking has to reach, MB of live small objects a second a core.
+/// The target of marking, MB of live small objects a second a core.
 const TARGET_MB_S: f64 = 150.0;
 
 /// The command line of `marking`.
@@ -31,15 +31,15 @@ pub struct Options {
     /// Collections in a run
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
     collections: u32,
-    /// Collectors to stand beside Tithe, as stacks; several times for several [default: the sweep layer over mimalloc3 and
-    /// over glibc]
+    /// Collectors to compare with Tithe, as stacks; several times for several [default: the sweep layer over mimalloc3
+    /// and over glibc]
     #[arg(short, long = "manager", value_name = "STACK")]
     managers: Vec<String>,
     #[command(flatten)]
     outputs: Outputs,
 }
 
-/// A collection as the program told it.
+/// A collection as the program reported it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 struct Collection {
     objects: f64,
@@ -78,16 +78,16 @@ struct Figures {
 /// # Errors
 /// A stack is not there or does not collect, there is no compiler, or the files cannot be written.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let workshop = Workshop::at_hand()?;
+    let installation = Installation::at_hand()?;
     let folder = tempfile::tempdir().map_err(Error::file("make", &std::env::temp_dir()))?;
     let program = compile(folder.path())?;
     let words: Vec<String> = match options.managers.is_empty() {
         true => OTHERS.map(String::from).into(),
         false => options.managers.clone(),
     };
-    let mut stacks = vec![workshop.stack(TITHE)?];
+    let mut stacks = vec![installation.stack(TITHE)?];
     for word in &words {
-        stacks.push(workshop.stack(word)?);
+        stacks.push(installation.stack(word)?);
     }
     let mut speeds = vec![];
     for order in ORDERS {
@@ -142,8 +142,8 @@ fn collections(
     command.arg(options.live.to_string()).arg(order).arg(options.collections.to_string());
     command.envs(stack.environment.iter().cloned()).env("LD_PRELOAD", preload.join(":"));
     let output = command.output().map_err(|cause| failed(cause.to_string()))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let read: Vec<Collection> = said.lines().filter_map(collection).collect();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let read: Vec<Collection> = text.lines().filter_map(collection).collect();
     if !output.status.success() || read.len() != options.collections as usize {
         let complained = String::from_utf8_lossy(&output.stderr);
         return Err(failed(format!("{}: {}", output.status, complained.trim_end())));
@@ -205,7 +205,7 @@ fn markdown(figures: &Figures) -> String {
     ]
     .map(String::from);
     format!(
-        "{}. {} MiB of live objects of 16 to 64 bytes as they were asked for, in one binary tree; {} interleaved rounds, of \
+        "{}. {} MiB of live objects of 16 to 64 requested bytes, in one binary tree; {} interleaved rounds, of \
          each run the best collection. MB are 10^6 bytes of objects, seconds are processor time of one marker; *marked* \
          is marking with the reading of roots, *collected* the whole collection. *shuffled*: a node's children are random \
          objects; *ordered*: as they were allocated.\n\n{}",
@@ -234,15 +234,16 @@ mod tests {
             text.contains("| sweep/glibc | shuffled | 250 | 200 | 200.0 | pass | 2.00, pass |"),
             "{text}"
         );
-        assert_eq!(collection("marking: nobody here collects"), None);
+        assert_eq!(collection("marking: no collector here"), None);
         assert_eq!(collection("1 2 3"), None);
     }
 
     #[test]
-    fn the_program_compiles_and_says_who_does_not_collect() {
+    fn the_program_compiles_and_rejects_a_manager_that_does_not_collect() {
         let folder = tempfile::tempdir().expect("a folder");
         let program = compile(folder.path()).expect("a compiler");
-        let stack = Stack { name: "glibc".into(), preload: vec![], environment: vec![], tells: false };
+        let stack =
+            Stack { name: "glibc".into(), preload: vec![], environment: vec![], reports_statistics: false };
         let options = Options {
             rounds: 1,
             live: 1,
@@ -251,6 +252,6 @@ mod tests {
             outputs: Outputs { markdown: None, json: None },
         };
         let error = collections(&program, &stack, &options, "ordered").expect_err("glibc does not collect");
-        assert!(error.to_string().contains("nobody here collects when asked"), "{error}");
+        assert!(error.to_string().contains("no collector here takes requests"), "{error}");
     }
 }

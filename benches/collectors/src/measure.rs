@@ -1,4 +1,4 @@
-//! Programs under managers: planned, interleaved and compared by the laboratory, program by program.
+//! Programs under managers: planned, interleaved and compared by `heaptoll_lab`, program by program.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use crate::Error;
 
-/// How often, how large and with which dice.
+/// Repetitions, input size and seed.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Effort {
     /// Timed repetitions, two or more; in each every manager runs once, in random order
@@ -28,7 +28,7 @@ pub struct Effort {
     /// Size of the programs' inputs
     #[arg(long, value_name = "SIZE", default_value = "demo", value_parser = clap::builder::PossibleValuesParser::new(["quick", "demo", "full"]))]
     pub size: String,
-    /// Seconds after which a run is given up
+    /// Seconds after which a run is killed
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub timeout: u32,
     /// Seed of the order
@@ -37,7 +37,7 @@ pub struct Effort {
 }
 
 /// The installation and what belongs to it.
-pub struct Workshop {
+pub struct Installation {
     /// heaptoll's own pieces.
     pub places: Places,
     catalog: Catalog,
@@ -64,7 +64,7 @@ pub struct Measured {
     pub rss_kib: Option<f64>,
     /// Most anonymous resident memory at once in the watched run, KiB.
     pub anonymous_kib: Option<f64>,
-    /// What its collector did, where it tells.
+    /// Its collector's figures, where it reports them.
     pub collections: Option<CollectionFigures>,
     /// What went wrong in some runs.
     pub marks: Vec<String>,
@@ -75,7 +75,7 @@ pub struct Measured {
 pub struct ProgramFigures {
     /// Name in the catalog.
     pub program: String,
-    /// In the order asked for, the baseline first.
+    /// In the requested order, the baseline first.
     pub managers: Vec<Measured>,
 }
 
@@ -86,7 +86,7 @@ impl ProgramFigures {
     }
 }
 
-/// Says on standard error how far it is.
+/// Prints progress to standard error.
 struct Counter<'a> {
     program: &'a str,
     done: usize,
@@ -103,24 +103,24 @@ impl Progress for Counter<'_> {
     }
 }
 
-impl Workshop {
+impl Installation {
     /// Finds everything.
     ///
     /// # Errors
     /// heaptoll is not built, or its catalog or a manager's description cannot be read.
-    pub fn open(effort: &Effort) -> Result<Workshop, Error> {
+    pub fn open(effort: &Effort) -> Result<Installation, Error> {
         let places = Places::find()?;
         let catalog = Catalog::load(&places.catalog())?;
         let known = manager::known(&places)?;
-        Ok(Workshop { places, catalog, known, effort: effort.clone() })
+        Ok(Installation { places, catalog, known, effort: effort.clone() })
     }
 
-    /// As [`Workshop::open`], for one run of each.
+    /// As [`Installation::open`], for one run of each.
     ///
     /// # Errors
     /// As there.
-    pub fn at_hand() -> Result<Workshop, Error> {
-        Workshop::open(&Effort { repetitions: 2, size: "quick".into(), timeout: 600, seed: 1 })
+    pub fn at_hand() -> Result<Installation, Error> {
+        Installation::open(&Effort { repetitions: 2, size: "quick".into(), timeout: 600, seed: 1 })
     }
 
     /// A program ready to run.
@@ -144,23 +144,23 @@ impl Workshop {
     /// It is not known.
     pub fn stack(&self, name: &str) -> Result<Stack, Error> {
         let found = manager::find(&self.known, name)?;
-        let tells = found.object.as_deref().is_some_and(has_control);
+        let reports_statistics = found.object.as_deref().is_some_and(has_control);
         Ok(Stack {
             name: found.name.clone(),
             preload: found.preload(&self.places),
             environment: found.environment,
-            tells,
+            reports_statistics,
         })
     }
 
-    /// The stacks of managers by name, group or path, glibc in front of them; names that are not built here are left out
-    /// with a word on standard error when they were not asked for.
+    /// The stacks of managers by name, group or path, glibc in front of them; default managers that are not built
+    /// here are left out with a note on standard error.
     ///
     /// # Errors
-    /// One that was asked for is not known.
-    pub fn stacks(&self, asked: &[String], default: &[&str]) -> Result<Vec<Stack>, Error> {
+    /// A requested manager is not known.
+    pub fn stacks(&self, names: &[String], default: &[&str]) -> Result<Vec<Stack>, Error> {
         let mut names: Vec<String> = vec!["glibc".into()];
-        if asked.is_empty() {
+        if names.is_empty() {
             for name in default {
                 match manager::find(&self.known, name) {
                     Ok(_) => names.push((*name).into()),
@@ -168,7 +168,7 @@ impl Workshop {
                 }
             }
         } else {
-            let found = manager::choose(&self.known, asked.iter().map(String::as_str))?;
+            let found = manager::choose(&self.known, names.iter().map(String::as_str))?;
             names.extend(found.into_iter().map(|manager| manager.name));
         }
         let mut seen: Vec<String> = vec![];
@@ -226,8 +226,8 @@ fn measured(experiment: &Experiment, stack: &Stack, row: &Row) -> Measured {
     let ratio = |metric| row.figures.get(&metric).and_then(|figure| figure.ratio);
     let track = experiment.tracks.iter().find(|track| track.stack == stack.name);
     let mut marks = row.marks.clone();
-    if stack.tells && row.good > 0 && row.collections.is_none() {
-        marks.push("told nothing: was it served?".into());
+    if stack.reports_statistics && row.good > 0 && row.collections.is_none() {
+        marks.push("reported nothing: was it served?".into());
     }
     Measured {
         manager: stack.name.clone(),

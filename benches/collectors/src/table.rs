@@ -1,10 +1,10 @@
-//! Programs under allocators and collectors: CPU and memory over glibc's, and what each mode of Tithe has to reach.
+//! Programs under allocators and collectors: CPU and memory over glibc's, and the targets of Tithe's modes.
 
 use serde::Serialize;
 
 use crate::Error;
 use crate::document::{self, Outputs};
-use crate::measure::{Effort, Measured, ProgramFigures, Workshop, geometric_mean, machine_line};
+use crate::measure::{Effort, Installation, Measured, ProgramFigures, geometric_mean, machine_line};
 use crate::targets::{TARGETS, excess, target, verdict};
 
 /// The programs of the table of peers that the catalog has.
@@ -50,7 +50,7 @@ struct Summary {
     excess: Option<f64>,
     rss: Option<f64>,
     anonymous: Option<f64>,
-    /// The dearest in CPU, and in excess memory.
+    /// The most expensive in CPU, and in excess memory.
     worst_cpu: Option<(String, f64)>,
     worst_excess: Option<(String, f64)>,
 }
@@ -60,8 +60,8 @@ struct Summary {
 /// # Errors
 /// Nothing could be measured, or the files cannot be written.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let workshop = Workshop::open(&options.effort)?;
-    let stacks = workshop.stacks(&options.managers, &MANAGERS)?;
+    let installation = Installation::open(&options.effort)?;
+    let stacks = installation.stacks(&options.managers, &MANAGERS)?;
     let names: Vec<&str> = match options.programs.is_empty() {
         true => PROGRAMS.to_vec(),
         false => options.programs.iter().map(String::as_str).collect(),
@@ -74,9 +74,9 @@ pub fn run(options: &Options) -> Result<bool, Error> {
         summary: vec![],
     };
     for name in names {
-        figures.programs.push(workshop.measure(&workshop.program(name)?, &stacks)?);
+        figures.programs.push(installation.measure(&installation.program(name)?, &stacks)?);
         figures.summary = summaries(&figures.programs);
-        // After each program, so that whatever happens then loses nothing.
+        // After each program, so that a later failure loses nothing.
         options.outputs.keep("table", &markdown(&figures), &figures)?;
     }
     options.outputs.write("table", &markdown(&figures), &figures)?;
@@ -174,8 +174,9 @@ fn markdown(figures: &Figures) -> String {
     }));
     text.push_str(&absolute(programs));
     text.push_str(&by_program("Collections / longest pause, ms", &|_, one| {
-        one.collections
-            .map_or(DASH.into(), |told| format!("{:.0} / {:.2}", told.count, told.pause_max_s * 1e3))
+        one.collections.map_or(DASH.into(), |collections| {
+            format!("{:.0} / {:.2}", collections.count, collections.pause_max_s * 1e3)
+        })
     }));
     text.push_str(&outputs(programs));
     text

@@ -1,4 +1,4 @@
-//! What each mode of Tithe has to reach, and how far a figure is from it.
+//! The targets of Tithe's modes, and how far a figure is from one.
 
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ pub struct Limit {
     pub memory: f64,
 }
 
-/// What a mode has to reach.
+/// The target of a mode.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Target {
     /// The manager.

@@ -1,11 +1,11 @@
-//! Threads that allocate: how much more two do than one, and how collectors stand beside the allocators that are best at
+//! Threads that allocate: how much more two do than one, and collectors compared with the allocators that are best at
 //! it.
 
 use serde::Serialize;
 
 use crate::Error;
 use crate::document::{self, Outputs};
-use crate::measure::{Effort, ProgramFigures, Workshop, machine_line};
+use crate::measure::{Effort, Installation, ProgramFigures, machine_line};
 
 /// One thread and two doing the same work in all, and a pair of which one allocates and the other frees.
 const ONE: &str = "larson:1-thread";
@@ -18,8 +18,8 @@ const DASH: &str = "–";
 /// The command line of `threads`.
 #[derive(Debug, clap::Args)]
 pub struct Options {
-    /// A manager by name, group or path; several times for several [default: mimalloc3, snmalloc, the modes of tithe, bdw
-    /// in both modes]
+    /// A manager by name, group or path; several times for several [default: mimalloc3, snmalloc, the modes of tithe,
+    /// bdw in both modes]
     #[arg(short, long = "manager", value_name = "MANAGER")]
     managers: Vec<String>,
     #[command(flatten)]
@@ -41,11 +41,11 @@ struct Figures {
 /// # Errors
 /// Nothing could be measured, or the files cannot be written.
 pub fn run(options: &Options) -> Result<bool, Error> {
-    let workshop = Workshop::open(&options.effort)?;
-    let stacks = workshop.stacks(&options.managers, &MANAGERS)?;
+    let installation = Installation::open(&options.effort)?;
+    let stacks = installation.stacks(&options.managers, &MANAGERS)?;
     let mut programs = vec![];
     for name in [ONE, TWO, EXCHANGE] {
-        programs.push(workshop.measure(&workshop.program(name)?, &stacks)?);
+        programs.push(installation.measure(&installation.program(name)?, &stacks)?);
     }
     let figures = Figures {
         machine: machine_line(),
@@ -68,7 +68,7 @@ fn throughput(programs: &[ProgramFigures], program: &str, ours: &str, theirs: &s
 }
 
 /// What two threads could do over one, by their CPU time, if nothing else wanted the processors: on a busy machine the
-/// elapsed time says more about the others.
+/// elapsed time shows more about the other processes.
 fn speed_up_by_cpu(programs: &[ProgramFigures], manager: &str) -> Option<f64> {
     let cpu = |program: &str| programs.iter().find(|one| one.program == program)?.of(manager)?.cpu_s;
     Some(2.0 * cpu(ONE)? / cpu(TWO)?)
@@ -129,7 +129,7 @@ fn markdown(figures: &Figures) -> String {
     )
 }
 
-/// The targets: two threads over one, the explicit mode beside the better of two, the collecting mode beside Boehm's.
+/// The targets: two threads over one, the explicit mode over the better of two, the collecting mode over Boehm's.
 fn reached(programs: &[ProgramFigures]) -> String {
     let mut rows = vec![];
     let mut line = |what: String, value: Option<f64>, limit: f64| {

@@ -1,8 +1,8 @@
-//! Who is held to what.
+//! The paths that each manager must have.
 
 use crate::{Operation, Path};
 
-/// What a manager is held to.
+/// The requirement on a manager.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gate {
     /// Operations that must have neither loop nor call where a free list has a block.
@@ -14,7 +14,8 @@ pub struct Gate {
 }
 
 /// The gate of a manager. For lea it is free alone, which only links the block: a later malloc settles the rest. For
-/// bump it is malloc, which has no list but a place to go on from. quickfit has lists for small sizes; lea does the rest for it.
+/// bump it is malloc, which has no list but an address to continue from. quickfit has lists for small sizes; lea does
+/// the rest for it.
 pub fn gate(manager: &str) -> Gate {
     let (operations, most_bytes): (&[Operation], usize) = match manager {
         "kingsley" | "pow2" => (&[Operation::Malloc, Operation::Free], usize::MAX),
@@ -27,7 +28,7 @@ pub fn gate(manager: &str) -> Gate {
 }
 
 impl Gate {
-    /// Whether nothing is demanded.
+    /// Whether nothing is required.
     pub fn is_open(&self) -> bool {
         self.operations.is_empty()
     }
@@ -40,11 +41,11 @@ impl Gate {
 /// Whether the gate holds for one path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing is demanded of it.
+    /// Nothing is required of it.
     Free,
     /// Neither loop nor call.
     Held,
-    /// What it has, and where.
+    /// Its loops and calls, and where.
     Broken(String),
 }
 
@@ -100,7 +101,7 @@ impl Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Place;
+    use crate::CodeLocation;
 
     fn path(operation: Operation) -> Path {
         Path {
@@ -109,7 +110,7 @@ mod tests {
             threads: false,
             instructions: 20,
             stack_bytes: 0,
-            loops: vec![Place { object: "x.so".into(), offset: 0x10 }],
+            loops: vec![CodeLocation { object: "x.so".into(), offset: 0x10 }],
             calls: vec![],
             system_calls: 0,
         }
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_is_said_with_its_place() {
+    fn a_fault_is_reported_with_its_location() {
         let Verdict::Broken(text) = Verdict::strict(&path(Operation::Malloc)) else {
             panic!("it has a loop")
         };

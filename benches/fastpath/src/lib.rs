@@ -1,7 +1,7 @@
 //! Steps through malloc and free, instruction by instruction, where a free list has a block.
 //!
 //! The managers whose papers promise a short path (a free list's head taken off, a block put on) are held to it: no
-//! loop and no call on the way. What is executed is what is judged, not what the source seems to say.
+//! loop and no call on the way. The executed instructions are judged, not the source.
 
 #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("heaptoll-fastpath reads x86-64 registers under Linux's ptrace");
@@ -12,4 +12,4 @@ pub mod tracer;
 
 pub use gate::{Gate, Verdict, gate};
 pub use program::Program;
-pub use tracer::{Operation, Path, Place, StepError};
+pub use tracer::{CodeLocation, Operation, Path, StepError};

@@ -114,7 +114,7 @@ fn run(cli: &Cli) -> Result<bool, Error> {
     for manager in &managers {
         let paths = match measure(&program, manager, &cli.sizes) {
             Ok(paths) => paths,
-            // A restartable sequence begins anew at each step and never ends (TCMalloc's caches by CPU).
+            // A restartable sequence begins again at each step and never ends (TCMalloc's caches by CPU).
             Err(error @ StepError::Endless { .. }) if gate(&manager.name).is_open() => {
                 remarks.push(format!("{}: cannot be stepped through: {error}", manager.name));
                 continue;

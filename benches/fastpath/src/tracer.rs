@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::Program;
 
-/// What was stepped through.
+/// The function stepped through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// `malloc`
@@ -28,22 +28,22 @@ impl fmt::Display for Operation {
     }
 }
 
-/// An instruction's place: the object's file and the offset in it, as `objdump -d` counts.
+/// An instruction's location: the object's file and the offset in it, as `objdump -d` counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct CodeLocation {
     /// File name of the object, or the address where there is none.
     pub object: String,
     /// Offset from where the object is loaded.
     pub offset: u64,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for CodeLocation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}+{:#x}", self.object, self.offset)
     }
 }
 
-/// The way from a call to its return.
+/// The path from a call to its return.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Path {
     /// The function called.
@@ -57,9 +57,9 @@ pub struct Path {
     /// Bytes of stack used, the return address apart.
     pub stack_bytes: u64,
     /// Instructions that were executed again, each once: loops, `rep` prefixes too.
-    pub loops: Vec<Place>,
+    pub loops: Vec<CodeLocation>,
     /// Calls, each as often as it was made, and to where.
-    pub calls: Vec<(Place, Place)>,
+    pub calls: Vec<(CodeLocation, CodeLocation)>,
     /// System calls made.
     pub system_calls: u64,
 }
@@ -70,7 +70,7 @@ pub enum StepError {
     /// The stepped program could not be made.
     #[error("the stepped program could not be compiled: {reason}")]
     Build {
-        /// What the compiler or the system said.
+        /// The error of the compiler or the system.
         reason: String,
     },
     /// ptrace, or the program, could not be started.
@@ -80,7 +80,7 @@ pub enum StepError {
     System {
         /// What was tried.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// The program ended before the last step.
@@ -101,15 +101,15 @@ pub enum StepError {
     },
 }
 
-/// No path is as long: what a manager does when it must ask the system is some ten thousand.
+/// No path is as long: a manager that requests memory from the system takes some ten thousand.
 const MOST_STEPS: u64 = 2_000_000;
 /// The longest x86-64 instruction, bytes.
 const LONGEST: u64 = 15;
 /// How often the program does it with each size.
 const ROUNDS: usize = 3;
 
-/// Steps three times through malloc and free of each size under a manager, `None` being the C library's, with its variables
-/// set; in that order.
+/// Steps three times through malloc and free of each size under a manager, `None` being the C library's, with its
+/// variables set; in that order.
 ///
 /// # Errors
 /// No ptrace, or a program that does not come to its end.
@@ -158,7 +158,8 @@ impl Tracee {
         if let Some(object) = object {
             command.env("LD_PRELOAD", object).envs(environment.iter().cloned());
         }
-        // SAFETY: between fork and exec only ptrace is called, which is a bare system call.
+        // SAFETY: between fork and exec only `ptrace` is called, which is async-signal-safe as a bare system call and
+        // takes no pointers here.
         unsafe {
             command.pre_exec(|| match libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) {
                 -1 => Err(std::io::Error::last_os_error()),
@@ -171,7 +172,8 @@ impl Tracee {
         let pid = child.id() as libc::pid_t;
         let tracee = Tracee { child, pid };
         tracee.wait()?; // exec
-        // SAFETY: the tracee is stopped; the options are a plain number.
+        // SAFETY: `tracee.wait` above has seen the tracee stop; the options are a number, and no memory of ours is
+        // passed.
         if unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, pid, 0, libc::PTRACE_O_EXITKILL) } == -1 {
             return Err(system("ptrace options"));
         }
@@ -181,7 +183,7 @@ impl Tracee {
     /// Waits until it stops for a breakpoint or a step.
     fn wait(&self) -> Result<(), StepError> {
         let mut status = 0;
-        // SAFETY: `status` is a place for it; the child is ours.
+        // SAFETY: `waitpid` writes to `status`, a live local, and nowhere else.
         if unsafe { libc::waitpid(self.pid, &raw mut status, 0) } != self.pid {
             return Err(system("waiting for the stepped program"));
         }
@@ -199,7 +201,7 @@ impl Tracee {
     }
 
     fn request(&self, request: libc::c_uint, what: &'static str) -> Result<(), StepError> {
-        // SAFETY: the tracee is stopped and ours; the request takes no memory of ours.
+        // SAFETY: the tracee is stopped, as `wait` returned last; the requests made here pass no memory of ours.
         if unsafe { libc::ptrace(request, self.pid, 0, 0) } == -1 { Err(system(what)) } else { Ok(()) }
     }
 
@@ -210,20 +212,23 @@ impl Tracee {
 
     fn registers(&self) -> Result<libc::user_regs_struct, StepError> {
         let mut registers = std::mem::MaybeUninit::<libc::user_regs_struct>::zeroed();
-        // SAFETY: the tracee is stopped; the registers have room.
+        // SAFETY: the tracee is stopped, as `wait` returned last; ptrace writes one `user_regs_struct`, the size of
+        // `registers`.
         if unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.pid, 0, registers.as_mut_ptr()) } == -1 {
             return Err(system("reading registers"));
         }
-        // SAFETY: all zeros are registers, and ptrace has filled them in.
+        // SAFETY: every bit pattern is a valid `user_regs_struct`, and ptrace has succeeded and filled it.
         Ok(unsafe { registers.assume_init() })
     }
 
     fn word(&self, address: u64) -> Result<u64, StepError> {
-        // SAFETY: errno is this thread's; a value of -1 is told from an error by it.
+        // SAFETY: the pointer is to this thread's errno, valid while the thread runs. A value of -1 is distinguished
+        // from an error by it.
         unsafe { *libc::__errno_location() = 0 };
-        // SAFETY: the tracee is stopped; a wrong address is an error, not a fault.
+        // SAFETY: the tracee is stopped, as `wait` returned last; `address` is the tracee's, and an unmapped one is an
+        // error of the call.
         let word = unsafe { libc::ptrace(libc::PTRACE_PEEKDATA, self.pid, address, 0) };
-        // SAFETY: as above.
+        // SAFETY: the pointer is to this thread's errno, valid while the thread runs.
         if word == -1 && unsafe { *libc::__errno_location() } != 0 {
             return Err(system("reading the stepped program's memory"));
         }
@@ -258,7 +263,7 @@ impl Tracee {
                 return Err(StepError::Endless { operation, bytes, steps: MOST_STEPS });
             }
             if !seen.insert(now.rip) && again.insert(now.rip) {
-                path.loops.push(maps.place(now.rip));
+                path.loops.push(maps.location(now.rip));
             }
             // `syscall` is 0f 05.
             path.system_calls += u64::from(self.word(now.rip)? & 0xffff == 0x050f);
@@ -268,7 +273,7 @@ impl Tracee {
             // A call leaves the address of the instruction after it on the stack and goes elsewhere.
             let follows = |address: u64| (1..=LONGEST).contains(&address.wrapping_sub(now.rip));
             if next.rsp == now.rsp.wrapping_sub(8) && !follows(next.rip) && follows(self.word(next.rsp)?) {
-                path.calls.push((maps.place(now.rip), maps.place(next.rip)));
+                path.calls.push((maps.location(now.rip), maps.location(next.rip)));
             }
             now = next;
         }
@@ -287,26 +292,29 @@ impl Tracee {
 
 impl Drop for Tracee {
     fn drop(&mut self) {
-        // It has ended already, or nobody waits for it any more: neither can fail in a way that matters.
+        // It has ended already, or is no longer waited for: an error of either call can be ignored.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What is mapped where in the stepped program.
+/// The mappings of the stepped program.
 struct Maps(Vec<(u64, u64, u64, String)>);
 
 impl Maps {
     fn read(pid: libc::pid_t) -> Maps {
-        // Without it, places are bare addresses.
+        // Without it, locations are bare addresses.
         let text = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
         Maps(text.lines().filter_map(parse_mapping).collect())
     }
 
-    fn place(&self, address: u64) -> Place {
+    fn location(&self, address: u64) -> CodeLocation {
         self.0.iter().find(|(start, end, ..)| (*start..*end).contains(&address)).map_or_else(
-            || Place { object: "nowhere".into(), offset: address },
-            |(start, _, offset, object)| Place { object: object.clone(), offset: address - start + offset },
+            || CodeLocation { object: "nowhere".into(), offset: address },
+            |(start, _, offset, object)| CodeLocation {
+                object: object.clone(),
+                offset: address - start + offset,
+            },
         )
     }
 }
@@ -326,10 +334,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_file_and_offset() {
+    fn a_location_is_file_and_offset() {
         let line = "7f10a000-7f10b000 r-xp 00002000 08:01 1234    /usr/lib/x.so.6";
         let maps = Maps(parse_mapping(line).into_iter().collect());
-        assert_eq!(maps.place(0x7f10_a010).to_string(), "x.so.6+0x2010");
-        assert_eq!(maps.place(0x10).to_string(), "nowhere+0x10");
+        assert_eq!(maps.location(0x7f10_a010).to_string(), "x.so.6+0x2010");
+        assert_eq!(maps.location(0x10).to_string(), "nowhere+0x10");
     }
 }

@@ -1,4 +1,4 @@
-//! The gate is shown to see what it must see, then held against every manager of the stage.
+//! The gate is tested on planted faults, then applied to every manager of the stage.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -85,7 +85,7 @@ fn glibc_is_stepped_through_with_a_second_thread_too() {
 
 #[test]
 fn the_managers_of_the_papers_keep_their_short_path() {
-    // Without a build there is nothing to hold to it.
+    // Without a build there is no manager to test.
     let Ok(places) = Places::find() else { return };
     let known = manager::known(&places).expect("descriptions that can be read");
     let mut faults = vec![];

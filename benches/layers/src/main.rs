@@ -1,5 +1,5 @@
 //! What layers cost: a malloc/free pair through a layer against the same pair without, in nanoseconds and in exact
-//! instructions, a pair of marks of a request, and whole programs of the catalog; beside the targets.
+//! instructions, a pair of marks of a request, and whole programs of the catalog; with the targets.
 
 mod error;
 mod marks;
@@ -18,8 +18,8 @@ use crate::pair::{Pair, Stack};
 
 /// Measure what a malloc/free pair costs through each layer, and what a pair of marks of a request costs.
 ///
-/// A figure is the shortest time of a pair over many short slices, in runs that take turns: what other processes take is
-/// left out by that, as far as it can be. So are the collections of `sweep`, of which most slices have none.
+/// A figure is the shortest time of a pair over many short slices, in runs that take turns: what other processes take
+/// is left out by that, as far as it can be. So are the collections of `sweep`, of which most slices have none.
 /// Instructions are Valgrind's (callgrind), exact, where it is installed.
 ///
 /// Exit status: 0 measured, whether or not the targets are met; 2 nothing could be measured.

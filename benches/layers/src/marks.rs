@@ -12,13 +12,13 @@ use crate::table;
 
 /// At most so much a pair of marks under the layer, ns.
 const TARGET: f64 = 30.0;
-/// Room for the events of a run: 500,000 requests of 24 bytes.
+/// Capacity for the events of a run: 500,000 requests of 24 bytes.
 const LIMIT: u64 = 64 << 20;
 
 /// Measures and prints.
 ///
 /// # Errors
-/// The program is not built, or does not say what it should.
+/// The program is not built, or its output is not as expected.
 pub fn run(places: &Places, rounds: usize, markdown: bool) -> Result<(), BenchError> {
     let program = places.programs().join("event-cost");
     let (mut alone, mut under) = (Vec::new(), Vec::new());
@@ -56,10 +56,10 @@ fn marks(program: &Path, layer: Option<&Path>) -> Result<[f64; 3], BenchError> {
     if !output.status.success() {
         return Err(failed(output.status.to_string()));
     }
-    let said = String::from_utf8_lossy(&output.stdout);
-    let words: Vec<&str> = said.split_whitespace().collect();
+    let output = String::from_utf8_lossy(&output.stdout);
+    let words: Vec<&str> = output.split_whitespace().collect();
     let figure = |name: &str| words.windows(2).find(|pair| pair[0] == name)?[1].parse::<f64>().ok();
-    let count = figure("pairs").ok_or_else(|| failed(format!("it said `{}`", said.trim())))?;
+    let count = figure("pairs").ok_or_else(|| failed(format!("it printed `{}`", output.trim())))?;
     if let Some(file) = file {
         // A layer that was not there would be the cheapest of all.
         let read = file.read().map_err(|error| failed(error.to_string()))?;
@@ -70,6 +70,6 @@ fn marks(program: &Path, layer: Option<&Path>) -> Result<[f64; 3], BenchError> {
     }
     match ["least_ns", "median_ns", "mean_ns"].map(figure) {
         [Some(least), Some(median), Some(mean)] => Ok([least, median, mean]),
-        _ => Err(failed(format!("it said `{}`", said.trim()))),
+        _ => Err(failed(format!("it printed `{}`", output.trim()))),
     }
 }

@@ -17,7 +17,7 @@ const PAIRS: &str = "20000";
 /// Pairs of the two runs whose difference is counted.
 const COUNTED: [usize; 2] = [50_000, 150_000];
 
-/// What is preloaded, by what name.
+/// The preloaded objects, under a name.
 #[derive(Debug)]
 pub struct Stack {
     name: String,
@@ -111,9 +111,9 @@ impl Pair {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             output => output.map_err(|error| stack.failed(error))?,
         };
-        let said = String::from_utf8_lossy(&output.stderr);
+        let output = String::from_utf8_lossy(&output.stderr);
         // `==123== Collected : 4567890`, of env first and of the program that it becomes last.
-        let collected = said.lines().rfind(|line| line.contains("Collected :"));
+        let collected = output.lines().rfind(|line| line.contains("Collected :"));
         let count = collected.and_then(|line| line.rsplit(' ').next()?.parse().ok());
         match count {
             Some(count) if output.status.success() => Ok(Some(count)),

@@ -1,5 +1,5 @@
-//! What layers cost whole programs: programs of the catalog under a manager, forwarding in front of it and a quarantine of
-//! 1 B in front of it, in runs that take turns, compared within repetitions.
+//! What layers cost whole programs: programs of the catalog under a manager, forwarding in front of it and a quarantine
+//! of 1 B in front of it, in runs that take turns, compared within repetitions.
 
 use heaptoll_catalog::{Catalog, Size};
 use heaptoll_lab::compare::{compare, judge_outputs};
@@ -16,13 +16,13 @@ use heaptoll_rig::Stack;
 use crate::error::BenchError;
 use crate::table;
 
-/// Which programs, how often, how large and with which dice.
+/// Programs, repetitions, input size and seed.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Effort {
     /// Programs of the catalog
     #[arg(value_name = "PROGRAM", default_values_t = ["cfrac", "espresso", "gawk", "perl", "sqlite", "lua"].map(String::from))]
     pub programs: Vec<String>,
-    /// The manager behind the layers
+    /// The manager under the layers
     #[arg(short, long, default_value = "mimalloc3")]
     pub manager: String,
     /// Timed repetitions; in each every stack runs once, in random order
@@ -39,9 +39,9 @@ pub struct Effort {
     pub markdown: bool,
 }
 
-struct Quiet;
+struct NoProgress;
 
-impl Progress for Quiet {
+impl Progress for NoProgress {
     fn begins(&mut self, _: &Cell, _: &StackInfo) {}
     fn ended(&mut self, _: &Cell, _: Option<&Observation>) {}
 }
@@ -49,7 +49,7 @@ impl Progress for Quiet {
 /// Measures and prints.
 ///
 /// # Errors
-/// A program or the manager is not there, or the laboratory's own work fails. A stack that fails is said in its row.
+/// A program or the manager is not there, or the experiment fails. A stack that fails is marked in its row.
 pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
     let catalog = Catalog::load(&places.catalog())?;
     let folders = heaptoll_catalog::Places { bin: places.programs(), inputs_cache: Places::inputs() };
@@ -88,7 +88,7 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
             start_layer: places.start_layer(),
             interrupt: Interrupt::default(),
         };
-        let mut experiment = heaptoll_rig::run(&prepared, &stacks, None, settings, &bench, &mut Quiet)?;
+        let mut experiment = heaptoll_rig::run(&prepared, &stacks, None, settings, &bench, &mut NoProgress)?;
         judge_outputs(&mut experiment);
         let cpu_s = rows(&experiment).first().and_then(|row| Some(row.figures.get(&Metric::Cpu)?.median));
         let forward = over_baseline(&mut experiment, &stacks, 0);
@@ -98,7 +98,7 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
             all.extend(found.map(|interval| interval.ratio.ln()));
         }
         let mut cells = vec![name.clone(), cpu_s.map_or("-".into(), |seconds| format!("{seconds:.2}"))];
-        cells.extend(found.map(in_words));
+        cells.extend(found.map(interval_text));
         table.add_row(cells);
         for row in rows(&experiment).iter().filter(|row| !row.marks.is_empty()) {
             eprintln!("{name} under {}: {}", row.stack, row.marks.join("; "));
@@ -123,7 +123,7 @@ fn stack(manager: Manager, places: &Places) -> Stack {
         preload: manager.preload(places),
         name: manager.name,
         environment: manager.environment,
-        tells: false,
+        reports_statistics: false,
     }
 }
 
@@ -139,6 +139,6 @@ fn over_baseline(experiment: &mut Experiment, stacks: &[Stack], before: usize) -
     [Metric::Cpu, Metric::Wall].map(|metric| row?.figures.get(&metric)?.ratio)
 }
 
-fn in_words(interval: Option<Interval>) -> String {
+fn interval_text(interval: Option<Interval>) -> String {
     interval.map_or("-".into(), |i| format!("{:.3} ({:.3}-{:.3})", i.ratio, i.low, i.high))
 }

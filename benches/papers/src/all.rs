@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use crate::sheet::Outputs;
-use crate::workshop::Choice;
+use crate::installation::Choice;
+use crate::result_table::Outputs;
 use crate::{Error, cfrac, expansion, instructions};
 
 /// What the tables have in common.
@@ -18,10 +18,10 @@ pub struct Options {
     pub markdown: Option<PathBuf>,
 }
 
-/// Makes the tables, each written before the next is begun, and gives whether all is well with all of them.
+/// Makes the tables, each written before the next is begun, and returns whether all of them are well.
 ///
 /// # Errors
-/// A document without their blocks, before anything is measured; what keeps a whole table from being made.
+/// A document without their blocks, before anything is measured; an error that prevents a whole table.
 pub fn run(options: &Options) -> Result<bool, Error> {
     let Options { timing, choice, markdown } = options;
     let outputs = Outputs { markdown: markdown.clone(), ..Outputs::default() };

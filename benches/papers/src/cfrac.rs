@@ -1,26 +1,26 @@
 //! `heaptoll-papers cfrac`: CPU time of cfrac under each of the papers' managers over glibc's, with an interval, once
 //! as it is and once with a second thread that sleeps, so that every lock is taken.
 //!
-//! The runs are planned, interleaved and compared by the laboratory, like any experiment. The limit holds in both.
-//! Beside it stands what was measured of the designs that cannot keep it: the length of a search, and page faults.
+//! The runs are planned, interleaved and compared by `heaptoll_lab`, like any experiment. The limit holds in both.
+//! For designs that cannot keep it, measured reasons are shown with it: the length of a search, and page faults.
 
 use heaptoll_catalog::Size;
 use heaptoll_lab::comparison::Interval;
 
 use crate::counting::{Counts, count, per_call};
+use crate::installation::{Choice, Installation, SelectedManager, machine_line, missing_note};
 use crate::judgement::{Evidence, Judgement, LIMIT};
+use crate::result_table::{Cell, Outputs, ResultTable, column, data};
 use crate::search::{self, PerMalloc};
-use crate::sheet::{Cell, Outputs, Sheet, column, data};
 use crate::stand_ins::Design;
 use crate::timing::{Settings, measure};
-use crate::workshop::{Choice, Chosen, Workshop, machine_line, missing_note};
 use crate::{Error, stand_ins};
 
 const PROGRAM: &str = "cfrac";
 /// Of the document block.
 pub const COMMAND: &str = "cfrac";
 
-/// How often, and with which dice.
+/// Repetitions and seed.
 #[derive(Debug, Clone, Copy, clap::Args)]
 pub struct Timing {
     /// Timed repetitions, each with one run under every manager; below 6 there is no interval
@@ -60,39 +60,39 @@ struct Row {
     marks: Vec<String>,
 }
 
-/// Measures, prints, and gives whether every manager ran and none is above the limit but by its design.
+/// Measures, prints, and returns whether every manager ran and none is above the limit but by its design.
 ///
 /// # Errors
-/// What keeps the whole table from being made.
+/// An error that prevents the whole table.
 pub fn run(options: &Options) -> Result<bool, Error> {
     options.outputs.check(&[COMMAND])?;
-    let workshop =
-        Workshop::open(std::time::Duration::from_secs(options.choice.timeout), options.choice.jobs)?;
-    let mut managers = workshop.managers(&options.choice.managers)?;
+    let installation =
+        Installation::open(std::time::Duration::from_secs(options.choice.timeout), options.choice.jobs)?;
+    let mut managers = installation.managers(&options.choice.managers)?;
     if !managers.iter().any(|manager| manager.object.is_none()) {
-        managers.splice(0..0, workshop.managers(&["glibc".to_owned()])?);
+        managers.splice(0..0, installation.managers(&["glibc".to_owned()])?);
     }
     let size = options.choice.size(Size::Demo)?;
     let cfrac = [PROGRAM.to_owned()];
-    let programs = workshop.programs(&cfrac, size)?;
-    let sleeper = workshop.sleeper()?;
-    let layer = workshop.live_layer()?;
+    let programs = installation.programs(&cfrac, size)?;
+    let sleeper = installation.sleeper()?;
+    let layer = installation.live_layer()?;
     let baseline = baseline(&managers);
     let Timing { repetitions, seed } = options.timing;
     let settings = Settings { repetitions, seed, timeout_s: options.choice.timeout };
-    let timed = |sleeper| measure(&workshop, &programs[0], &managers, &baseline, sleeper, settings);
+    let timed = |sleeper| measure(&installation, &programs[0], &managers, &baseline, sleeper, settings);
     let (mut single, mut threaded) = (timed(None)?, timed(Some(sleeper.as_path()))?);
     let counted: Vec<Option<Counts>> = if options.no_callgrind {
         vec![None; managers.len()]
     } else {
         // Their number does not depend on the input's size much, and the small one takes seconds.
-        let small = workshop.programs(&cfrac, Size::Quick)?;
+        let small = installation.programs(&cfrac, Size::Quick)?;
         of_those_that_ran(
-            workshop.each(&managers, |manager| count(&workshop, &small[0], manager, None).map(Some)),
+            installation.each(&managers, |manager| count(&installation, &small[0], manager, None).map(Some)),
         )?
     };
     let searches = of_those_that_ran(
-        workshop.each(&managers, |manager| search::measure(&workshop, &programs[0], manager, &layer)),
+        installation.each(&managers, |manager| search::measure(&installation, &programs[0], manager, &layer)),
     )?;
     let rows: Vec<Row> = managers
         .iter()
@@ -112,15 +112,15 @@ pub fn run(options: &Options) -> Result<bool, Error> {
             }
         })
         .collect();
-    let mut sheet = sheet(&rows, &baseline, size, repetitions);
-    sheet.notes.extend(missing_note(&workshop).filter(|_| options.choice.managers.is_empty()));
-    options.outputs.write(&sheet)?;
+    let mut result_table = result_table(&rows, &baseline, size, repetitions);
+    result_table.notes.extend(missing_note(&installation).filter(|_| options.choice.managers.is_empty()));
+    options.outputs.write(&result_table)?;
     let base = find_baseline(&rows, &baseline);
     let mut judged = rows.iter().filter(|row| row.manager != baseline).flat_map(|row| judgements(row, base));
     Ok(judged.all(|judgement| judgement.is_within() || judgement.is_by_design()))
 }
 
-/// The figures of the managers under which the program ran. Where it failed, its marks in the table say so already.
+/// The figures of the managers under which the program ran. Where it failed, its marks in the table show that already.
 fn of_those_that_ran<T>(figures: Vec<Result<Option<T>, Error>>) -> Result<Vec<Option<T>>, Error> {
     let figure = |figure| match figure {
         Err(Error::Failed { .. }) => Ok(None),
@@ -129,7 +129,7 @@ fn of_those_that_ran<T>(figures: Vec<Result<Option<T>, Error>>) -> Result<Vec<Op
     figures.into_iter().map(figure).collect()
 }
 
-fn baseline(managers: &[Chosen]) -> String {
+fn baseline(managers: &[SelectedManager]) -> String {
     managers
         .iter()
         .find(|manager| manager.object.is_none())
@@ -150,7 +150,7 @@ fn find_baseline<'a>(rows: &'a [Row], baseline: &str) -> Option<&'a Row> {
     rows.iter().find(|row| row.manager == baseline)
 }
 
-fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
+fn result_table(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> ResultTable {
     let base = find_baseline(rows, baseline);
     let interval = |ratio: Option<Interval>| {
         ratio.map_or(Cell::None, |ratio| Cell::Text(format!("{:.3}-{:.3}", ratio.low, ratio.high)))
@@ -160,12 +160,12 @@ fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
         .map(|row| {
             let per =
                 |entries: fn(&Counts) -> Option<f64>| Cell::maybe(row.counts.as_ref().and_then(entries), 1);
-            let words = match judgements(row, base) {
+            let label = match judgements(row, base) {
                 _ if row.manager == baseline => "the baseline".to_owned(),
-                [single, threaded] if single == threaded => single.words().to_owned(),
-                [single, threaded] => format!("{}; with the lock: {}", single.words(), threaded.words()),
+                [single, threaded] if single == threaded => single.label().to_owned(),
+                [single, threaded] => format!("{}; with the lock: {}", single.label(), threaded.label()),
             };
-            let words = [vec![words], row.marks.clone()].concat().join("; ");
+            let label = [vec![label], row.marks.clone()].concat().join("; ");
             vec![
                 Cell::Text(row.manager.clone()),
                 Cell::maybe(row.cpu_s, 3),
@@ -179,7 +179,7 @@ fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
                 Cell::maybe(row.search.map(|search| search.found.mean()), 1),
                 Cell::maybe(row.search.map(|search| search.found.longest as f64), 0),
                 Cell::maybe(row.faults[0], 0),
-                Cell::Text(words),
+                Cell::Text(label),
                 Cell::maybe(row.ratios[0].map(|ratio| ratio.low), 3),
                 Cell::maybe(row.ratios[0].map(|ratio| ratio.high), 3),
                 Cell::maybe(row.ratios[1].map(|ratio| ratio.low), 3),
@@ -188,7 +188,7 @@ fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
             ]
         })
         .collect();
-    Sheet {
+    ResultTable {
         command: COMMAND,
         title: format!(
             "CPU time of cfrac over {baseline}'s (input of size {size}, {repetitions} repetitions); the limit is {LIMIT}"
@@ -203,7 +203,7 @@ fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
             column("instructions_per_malloc", "instructions a malloc"),
             column("instructions_per_free", "a free"),
             column("searches_per_malloc", "searches a malloc"),
-            column("search_mean_blocks", "blocks looked at a search"),
+            column("search_mean_blocks", "blocks examined a search"),
             column("search_longest_blocks", "longest"),
             column("page_faults", "page faults"),
             column("judgement", "judgement"),
@@ -223,7 +223,7 @@ fn sheet(rows: &[Row], baseline: &str, size: Size, repetitions: u32) -> Sheet {
                 .into(),
             "Instructions per call are counted single-threaded, on the smallest input. Searches are those of a run of \
              its own, single-threaded, on the input that is timed; a manager without figures does not search, or does \
-             not tell. Page faults are a run's, start-up included."
+             not report. Page faults are a run's, start-up included."
                 .into(),
         ],
         machine: machine_line(),
@@ -239,7 +239,7 @@ fn verdict(rows: &[Row], baseline: &str) -> Vec<String> {
             .filter(|row| judgements(row, base)[column] == wanted)
             .map(|row| row.manager.as_str())
             .collect();
-        (!names.is_empty()).then(|| format!("{}: {}", wanted.words(), names.join(", ")))
+        (!names.is_empty()).then(|| format!("{}: {}", wanted.label(), names.join(", ")))
     };
     let mut sentences: Vec<String> = ["Single-threaded", "With the lock taken"]
         .into_iter()
@@ -258,7 +258,7 @@ fn verdict(rows: &[Row], baseline: &str) -> Vec<String> {
 fn reason(row: &Row, base: &Row) -> Option<String> {
     let judgements = judgements(row, Some(base));
     let first = judgements.iter().position(|judgement| judgement.is_by_design())?;
-    let only_locked = if judgements[0].is_within() { ", which leaves no room for the lock" } else { "" };
+    let only_locked = if judgements[0].is_within() { ", which leaves no margin for the lock" } else { "" };
     // Seconds more than the baseline's, by each of so many.
     let each = |number: f64| {
         let seconds = (row.cpu_s? - base.cpu_s?) / number;
@@ -274,7 +274,7 @@ fn reason(row: &Row, base: &Row) -> Option<String> {
                 )
             });
             Some(format!(
-                "{} searches: {how}. It looks at {:.1} blocks a malloc{only_locked}; {:.1} a search, {} in the \
+                "{} searches: {how}. It examines {:.1} blocks a malloc{only_locked}; {:.1} a search, {} in the \
                  longest.{cost}",
                 row.manager,
                 search.steps(),
@@ -341,13 +341,13 @@ mod tests {
             row("pow2", 1.1, 1.4, None),
             row("cartesian", 1.4, 1.4, Some(1100)),
         ];
-        let sheet = sheet(&rows, "glibc", Size::Quick, 15);
-        assert!(sheet.rows.iter().all(|row| row.len() == sheet.columns.len()));
+        let result_table = result_table(&rows, "glibc", Size::Quick, 15);
+        assert!(result_table.rows.iter().all(|row| row.len() == result_table.columns.len()));
         let cell = |number: usize, key: &str| {
-            let column = sheet.columns.iter().position(|column| column.key == key).expect(key);
-            sheet.rows[number][column].clone()
+            let column = result_table.columns.iter().position(|column| column.key == key).expect(key);
+            result_table.rows[number][column].clone()
         };
-        let words = [
+        let label = [
             "the baseline",
             "above, by design: it searches",
             "miss; with the lock: pass",
@@ -356,26 +356,29 @@ mod tests {
             "pass; with the lock: miss, by the lock alone",
             "miss",
         ];
-        for (number, words) in words.into_iter().enumerate() {
-            assert_eq!(cell(number, "judgement"), words.into());
+        for (number, label) in label.into_iter().enumerate() {
+            assert_eq!(cell(number, "judgement"), label.into());
         }
         assert_eq!(cell(1, "search_mean_blocks"), Cell::Figure(4.0, 1));
         assert_eq!(cell(1, "search_longest_blocks"), Cell::Figure(77.0, 0));
         assert_eq!(cell(5, "search_mean_blocks"), Cell::None);
         assert_eq!(cell(4, "page_faults"), Cell::Figure(90_100.0, 0));
-        let said = sheet.verdict.join("\n");
-        for words in [
+        let sentences = result_table.verdict.join("\n");
+        for label in [
             "Single-threaded, of 6 managers: pass: bestfit, pow2; above, by design: it searches: knuth; above, by \
              design: it never uses memory again: bump; miss: lea, cartesian.",
-            "It looks at 4.0 blocks a malloc; 4.0 a search, 77 in the longest. Single-threaded, each of \
+            "It examines 4.0 blocks a malloc; 4.0 a search, 77 in the longest. Single-threaded, each of \
              them goes with 125000.0 ns of CPU above glibc's.",
             "bestfit searches: each malloc",
-            "2.9 blocks a malloc, which leaves no room for the lock;",
+            "2.9 blocks a malloc, which leaves no margin for the lock;",
             "bump never uses memory again: 90100 page faults a run, where glibc takes 100. Single-threaded, each \
              further one goes with 5000 ns",
         ] {
-            assert!(said.contains(words), "{words}\n{said}");
+            assert!(sentences.contains(label), "{label}\n{sentences}");
         }
-        assert!(!said.contains("lea searches") && !said.contains("cartesian searches"), "{said}");
+        assert!(
+            !sentences.contains("lea searches") && !sentences.contains("cartesian searches"),
+            "{sentences}"
+        );
     }
 }

@@ -7,9 +7,9 @@ use heaptoll_callgrind::symbols;
 use heaptoll_catalog::Prepared;
 
 use crate::Error;
-use crate::workshop::{Ask, Chosen, Workshop};
+use crate::installation::{Installation, RunRequest, SelectedManager};
 
-/// What the program called, with everything that was executed from entry to return.
+/// The calls of the program, with everything that was executed from entry to return.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// `malloc`, and C++'s `operator new`.
@@ -35,20 +35,20 @@ const FAMILY: [&[&str]; 4] = [
 /// # Errors
 /// The program fails, Valgrind is missing, or no call reached the manager.
 pub fn count(
-    workshop: &Workshop,
+    installation: &Installation,
     program: &Prepared,
-    manager: &Chosen,
+    manager: &SelectedManager,
     threaded: Option<&Path>,
 ) -> Result<Counts, Error> {
-    let folder = workshop.folder()?;
-    let ask = Ask {
+    let folder = installation.folder()?;
+    let request = RunRequest {
         head: profile::valgrind(&folder.path().join("%p.profile")),
         preload: threaded.into_iter().chain(manager.object.as_deref()).map(Path::to_path_buf).collect(),
         environment: std::iter::once((profile::BOUND_AT_START.0.into(), profile::BOUND_AT_START.1.into()))
             .chain(manager.environment.iter().cloned())
             .collect(),
     };
-    workshop.run(program, &manager.name, &ask)?;
+    installation.run(program, &manager.name, &request)?;
     let text = largest_profile(folder.path())?;
     let failed = |reason: &str| Error::Failed {
         program: program.name.clone(),

@@ -1,4 +1,4 @@
-//! What can stop a table, each with what to do about it.
+//! Errors that prevent a table, each with a remedy.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ pub enum Error {
     /// An experiment failed.
     #[error(transparent)]
     Run(#[from] heaptoll_lab::runner::RunError),
-    /// A tool, or what it wrote.
+    /// A tool, or its output.
     #[error(transparent)]
     Tool(#[from] heaptoll_callgrind::Error),
     /// The statistics page.
@@ -43,7 +43,7 @@ pub enum Error {
         program: String,
         /// The manager.
         manager: String,
-        /// How it ended and what it said.
+        /// How it ended, and its standard error.
         reason: String,
     },
     /// A published table that is not as it must be.
@@ -61,7 +61,7 @@ pub enum Error {
         action: &'static str,
         /// Where.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A document without the place for a table.
@@ -86,7 +86,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// For `map_err` on what the system says about a file.
+    /// For `map_err` on a system error of a file.
     pub fn file(action: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_path_buf();
         move |source| Error::File { action, path, source }

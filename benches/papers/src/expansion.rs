@@ -1,24 +1,24 @@
-//! `heaptoll-papers expansion`: Table X of Detlefs, Dosser and Zorn 1994, and ours beside it.
+//! `heaptoll-papers expansion`: Table X of Detlefs, Dosser and Zorn 1994, compared with ours.
 //!
 //! Heap expansion is the most memory that a manager has held from the system over the most bytes that the program
-//! has held from the manager, as it asked for them. The first is told by the manager on its statistics page; the
+//! has requested from the manager and not freed. The first is reported by the manager on its statistics page; the
 //! second is the program's own and is measured once, by the live layer over glibc, in a run apart.
 
 use heaptoll_catalog::{Prepared, Size};
 use heaptoll_statspage::{SlotRecord, WriterKind};
 
+use crate::installation::{Choice, Installation, RunRequest, SelectedManager, machine_line, missing_note};
 use crate::published::{Published, Table, max_live_bytes};
+use crate::result_table::{Cell, Outputs, ResultTable, column};
 use crate::search::Searches;
-use crate::sheet::{Cell, Outputs, Sheet, column};
 use crate::verdict::{self, Pair};
-use crate::workshop::{Ask, Choice, Chosen, Workshop, machine_line, missing_note};
 use crate::{Error, stand_ins};
 
 const KIB: f64 = 1024.0;
 
 /// Of the document block.
 pub const COMMAND: &str = "expansion";
-/// The programs, unless others are asked for.
+/// The default programs.
 pub const PROGRAMS: [&str; 6] = ["perl", "ghostscript", "make", "espresso", "gawk", "cfrac"];
 
 /// What to measure.
@@ -55,34 +55,42 @@ fn largest(
     Some(Largest { bytes, processes: of_writer().count() })
 }
 
-/// What a program asked for: most requested bytes live at once.
-fn demand(workshop: &Workshop, program: &Prepared, layer: &std::path::Path) -> Result<Largest, Error> {
-    let ask = Ask { preload: vec![layer.to_path_buf()], ..Ask::default() };
-    let slots = workshop.run_with_page(program, "the live layer", ask)?;
+/// A program's demand: most requested bytes live at once.
+fn demand(
+    installation: &Installation,
+    program: &Prepared,
+    layer: &std::path::Path,
+) -> Result<Largest, Error> {
+    let request = RunRequest { preload: vec![layer.to_path_buf()], ..RunRequest::default() };
+    let slots = installation.run_with_page(program, "the live layer", request)?;
     largest(&slots, WriterKind::Layer, "live", |slot| slot.live_high_bytes).ok_or_else(|| Error::Failed {
         program: program.name.clone(),
         manager: "the live layer".into(),
-        reason: "the layer told nothing; is the program statically linked?".into(),
+        reason: "the layer reported nothing; is the program statically linked?".into(),
     })
 }
 
-/// What a manager told of a run.
+/// A manager's statistics of a run.
 #[derive(Debug, Clone, Copy)]
-struct Told {
-    /// The most memory it held; none when it does not tell.
+struct ManagerReport {
+    /// The most memory it held; none when it does not report it.
     heap: Option<Largest>,
     search: Option<Searches>,
 }
 
-fn told(workshop: &Workshop, program: &Prepared, manager: &Chosen) -> Result<Told, Error> {
-    let ask = Ask {
+fn report(
+    installation: &Installation,
+    program: &Prepared,
+    manager: &SelectedManager,
+) -> Result<ManagerReport, Error> {
+    let request = RunRequest {
         preload: manager.object.iter().cloned().collect(),
         environment: manager.environment.clone(),
-        ..Ask::default()
+        ..RunRequest::default()
     };
-    let slots = workshop.run_with_page(program, &manager.name, ask)?;
+    let slots = installation.run_with_page(program, &manager.name, request)?;
     let heap = largest(&slots, WriterKind::Manager, "", |slot| slot.mapped_high_bytes);
-    Ok(Told { heap: heap.filter(|largest| largest.bytes > 0), search: Searches::most(&slots) })
+    Ok(ManagerReport { heap: heap.filter(|largest| largest.bytes > 0), search: Searches::most(&slots) })
 }
 
 /// A manager on a program.
@@ -102,31 +110,31 @@ impl Row {
     }
 }
 
-/// Measures, prints, and gives whether every row could be filled.
+/// Measures, prints, and returns whether every row could be filled.
 ///
 /// # Errors
-/// What keeps the whole table from being made.
+/// An error that prevents the whole table.
 pub fn run(options: &Options) -> Result<bool, Error> {
     options.outputs.check(&[COMMAND])?;
-    let workshop =
-        Workshop::open(std::time::Duration::from_secs(options.choice.timeout), options.choice.jobs)?;
+    let installation =
+        Installation::open(std::time::Duration::from_secs(options.choice.timeout), options.choice.jobs)?;
     let published = Published::read(&options.choice.published, Table::Expansion)?;
     let of_1994 = max_live_bytes(&options.choice.published)?;
-    let managers = workshop.managers(&options.choice.managers)?;
+    let managers = installation.managers(&options.choice.managers)?;
     let size = options.choice.size(Size::Demo)?;
-    let programs = workshop.programs(&options.programs, size)?;
-    let layer = workshop.live_layer()?;
-    let demands: Vec<Largest> = workshop
-        .each(&programs, |program| demand(&workshop, program, &layer))
+    let programs = installation.programs(&options.programs, size)?;
+    let layer = installation.live_layer()?;
+    let demands: Vec<Largest> = installation
+        .each(&programs, |program| demand(&installation, program, &layer))
         .into_iter()
         .collect::<Result<_, _>>()?;
-    let asked: Vec<_> = programs
+    let cells: Vec<_> = programs
         .iter()
         .zip(&demands)
         .flat_map(|(program, demand)| managers.iter().map(move |manager| (program, demand, manager)))
         .collect();
-    let results = workshop.each(&asked, |(program, demand, manager)| -> Result<(Row, usize), Error> {
-        let Told { heap, search } = told(&workshop, program, manager)?;
+    let results = installation.each(&cells, |(program, demand, manager)| -> Result<(Row, usize), Error> {
+        let ManagerReport { heap, search } = report(&installation, program, manager)?;
         let of_paper =
             || published.value(stand_ins::paper_program(&program.name)?, stand_ins::column(&manager.name)?);
         let row = Row {
@@ -153,23 +161,23 @@ pub fn run(options: &Options) -> Result<bool, Error> {
         }
     }
     let live_1994 = |program: &str| of_1994.get(stand_ins::paper_program(program)?).copied();
-    let mut sheet = sheet(&rows, &live_1994, size);
+    let mut result_table = result_table(&rows, &live_1994, size);
     if !several.is_empty() {
-        sheet.notes.push(format!(
+        result_table.notes.push(format!(
             "Several processes ran in {}: each figure is that of the largest single process.",
             several.join(", ")
         ));
     }
-    sheet.notes.extend(missing_note(&workshop).filter(|_| options.choice.managers.is_empty()));
-    sheet.notes.extend(failures.iter().map(|failure| format!("Left out: {failure}.")));
-    options.outputs.write(&sheet)?;
+    result_table.notes.extend(missing_note(&installation).filter(|_| options.choice.managers.is_empty()));
+    result_table.notes.extend(failures.iter().map(|failure| format!("Left out: {failure}.")));
+    options.outputs.write(&result_table)?;
     Ok(failures.is_empty())
 }
 
-fn sheet(rows: &[Row], live_1994: &dyn Fn(&str) -> Option<f64>, size: Size) -> Sheet {
+fn result_table(rows: &[Row], live_1994: &dyn Fn(&str) -> Option<f64>, size: Size) -> ResultTable {
     let heap = |row: &Row| match row.heap {
         Some(heap) => Cell::Figure(heap as f64 / KIB, 0),
-        None => "not told".into(),
+        None => "not reported".into(),
     };
     let mut cells: Vec<Vec<Cell>> = rows
         .iter()
@@ -205,7 +213,7 @@ fn sheet(rows: &[Row], live_1994: &dyn Fn(&str) -> Option<f64>, size: Size) -> S
     }
     let mut verdict = verdict::of("Heap expansion", &pairs(rows));
     verdict.extend(mean_sentence(&means));
-    Sheet {
+    ResultTable {
         command: COMMAND,
         title: format!(
             "Heap expansion: Detlefs, Dosser and Zorn 1994, Table X, and here (inputs of size {size}); heap is the \
@@ -220,19 +228,19 @@ fn sheet(rows: &[Row], live_1994: &dyn Fn(&str) -> Option<f64>, size: Size) -> S
             column("heap_high_kib", "heap here, KiB"),
             column("published_expansion", "expansion 1994"),
             column("expansion", "expansion here"),
-            column("search_mean_blocks", "blocks looked at a search"),
+            column("search_mean_blocks", "blocks examined a search"),
             column("search_longest_blocks", "longest"),
         ],
         rows: cells,
         verdict,
         notes: vec![
             "Most live bytes are requested bytes, measured once by the live layer over glibc; they are the program's \
-             own and the same under every manager. `not told`: the manager keeps no statistics page."
+             own and the same under every manager. `not reported`: the manager keeps no statistics page."
                 .into(),
             "A small heap is mostly the first piece taken from the system, in 1994 as now: read its KiB, not its \
              ratio."
                 .into(),
-            "Blocks looked at are told by managers that search, of the process that searched most. What a search is \
+            "Blocks examined are reported by managers that search, of the process that searched most. The meaning of a search \
              differs: knuth and bestfit make one a malloc, cartesian one a malloc and one a free, the others only \
              where their lists have nothing."
                 .into(),
@@ -241,7 +249,7 @@ fn sheet(rows: &[Row], live_1994: &dyn Fn(&str) -> Option<f64>, size: Size) -> S
     }
 }
 
-/// Geometric means of the paper's and our expansions over the programs, for managers that told on all of them.
+/// Geometric means of the paper's and our expansions over the programs, for managers that reported on all of them.
 fn means(rows: &[Row]) -> Vec<(String, Option<f64>, Option<f64>)> {
     let mut managers: Vec<&str> = Vec::new();
     let mut programs: Vec<&str> = Vec::new();
@@ -271,7 +279,7 @@ fn means(rows: &[Row]) -> Vec<(String, Option<f64>, Option<f64>)> {
         .collect()
 }
 
-/// The orders of the means, the paper's and ours, side by side.
+/// The orders of the means, the paper's and ours.
 fn mean_sentence(means: &[(String, Option<f64>, Option<f64>)]) -> Option<String> {
     let both: Vec<(&str, f64, f64)> = means
         .iter()
@@ -341,23 +349,29 @@ mod tests {
     }
 
     #[test]
-    fn the_orders_stand_side_by_side() {
+    fn the_orders_are_shown_together() {
         let means = [("lea".into(), Some(1.5), Some(1.2)), ("kingsley".into(), Some(1.9), Some(1.1))];
-        let said = mean_sentence(&means).expect("a sentence");
-        assert!(said.contains("the paper lea 1.50, kingsley 1.90; here kingsley 1.10, lea 1.20"), "{said}");
+        let sentence = mean_sentence(&means).expect("a sentence");
+        assert!(
+            sentence.contains("the paper lea 1.50, kingsley 1.90; here kingsley 1.10, lea 1.20"),
+            "{sentence}"
+        );
     }
 
     #[test]
-    fn a_manager_that_does_not_tell_is_shown_so() {
+    fn a_manager_that_does_not_report_is_shown_so() {
         let search = Some(Searches { searches: 4, steps: 10, longest: 5 });
         let rows = [
             row("cfrac", "glibc", 0.0, 2048, None),
             Row { search, ..row("cfrac", "lea", 2.29, 2048, Some(65536)) },
         ];
-        let sheet = sheet(&rows, &|_| Some(21_400.0), Size::Quick);
-        assert_eq!(sheet.rows[0][5..], ["not told".into(), Cell::None, Cell::None, Cell::None, Cell::None]);
+        let result_table = result_table(&rows, &|_| Some(21_400.0), Size::Quick);
         assert_eq!(
-            sheet.rows[1][4..],
+            result_table.rows[0][5..],
+            ["not reported".into(), Cell::None, Cell::None, Cell::None, Cell::None]
+        );
+        assert_eq!(
+            result_table.rows[1][4..],
             [
                 Cell::Figure(2.0, 0),
                 Cell::Figure(64.0, 0),
@@ -367,6 +381,6 @@ mod tests {
                 Cell::Figure(5.0, 0)
             ]
         );
-        assert!(sheet.rows.iter().all(|row| row.len() == sheet.columns.len()));
+        assert!(result_table.rows.iter().all(|row| row.len() == result_table.columns.len()));
     }
 }

@@ -1,4 +1,4 @@
-//! `heaptoll-papers instructions`: Tables IV and V of Detlefs, Dosser and Zorn 1994, and ours beside them.
+//! `heaptoll-papers instructions`: Tables IV and V of Detlefs, Dosser and Zorn 1994, compared with ours.
 //!
 //! Each cell is counted twice: as the program is, single-threaded, where our managers and glibc's take no atomic
 //! instruction, and with a second thread that sleeps. The difference is what the uncontended lock adds, counted apart.
@@ -8,15 +8,15 @@ use heaptoll_catalog::{Prepared, Size};
 use heaptoll_lab::statistics::median;
 
 use crate::counting::{Counts, count, per_call};
+use crate::installation::{Choice, Installation, RunRequest, machine_line, missing_note};
 use crate::published::{Published, Table};
-use crate::sheet::{Cell, Outputs, Sheet, column, data};
+use crate::result_table::{Cell, Outputs, ResultTable, column, data};
 use crate::verdict::{self, Pair};
-use crate::workshop::{Ask, Choice, Workshop, machine_line, missing_note};
 use crate::{Error, stand_ins};
 
 /// Of the document block.
 pub const COMMAND: &str = "instructions";
-/// The programs, unless others are asked for.
+/// The default programs.
 pub const PROGRAMS: [&str; 5] = ["cfrac", "gawk", "perl", "espresso", "make"];
 
 /// What to count.
@@ -55,25 +55,25 @@ impl Cells {
     }
 }
 
-/// Counts, prints, and gives whether every cell could be filled.
+/// Counts, prints, and returns whether every cell could be filled.
 ///
 /// # Errors
-/// What keeps the whole table from being made.
+/// An error that prevents the whole table.
 pub fn run(options: &Options) -> Result<bool, Error> {
     options.outputs.check(&[COMMAND])?;
-    let workshop =
-        Workshop::open(std::time::Duration::from_secs(options.choice.timeout), options.choice.jobs)?;
+    let installation =
+        Installation::open(std::time::Duration::from_secs(options.choice.timeout), options.choice.jobs)?;
     let published =
         [Table::Malloc, Table::Free].map(|table| Published::read(&options.choice.published, table));
     let [malloc, free] = published;
     let published = [malloc?, free?];
-    let managers = workshop.managers(&options.choice.managers)?;
+    let managers = installation.managers(&options.choice.managers)?;
     let size = options.choice.size(Size::Quick)?;
-    let programs = workshop.programs(&options.programs, size)?;
-    let sleeper = workshop.sleeper()?;
-    let asked: Vec<_> =
+    let programs = installation.programs(&options.programs, size)?;
+    let sleeper = installation.sleeper()?;
+    let runs: Vec<_> =
         programs.iter().flat_map(|program| managers.iter().map(move |manager| (program, manager))).collect();
-    let results = workshop.each(&asked, |(program, manager)| -> Result<Cells, Error> {
+    let results = installation.each(&runs, |(program, manager)| -> Result<Cells, Error> {
         let of_paper = |table: &Published| {
             table.value(stand_ins::paper_program(&program.name)?, stand_ins::column(&manager.name)?)
         };
@@ -81,8 +81,8 @@ pub fn run(options: &Options) -> Result<bool, Error> {
             program: program.name.clone(),
             manager: manager.name.clone(),
             published: [of_paper(&published[0]), of_paper(&published[1])],
-            plain: count(&workshop, program, manager, None)?,
-            threaded: count(&workshop, program, manager, Some(&sleeper))?,
+            plain: count(&installation, program, manager, None)?,
+            threaded: count(&installation, program, manager, Some(&sleeper))?,
         };
         eprintln!("counted {} under {}", cells.program, cells.manager);
         Ok(cells)
@@ -95,15 +95,15 @@ pub fn run(options: &Options) -> Result<bool, Error> {
             Err(error) => return Err(error),
         }
     }
-    let mut sheet = sheet(&cells, size);
-    sheet.notes.extend(null_note(&workshop, &programs, &cells)?);
-    sheet.notes.extend(missing_note(&workshop).filter(|_| options.choice.managers.is_empty()));
-    sheet.notes.extend(failures.iter().map(|failure| format!("Left out: {failure}.")));
-    options.outputs.write(&sheet)?;
+    let mut result_table = result_table(&cells, size);
+    result_table.notes.extend(null_note(&installation, &programs, &cells)?);
+    result_table.notes.extend(missing_note(&installation).filter(|_| options.choice.managers.is_empty()));
+    result_table.notes.extend(failures.iter().map(|failure| format!("Left out: {failure}.")));
+    options.outputs.write(&result_table)?;
     Ok(failures.is_empty())
 }
 
-fn sheet(cells: &[Cells], size: Size) -> Sheet {
+fn result_table(cells: &[Cells], size: Size) -> ResultTable {
     let row = |cell: &Cells| {
         let mut row = vec![
             Cell::Text(cell.program.clone()),
@@ -143,7 +143,7 @@ fn sheet(cells: &[Cells], size: Size) -> Sheet {
         column("instructions_per_realloc", "realloc: here"),
     ];
     columns.extend(["malloc_calls_1e3", "free_calls_1e3", "calloc_calls_1e3", "realloc_calls_1e3"].map(data));
-    Sheet {
+    ResultTable {
         command: COMMAND,
         title: format!(
             "Instructions per call: Detlefs, Dosser and Zorn 1994, Tables IV and V, and here (inputs of size {size})"
@@ -223,13 +223,17 @@ fn pairs(cells: &[Cells], operation: usize) -> Vec<Pair> {
 
 /// How many of each program's frees are of NULL: they cost next to nothing and lower the average. Callgrind counts all
 /// calls, the live layer those that give a block back.
-fn null_note(workshop: &Workshop, programs: &[Prepared], cells: &[Cells]) -> Result<Option<String>, Error> {
-    let layer = workshop.live_layer()?;
+fn null_note(
+    installation: &Installation,
+    programs: &[Prepared],
+    cells: &[Cells],
+) -> Result<Option<String>, Error> {
+    let layer = installation.live_layer()?;
     let mut shares = Vec::new();
     for program in programs {
         let Some(cell) = cells.iter().find(|cell| cell.program == program.name) else { continue };
-        let ask = Ask { preload: vec![layer.clone()], ..Ask::default() };
-        let slots = workshop.run_with_page(program, "the live layer", ask)?;
+        let request = RunRequest { preload: vec![layer.clone()], ..RunRequest::default() };
+        let slots = installation.run_with_page(program, "the live layer", request)?;
         let real = slots.iter().map(|slot| slot.free_calls).max().unwrap_or(0);
         let all = cell.plain.free.calls;
         if all > 0 {
@@ -254,10 +258,10 @@ fn lock_sentence(cells: &[Cells]) -> Vec<String> {
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), lock| (low.min(*lock), high.max(*lock)));
         (low <= high).then(|| format!("{:.1} (from {low:.1} to {high:.1})", median(&locks)))
     };
-    let sentence = |who: &str, of: &dyn Fn(&str) -> bool| {
+    let sentence = |managers: &str, of: &dyn Fn(&str) -> bool| {
         let (malloc, free) = (spread(0, of)?, spread(1, of)?);
         Some(format!(
-            "With a second thread the lock adds {malloc} instructions a malloc and {free} a free under {who}, by the median \
+            "With a second thread the lock adds {malloc} instructions a malloc and {free} a free under {managers}, by the median \
              over programs."
         ))
     };
@@ -318,17 +322,21 @@ mod tests {
         assert_eq!((one.ours(0), one.lock(0), one.lock(1)), (Some(60.0), Some(8.0), Some(4.0)));
         one.plain.free = Entries::default();
         assert_eq!((one.ours(1), one.lock(1)), (None, None));
-        let sheet = sheet(&[one], Size::Quick);
-        assert_eq!(sheet.rows[0].len(), sheet.columns.len());
-        assert!(sheet.verdict.iter().any(|said| said.contains("no verdict")), "{:?}", sheet.verdict);
+        let result_table = result_table(&[one], Size::Quick);
+        assert_eq!(result_table.rows[0].len(), result_table.columns.len());
+        assert!(
+            result_table.verdict.iter().any(|sentence| sentence.contains("no verdict")),
+            "{:?}",
+            result_table.verdict
+        );
     }
 
     #[test]
     fn every_row_has_every_column() {
         let all =
             [cells("p", "lea", 40.0, 60, 8), cells("q", "lea", 60.0, 80, 12), cells("p", "glibc", 1.0, 2, 0)];
-        let sheet = sheet(&all, Size::Quick);
-        assert!(sheet.rows.iter().all(|row| row.len() == sheet.columns.len()));
-        assert_eq!(sheet.rows.len(), 5);
+        let result_table = result_table(&all, Size::Quick);
+        assert!(result_table.rows.iter().all(|row| row.len() == result_table.columns.len()));
+        assert_eq!(result_table.rows.len(), 5);
     }
 }

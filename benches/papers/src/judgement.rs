@@ -7,18 +7,18 @@ use crate::stand_ins::Design;
 
 /// CPU time over glibc's that a manager may reach, single-threaded and with the lock taken.
 pub const LIMIT: f64 = 1.25;
-/// From so many blocks looked at a malloc on, a search is long. One that ends at the first block it looks at takes no
-/// more than a free list's head.
+/// From so many blocks examined a malloc on, a search is long. One that ends at the first block takes no more than a
+/// free list's head.
 const LONG_SEARCH: f64 = 2.0;
 /// From so many times the baseline's page faults on, memory is not used again.
 const MANY_FAULTS: f64 = 5.0;
 
-/// What was measured of a manager's design.
+/// Measurements of a manager's design.
 #[derive(Debug, Clone, Copy)]
 pub struct Evidence {
-    /// What it is made to do.
+    /// Its design.
     pub design: Design,
-    /// Blocks looked at a malloc.
+    /// Blocks examined a malloc.
     pub steps_per_malloc: Option<f64>,
     /// Page faults of a run, and the baseline's.
     pub faults: Option<(f64, f64)>,
@@ -39,7 +39,7 @@ impl Evidence {
     }
 }
 
-/// What a ratio says about the limit.
+/// How a ratio compares with the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Judgement {
     /// The whole interval is within it.
@@ -97,8 +97,8 @@ impl Judgement {
         matches!(self, Judgement::Search | Judgement::NoReuse)
     }
 
-    /// For tables.
-    pub fn words(self) -> &'static str {
+    /// The text for tables.
+    pub fn label(self) -> &'static str {
         match self {
             Judgement::Pass => "pass",
             Judgement::Likely => "pass (interval reaches above)",
@@ -123,7 +123,7 @@ mod tests {
         Evidence { design, steps_per_malloc: steps, faults }
     }
 
-    const SEARCHES: Design = Design::Searches("it looks at blocks");
+    const SEARCHES: Design = Design::Searches("it examines blocks");
 
     #[test]
     fn the_whole_interval_must_be_within_the_limit() {

@@ -1,20 +1,20 @@
-//! `heaptoll-papers`: the managers of the papers beside the papers' tables, program by program, with a verdict in
-//! words that is computed from the figures.
+//! `heaptoll-papers`: the managers of the papers compared with the papers' tables, program by program, with a verdict
+//! in sentences computed from the figures.
 
 mod all;
 mod cfrac;
 mod counting;
 mod error;
 mod expansion;
+mod installation;
 mod instructions;
 mod judgement;
 mod published;
+mod result_table;
 mod search;
-mod sheet;
 mod stand_ins;
 mod timing;
 mod verdict;
-mod workshop;
 
 use std::process::ExitCode;
 
@@ -23,10 +23,10 @@ use clap::{Parser, Subcommand};
 pub use error::Error;
 use stand_ins::Design;
 
-/// Put the managers of the papers beside the papers' tables.
+/// Compare the managers of the papers with the papers' tables.
 ///
-/// Exit status: 0 all well; 1 a program failed under a manager, and its row is missing, or cfrac's CPU time is above the
-/// limit under a manager whose design is no reason for it; 2 the table could not be made.
+/// Exit status: 0 all well; 1 a program failed under a manager, and its row is missing, or cfrac's CPU time is above
+/// the limit under a manager whose design is no reason for it; 2 the table could not be made.
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-papers", version)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
@@ -40,7 +40,8 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Instructions per malloc and per free, and what an uncontended lock adds (Detlefs, Dosser, Zorn 1994, Tables IV, V)
+    /// Instructions per malloc and per free, and what an uncontended lock adds (Detlefs, Dosser, Zorn 1994, Tables IV,
+    /// V)
     Instructions(instructions::Options),
     /// Most memory held from the system over most bytes live (the same paper, Table X)
     Expansion(expansion::Options),
@@ -70,7 +71,7 @@ fn main() -> ExitCode {
 
 /// The managers of the papers, by name.
 fn list() -> Result<bool, Error> {
-    let missing = workshop::Workshop::open(std::time::Duration::ZERO, None)?.not_built();
+    let missing = installation::Installation::open(std::time::Duration::ZERO, None)?.not_built();
     for stand_in in &stand_ins::ALL {
         let built = if missing.contains(&stand_in.name) { "not built" } else { "built" };
         let stands_for =

@@ -36,7 +36,7 @@ impl Table {
 
 /// A line of one of these tables: the last column's name is the figure's.
 #[derive(Deserialize)]
-struct Line(String, String, f64);
+struct PublishedRow(String, String, f64);
 
 impl Published {
     /// Reads a table from the folder of published tables.
@@ -47,7 +47,7 @@ impl Published {
         let path = folder.join(table.file());
         let mut values = BTreeMap::new();
         for line in lines(&path)? {
-            let Line(program, manager, value) = line?;
+            let PublishedRow(program, manager, value) = line?;
             if !(value.is_finite() && value > 0.0) {
                 return Err(wrong(&path, format!("{value} for {program} and {manager} is no figure")));
             }
@@ -58,7 +58,7 @@ impl Published {
         Ok(Published { values })
     }
 
-    /// The figure of a manager on a program, both as the paper calls them.
+    /// The figure of a manager on a program, both by the paper's names.
     pub fn value(&self, program: &str, manager: &str) -> Option<f64> {
         self.values.get(&(program.to_owned(), manager.to_owned())).copied()
     }
@@ -92,7 +92,7 @@ fn lines<T: serde::de::DeserializeOwned>(
     Ok(reader.into_deserialize().map(move |line| line.map_err(|error| wrong(&path, error.to_string()))))
 }
 
-/// Where the tables are when the command is not told: in the tree it was built from.
+/// The default folder of the tables: in the tree it was built from.
 pub fn default_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies/published")
 }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_table_is_told_by_its_name() {
+    fn a_damaged_table_is_named_in_the_error() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join(Table::Free.file());
         for text in ["a,b,c\nx,y\n", "a,b,c\nx,y,much\n", "a,b,c\nx,y,0\n", "a,b,c\nx,y,1\nx,y,2\n"] {

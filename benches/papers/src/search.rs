@@ -1,4 +1,4 @@
-//! How far a manager had to look for a fit, as it tells on its statistics page when a process ends.
+//! How many blocks a manager examined to find a fit, as it reports on its statistics page when a process ends.
 
 use std::path::Path;
 
@@ -6,16 +6,16 @@ use heaptoll_catalog::Prepared;
 use heaptoll_statspage::{SlotRecord, WriterKind};
 
 use crate::Error;
-use crate::workshop::{Ask, Chosen, Workshop};
+use crate::installation::{Installation, RunRequest, SelectedManager};
 
 /// The searches of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Searches {
     /// Searches made.
     pub searches: u64,
-    /// Blocks looked at in all of them.
+    /// Blocks examined in all of them.
     pub steps: u64,
-    /// Blocks looked at in the longest.
+    /// Blocks examined in the longest.
     pub longest: u64,
 }
 
@@ -25,18 +25,18 @@ impl Searches {
         (slot.kind == WriterKind::Manager && searches > 0).then_some(Searches { searches, steps, longest })
     }
 
-    /// Those of the process that searched most; none when the manager does not search, or does not tell.
+    /// Those of the process that searched most; none when the manager does not search, or does not report.
     pub fn most(slots: &[SlotRecord]) -> Option<Searches> {
         slots.iter().filter_map(Searches::of).max_by_key(|found| found.searches)
     }
 
-    /// Blocks looked at a search.
+    /// Blocks examined a search.
     pub fn mean(&self) -> f64 {
         self.steps as f64 / self.searches as f64
     }
 }
 
-/// A process's searches beside its calls for a block.
+/// A process's searches, with its calls for a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerMalloc {
     /// The searches.
@@ -67,28 +67,28 @@ impl PerMalloc {
         self.found.searches as f64 / self.mallocs as f64
     }
 
-    /// Blocks looked at a malloc, those of its free included.
+    /// Blocks examined a malloc, those of its free included.
     pub fn steps(&self) -> f64 {
         self.found.steps as f64 / self.mallocs as f64
     }
 }
 
 /// One run of its own, with a statistics page and the live layer, which counts the calls and takes no memory of the
-/// heap. None when the manager does not search, or does not tell.
+/// heap. None when the manager does not search, or does not report.
 ///
 /// # Errors
 /// The program fails, or the page cannot be made.
 pub fn measure(
-    workshop: &Workshop,
+    installation: &Installation,
     program: &Prepared,
-    manager: &Chosen,
+    manager: &SelectedManager,
     layer: &Path,
 ) -> Result<Option<PerMalloc>, Error> {
     let preload = std::iter::once(layer).chain(manager.object.as_deref()).map(Path::to_path_buf).collect();
-    let slots = workshop.run_with_page(
+    let slots = installation.run_with_page(
         program,
         &manager.name,
-        Ask { preload, environment: manager.environment.clone(), ..Ask::default() },
+        RunRequest { preload, environment: manager.environment.clone(), ..RunRequest::default() },
     )?;
     Ok(PerMalloc::of(&slots))
 }
@@ -120,24 +120,24 @@ mod tests {
     }
 
     #[test]
-    fn the_process_that_searched_most_is_told_with_its_own_calls() {
+    fn the_process_that_searched_most_is_shown_with_its_own_calls() {
         let slots = [
             slot(WriterKind::Manager, 10, 5, 500, 400, 0),
             slot(WriterKind::Layer, 10, 0, 0, 0, 7),
             slot(WriterKind::Manager, 11, 100, 250, 9, 0),
             slot(WriterKind::Layer, 11, 0, 0, 0, 200),
         ];
-        let told = PerMalloc::of(&slots).expect("two processes that searched");
+        let found = PerMalloc::of(&slots).expect("two processes that searched");
         assert_eq!(
-            told,
+            found,
             PerMalloc { found: Searches { searches: 100, steps: 250, longest: 9 }, mallocs: 200 }
         );
-        assert_eq!((told.found.mean(), told.searches(), told.steps()), (2.5, 0.5, 1.25));
-        assert_eq!(Searches::most(&slots), Some(told.found));
+        assert_eq!((found.found.mean(), found.searches(), found.steps()), (2.5, 0.5, 1.25));
+        assert_eq!(Searches::most(&slots), Some(found.found));
     }
 
     #[test]
-    fn without_a_search_or_a_count_of_calls_nothing_is_told() {
+    fn without_a_search_or_a_count_of_calls_there_is_no_figure() {
         assert_eq!(
             PerMalloc::of(&[
                 slot(WriterKind::Manager, 10, 0, 0, 0, 0),

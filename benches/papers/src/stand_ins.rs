@@ -1,13 +1,13 @@
-//! Which manager here stands for which of the papers'.
+//! The managers here that stand for those of the papers.
 
-/// What a manager is made to do, where that may take time that glibc does not spend.
+/// A manager's design, where that may take time that glibc does not spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Design {
-    /// Takes the head of a list. (`haertel` searches for runs of whole chunks only, which cfrac never asks for; `lea`
+    /// Takes the head of a list. (`haertel` searches for runs of whole chunks only, which cfrac never requests; `lea`
     /// within a bin of sizes, where its exact lists have nothing.)
     Lists,
-    /// Looks for a fit among free blocks of all sizes for every request, however small: the time that takes grows with
-    /// the heap. The words say how it looks.
+    /// Searches free blocks of all sizes for a fit for every request, however small: the time that takes grows with the
+    /// heap. The text describes the search.
     Searches(&'static str),
     /// Frees nothing, so that every block comes from fresh memory.
     NeverReuses,
@@ -20,7 +20,7 @@ pub struct StandIn {
     pub name: &'static str,
     /// The column of Detlefs, Dosser and Zorn that it stands for.
     pub detlefs: Option<&'static str>,
-    /// What it is made to do.
+    /// Its design.
     pub design: Design,
 }
 
@@ -64,7 +64,7 @@ pub fn column(name: &str) -> Option<&'static str> {
     find(name)?.detlefs
 }
 
-/// What the paper calls a program of the catalog.
+/// The paper's name of a program of the catalog.
 pub fn paper_program(name: &str) -> Option<&'static str> {
     match name {
         "cfrac" => Some("cfrac"),
@@ -77,7 +77,7 @@ pub fn paper_program(name: &str) -> Option<&'static str> {
     }
 }
 
-/// What a manager is made to do; of one that is none of the papers', nothing is excused.
+/// A manager's design; one that is none of the papers' has no excuse.
 pub fn design(name: &str) -> Design {
     find(name).map_or(Design::Lists, |stand_in| stand_in.design)
 }

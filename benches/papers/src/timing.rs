@@ -1,5 +1,5 @@
-//! CPU time of a program under several managers: planned, interleaved and compared by the laboratory, like any
-//! experiment, but under objects that were not asked for by name, and without preflight.
+//! CPU time of a program under several managers: planned, interleaved and compared by `heaptoll_lab`, like any
+//! experiment, but under objects that were not requested by name, and without preflight.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,12 +14,12 @@ use heaptoll_lab::runner::{Bench, Progress};
 use heaptoll_rig::Stack;
 
 use crate::Error;
-use crate::workshop::{Chosen, Workshop};
+use crate::installation::{Installation, SelectedManager};
 
 /// Untimed repetitions before the timed ones.
 const WARMUP: u32 = 1;
 
-/// What an experiment found out about a manager.
+/// An experiment's figures of a manager.
 #[derive(Debug, Clone, Default)]
 pub struct Measured {
     /// CPU over the baseline's.
@@ -32,7 +32,7 @@ pub struct Measured {
     pub marks: Vec<String>,
 }
 
-/// Says on standard error how far it is.
+/// Prints progress to standard error.
 #[derive(Default)]
 struct Counter {
     done: usize,
@@ -49,7 +49,7 @@ impl Progress for Counter {
     }
 }
 
-/// How often and with which dice.
+/// Repetitions and seed.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// Timed repetitions.
@@ -66,9 +66,9 @@ pub struct Settings {
 /// # Errors
 /// What stops an experiment. A manager that fails has marks and no figures.
 pub fn measure(
-    workshop: &Workshop,
+    installation: &Installation,
     program: &Prepared,
-    managers: &[Chosen],
+    managers: &[SelectedManager],
     baseline: &str,
     sleeper: Option<&Path>,
     settings: Settings,
@@ -79,10 +79,10 @@ pub fn measure(
             name: manager.name.clone(),
             preload: sleeper.into_iter().chain(manager.object.as_deref()).map(Path::to_path_buf).collect(),
             environment: manager.environment.clone(),
-            tells: false,
+            reports_statistics: false,
         })
         .collect();
-    let asked = experiment::Settings {
+    let experiment_settings = experiment::Settings {
         repetitions: settings.repetitions,
         warmup: WARMUP,
         seed: settings.seed,
@@ -90,12 +90,13 @@ pub fn measure(
         ..experiment::Settings::default()
     };
     let bench = Bench {
-        launcher: workshop.places.launcher(),
-        start_layer: workshop.places.start_layer(),
-        interrupt: workshop.interrupt.clone(),
+        launcher: installation.places.launcher(),
+        start_layer: installation.places.start_layer(),
+        interrupt: installation.interrupt.clone(),
     };
     let mut progress = Counter::default();
-    let mut experiment = heaptoll_rig::run(program, &stacks, Some(baseline), asked, &bench, &mut progress)?;
+    let mut experiment =
+        heaptoll_rig::run(program, &stacks, Some(baseline), experiment_settings, &bench, &mut progress)?;
     judge_outputs(&mut experiment);
     let comparison = compare(&experiment);
     Ok(comparison

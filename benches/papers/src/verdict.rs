@@ -1,15 +1,15 @@
-//! What a table of ours says about a table of a paper, in words that are computed from the figures.
+//! A table of ours compared with a table of a paper, in sentences computed from the figures.
 //!
 //! The figures themselves are of different machines and centuries; what can hold again is their order. So the orders
-//! of the managers are compared: by Kendall's tau on each program, pair by pair, and by who is lowest and highest.
+//! of the managers are compared: by Kendall's tau on each program, pair by pair, and by the lowest and highest manager.
 
 use std::cmp::Ordering;
 
-/// Figures nearer than this to one another, as a share of the smaller, tell nothing apart: the paper's are rounded, and
-/// ours would be others with another input.
+/// Figures nearer than this to one another, as a share of the smaller, are not distinguished: the paper's are rounded,
+/// and ours would be others with another input.
 const APART: f64 = 0.02;
 
-/// How two figures stand, with those that are near one another as equal.
+/// The order of two figures, with those that are near one another as equal.
 fn order(a: f64, b: f64) -> Ordering {
     if (a - b).abs() <= APART * a.min(b) { Ordering::Equal } else { a.total_cmp(&b) }
 }
@@ -42,7 +42,7 @@ impl OnProgram<'_> {
         tau.is_finite().then_some(tau)
     }
 
-    /// Pairs of managers that the paper tells apart, by how they stand here.
+    /// Pairs of managers that the paper distinguishes, by their order here.
     fn standing(&self) -> Standing {
         let mut standing = Standing::default();
         for (number, a) in self.pairs.iter().enumerate() {
@@ -77,7 +77,7 @@ impl OnProgram<'_> {
     }
 }
 
-/// Pairs of managers that the paper tells apart.
+/// Pairs of managers that the paper distinguishes.
 #[derive(Debug, Default)]
 struct Standing {
     same: usize,
@@ -126,7 +126,7 @@ fn rank(what: &str, programs: &[OnProgram<'_>]) -> String {
         _ => "The managers' order is the reverse of the paper's",
     };
     if taus.is_empty() {
-        return format!("{what}: the figures tell no two managers apart.");
+        return format!("{what}: the figures distinguish no two managers.");
     }
     format!(
         "{what}: {}. Kendall's tau-b is {mean:.2} on average ({}). Of {} pairs of managers that the paper has more \
@@ -169,7 +169,7 @@ fn extremes(what: &str, word: &str, end: Ordering, programs: &[OnProgram<'_>]) -
         _ => "holds in part",
     };
     format!(
-        "{what}, who is {word}: the paper has {}; here {}. That {holds} ({same} of {all}).",
+        "{what}, {word}: the paper has {}; here {}. That {holds} ({same} of {all}).",
         tally(|pair| pair.published),
         tally(|pair| pair.ours),
     )
@@ -197,53 +197,62 @@ mod tests {
     }
 
     #[test]
-    fn the_same_order_is_told_so_whatever_the_scale() {
+    fn the_same_order_is_recognised_whatever_the_scale() {
         let same = pairs("p", &[("a", 10.0, 300.0), ("b", 20.0, 301.0), ("c", 80.0, 5000.0)]);
-        let said = of("malloc", &same);
-        assert!(said[0].contains("in the paper's order. Kendall's tau-b is 1.00"), "{said:?}");
-        assert!(said[0].contains("Of 3 pairs"), "{said:?}");
+        let sentences = of("malloc", &same);
+        assert!(sentences[0].contains("in the paper's order. Kendall's tau-b is 1.00"), "{sentences:?}");
+        assert!(sentences[0].contains("Of 3 pairs"), "{sentences:?}");
         assert!(
-            said[0].contains("2 stand the same way here, 1 are nearer than that, and 0 stand"),
-            "{said:?}"
+            sentences[0].contains("2 stand the same way here, 1 are nearer than that, and 0 stand"),
+            "{sentences:?}"
         );
         assert!(
-            said[1].contains("the paper has a on 1; here a on 1, b on 1. That holds on every program"),
-            "{said:?}"
+            sentences[1].contains("the paper has a on 1; here a on 1, b on 1. That holds on every program"),
+            "{sentences:?}"
         );
-        assert!(said[2].contains("c on 1; here c on 1"), "{said:?}");
+        assert!(sentences[2].contains("c on 1; here c on 1"), "{sentences:?}");
     }
 
     #[test]
-    fn the_reverse_order_is_told_so() {
-        let said = of("free", &pairs("p", &[("a", 1.0, 9.0), ("b", 2.0, 8.0), ("c", 3.0, 7.0)]));
-        assert!(said[0].contains("the reverse of the paper's. Kendall's tau-b is -1.00"), "{said:?}");
+    fn the_reverse_order_is_recognised() {
+        let sentences = of("free", &pairs("p", &[("a", 1.0, 9.0), ("b", 2.0, 8.0), ("c", 3.0, 7.0)]));
         assert!(
-            said[0].contains("0 stand the same way here, 0 are nearer than that, and 3 stand"),
-            "{said:?}"
+            sentences[0].contains("the reverse of the paper's. Kendall's tau-b is -1.00"),
+            "{sentences:?}"
         );
-        assert!(said[1].contains("does not hold on any program (0 of 1)"), "{said:?}");
+        assert!(
+            sentences[0].contains("0 stand the same way here, 0 are nearer than that, and 3 stand"),
+            "{sentences:?}"
+        );
+        assert!(sentences[1].contains("does not hold on any program (0 of 1)"), "{sentences:?}");
     }
 
     #[test]
     fn programs_are_judged_apart_and_together() {
         let mut both = pairs("p", &[("a", 1.0, 1.0), ("b", 2.0, 2.0)]);
         both.extend(pairs("q", &[("a", 1.0, 2.0), ("b", 2.0, 1.0)]));
-        // A program with one manager says nothing about order.
+        // A program with one manager shows nothing about order.
         both.extend(pairs("r", &[("a", 1.0, 2.0)]));
-        let said = of("malloc", &both);
-        assert!(said[0].contains("0.00 on average (p 1.00, q -1.00)"), "{said:?}");
-        assert!(said[0].contains("has nothing to do") && said[0].contains("Of 2 pairs"), "{said:?}");
-        assert!(said[1].contains("holds in part (1 of 2)"), "{said:?}");
+        let sentences = of("malloc", &both);
+        assert!(sentences[0].contains("0.00 on average (p 1.00, q -1.00)"), "{sentences:?}");
+        assert!(
+            sentences[0].contains("has nothing to do") && sentences[0].contains("Of 2 pairs"),
+            "{sentences:?}"
+        );
+        assert!(sentences[1].contains("holds in part (1 of 2)"), "{sentences:?}");
     }
 
     #[test]
     fn a_tie_of_the_paper_is_held_by_either() {
-        let said = of("x", &pairs("p", &[("a", 1.0, 5.0), ("b", 1.0, 2.0), ("c", 3.0, 7.0)]));
+        let sentences = of("x", &pairs("p", &[("a", 1.0, 5.0), ("b", 1.0, 2.0), ("c", 3.0, 7.0)]));
         assert!(
-            said[0].contains("Of 2 pairs") && said[0].contains("apart, 2 stand the same way"),
-            "{said:?}"
+            sentences[0].contains("Of 2 pairs") && sentences[0].contains("apart, 2 stand the same way"),
+            "{sentences:?}"
         );
-        assert!(said[1].contains("a on 1, b on 1; here b on 1. That holds on every program"), "{said:?}");
+        assert!(
+            sentences[1].contains("a on 1, b on 1; here b on 1. That holds on every program"),
+            "{sentences:?}"
+        );
     }
 
     #[test]
@@ -251,6 +260,6 @@ mod tests {
         assert!(of("x", &pairs("p", &[("a", 1.0, 5.0)]))[0].contains("no verdict"));
         assert!(of("x", &[])[0].contains("no verdict"));
         let flat = of("x", &pairs("p", &[("a", 1.0, 5.0), ("b", 1.0, 6.0)]));
-        assert!(flat[0].contains("tell no two managers apart"), "{flat:?}");
+        assert!(flat[0].contains("distinguish no two managers"), "{flat:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The live layer under C and C++ programs whose demand is known, and under a real one beside Valgrind's DHAT.
+//! The live layer under C and C++ programs whose demand is known, and under a real one compared with Valgrind's DHAT.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,11 +13,11 @@ fn layer() -> PathBuf {
 }
 
 /// A folder with a compiler and a page.
-struct Bench(tempfile::TempDir);
+struct Fixture(tempfile::TempDir);
 
-impl Bench {
-    fn new() -> Bench {
-        Bench(tempfile::tempdir().expect("a folder"))
+impl Fixture {
+    fn new() -> Fixture {
+        Fixture(tempfile::tempdir().expect("a folder"))
     }
 
     fn program(&self, compiler: &str, file: &str, source: &str) -> Command {
@@ -35,7 +35,7 @@ impl Bench {
         Command::new(out)
     }
 
-    /// Runs a command under the layer, with `below` preloaded behind it, and gives what it wrote on the page.
+    /// Runs a command under the layer, with `below` preloaded after it, and returns what it wrote on the page.
     fn run(&self, command: &mut Command, below: Option<&Path>) -> Vec<SlotRecord> {
         let path = self.0.path().join("page");
         let _ = std::fs::remove_file(&path);
@@ -63,8 +63,8 @@ const HEAD: &str = "#define _GNU_SOURCE\n#include <errno.h>\n#include <malloc.h>
     #include <stdint.h>\n#include <stdlib.h>\n#include <string.h>\n#include <sys/wait.h>\n#include <unistd.h>\n";
 
 #[test]
-fn every_way_to_allocate_counts_what_was_asked_for() {
-    let slots = Bench::new().run_c(
+fn every_way_to_allocate_counts_requested_bytes() {
+    let slots = Fixture::new().run_c(
         "int main(void) {\n\
            void *a = malloc(1000), *b = calloc(10, 30), *c = aligned_alloc(64, 640), *d = memalign(4096, 7), *e;\n\
            if (posix_memalign(&e, 1024, 53)) return 1;\n\
@@ -81,11 +81,11 @@ fn every_way_to_allocate_counts_what_was_asked_for() {
     assert_eq!((slot.requested_bytes, slot.failed_calls), (2600, 0));
 }
 
-/// glibc's `reallocarray` comes back through `realloc`, which is the layer's: it was counted twice, and for a moment
-/// both blocks were live.
+/// glibc's `reallocarray` comes back through `realloc`, which is the layer's: it was counted twice, and for some
+/// time both blocks were live.
 #[test]
 fn reallocarray_is_one_call() {
-    let slots = Bench::new().run_c(
+    let slots = Fixture::new().run_c(
         "int main(void) { void *p = malloc(1000); p = reallocarray(p, 3, 1000); if (!p) return 1; _exit(0); }",
     );
     let slot = &slots[0];
@@ -95,7 +95,7 @@ fn reallocarray_is_one_call() {
 
 #[test]
 fn a_resized_block_is_one_block_and_a_refused_one_stays() {
-    let slots = Bench::new().run_c(
+    let slots = Fixture::new().run_c(
         "int main(void) {\n\
            char *p = malloc(1000000); if (!p) return 1;\n\
            p = realloc(p, 3000000); if (!p) return 2;\n\
@@ -115,7 +115,7 @@ fn a_resized_block_is_one_block_and_a_refused_one_stays() {
 /// Threads pass blocks to one another, so that one's address is soon another's.
 #[test]
 fn many_threads_lose_and_invent_nothing() {
-    let slots = Bench::new().run_c(
+    let slots = Fixture::new().run_c(
         "static void *slots[64]; static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;\n\
          static void *work(void *seed) {\n\
            unsigned x = (unsigned)(uintptr_t)seed;\n\
@@ -146,7 +146,7 @@ fn many_threads_lose_and_invent_nothing() {
 
 #[test]
 fn a_child_begins_with_what_it_inherited() {
-    let slots = Bench::new().run_c(
+    let slots = Fixture::new().run_c(
         "static void *hammer(void *unused) { for (;;) free(malloc(64)); }\n\
          int main(void) {\n\
            char *big = malloc(1000000), *peak = malloc(4000000); free(peak);\n\
@@ -172,8 +172,8 @@ fn a_child_begins_with_what_it_inherited() {
 
 #[test]
 fn operators_of_cxx_count() {
-    let bench = Bench::new();
-    let mut program = bench.program(
+    let fixture = Fixture::new();
+    let mut program = fixture.program(
         "c++",
         "program.cc",
         "#include <new>\n#include <unistd.h>\nstruct alignas(256) Wide { char c[512]; };\n\
@@ -184,7 +184,7 @@ fn operators_of_cxx_count() {
            a = new char[10];\n\
            _exit(0); }",
     );
-    let slots = bench.run(&mut program, None);
+    let slots = fixture.run(&mut program, None);
     // The C++ runtime keeps a reserve for exceptions, and throwing takes a little.
     let slot = &slots[0];
     let reserve = 80_000;
@@ -197,13 +197,13 @@ fn operators_of_cxx_count() {
 /// Demand is the program's own, whatever is below.
 #[test]
 fn another_manager_below_changes_nothing() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let places = heaptoll_lab::places::Places::find().expect("an installation: run `make build`");
     let rpmalloc = places.managers().join("rpmalloc.so");
-    // It does not look at its environment, which is longer by the manager's path.
+    // It does not read its environment, which is longer by the manager's path.
     let run = |below| {
         let mut cfrac = Command::new(places.programs().join("cfrac"));
-        let slots = bench.run(cfrac.arg("543446120020547144337451684613"), below);
+        let slots = fixture.run(cfrac.arg("543446120020547144337451684613"), below);
         let slot = &slots[0];
         assert!(slot.malloc_calls > 2_500_000 && slot.live_high_bytes > 50_000, "{slot:?}");
         (slot.live_high_bytes, slot.requested_bytes, slot.malloc_calls, slot.realloc_calls, slot.free_calls)
@@ -214,16 +214,16 @@ fn another_manager_below_changes_nothing() {
 /// Valgrind's heap profiler counts requested bytes too, in its own way.
 #[test]
 fn dhat_sees_the_same_maximum() {
-    let bench = Bench::new();
+    let fixture = Fixture::new();
     let script = "BEGIN { for (i = 0; i < 20000; i++) a[i] = \"x\" i; delete a; print length(a) }";
-    let slots = bench.run(Command::new("gawk").arg(script).env("LC_ALL", "C"), None);
+    let slots = fixture.run(Command::new("gawk").arg(script).env("LC_ALL", "C"), None);
     let dhat = Command::new("valgrind")
         .args(["--tool=dhat", "--dhat-out-file=/dev/null", "gawk", script])
         .env("LC_ALL", "C")
         .output()
         .expect("valgrind is installed (scripts/setup bench)");
-    let said = String::from_utf8_lossy(&dhat.stderr).into_owned();
-    let line = said.lines().find(|line| line.contains("At t-gmax:")).unwrap_or_else(|| panic!("{said}"));
+    let report = String::from_utf8_lossy(&dhat.stderr).into_owned();
+    let line = report.lines().find(|line| line.contains("At t-gmax:")).unwrap_or_else(|| panic!("{report}"));
     let bytes =
         line.split("t-gmax:").nth(1).and_then(|rest| rest.trim().split(' ').next()).expect("a figure");
     let theirs: f64 = bytes.replace(',', "").parse().expect("a number");

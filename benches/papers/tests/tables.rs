@@ -12,8 +12,8 @@ fn papers(arguments: &[&str]) -> Output {
 #[track_caller]
 fn json(arguments: &[&str]) -> Value {
     let output = papers(arguments);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{}: {said}", output.status);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {message}", output.status);
     serde_json::from_slice(&output.stdout).expect("JSON")
 }
 
@@ -21,7 +21,7 @@ fn number(row: &Value, key: &str) -> f64 {
     row[key].as_f64().unwrap_or_else(|| panic!("no {key} in {row}"))
 }
 
-/// Callgrind's count of cfrac's calls agrees with what is known of them, and the costs are of the known order.
+/// Callgrind's count of cfrac's calls agrees with the known number, and the costs are of the known order.
 #[test]
 fn instructions_of_cfrac_are_counted_and_the_lock_apart() {
     let arguments = ["instructions", "-m", "glibc", "-m", "kingsley", "-p", "cfrac", "--size", "quick"];
@@ -46,7 +46,10 @@ fn instructions_of_cfrac_are_counted_and_the_lock_apart() {
     for key in ["lock_instructions_per_malloc", "lock_instructions_per_free"] {
         assert!((0.5..30.0).contains(&number(kingsley, key).abs()), "{kingsley}");
     }
-    assert!(counted["verdict"][0].as_str().is_some_and(|said| said.contains("no verdict")), "{counted}");
+    assert!(
+        counted["verdict"][0].as_str().is_some_and(|message| message.contains("no verdict")),
+        "{counted}"
+    );
 }
 
 /// With it preloaded the C library no longer takes the program for single-threaded, and nothing else changes: signals
@@ -73,27 +76,27 @@ fn the_sleeping_thread_is_there_and_does_nothing() {
         let status = Command::new("cc").arg("-O1").args(flags).arg("-o").arg(out).arg(source).status();
         assert!(status.is_ok_and(|status| status.success()));
     }
-    let says = |preload: &str| {
+    let output_with = |preload: &str| {
         let output = Command::new(path("program")).env("LD_PRELOAD", preload).output().expect("it runs");
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    assert_eq!(says(""), "1 1");
-    assert_eq!(says(&path("sleeper.so").display().to_string()), "0 1");
+    assert_eq!(output_with(""), "1 1");
+    assert_eq!(output_with(&path("sleeper.so").display().to_string()), "0 1");
 }
 
 #[test]
-fn expansion_has_the_programs_demand_beside_the_managers_heap() {
+fn expansion_has_the_programs_demand_and_the_managers_heap() {
     let arguments =
         ["expansion", "-m", "glibc", "-m", "knuth", "-p", "cfrac", "-p", "gawk", "--size", "quick"];
-    let told = json(&[&arguments[..], &["--json", "-"]].concat());
-    let rows = told["rows"].as_array().expect("rows");
+    let result = json(&[&arguments[..], &["--json", "-"]].concat());
+    let rows = result["rows"].as_array().expect("rows");
     let of = |program: &str, manager: &str| {
         rows.iter()
             .find(|row| row["program"] == program && row["manager"] == manager)
-            .unwrap_or_else(|| panic!("no row of {program} under {manager}: {told}"))
+            .unwrap_or_else(|| panic!("no row of {program} under {manager}: {result}"))
     };
     for program in ["cfrac", "gawk"] {
-        assert_eq!(of(program, "glibc")["heap_high_kib"], "not told");
+        assert_eq!(of(program, "glibc")["heap_high_kib"], "not reported");
         let row = of(program, "knuth");
         let (live, heap) = (number(row, "live_high_kib"), number(row, "heap_high_kib"));
         assert!(live > 50.0 && heap > live, "{row}");
@@ -121,18 +124,18 @@ fn cfrac_under_glibc_and_itself_is_within_the_limit() {
     let csv = folder.path().join("cfrac.csv");
     // Two runs give a range and no claim; the test is of the way, not of this machine's noise.
     let arguments = ["cfrac", "-m", &libc, "-n", "2", "--size", "quick", "--no-callgrind", "--json", "-"];
-    let told = Command::new(env!("CARGO_BIN_EXE_heaptoll-papers"))
+    let result = Command::new(env!("CARGO_BIN_EXE_heaptoll-papers"))
         .args(arguments)
         .arg("--csv")
         .arg(&csv)
         .output()
         .expect("it starts");
-    let told: Value = serde_json::from_slice(&told.stdout).expect("JSON");
-    let rows = told["rows"].as_array().expect("rows");
+    let result: Value = serde_json::from_slice(&result.stdout).expect("JSON");
+    let rows = result["rows"].as_array().expect("rows");
     assert_eq!((rows.len(), &rows[0]["judgement"]), (2, &Value::from("the baseline")));
     assert_eq!(rows[1]["manager"], "libc.so");
     for key in ["cpu_ratio", "locked_cpu_ratio"] {
-        assert!((0.4..2.5).contains(&number(&rows[1], key)), "{told}");
+        assert!((0.4..2.5).contains(&number(&rows[1], key)), "{result}");
     }
     let csv = std::fs::read_to_string(csv).expect("the CSV file");
     assert!(csv.starts_with("manager,cpu_s,cpu_ratio,") && csv.lines().count() == 3, "{csv}");
@@ -143,10 +146,10 @@ fn cfrac_under_glibc_and_itself_is_within_the_limit() {
 fn cfrac_shows_how_far_a_manager_searched() {
     let arguments = ["cfrac", "-m", "glibc", "-m", "knuth", "-m", "kingsley", "-n", "2", "--size", "quick"];
     let output = papers(&[&arguments[..], &["--no-callgrind", "--json", "-"]].concat());
-    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let row = |manager: &str| {
-        let rows = told["rows"].as_array().expect("rows");
-        rows.iter().find(|row| row["manager"] == manager).unwrap_or_else(|| panic!("no {manager}: {told}"))
+        let rows = result["rows"].as_array().expect("rows");
+        rows.iter().find(|row| row["manager"] == manager).unwrap_or_else(|| panic!("no {manager}: {result}"))
     };
     let knuth = row("knuth");
     assert!((0.99..1.01).contains(&number(knuth, "searches_per_malloc")), "{knuth}");
@@ -170,10 +173,10 @@ fn the_document_takes_every_table() {
     let now = || std::fs::read_to_string(&copy).expect("reads");
 
     // All three blocks are there, so it is the manager that stops it.
-    let output = papers(&["all", "-m", "nobody", "--markdown", &document]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("no manager `nobody`"), "{said}");
+    let output = papers(&["all", "-m", "absent", "--markdown", &document]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("no manager `absent`"), "{message}");
     assert_eq!(now(), before);
 
     let begin = "<!-- made by: heaptoll-papers expansion -->";
@@ -192,14 +195,14 @@ fn the_document_takes_every_table() {
 
     // Without one of the blocks nothing is measured.
     std::fs::write(&copy, before.replace(begin, "")).expect("writes");
-    let output = papers(&["all", "-m", "nobody", "--markdown", &document]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains(begin) && !said.contains("nobody"), "{said}");
+    let output = papers(&["all", "-m", "absent", "--markdown", &document]);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains(begin) && !message.contains("absent"), "{message}");
 }
 
 #[test]
-fn what_cannot_be_done_is_told_with_a_remedy() {
+fn what_cannot_be_done_is_reported_with_a_remedy() {
     let folder = tempfile::tempdir().expect("a folder");
     let empty = folder.path().display().to_string();
     let document = folder.path().join("doc.md");
@@ -207,7 +210,7 @@ fn what_cannot_be_done_is_told_with_a_remedy() {
     let document = document.display().to_string();
     for (arguments, words) in [
         (vec!["instructions", "-p", "cfracc"], vec!["cfracc", "cfrac"]),
-        (vec!["instructions", "-m", "nobody"], vec!["no manager `nobody`", "glibc"]),
+        (vec!["instructions", "-m", "absent"], vec!["no manager `absent`", "glibc"]),
         (vec!["expansion", "-m", "./nothing.so"], vec!["nothing.so"]),
         (vec!["expansion", "--published", &empty], vec!["table10", "studies/published"]),
         (
@@ -216,9 +219,9 @@ fn what_cannot_be_done_is_told_with_a_remedy() {
         ),
     ] {
         let output = papers(&arguments);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {said}");
-        assert!(words.iter().all(|word| said.contains(word)), "{arguments:?}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {message}");
+        assert!(words.iter().all(|word| message.contains(word)), "{arguments:?}: {message}");
     }
 }
 
@@ -243,8 +246,8 @@ fn a_failing_manager_is_left_out_and_named() {
         ["expansion", "-m", "glibc", "-m", &object, "-p", "cfrac", "--size", "quick", "--json", "-"];
     let output = papers(&arguments);
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    assert_eq!(told["rows"].as_array().map(Vec::len), Some(1));
-    let notes = told["notes"].to_string();
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(result["rows"].as_array().map(Vec::len), Some(1));
+    let notes = result["notes"].to_string();
     assert!(notes.contains("cfrac under bad: it ended with status 7"), "{notes}");
 }

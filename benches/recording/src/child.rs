@@ -11,9 +11,9 @@ use heaptoll_lab::places::Places;
 
 use crate::BenchError;
 
-/// What a finished command took.
+/// Time and memory of a finished command.
 #[derive(Debug, Clone, Copy)]
-pub struct Took {
+pub struct Usage {
     /// Wall time, s.
     pub wall_s: f64,
     /// Peak resident set, KiB. A parent's own peak is a lower limit of it: this process is a few MiB.
@@ -24,7 +24,7 @@ pub struct Took {
 ///
 /// # Errors
 /// It cannot be started, or does not end with status 0.
-pub fn run(command: &mut Command) -> Result<Took, BenchError> {
+pub fn run(command: &mut Command) -> Result<Usage, BenchError> {
     let errors = tempfile::tempfile().map_err(BenchError::system("temporary file"))?;
     let copy = errors.try_clone().map_err(BenchError::system("temporary file"))?;
     let begun = Instant::now();
@@ -32,7 +32,8 @@ pub fn run(command: &mut Command) -> Result<Took, BenchError> {
     let pid =
         i32::try_from(child.id()).map_err(|_| BenchError::Unexpected("no such process number".into()))?;
     let mut status = 0;
-    // SAFETY: all zeroes is a valid rusage; wait4 fills both for this child, whom nobody else waits for.
+    // SAFETY: all zeroes is a valid `rusage`; `wait4` writes to `status` and `usage`, both live locals. The child is
+    // waited for here only.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         while libc::wait4(pid, &mut status, 0, &mut usage) < 0 {
@@ -52,35 +53,35 @@ pub fn run(command: &mut Command) -> Result<Took, BenchError> {
             errors: tail(errors),
         });
     }
-    Ok(Took { wall_s, peak_rss_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0) })
+    Ok(Usage { wall_s, peak_rss_kib: u64::try_from(usage.ru_maxrss).unwrap_or(0) })
 }
 
 /// The last 500 bytes of a file.
 fn tail(mut file: File) -> String {
     use std::io::{Read, Seek, SeekFrom};
     let mut bytes = Vec::new();
-    // What cannot be read is not told; the status is.
+    // What cannot be read is missing from the error; the status is in it.
     let _ = file.seek(SeekFrom::Start(0)).and_then(|_| file.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(500)..]).trim().to_owned()
 }
 
-/// The heaptoll beside this binary, and the catalog.
-pub struct Bench {
+/// The heaptoll next to this binary, and the catalog.
+pub struct Installation {
     heaptoll: PathBuf,
     places: Places,
     catalog: Catalog,
 }
 
-impl Bench {
+impl Installation {
     /// Finds them.
     ///
     /// # Errors
     /// No installation.
-    pub fn find() -> Result<Bench, BenchError> {
+    pub fn find() -> Result<Installation, BenchError> {
         let places = Places::find()?;
         let own = std::env::current_exe().map_err(BenchError::system("own path"))?;
         let catalog = Catalog::load(&places.catalog())?;
-        Ok(Bench { heaptoll: own.with_file_name("heaptoll"), places, catalog })
+        Ok(Installation { heaptoll: own.with_file_name("heaptoll"), places, catalog })
     }
 
     /// A heaptoll command.

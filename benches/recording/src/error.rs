@@ -1,4 +1,4 @@
-//! What can go wrong while heaptoll is measured from outside.
+//! Errors while heaptoll is measured from outside.
 
 use thiserror::Error;
 
@@ -12,11 +12,11 @@ pub enum BenchError {
     #[error(transparent)]
     Trace(#[from] heaptoll_trace::TraceError),
     /// The system refused something.
-    #[error("{what}: {cause}; is the temporary folder writable and is there room in it?")]
+    #[error("{what}: {cause}; is the temporary folder writable, and not full?")]
     System {
         /// What was tried.
         what: String,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// A program or heaptoll ended badly.

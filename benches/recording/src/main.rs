@@ -1,17 +1,17 @@
-//! What recording costs a program, how large its traces are, and how fast they are asked and replayed. `make bench`
-//! runs all three and prints each figure beside its target.
+//! What recording costs a program, how large its traces are, and how fast they are queried and replayed. `make bench`
+//! runs all three and prints each figure with its target.
 
-mod asking;
 mod child;
 mod error;
 mod overhead;
+mod queries;
 mod sizes;
 
 use clap::{Parser, Subcommand};
 
 use crate::error::BenchError;
 
-/// Measure recording, asking and replaying traces.
+/// Measure recording, querying and replaying traces.
 #[derive(Debug, Parser)]
 #[command(name = "heaptoll-recording", version)]
 struct Cli {
@@ -33,14 +33,15 @@ enum Command {
     /// Bytes an event of every catalog program
     Sizes,
     /// Events a second and memory of stat, lifetimes and replay on a long trace
-    Asking,
+    #[command(name = "asking")]
+    Queries,
 }
 
 fn main() -> std::process::ExitCode {
     let result = match Cli::parse().command {
         Command::Overhead { n, seed } => overhead::run(n, seed),
         Command::Sizes => sizes::run(),
-        Command::Asking => asking::run(),
+        Command::Queries => queries::run(),
     };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,
@@ -51,7 +52,7 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-/// One figure beside its target. A target missed is said, not hidden: benches inform, tests decide.
-fn say(what: &str, figure: &str, target: &str, met: bool) {
+/// Prints one figure with its target. A missed target is shown and does not fail: benches inform, tests decide.
+fn print_figure(what: &str, figure: &str, target: &str, met: bool) {
     println!("{what:<52} {figure:>28}   target {target:<16} {}", if met { "met" } else { "MISSED" });
 }

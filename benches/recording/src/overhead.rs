@@ -6,10 +6,10 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::child::{self, Bench};
-use crate::{BenchError, say};
+use crate::child::{self, Installation};
+use crate::{BenchError, print_figure};
 
-/// Program, options, and the ratio that the issue asks for.
+/// Program, options, and the target ratio.
 const CASES: [(&str, &[&str], f64); 4] =
     [("cfrac", &[], 1.6), ("cfrac", &["--sites"], 3.0), ("gawk", &[], 1.15), ("perl", &[], 1.15)];
 
@@ -18,11 +18,11 @@ const CASES: [(&str, &[&str], f64); 4] =
 /// # Errors
 /// A program is missing or ends badly.
 pub fn run(n: usize, seed: u64) -> Result<(), BenchError> {
-    let bench = Bench::find()?;
+    let installation = Installation::find()?;
     let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
     let trace = folder.path().join("trace");
     let programs: Vec<_> =
-        CASES.iter().map(|(name, ..)| bench.prepare(name, Size::Full)).collect::<Result<_, _>>()?;
+        CASES.iter().map(|(name, ..)| installation.prepare(name, Size::Full)).collect::<Result<_, _>>()?;
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let mut logs: Vec<Vec<Option<f64>>> = vec![Vec::new(); CASES.len()];
     // The first round warms files and is not counted.
@@ -33,8 +33,8 @@ pub fn run(n: usize, seed: u64) -> Result<(), BenchError> {
         let mut seconds = vec![[0.0; 2]; CASES.len()];
         for (case, recorded) in order {
             let mut command = match recorded {
-                true => bench.recorded(&programs[case], &trace, CASES[case].1)?,
-                false => bench.plain(&programs[case])?,
+                true => installation.recorded(&programs[case], &trace, CASES[case].1)?,
+                false => installation.plain(&programs[case])?,
             };
             seconds[case][usize::from(recorded)] = child::run(&mut command)?.wall_s;
         }
@@ -48,7 +48,7 @@ pub fn run(n: usize, seed: u64) -> Result<(), BenchError> {
         let interval =
             interval.ok_or_else(|| BenchError::Unexpected("-n is too small: give 2 or more".into()))?;
         let figure = format!("{:.2} ({:.2}-{:.2})", interval.ratio, interval.low, interval.high);
-        say(&what, &figure, &format!("<= {target}"), interval.ratio <= target);
+        print_figure(&what, &figure, &format!("<= {target}"), interval.ratio <= target);
     }
     Ok(())
 }

@@ -2,8 +2,8 @@
 
 use heaptoll_catalog::Size;
 
-use crate::child::{self, Bench};
-use crate::{BenchError, say};
+use crate::child::{self, Installation};
+use crate::{BenchError, print_figure};
 
 /// Bytes an event, at most.
 const TARGET: f64 = 4.0;
@@ -15,18 +15,18 @@ const ENOUGH: u64 = 10_000;
 /// # Errors
 /// A program cannot be recorded.
 pub fn run() -> Result<(), BenchError> {
-    let bench = Bench::find()?;
+    let installation = Installation::find()?;
     let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
     let trace = folder.path().join("trace");
-    let names: Vec<String> = bench.programs().map(|program| program.name().to_owned()).collect();
+    let names: Vec<String> = installation.programs().map(|program| program.name().to_owned()).collect();
     for name in names {
-        let program = bench.prepare(&name, Size::Demo)?;
-        child::run(&mut bench.recorded(&program, &trace, &[])?)?;
+        let program = installation.prepare(&name, Size::Demo)?;
+        child::run(&mut installation.recorded(&program, &trace, &[])?)?;
         let events = heaptoll_trace::tables(&trace)?.ending.map_or(0, |ending| ending.events);
         let bytes = std::fs::metadata(&trace).map_err(BenchError::system("the trace"))?.len();
         let each = bytes as f64 / events.max(1) as f64;
         let figure = format!("{each:.2} ({events} events)");
-        say(&format!("bytes an event, {name}"), &figure, "<= 4", each <= TARGET || events < ENOUGH);
+        print_figure(&format!("bytes an event, {name}"), &figure, "<= 4", each <= TARGET || events < ENOUGH);
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
 //! An experiment made for a bench: one program of the catalog under stacks given by hand, planned, interleaved and run
-//! by the laboratory like any other, but without preflight and without a file that is kept.
+//! by `heaptoll_lab` like any other, but without preflight and without a file that is kept.
 
 use std::path::PathBuf;
 
@@ -19,15 +19,16 @@ pub struct Stack {
     pub preload: Vec<PathBuf>,
     /// Environment.
     pub environment: Vec<(String, String)>,
-    /// Whether its manager keeps the statistics page.
-    pub tells: bool,
+    /// Whether its manager reports on the statistics page.
+    pub reports_statistics: bool,
 }
 
-/// Runs `program`, which is no server, under the stacks, the first of them being the baseline unless `baseline` names another.
+/// Runs `program`, which is no server, under the stacks, the first of them being the baseline unless `baseline` names
+/// another.
 ///
 /// # Errors
 /// No scratch folder can be made, the experiment's file cannot be written, or the baseline itself fails. A run of
-/// another stack that fails is a row that says so.
+/// another stack that fails is a row that is marked.
 pub fn run(
     program: &Prepared,
     stacks: &[Stack],
@@ -51,7 +52,7 @@ fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settin
         name: stack.name.clone(),
         preload: stack.preload.iter().map(|path| path.display().to_string()).collect(),
         environment: stack.environment.clone(),
-        tells: stack.tells,
+        tells: stack.reports_statistics,
         ..StackInfo::default()
     };
     let first = stacks.first().map(|stack| stack.name.as_str());

@@ -17,11 +17,11 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::rig::{self, Stack};
-use crate::{BenchError, say};
+use crate::{BenchError, print_figure};
 
 const STACKS: usize = 9;
 
-/// A run and the start-up run beside it.
+/// A run and its start-up run.
 type Pair = (Observation, Observation);
 
 /// The complete repetitions of the measurement.
@@ -69,7 +69,12 @@ fn relabelled(measured: &Experiment, rows: &[Vec<Pair>], n: usize, rng: &mut Cha
 pub fn run(pairing: Pairing, repetitions_made: u32, resamplings: u32, n: usize) -> Result<(), BenchError> {
     let places = Places::find()?;
     let stacks: Vec<Stack> = (0..STACKS)
-        .map(|i| Stack { name: format!("glibc#{i}"), preload: vec![], environment: vec![], tells: false })
+        .map(|i| Stack {
+            name: format!("glibc#{i}"),
+            preload: vec![],
+            environment: vec![],
+            reports_statistics: false,
+        })
         .collect();
     let measured = rig::run(&places, rig::cfrac(&places)?, &stacks, repetitions_made, 1992, pairing)?;
     let rows = repetitions(&measured);
@@ -109,13 +114,13 @@ pub fn run(pairing: Pairing, repetitions_made: u32, resamplings: u32, n: usize) 
     let percent = |count: u32| 100.0 * f64::from(count) / f64::from(resamplings);
     let within = |share: f64| (4.0..=6.0).contains(&share);
     let (whole, single) = (percent(whole), percent(single));
-    say(
+    print_figure(
         "tables of 8 equal managers x 3 metrics with any claim",
         format!("{whole:.1} %"),
         "4 to 6 %",
         within(whole),
     );
-    say(
+    print_figure(
         "one ratio of a manager to itself that is claimed",
         format!("{single:.1} %"),
         "4 to 6 %",

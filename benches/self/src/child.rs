@@ -1,4 +1,4 @@
-//! Children that know the truth about themselves: how much memory is resident, how much CPU they used.
+//! Child processes that measure themselves: how much memory is resident, how much CPU they used.
 
 use crate::BenchError;
 
@@ -17,7 +17,7 @@ fn resident_kib() -> Result<u64, BenchError> {
 pub fn touch(mib: usize) -> Result<(), BenchError> {
     let bytes = mib << 20;
     if bytes > 0 {
-        // SAFETY: an anonymous private mapping of our own; written within its length only.
+        // SAFETY: a new anonymous private mapping, checked against MAP_FAILED; written within its length only.
         unsafe {
             let base = libc::mmap(
                 std::ptr::null_mut(),
@@ -41,7 +41,7 @@ pub fn touch(mib: usize) -> Result<(), BenchError> {
 }
 
 fn cpu_ns() -> u64 {
-    // SAFETY: all zeroes is a valid timespec; clock_gettime fills it.
+    // SAFETY: all zeroes is a valid `timespec`; `clock_gettime` writes to it, a live local, and nowhere else.
     let time = unsafe {
         let mut time: libc::timespec = std::mem::zeroed();
         libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time);

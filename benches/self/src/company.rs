@@ -1,9 +1,9 @@
-//! What company on one processor does to a ratio: how far it lies from that of runs alone, by the number of stacks, the
-//! length of their time slices, and the memory that they touch.
+//! The company effect on a ratio of runs at once on one processor: how far it lies from that of runs alone, by the
+//! number of stacks, the length of their time slices, and the memory that they touch.
 //!
-//! `arena.c` forwards to glibc and reads an arena of a settable size, line by line, beside its calls: caches that are
+//! `arena.c` forwards to glibc and reads an arena of a settable size, line by line, between its calls: caches that are
 //! colder after each switch cost it more the larger that is, up to what the caches hold. Catalog programs under real
-//! managers stand beside it.
+//! managers are measured, too.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use heaptoll_lab::places::Places;
 use heaptoll_lab::side::Sides;
 
 use crate::rig::{self, Stack};
-use crate::{BenchError, c_object, say};
+use crate::{BenchError, c_object, print_figure};
 
 /// Sizes of the arena, KiB.
 const ARENAS_KIB: [u32; 4] = [256, 1024, 10 << 10, 64 << 10];
@@ -51,12 +51,12 @@ impl Mean {
 }
 
 fn plain(name: &str) -> Stack {
-    Stack { name: name.into(), preload: vec![], environment: vec![], tells: false }
+    Stack { name: name.into(), preload: vec![], environment: vec![], reports_statistics: false }
 }
 
 fn arena(name: &str, object: &Path, kib: u32) -> Stack {
     let environment = vec![("ARENA_KIB".into(), kib.to_string())];
-    Stack { name: name.into(), preload: vec![object.into()], environment, tells: false }
+    Stack { name: name.into(), preload: vec![object.into()], environment, reports_statistics: false }
 }
 
 fn pairs(places: &Places, object: &Path) -> Result<Vec<Pair>, BenchError> {
@@ -80,7 +80,7 @@ fn pairs(places: &Places, object: &Path) -> Result<Vec<Pair>, BenchError> {
 struct Ratios {
     /// Of runs at once with the others.
     together: Vec<Option<f64>>,
-    /// Of the runs alone beside them.
+    /// Of the runs alone in the same experiment.
     alone: Vec<Option<f64>>,
 }
 
@@ -110,7 +110,7 @@ fn measured(
     ratios.ok_or_else(|| BenchError::Unexpected(format!("{} did not run", pair.what)))
 }
 
-/// What is measured.
+/// The experiments.
 pub struct Plan {
     /// Repetitions of each.
     pub n: u32,
@@ -143,7 +143,7 @@ pub fn run(plan: &Plan) -> Result<(), BenchError> {
             let together = Mean::of(&ratios).ok_or_else(unmeasured)?;
             let off = (together.log - alone.log).exp() - 1.0;
             let slice = slice_ms.map_or("the kernel's slices".to_owned(), |ms| format!("{ms} ms"));
-            say(
+            print_figure(
                 &format!("  {company} at once, {slice}: ratio, off by (+- 2 standard errors)"),
                 format!(
                     "{:.3}, {:+.1} (+-{:.1}) %",

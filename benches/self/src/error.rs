@@ -1,4 +1,4 @@
-//! What can stop a bench.
+//! Errors that end a bench.
 
 use thiserror::Error;
 
@@ -22,7 +22,7 @@ pub enum BenchError {
     System {
         /// What was tried.
         what: &'static str,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// A child did not answer as expected.

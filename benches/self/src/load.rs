@@ -1,4 +1,4 @@
-//! Other work on the machine: processes that never rest.
+//! Other work on the machine: busy processes.
 
 use std::process::{Child, Command, Stdio};
 

@@ -1,5 +1,5 @@
-//! heaptoll measured by itself: what it costs, whether it tells the truth, how often it claims what is not so, and
-//! whether it sees a difference that is. `make bench` runs all of it and prints each figure beside its target.
+//! heaptoll measured by itself: its own cost, whether its figures are right, how often it claims a difference that does
+//! not exist, and whether it finds one that does. `make bench` runs all of it and prints each figure with its target.
 
 mod calibration;
 mod child;
@@ -33,7 +33,7 @@ enum Command {
     OwnCost,
     /// Peak memory and CPU seconds against programs that know their own
     Truth,
-    /// How often equal managers are told apart, by resampling glibc-against-glibc rows
+    /// How often a difference between equal managers is claimed, by resampling glibc-against-glibc rows
     Calibration {
         /// Measure them in lockstep
         #[arg(long)]
@@ -48,7 +48,7 @@ enum Command {
         #[arg(short, default_value_t = 10)]
         n: usize,
     },
-    /// How often a manager slowed by a known amount is told from itself
+    /// How often a manager slowed by a known amount is distinguished from itself
     Power {
         /// Slow-down in per cent of the program's CPU
         #[arg(long, default_value_t = 3.0)]
@@ -68,11 +68,12 @@ enum Command {
         /// Measure them in lockstep
         #[arg(long)]
         lockstep: bool,
-        /// Processes that never rest beside them
+        /// Busy processes at the same time
         #[arg(long, default_value_t = 0)]
         busy: usize,
     },
-    /// How far glibc differs from itself, in lockstep and one after the other, quiet and beside busy processes
+    /// How far glibc differs from itself, in lockstep and one after the other, on an idle machine and with busy
+    /// processes
     Pairing {
         /// Repetitions of each program
         #[arg(short, default_value_t = 30)]
@@ -93,7 +94,7 @@ enum Command {
         #[arg(long, default_value = "")]
         only: String,
     },
-    /// Touch memory and tell what the kernel says of it (run by `truth`)
+    /// Touch memory and print the kernel's figure of it (run by `truth`)
     #[command(hide = true)]
     Touch {
         /// MiB to touch
@@ -164,7 +165,7 @@ fn pairing(lockstep: bool) -> Pairing {
     if lockstep { Pairing::Lockstep } else { Pairing::Interleaved }
 }
 
-/// One figure beside its target. A target missed is said, not hidden: benches inform, tests decide.
-fn say(what: &str, figure: String, target: &str, met: bool) {
+/// Prints one figure with its target. A missed target is shown and does not fail: benches inform, tests decide.
+fn print_figure(what: &str, figure: String, target: &str, met: bool) {
     println!("{what:<58} {figure:>22}   target {target:<18} {}", if met { "met" } else { "MISSED" });
 }

@@ -1,7 +1,7 @@
 //! How far glibc differs from itself: in lockstep, and by runs one after the other in the same experiment.
 //!
-//! Each repetition of an experiment in lockstep also runs every stack by itself, so both ways meet the same minutes of the
-//! machine. First on the machine as it is, then beside four processes that never rest.
+//! Each repetition of an experiment in lockstep also runs every stack by itself, so both ways meet the same minutes of
+//! the machine. First on the machine as it is, then with four busy processes.
 
 use heaptoll_catalog::Size;
 use heaptoll_lab::experiment::{Experiment, Pairing};
@@ -10,7 +10,7 @@ use heaptoll_lab::places::Places;
 
 use crate::load::{BUSY, Load};
 use crate::rig::{self, Stack};
-use crate::{BenchError, say};
+use crate::{BenchError, print_figure};
 
 /// Programs of which the target is of.
 const PROGRAMS: [&str; 4] = ["cfrac", "gawk", "lua", "perl"];
@@ -46,7 +46,7 @@ pub fn run(repetitions: u32, size: Size) -> Result<(), BenchError> {
         name: name.into(),
         preload: vec![],
         environment: vec![],
-        tells: false,
+        reports_statistics: false,
     });
     for busy in [0, BUSY] {
         let _load = Load::start(busy)?;
@@ -59,7 +59,7 @@ pub fn run(repetitions: u32, size: Size) -> Result<(), BenchError> {
                 return Err(BenchError::Unexpected(format!("{name} did not run to its end")));
             }
             let (together, alone) = (deviation(&together), deviation(&alone));
-            say(
+            print_figure(
                 &format!("{name}, {} busy processes, {repetitions} pairs: sd, alone", busy),
                 format!("{together:.4}, {alone:.4}"),
                 &format!("at most {TARGET}"),

@@ -1,7 +1,7 @@
-//! Is a manager that is slower by a known few per cent told from itself?
+//! Is a manager that is slower by a known few per cent distinguished from itself?
 //!
-//! `delay.c` forwards to glibc and spins a settable number of turns in every sixteenth malloc. What a turn costs on this
-//! machine and program is measured first, against zero turns, so that the slow-down is known and not assumed.
+//! `delay.c` forwards to glibc and spins a settable number of turns in every sixteenth malloc. What a turn costs on
+//! this machine and program is measured first, against zero turns, so that the slow-down is known and not assumed.
 
 use std::path::Path;
 
@@ -13,9 +13,9 @@ use heaptoll_lab::places::Places;
 
 use crate::load::Load;
 use crate::rig::{self, Stack};
-use crate::{BenchError, c_object, say};
+use crate::{BenchError, c_object, print_figure};
 
-/// Turns of the calibration run: enough that their cost stands far above the noise.
+/// Turns of the calibration run: enough that their cost is far above the noise.
 const MANY_TURNS: f64 = 1600.0;
 
 fn stack(name: &str, object: &Path, turns: f64) -> Stack {
@@ -23,11 +23,11 @@ fn stack(name: &str, object: &Path, turns: f64) -> Stack {
         name: name.into(),
         preload: vec![object.to_path_buf()],
         environment: vec![("DELAY_TURNS".into(), format!("{turns:.0}"))],
-        tells: false,
+        reports_statistics: false,
     }
 }
 
-/// What is measured.
+/// The experiments.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
     /// Slow-down in per cent of the program's CPU.
@@ -42,7 +42,7 @@ pub struct Plan {
     pub equal: u32,
     /// How runs are paired.
     pub pairing: Pairing,
-    /// Processes that never rest beside them.
+    /// Busy processes at the same time.
     pub busy: usize,
 }
 
@@ -88,7 +88,7 @@ pub fn run(plan: &Plan) -> Result<(), BenchError> {
         let found = cpu_ratio(&places, &pair(0.0), size, pairing, n, 200 + u64::from(experiment))?;
         itself += u32::from(found.differs);
     }
-    say(
+    print_figure(
         &format!("experiments of n = {n}, {busy} busy processes, that claim the {percent} %"),
         format!("{claimed} of {experiments}"),
         "19 of 20",

@@ -11,9 +11,9 @@ pub use heaptoll_rig::Stack;
 
 use crate::BenchError;
 
-struct Quiet;
+struct NoProgress;
 
-impl Progress for Quiet {
+impl Progress for NoProgress {
     fn begins(&mut self, _: &Cell, _: &StackInfo) {}
     fn ended(&mut self, _: &Cell, _: Option<&Observation>) {}
 }
@@ -59,5 +59,5 @@ pub fn sliced(
         start_layer: places.start_layer(),
         interrupt: Interrupt::default(),
     };
-    Ok(heaptoll_rig::run(&program, stacks, None, settings, &bench, &mut Quiet)?)
+    Ok(heaptoll_rig::run(&program, stacks, None, settings, &bench, &mut NoProgress)?)
 }

@@ -1,4 +1,4 @@
-//! What an invocation costs, and whether memory and CPU are what the child itself knows them to be.
+//! The cost of an invocation, and whether memory and CPU agree with the child's own figures.
 
 use std::ffi::OsString;
 
@@ -8,7 +8,7 @@ use heaptoll_lab::own_cost;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::statistics::median;
 
-use crate::{BenchError, say};
+use crate::{BenchError, print_figure};
 
 /// Rounds of each measurement.
 const ROUNDS: usize = 20;
@@ -22,11 +22,16 @@ pub fn own_cost() -> Result<(), BenchError> {
     let costs: Vec<(f64, i64)> = runs?.into_iter().flatten().collect();
     let ms = median(&costs.iter().map(|cost| cost.0 * 1e3).collect::<Vec<_>>());
     let kib = median(&costs.iter().map(|cost| cost.1 as f64).collect::<Vec<_>>());
-    say("own time above fork, exec and wait", format!("{ms:.2} ms"), "<= 1 ms", ms <= 1.0);
-    say("own share in the reported peak memory", format!("{kib:.0} KiB"), "<= 1024 KiB", kib <= 1024.0);
+    print_figure("own time above fork, exec and wait", format!("{ms:.2} ms"), "<= 1 ms", ms <= 1.0);
+    print_figure(
+        "own share in the reported peak memory",
+        format!("{kib:.0} KiB"),
+        "<= 1024 KiB",
+        kib <= 1024.0,
+    );
     let held = own_cost::launcher_memory(&launcher, &Interrupt::default())?
         .ok_or_else(|| BenchError::Unexpected("the launcher's own memory could not be read".into()))?;
-    say(
+    print_figure(
         "the launcher's own pages, shared ones apart",
         format!("{} KiB ({} resident)", held.private, held.peak),
         "<= 1024 KiB",
@@ -35,23 +40,24 @@ pub fn own_cost() -> Result<(), BenchError> {
     Ok(())
 }
 
-/// Runs ourselves as a child with these words and returns what it printed beside what was measured.
+/// Runs this program as a child with these arguments and returns what it printed, and what was measured.
 fn child(places: &Places, words: &[String]) -> Result<(f64, Finished), BenchError> {
     let exe = std::env::current_exe().map_err(BenchError::system("own path"))?;
     let mut command = vec![exe.into_os_string()];
     command.extend(words.iter().map(OsString::from));
     let invocation = Invocation { command, ..Invocation::default() };
     let finished = launch::run(&places.launcher(), &invocation, &Interrupt::default())?;
-    let said = String::from_utf8_lossy(&finished.output_head).trim().to_string();
-    match said.parse::<f64>() {
+    let output = String::from_utf8_lossy(&finished.output_head).trim().to_string();
+    match output.parse::<f64>() {
         Ok(number) => Ok((number, finished)),
-        Err(_) => {
-            Err(BenchError::Unexpected(format!("{words:?} said `{said}` and ended {:?}", finished.ended)))
-        }
+        Err(_) => Err(BenchError::Unexpected(format!(
+            "{words:?} printed `{output}` and ended {:?}",
+            finished.ended
+        ))),
     }
 }
 
-/// Memory and CPU against children that know.
+/// Memory and CPU against the children's own figures.
 pub fn truth() -> Result<(), BenchError> {
     let places = Places::find()?;
     // The case that popular tools get wrong: the measuring process itself is large.
@@ -65,7 +71,7 @@ pub fn truth() -> Result<(), BenchError> {
                 worst = error;
             }
         }
-        say(
+        print_figure(
             &format!("peak of a {mib} MiB child, heaptoll at 500 MB, worst of {ROUNDS}"),
             format!("{worst:+.0} KiB"),
             "within 256 KiB",
@@ -82,7 +88,7 @@ pub fn truth() -> Result<(), BenchError> {
     for mib in [10usize, 100] {
         let read_back = (peak(mib)? - empty) / 1024.0;
         let off = (read_back / mib as f64 - 1.0).abs();
-        say(
+        print_figure(
             &format!("{mib} MiB allocated are read back as"),
             format!("{read_back:.2} MiB"),
             "within 3 %",
@@ -97,7 +103,7 @@ pub fn truth() -> Result<(), BenchError> {
         ratios.push(measured / own_ns);
     }
     let (low, high) = ratios.iter().fold((f64::MAX, f64::MIN), |(l, h), r| (l.min(*r), h.max(*r)));
-    say(
+    print_figure(
         &format!("CPU of a 0.3 s spin over its own count, {ROUNDS} runs"),
         format!("{low:.4} to {high:.4}"),
         "within 1 %",

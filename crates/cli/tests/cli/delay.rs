@@ -54,8 +54,8 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
     // 8 MiB less a block or two, more than at one byte.
     let more_kib = peak(8 << 20) - peak(1);
     assert!((6500.0..10_000.0).contains(&more_kib), "{more_kib} KiB");
-    let held = |size: u64| point(&json, size)["medians"]["held_high_bytes"].as_f64().expect("it tells");
-    // Within a block of what it may hold: the block that passes the size is held for a moment, too.
+    let held = |size: u64| point(&json, size)["medians"]["held_high_bytes"].as_f64().expect("it reports");
+    // Within a block of what it may hold: the block that exceeds the size is held for an instant, too.
     let block = 66_000.0;
     for size in [1, 65536, 8 << 20] {
         let over = held(size) - size as f64;
@@ -67,7 +67,7 @@ fn a_delay_holds_what_was_freed_and_shows_it_as_memory() {
 }
 
 #[test]
-fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_beside_them() {
+fn a_manager_and_its_quarantines_run_at_once_and_no_other_manager_with_them() {
     let fixture = Fixture::new();
     let program = fixture.program("queue", ONE_AT_A_TIME);
     let db = fixture.at("delay.db");
@@ -132,7 +132,7 @@ fn what_makes_no_sense_is_refused_before_anything_runs() {
     for (more, why) in [
         (&["-m", "quarantine=1B/glibc"][..], "name the manager alone"),
         (&["-m", "glibc", "--sizes", "0"], "give sizes of 1B or more"),
-        (&["-m", "nobody"], "there is no manager `nobody`"),
+        (&["-m", "absent"], "there is no manager `absent`"),
         (&["-m", "tithe-collect"], "is a collector"),
         (&["--html", "/nowhere/a.html"], "cannot write /nowhere/a.html"),
     ] {
@@ -165,7 +165,7 @@ fn an_interrupted_study_keeps_its_rows_and_goes_on() {
 }
 
 #[test]
-fn a_program_that_fails_under_a_delay_is_said_to() {
+fn a_program_that_fails_under_a_delay_is_reported() {
     let fixture = Fixture::new();
     let program = fixture.program(
         "fails",
@@ -182,7 +182,7 @@ fn a_program_that_fails_under_a_delay_is_said_to() {
 }
 
 #[test]
-fn several_programs_have_means_and_stand_beside_the_papers() {
+fn several_programs_have_means_and_are_compared_with_the_papers() {
     let fixture = Fixture::new();
     let file = fixture.at("delay.json");
     let words =

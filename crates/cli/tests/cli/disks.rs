@@ -1,4 +1,4 @@
-//! Full and forbidden places: what was measured is shown and kept, and the exit status says that something is missing.
+//! Full and forbidden places: what was measured is shown and kept, and the exit status shows that something is missing.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -62,7 +62,7 @@ fn a_folder_without_permission_is_refused() {
     std::fs::create_dir(&folder).expect("makes");
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o555)).expect("chmod");
     let (json, db) = (fixture.at("closed/o.json"), fixture.at("closed/e.db"));
-    // Root may write anywhere: as somebody else then.
+    // Root may write anywhere: run as another user then.
     let run = |arguments: &[&str]| -> CommandOutput {
         let mut command = if is_root() {
             std::fs::set_permissions(fixture.path("."), std::fs::Permissions::from_mode(0o777))
@@ -93,7 +93,7 @@ fn a_folder_without_permission_is_refused() {
     run(&[&once[..], &["--db", &db, "--", "ls"]].concat())
         .exits(2)
         .complains(&["closed/e.db", "permissions"]);
-    // Somebody else is somebody who can measure, too.
+    // The other user must be able to measure, too.
     let fine = fixture.at("o.json");
     run(&[&once[..], &["--json", &fine, "--", "ls"]].concat()).exits(0).shows(&["glibc"]);
 }
@@ -161,7 +161,7 @@ fn a_full_temporary_folder_is_named() {
 }
 
 #[test]
-fn a_state_folder_that_cannot_be_made_asks_for_a_name() {
+fn a_state_folder_that_cannot_be_made_makes_db_required() {
     let fixture = Fixture::new();
     let mut command = fixture.command(&["run", "-m", "glibc", "-n", "1", "--", "ls", "/"]);
     let output: CommandOutput = command.env("XDG_STATE_HOME", "/proc/state").output().expect("runs").into();

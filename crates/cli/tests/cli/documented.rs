@@ -20,8 +20,8 @@ const LEFT_OUT: [(&str, &str); 3] = [
 /// What a command needs that may not be installed.
 const NEEDS: [(&str, &str); 1] = [("redis-server", "/usr/bin/redis-server")];
 
-/// By the beginning of a command that would take a quarter of an hour or more as it stands, options by which it does the
-/// same in little.
+/// By the beginning of a command that would take a quarter of an hour or more as it stands, options by which it does
+/// the same in little.
 const IN_LITTLE: [(&str, &[&str]); 4] = [
     ("proximity", &["-n", "1", "--collections", "10", "-p", "kv"]),
     ("minheap", &["--baseline", "mimalloc3", "--every", "16M", "--repeats", "1", "--tolerance", "20"]),
@@ -29,7 +29,7 @@ const IN_LITTLE: [(&str, &[&str]); 4] = [
     ("run --serve", &["-n", "1", "--warmup", "0", "-m", "mimalloc3"]),
 ];
 
-/// A word of the README's as it is for this run.
+/// A word of the README, replaced for this run where it is a placeholder.
 fn filled(word: &str, command: &str) -> String {
     match word {
         // Of a heap that can be fixed.
@@ -79,7 +79,7 @@ fn every_command_of_the_readme_runs() {
             continue;
         }
         let mut words: Vec<String> = words.iter().map(|word| filled(word, &words[0])).collect();
-        // What is named by its options alone is asked for a program.
+        // A command shown by its options alone gets a program.
         let takes_program = ["run", "record"].contains(&words[0].as_str());
         if takes_program && !words.iter().any(|word| word == "--" || word == "--serve") {
             words.extend(["--", "./your-program"].map(String::from));
@@ -91,7 +91,7 @@ fn every_command_of_the_readme_runs() {
         let begun = Instant::now();
         let output = heaptoll(&words);
         eprintln!("{:6.1} s  exit {:?}  heaptoll {line}", begun.elapsed().as_secs_f64(), output.code);
-        // A study of collections says of a program without any that there is nothing to study.
+        // A study of collections has nothing to study in a program without any.
         let nothing = words[0] == "frequency" && output.err.contains("not one collection");
         if output.code != Some(0) && !nothing {
             failed.push(format!("{place}: heaptoll {line}\n{}\n{}", output.out, output.err));

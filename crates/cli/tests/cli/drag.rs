@@ -64,7 +64,7 @@ const KNOWN: &str = r#"
 "#;
 
 const STEP: u64 = 65536;
-/// The tracer tells counters a million instructions apart, or a time slice of its scheduler later: a touch lies
+/// The tracer emits counters a million instructions apart, or a time slice of its scheduler later: a touch lies
 /// somewhere between.
 const SLACK: u64 = 2_000_000;
 
@@ -94,7 +94,7 @@ fn space(group: &Value, clock: &str) -> [u64; 4] {
 
 fn assert_known(figures: &Value) {
     let class = |name: &str| named(&figures["classes"], name);
-    // Behind `used` is `untouched`, whose bytes are on the clock when it was made.
+    // After `used` comes `untouched`, whose bytes are on the clock when it was made.
     let expected = [
         ("65 to 128", [100 * (3000 + 10 * STEP), 100 * 20 * STEP, 100 * 30 * STEP, 0]),
         ("2049 to 4096", [0, 0, 0, 3000 * 60 * STEP]),
@@ -195,7 +195,7 @@ const LITTER: &str = r#"
 "#;
 
 #[test]
-fn what_a_collector_does_with_freed_blocks_is_told() {
+fn reclamation_of_freed_blocks_is_reported() {
     let fixture = Fixture::new();
     let program = fixture.program("litter", LITTER);
     if !is_there(&fixture, "bw16") || !is_there(&fixture, "tithe") {
@@ -218,7 +218,7 @@ fn what_a_collector_does_with_freed_blocks_is_told() {
 }
 
 #[test]
-fn processes_of_a_command_are_told_together_and_the_largest_alone() {
+fn processes_of_a_command_are_summed_and_the_largest_shown_alone() {
     let fixture = Fixture::new();
     let program = fixture.program("known", KNOWN);
     let command = format!("{program} </dev/zero; {program} </dev/zero");
@@ -241,5 +241,5 @@ fn wrong_requests_are_refused() {
         .exits(2)
         .complains(&["instructions", "bytes"]);
     fixture.heaptoll(&["drag", "--json", "/nowhere/a", "--", "true"]).exits(2).complains(&["/nowhere/a"]);
-    fixture.heaptoll(&["drag", "-m", "nobody", "--", "true"]).exits(2).complains(&["nobody"]);
+    fixture.heaptoll(&["drag", "-m", "absent", "--", "true"]).exits(2).complains(&["absent"]);
 }

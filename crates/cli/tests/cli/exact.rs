@@ -1,4 +1,4 @@
-//! `heaptoll run --exact`: exact counts beside the measured ratios, stored, gone on with, and left out with the reason.
+//! `heaptoll run --exact`: exact counts with the measured ratios, stored, resumed, and left out with the reason.
 
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ fn row<'a>(json: &'a Value, stack: &str) -> &'a Value {
 }
 
 #[test]
-fn exact_counts_stand_beside_measured_ratios_and_are_read_back_and_gone_on_with() {
+fn exact_counts_are_shown_with_measured_ratios_read_back_and_resumed() {
     let fixture = Fixture::new();
     let (program, busy) = (fixture.program("works", WORKS), fixture.manager("busy.so", BUSY));
     let (db, page, csv) = (fixture.at("e.db"), fixture.at("page.html"), fixture.at("rows.csv"));
@@ -62,13 +62,14 @@ fn exact_counts_stand_beside_measured_ratios_and_are_read_back_and_gone_on_with(
     let owners = &counted["programs"][0]["managers"][1]["figures"]["owners"];
     let all: u64 = ["program", "allocator", "collector"]
         .iter()
-        .filter_map(|who| owners[who]["instructions"].as_u64())
+        .filter_map(|owner| owners[owner]["instructions"].as_u64())
         .sum();
     let stored = &rows_of(&json, &busy, "traced")[0]["exact"]["instructions"];
-    let own: u64 = ["program", "allocator", "collector"].iter().filter_map(|who| stored[who].as_u64()).sum();
+    let own: u64 =
+        ["program", "allocator", "collector"].iter().filter_map(|owner| stored[owner].as_u64()).sum();
     assert!(all > 0 && all.abs_diff(own) < 20_000, "{all} and {own}: but for other environments");
 
-    // What there is is not counted again.
+    // Existing counts are not made again.
     fixture.heaptoll(&["run", "--resume", &db, "-n", "2"]).exits(0).shows(&["exact counts"]);
     let json = fixture.json(&db);
     assert_eq!(["glibc", "glibc#2", &busy].map(|stack| rows_of(&json, stack, "traced").len()), [1; 3]);
@@ -97,7 +98,7 @@ fn exact_counts_are_added_to_what_was_measured_and_ctrl_c_keeps_it() {
     assert_eq!((rows_of(&json, "glibc", "timed").len(), rows_of(&json, "glibc", "traced").len()), (1, 0));
 
     std::fs::remove_file(&hold).expect("removes");
-    // It knows what it lacks.
+    // The experiment records which counts it lacks.
     fixture.heaptoll(&["run", "--resume", &db]).exits(0).shows(&["exact counts"]);
     let json = fixture.json(&db);
     assert_eq!(row(&json, "glibc#2")["instructions"]["ratio"], 1.0);

@@ -80,7 +80,7 @@ fn on_a_terminal(fixture: &Fixture, no_color: bool, db: &str) -> String {
 }
 
 #[test]
-fn colour_is_for_terminals_that_did_not_ask_for_none() {
+fn colour_is_for_terminals_without_no_color() {
     let fixture = Fixture::new();
     let (db, _) = experiment(&fixture, "e.db");
     let (with, without) = (on_a_terminal(&fixture, false, &db), on_a_terminal(&fixture, true, &db));
@@ -285,8 +285,8 @@ fn different_work_is_compared_only_on_demand() {
     assert_eq!(output.out, "");
     let output = fixture.heaptoll(&["compare", "--anyway", &a, &b]).exits(0).shows(&["CPU s"]);
     output.complains(&words).complains(&["warning:", "the output differs"]);
-    let quiet = fixture.heaptoll(&["compare", &a, &a]).exits(0);
-    assert_eq!(quiet.err, "", "the same work is compared without a word");
+    let same_work = fixture.heaptoll(&["compare", &a, &a]).exits(0);
+    assert_eq!(same_work.err, "", "the same work is compared without a warning");
 }
 
 #[test]

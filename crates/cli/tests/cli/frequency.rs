@@ -26,7 +26,7 @@ fn setting(study: &Value, every: u64, reclaim: u64) -> &Value {
     settings.iter().find(same).unwrap_or_else(|| panic!("no {every}/{reclaim} in {settings:?}"))
 }
 
-fn collects_as_often_as_asked(collector: &str) {
+fn collects_as_often_as_requested(collector: &str) {
     let fixture = Fixture::new();
     let program = fixture.program("forgets", FORGETS);
     let file = fixture.at("frequency.json");
@@ -50,7 +50,7 @@ fn collects_as_often_as_asked(collector: &str) {
     let figure = |every: u64, reclaim: u64, name: &str| {
         setting(study, every << 20, reclaim)["medians"][name]
             .as_f64()
-            .unwrap_or_else(|| panic!("{name} is told"))
+            .unwrap_or_else(|| panic!("{name} is reported"))
     };
     for (every, reclaim) in [(1, 1), (4, 1), (1, 4), (4, 4)] {
         // 64 MiB, some of it in headers or rounding, and perhaps a collection at the end or none at the beginning.
@@ -65,17 +65,17 @@ fn collects_as_often_as_asked(collector: &str) {
 }
 
 #[test]
-fn tithe_collects_as_often_as_asked() {
-    collects_as_often_as_asked("tithe-collect");
+fn tithe_collects_as_often_as_requested() {
+    collects_as_often_as_requested("tithe-collect");
 }
 
 #[test]
-fn the_sweep_layer_collects_as_often_as_asked() {
-    collects_as_often_as_asked("sweep/mimalloc3");
+fn the_sweep_layer_collects_as_often_as_requested() {
+    collects_as_often_as_requested("sweep/mimalloc3");
 }
 
 #[test]
-fn a_program_that_hardly_allocates_says_nothing_of_frequency() {
+fn a_program_that_hardly_allocates_shows_nothing_about_frequency() {
     let fixture = Fixture::new();
     let program = fixture
         .program("quiet", "int main(void) { for (int i = 0; i < 40; i++) free(malloc(100000)); return 0; }");
@@ -111,7 +111,7 @@ fn what_cannot_be_given_a_period_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn the_papers_periods_have_means_and_stand_beside_the_papers() {
+fn the_papers_periods_have_means_and_are_compared_with_the_papers() {
     let fixture = Fixture::new();
     // Twice the same work in two programs: 40 collections at 8 MiB.
     let longer = FORGETS.replace("64 << 20", "320 << 20");

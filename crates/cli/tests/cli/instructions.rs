@@ -1,5 +1,5 @@
-//! `heaptoll instructions`: on a manager whose every instruction is known, on programs that repeat and on such that do
-//! not, and beside callgrind.
+//! `heaptoll instructions`: on a manager whose every instruction is known, on programs that repeat and on programs that
+//! do not, and compared with callgrind.
 
 use std::process::Command;
 
@@ -115,7 +115,7 @@ fn known_costs_are_counted_to_the_instruction() {
     // The static data holds the blocks, so it is the heap, and all of it.
     let heap = number(&five["figures"]["heap"]["high_water_bytes"]);
     assert!((16 << 20..(16 << 20) + 65536).contains(&heap), "{heap}");
-    // Blocks lie in the first pages of it: 1000 of 48 bytes, 30 of 112, and what the C library asks for.
+    // Blocks lie in the first pages of it: 1000 of 48 bytes, 30 of 112, and what the C library requests.
     let pages = number(&five["figures"]["heap"]["pages_with_blocks_bytes"]);
     assert!((51_360..250_000).contains(&pages) && pages.is_multiple_of(4096), "{pages}");
     let live = number(&five["figures"]["heap"]["most_live_bytes"]);
@@ -145,7 +145,7 @@ fn application_instructions_are_the_same_under_all_managers() {
     }
 }
 
-/// Has a thread of its own from its constructor on, and stands before `pthread_create` to hear of the program's.
+/// Has a thread of its own from its constructor on, and wraps `pthread_create` to count the program's.
 const OWN_THREAD: &str = r#"
     #define _GNU_SOURCE
     #include <dlfcn.h>
@@ -214,12 +214,12 @@ fn two_runs_of_a_deterministic_program_agree_exactly() {
     }
 }
 
-/// Works by its process number, which nobody pins, and says nothing of it.
+/// Depends on its process number, which is not pinned, and prints nothing of it.
 const BY_NUMBER: &str =
     "int main(void) { for (volatile int at = getpid() % 50000; at > 0; at--); free(malloc(9)); }";
 
 #[test]
-fn runs_that_do_not_agree_are_told() {
+fn runs_that_do_not_agree_are_reported() {
     let fixture = Fixture::new();
     let program = fixture.program("numbered", BY_NUMBER);
     let (json, output) = counted(&fixture, &["--repeat", "3"], &[&program]);
@@ -230,7 +230,7 @@ fn runs_that_do_not_agree_are_told() {
     assert_eq!(glibc["differ_by"]["allocation_instructions"], 0);
 }
 
-/// Works by the address of a block.
+/// Depends on the address of a block.
 const BY_ADDRESS: &str = r#"
     int main(void) {
         volatile size_t left = (size_t)malloc(100000) >> 4;
@@ -240,7 +240,7 @@ const BY_ADDRESS: &str = r#"
 "#;
 
 #[test]
-fn a_program_that_works_by_addresses_is_told() {
+fn a_program_that_depends_on_addresses_is_reported() {
     let fixture = Fixture::new();
     let (program, five) = (fixture.program("hashes", BY_ADDRESS), fixture.object("five.so", FIVE));
     let (json, _) = counted(&fixture, &["-m", &five], &[&program]);
@@ -250,7 +250,7 @@ fn a_program_that_works_by_addresses_is_told() {
 }
 
 #[test]
-fn a_block_that_nobody_made_is_told() {
+fn a_block_of_unknown_origin_is_reported() {
     let fixture = Fixture::new();
     let five = fixture.object("five.so", FIVE);
     let program =

@@ -67,7 +67,7 @@ fn launch(
     launch_as(fixture, &[], order, command)
 }
 
-/// As [`launch`], through a command that execs its arguments (as another user, say).
+/// As [`launch`], through a command that execs its arguments (as another user, for example).
 fn launch_as(
     fixture: &Fixture,
     through: &[&str],
@@ -75,13 +75,13 @@ fn launch_as(
     command: &[&str],
 ) -> (std::process::Child, BufReader<std::fs::File>) {
     let mut ends = [0; 2];
-    // SAFETY: pipe fills the two ints; afterwards the reading end belongs to the File alone.
+    // SAFETY: `pipe` writes to the two ints, which are live; afterwards the reading end belongs to the `File` alone.
     let (ours, theirs) = unsafe {
         assert_eq!(libc::pipe(ends.as_mut_ptr()), 0);
         (std::fs::File::from_raw_fd(ends[0]), std::fs::File::from_raw_fd(ends[1]))
     };
     // Two tests at once must not hold each other's pipes open.
-    // SAFETY: our own descriptor.
+    // SAFETY: `fcntl` takes no pointers; the descriptor is open, `pipe` above has made it.
     unsafe { libc::fcntl(ours.as_raw_fd(), libc::F_SETFD, libc::FD_CLOEXEC) };
     let report = theirs.as_raw_fd().to_string();
     let path = crate::marks::stage().join("lib/heaptoll/heaptoll-launch");
@@ -134,7 +134,7 @@ fn privileged_sleeper(fixture: &Fixture) -> Option<String> {
     let sleeper = fixture.program("sleeper", source);
     open("sleeper", 0o4755);
     open(".", 0o777);
-    let becomes_root = Command::new(NOBODY[0]).args(&NOBODY[1..]).arg(&sleeper).status();
+    let becomes_root = Command::new(UNPRIVILEGED[0]).args(&UNPRIVILEGED[1..]).arg(&sleeper).status();
     if !becomes_root.is_ok_and(|status| status.success()) {
         eprintln!("the temporary folder or the container forbids set-user-ID programs; nothing to test");
         return None;
@@ -142,11 +142,11 @@ fn privileged_sleeper(fixture: &Fixture) -> Option<String> {
     Some(sleeper)
 }
 
-const NOBODY: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+const UNPRIVILEGED: [&str; 4] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
 
 fn end_survivors(mark: &str) {
     for pid in programs_with(mark) {
-        // SAFETY: a process of this test's own mark.
+        // SAFETY: `kill` takes no pointers; the process has this test's own mark.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
     eventually("the survivors are gone", || programs_with(mark).is_empty());
@@ -158,7 +158,7 @@ fn a_child_that_cannot_be_killed_does_not_hold_the_launcher() {
     let mark = marker("privileged");
     let Some(sleeper) = privileged_sleeper(&fixture) else { return };
     let begun = std::time::Instant::now();
-    let (mut child, mut report) = launch_as(&fixture, &NOBODY, &["timeout", "300"], &[&sleeper, &mark]);
+    let (mut child, mut report) = launch_as(&fixture, &UNPRIVILEGED, &["timeout", "300"], &[&sleeper, &mark]);
     assert!(line_of(&mut report).starts_with("started "));
     let line = line_of(&mut report);
     assert!(child.wait().expect("waits").success());
@@ -172,7 +172,7 @@ fn a_child_that_cannot_be_killed_does_not_hold_the_launcher() {
 }
 
 #[test]
-fn a_run_with_a_child_that_cannot_be_killed_ends_and_says_so() {
+fn a_run_with_a_child_that_cannot_be_killed_ends_with_a_warning() {
     let fixture = Fixture::new();
     let (mark, flag, db) = (marker("survivor"), fixture.at("flag"), fixture.at("e.db"));
     let Some(sleeper) = privileged_sleeper(&fixture) else { return };
@@ -182,17 +182,17 @@ fn a_run_with_a_child_that_cannot_be_killed_ends_and_says_so() {
         "int main(int c, char **v) { free(malloc(9)); if (access(v[1], F_OK)) return 0; puts(\"out\"); \
          fflush(stdout); if (!fork()) { execv(v[2], v + 2); _exit(1); } for (;;) pause(); }",
     );
-    let as_nobody = |arguments: &[&str]| -> crate::fixture::CommandOutput {
-        let mut command = Command::new(NOBODY[0]);
+    let unprivileged = |arguments: &[&str]| -> crate::fixture::CommandOutput {
+        let mut command = Command::new(UNPRIVILEGED[0]);
         fixture.prepare(&mut command);
-        command.args(&NOBODY[1..]).arg(env!("CARGO_BIN_EXE_heaptoll")).args(arguments);
+        command.args(&UNPRIVILEGED[1..]).arg(env!("CARGO_BIN_EXE_heaptoll")).args(arguments);
         command.stdin(Stdio::null()).output().expect("runs").into()
     };
     let run = ["run", "-m", "glibc", "-n", "1", "--warmup", "0", "--timeout", "2", "--db", &db];
-    as_nobody(&[&run[..], &["--", &program, &flag, &sleeper, &mark]].concat()).exits(0);
+    unprivileged(&[&run[..], &["--", &program, &flag, &sleeper, &mark]].concat()).exits(0);
     std::fs::write(&flag, "").expect("writes");
     let begun = std::time::Instant::now();
-    let output = as_nobody(&["run", "--resume", &db, "-n", "2"]);
+    let output = unprivileged(&["run", "--resume", &db, "-n", "2"]);
     let took = begun.elapsed();
     let survivors = programs_with(&mark).len();
     end_survivors(&mark);
@@ -220,7 +220,7 @@ fn a_termination_request_to_the_launcher_ends_the_tree_and_is_reported() {
     report.read_line(&mut line).expect("reads");
     assert!(line.starts_with("started "), "{line}");
     eventually("all three run", || programs_with(&mark).len() == 3);
-    // SAFETY: a signal to our own child.
+    // SAFETY: `kill` takes no pointers; the child is not reaped yet, so that its number is still its own.
     unsafe { libc::kill(child.id() as i32, libc::SIGTERM) };
     line.clear();
     report.read_line(&mut line).expect("reads");

@@ -25,58 +25,58 @@ fn whose(figures: &Value) -> String {
     format!("{} under {}", figures["program"], figures["manager"])
 }
 
-fn moments(figures: &Value) -> &Vec<Value> {
-    figures["moments"].as_array().unwrap_or_else(|| panic!("no moments: {figures:#}"))
+fn snapshots(figures: &Value) -> &Vec<Value> {
+    figures["moments"].as_array().unwrap_or_else(|| panic!("no snapshots: {figures:#}"))
 }
 
 fn bytes(value: &Value) -> u64 {
     value.as_u64().unwrap_or_else(|| panic!("no figure: {value}"))
 }
 
-/// A moment by its number.
+/// A snapshot by its number.
 #[track_caller]
-fn moment<'a>(figures: &'a Value, number: &str) -> &'a Value {
+fn snapshot<'a>(figures: &'a Value, number: &str) -> &'a Value {
     let number = figures[number].as_u64().unwrap_or_else(|| panic!("no {number}: {}", whose(figures)));
-    &moments(figures)[number as usize]
+    &snapshots(figures)[number as usize]
 }
 
 /// A line's member, 0 where there is no such line.
-fn line(moment: &Value, term: &str, member: &str) -> u64 {
-    let lines = moment["lines"].as_array().expect("lines");
+fn line(snapshot: &Value, term: &str, member: &str) -> u64 {
+    let lines = snapshot["lines"].as_array().expect("lines");
     lines.iter().find(|line| line["term"] == term).map_or(0, |line| bytes(&line[member]))
 }
 
 /// All of a line, resident or not.
-fn total(moment: &Value, term: &str) -> u64 {
-    ["resident", "swapped", "absent"].iter().map(|member| line(moment, term, member)).sum()
+fn total(snapshot: &Value, term: &str) -> u64 {
+    ["resident", "swapped", "absent"].iter().map(|member| line(snapshot, term, member)).sum()
 }
 
-/// Asserts what must hold at every moment of every program: the sum closes, the record is the process's.
+/// Asserts what must hold in every snapshot of every program: the sum closes, the record is the process's.
 #[track_caller]
 fn assert_sound(figures: &Value) {
     let whose = whose(figures);
     assert_eq!(figures["schema"], "heaptoll-ledger/1", "{whose}");
     assert_eq!(figures["kind"], "pages", "{whose}");
-    assert!(!moments(figures).is_empty(), "{whose}");
-    for moment in moments(figures) {
-        let lines = moment["lines"].as_array().expect("lines");
+    assert!(!snapshots(figures).is_empty(), "{whose}");
+    for snapshot in snapshots(figures) {
+        let lines = snapshot["lines"].as_array().expect("lines");
         let sum: u64 = lines.iter().map(|line| bytes(&line["resident"])).sum();
-        let difference = moment["difference_bytes"].as_i64().expect("a figure");
+        let difference = snapshot["difference_bytes"].as_i64().expect("a figure");
         assert_eq!(
             i128::from(sum) + i128::from(difference),
-            i128::from(bytes(&moment["rss_bytes"])),
-            "{whose}: {moment:#}"
+            i128::from(bytes(&snapshot["rss_bytes"])),
+            "{whose}: {snapshot:#}"
         );
-        assert_eq!(moment["defects"]["unmapped_blocks"], 0, "{whose}: {moment:#}");
-        assert_eq!(moment["defects"]["overlapping_blocks"], 0, "{whose}: {moment:#}");
-        assert_eq!(total(moment, "live"), bytes(&moment["live_bytes"]), "{whose}: {moment:#}");
-        assert!(moment["no_pagemap"].is_null(), "{whose}: {moment:#}");
+        assert_eq!(snapshot["defects"]["unmapped_blocks"], 0, "{whose}: {snapshot:#}");
+        assert_eq!(snapshot["defects"]["overlapping_blocks"], 0, "{whose}: {snapshot:#}");
+        assert_eq!(total(snapshot, "live"), bytes(&snapshot["live_bytes"]), "{whose}: {snapshot:#}");
+        assert!(snapshot["no_pagemap"].is_null(), "{whose}: {snapshot:#}");
     }
 }
 
-/// C: `hold(begun)` makes calls, few enough that no collector collects, until the program has been looked at, however
-/// busy the machine is. Whoever began at `begun` (`now()`) was held up by no look for longer than until now, and the next
-/// one comes after twenty times as long as the last took at most.
+/// C: `hold(begun)` makes calls, few enough that no collector collects, until a snapshot has been taken, however busy
+/// the machine is. A program that began at `begun` (`now()`) was stopped by no snapshot for longer than until now, and
+/// the next one comes after at most twenty times the duration of the last.
 const HOLD: &str = r#"
     static double now(void) {
         struct timespec time;
@@ -90,8 +90,8 @@ const HOLD: &str = r#"
     }
 "#;
 
-/// Holds 20 000 blocks of 1000 bytes, written, and 64 MiB that are not, until it has been looked at. To be used with
-/// [`HOLD`].
+/// Holds 20 000 blocks of 1000 bytes, written, and 64 MiB that are not, until a snapshot has been taken. To be used
+/// with [`HOLD`].
 const HOLDER: &str = r#"
     static char *blocks[20000];
     int main(void) {
@@ -117,7 +117,7 @@ fn a_known_program_is_where_it_should_be() {
     let program = holder(&fixture);
     let figures = ledger(&fixture, &[], &[&program]);
     assert_sound(&figures);
-    let last = moments(&figures).last().expect("one");
+    let last = snapshots(&figures).last().expect("one");
     assert_eq!(figures["manager"], "glibc");
     // Half of the blocks, and the large one.
     let live = 10_000 * 1000 + (64 << 20);
@@ -148,8 +148,8 @@ fn real(fixture: &Fixture, manager: &str, options: &[&str], command: &[&str]) ->
     Some(figures)
 }
 
-/// Tables that grow and are dropped. As the others below, it has work for a tenth of a second and more without us, so that
-/// a recorder that has to share the machine sees it at work.
+/// Tables that grow and are dropped. As the others below, it has work for a tenth of a second and more without us, so
+/// that a recorder that has to share the machine sees it at work.
 const PERL: [&str; 3] =
     ["perl", "-e", "for my $round (1..12) { my %table; $table{$_} = 'x' x ($_ % 50) for 1..30000; }"];
 
@@ -169,7 +169,7 @@ fn real_programs_close_under_every_sort_of_manager() {
         for command in [&PERL[..], &gawk, &python] {
             if let Some(figures) = real(&fixture, manager, &[], command) {
                 // Not the one with the largest resident set: that may be from before the first block.
-                let fullest = moment(&figures, "most_live");
+                let fullest = snapshot(&figures, "most_live");
                 assert!(line(fullest, "live", "resident") > 0, "{}: {fullest:#}", whose(&figures));
             }
         }
@@ -179,8 +179,8 @@ fn real_programs_close_under_every_sort_of_manager() {
 #[test]
 fn what_a_collector_has_not_reclaimed_is_dead() {
     let fixture = Fixture::new();
-    // Frees everything at once: under tithe-collect, where free does nothing, it is dead and not live. At least 256 KiB are
-    // handed out before a collection: there is none.
+    // Frees everything at once: under tithe-collect, where free does nothing, it is dead and not live. At least 256 KiB
+    // are handed out before a collection: there is none.
     let program = fixture.program(
         "dropper",
         &format!(
@@ -192,16 +192,19 @@ fn what_a_collector_has_not_reclaimed_is_dead() {
         ),
     );
     let Some(figures) = real(&fixture, "tithe-collect", &[], &[&program]) else { return };
-    let told = |moment: &&Value| !moment["census"].is_null();
-    let most = moments(&figures).iter().filter(told).max_by_key(|moment| total(moment, "dead"));
+    let reported = |snapshot: &&Value| !snapshot["census"].is_null();
+    let most = snapshots(&figures).iter().filter(reported).max_by_key(|snapshot| total(snapshot, "dead"));
     let most = most.expect("a census");
-    // Where it lies the census does not say: some of it is on pages that were written.
+    // The census has no addresses: some of it is on pages that were written.
     assert!(total(most, "dead") >= 300 * 500 && line(most, "dead", "resident") > 0, "{figures:#}");
-    assert!(moments(&figures).iter().all(|moment| bytes(&moment["live_bytes"]) < 100_000), "{figures:#}");
+    assert!(
+        snapshots(&figures).iter().all(|snapshot| bytes(&snapshot["live_bytes"]) < 100_000),
+        "{figures:#}"
+    );
 }
 
 #[test]
-fn forced_collections_tell_headroom_from_what_is_held() {
+fn forced_collections_separate_headroom_from_held_blocks() {
     let fixture = Fixture::new();
     // Keeps the addresses of blocks that it has freed, and drops others by and by.
     let program = fixture.program(
@@ -218,19 +221,19 @@ fn forced_collections_tell_headroom_from_what_is_held() {
     );
     let Some(figures) = real(&fixture, "tithe-collect", &["--collect"], &[&program]) else { return };
     assert_eq!(figures["collected"], true);
-    let told = |moment: &&Value| moment["census"]["live_after_collection_bytes"].is_u64();
-    let told: Vec<&Value> = moments(&figures).iter().filter(told).collect();
-    assert!(!told.is_empty(), "{figures:#}");
-    let most = |term: &str| told.iter().map(|moment| line(moment, term, "resident")).max();
+    let reported = |snapshot: &&Value| snapshot["census"]["live_after_collection_bytes"].is_u64();
+    let reported: Vec<&Value> = snapshots(&figures).iter().filter(reported).collect();
+    assert!(!reported.is_empty(), "{figures:#}");
+    let most = |term: &str| reported.iter().map(|snapshot| line(snapshot, term, "resident")).max();
     // What was dropped since the last collection: any amount up to 256 KiB and more, but not each time as good as none.
     assert!(most("headroom") > Some(2_000), "{figures:#}");
     // A megabyte of freed blocks whose addresses are kept.
     assert!(most("held") >= Some(900_000), "{figures:#}");
-    assert!(told.iter().all(|moment| line(moment, "dead", "resident") == 0));
+    assert!(reported.iter().all(|snapshot| line(snapshot, "dead", "resident") == 0));
 }
 
 #[test]
-fn a_trace_without_looks_gives_the_coarse_sum() {
+fn a_trace_without_snapshots_gives_the_coarse_sum() {
     let fixture = Fixture::new();
     let program = holder(&fixture);
     let trace = fixture.at("plain.heaptoll");

@@ -1,4 +1,4 @@
-//! `heaptoll locality` on programs whose references are known, under managers whose places are known.
+//! `heaptoll locality` on programs whose references are known, under managers whose placement is known.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn about(found: f64, expected: f64, slack: f64) {
     assert!((found - expected).abs() <= slack, "{found} is not {expected} ± {slack}");
 }
 
-/// What the loader and the C library may miss beside, in any cache.
+/// Misses allowed for the loader and the C library, in any cache.
 const REST: f64 = 9000.0;
 
 /// Goes round over 64 KiB, one load a line: all of its 1024 lines again, or none.
@@ -73,8 +73,9 @@ fn a_sweep_misses_all_lines_of_each_round_or_none() {
     let kept = &rows(&stored)[0]["locality"];
     assert_eq!((&kept["line_bytes"], &kept["sampled_one_in"]), (&Value::from(64), &Value::from(1)));
     assert_eq!(kept["caches"][0]["cache"], "32K/8");
-    let of = |maker: &str| {
-        number(&row["machine"][0]["by"][maker]["loads"]) + number(&row["machine"][0]["by"][maker]["stores"])
+    let of = |accessor: &str| {
+        number(&row["machine"][0]["by"][accessor]["loads"])
+            + number(&row["machine"][0]["by"][accessor]["stores"])
     };
     about(number(&kept["caches"][0]["misses"]["program"]), of("program") + of("system"), 0.0);
 }
@@ -144,7 +145,7 @@ fn arena(apart: u32) -> String {
 }
 
 #[test]
-fn placement_is_told_from_the_managers_own_work_and_the_sum_closes() {
+fn placement_is_separated_from_the_managers_own_work_and_the_sum_closes() {
     let fixture = Fixture::new();
     let near = fixture.object("near.so", &arena(16));
     let far = fixture.object("far.so", &arena(128));
@@ -210,7 +211,7 @@ fn what_cannot_be_simulated_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn simulators_that_run_out_of_memory_keep_what_they_have_and_say_so() {
+fn simulators_that_run_out_of_memory_keep_what_they_have_and_warn() {
     let fixture = Fixture::new();
     // 32 MiB, a store a page: what the simulators know of pages does not fit into 1 MiB.
     let program = fixture.program(

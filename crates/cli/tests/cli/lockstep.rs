@@ -1,4 +1,5 @@
-//! Runs at once on one processor: who is in it, who is not and why, and what becomes of the others when one fails.
+//! Runs at once on one processor: which stacks take part, which do not and why, and what happens to the others when one
+//! fails.
 
 use std::collections::HashSet;
 
@@ -46,7 +47,7 @@ fn stacks_of_a_program_that_only_computes_run_at_once() {
 }
 
 #[test]
-fn interleaved_runs_are_had_by_asking() {
+fn interleaved_runs_are_available_by_option() {
     let fixture = Fixture::new();
     let program = fixture.program("computes", &works(""));
     let db = fixture.at("e.db");
@@ -107,7 +108,7 @@ fn what_copies_would_meet_keeps_a_program_out_of_lockstep_with_the_reason() {
 }
 
 #[test]
-fn files_of_a_run_s_own_keep_nobody_out_of_lockstep() {
+fn files_of_a_run_s_own_keep_no_stack_out_of_lockstep() {
     let fixture = Fixture::new();
     let act = "char file[] = \"/tmp/heaptoll-own-XXXXXX\"; close(mkstemp(file)); close(open(file, O_RDWR)); \
                unlink(file); char folder[] = \"/tmp/heaptoll-own-XXXXXX\"; mkdtemp(folder); char in[99]; \
@@ -187,7 +188,8 @@ fn a_stack_that_crashes_in_company_leaves_the_others_figures_alone() {
 fn ctrl_c_in_lockstep_ends_all_runs_and_their_fillers() {
     let fixture = Fixture::new();
     let (db, mark) = (fixture.at("e.db"), marker("lockstep"));
-    // Only in measured runs, which have padding, one of the two waits for ever; the other's fillers keep it company.
+    // Only in measured runs, which have padding, one of the two waits for ever; the other's fillers run at the same
+    // time.
     let holding = fixture.manager(
         "holding.so",
         "#define BEFORE(bytes) if (bytes == 77 && getenv(\"HEAPTOLL_PADDING\")) for (;;) pause();",
@@ -206,7 +208,7 @@ fn ctrl_c_in_lockstep_ends_all_runs_and_their_fillers() {
 fn runs_go_on_until_the_time_is_over_or_intervals_are_narrow() {
     let fixture = Fixture::new();
     let program = fixture.program("computes", &works(""));
-    // So wide that the first look is the last.
+    // So wide that the first check is the last.
     let db = fixture.at("narrow.db");
     let common = ["-m", "glibc", "-m", "glibc", "--warmup", "0"];
     let precise = ["--precision", "100%", "--db", &db, "--", &program];
@@ -219,7 +221,7 @@ fn runs_go_on_until_the_time_is_over_or_intervals_are_narrow() {
         json["comparison"]["alpha"], 0.04,
         "the level where an experiment decides itself when it ends"
     );
-    // So short that there is no time for a second look.
+    // So short that there is no time for a second check.
     let db = fixture.at("short.db");
     let short = ["--precision", "0.01%", "--budget", "1", "--db", &db, "--", &program];
     fixture
@@ -253,7 +255,7 @@ fn files_made_under_the_same_name_in_each_run_keep_a_program_out_of_lockstep() {
 }
 
 #[test]
-fn fillers_leave_no_files_of_the_program_behind() {
+fn fillers_remove_the_files_of_the_program() {
     let fixture = Fixture::new();
     let folder = fixture.at("own");
     std::fs::create_dir(&folder).expect("makes");

@@ -1,10 +1,9 @@
-//! heaptoll as its users meet it: the built binary on real programs and on small C programs and managers that
-//! misbehave in every way that has been thought of. One test binary, so that everything runs side by side.
+//! Tests of the built binary, on real programs and on small C programs and managers that misbehave in every known way.
+//! One test binary, so that all tests run in parallel.
 
 mod fixture;
 
-mod asking;
-mod asking_traces;
+mod arguments;
 mod delay;
 mod disks;
 mod documented;
@@ -28,13 +27,14 @@ mod programs;
 mod proximity;
 mod quarantine;
 mod recording;
+mod refusals;
 mod replaying;
+mod reporting;
 mod servers;
 mod stacks;
 mod stopping;
 mod studies;
 mod sweeping;
-mod telling;
+mod trace_reports;
 mod tracing;
 mod variants;
-mod words;

@@ -2,7 +2,7 @@
 
 use crate::fixture::{Fixture, line, outcomes, read_json};
 
-/// `heaptoll managers -m` and a run beside a good manager: 1, and nothing to compare but it: 2.
+/// Exit status 1 of `heaptoll managers -m` and of a run with a good manager, 2 where there is nothing else to compare.
 #[track_caller]
 fn refused_everywhere(fixture: &Fixture, manager: &str, words: &[&str]) {
     fixture.heaptoll(&["managers", "-m", manager]).exits(1).shows(&[manager]);
@@ -67,7 +67,7 @@ fn a_manager_that_crashes_in_its_constructor_is_to_blame_not_the_program() {
 }
 
 #[test]
-fn a_manager_that_needs_what_nobody_has_is_refused_in_the_loaders_words() {
+fn a_manager_with_a_missing_dependency_is_refused_with_the_loaders_message() {
     let fixture = Fixture::new();
     let object = fixture
         .manager("undefined.so", "extern int nobody_has_this(void); __attribute__((constructor)) static void f(void) { nobody_has_this(); }");
@@ -97,7 +97,7 @@ fn a_missing_reallocarray_is_a_warning_and_aligned_functions_that_fall_through_t
         "array",
         "int main(void) { char *p = reallocarray(0, 10, 10); p = realloc(p, 2000); free(p); return 0; }",
     );
-    // glibc's reallocarray calls realloc of whoever is bound, so blocks stay in one heap and it is no trouble.
+    // glibc's reallocarray calls the realloc that is bound, so blocks stay in one heap and it is no trouble.
     fixture.heaptoll(&["run", "-m", &lacking, "-n", "1", "--warmup", "0", "--", &array]).exits(0);
     let valloc = fixture.program("valloc", "int main(void) { free(malloc(9)); return valloc(100) == 0; }");
     let json = fixture.at("o.json");
@@ -133,7 +133,7 @@ fn a_manager_named_twice_is_compared_with_itself() {
 }
 
 #[test]
-fn a_group_runs_its_managers_and_ours_tell_the_size_of_their_heap() {
+fn a_group_runs_its_managers_and_ours_report_the_size_of_their_heap() {
     let fixture = Fixture::new();
     let json = fixture.at("o.json");
     let run = ["run", "-m", "historic", "-n", "1", "--warmup", "0", "--json", &json, "--", "perl", "-e"];

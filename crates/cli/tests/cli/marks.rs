@@ -29,7 +29,7 @@ fn only_the_bad_one_is_marked_within(limit: &str, program: &str, manager: &str, 
         assert_eq!(line(&read, stack)["marks"], serde_json::json!([]));
     }
     assert!(outcomes(&read, &bad).iter().all(|kind| kind == outcome), "{:?}", outcomes(&read, &bad));
-    // It is given up after two failures, which may be the watched run's and that of a run by itself.
+    // The manager is dropped after two failures, which may be the watched run's and that of a run by itself.
     assert!(rows(&read).iter().any(|row| row["stack"] == *bad && row["phase"] != "startup"));
     let bad_line = line(&read, &bad);
     assert_eq!(bad_line["good"], 0, "left out of the averages");

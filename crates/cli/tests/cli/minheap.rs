@@ -5,10 +5,10 @@ use serde_json::Value;
 use crate::fixture::{Fixture, read_json};
 
 const MIB: u64 = 1 << 20;
-/// Enough that a program which does every other run otherwise is caught at it.
+/// Enough repeats to find a program in which every other run differs.
 const REPEATS: &str = "3";
 
-/// Keeps 4 MiB in blocks of 256 bytes, drops as much again, and says when it got no block.
+/// Keeps 4 MiB in blocks of 256 bytes, drops as much again, and reports a failed allocation.
 const KEEPS: &str = "struct node { struct node *next; char rest[248]; } *volatile all;
 int main(void) {
     for (int i = 0; i < 16384; i++) {
@@ -61,7 +61,7 @@ fn the_smallest_heap_is_what_a_program_keeps() {
     for footprint in baselines.iter().flat_map(|one| one["used_high_bytes"].as_array().expect("runs")) {
         assert!((4 * MIB..9 * MIB).contains(&number(footprint)), "{found}");
     }
-    // It frees nothing, so heeding frees changes nothing.
+    // It frees nothing, so honouring frees changes nothing.
     let ratio = |at: usize| found["overheads"][at]["ratio"].as_f64().expect("a ratio");
     assert!((0.7..1.5).contains(&ratio(0)) && (ratio(0) / ratio(1) - 1.0).abs() < 0.1, "{found}");
     output.shows(&["smallest heap, KiB", "sweep,every=64K/glibc", "Smallest heap over footprint"]);

@@ -1,5 +1,5 @@
-//! Programs that ask for what there cannot be, and free what is no block, under managers and layers of ours. The objects
-//! are preloaded as the tool would.
+//! Programs that request impossible sizes, and free what is no block, under managers and layers of ours. The objects
+//! are preloaded as by the tool.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -54,12 +54,12 @@ int main(void) {
     void *volatile kept = malloc(100);
     if (heaptoll_control_v1()->listen(count, NULL)) return 2;
     for (int i = 0; i < 5; i++) {
-#define ASK(block) do { errno = 0; served += (block) != NULL; wrong += errno != ENOMEM; } while (0)
-        ASK(malloc(sizes[i]));
-        ASK(calloc(1, sizes[i]));
-        ASK(realloc(kept, sizes[i]));
-        ASK(memalign(64, sizes[i]));
-        ASK(memalign(sizes[3], 8));
+#define REQUEST(block) do { errno = 0; served += (block) != NULL; wrong += errno != ENOMEM; } while (0)
+        REQUEST(malloc(sizes[i]));
+        REQUEST(calloc(1, sizes[i]));
+        REQUEST(realloc(kept, sizes[i]));
+        REQUEST(memalign(64, sizes[i]));
+        REQUEST(memalign(sizes[3], 8));
     }
     printf("served %d, wrong %d, collections %d\n", served, wrong, collections);
     return 0;
@@ -77,7 +77,7 @@ fn what_can_never_be_served_is_refused_without_a_collection() {
     }
 }
 
-/// Prints how many blocks are smaller than was asked for, and how many move when they are resized to what they have.
+/// Prints how many blocks are smaller than requested, and how many move when they are resized to what they have.
 const RESIZED: &str = r#"
 #include <malloc.h>
 #include <stdint.h>
@@ -99,7 +99,7 @@ int main(void) {
 }
 "#;
 
-/// Under Tithe it moved every one: with the byte behind the end it was a larger request than the block's own.
+/// Under Tithe it moved every one: with the byte after the end it was a larger request than the block's own.
 #[test]
 fn a_block_that_is_resized_to_its_usable_size_stays_where_it_is() {
     let fixture = Fixture::new();

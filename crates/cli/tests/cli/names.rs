@@ -21,7 +21,7 @@ fn a_misspelt_name_is_answered_with_the_nearest() {
 }
 
 #[test]
-fn tithe_is_run_where_it_is_asked_for_and_not_by_default() {
+fn tithe_is_run_where_it_is_named_and_not_by_default() {
     let fixture = Fixture::new();
     let output = fixture.heaptoll(&["managers"]).out;
     let group = |name: &str| {

@@ -50,7 +50,7 @@ fn the_time_limit_ends_the_whole_tree_and_marks_the_row() {
 }
 
 #[test]
-fn a_daemon_left_behind_is_ended_and_noted() {
+fn a_daemon_that_outlives_its_run_is_ended_and_noted() {
     let fixture = Fixture::new();
     let mark = marker("daemon");
     let program = fixture.program(

@@ -220,7 +220,7 @@ fn an_expected_status_is_success_and_no_warning() {
 }
 
 #[test]
-fn a_program_too_slow_under_the_baseline_is_told_about_timeout_not_expect_status() {
+fn a_program_too_slow_under_the_baseline_gets_advice_on_timeout_not_expect_status() {
     let fixture = Fixture::new();
     let output = fixture
         .heaptoll(&["run", "-m", "glibc", "-n", "3", "--timeout", "0.2", "--", "sh", "-c", "sleep 9; :"])
@@ -364,7 +364,7 @@ fn own_catalog(fixture: &Fixture) -> String {
 }
 
 #[test]
-fn a_named_program_that_the_baseline_refuses_is_told_of_and_is_trouble() {
+fn a_named_program_that_the_baseline_refuses_is_reported_and_is_trouble() {
     let fixture = Fixture::new();
     let (catalog, db, html) = (own_catalog(&fixture), fixture.at("e.db"), fixture.at("o.html"));
     let two =

@@ -27,7 +27,7 @@ fn number(value: &Value) -> u64 {
 }
 
 #[test]
-fn every_request_is_counted_and_collections_come_as_often_as_asked() {
+fn every_request_is_counted_and_collections_come_as_often_as_set() {
     let fixture = Fixture::new();
     let program = fixture.program("requests", REQUESTS);
     let (json, html) = (fixture.at("p.json"), fixture.at("p.html"));

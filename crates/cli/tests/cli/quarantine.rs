@@ -1,5 +1,5 @@
-//! The quarantine, from outside: how much it holds, who gives back when threads end and processes fork, what its check
-//! finds. The layer's object is preloaded as the tool would, in front of several managers, with a spy between them that
+//! The quarantine, from outside: how much it holds, what is freed when threads end and processes fork, what its check
+//! finds. The layer's object is preloaded as by the tool, in front of several managers, with a spy between them that
 //! counts the bytes which reach the manager.
 
 use std::path::{Path, PathBuf};
@@ -197,10 +197,10 @@ fn managers() -> Vec<Option<PathBuf>> {
     std::iter::once(None).chain(built.into_iter().filter(|path| path.exists()).map(Some)).collect()
 }
 
-/// Runs a command with the layer preloaded, and these objects behind it.
-fn held(program: &Path, arguments: &[&str], settings: &str, behind: &[&Path]) -> CommandOutput {
+/// Runs a command with the layer preloaded, and these objects after it.
+fn held(program: &Path, arguments: &[&str], settings: &str, objects: &[&Path]) -> CommandOutput {
     let mut preload = layer().into_os_string();
-    for object in behind {
+    for object in objects {
         preload.push(":");
         preload.push(object);
     }
@@ -220,8 +220,8 @@ fn a_delay_of_n_bytes_holds_n_bytes_within_one_block() {
     let (spy, hold) = (fixture.object("spy.so", SPY), fixture.program("hold", HOLD));
     for manager in managers() {
         for bound in ["1", "4096", "65536", "2097152"] {
-            let behind: Vec<&Path> = std::iter::once(Path::new(&spy)).chain(manager.as_deref()).collect();
-            let output = held(Path::new(&hold), &[bound], &format!("size={bound}"), &behind);
+            let objects: Vec<&Path> = std::iter::once(Path::new(&spy)).chain(manager.as_deref()).collect();
+            let output = held(Path::new(&hold), &[bound], &format!("size={bound}"), &objects);
             assert_eq!(output.code, Some(0), "{bound} in front of {manager:?}: {}", output.err);
         }
     }
@@ -231,9 +231,9 @@ fn a_delay_of_n_bytes_holds_n_bytes_within_one_block() {
 fn check_finds_the_planted_write_and_the_second_free_and_names_the_place() {
     let planted = stage().join("lib/heaptoll/programs/planted");
     for manager in managers() {
-        let behind: Vec<&Path> = manager.iter().map(PathBuf::as_path).collect();
+        let objects: Vec<&Path> = manager.iter().map(PathBuf::as_path).collect();
         let run = |defect, settings| {
-            held(&planted, &[defect], settings, &behind).exits(0).shows(&["1 left, 4 stay"])
+            held(&planted, &[defect], settings, &objects).exits(0).shows(&["1 left, 4 stay"])
         };
         let checked = "size=1M,check=on";
         assert_eq!(run("none", checked).err, "", "in front of {manager:?}");
@@ -243,13 +243,13 @@ fn check_finds_the_planted_write_and_the_second_free_and_names_the_place() {
             "freed at planted+0x",
         ]);
         run("twice", checked).complains(&["freed twice", "first freed at planted+0x", "then at planted+0x"]);
-        assert_eq!(run("news", "size=1M").err, "", "nothing is looked at without check=on");
+        assert_eq!(run("news", "size=1M").err, "", "nothing is checked without check=on");
     }
 }
 
-/// Where handlers of others run while the check's lock is held over a fork: none waits for ever, nothing is told that is not
-/// so. (Behind other managers, jemalloc for one, such a program hangs without any layer: of the handlers only glibc's own
-/// are always the last.)
+/// Where other handlers run while the check's lock is held over a fork: none waits for ever, and there is no false
+/// report. (Over other managers, jemalloc for one, such a program hangs without any layer: of the handlers only glibc's
+/// own are always the last.)
 #[test]
 fn a_fork_with_the_handlers_of_others_does_not_hang_under_check() {
     let fixture = Fixture::new();

@@ -1,14 +1,14 @@
-//! `heaptoll record` as its users meet it: on programs that end well and badly, with the counting layer behind it as a
-//! witness that every call is there.
+//! `heaptoll record`: on programs that end well and badly, with the counting layer after the recording one to verify
+//! that every call is there.
 
+mod corruption;
 mod counted;
 mod ends;
 mod memory;
-mod people;
 mod refusals;
+mod signals;
 mod trees;
 mod unseen;
-mod wild;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::fixture::{CommandOutput, Fixture};
 pub struct Trace {
     pub header: Header,
     pub kinds: BTreeMap<Kind, u64>,
-    /// Sum of the sizes asked for, those of failed calls not.
+    /// Sum of the requested sizes, without those of failed calls.
     pub requested: u64,
     pub threads: u32,
     pub ending: Option<Ending>,
@@ -99,7 +99,8 @@ pub fn record(fixture: &Fixture, options: &[&str], command: &[&str]) -> CommandO
 #[test]
 fn a_program_is_recorded_under_its_own_name() {
     let fixture = Fixture::new();
-    // What it is called and where it is can be seen while it is there: half a second, for a recorder that is kept waiting.
+    // What it is called and where it is can be seen while it is there: half a second, for a recorder that is kept
+    // waiting.
     let program = fixture.program(
         "small",
         "int main(int c, char **v) { char line[9]; void *p = malloc(10); p = realloc(p, 100); free(calloc(2, 8)); \
@@ -129,11 +130,11 @@ fn a_program_is_recorded_under_its_own_name() {
 }
 
 #[test]
-fn samples_and_heights_tell_of_the_memory_over_time() {
+fn samples_and_maxima_show_memory_over_time() {
     let fixture = Fixture::new();
     let program = fixture.program(
         "high",
-        // Samples that are taken while it grows find it now here and now there, and none is promised at a certain moment:
+        // Samples that are taken while it grows find it now here and now there, and none is promised at a certain time:
         // it stays at its height for so long that it is seen there.
         "int main(void) { for (int i = 0; i < 30; i++) { char *p = malloc(8 << 20); memset(p, 1, 8 << 20); \
          for (int k = 0; i == 29 && k < 500; k++) { free(malloc(9)); usleep(4000); } \
@@ -166,7 +167,7 @@ fn a_program_of_the_catalog_is_recorded_over_a_named_manager() {
 }
 
 #[test]
-fn times_latencies_and_sites_are_there_when_asked_for() {
+fn times_latencies_and_sites_are_recorded_on_request() {
     let fixture = Fixture::new();
     let program = fixture.program(
         "timed",

@@ -1,4 +1,4 @@
-//! `heaptoll replay` as its users meet it: on traces of real programs, on traces that are damaged or none, and with
+//! `heaptoll replay`: on traces of real programs, on traces that are damaged or none, and with
 //! managers that fail.
 
 use std::os::unix::fs::symlink;
@@ -55,8 +55,8 @@ fn synthetic(fixture: &Fixture, pairs: u32) -> Vec<u8> {
     bytes
 }
 
-/// Whether the replayed heap is the recorded one to 5 %, or to one step of glibc's: it takes 128 KiB more than it needs at
-/// a time (`M_TOP_PAD`), which is more than 5 % of the small heaps here.
+/// Whether the replayed heap is the recorded one to 5 %, or to one step of glibc's: it takes 128 KiB more than it needs
+/// at a time (`M_TOP_PAD`), which is more than 5 % of the small heaps here.
 fn is_near(heap: &Value) -> bool {
     let (recorded, replayed) = (heap[0].as_f64().expect("a figure"), heap[1].as_f64().expect("a figure"));
     (replayed - recorded).abs() <= (0.05 * recorded).max(132.0 * 1024.0)
@@ -101,8 +101,8 @@ fn heaps(program: &str) -> Value {
     fidelity["peak_heap_bytes"].clone()
 }
 
-/// Live bytes to the byte, the heap to 5 %, on real programs of many kinds. The recorded heap is seen from outside while
-/// the program runs: on a busy machine a look can come too late. One of five recordings has to agree.
+/// Live bytes to the byte, the heap to 5 %, on real programs of many kinds. The recorded heap is seen from outside
+/// while the program runs: on a busy machine a sample can come too late. One of five recordings has to agree.
 #[test]
 fn programs_of_the_catalog_are_replayed_as_they_were() {
     for program in ["cfrac", "gawk", "perl", "lua", "sqlite", "exchange"] {
@@ -184,7 +184,7 @@ fn copies_are_live_at_once() {
     let (output, many) = replay(&fixture, &["-m", "glibc", "-n", "1", "--scale", "5"]);
     output.exits(0).shows(&["5 copies at once"]);
     let live = |figures: &Value| figures["facts"]["max_live_bytes"].as_u64().expect("a figure");
-    // The copies begin one after the other, so they are not all at their largest in the same moment.
+    // The copies begin one after the other, so they are not all at their largest at the same time.
     assert_eq!(live(&one), 1100);
     assert!((5000..=5500).contains(&live(&many)), "{}", live(&many));
     assert_eq!(many["facts"]["calls"].as_u64(), one["facts"]["calls"].as_u64().map(|calls| 5 * calls));
@@ -207,9 +207,9 @@ fn what_is_no_trace_is_refused() {
         .complains(&["holds no call that can be replayed"]);
     synthetic(&fixture, 10);
     fixture
-        .heaptoll(&["replay", &fixture.at("t"), "-m", "nobody"])
+        .heaptoll(&["replay", &fixture.at("t"), "-m", "absent"])
         .exits(2)
-        .complains(&["no manager `nobody`"]);
+        .complains(&["no manager `absent`"]);
 }
 
 #[test]
@@ -259,7 +259,7 @@ fn a_missing_driver_is_named() {
 }
 
 #[test]
-fn an_interrupt_shows_what_was_measured_and_leaves_nobody() {
+fn an_interrupt_shows_what_was_measured_and_leaves_no_process() {
     let fixture = Fixture::new();
     synthetic(&fixture, 300_000);
     let word = marker("replay");
@@ -269,8 +269,8 @@ fn an_interrupt_shows_what_was_measured_and_leaves_nobody() {
         ++calls % 10000 == 0) usleep(20000);",
     );
     let under_way = fixture.start(&["replay", &fixture.at("t"), "-m", &slow, "-n", "200"]);
-    // Of its drivers one asks who the manager is, and three belong to each repetition: with the fifth, in which order
-    // they may come, a repetition is over.
+    // Of its drivers one queries the manager's name, and three belong to each repetition: with the fifth, in which
+    // order they may come, a repetition is over.
     let mut drivers = std::collections::HashSet::new();
     eventually("a repetition is over", || {
         drivers.extend(processes_with("heaptoll-replay").into_iter().filter(|pid| {

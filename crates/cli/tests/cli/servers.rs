@@ -4,7 +4,7 @@ use crate::fixture::{
     Fixture, assert_none_left, eventually, line, marker, processes_with, read_json, rows_of,
 };
 
-/// A server: says `ready` on either stream, allocates for each line of a FIFO, and ends on SIGTERM. A word after the
+/// A server: prints `ready` on either stream, allocates for each line of a FIFO, and ends on SIGTERM. A word after the
 /// FIFO's path chooses what it does wrong; the next may be a file for its number.
 const SERVER: &str = r#"
 static volatile sig_atomic_t over;
@@ -110,7 +110,7 @@ fn a_load_that_is_no_program_marks_the_round() {
 }
 
 #[test]
-fn a_server_that_ends_before_it_is_ready_says_so_at_once() {
+fn a_server_that_ends_before_it_is_ready_is_reported_at_once() {
     let fixture = Fixture::new();
     let begun = std::time::Instant::now();
     let (output, _) = serve(&fixture, "dies", "true", &["-m", "glibc"]);

@@ -53,7 +53,7 @@ fn every_link_of_a_stack_is_proved() {
 }
 
 #[test]
-fn layers_say_what_they_did_and_rows_keep_it() {
+fn layers_report_what_they_did_and_rows_keep_it() {
     let fixture = Fixture::new();
     let program = fixture.program("words", WORDS);
     run(&fixture, &["quarantine=64K/glibc", "sweep,every=256K/glibc"], &program).exits(0);
@@ -71,9 +71,10 @@ fn layers_say_what_they_did_and_rows_keep_it() {
     assert!(row("glibc")["used_high_bytes"].is_null());
 }
 
-/// It was told at collections only: a program that ends without one had used nothing, and one that grew since, less.
+/// They were reported at collections only: a program that ends without one had used nothing, and one that grew since,
+/// less.
 #[test]
-fn used_pages_are_told_at_the_end_too() {
+fn used_pages_are_reported_at_the_end_too() {
     let fixture = Fixture::new();
     let program = fixture.program("words", WORDS);
     run(&fixture, &["sweep,every=1G/glibc"], &program).exits(0);
@@ -94,7 +95,7 @@ fn rows_are_named_by_the_shortest_word_of_their_stack() {
 }
 
 #[test]
-fn a_manager_named_by_its_path_stands_behind_layers() {
+fn a_manager_named_by_its_path_takes_layers() {
     let fixture = Fixture::new();
     let program = fixture.program("words", WORDS);
     let manager = fixture.manager("own.so", "");
@@ -124,7 +125,7 @@ fn what_means_nothing_is_refused_with_the_reason() {
         run(&fixture, &[stack], "/bin/ls").exits(2).complains(&[output]);
     }
     run(&fixture, &["quarantine=1M/tithe-explicit"], "/bin/ls").exits(0);
-    // Of the group only what does not collect stands behind a layer that holds frees back.
+    // Of the group only managers that do not collect take a layer that holds frees back.
     run(&fixture, &["quarantine=1M/collectors"], "/bin/ls").exits(0).shows(&["quarantine=1M/tithe-explicit"]);
 }
 
@@ -139,7 +140,7 @@ fn a_layer_in_front_of_a_static_program_is_refused() {
 fn a_stack_that_was_named_and_does_not_load_fails_the_run() {
     let fixture = Fixture::new();
     let program = fixture.program("words", WORDS);
-    // Everything that a manager must have, and no way to ask for the size of a block.
+    // Everything that a manager must have, and no way to query the size of a block.
     let manager = fixture.object(
         "sizeless.so",
         "#include <stddef.h>\n\
@@ -161,7 +162,7 @@ fn a_stack_that_was_named_and_does_not_load_fails_the_run() {
 #[test]
 fn a_layer_covers_the_operator_new_that_a_manager_brings() {
     let fixture = Fixture::new();
-    let source = fixture.path("news.cc");
+    let source = fixture.path("operator_new.cc");
     std::fs::write(
         &source,
         "#include <cstdio>\n#include <new>\nstruct alignas(64) Wide { char bytes[64]; };\n\
@@ -169,7 +170,7 @@ fn a_layer_covers_the_operator_new_that_a_manager_brings() {
          delete new (std::nothrow) long(i); }\n std::puts(\"done\"); }\n",
     )
     .expect("writes");
-    let program = fixture.at("news");
+    let program = fixture.at("operator_new");
     let built = Command::new("c++").args(["-std=c++17", "-O0", "-o", &program]).arg(&source).status();
     assert!(built.is_ok_and(|status| status.success()), "c++ builds it");
     let own = "void *_Znwm(size_t n) { abort(); } void *_Znam(size_t n) { abort(); } void _ZdlPv(void *p) { abort(); }\n\
@@ -177,7 +178,7 @@ fn a_layer_covers_the_operator_new_that_a_manager_brings() {
                void *_ZnwmSt11align_val_t(size_t n, size_t a) { abort(); }\n\
                void *_ZnwmRKSt9nothrow_t(size_t n, void *t) { abort(); }\n\
                void _ZdlPvmSt11align_val_t(void *p, size_t n, size_t a) { abort(); }\n";
-    let manager = fixture.manager("news.so", own);
+    let manager = fixture.manager("operator_new.so", own);
     let stacks = [format!("forward/{manager}"), format!("live/forward/{manager}")];
     run(&fixture, &[&stacks[0], &stacks[1]], &program).exits(0);
     let read = read_json(&fixture.at("o.json"));

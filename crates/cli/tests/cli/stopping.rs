@@ -9,10 +9,10 @@ use crate::fixture::{
     stored, text,
 };
 
-/// C: `held(v)` stops the run with a certain number where a test wants it, for signals that come at a moment would come at
-/// another on a busy machine. Words are the experiment's file, a folder, and the number. Runs are counted from when the
-/// file is there: that of the preflight is none of them. The run with the number, and those after it, wait as long as the
-/// folder has a file `hold`.
+/// C: `held(v)` stops the run with a certain number where a test wants it, for a signal at a fixed time would come
+/// elsewhere in the run on a busy machine. Arguments are the experiment's file, a folder, and the number. Runs are
+/// counted from when the file is there: that of the preflight is none of them. The run with the number, and those after
+/// it, wait as long as the folder has a file `hold`.
 const HELD: &str = r#"
     static void held(char **v) {
         char path[4096];
@@ -48,7 +48,7 @@ const WITH_CHILD: &str = "int main(int c, char **v) { free(malloc(99)); pid_t p 
                           held(v); puts(\"done\"); kill(p, SIGKILL); wait(0); return 0; }";
 /// The same without the child.
 const ALONE: &str = "int main(int c, char **v) { free(malloc(99)); held(v); puts(\"done\"); return 0; }";
-/// A program that takes a moment.
+/// A program that runs for a short time.
 const QUICK: &str = "int main(int c, char **v) { free(malloc(99)); \
                      struct timespec t = {0, 30000000}; nanosleep(&t, 0); puts(\"done\"); return 0; }";
 
@@ -126,7 +126,7 @@ fn ctrl_c_in_the_watched_run_leaves_one_track_a_stack() {
 }
 
 #[test]
-fn ctrl_c_before_anything_is_measured_says_so_and_stores_nothing() {
+fn ctrl_c_before_anything_is_measured_is_reported_and_stores_nothing() {
     let fixture = Fixture::new();
     let mark = marker("early");
     let program = fixture.program("program", "int main(void) { free(malloc(99)); for (;;) pause(); }");
@@ -151,7 +151,7 @@ fn ctrl_c_while_the_own_cost_is_measured_stores_nothing() {
     command.env("PATH", path).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let child = command.spawn().expect("heaptoll starts");
     eventually("the own cost is being measured", || std::path::Path::new(&begun).exists());
-    // SAFETY: a signal to our own child.
+    // SAFETY: `kill` takes no pointers; the child is not reaped yet, so that its number is still its own.
     unsafe { libc::kill(child.id() as i32, libc::SIGINT) };
     let output: crate::fixture::CommandOutput = child.wait_with_output().expect("ends").into();
     output.exits(130).complains(&["interrupted before anything was measured"]);
@@ -172,7 +172,7 @@ fn a_termination_request_is_an_interruption_too() {
 }
 
 #[test]
-fn a_hangup_is_ignored_where_the_caller_asked_for_that() {
+fn a_hangup_is_ignored_where_the_caller_ignores_it() {
     let fixture = Fixture::new();
     let program = fixture.program("program", QUICK);
     let db = fixture.at("e.db");
@@ -186,7 +186,7 @@ fn a_hangup_is_ignored_where_the_caller_asked_for_that() {
         .stderr(std::process::Stdio::piped());
     let child = command.spawn().expect("nohup starts");
     eventually("some rows are stored", || stored(&db) >= 2);
-    // SAFETY: a signal to our own child.
+    // SAFETY: `kill` takes no pointers; the child is not reaped yet, so that its number is still its own.
     unsafe { libc::kill(child.id() as i32, libc::SIGHUP) };
     let output: crate::fixture::CommandOutput = child.wait_with_output().expect("ends").into();
     output.exits(0);
@@ -232,13 +232,13 @@ fn resume_without_n_does_not_extend_and_with_a_larger_n_does() {
     };
     run(&db, "2");
     fixture.heaptoll(&["run", "--resume", &db]).exits(0);
-    assert_eq!(rows_of(&fixture.json(&db), "glibc", "timed").len(), 2, "the default of -n is not asked for");
+    assert_eq!(rows_of(&fixture.json(&db), "glibc", "timed").len(), 2, "the default of -n is not used");
     fixture.heaptoll(&["run", "--resume", &db, "-n", "4"]).exits(0);
     let json = fixture.json(&db);
     assert_eq!(rows_of(&json, "glibc#2", "timed").len(), 4);
     assert_eq!(json["experiment"]["settings"]["repetitions"], 4);
     run(&whole, "4");
-    assert_eq!(cells(&json), cells(&fixture.json(&whole)), "extended as if it had been asked for at once");
+    assert_eq!(cells(&json), cells(&fixture.json(&whole)), "extended as if all had been requested at once");
     fixture
         .heaptoll(&["run", "--resume", &db, "-n", "3"])
         .exits(2)

@@ -1,5 +1,5 @@
-//! `heaptoll study`: studies of one's own with made-up claims, stopped and gone on with; and each study of a paper in its
-//! shortest form.
+//! `heaptoll study`: studies of one's own with made-up claims, stopped and gone on with; and each study of a paper in
+//! its shortest form.
 
 use std::time::{Duration, Instant};
 
@@ -75,8 +75,8 @@ fn write(fixture: &Fixture, name: &str, text: &str) -> String {
 
 /// The answers of a study's claims: by claim.
 fn answers(results: &Value) -> Vec<(String, String)> {
-    let chapters = results["chapters"].as_array().expect("chapters").iter();
-    let verdicts = chapters.flat_map(|chapter| chapter["verdicts"].as_array().expect("verdicts"));
+    let sections = results["chapters"].as_array().expect("chapters").iter();
+    let verdicts = sections.flat_map(|section| section["verdicts"].as_array().expect("verdicts"));
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     verdicts.map(|verdict| (text(&verdict["claim"]), text(&verdict["answer"]))).collect()
 }
@@ -120,14 +120,14 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
     assert_eq!(cells(&results, "small-counts", "bw16", "per_object"), 1);
     assert_eq!(results["complete"], true);
     let mut described = results.clone();
-    // The file's own words are another page's.
+    // The fields of the study's file are described on another page.
     described["chapters"][0]["study"] = Value::Null;
     assert_described(&described, "study-json.md");
     let text = std::fs::read_to_string(fixture.path("o.html")).expect("the page");
     assert!(text.contains("A collector takes fewer instructions"));
 
-    // The command beside the figures repeats the step: counts are the same. (Of the malloc: a collector reads its own
-    // threads' numbers from /proc, and how many digits these have is chance.)
+    // The command shown with the figures repeats the step: counts are the same. (Of the malloc: a collector reads its
+    // own threads' numbers from /proc, and how many digits these have is chance.)
     let command = ran(&results, "small-counts")["command"].as_str().expect("a command").to_owned();
     let mut words: Vec<&str> = command.split(' ').collect();
     assert_eq!(words.remove(0), "heaptoll");
@@ -263,8 +263,8 @@ fn an_interrupted_study_shows_and_keeps_what_it_has_and_goes_on() {
     assert_eq!(ran(&results, "slow-first")["ending"], "whole");
     assert_eq!(results["complete"], true);
     assert_eq!(samples(&results).len(), 12);
-    // Rows of before are still there: the step went on, and was not run anew. (Not so the samples: the start-up that is
-    // taken off them is the median of more runs now.)
+    // Rows of before are still there: the step was resumed, and not run again. (Not so the samples: the start-up that
+    // is taken off them is the median of more runs now.)
     let all = measured(&db);
     assert!(rows.len() >= 8 && all.len() > rows.len(), "{rows:?} then {all:?}");
     assert_eq!(all.get(..rows.len()), Some(rows.as_slice()));
@@ -289,7 +289,7 @@ fn a_step_that_failed_is_tried_again_when_the_study_goes_on() {
 #[test]
 fn a_step_is_cut_at_its_deadline_and_the_rest_is_left_out_when_time_is_over() {
     let fixture = Fixture::new();
-    // Six repetitions under two managers take a minute, not the few seconds that the size says.
+    // Six repetitions under two managers take a minute, not the few seconds that the size suggests.
     let (catalog, study) = slow(&fixture, 5.0, 6);
     let json = fixture.at("o.json");
     let begun = Instant::now();
@@ -350,14 +350,14 @@ fn quick(study: &str) {
         fixture.heaptoll(&["study", study, "--quick", "--keep", &keep, "--json", &json, "--html", &page]);
     let output = output.exits(0).shows(&["shortest form"]);
     let results = read_json(&json);
-    let chapter = &results["chapters"][0];
-    let claims = chapter["study"]["claim"].as_array().expect("claims").len();
+    let section = &results["chapters"][0];
+    let claims = section["study"]["claim"].as_array().expect("claims").len();
     assert_eq!(answers(&results).len(), claims);
     for step in results["steps"].as_array().expect("steps") {
         assert_eq!(step["ending"], "whole", "{step}\n{}", output.err);
     }
-    let shown = chapter["exhibits"].as_array().expect("exhibits");
-    assert_eq!(shown.len(), chapter["study"]["exhibit"].as_array().expect("exhibits").len());
+    let shown = section["exhibits"].as_array().expect("exhibits");
+    assert_eq!(shown.len(), section["study"]["exhibit"].as_array().expect("exhibits").len());
     // Every step gave figures, and every exhibit names the command that repeats it.
     for step in results["steps"].as_array().expect("steps") {
         let id = &step["planned"]["step"];
@@ -365,7 +365,7 @@ fn quick(study: &str) {
         assert!(cells.iter().any(|cell| cell["step"] == *id), "{id} gave no figure\n{}", output.err);
     }
     let text = std::fs::read_to_string(&page).expect("the page");
-    for claim in chapter["study"]["claim"].as_array().expect("claims") {
+    for claim in section["study"]["claim"].as_array().expect("claims") {
         let id = claim["id"].as_str().expect("an id");
         assert!(text.contains(id), "claim {id} is not on the page");
     }

@@ -1,5 +1,5 @@
 //! The sweep layer, from outside: what is reachable stays, what is not goes, whatever the manager, the threads, the
-//! forks and the settings. The layer's object is preloaded as the tool would.
+//! forks and the settings. The layer's object is preloaded as by the tool.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -37,7 +37,7 @@ fn swept(program: &str, arguments: &[&str], settings: &str, manager: Option<&Pat
         preload.push(":");
         preload.push(object);
     }
-    // What hangs is killed and told by its status.
+    // A program that hangs is killed and recognised by its status.
     Command::new("timeout")
         .args(["-s", "KILL", "60", program])
         .args(arguments)
@@ -49,8 +49,8 @@ fn swept(program: &str, arguments: &[&str], settings: &str, manager: Option<&Pat
         .into()
 }
 
-/// usage: garbage BLOCKS BYTES. Makes blocks, drops them, collects, and prints how many are left, and whether those that
-/// it still has are as they were.
+/// usage: garbage BLOCKS BYTES. Makes blocks, drops them, collects, and prints how many are left, and whether those
+/// that it still has are as they were.
 const GARBAGE: &str = r#"
 #include <stdint.h>
 #include <stdio.h>
@@ -114,7 +114,7 @@ fn what_is_dropped_goes_and_what_is_kept_stays_under_every_manager() {
     }
 }
 
-/// Threads that come and go build lists, cut them, resize, fork, and look at every byte again and again.
+/// Threads that come and go build lists, cut them, resize, fork, and check every byte again and again.
 const STRESS: &str = r#"
 #include <pthread.h>
 #include <signal.h>
@@ -226,7 +226,8 @@ fn a_collection_before_each_allocation_loses_nothing() {
     }
 }
 
-/// usage: limit BYTES. Holds so many bytes in blocks of 100, drops as many again, and says whether all could be had.
+/// usage: limit BYTES. Holds so many bytes in blocks of 100, drops as many again, and prints whether all were
+/// allocated.
 const LIMIT: &str = r#"
 #include <errno.h>
 #include <stdio.h>
@@ -267,7 +268,7 @@ fn settings_that_are_not_possible_are_refused_with_what_is() {
 }
 
 #[test]
-fn real_programs_say_what_they_always_say() {
+fn real_programs_print_what_they_always_print() {
     for manager in managers() {
         let script = "my %h; $h{$_ % 997} .= chr(65 + $_ % 26) x ($_ % 90) for 1..20000; \
                       print join(',', map { length $h{$_} } sort { $a <=> $b } keys %h)";

@@ -11,7 +11,7 @@ use crate::fixture::{
     CommandOutput, Fixture, assert_none_left, eventually, is_root, marker, programs_with, rows,
 };
 
-/// 1500 blocks of sizes that nobody else asks for; then what a test adds.
+/// 1500 blocks of sizes that are requested nowhere else; then what a test adds.
 const HEAD: &str = "int main(int count, char **words) {
     for (int i = 0; i < 1500; i++) free(malloc(3000 + i));";
 
@@ -19,8 +19,8 @@ fn program(fixture: &Fixture, name: &str, tail: &str) -> String {
     fixture.program(name, &format!("{HEAD} {tail} return 0; }}"))
 }
 
-/// One that does not end. When the tracer has told its calls, it writes its number to the file of its second argument, if
-/// it has one.
+/// One that does not end. When the tracer has reported its calls, it writes its number to the file of its second
+/// argument, if it has one.
 fn endless(fixture: &Fixture, name: &str) -> String {
     let told = "for (volatile long i = 0; i < 5000000; i++);
         if (count > 2) dprintf(open(words[2], O_CREAT | O_TRUNC | O_WRONLY, 0644), \"%d\\n\", getpid());
@@ -28,13 +28,13 @@ fn endless(fixture: &Fixture, name: &str) -> String {
     program(fixture, name, told)
 }
 
-/// Whether an endless program has told its calls under the tracer; in the preflight it had another number.
-fn has_told(word: &str, file: &str) -> bool {
+/// Whether an endless program has reported its calls under the tracer; in the preflight it had another number.
+fn has_reported(word: &str, file: &str) -> bool {
     let number = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
     number.is_some_and(|number| under_the_tracer(word, "").contains(&number))
 }
 
-/// Runs the command and gives what was stored.
+/// Runs the command and returns the stored rows.
 fn counted(fixture: &Fixture, options: &[&str], command: &[&str], code: i32) -> (Value, CommandOutput) {
     let db = fixture.at("e.db");
     let output =
@@ -51,10 +51,11 @@ fn under_the_tracer(word: &str, preload: &str) -> Vec<i32> {
     programs_with(word).into_iter().filter(is_one).collect()
 }
 
-/// Where the build under test has its own files.
+/// The home of the build under test.
 fn home() -> PathBuf {
-    let beside = Path::new(env!("CARGO_BIN_EXE_heaptoll")).ancestors().nth(2).expect("target").join("stage");
-    std::env::var_os("HEAPTOLL_HOME").map_or(beside, PathBuf::from)
+    let default_home =
+        Path::new(env!("CARGO_BIN_EXE_heaptoll")).ancestors().nth(2).expect("target").join("stage");
+    std::env::var_os("HEAPTOLL_HOME").map_or(default_home, PathBuf::from)
 }
 
 /// A home with another tracer's folder: links to all of the real one but for `without`.
@@ -167,9 +168,9 @@ fn a_program_killed_in_mid_run_leaves_what_it_did() {
     let (program, file) = (endless(&fixture, "p"), fixture.at("number"));
     let running =
         fixture.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
-    eventually("the program has told its calls", || has_told(&word, &file));
+    eventually("the program has reported its calls", || has_reported(&word, &file));
     for pid in under_the_tracer(&word, "") {
-        // SAFETY: a signal to a process that this test had started.
+        // SAFETY: `kill` takes no pointers; the process was started by this test and has its mark.
         unsafe { libc::kill(pid, libc::SIGKILL) };
     }
     running.wait().exits(1).shows(&["killed"]);
@@ -226,11 +227,11 @@ fn memory_that_runs_out_in_heaptoll_ends_the_run_and_keeps_its_part() {
     let (program, file) = (endless(&fixture, "p"), fixture.at("number"));
     let running =
         fixture.start(&["instructions", "--timeout", "300", "--db", &db, "--", &program, &word, &file]);
-    eventually("the program has told its calls", || has_told(&word, &file));
+    eventually("the program has reported its calls", || has_reported(&word, &file));
     let size = std::fs::read_to_string(format!("/proc/{}/statm", running.pid())).expect("it runs");
     let pages: u64 = size.split(' ').next().and_then(|pages| pages.parse().ok()).expect("a number");
     let limit = libc::rlimit { rlim_cur: pages * 4096 + (40 << 20), rlim_max: libc::RLIM_INFINITY };
-    // SAFETY: a limit for our own child; the old one is not asked for.
+    // SAFETY: `prlimit` reads the new limit, which is live during the call; the pointer to the old one is null.
     assert_eq!(unsafe { libc::prlimit(running.pid(), libc::RLIMIT_AS, &limit, std::ptr::null_mut()) }, 0);
     running.wait().exits(1).shows(&["memory runs out"]);
     let json = fixture.json(&db);

@@ -46,7 +46,7 @@ fn a_description_sets_variables_for_every_run_and_overrules_the_users() {
     };
     run(None, &["-m", "modal-b"]).exits(0);
     assert_eq!(outcomes(&read_json(&json), "modal-b"), ["ok"]);
-    // The preflight runs in the same mode, and says what the manager did.
+    // The preflight runs in the same mode, and reports what the manager did.
     run(None, &["-m", "modal-a"]).exits(2).complains(&["exit status 9"]);
     run(Some("a"), &["-m", "modal-b"])
         .exits(0)

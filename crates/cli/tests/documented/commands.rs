@@ -1,10 +1,10 @@
 //! The commands that the README, the documents and the helps show: for the test that parses all of them and the one
 //! that runs the README's.
 
-/// A command as it is written somewhere.
+/// A command in a text.
 #[derive(Debug, Clone)]
 pub struct Shown {
-    /// File, or whose help.
+    /// File, or the command whose help has it.
     pub place: String,
     /// Its words after `heaptoll`.
     pub words: Vec<String>,
@@ -41,13 +41,13 @@ pub fn of_help(place: &str, text: &str) -> Vec<Shown> {
     text.replace("\\\n", " ").lines().filter_map(|line| command(place, line)).collect()
 }
 
-/// A line that is a command, without the remark behind it.
+/// A line that is a command, without the remark after it.
 fn command(place: &str, line: &str) -> Option<Shown> {
     let line = line.trim();
     let rest = line.strip_prefix("target/release/").unwrap_or(line).strip_prefix("heaptoll ")?;
-    // What another program does with the output, and a remark in brackets; in a pattern a quote stands before these.
+    // Cuts a pipe to another program, and a remark in brackets; in a pattern a quote comes before these.
     let rest = rest.split(" | ").next()?.split(" (").next()?;
-    // Continued lines are indented; a remark stands behind several spaces, too, and is no option.
+    // Continued lines are indented; a remark comes after several spaces, too, and is no option.
     let mut kept = String::new();
     for part in rest.split("   ").map(str::trim).filter(|part| !part.is_empty()) {
         if !kept.is_empty() && !part.starts_with("--") {

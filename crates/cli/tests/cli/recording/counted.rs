@@ -1,4 +1,4 @@
-//! Every call is there: the counting layer, right behind the recording one, has counted as many.
+//! Every call is there: the counting layer, right after the recording one, has counted as many.
 
 use heaptoll_trace::Kind;
 
@@ -38,7 +38,7 @@ impl Page {
         Page { path }
     }
 
-    /// Puts the counting layer behind the recording one.
+    /// Puts the counting layer after the recording one.
     pub fn count(&self, command: &mut std::process::Command) {
         let home = std::env::var("HEAPTOLL_HOME").expect("HEAPTOLL_HOME names the stage");
         command.env("LD_PRELOAD", format!("{home}/lib/heaptoll/layers/libheaptoll_count.so"));
@@ -70,17 +70,17 @@ impl Page {
     }
 }
 
-/// How the trace and the counts of the same process differ, in words; empty when they agree. `slack` a thread may be
-/// between telling and doing.
+/// How the trace and the counts of the same process differ, as text; empty when they agree. `slack` threads may be
+/// between recording a call and making it.
 pub fn differences(trace: &Trace, counts: &Counts, slack: u64) -> Vec<String> {
     let resized = trace.of(&[Kind::Realloc, Kind::ReallocFree]);
     let mut found = Vec::new();
-    let mut compare = |what: &str, told: u64, counted: u64| {
-        if told.abs_diff(counted) > slack {
-            found.push(format!("{what}: {told} told, {counted} counted"));
+    let mut compare = |what: &str, recorded: u64, counted: u64| {
+        if recorded.abs_diff(counted) > slack {
+            found.push(format!("{what}: {recorded} recorded, {counted} counted"));
         }
     };
-    // Failed calls are not told apart by kind.
+    // Failed calls have no kind.
     let failed = trace.of(&[Kind::Failed]);
     compare("made, resized or failed", trace.made() + resized + failed, counts.malloc + counts.realloc);
     compare("failed", failed, counts.failed);
@@ -144,19 +144,19 @@ fn counts_agree_on_every_program_of_the_catalog() {
 }
 
 #[test]
-fn a_hundred_threads_at_once_are_all_told() {
+fn a_hundred_threads_at_once_are_all_recorded() {
     let fixture = Fixture::new();
     let page = Page::new(&fixture);
     // Blocks wander from thread to thread, grow there and end there.
     let program = fixture.program(
         "hundred",
-        "#include <pthread.h>\n#include <stdatomic.h>\nstatic _Atomic(void *) shelf[512]; \
+        "#include <pthread.h>\n#include <stdatomic.h>\nstatic _Atomic(void *) slots[512]; \
          static void *work(void *seed) { unsigned x = (unsigned)(long)seed * 2654435761u + 1; \
          for (int i = 0; i < 3000; i++) { x = x * 1103515245u + 12345; void *p = x & 64 ? malloc(x >> 20) : calloc(3, x >> 22); \
-         p = atomic_exchange(&shelf[x >> 8 & 511], p); if (x & 128) p = realloc(p, (x >> 19) + 1); \
-         p = atomic_exchange(&shelf[x >> 16 & 511], p); free(p); } return 0; } \
+         p = atomic_exchange(&slots[x >> 8 & 511], p); if (x & 128) p = realloc(p, (x >> 19) + 1); \
+         p = atomic_exchange(&slots[x >> 16 & 511], p); free(p); } return 0; } \
          int main(void) { pthread_t t[100]; for (long i = 0; i < 100; i++) pthread_create(t + i, 0, work, (void *)i); \
-         for (int i = 0; i < 100; i++) pthread_join(t[i], 0); for (int i = 0; i < 512; i++) free(shelf[i]); return 0; }",
+         for (int i = 0; i < 100; i++) pthread_join(t[i], 0); for (int i = 0; i < 512; i++) free(slots[i]); return 0; }",
     );
     let mut command = fixture.command(&["record", "-o", "t", "--", &program]);
     page.count(&mut command);
@@ -170,7 +170,7 @@ fn a_hundred_threads_at_once_are_all_told() {
 }
 
 #[test]
-fn a_program_killed_at_any_moment_leaves_a_trace_with_all_its_calls() {
+fn a_program_killed_at_any_time_leaves_a_trace_with_all_its_calls() {
     let fixture = Fixture::new();
     let program = fixture.program(
         "killed",
@@ -196,7 +196,7 @@ fn a_program_killed_at_any_moment_leaves_a_trace_with_all_its_calls() {
             std::thread::sleep(std::time::Duration::from_micros(100));
         };
         std::thread::sleep(std::time::Duration::from_millis(wait_ms));
-        // SAFETY: a signal to the program, which does not end by itself.
+        // SAFETY: `kill` takes no pointers; the program does not end by itself, so that its number is still its own.
         unsafe { libc::kill(pid, libc::SIGKILL) };
         let output: CommandOutput = child.wait_with_output().expect("ends").into();
         output.exits(137);

@@ -71,7 +71,7 @@ fn has_a_marked_gap(trace: &Trace, whole: u64) {
 }
 
 #[test]
-fn a_disk_that_fills_up_disturbs_nobody_and_leaves_a_marked_gap() {
+fn a_disk_that_fills_up_does_not_disturb_the_program_and_leaves_a_marked_gap() {
     if !mounts() {
         return;
     }

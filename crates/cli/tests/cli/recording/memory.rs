@@ -106,7 +106,7 @@ fn where_no_folder_has_memory_nothing_runs() {
 
 /// The program fills /dev/shm itself, before its threads begin: they find no memory that was counted on.
 #[test]
-fn threads_that_find_the_file_system_full_go_on_and_the_trace_says_so() {
+fn threads_that_find_the_file_system_full_go_on_and_the_trace_records_it() {
     if !mounts() {
         return;
     }

@@ -60,7 +60,7 @@ fn a_server_of_the_catalog_is_refused_with_advice() {
 }
 
 #[test]
-fn a_program_of_which_no_allocation_arrives_is_said_to_be_one() {
+fn a_program_of_which_no_allocation_arrives_is_reported() {
     let fixture = Fixture::new();
     // Its own linker: nothing is allocated before it ends.
     std::fs::write(fixture.path("bare.c"), "#include <unistd.h>\nvoid _start(void) { _exit(0); }")

@@ -44,7 +44,7 @@ fn many_processes_at_once_keep_their_traces_apart() {
     for child in children(&fixture) {
         let trace = Trace::read(child).whole();
         assert_eq!(trace.made(), trace.freed());
-        assert_eq!(trace.requested * 100, trace.made() * trace.made(), "each asks for its own size");
+        assert_eq!(trace.requested * 100, trace.made() * trace.made(), "each requests its own size");
         seen.push(trace.made());
     }
     seen.sort_unstable();
@@ -78,7 +78,7 @@ fn an_exec_ends_one_trace_and_begins_another() {
 }
 
 #[test]
-fn a_shell_and_what_it_starts_are_told_apart() {
+fn a_shell_and_what_it_starts_have_traces_of_their_own() {
     let fixture = Fixture::new();
     // Its words can be seen while it is there: half a second, for a recorder that is kept waiting.
     let program = fixture.program(
@@ -114,7 +114,7 @@ fn children_can_be_left_alone() {
 #[test]
 fn a_static_child_is_named_in_a_warning() {
     let fixture = Fixture::new();
-    // It is seen when it is looked for, which is done more and more seldom.
+    // It is found by polling, at growing intervals.
     let still = fixture.static_program(
         "still",
         "int main(void) { for (int i = 0; i < 100; i++) free(malloc(i)); usleep(2000000); return 0; }",

@@ -1,4 +1,4 @@
-//! Programs that are started where the layer is not loaded: the recording says so, however short they live.
+//! Programs that are started where the layer is not loaded: the recording reports them, however short they live.
 
 use super::{Trace, record};
 use crate::fixture::{CommandOutput, Fixture};
@@ -23,7 +23,7 @@ fn a_script_that_drops_the_layer_before_its_exec_is_named() {
     lacks(&fixture, &["sh", "-c", "(unset LD_PRELOAD; \"$0\"); \"$0\"", &leaf], "leaf");
 }
 
-/// By the note of its start, or by a look at the processes, whichever comes first.
+/// By the note of its start, or by a poll of the processes, whichever comes first.
 fn assert_unrecorded(what: &str, output: CommandOutput) {
     let named = output.err.contains("not recorded") || output.err.contains("is in no trace");
     assert!(named, "{what}: {}", output.err);

@@ -1,4 +1,4 @@
-//! Ctrl-C, signals of supervisors, and who outlives whom.
+//! Ctrl-C, signals of supervisors, and the recorder or the program ending first.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -25,14 +25,14 @@ impl Recording {
         Recording { child: command.spawn().expect("heaptoll starts"), out, err }
     }
 
-    /// To heaptoll alone, as a terminal does to those of its group that listen to it.
+    /// Sends a signal to heaptoll alone.
     fn signal(&self, signal: i32) {
-        // SAFETY: a signal to our own child, not reaped yet.
+        // SAFETY: `kill` takes no pointers; the child is not reaped before `end`, so that its number is still its own.
         unsafe { libc::kill(self.child.id() as i32, signal) };
     }
 
-    /// Whether these words stand in its standard error by now.
-    fn has_said(&self, words: &str) -> bool {
+    /// Whether its standard error has these words by now.
+    fn has_printed(&self, words: &str) -> bool {
         std::fs::read_to_string(&self.err).is_ok_and(|output| output.contains(words))
     }
 
@@ -101,7 +101,7 @@ fn a_termination_is_passed_on_and_the_programs_answer_is_recorded() {
 #[test]
 fn a_daemon_is_waited_for_and_spoken_of() {
     let fixture = Fixture::new();
-    // Says nothing before its first process has ended.
+    // It prints nothing before its first process has ended.
     let program = fixture.program(
         "daemon",
         "int main(int c, char **v) { free(malloc(3)); if (fork()) return 0; setsid(); if (fork()) _exit(0); \
@@ -110,7 +110,7 @@ fn a_daemon_is_waited_for_and_spoken_of() {
     );
     let (stop, mark) = (fixture.at("stop"), marker("waited-for"));
     let recording = Recording::start(&fixture, &[&program, &stop, &mark]);
-    eventually("it is spoken of", || recording.has_said("; Ctrl-C ends the recording without"));
+    eventually("it is spoken of", || recording.has_printed("; Ctrl-C ends the recording without"));
     std::fs::write(&stop, "").expect("writes");
     recording.end().exits(0).complains(&[" not: ", "daemon (", "Ctrl-C"]);
     assert!(Trace::read(fixture.path("t")).whole().made() >= 1);
@@ -132,12 +132,12 @@ fn an_interrupt_ends_the_wait_for_a_daemon_that_never_ends() {
     let recording = Recording::start(&fixture, &[&program, &mark, &began]);
     eventually("it began", || fixture.path("began").exists());
     // Until the first process has ended, an interrupt is the program's.
-    eventually("it waits for the daemon", || recording.has_said("; Ctrl-C ends the recording without"));
+    eventually("it waits for the daemon", || recording.has_printed("; Ctrl-C ends the recording without"));
     recording.signal(libc::SIGINT);
     recording.end().exits(6);
     let left = processes_with(&mark);
     assert_eq!(left.len(), 1, "the daemon lives");
-    // SAFETY: a signal to a process that this test started.
+    // SAFETY: `kill` takes no pointers; the process was started by this test and has its mark.
     unsafe { libc::kill(left[0], libc::SIGKILL) };
     let daemon = Trace::read(&super::children(&fixture)[0]).whole();
     assert_eq!(daemon.how(), "recorder stopped");

@@ -27,7 +27,7 @@ fn timeouts_that_are_none_are_refused_with_what_to_give_instead() {
 }
 
 #[test]
-fn a_request_for_nothing_says_what_to_give() {
+fn an_empty_request_gets_advice() {
     refused(&["run"], &["nothing to run", "--program"]);
     refused(&["run", "--"], &["nothing to run"]);
     refused(&["run", "--", ""], &["program"]);
@@ -43,7 +43,7 @@ fn options_that_exclude_each_other_are_refused() {
 }
 
 #[test]
-fn what_an_experiment_has_fixed_cannot_be_asked_anew_when_it_is_resumed() {
+fn what_an_experiment_has_fixed_cannot_be_changed_when_it_is_resumed() {
     for option in [
         ["--timeout", "5"],
         ["--warmup", "3"],

@@ -1,5 +1,5 @@
-//! What traces are asked: `stat` and `lifetimes`, on traces made here with known content, and on a recorded program
-//! whose objects have known ages.
+//! `stat` and `lifetimes`, on traces made here with known content, and on a recorded program whose objects have known
+//! ages.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -64,9 +64,9 @@ fn what_is_no_trace_is_named_and_a_program_is_shown_its_place() {
     fixture.heaptoll(&["ledger", &program]).exits(2).complains(&["it seems to be a program", &hint]);
 }
 
-/// `run` says it of CPython; a recording of it has none of these objects either.
+/// `run` warns of it for CPython; a recording has none of these objects either.
 #[test]
-fn a_recording_of_a_runtime_with_a_heap_of_its_own_says_so() {
+fn a_recording_of_a_runtime_with_a_heap_of_its_own_gives_a_warning() {
     let fixture = Fixture::new();
     let python = fixture.program("python3.11", "int main(void) { free(malloc(9)); return 0; }");
     let trace = fixture.at("t");
@@ -144,7 +144,7 @@ fn a_trace_that_needs_more_memory_than_allowed_is_refused_with_what_it_needs() {
 }
 
 #[test]
-fn lifetimes_are_told_by_size_site_and_thread() {
+fn lifetimes_are_shown_by_size_site_and_thread() {
     let fixture = Fixture::new();
     let trace = trace(&fixture, "made.heaptoll", true);
     let json = fixture.at("lifetimes.json");
@@ -174,7 +174,7 @@ fn lifetimes_are_told_by_size_site_and_thread() {
 }
 
 #[test]
-fn what_is_no_trace_is_refused_and_what_it_lacks_is_said() {
+fn what_is_no_trace_is_refused_with_what_it_lacks() {
     let fixture = Fixture::new();
     let bare = trace(&fixture, "bare.heaptoll", false);
     fixture.heaptoll(&["lifetimes", &bare, "--by", "site"]).exits(2).complains(&["bare.heaptoll", "--sites"]);

@@ -1,11 +1,12 @@
-//! Programs that write over the rings' file: the recording ends, says so, and believes no number that cannot be.
+//! Programs that write over the rings' file: the recording ends with an error, and uses no impossible number.
 
 use super::record;
 use crate::fixture::{CommandOutput, Fixture};
 
-/// Finds the mapped file and its own entry in the list of processes, and writes as its first argument says. Offsets are
-/// those of `shm/alloc-ring/src/layout.rs`; 0 of a word in the list is waited for, for heaptoll reads it then.
-const WILD: &str = "#include <string.h>\n#include <stdint.h>\n\
+/// Finds the mapped file and its own entry in the list of processes, and writes according to its first argument.
+/// Offsets are those of `shm/alloc-ring/src/layout.rs`; 0 of a word in the list is waited for, for heaptoll reads it
+/// then.
+const CORRUPTOR: &str = "#include <string.h>\n#include <stdint.h>\n\
     #define U(at) (*(volatile uint32_t *)(map + (at)))\n#define W(at) (*(volatile uint64_t *)(map + (at)))\n\
     static char *map; static void forge(long pid) { long at = 4096 + 40 * 2048; memcpy(map + at, map + 4096, 64); \
     W(at) = (uint64_t)pid << 8 | 1; U(at + 32) = 0; U(192) = 41; \
@@ -34,7 +35,7 @@ fn is_marked(fixture: &Fixture, program: &str, arguments: &[&str]) -> CommandOut
 #[test]
 fn counters_that_were_written_over_become_no_sums() {
     let fixture = Fixture::new();
-    let program = fixture.program("wild", WILD);
+    let program = fixture.program("corruptor", CORRUPTOR);
     is_marked(&fixture, &program, &["counters"]).complains(&["wrote over the recording's"]);
     is_marked(&fixture, &program, &["shrinks"]);
 }
@@ -42,17 +43,17 @@ fn counters_that_were_written_over_become_no_sums() {
 #[test]
 fn processes_that_never_were_mark_the_recording() {
     let fixture = Fixture::new();
-    let program = fixture.program("wild", WILD);
+    let program = fixture.program("corruptor", CORRUPTOR);
     is_marked(&fixture, &program, &["dead"]).complains(&["wrote over the recording's"]);
 }
 
 #[test]
 fn a_process_that_never_had_the_rings_is_not_waited_for() {
     let fixture = Fixture::new();
-    let program = fixture.program("wild", WILD);
+    let program = fixture.program("corruptor", CORRUPTOR);
     let mut other = std::process::Command::new("sleep").arg("1000").spawn().expect("sleep runs");
     let output = is_marked(&fixture, &program, &["other", &other.id().to_string()]);
-    assert!(other.try_wait().expect("asks").is_none(), "{}", output.err);
+    assert!(other.try_wait().expect("waits").is_none(), "{}", output.err);
     other.kill().expect("kills");
     other.wait().expect("waits");
     output.complains(&["wrote over the recording's"]);

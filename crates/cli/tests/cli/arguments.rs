@@ -1,11 +1,11 @@
-//! The words of a user's own command reach the program byte for byte, in every run and after `--resume`.
+//! The arguments of a user's own command reach the program byte for byte, in every run and after `--resume`.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use crate::fixture::{CommandOutput, Fixture, read_json, rows_of};
 
-/// Ends with 0 when its words are these bytes.
+/// Ends with 0 when its arguments are these bytes.
 const CHECK: &str = "test \"$1\" = \"$(printf '\\173tmp\\175 \\173\\173tmp\\175\\175')\" && \
                      test \"$2\" = \"$(printf '\\377\\376')\"";
 
@@ -24,7 +24,7 @@ fn words_of_a_command_reach_the_program_as_they_were_given() {
 }
 
 #[test]
-fn a_servers_command_has_the_scratch_folder_where_it_asks_for_it_and_the_word_where_it_escapes_it() {
+fn a_servers_command_has_the_scratch_folder_for_its_placeholder_and_the_word_where_it_is_escaped() {
     let fixture = Fixture::new();
     let server = "sh -c 'test \"{{tmp}}\" = \"$(printf \"\\173tmp\\175\")\" || exit 9; \
                   trap \"exit 0\" TERM; echo ready; while :; do sleep 0.02; done'";

@@ -17,13 +17,14 @@ use heaptoll_statspage::{SlotRecord, StatsPage};
 
 use crate::{Error, stand_ins};
 
-/// Processes that find room on the statistics page.
+/// Slots on the statistics page, one a process.
 const SLOTS: u32 = 256;
 
 /// What is chosen on the command line of every table.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Choice {
-    /// A manager by name, group or path; several times for several [default: glibc and all of the papers' that are built]
+    /// A manager by name, group or path; several times for several [default: glibc and all of the papers' that are
+    /// built]
     #[arg(long = "manager", short, value_name = "MANAGER")]
     pub managers: Vec<String>,
     /// Size of the programs' inputs [default: each table's own]
@@ -32,7 +33,7 @@ pub struct Choice {
     /// Folder of the papers' tables
     #[arg(long, value_name = "DIR", default_value_os_t = crate::published::default_folder())]
     pub published: PathBuf,
-    /// Seconds after which a run is given up
+    /// Seconds after which a run is killed
     #[arg(long, value_name = "SECONDS", default_value_t = 900)]
     pub timeout: u64,
     /// Runs at once, where time is not measured [default: the number of processors]
@@ -41,7 +42,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// The size asked for, or a table's own.
+    /// The requested size, or a table's own.
     ///
     /// # Errors
     /// None that the command line lets through.
@@ -52,7 +53,7 @@ impl Choice {
 
 /// A manager as a table shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Chosen {
+pub struct SelectedManager {
     /// Its name; for one given by path the file's.
     pub name: String,
     /// What is preloaded; nothing for glibc.
@@ -62,10 +63,10 @@ pub struct Chosen {
 }
 
 /// The installation and what belongs to it.
-pub struct Workshop {
+pub struct Installation {
     /// heaptoll's own pieces.
     pub places: Places,
-    /// For calling off.
+    /// Cancels runs.
     pub interrupt: Interrupt,
     catalog: Catalog,
     known: Vec<Manager>,
@@ -76,8 +77,8 @@ pub struct Workshop {
 
 /// One run of a program.
 #[derive(Debug, Clone, Default)]
-pub struct Ask {
-    /// What runs the program, if anything does.
+pub struct RunRequest {
+    /// The command that runs the program, if any does.
     pub head: Vec<String>,
     /// Objects to preload, in order.
     pub preload: Vec<PathBuf>,
@@ -85,12 +86,12 @@ pub struct Ask {
     pub environment: Vec<(String, String)>,
 }
 
-impl Workshop {
+impl Installation {
     /// Finds everything.
     ///
     /// # Errors
     /// heaptoll is not built, or its catalog or a manager's description cannot be read.
-    pub fn open(timeout: Duration, jobs: Option<u16>) -> Result<Workshop, Error> {
+    pub fn open(timeout: Duration, jobs: Option<u16>) -> Result<Installation, Error> {
         let places = Places::find()?;
         let catalog = Catalog::load(&places.catalog())?;
         let known = manager::known(&places)?;
@@ -99,7 +100,7 @@ impl Workshop {
             .tempdir()
             .map_err(Error::file("make a folder in", &std::env::temp_dir()))?;
         let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        Ok(Workshop {
+        Ok(Installation {
             places,
             interrupt: Interrupt::default(),
             catalog,
@@ -123,21 +124,21 @@ impl Workshop {
         tempfile::tempdir_in(self.scratch()).map_err(Error::file("make a folder in", self.scratch()))
     }
 
-    /// The managers asked for: by name, group or path; without any, glibc and all of the papers' that are built.
+    /// The requested managers: by name, group or path; without any, glibc and all of the papers' that are built.
     ///
     /// # Errors
     /// A name that is not known.
-    pub fn managers(&self, asked: &[String]) -> Result<Vec<Chosen>, Error> {
+    pub fn managers(&self, names: &[String]) -> Result<Vec<SelectedManager>, Error> {
         let chosen = |manager: Manager| {
             let stem = manager.object.as_deref().and_then(Path::file_stem);
             let name = match (manager.kind, stem) {
                 (Kind::Path, Some(stem)) => stem.to_string_lossy().into_owned(),
                 _ => manager.name,
             };
-            Chosen { name, object: manager.object, environment: manager.environment }
+            SelectedManager { name, object: manager.object, environment: manager.environment }
         };
-        if !asked.is_empty() {
-            let found = manager::choose(&self.known, asked.iter().map(String::as_str))?;
+        if !names.is_empty() {
+            let found = manager::choose(&self.known, names.iter().map(String::as_str))?;
             return Ok(found.into_iter().map(chosen).collect());
         }
         let papers = stand_ins::ALL.iter().filter_map(|stand_in| {
@@ -185,7 +186,7 @@ impl Workshop {
         Ok(object)
     }
 
-    /// The layer that knows what the program asked for.
+    /// The layer that counts the requested bytes.
     ///
     /// # Errors
     /// [`Error::NoLayer`].
@@ -196,11 +197,11 @@ impl Workshop {
         if path.is_file() { Ok(path) } else { Err(Error::NoLayer(path)) }
     }
 
-    /// Runs a program once. `manager` is for messages: what is preloaded stands in `ask`.
+    /// Runs a program once. `manager` is for messages: what is preloaded is in `request`.
     ///
     /// # Errors
     /// [`Error::Failed`] when it does not end with status 0 or prints what it must not.
-    pub fn run(&self, program: &Prepared, manager: &str, ask: &Ask) -> Result<(), Error> {
+    pub fn run(&self, program: &Prepared, manager: &str, request: &RunRequest) -> Result<(), Error> {
         if self.interrupt.is_set() {
             return Err(Error::Interrupted);
         }
@@ -210,9 +211,9 @@ impl Workshop {
         let mut environment: Vec<(String, String)> =
             runner::PINNED.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
         environment.extend(program.environment.iter().map(|(name, value)| (name.clone(), fill(value))));
-        environment.extend(ask.environment.iter().cloned());
+        environment.extend(request.environment.iter().cloned());
         let invocation = Invocation {
-            command: ask
+            command: request
                 .head
                 .iter()
                 .cloned()
@@ -220,13 +221,13 @@ impl Workshop {
                 .map(Into::into)
                 .collect(),
             environment,
-            preload: ask.preload.clone(),
+            preload: request.preload.clone(),
             stdin: program.stdin.clone(),
             timeout: self.timeout,
             ..Invocation::default()
         };
         let finished = launch::run(&self.places.launcher(), &invocation, &self.interrupt)?;
-        let said = finished.error_tail.trim();
+        let message = finished.error_tail.trim();
         let reason = match finished.ended {
             Ended::Exit(0) => match &program.expected_digest {
                 Some(digest) if *digest != finished.digest => "its output is not the expected one".to_owned(),
@@ -236,7 +237,7 @@ impl Workshop {
             Ended::Signal(signal) => format!("it was killed by signal {signal}"),
             Ended::Timeout => {
                 let limit = self.timeout.as_secs();
-                format!("it was given up after {limit} s; --timeout gives it more")
+                format!("it was killed after {limit} s; --timeout gives it more")
             }
             Ended::Cancelled => return Err(Error::Interrupted),
             Ended::ExecFailed(code) | Ended::SetupFailed(code) => {
@@ -244,24 +245,24 @@ impl Workshop {
                 format!("{} could not be started: {reason}", invocation.command[0].display())
             }
         };
-        let reason = if said.is_empty() { reason } else { format!("{reason}: {said}") };
+        let reason = if message.is_empty() { reason } else { format!("{reason}: {message}") };
         Err(Error::Failed { program: program.name.clone(), manager: manager.into(), reason })
     }
 
-    /// Runs a program once with a statistics page and gives what was written there.
+    /// Runs a program once with a statistics page and returns what was written there.
     ///
     /// # Errors
-    /// As [`Workshop::run`], and the page's.
+    /// As [`Installation::run`], and the page's.
     pub fn run_with_page(
         &self,
         program: &Prepared,
         manager: &str,
-        mut ask: Ask,
+        mut request: RunRequest,
     ) -> Result<Vec<SlotRecord>, Error> {
         let folder = self.folder()?;
         let page = StatsPage::create(&folder.path().join("page"), SLOTS)?;
-        ask.environment.push((heaptoll_statspage::VARIABLE.into(), page.path().display().to_string()));
-        self.run(program, manager, &ask)?;
+        request.environment.push((heaptoll_statspage::VARIABLE.into(), page.path().display().to_string()));
+        self.run(program, manager, &request)?;
         Ok(page.read()?)
     }
 
@@ -298,7 +299,7 @@ pub fn machine_line() -> String {
 }
 
 /// The note about managers of the papers that are missing, if any are.
-pub fn missing_note(workshop: &Workshop) -> Option<String> {
-    let missing = workshop.not_built();
+pub fn missing_note(installation: &Installation) -> Option<String> {
+    let missing = installation.not_built();
     (!missing.is_empty()).then(|| format!("Not built here and so not in the table: {}.", missing.join(", ")))
 }

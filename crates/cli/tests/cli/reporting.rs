@@ -1,12 +1,12 @@
-//! Managers that keep the statistics page of include/heaptoll.h: what they write down is what is shown.
+//! Managers that write to the statistics page of include/heaptoll.h: what they report is what is shown.
 
 use crate::fixture::{Fixture, line, read_json, rows_of};
 
 /// Counts requested bytes as mapped, rounded to nothing, and writes the most there ever was.
-const TELLER: &str = r#"
+const REPORTING_MANAGER: &str = r#"
 #include "heaptoll.h"
 static struct heaptoll_stats_slot *slot;
-static struct heaptoll_control control = {1, sizeof control, "teller", "1.0"};
+static struct heaptoll_control control = {1, sizeof control, "reporter", "1.0"};
 const struct heaptoll_control *heaptoll_control_v1(void) { return &control; }
 __attribute__((constructor)) static void claim(void) {
     const char *path = getenv(HEAPTOLL_STATS_VARIABLE);
@@ -25,21 +25,21 @@ __attribute__((constructor)) static void claim(void) {
     slot->kind = HEAPTOLL_KIND_MANAGER;
     slot->pid = getpid();
     slot->parent_pid = getppid();
-    strcpy(slot->writer, "teller");
+    strcpy(slot->writer, "reporter");
     __atomic_store_n(&slot->state, HEAPTOLL_SLOT_IN_USE, __ATOMIC_RELEASE);
 }
-static void tell(size_t n) {
+static void report(size_t n) {
     if (!slot || n < (1 << 20)) return;
     slot->mapped_bytes += n;
     if (slot->mapped_bytes > slot->mapped_high_bytes) slot->mapped_high_bytes = slot->mapped_bytes;
 }
-#define BEFORE(n) tell(n)
+#define BEFORE(n) report(n)
 "#;
 
 #[test]
 fn a_known_amount_reads_back_as_that_amount() {
     let fixture = Fixture::new();
-    let teller = fixture.manager("teller.so", TELLER);
+    let manager = fixture.manager("reporter.so", REPORTING_MANAGER);
     // Three blocks of 1 MiB and one of 7 MiB, killed in the end: the page outlives it.
     let program = fixture.program(
         "allocates",
@@ -47,25 +47,25 @@ fn a_known_amount_reads_back_as_that_amount() {
          if (c > 1) raise(SIGKILL); return 0; }",
     );
     let json = fixture.at("o.json");
-    let run = ["run", "-m", &teller, "-n", "2", "--warmup", "0", "--json", &json, "--", &program];
+    let run = ["run", "-m", &manager, "-n", "2", "--warmup", "0", "--json", &json, "--", &program];
     fixture.heaptoll(&run).exits(0);
     let read = read_json(&json);
-    for row in rows_of(&read, &teller, "timed") {
+    for row in rows_of(&read, &manager, "timed") {
         assert_eq!(row["heap_high_water_bytes"], 10 << 20, "{row}");
     }
-    assert_eq!(line(&read, &teller)["heap_high_water_bytes"], (10 << 20) as f64);
+    assert_eq!(line(&read, &manager)["heap_high_water_bytes"], (10 << 20) as f64);
     assert!(rows_of(&read, "glibc", "timed").iter().all(|row| row["heap_high_water_bytes"].is_null()));
     fixture.heaptoll(&[&run[..], &["killed"]].concat()).exits(1);
     let read = read_json(&json);
     assert_eq!(
-        rows_of(&read, &teller, "timed")[0]["heap_high_water_bytes"],
+        rows_of(&read, &manager, "timed")[0]["heap_high_water_bytes"],
         10 << 20,
         "killed, and known all the same"
     );
 }
 
 #[test]
-fn a_manager_that_only_claims_to_tell_gives_no_figure() {
+fn a_manager_that_only_claims_to_report_gives_no_figure() {
     let fixture = Fixture::new();
     let mute =
         fixture.manager("mute.so", "const void *heaptoll_control_v1(void) { static long x[7]; return x; }");
@@ -79,7 +79,7 @@ fn a_manager_that_only_claims_to_tell_gives_no_figure() {
 #[test]
 fn a_program_that_scribbles_over_the_page_does_no_harm() {
     let fixture = Fixture::new();
-    let teller = fixture.manager("teller.so", TELLER);
+    let manager = fixture.manager("reporter.so", REPORTING_MANAGER);
     let program = fixture.program(
         "scribbler",
         "int main(void) { free(malloc(9)); const char *p = getenv(\"HEAPTOLL_STATS\"); if (!p || under(\"count\")) return 0; \
@@ -87,17 +87,18 @@ fn a_program_that_scribbles_over_the_page_does_no_harm() {
     );
     let json = fixture.at("o.json");
     fixture
-        .heaptoll(&["run", "-m", &teller, "-n", "1", "--warmup", "0", "--json", &json, "--", &program])
+        .heaptoll(&["run", "-m", &manager, "-n", "1", "--warmup", "0", "--json", &json, "--", &program])
         .exits(0);
-    assert!(rows_of(&read_json(&json), &teller, "timed")[0]["heap_high_water_bytes"].is_null());
+    assert!(rows_of(&read_json(&json), &manager, "timed")[0]["heap_high_water_bytes"].is_null());
 }
 
 #[test]
-fn collections_that_are_told_are_shown_in_every_form() {
+fn collections_that_are_reported_are_shown_in_every_form() {
     let fixture = Fixture::new();
     let told = "slot->collections = 3; slot->pause_total_ns = 5000000; slot->pause_max_ns = 2500000; \
                 slot->collected_bytes = 1 << 20; __atomic_store_n(&slot->state";
-    let collector = fixture.manager("gc.so", &TELLER.replace("__atomic_store_n(&slot->state", told));
+    let collector =
+        fixture.manager("gc.so", &REPORTING_MANAGER.replace("__atomic_store_n(&slot->state", told));
     let (json, csv, html) = (fixture.at("o.json"), fixture.at("o.csv"), fixture.at("o.html"));
     let forms = ["--json", &json, "--csv", &csv, "--html", &html];
     let run = ["run", "--collections", "-m", &collector, "-n", "2", "--warmup", "0"];

@@ -1,11 +1,11 @@
-//! A trace of nearly 200 M events (cfrac on a larger number than the catalog's): recorded, asked and replayed.
+//! A trace of nearly 200 M events (cfrac on a larger number than the catalog's): recorded, queried and replayed.
 
 use std::path::Path;
 
 use heaptoll_catalog::Size;
 
-use crate::child::{self, Bench};
-use crate::{BenchError, say};
+use crate::child::{self, Installation};
+use crate::{BenchError, print_figure};
 
 /// A product of two primes of 21 and 22 digits.
 const NUMBER: &str = "499304109286205715972354797417733033431131";
@@ -16,51 +16,61 @@ const MEMORY: f64 = 256.0;
 /// ns an operation of the replay driver's own, at most.
 const DRIVER: f64 = 5.0;
 
-/// Records, asks, replays.
+/// Records, queries, replays.
 ///
 /// # Errors
 /// A step fails.
 pub fn run() -> Result<(), BenchError> {
-    let bench = Bench::find()?;
+    let installation = Installation::find()?;
     let folder = tempfile::tempdir().map_err(BenchError::system("temporary folder"))?;
     let trace = folder.path().join("trace");
-    let mut program = bench.prepare("cfrac", Size::Full)?;
+    let mut program = installation.prepare("cfrac", Size::Full)?;
     if let Some(number) = program.command.last_mut() {
         *number = NUMBER.into();
     }
-    let took = child::run(&mut bench.recorded(&program, &trace, &[])?)?;
+    let took = child::run(&mut installation.recorded(&program, &trace, &[])?)?;
     let events = heaptoll_trace::tables(&trace)?.ending.map_or(0, |ending| ending.events) as f64;
-    say(
+    print_figure(
         "events of cfrac recorded",
         &format!("{:.0} M in {:.1} s", events / 1e6, took.wall_s),
         ">= 100 M",
         events >= 1e8,
     );
-    for asked in ["stat", "lifetimes"] {
-        let took = child::run(bench.heaptoll(&[asked]).arg(&trace))?;
+    for command in ["stat", "lifetimes"] {
+        let took = child::run(installation.heaptoll(&[command]).arg(&trace))?;
         let speed = events / took.wall_s;
-        say(
-            &format!("{asked}, events a second"),
+        print_figure(
+            &format!("{command}, events a second"),
             &format!("{:.0} M", speed / 1e6),
             ">= 20 M",
             speed >= SPEED,
         );
         let mib = took.peak_rss_kib as f64 / 1024.0;
-        say(&format!("{asked}, peak memory"), &format!("{mib:.0} MiB"), "<= 256 MiB", mib <= MEMORY);
+        print_figure(
+            &format!("{command}, peak memory"),
+            &format!("{mib:.0} MiB"),
+            "<= 256 MiB",
+            mib <= MEMORY,
+        );
     }
-    let own = replay(&bench, &trace, &folder.path().join("replay.json"))?;
-    say("replay driver, its own cost an operation", &format!("{own:.1} ns"), "<= 5 ns", own <= DRIVER);
+    let own = replay(&installation, &trace, &folder.path().join("replay.json"))?;
+    print_figure(
+        "replay driver, its own cost an operation",
+        &format!("{own:.1} ns"),
+        "<= 5 ns",
+        own <= DRIVER,
+    );
     Ok(())
 }
 
-/// Replays under glibc, and gives the driver's own ns an operation as it says.
-fn replay(bench: &Bench, trace: &Path, json: &Path) -> Result<f64, BenchError> {
-    let mut command = bench.heaptoll(&["replay", "-m", "glibc", "-n", "1", "--json"]);
+/// Replays under glibc, and returns the driver's own ns an operation as it reports.
+fn replay(installation: &Installation, trace: &Path, json: &Path) -> Result<f64, BenchError> {
+    let mut command = installation.heaptoll(&["replay", "-m", "glibc", "-n", "1", "--json"]);
     let took = child::run(command.arg(json).arg(trace))?;
     println!("replay under glibc and the null manager took {:.1} s", took.wall_s);
     let text = std::fs::read_to_string(json).map_err(BenchError::system("the replay's figures"))?;
     let value: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| BenchError::Unexpected(error.to_string()))?;
     let own = value["own_ns"].as_f64();
-    own.ok_or_else(|| BenchError::Unexpected("the replay does not say what its driver costs".into()))
+    own.ok_or_else(|| BenchError::Unexpected("the replay does not report what its driver costs".into()))
 }

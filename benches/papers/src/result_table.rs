@@ -1,4 +1,4 @@
-//! A table with what is to be said about it, and its forms: for the terminal, for documents, for programs.
+//! A table with its verdict and notes, and its forms: for the terminal, for documents, for programs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const SCHEMA: &str = "heaptoll.papers/1";
 /// One value of a row.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
-    /// Words.
+    /// Text.
     Text(String),
     /// A figure and how many decimals of it are shown; JSON and CSV have all of them.
     Figure(f64, usize),
@@ -73,7 +73,7 @@ pub const fn data(key: &'static str) -> Column {
 
 /// A table and the sentences around it.
 #[derive(Debug, Clone)]
-pub struct Sheet {
+pub struct ResultTable {
     /// The command that makes it.
     pub command: &'static str,
     /// One line above it.
@@ -82,15 +82,15 @@ pub struct Sheet {
     pub columns: Vec<Column>,
     /// Its rows, each of as many cells.
     pub rows: Vec<Vec<Cell>>,
-    /// What the figures say.
+    /// The conclusion from the figures.
     pub verdict: Vec<String>,
-    /// What the reader must know.
+    /// Notes on the figures.
     pub notes: Vec<String>,
     /// The machine it was made on, in a line.
     pub machine: String,
 }
 
-impl Sheet {
+impl ResultTable {
     fn table(&self, preset: comfy_table::TableStyle) -> Table {
         let mut table = Table::new();
         table.load_style(preset);
@@ -179,7 +179,7 @@ impl Sheet {
             }),
         );
         for line in lines {
-            // Memory takes whatever is written, and all lines have as many cells as there are columns.
+            // Writing to memory cannot fail, and all lines have as many cells as there are columns.
             let _ = writer.write_record(&line);
         }
         writer.into_inner().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
@@ -194,7 +194,7 @@ fn markers(command: &str) -> (String, String) {
     )
 }
 
-/// What stands before and after a command's block in a document.
+/// The text before and after a command's block in a document.
 fn around_block(command: &str, document: &Path) -> Result<(String, String), Error> {
     let text = std::fs::read_to_string(document).map_err(Error::file("read", document))?;
     let (begin, end) = markers(command);
@@ -204,7 +204,7 @@ fn around_block(command: &str, document: &Path) -> Result<(String, String), Erro
     found.ok_or_else(|| Error::NoBlock { path: document.to_path_buf(), begin, end })
 }
 
-/// Where a sheet goes besides the terminal.
+/// Outputs of a table in addition to the terminal.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Outputs {
     /// Write the table as JSON; - for standard output in place of the table
@@ -219,7 +219,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Looks for the blocks of these commands, and whether files can be written, before anything is measured.
+    /// Checks that the blocks of these commands exist and that files can be written, before anything is measured.
     ///
     /// # Errors
     /// The document cannot be read, or has no such block; a file cannot be opened for writing.
@@ -236,11 +236,11 @@ impl Outputs {
         commands.iter().try_for_each(|command| around_block(command, document).map(drop))
     }
 
-    /// Writes all that is asked for, and the table when standard output is not taken.
+    /// Writes all requested files, and the table when standard output is not taken.
     ///
     /// # Errors
     /// The first file that cannot be written; the table is printed before.
-    pub fn write(&self, sheet: &Sheet) -> Result<(), Error> {
+    pub fn write(&self, result_table: &ResultTable) -> Result<(), Error> {
         let stdout = Path::new("-");
         let print = |text: &str| {
             std::io::stdout().lock().write_all(text.as_bytes()).map_err(Error::file("write to", stdout))
@@ -248,19 +248,21 @@ impl Outputs {
         let taken =
             [&self.json, &self.csv, &self.markdown].iter().any(|path| path.as_deref() == Some(stdout));
         if !taken {
-            print(&sheet.terminal())?;
+            print(&result_table.terminal())?;
         }
-        for (path, text) in [(&self.json, Sheet::json as fn(&Sheet) -> String), (&self.csv, Sheet::csv)] {
+        for (path, text) in
+            [(&self.json, ResultTable::json as fn(&ResultTable) -> String), (&self.csv, ResultTable::csv)]
+        {
             match path.as_deref() {
                 None => {}
-                Some(path) if path == stdout => print(&text(sheet))?,
-                Some(path) => std::fs::write(path, text(sheet)).map_err(Error::file("write", path))?,
+                Some(path) if path == stdout => print(&text(result_table))?,
+                Some(path) => std::fs::write(path, text(result_table)).map_err(Error::file("write", path))?,
             }
         }
         match self.markdown.as_deref() {
             None => Ok(()),
-            Some(path) if path == stdout => print(&sheet.markdown()),
-            Some(path) => sheet.insert(path),
+            Some(path) if path == stdout => print(&result_table.markdown()),
+            Some(path) => result_table.insert(path),
         }
     }
 }
@@ -269,8 +271,8 @@ impl Outputs {
 mod tests {
     use super::*;
 
-    fn sheet() -> Sheet {
-        Sheet {
+    fn result_table() -> ResultTable {
+        ResultTable {
             command: "trial",
             title: "A trial".into(),
             columns: vec![
@@ -291,15 +293,18 @@ mod tests {
 
     #[test]
     fn every_form_has_every_figure() {
-        let sheet = sheet();
-        let shown = sheet.terminal();
+        let result_table = result_table();
+        let shown = result_table.terminal();
         assert!(
             ["A trial", "cost, s", "0.33", " - ", "It holds."].iter().all(|part| shown.contains(part)),
             "{shown}"
         );
-        assert_eq!(sheet.csv(), "program,cost_s,lock,calls\n\"a, b\",0.3333333333333333,,12345\nc,,7,\n");
-        assert!(!shown.contains("12345") && !sheet.markdown().contains("calls"), "{shown}");
-        let read: Value = serde_json::from_str(&sheet.json()).expect("JSON");
+        assert_eq!(
+            result_table.csv(),
+            "program,cost_s,lock,calls\n\"a, b\",0.3333333333333333,,12345\nc,,7,\n"
+        );
+        assert!(!shown.contains("12345") && !result_table.markdown().contains("calls"), "{shown}");
+        let read: Value = serde_json::from_str(&result_table.json()).expect("JSON");
         assert_eq!(read["schema"], SCHEMA);
         assert_eq!(read["rows"][0]["cost_s"], json!(1.0 / 3.0));
         assert_eq!(read["rows"][0]["lock"], Value::Null);
@@ -324,13 +329,13 @@ mod tests {
         let text = "# Head\n<!-- made by: heaptoll-papers trial -->\noutdated\n<!-- end of: heaptoll-papers trial -->\ntail\n";
         std::fs::write(&path, text).expect("writes");
         for _ in 0..2 {
-            sheet().insert(&path).expect("a block");
+            result_table().insert(&path).expect("a block");
             let now = std::fs::read_to_string(&path).expect("reads");
             assert!(now.starts_with("# Head\n<!-- made by") && now.ends_with("trial -->\ntail\n"), "{now}");
             assert!(now.contains("| a, b ") && !now.contains("outdated"), "{now}");
             assert_eq!(now.matches("A trial").count(), 1);
         }
         std::fs::write(&path, "no block\n").expect("writes");
-        assert!(matches!(sheet().insert(&path), Err(Error::NoBlock { .. })));
+        assert!(matches!(result_table().insert(&path), Err(Error::NoBlock { .. })));
     }
 }
