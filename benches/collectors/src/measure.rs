@@ -158,9 +158,9 @@ impl Installation {
     ///
     /// # Errors
     /// A requested manager is not known.
-    pub fn stacks(&self, names: &[String], default: &[&str]) -> Result<Vec<Stack>, Error> {
+    pub fn stacks(&self, requested: &[String], default: &[&str]) -> Result<Vec<Stack>, Error> {
         let mut names: Vec<String> = vec!["glibc".into()];
-        if names.is_empty() {
+        if requested.is_empty() {
             for name in default {
                 match manager::find(&self.known, name) {
                     Ok(_) => names.push((*name).into()),
@@ -168,7 +168,7 @@ impl Installation {
                 }
             }
         } else {
-            let found = manager::choose(&self.known, names.iter().map(String::as_str))?;
+            let found = manager::choose(&self.known, requested.iter().map(String::as_str))?;
             names.extend(found.into_iter().map(|manager| manager.name));
         }
         let mut seen: Vec<String> = vec![];

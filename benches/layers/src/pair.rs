@@ -111,9 +111,9 @@ impl Pair {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
             output => output.map_err(|error| stack.failed(error))?,
         };
-        let output = String::from_utf8_lossy(&output.stderr);
+        let log = String::from_utf8_lossy(&output.stderr);
         // `==123== Collected : 4567890`, of env first and of the program that it becomes last.
-        let collected = output.lines().rfind(|line| line.contains("Collected :"));
+        let collected = log.lines().rfind(|line| line.contains("Collected :"));
         let count = collected.and_then(|line| line.rsplit(' ').next()?.parse().ok());
         match count {
             Some(count) if output.status.success() => Ok(Some(count)),

@@ -43,8 +43,8 @@ impl OnProgram<'_> {
     }
 
     /// Pairs of managers that the paper distinguishes, by their order here.
-    fn standing(&self) -> Standing {
-        let mut standing = Standing::default();
+    fn pair_orders(&self) -> PairOrders {
+        let mut pair_orders = PairOrders::default();
         for (number, a) in self.pairs.iter().enumerate() {
             for b in &self.pairs[number + 1..] {
                 let published = order(a.published, b.published);
@@ -52,13 +52,13 @@ impl OnProgram<'_> {
                     continue;
                 }
                 match order(a.ours, b.ours) {
-                    Ordering::Equal => standing.near += 1,
-                    ours if ours == published => standing.same += 1,
-                    _ => standing.reversed += 1,
+                    Ordering::Equal => pair_orders.near += 1,
+                    ours if ours == published => pair_orders.same += 1,
+                    _ => pair_orders.reversed += 1,
                 }
             }
         }
-        standing
+        pair_orders
     }
 
     /// The managers with the extreme figure, as `figure` has it, or one near it.
@@ -79,7 +79,7 @@ impl OnProgram<'_> {
 
 /// Pairs of managers that the paper distinguishes.
 #[derive(Debug, Default)]
-struct Standing {
+struct PairOrders {
     same: usize,
     near: usize,
     reversed: usize,
@@ -110,11 +110,12 @@ pub fn of(what: &str, pairs: &[Pair]) -> Vec<String> {
 fn rank(what: &str, programs: &[OnProgram<'_>]) -> String {
     let taus: Vec<(&str, f64)> =
         programs.iter().filter_map(|program| Some((program.name, program.tau()?))).collect();
-    let standing = programs.iter().map(OnProgram::standing).fold(Standing::default(), |sum, one| Standing {
-        same: sum.same + one.same,
-        near: sum.near + one.near,
-        reversed: sum.reversed + one.reversed,
-    });
+    let pair_orders =
+        programs.iter().map(OnProgram::pair_orders).fold(PairOrders::default(), |sum, one| PairOrders {
+            same: sum.same + one.same,
+            near: sum.near + one.near,
+            reversed: sum.reversed + one.reversed,
+        });
     let list: Vec<String> = taus.iter().map(|(name, tau)| format!("{name} {tau:.2}")).collect();
     let mean = taus.iter().map(|(_, tau)| tau).sum::<f64>() / taus.len().max(1) as f64;
     let word = match mean {
@@ -133,11 +134,11 @@ fn rank(what: &str, programs: &[OnProgram<'_>]) -> String {
          than {:.0} % apart, {} stand the same way here, {} are nearer than that, and {} stand the other way.",
         lower_first(word),
         list.join(", "),
-        standing.same + standing.near + standing.reversed,
+        pair_orders.same + pair_orders.near + pair_orders.reversed,
         APART * 100.0,
-        standing.same,
-        standing.near,
-        standing.reversed
+        pair_orders.same,
+        pair_orders.near,
+        pair_orders.reversed
     )
 }
 

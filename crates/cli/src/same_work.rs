@@ -1,4 +1,4 @@
-//! Whether a program did the same work in two experiments: a comparison of different work says nothing about managers.
+//! Whether a program did the same work in two experiments: a comparison of different work shows nothing about managers.
 
 use std::collections::BTreeSet;
 

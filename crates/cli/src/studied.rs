@@ -89,7 +89,7 @@ const FIXED_AT_THE_BEGINNING: [&str; 17] = [
 ];
 
 /// An experiment that was carried out, or the part of it that was.
-pub struct Carried {
+pub struct StudyOutcome {
     /// Its description and rows; outputs have been judged.
     pub experiment: Experiment,
     /// How it ended.
@@ -112,7 +112,7 @@ pub struct Figures<'a, F: Serialize, P: Serialize> {
 }
 
 /// How a study ended that takes one program after the other.
-pub struct Visited {
+pub struct VisitOutcome {
     /// All programs had their turn: no Ctrl-C.
     pub complete: bool,
     /// A program could not be measured, which was reported.
@@ -127,9 +127,9 @@ pub fn visit(
     programs: &[ProgramInfo],
     bar: &ProgressBar,
     mut measure: impl FnMut(&ProgramInfo) -> Result<(), Failure>,
-) -> Result<Visited, Failure> {
+) -> Result<VisitOutcome, Failure> {
     let _lines = Lines::of(bar);
-    let mut visited = Visited { complete: true, failed: false };
+    let mut visited = VisitOutcome { complete: true, failed: false };
     for program in programs {
         match measure(program) {
             Ok(()) => {}
@@ -165,7 +165,7 @@ pub fn carry_out(
     stacks: &[Manager],
     subject: &dyn Fn(&str) -> Option<String>,
     stop_reason: StopReason,
-) -> Result<Carried, Failure> {
+) -> Result<StudyOutcome, Failure> {
     arguments.outputs.check()?;
     if let Some(path) = &arguments.resume {
         return go_on(path, arguments, places);
@@ -230,7 +230,7 @@ fn blocks(stacks: &[Manager], subject: &dyn Fn(&str) -> Option<String>) -> Vec<u
 }
 
 /// Resumes a study's experiment where it was stopped.
-fn go_on(path: &Path, arguments: &StudyArguments, places: &Places) -> Result<Carried, Failure> {
+fn go_on(path: &Path, arguments: &StudyArguments, places: &Places) -> Result<StudyOutcome, Failure> {
     let interrupt = watch_for_interrupt()?;
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
     let here = std::env::current_dir();
@@ -249,14 +249,14 @@ fn finish(
     mut experiment: Experiment,
     path: PathBuf,
     ended: Result<Ending, heaptoll_lab::runner::RunError>,
-) -> Result<Carried, Failure> {
+) -> Result<StudyOutcome, Failure> {
     let ending = ended?;
     let measured = experiment.observations.iter().any(|row| row.phase == Phase::Timed);
     if ending == Ending::Interrupted && !measured {
         return Err(Failure::Interrupted);
     }
     judge_outputs(&mut experiment);
-    Ok(Carried { experiment, ending, path })
+    Ok(StudyOutcome { experiment, ending, path })
 }
 
 fn refusals(experiment: &Experiment) -> impl Iterator<Item = String> {
@@ -266,7 +266,7 @@ fn refusals(experiment: &Experiment) -> impl Iterator<Item = String> {
         .map(|(program, stack, reason)| format!("{program} under {stack} is left out: {reason}"))
 }
 
-impl Carried {
+impl StudyOutcome {
     /// The figures for JSON: measured, and published.
     pub fn figures<'a, F: Serialize, P: Serialize>(
         &self,

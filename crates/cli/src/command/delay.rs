@@ -57,17 +57,17 @@ fn quarantine(text: &str) -> Result<u64, String> {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     let stacks = if arguments.study.resume.is_some() { vec![] } else { stacks(arguments, &places)? };
-    let carried = studied::carry_out(&arguments.study, &places, &stacks, &subject, &|_| None)?;
-    let found = study(&carried.experiment);
+    let outcome = studied::carry_out(&arguments.study, &places, &stacks, &subject, &|_| None)?;
+    let found = study(&outcome.experiment);
     if found.managers.is_empty() {
         return Err(Failure::Usage(format!(
             "{} has no stack with a quarantine: it is not of this study; `heaptoll report` shows it",
-            carried.path.display()
+            outcome.path.display()
         )));
     }
-    let document = document::document(&found, &carried);
-    let figures = carried.figures(&found, published::published_pairs(&found));
-    carried.deliver(&arguments.study.outputs, "delay", &document, &figures)
+    let document = document::document(&found, &outcome);
+    let figures = outcome.figures(&found, published::published_pairs(&found));
+    outcome.deliver(&arguments.study.outputs, "delay", &document, &figures)
 }
 
 /// The manager of a stack, with or without a quarantine. A stack with further settings is another subject, but runs at

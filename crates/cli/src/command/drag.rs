@@ -7,7 +7,7 @@ use heaptoll_lab::places::Places;
 use heaptoll_report::format::shell_command;
 use heaptoll_tracer::Options;
 
-use self::results::{ProgramResults, Results, Row, Together};
+use self::results::{ImageTotals, ProgramResults, Results, Row};
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
 use crate::frames::FramesArguments;
@@ -134,7 +134,7 @@ fn row(cell: &Cell, run: JudgedRun<Drag>, options: FigureOptions) -> Row {
         warnings: run.remarks,
         ..Row::default()
     };
-    let mut together = Together::default();
+    let mut together = ImageTotals::default();
     for image in run.traced.images {
         let ended = image.ending.to_string();
         let figures = image.sink.figures(options);

@@ -63,19 +63,19 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
     let stacks = if arguments.study.resume.is_some() { vec![] } else { stacks(arguments, &places)? };
     let most_often = arguments.every.iter().min().copied();
-    let carried = studied::carry_out(&arguments.study, &places, &stacks, &subject, &|row| {
+    let outcome = studied::carry_out(&arguments.study, &places, &stacks, &subject, &|row| {
         without_collections(row, most_often?)
     })?;
-    let found = study(&carried.experiment);
+    let found = study(&outcome.experiment);
     if found.collectors.is_empty() {
         return Err(Failure::Usage(format!(
             "{} has no stack with a collection period: it is not of this study; `heaptoll report` shows it",
-            carried.path.display()
+            outcome.path.display()
         )));
     }
-    let document = document::document(&found, &carried);
-    let figures = carried.figures(&found, published::published_pairs(&found));
-    carried.deliver(&arguments.study.outputs, "frequency", &document, &figures)
+    let document = document::document(&found, &outcome);
+    let figures = outcome.figures(&found, published::published_pairs(&found));
+    outcome.deliver(&arguments.study.outputs, "frequency", &document, &figures)
 }
 
 /// The collector, without its period.

@@ -6,7 +6,7 @@ use heaptoll_lab::places::Places;
 use heaptoll_report::format::shell_command;
 use heaptoll_tracer::{Options, Traced, TracedImage};
 
-use self::results::{Results, Row, Together};
+use self::results::{ImageTotals, Results, Row};
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
 use crate::traced::{Cell, Ending, Figures, ImageSummary, JudgedRun, Plan, TracedArguments, execute, plan};
@@ -89,7 +89,7 @@ fn one(cell: &Cell, run: JudgedRun<Costs>) -> Row {
     let main = traced.main();
     let all_images = (traced.images.len() > 1).then(|| {
         let sum = traced.images.iter().map(amounts).fold(Amounts::default(), Amounts::plus);
-        Together { images: traced.images.len(), amounts: sum, tables: sum.tables() }
+        ImageTotals { images: traced.images.len(), amounts: sum, tables: sum.tables() }
     });
     Row {
         manager: cell.stack.name.clone(),

@@ -84,7 +84,8 @@ enum Figures<'a> {
         most_live: Option<usize>,
         /// Most requested bytes live in the whole run, whether a snapshot was taken then or not.
         max_live_bytes: Option<u64>,
-        moments: &'a [heaptoll_ledger::Snapshot],
+        #[serde(rename = "moments")]
+        snapshots: &'a [heaptoll_ledger::Snapshot],
     },
     /// Of samples of the resident set.
     Coarse { program: &'a str, manager: &'a str, points: &'a [Point] },
@@ -237,7 +238,7 @@ fn show(trace: &Path, command: &str, arguments: &Arguments) -> Result<u8, Failur
                 peak: ledger.peak(),
                 most_live: ledger.fullest(),
                 max_live_bytes,
-                moments: &ledger.snapshots,
+                snapshots: &ledger.snapshots,
             };
             outputs.deliver(&document, "heaptoll-ledger/1", &figures)
         }

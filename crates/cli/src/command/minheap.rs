@@ -15,7 +15,7 @@ use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::outputs::own_arguments;
 use crate::stand_ins;
-use crate::studied::{Visited, visit};
+use crate::studied::{VisitOutcome, visit};
 use crate::workload_args::WorkloadArgs;
 
 pub mod attempt;
@@ -120,7 +120,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         means: vec![],
         published: vec![],
     };
-    let Visited { complete, mut failed } = visit(&programs, &bar, |program| {
+    let VisitOutcome { complete, mut failed } = visit(&programs, &bar, |program| {
         let mut one = Program {
             program: program.name.clone(),
             command: program.command.clone(),

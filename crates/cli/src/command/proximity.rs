@@ -17,7 +17,7 @@ use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::outputs::own_arguments;
 use crate::stand_ins;
-use crate::studied::{Visited, visit};
+use crate::studied::{VisitOutcome, visit};
 use crate::workload_args::WorkloadArgs;
 
 mod charts;
@@ -137,7 +137,7 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     };
     let mut figures =
         Figures { complete: true, runs: arguments.runs, seed, programs: vec![], published: vec![] };
-    let Visited { complete, mut failed } = visit(&programs, &bar, |program| {
+    let VisitOutcome { complete, mut failed } = visit(&programs, &bar, |program| {
         let mut one = Program {
             program: program.name.clone(),
             command: program.command.clone(),

@@ -41,14 +41,14 @@ use resume::{go_where_it_began, resume};
 pub enum ThpArg {
     /// Everywhere (only where the system's own setting is `always`)
     Always,
-    /// Where the program or the manager asks for them (not where the system's own setting is `never`)
+    /// Where the program or the manager requests them (not where the system's own setting is `never`)
     Madvise,
     /// Nowhere
     Never,
 }
 
 impl ThpArg {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             ThpArg::Always => "always",
             ThpArg::Madvise => "madvise",
@@ -76,8 +76,8 @@ pub enum PairingArg {
 }
 
 impl From<PairingArg> for Pairing {
-    fn from(word: PairingArg) -> Pairing {
-        match word {
+    fn from(pairing: PairingArg) -> Pairing {
+        match pairing {
             PairingArg::Lockstep => Pairing::Lockstep,
             PairingArg::Interleaved => Pairing::Interleaved,
         }
@@ -86,15 +86,16 @@ impl From<PairingArg> for Pairing {
 
 /// Run a program under several managers and compare them.
 ///
-/// Every repetition runs the program under every manager, at once on one processor where that may be and else in a fresh
-/// random order; ratios are paired within a repetition. A difference is claimed only when its interval, corrected for the number of comparisons in the table,
-/// excludes 1. Each row is stored as soon as it is measured: Ctrl-C loses nothing, and --resume goes on.
+/// Every repetition runs the program under every manager, at once on one processor where that may be and else in a
+/// fresh random order; ratios are paired within a repetition. A difference is claimed only when its interval, corrected
+/// for the number of comparisons in the table, excludes 1. Each row is stored as soon as it is measured: Ctrl-C loses
+/// nothing, and --resume goes on.
 ///
-/// After the first five repetitions a line says which CPU differences this machine will show in the time that is left. Under
-/// each table stands what else the machine did meanwhile: steal, interrupts, other work.
+/// After the first five repetitions a line states which CPU differences this machine will show in the time that is
+/// left. Under each table notes show what else the machine did meanwhile: steal, interrupts, other work.
 ///
-/// Exit status: 0 all well; 1 a manager failed or gave wrong output, what was named was refused, or an output file could
-/// not be written; 2 the request cannot be carried out; 130 interrupted.
+/// Exit status: 0 all well; 1 a manager failed or gave wrong output, what was named was refused, or an output file
+/// could not be written; 2 the request cannot be carried out; 130 interrupted.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll run -- gawk -f report.awk data.txt\n  \
     heaptoll run -m glibc -m ./libmine.so -n 20 --html out.html -- ./server --selftest\n  \
@@ -106,8 +107,8 @@ impl From<PairingArg> for Pairing {
     --load 'redis-benchmark -s {tmp}/s -q -n 200000'")]
 pub struct Arguments {
     /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
-    /// all; with layers in front (`quarantine=2M/mimalloc`) and options behind (`tithe,heap=32M`) where wanted; may be
-    /// given several times [default: modern]
+    /// all; with layers in front (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted;
+    /// may be given several times [default: modern]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// The manager that ratios are taken to; added to the list when it is not in it
@@ -116,8 +117,8 @@ pub struct Arguments {
     /// Timed repetitions; below 6 no difference can be claimed [default: 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repetitions: Option<u32>,
-    /// Repeat each program until its CPU intervals are as narrow as this either way, such as 1%; 8 repetitions at least,
-    /// and 400 or the time of --budget at most
+    /// Repeat each program until its CPU intervals are as narrow as this either way, such as 1%; 8 repetitions at
+    /// least, and 400 or the time of --budget at most
     #[arg(long, value_name = "P", conflicts_with = "repetitions", value_parser = goal::precision)]
     precision: Option<f64>,
     /// Measure for so long, such as 5m: programs with narrow enough intervals (--precision) end before
@@ -142,12 +143,12 @@ pub struct Arguments {
     /// Time slice of managers in lockstep, from .1ms to 100ms, on Linux 6.12 and later [default: the kernel's own]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<f64>,
-    /// Give each run a copy of the current folder to run in (at most 1 GiB): a program that writes there may run at once
-    /// with others, and finds nothing of an earlier run
+    /// Give each run a copy of the current folder to run in (at most 1 GiB): a program that writes there may run at
+    /// once with others, and finds nothing of an earlier run
     #[arg(long, conflicts_with = "serve")]
     working_copy: bool,
-    /// Afterwards run each program once more under each manager and a tracer (some 60 times slower), and set exact
-    /// ratios beside the measured one: instructions, misses of this machine's data caches, pages. Needs Valgrind
+    /// Afterwards run each program once more under each manager and a tracer (some 60 times slower), and show exact
+    /// ratios with the measured one: instructions, misses of this machine's data caches, pages. Needs Valgrind
     #[arg(long)]
     exact: bool,
     /// Transparent huge pages of the measured processes [default: as the system has them]
@@ -167,7 +168,7 @@ pub struct Arguments {
     workload: WorkloadArgs,
 }
 
-/// What an experiment was begun with and is gone on with: to ask for it anew is refused, not ignored.
+/// Options that are fixed when an experiment begins: with `--resume` they are refused, not ignored.
 const FIXED_AT_THE_BEGINNING: [&str; 25] = [
     "working_copy",
     "slice",
@@ -197,10 +198,10 @@ const FIXED_AT_THE_BEGINNING: [&str; 25] = [
 ];
 /// The manager that ratios are taken to when none is named.
 pub const DEFAULT_BASELINE: &str = "glibc";
-/// Timed repetitions when none are asked for.
+/// Timed repetitions by default.
 const REPETITIONS: u32 = 10;
 
-/// A limit of time as an option gives it, s.
+/// A time limit from an option, s.
 pub fn positive_seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
@@ -217,7 +218,7 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let interrupt = watch_for_interrupt()?;
     // What cannot be counted is refused before anything is measured.
-    let asked_for = if arguments.exact { Some(exact::tracer(&places)?) } else { None };
+    let exact_tracer = if arguments.exact { Some(exact::tracer(&places)?) } else { None };
     let (mut store, mut experiment) = match &arguments.resume {
         Some(path) => {
             let resumed = resume(path, arguments.repetitions)?;
@@ -227,7 +228,7 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
         }
         None => begin(&arguments, &places, &interrupt)?,
     };
-    let tracer = match asked_for {
+    let tracer = match exact_tracer {
         None if experiment.settings.exact => Some(exact::tracer(&places)?),
         other => other,
     };
@@ -258,11 +259,11 @@ pub fn measure(
     measure_unless(experiment, store, places, interrupt, &|_| None).0
 }
 
-/// Why the rows after this one would be for nothing, if they would.
+/// Why the rows after this one would be useless, if they would.
 pub type StopReason<'a> = &'a dyn Fn(&Observation) -> Option<String>;
 
-/// [`measure`], which ends early when a row of the only program shows that all others are for nothing. The second part
-/// then says why.
+/// [`measure`], which ends early when a row of the only program shows that all others would be useless. The second part
+/// is then the reason.
 pub fn measure_unless(
     experiment: &mut Experiment,
     store: &mut Store,
@@ -284,7 +285,7 @@ pub fn measure_unless(
     measured
 }
 
-/// Makes the invocations that an experiment lacks by now, without a word about the machine.
+/// Makes the invocations that an experiment lacks by now, without a warning about the machine.
 fn lacking(
     experiment: &mut Experiment,
     store: &mut Store,
@@ -305,7 +306,7 @@ fn lacking(
     (ended, watched.why)
 }
 
-/// Which stacks have start-up runs: those of programs that are no servers.
+/// Whether each stack has start-up runs: those of programs that are no servers have.
 fn starts(experiment: &Experiment) -> Vec<bool> {
     let starts = |stack: &StackInfo| {
         experiment.programs.iter().any(|program| program.name == stack.program && program.serve.is_none())
@@ -313,7 +314,7 @@ fn starts(experiment: &Experiment) -> Vec<bool> {
     experiment.stacks.iter().map(starts).collect()
 }
 
-/// A bar that calls the rest off when it is for nothing.
+/// A bar that cancels the rest when it would be useless.
 struct Watched<'a> {
     bar: Bar,
     stop_reason: Option<StopReason<'a>>,
@@ -337,7 +338,7 @@ impl Progress for Watched<'_> {
     }
 }
 
-/// Prints and writes whatever there is, and says how it ended.
+/// Prints and writes whatever there is, and reports how it ended.
 fn show(
     arguments: Arguments,
     experiment: &mut Experiment,
@@ -381,7 +382,7 @@ fn show(
 }
 
 /// Whether a program or a manager that the user named was refused; those of the default set and of `--all` are tried,
-/// not asked for. The experiment knows how it was asked for, so that going on with it ends as the whole run would.
+/// not requested. The experiment stores its command, so that a resumed run has the same exit status as the whole run.
 fn refused_what_was_named(experiment: &Experiment, known: &[Manager]) -> bool {
     let Ok(crate::Cli { command: crate::Command::Run(arguments) }) =
         crate::Cli::try_parse_from(&experiment.settings.repeat_command)
@@ -417,7 +418,7 @@ pub fn watch_for_interrupt() -> Result<Interrupt, Failure> {
     std::thread::spawn(move || {
         for (count, _) in signals.forever().enumerate() {
             shared.set();
-            // The first asks for an orderly end; whoever insists gets out at once, the launcher cleans up.
+            // The first requests an orderly end; a second one exits at once, and the launcher cleans up.
             if count >= 2 {
                 std::process::exit(i32::from(failure::INTERRUPTED));
             }
@@ -428,7 +429,8 @@ pub fn watch_for_interrupt() -> Result<Interrupt, Failure> {
 
 /// Whether the caller wants heaptoll to outlive the terminal (`nohup`).
 fn hangup_is_ignored() -> bool {
-    // SAFETY: all zeroes is a valid sigaction, which is only filled in.
+    // SAFETY: all zeroes is a valid `sigaction`; with a null new action the call only writes to the old one, a live
+    // local.
     unsafe {
         let mut now: libc::sigaction = std::mem::zeroed();
         libc::sigaction(libc::SIGHUP, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN

@@ -1,4 +1,4 @@
-//! `heaptoll study`: every table and figure of a paper, measured anew, and whether its claims hold.
+//! `heaptoll study`: every table and figure of a paper, measured again, and whether its claims hold.
 //!
 //! A study is data (`docs/study-format.md`). Each of its steps is one command of heaptoll, run as a child, so every
 //! figure has a command that repeats it, and a study can do nothing that a user could not. What the commands write as
@@ -14,9 +14,9 @@ use heaptoll_lab::places::Places;
 use heaptoll_studies::paper::budget::Length;
 use heaptoll_studies::paper::definition::all;
 
-use self::asked::{Here, studies, words as taken_out_words};
-use self::keep::{Asked, Folder};
+use self::keep::{Folder, StudyRequest};
 use self::measure::Measure;
+use self::selection::{Available, left_out_sentences, studies};
 use self::session::{Ran, Session};
 use super::run::begin::now;
 use super::run::watch_for_interrupt;
@@ -25,33 +25,33 @@ use crate::failure::{self, Failure};
 use crate::terminal;
 use crate::workload_args::{catalog, catalog_places};
 
-mod asked;
 mod book;
 mod budget;
-mod chapter;
 mod child;
 mod commands;
 mod exhibits;
 mod facts;
-mod front;
 mod keep;
 mod list;
 mod measure;
+mod messages;
+mod paper_section;
 mod progress;
 mod read;
-mod said;
+mod selection;
 mod session;
 mod show;
+mod summary;
 #[cfg(test)]
 mod testing;
 
-/// Repeat a paper: measure its tables and figures, with its managers and today's, and say of each claim whether it holds.
+/// Repeat a paper: measure its tables and figures, with its managers and today's, and decide whether each claim holds.
 ///
-/// Published values stand beside ours, with intervals. A claim holds when the whole interval is in its region, fails when
-/// the whole is outside, and is undecided otherwise; then the page says what effect the data could have shown. Each step
-/// is one heaptoll command, named with the figures it gave. Everything is kept in a folder as soon as it is measured:
-/// Ctrl-C loses nothing, and --resume goes on. docs/study.md says how to read the page, docs/study-format.md how to write
-/// a study of your own.
+/// Published values are compared with ours, with intervals. A claim holds when the whole interval is in its region,
+/// fails when the whole is outside, and is undecided otherwise; then the page shows what effect the data could have
+/// shown. Each step is one heaptoll command, named with the figures it gave. Everything is kept in a folder as soon as
+/// it is measured: Ctrl-C loses nothing, and --resume goes on. docs/study.md explains how to read the page,
+/// docs/study-format.md how to write a study of your own.
 ///
 /// Exit status: 0 well, whatever the verdicts; 1 a step failed, was cut or an output file could not be written; 2 the
 /// request cannot be carried out; 130 interrupted (what was measured is shown and kept).
@@ -66,7 +66,7 @@ pub struct Arguments {
     /// Studies by name (--list), `all` of them, or files of your own (docs/study-format.md)
     #[arg(value_name = "STUDY", required_unless_present_any = ["list", "resume", "from"])]
     studies: Vec<String>,
-    /// The time for all: fewer programs and repetitions where it is short, and what that costs in precision is said
+    /// The time for all: fewer programs and repetitions where it is short, and the page shows the loss of precision
     /// [default: as long as it takes]
     #[arg(long, value_name = "TIME", value_parser = crate::duration::duration)]
     budget: Option<f64>,
@@ -88,7 +88,7 @@ pub struct Arguments {
     /// Show what a study wrote with --json; nothing is measured
     #[arg(long, value_name = "FILE", conflicts_with_all = ["studies", "budget", "quick", "only", "keep", "resume", "catalog"])]
     from: Option<PathBuf>,
-    /// A folder with catalog entries of your own (docs/programs.md says how to write one)
+    /// A folder with catalog entries of your own (docs/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     #[command(flatten)]
@@ -109,54 +109,54 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         let results = show::stored(path)?;
         return show::deliver(&arguments.outputs, &results, None);
     }
-    let (folder, asked) = match &arguments.resume {
+    let (folder, request) = match &arguments.resume {
         Some(path) => {
-            let (folder, mut asked) = Folder::open(path).map_err(keep::refused)?;
-            if asked.quick && arguments.budget.is_some() {
+            let (folder, mut request) = Folder::open(path).map_err(keep::refused)?;
+            if request.quick && arguments.budget.is_some() {
                 return Err(Failure::Usage(format!(
                     "{} was begun with --quick, which has no budget: go on without --budget",
                     path.display()
                 )));
             }
-            // A time that is given anew counts from the beginning, as the first did.
-            asked.budget_s = arguments.budget.or(asked.budget_s);
-            if asked.heaptoll != env!("CARGO_PKG_VERSION") {
+            // A new budget counts from the beginning, as the first did.
+            request.budget_s = arguments.budget.or(request.budget_s);
+            if request.heaptoll != env!("CARGO_PKG_VERSION") {
                 terminal::warning(&format!(
                     "heaptoll {} began it: its figures may not compare with new ones",
-                    asked.heaptoll
+                    request.heaptoll
                 ));
             }
-            (Some(folder), asked)
+            (Some(folder), request)
         }
         None => (None, begin(arguments)?),
     };
     let begun = Instant::now();
     let places = Places::find()?;
     let known = manager::known(&places)?;
-    let catalog = catalog(&places, asked.catalog.as_deref())?;
-    let here = Here { catalog: &catalog, folders: catalog_places(&places), known: &known };
-    let (fitted, taken_out) = here.fit(&asked.studies, &asked.only);
-    for words in taken_out_words(&taken_out) {
+    let catalog = catalog(&places, request.catalog.as_deref())?;
+    let available = Available { catalog: &catalog, folders: catalog_places(&places), known: &known };
+    let (fitted, taken_out) = available.fit(&request.studies, &request.only);
+    for words in left_out_sentences(&taken_out) {
         terminal::warning(&words);
     }
     if fitted.iter().all(|study| study.steps.is_empty())
-        && asked.studies.iter().any(|one| !one.steps.is_empty())
+        && request.studies.iter().any(|one| !one.steps.is_empty())
     {
         return Err(Failure::NothingToCompare("no step can be run here: see the warnings above".into()));
     }
-    let length = match (asked.quick, asked.budget_s) {
+    let length = match (request.quick, request.budget_s) {
         (true, _) => Length::Quick,
         (false, Some(seconds)) => Length::Seconds(seconds),
         (false, None) => Length::Whole,
     };
-    let has_size = |program: &str, size: &str| here.has_size(program, size);
+    let has_size = |program: &str, size: &str| available.has_size(program, size);
     if let (None, Length::Seconds(seconds)) = (&arguments.resume, length) {
         budget::check(&fitted, seconds, &has_size)?;
     }
     let interrupt = watch_for_interrupt()?;
     let folder = match folder {
         Some(folder) => folder,
-        None => Folder::make(arguments.keep.as_deref(), &asked)?,
+        None => Folder::make(arguments.keep.as_deref(), &request)?,
     };
     terminal::note(&format!("everything is kept in {}", folder.path().display()));
     let heaptoll = std::env::current_exe()
@@ -172,13 +172,13 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             heaptoll: &heaptoll,
             interrupt: &interrupt,
             known: &known,
-            seed: asked.seed,
-            catalog: asked.catalog.as_deref(),
+            seed: request.seed,
+            catalog: request.catalog.as_deref(),
         },
         has_size: &has_size,
     };
     let ran: Ran = session.run();
-    let results = show::results(&asked, &fitted, &taken_out, &ran, facts::facts(&here, &fitted), load);
+    let results = show::results(&request, &fitted, &taken_out, &ran, facts::facts(&available, &fitted), load);
     let code = show::deliver(&arguments.outputs, &results, Some(&folder))?;
     let go_on = format!("heaptoll study --resume {}", folder.path().display());
     if let Some(failure) = ran.stopped {
@@ -193,14 +193,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 }
 
 /// A new study.
-fn begin(arguments: &Arguments) -> Result<Asked, Failure> {
+fn begin(arguments: &Arguments) -> Result<StudyRequest, Failure> {
     let mut command: Vec<String> = crate::outputs::own_arguments();
     if let Some(first) = command.first_mut() {
         *first = "heaptoll".into();
     }
     let begun = now();
-    Ok(Asked {
-        schema: Asked::schema(),
+    Ok(StudyRequest {
+        schema: StudyRequest::schema(),
         heaptoll: env!("CARGO_PKG_VERSION").into(),
         begun_unix_s: begun.as_secs_f64(),
         command,

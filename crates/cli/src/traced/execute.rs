@@ -37,7 +37,7 @@ impl Ending {
 }
 
 /// Makes the runs. `begin` gives a sink for each process image; `done` takes each traced run, the baseline of a
-/// program first, and returns the figures to store. Randomness is pinned as the plan requires, whatever `options` say.
+/// program first, and returns the figures to store. Randomness is pinned as the plan requires, whatever the `options`.
 ///
 /// # Errors
 /// A program's baseline cannot be traced and nothing else was requested, or Ctrl-C before anything was traced.

@@ -95,10 +95,10 @@ fn a_program_that_scribbles_over_the_page_does_no_harm() {
 #[test]
 fn collections_that_are_reported_are_shown_in_every_form() {
     let fixture = Fixture::new();
-    let told = "slot->collections = 3; slot->pause_total_ns = 5000000; slot->pause_max_ns = 2500000; \
+    let statements = "slot->collections = 3; slot->pause_total_ns = 5000000; slot->pause_max_ns = 2500000; \
                 slot->collected_bytes = 1 << 20; __atomic_store_n(&slot->state";
     let collector =
-        fixture.manager("gc.so", &REPORTING_MANAGER.replace("__atomic_store_n(&slot->state", told));
+        fixture.manager("gc.so", &REPORTING_MANAGER.replace("__atomic_store_n(&slot->state", statements));
     let (json, csv, html) = (fixture.at("o.json"), fixture.at("o.csv"), fixture.at("o.html"));
     let forms = ["--json", &json, "--csv", &csv, "--html", &html];
     let run = ["run", "--collections", "-m", &collector, "-n", "2", "--warmup", "0"];

@@ -329,7 +329,7 @@ fn what_cannot_be_carried_out_is_refused_before_anything_runs() {
     let small = write(&fixture, "small.toml", SMALL);
     refused(&[&small, "--keep", &fixture.at("")], &["is not empty", "--resume"]);
     let twice = write(&fixture, "twice.toml", &SMALL.replace("name = \"small\"", "name = \"twice\""));
-    refused(&[&small, &twice], &["small-time", "call it otherwise"]);
+    refused(&[&small, &twice], &["small-time", "rename it"]);
     let none = SMALL.replace("\"cfrac\"", "\"not-there-either\"");
     refused(&[&write(&fixture, "none.toml", &none)], &["no step can be run here"]);
     assert!(!fixture.path("state/heaptoll/studies").exists(), "nothing is made for what is refused");

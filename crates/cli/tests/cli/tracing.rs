@@ -22,10 +22,10 @@ fn program(fixture: &Fixture, name: &str, tail: &str) -> String {
 /// One that does not end. When the tracer has reported its calls, it writes its number to the file of its second
 /// argument, if it has one.
 fn endless(fixture: &Fixture, name: &str) -> String {
-    let told = "for (volatile long i = 0; i < 5000000; i++);
+    let report = "for (volatile long i = 0; i < 5000000; i++);
         if (count > 2) dprintf(open(words[2], O_CREAT | O_TRUNC | O_WRONLY, 0644), \"%d\\n\", getpid());
         for (volatile long i = 0;; i++);";
-    program(fixture, name, told)
+    program(fixture, name, report)
 }
 
 /// Whether an endless program has reported its calls under the tracer; in the preflight it had another number.

@@ -170,7 +170,7 @@ fn savings(peak: u64, best: u64, lower: u64) -> String {
     format!("{limit} One that does not know the future saves less.")
 }
 
-/// States that the bounds are of the peak, and what is known of the time after it.
+/// States that the bounds are of the peak, and how much was held for nothing after it.
 fn after_the_peak(figures: &BoundFigures) -> String {
     const ONLY: &str = "All of this is of the peak, and does not show how memory is used after it";
     match figures.after_peak {

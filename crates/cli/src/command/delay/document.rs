@@ -7,15 +7,15 @@ use heaptoll_studies::delay::{Delay, NO_DELAY, Ratios};
 
 use super::published;
 use super::sections;
-use crate::studied::{Carried, size_label};
+use crate::studied::{StudyOutcome, size_label};
 
 /// The whole document.
-pub fn document(found: &Delay, carried: &Carried) -> Document {
+pub fn document(found: &Delay, outcome: &StudyOutcome) -> Document {
     let mut all = vec![sections::findings(found, verdicts(found))];
     all.extend(sections::layer(found));
     all.extend(published::section(found));
     all.extend(
-        carried.experiment.programs.iter().filter_map(|program| sections::program(found, &program.name)),
+        outcome.experiment.programs.iter().filter_map(|program| sections::program(found, &program.name)),
     );
     let sizes: Vec<String> = found.sizes_bytes.iter().map(|bytes| size_label(*bytes)).collect();
     Document {
@@ -24,12 +24,12 @@ pub fn document(found: &Delay, carried: &Carried) -> Document {
             "{} with quarantines of {}; {}",
             and_list(&found.managers),
             and_list(&sizes),
-            plural(carried.experiment.programs.len(), "program")
+            plural(outcome.experiment.programs.len(), "program")
         ),
-        warnings: carried.warnings(),
+        warnings: outcome.warnings(),
         sections: all,
-        facts: carried.facts(),
-        command: carried.command(),
+        facts: outcome.facts(),
+        command: outcome.command(),
     }
 }
 

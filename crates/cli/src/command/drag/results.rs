@@ -47,14 +47,14 @@ pub struct Row {
     /// Its figures.
     pub figures: Option<Figures>,
     /// All process images together, where there were several.
-    pub all_images: Option<Together>,
+    pub all_images: Option<ImageTotals>,
     /// Warnings of the tracer and the preflight about this run.
     pub warnings: Vec<String>,
 }
 
 /// Process images together. Each has a clock of its own.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Together {
+pub struct ImageTotals {
     /// How many.
     pub images: usize,
     /// Their objects.
@@ -65,7 +65,7 @@ pub struct Together {
     pub space_bytes: Space,
 }
 
-impl Together {
+impl ImageTotals {
     /// Adds an image.
     pub fn add(&mut self, figures: &Figures) {
         self.images += 1;

@@ -8,7 +8,7 @@ use heaptoll_studies::frequency::{Frequency, Question, Ratio};
 
 use super::published;
 use super::sections;
-use crate::studied::Carried;
+use crate::studied::StudyOutcome;
 
 /// The ratio that is judged: of CPU where the collector reports its own, else of elapsed time.
 pub fn judged(ratio: &Ratio) -> Option<Interval> {
@@ -16,7 +16,7 @@ pub fn judged(ratio: &Ratio) -> Option<Interval> {
 }
 
 /// The whole document.
-pub fn document(found: &Frequency, carried: &Carried) -> Document {
+pub fn document(found: &Frequency, outcome: &StudyOutcome) -> Document {
     let mut all = vec![sections::findings(found, verdicts(found))];
     all.extend(published::section(found));
     for question in [Question::Collections, Question::Identifications, Question::Reclamations] {
@@ -28,12 +28,12 @@ pub fn document(found: &Frequency, carried: &Carried) -> Document {
         subtitle: format!(
             "{}; {}",
             and_list(&found.collectors),
-            plural(carried.experiment.programs.len(), "program")
+            plural(outcome.experiment.programs.len(), "program")
         ),
-        warnings: carried.warnings(),
+        warnings: outcome.warnings(),
         sections: all,
-        facts: carried.facts(),
-        command: carried.command(),
+        facts: outcome.facts(),
+        command: outcome.command(),
     }
 }
 

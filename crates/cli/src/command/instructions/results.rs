@@ -47,7 +47,7 @@ pub struct Row {
     /// The figures of that image.
     pub figures: Option<Figures>,
     /// All process images together, where there were several.
-    pub all_images: Option<Together>,
+    pub all_images: Option<ImageTotals>,
     /// Runs made of this cell.
     pub runs: u32,
     /// Whether all runs agreed in every figure; `null` for a single run.
@@ -73,7 +73,7 @@ pub struct Disagreement {
 
 /// Process images together.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Together {
+pub struct ImageTotals {
     /// How many.
     pub images: usize,
     /// Their sums.

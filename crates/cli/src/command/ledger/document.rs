@@ -85,27 +85,27 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
         ..Document::default()
     };
     let (Some(peak), Some(fullest)) = (ledger.peak(), ledger.fullest()) else { return document };
-    let moments = &ledger.snapshots;
-    let top = &moments[peak];
+    let snapshots = &ledger.snapshots;
+    let top = &snapshots[peak];
     document.warnings = warnings(ledger);
     document.sections.push(Section {
         title: "At the peak".into(),
         text: std::iter::once(headline(top)).chain(huge(top)).collect(),
         items: vec![Item::Table(sum(top))],
     });
-    let fullest_name = format!("most live of {}", plural(moments.len(), "snapshot"));
-    let named = named([(fullest, &fullest_name), (peak, "peak"), (moments.len() - 1, "last")]);
+    let fullest_name = format!("most live of {}", plural(snapshots.len(), "snapshot"));
+    let named = named([(fullest, &fullest_name), (peak, "peak"), (snapshots.len() - 1, "last")]);
     if named.len() > 1 {
         document.sections.push(Section {
             title: "The peak and other snapshots".into(),
             text: Vec::new(),
-            items: vec![Item::Table(side_by_side(moments, &named))],
+            items: vec![Item::Table(side_by_side(snapshots, &named))],
         });
     }
     document.sections.push(Section {
         title: "Over time".into(),
         text: Vec::new(),
-        items: vec![Item::Table(over_time(ledger, peak)), Item::Chart(picture(moments))],
+        items: vec![Item::Table(over_time(ledger, peak)), Item::Chart(picture(snapshots))],
     });
     if ledger.collector {
         document.sections.push(collector(ledger, top));
@@ -268,9 +268,9 @@ fn how(how: How) -> &'static str {
 }
 
 /// Snapshots by number, each with all its names.
-fn named(moments: [(usize, &str); 3]) -> Vec<(usize, String)> {
+fn named(snapshots: [(usize, &str); 3]) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = Vec::new();
-    for (at, name) in moments {
+    for (at, name) in snapshots {
         match all.iter_mut().find(|(known, _)| *known == at) {
             Some((_, names)) => *names = format!("{names}, {name}"),
             None => all.push((at, name.into())),
@@ -280,15 +280,15 @@ fn named(moments: [(usize, &str); 3]) -> Vec<(usize, String)> {
     all
 }
 
-fn side_by_side(moments: &[Snapshot], named: &[(usize, String)]) -> Table {
+fn side_by_side(snapshots: &[Snapshot], named: &[(usize, String)]) -> Table {
     let mut columns = vec![Column::text("Resident KiB")];
     columns.extend(named.iter().map(|(_, name)| Column::figures(name)));
     let row = |name: &str, value: &dyn Fn(&Snapshot) -> String| {
-        let cells = named.iter().map(|&(at, _)| value(&moments[at]));
+        let cells = named.iter().map(|&(at, _)| value(&snapshots[at]));
         std::iter::once(name.to_owned()).chain(cells).collect::<Vec<_>>()
     };
     let mut rows = vec![row("after s", &|snapshot| seconds(snapshot.time_ns as f64 / 1e9))];
-    for group in shown(moments) {
+    for group in shown(snapshots) {
         rows.push(row(group.name, &|snapshot| kib(group.amount(snapshot).resident)));
     }
     rows.push(row("resident set", &|snapshot| kib(snapshot.rss_bytes)));
@@ -298,10 +298,10 @@ fn side_by_side(moments: &[Snapshot], named: &[(usize, String)]) -> Table {
 }
 
 /// Groups that are not zero in every snapshot, and those always shown.
-fn shown(moments: &[Snapshot]) -> impl Iterator<Item = &'static Group> {
+fn shown(snapshots: &[Snapshot]) -> impl Iterator<Item = &'static Group> {
     GROUPS
         .iter()
-        .filter(|group| group.always || moments.iter().any(|snapshot| group.amount(snapshot).total() > 0))
+        .filter(|group| group.always || snapshots.iter().any(|snapshot| group.amount(snapshot).total() > 0))
 }
 
 /// Numbers of at most [`ROWS`] of `many`, evenly, one of them `also`, and the last.
@@ -316,28 +316,28 @@ pub(super) fn spread(many: usize, also: Option<usize>) -> Vec<usize> {
 }
 
 fn over_time(ledger: &Ledger, peak: usize) -> Table {
-    let moments = &ledger.snapshots;
-    let groups: Vec<&Group> = shown(moments).collect();
+    let snapshots = &ledger.snapshots;
+    let groups: Vec<&Group> = shown(snapshots).collect();
     let mut columns = vec![Column::figures("Time s"), Column::figures("RSS KiB")];
     columns.extend(groups.iter().map(|group| Column::figures(group.name)));
-    let rows = spread(moments.len(), Some(peak)).into_iter().map(|at| {
-        let snapshot = &moments[at];
+    let rows = spread(snapshots.len(), Some(peak)).into_iter().map(|at| {
+        let snapshot = &snapshots[at];
         let mut cells = vec![seconds(snapshot.time_ns as f64 / 1e9), kib(snapshot.rss_bytes)];
         cells.extend(groups.iter().map(|group| kib(group.amount(snapshot).resident)));
         cells
     });
     let notes = vec![format!(
         "Resident KiB; {} of {}.",
-        spread(moments.len(), Some(peak)).len(),
-        plural(moments.len(), "snapshot")
+        spread(snapshots.len(), Some(peak)).len(),
+        plural(snapshots.len(), "snapshot")
     )];
     Table { columns, rows: rows.collect(), notes, ..Table::default() }
 }
 
-fn picture(moments: &[Snapshot]) -> Chart {
-    let series = shown(moments).map(|group| Series {
+fn picture(snapshots: &[Snapshot]) -> Chart {
+    let series = shown(snapshots).map(|group| Series {
         name: group.name.into(),
-        points: moments
+        points: snapshots
             .iter()
             .map(|snapshot| (snapshot.time_ns as f64 / 1e9, group.amount(snapshot).resident as f64 / MIB))
             .collect(),
@@ -354,31 +354,31 @@ fn picture(moments: &[Snapshot]) -> Chart {
 }
 
 fn warnings(ledger: &Ledger) -> Vec<String> {
-    let moments = &ledger.snapshots;
+    let snapshots = &ledger.snapshots;
     let mut warnings = Vec::new();
     if ledger.collected {
         warnings.push(
             "A collection was forced at every snapshot: the run is not what it would have been.".into(),
         );
     }
-    if let Some(why) = moments.iter().find_map(|snapshot| snapshot.no_pagemap.as_ref()) {
+    if let Some(why) = snapshots.iter().find_map(|snapshot| snapshot.no_pagemap.as_ref()) {
         warnings.push(format!(
             "The pages of the process could not be read ({why}): which parts of the heap are resident is estimated."
         ));
     }
-    if let Some(snapshot) = moments.iter().max_by_key(|snapshot| snapshot.defects.unmapped_blocks)
+    if let Some(snapshot) = snapshots.iter().max_by_key(|snapshot| snapshot.defects.unmapped_blocks)
         && snapshot.defects.unmapped_blocks > 0
     {
         warnings.push(format!(
             "At {} s, {} ({} bytes) of the record lay where nothing is mapped, the first at {:#x}: the program freed \
-            them without the recorder, or the manager handed out what it does not have.",
+            them unseen by the recorder, or the manager handed out what it does not have.",
             seconds(snapshot.time_ns as f64 / 1e9),
             plural(snapshot.defects.unmapped_blocks as usize, "live block"),
             count(snapshot.defects.unmapped_bytes as f64),
             snapshot.defects.unmapped_address
         ));
     }
-    if let Some(snapshot) = moments.iter().max_by_key(|snapshot| snapshot.defects.overlapping_blocks)
+    if let Some(snapshot) = snapshots.iter().max_by_key(|snapshot| snapshot.defects.overlapping_blocks)
         && snapshot.defects.overlapping_blocks > 0
     {
         warnings.push(format!(
@@ -388,7 +388,7 @@ fn warnings(ledger: &Ledger) -> Vec<String> {
             count(snapshot.defects.overlapping_bytes as f64)
         ));
     }
-    if let Some(broken) = moments.iter().find(|snapshot| !snapshot.closes()) {
+    if let Some(broken) = snapshots.iter().find(|snapshot| !snapshot.closes()) {
         warnings.push(format!(
             "The lines of the snapshot at {} s do not sum up to its resident set: the file was changed.",
             seconds(broken.time_ns as f64 / 1e9)
@@ -402,7 +402,10 @@ fn facts(ledger: &Ledger, snapshot: &Snapshot) -> Vec<(String, String)> {
     let took = ledger.snapshots.iter().map(|snapshot| snapshot.took_ns).max().unwrap_or_default();
     let mut facts = vec![
         fact("manager", ledger.manager.clone()),
-        fact("moments", format!("{}, the longest took {:.1} ms", ledger.snapshots.len(), took as f64 / 1e6)),
+        fact(
+            "snapshots",
+            format!("{}, the longest took {:.1} ms", ledger.snapshots.len(), took as f64 / 1e6),
+        ),
         fact("live blocks at the peak", count(snapshot.live_blocks as f64)),
         fact(
             "address space of the heap",

@@ -30,7 +30,7 @@ pub fn document(figures: &LifetimeFigures, trace: &Path) -> Document {
     let mut warnings = about::warnings(&figures.subject, figures.misfits);
     if figures.lost > 0 {
         warnings.push(format!(
-            "{} freed without the recorder: their ages are those at which their addresses were seen again, too high",
+            "{} freed unseen by the recorder: their ages are those at which their addresses were seen again, too high",
             match figures.lost {
                 1 => "1 object was".to_owned(),
                 lost => format!("{} were", objects(lost)),

@@ -6,7 +6,7 @@ use heaptoll_studies::proximity::Group;
 
 use super::figures::{Program, Stack};
 
-/// What is drawn of a group: its figure and the ends of its interval.
+/// A drawn figure of a group, and the ends of its interval.
 #[derive(Clone, Copy)]
 struct Figure {
     name: &'static str,

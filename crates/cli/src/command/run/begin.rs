@@ -1,4 +1,4 @@
-//! A new experiment: what was asked for is found, proved and described, before a second is spent on measuring.
+//! A new experiment: programs and managers are found, proved and described before anything is measured.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ use crate::preflights::ProofRun;
 use crate::workload_args::WorkloadArgs;
 use crate::{outputs, preflights, stand_ins, terminal};
 
-/// What an experiment is begun with, whichever command asks for it.
+/// The parameters of a new experiment, of any command.
 pub struct Beginning<'a> {
     /// The programs.
     pub workload: &'a WorkloadArgs,
@@ -85,7 +85,7 @@ pub fn begin(
     let managers = choose_managers(arguments, places)?;
     let thp = machine::read().thp;
     if let Some(requested) = arguments.thp.filter(|requested| !requested.is_allowed_where(&thp)) {
-        let requested = requested.word();
+        let requested = requested.as_str();
         return Err(Failure::Usage(format!(
             "--thp {requested}: this system's setting is `{thp}`, and a process cannot have more than the system allows; \
              echo {requested} > /sys/kernel/mm/transparent_hugepage/enabled"
@@ -103,7 +103,7 @@ pub fn begin(
             warmup: arguments.warmup,
             seed: arguments.seed,
             timeout_s: arguments.timeout,
-            thp: arguments.thp.map(|thp| thp.word()).unwrap_or_default(),
+            thp: arguments.thp.map(|thp| thp.as_str()).unwrap_or_default(),
             expect_status: arguments.expect_status,
             pairing: arguments.pairing.into(),
             slice_s: arguments.slice,
@@ -220,7 +220,7 @@ fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) 
     estimate.sentence()
 }
 
-/// Measures what an invocation itself costs, and makes the experiment's file.
+/// Measures the cost of an invocation itself, and makes the experiment's file.
 ///
 /// # Errors
 /// The file cannot be made, or Ctrl-C.
@@ -274,9 +274,9 @@ fn choose_managers(arguments: &Arguments, places: &Places) -> Result<Vec<Manager
 }
 
 /// Refuses to go on when only the baseline is left of what the user named.
-fn nothing_left(experiment: &Experiment, only_baseline_asked: bool) -> Result<(), Failure> {
+fn nothing_left(experiment: &Experiment, only_baseline_requested: bool) -> Result<(), Failure> {
     let others = experiment.stacks.iter().any(|stack| stack.name != experiment.baseline);
-    if others || (only_baseline_asked && !experiment.stacks.is_empty()) {
+    if others || (only_baseline_requested && !experiment.stacks.is_empty()) {
         return Ok(());
     }
     let reasons: Vec<String> = experiment

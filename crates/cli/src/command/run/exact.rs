@@ -29,7 +29,7 @@ use crate::traced::{Cell, LIMIT_S, NOT_MEASURABLE, Run, TracedRunner, fitness_of
 const SLOWER: f64 = 60.0;
 /// Bytes that the simulation of a process image may take.
 const MEMORY_LIMIT: u64 = 4 << 30;
-/// How the reason begins for which a program has no exact counts.
+/// The beginning of the reason for which a program has no exact counts.
 const LEFT_OUT: &str = "left out of the exact counts";
 
 /// The tracer, before anything is measured.
@@ -40,7 +40,7 @@ pub fn tracer(places: &Places) -> Result<Tracer, Failure> {
     Tracer::find(places).map_err(|error| Failure::Refused(Box::new(error)))
 }
 
-/// Has an experiment that was begun without exact counts make them, too.
+/// Adds exact counts to an experiment that was begun without them.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -126,7 +126,7 @@ fn all(
     Ok(Ending::Complete)
 }
 
-/// The traced runs that are still to be made, each program's baseline first: of stacks with a good run to stand beside.
+/// The traced runs that are still to be made, each program's baseline first: of stacks with a good run to compare with.
 fn lacking(experiment: &Experiment) -> Vec<Cell> {
     let of = |stack: &StackInfo| {
         experiment
@@ -154,7 +154,7 @@ fn lacking(experiment: &Experiment) -> Vec<Cell> {
 fn cell(program: &ProgramInfo, stack: &StackInfo, baseline: &str) -> Cell {
     Cell {
         program: program.clone(),
-        // What the preflight warned of stands under the measured table already.
+        // The warnings of the preflight are under the measured table already.
         stack: StackInfo { warnings: vec![], ..stack.clone() },
         is_baseline: stack.name == baseline,
         cautions: vec![],
@@ -167,7 +167,7 @@ fn baseline_is_counted(experiment: &Experiment, program: &str) -> bool {
     experiment.observations.iter().filter(of_it).any(|row| row.phase == Phase::Traced && counts(row))
 }
 
-/// What is to be known of a cell, instead of what was noted before.
+/// Replaces the notes of a cell.
 fn note(experiment: &mut Experiment, program: &str, stack: &str, texts: Vec<String>) {
     experiment.exact_notes.retain(|(of, under, _)| of != program || under != stack);
     experiment.exact_notes.extend(texts.into_iter().map(|text| (program.into(), stack.into(), text)));
@@ -217,7 +217,7 @@ fn judge(experiment: &mut Experiment, cells: &mut Vec<Cell>, fitness: &BTreeMap<
     });
 }
 
-/// One traced run, stored with what it has found.
+/// One traced run, stored with its figures.
 fn one(
     experiment: &mut Experiment,
     store: &Store,
@@ -251,7 +251,7 @@ fn one(
     Ok(Ending::Complete)
 }
 
-/// What the caches of the process image that executed most would have missed, and what makes that doubtful.
+/// Simulated misses of the process image that executed most, and reasons to doubt them.
 fn locality(mut traced: Traced<MachineOnly>, machine: &Machine) -> (Option<LocalityFigures>, Vec<String>) {
     let images = traced.images.len();
     let Some(main) = traced.main().map(|image| (image.image.pid, image.image.number)) else {

@@ -13,7 +13,7 @@ use heaptoll_lab::store::Store;
 use super::lacking;
 use crate::terminal;
 
-/// A half-width as an option gives it: `1%`, as a share.
+/// A half-width from an option, as a share: `1%`.
 pub fn precision(text: &str) -> Result<f64, String> {
     let percent = text.trim().strip_suffix('%').map(str::trim_end);
     match percent.and_then(|number| number.parse::<f64>().ok()) {
@@ -22,7 +22,7 @@ pub fn precision(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Makes the invocations that an experiment lacks; where it decides itself how many those are, look by look.
+/// Makes the invocations that an experiment lacks; where it decides itself how many those are, check by check.
 ///
 /// # Errors
 /// See [`RunError`].
@@ -55,7 +55,7 @@ pub fn measure(
     ended
 }
 
-/// What a look finds, in words; nothing where only the time decides and it goes on.
+/// The result of a check as a sentence; nothing where only the time decides and it goes on.
 fn sentence(experiment: &Experiment, found: &Look) -> Option<String> {
     let wanted = experiment.settings.precision.filter(|&wanted| wanted > 0.0)?;
     let (made, all) = (experiment.settings.repetitions, found.all);

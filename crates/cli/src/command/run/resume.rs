@@ -1,4 +1,4 @@
-//! Going on with an experiment that was stopped.
+//! Resumes an experiment that was stopped.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,7 +63,7 @@ pub fn go_where_it_began(experiment: &Experiment) -> Result<(), Failure> {
 }
 
 /// Variables that tune an allocator apply to every run of it; the user should know that they are set, and which are
-/// overruled because a manager is what it is by them.
+/// overridden because they define a manager.
 pub fn warn_of_settings_in_the_environment(experiment: &Experiment) {
     const PREFIXES: [&str; 10] = [
         "MALLOC_",
@@ -98,7 +98,7 @@ pub fn warn_of_settings_in_the_environment(experiment: &Experiment) {
     }
 }
 
-/// Which variables of the environment some stacks set to something else, and which stacks.
+/// Variables of the environment that some stacks set to another value, with these stacks.
 fn overruled(experiment: &Experiment, set: impl Fn(&str) -> Option<String>) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for stack in &experiment.stacks {

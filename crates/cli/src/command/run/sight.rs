@@ -1,4 +1,4 @@
-//! What this machine will show of the programs, said once the first repetitions are made.
+//! The differences that this machine can show, reported once the first repetitions are made.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use indicatif::HumanDuration;
 
 /// An experiment that ends sooner is not worth a line.
 const LEAST_S: f64 = 10.0;
-/// What is set beside an estimate where no precision was asked for.
+/// The precision shown with an estimate where none was requested.
 const FINE: f64 = 0.01;
 
 /// The sentence after [`FIRST`] of `all` repetitions, which took `spent_s`; nothing where the rest is short.
@@ -48,7 +48,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// As the option takes it.
+/// In the form of the option.
 fn short(share: f64) -> String {
     format!("{}%", (10_000.0 * share).round() / 100.0)
 }

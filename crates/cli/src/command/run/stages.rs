@@ -1,4 +1,4 @@
-//! The stages of an experiment: what each shows decides on what comes after it.
+//! The stages of an experiment: the result of each decides on the next.
 
 use std::time::Instant;
 
@@ -19,7 +19,7 @@ pub fn planned(experiment: &Experiment) -> Vec<Cell> {
     plan::remaining(experiment, plan::plan(experiment, &starts(experiment)))
 }
 
-/// Makes what is lacking: warm-ups, which show what is too slow for the others' company; the first repetitions, which
+/// Makes what is lacking: warm-ups, which show what is too slow to run with the others; the first repetitions, which
 /// show what the rest will; the rest.
 ///
 /// # Errors
@@ -41,10 +41,10 @@ pub fn execute(
         watched.bar = Bar::new(&planned(experiment), experiment);
     }
     let all = experiment.settings.repetitions;
-    // Warm-ups of what was given up have no row.
+    // Warm-ups of stacks that were dropped have no row.
     let timed = planned(experiment).into_iter().filter(|cell| !is_warmup(cell));
     let (first, rest): (Vec<Cell>, Vec<Cell>) = timed.partition(|cell| cell.repetition < FIRST);
-    // What was begun before, on a machine as it was then, says nothing of this one now.
+    // Rows from before a resume, on the machine as it was then, do not show how it is now.
     let begun = experiment.observations.iter().any(|row| row.phase == Phase::Timed);
     if begun || rest.is_empty() {
         return runner::execute(experiment, &[first, rest].concat(), store, bench, watched);

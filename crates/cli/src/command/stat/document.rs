@@ -23,7 +23,7 @@ pub fn document(figures: &StatFigures, trace: &Path) -> Document {
     let lost = figures.kinds.iter().find(|kind| kind.kind == heaptoll_trace::Kind::Lost);
     if let Some(lost) = lost {
         warnings.push(format!(
-            "{} freed without the recorder: when is not known, so live bytes are too high until then",
+            "{} freed unseen by the recorder: when is not known, so live bytes are too high until then",
             was_or_were(lost.calls)
         ));
     }

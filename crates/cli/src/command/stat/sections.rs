@@ -25,7 +25,7 @@ fn kind_name(kind: Kind) -> &'static str {
         Kind::ReallocFree => "realloc to 0",
         Kind::Failed => "failed",
         Kind::Foreign => "foreign (not made in this trace)",
-        Kind::Lost => "lost (freed without the recorder)",
+        Kind::Lost => "lost (freed unseen by the recorder)",
     }
 }
 

@@ -7,23 +7,23 @@ use heaptoll_report::format;
 use heaptoll_studies::paper::definition::StepKind;
 use heaptoll_studies::paper::results::{Ended, Ran, Results};
 
-use super::{chapter, front};
+use super::{paper_section, summary};
 
 /// The page of these results.
 pub fn book(results: &Results) -> Book {
     let kinds: BTreeMap<&str, StepKind> = results
         .papers
         .iter()
-        .flat_map(|chapter| &chapter.study.steps)
+        .flat_map(|paper_section| &paper_section.study.steps)
         .map(|step| (step.id.as_str(), step.kind))
         .collect();
     Book {
-        title: front::title(results),
-        lead: front::lead(results),
-        dateline: front::dateline(results),
-        warnings: front::warnings(results),
-        how: front::how(results),
-        papers: results.papers.iter().map(chapter::chapter).collect(),
+        title: summary::title(results),
+        lead: summary::lead(results),
+        dateline: summary::dateline(results),
+        warnings: summary::warnings(results),
+        how: summary::how(results),
+        papers: results.papers.iter().map(paper_section::paper_section).collect(),
         steps: results
             .steps
             .iter()
@@ -49,7 +49,7 @@ fn step(ran: &Ran, kind: Option<StepKind>) -> Step {
     Step {
         name: planned.step.clone(),
         extent,
-        took: if ran.ending == Ended::LeftOut { String::new() } else { front::took(ran.seconds) },
+        took: if ran.ending == Ended::LeftOut { String::new() } else { summary::took(ran.seconds) },
         ending: ending(ran.ending).into(),
         precision: ran.precision.clone(),
         warnings: ran.warnings.clone(),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_says_how_much_of_it_was_run() {
+    fn a_step_shows_how_much_of_it_was_run() {
         let timed = step(&ran(Ended::Whole), Some(StepKind::Run));
         assert_eq!(timed.extent, "2 of 10 programs, 2 managers, 6 repetitions, inputs quick");
         assert_eq!((timed.took.as_str(), timed.ending.as_str()), ("1 min 15 s", ""));

@@ -1,4 +1,4 @@
-//! What a budget is enough for, before anything is run and kept.
+//! Checks a budget before anything is run and kept.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use heaptoll_studies::paper::budget::{HasSize, Length, Speed, plan};
 use heaptoll_studies::paper::definition::Study;
 use heaptoll_studies::paper::within::{Within, least_s, within};
 
-use super::front::took;
+use super::summary::took;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// Refuses a time in which no step can be run, and says how many claims the time is enough for where it is not enough
-/// for all.
+/// Refuses a time in which no step can be run, and reports how many claims the time is enough for where it is not
+/// enough for all.
 ///
 /// # Errors
 /// No step can be run in that time.

@@ -1,7 +1,7 @@
-//! One command of heaptoll's, run as a child until it ends, its time is over, or Ctrl-C.
+//! One heaptoll command, run as a child until it ends, its time is over, or Ctrl-C.
 //!
-//! It is heaptoll itself, so a signal makes it end in order, with the figures that it has. The child has a process group
-//! of its own: a terminal's Ctrl-C reaches the study alone, which passes it on once, and it dies with the study.
+//! It is heaptoll itself, so a signal makes it end in order, with the figures that it has. The child has a process
+//! group of its own: a terminal's Ctrl-C reaches the study alone, which passes it on once, and it dies with the study.
 
 use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use heaptoll_lab::interrupt::Interrupt;
 use thiserror::Error;
 
-/// So long a command that was asked to end may take for it.
+/// Time for a command to end after the signal.
 const GRACE: Duration = Duration::from_secs(20);
-/// How often is looked.
-const LOOK: Duration = Duration::from_millis(20);
+/// Interval of polling.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A command that cannot be run.
 #[derive(Debug, Error)]
@@ -40,7 +40,7 @@ pub enum ChildError {
 
 /// Why a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Why {
+pub enum EndCause {
     /// By itself.
     Itself,
     /// Its time was over.
@@ -55,12 +55,12 @@ pub struct End {
     /// Exit status; `None` where a signal killed it.
     pub code: Option<i32>,
     /// Why.
-    pub why: Why,
+    pub why: EndCause,
 }
 
-/// What a command may use and when it must end.
+/// A command, its files, and when it must end.
 pub struct Run<'a> {
-    /// What is started.
+    /// The executable.
     pub program: &'a Path,
     /// Its arguments.
     pub arguments: &'a [String],
@@ -68,24 +68,24 @@ pub struct Run<'a> {
     pub out: &'a Path,
     /// Standard error is added here.
     pub err: &'a Path,
-    /// When it is asked to end.
+    /// When the signal is sent.
     pub until: Option<Instant>,
-    /// The signal that asks.
+    /// The signal that ends it.
     pub signal: i32,
 }
 
 impl Run<'_> {
-    /// Runs it to its end; `look` is called now and then.
+    /// Runs it to its end; `poll` is called at every interval.
     ///
     /// # Errors
     /// It does not start, or its output cannot be kept.
-    pub fn to_end(&self, interrupt: &Interrupt, mut look: impl FnMut()) -> Result<End, ChildError> {
+    pub fn to_end(&self, interrupt: &Interrupt, mut poll: impl FnMut()) -> Result<End, ChildError> {
         if interrupt.is_set() {
-            return Ok(End { code: None, why: Why::Interrupt });
+            return Ok(End { code: None, why: EndCause::Interrupt });
         }
         let mut child = self.start()?;
-        let mut why = Why::Itself;
-        let mut asked: Option<Instant> = None;
+        let mut why = EndCause::Itself;
+        let mut signalled: Option<Instant> = None;
         loop {
             match child.try_wait() {
                 Ok(Some(status)) => return Ok(end(status, why)),
@@ -94,15 +94,15 @@ impl Run<'_> {
                 Err(_) => return Ok(End { code: None, why }),
             }
             let now = Instant::now();
-            match asked {
+            match signalled {
                 None if interrupt.is_set() => {
-                    why = Why::Interrupt;
-                    asked = Some(now);
+                    why = EndCause::Interrupt;
+                    signalled = Some(now);
                     signal(&child, self.signal, false);
                 }
                 None if self.until.is_some_and(|until| now >= until) => {
-                    why = Why::Deadline;
-                    asked = Some(now);
+                    why = EndCause::Deadline;
+                    signalled = Some(now);
                     signal(&child, self.signal, false);
                 }
                 Some(since) if now >= since + GRACE => {
@@ -112,8 +112,8 @@ impl Run<'_> {
                 }
                 _ => {}
             }
-            look();
-            std::thread::sleep(LOOK);
+            poll();
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
@@ -125,7 +125,8 @@ impl Run<'_> {
         let mut command = Command::new(self.program);
         command.args(self.arguments).stdin(Stdio::null()).stdout(out).stderr(err).process_group(0);
         let signal = self.signal;
-        // SAFETY: prctl and signal are async-signal-safe, and the request has no pointer.
+        // SAFETY: only `prctl` and `signal` are called between fork and exec; both are async-signal-safe system calls,
+        // and no pointers are passed.
         unsafe {
             command.pre_exec(move || {
                 libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
@@ -140,8 +141,8 @@ impl Run<'_> {
     }
 }
 
-fn end(status: ExitStatus, why: Why) -> End {
-    // A command that ended by itself may still have been killed: by the system, for want of memory.
+fn end(status: ExitStatus, why: EndCause) -> End {
+    // A command that ended by itself may still have been killed: by the system, for lack of memory.
     debug_assert!(status.code().is_some() || status.signal().is_some());
     End { code: status.code(), why }
 }
@@ -149,7 +150,8 @@ fn end(status: ExitStatus, why: Why) -> End {
 /// Sends a signal to a child that has not been waited for, or to its whole group.
 fn signal(child: &Child, signal: i32, group: bool) {
     let Ok(pid) = i32::try_from(child.id()) else { return };
-    // SAFETY: the child has not been waited for, so the number is still its own; so is the group's, which it leads.
+    // SAFETY: `kill` takes no pointers; the callers have not waited for the child, so that the number is still its own,
+    // and that of the group it leads.
     unsafe { libc::kill(if group { -pid } else { pid }, signal) };
 }
 
@@ -196,7 +198,7 @@ mod tests {
     #[test]
     fn a_command_ends_by_itself_with_its_status_and_output() {
         let (end, out, _) = run("echo figures; exit 3", None, &Interrupt::default());
-        assert_eq!((end, out.as_str()), (End { code: Some(3), why: Why::Itself }, "figures\n"));
+        assert_eq!((end, out.as_str()), (End { code: Some(3), why: EndCause::Itself }, "figures\n"));
     }
 
     #[test]
@@ -204,18 +206,21 @@ mod tests {
         // Five seconds are for a busy machine, on which the shell sets its trap late.
         let script = "trap 'kill $!; echo partial; exit 130' INT; sleep 60 & wait";
         let (end, out, _) = run(script, Some(Duration::from_secs(5)), &Interrupt::default());
-        assert_eq!((end, out.as_str()), (End { code: Some(130), why: Why::Deadline }, "partial\n"));
+        assert_eq!((end, out.as_str()), (End { code: Some(130), why: EndCause::Deadline }, "partial\n"));
     }
 
     #[test]
     fn a_command_ends_in_order_also_where_heaptoll_was_started_with_the_signal_ignored() {
-        // SAFETY: the disposition of a signal that no test of this binary sends to itself.
+        // SAFETY: the call passes no function of ours; no test of this binary sends itself this signal.
         let before = unsafe { libc::signal(libc::SIGQUIT, libc::SIG_IGN) };
         let script = "trap 'kill $!; echo partial; exit 130' QUIT; sleep 60 & echo ready; wait";
         let (end, out) = run_until(script, libc::SIGQUIT);
-        // SAFETY: as above; what was there before.
+        // SAFETY: `before` is the disposition that `signal` returned above.
         unsafe { libc::signal(libc::SIGQUIT, before) };
-        assert_eq!((end, out.as_str()), (End { code: Some(130), why: Why::Interrupt }, "ready\npartial\n"));
+        assert_eq!(
+            (end, out.as_str()),
+            (End { code: Some(130), why: EndCause::Interrupt }, "ready\npartial\n")
+        );
     }
 
     #[test]
@@ -232,7 +237,7 @@ mod tests {
             until: None,
             signal: libc::SIGINT,
         };
-        assert_eq!(run.to_end(&interrupt, || {}).expect("no start").why, Why::Interrupt);
+        assert_eq!(run.to_end(&interrupt, || {}).expect("no start").why, EndCause::Interrupt);
         assert!(!out.exists());
     }
 }

@@ -7,7 +7,7 @@ use heaptoll_report::format::shell_command;
 use heaptoll_studies::paper::budget::Planned;
 use heaptoll_studies::paper::definition::{Step, StepKind};
 
-use super::read::word;
+use super::read::command_name;
 
 /// Below so many repetitions no warm-up is made: nothing will be claimed from them.
 const FEWEST_FOR_A_WARM_UP: u32 = 6;
@@ -16,7 +16,7 @@ const LINE: &str = "32";
 /// Memories in which page faults are counted: from less than any program touches to more than most do.
 const MEMORIES: &str = "128K,256K,512K,1M,2M,4M,8M,16M,32M,64M";
 
-/// What a step runs: the first of its programs and managers, as many as are planned.
+/// The extent of a step: the first of its programs and managers, as many as are planned.
 pub struct Extent<'a> {
     /// The step, without what cannot be run here.
     pub step: &'a Step,
@@ -41,13 +41,15 @@ impl<'a> Extent<'a> {
         &all[..self.planned.managers.min(all.len())]
     }
 
-    /// What one command of heaptoll is given, without the files that it writes. Not of lifetimes, which are several.
+    /// The arguments of the step's command, without the files that it writes. Not of lifetimes, which are several.
     pub fn arguments(&self) -> Vec<String> {
         let Extent { step, planned, seed, .. } = self;
-        let mut words = vec![word(step.kind).to_owned()];
+        let mut words = vec![command_name(step.kind).to_owned()];
         let has = |option: &str| {
             let with_value = format!("{option}=");
-            step.options.iter().any(|word| word == option || word.starts_with(&with_value))
+            step.options
+                .iter()
+                .any(|command_name| command_name == option || command_name.starts_with(&with_value))
         };
         let mut give = |option: &str, value: &str| {
             if !has(option) {
@@ -67,7 +69,7 @@ impl<'a> Extent<'a> {
             StepKind::Instructions | StepKind::Locality | StepKind::Lifetimes | StepKind::Minheap => {}
         }
         if step.kind == StepKind::Run {
-            // At once all managers keep company with the slowest, and some of the papers' take minutes.
+            // In lockstep all managers wait for the slowest, and some of the papers' take minutes.
             give("--pairing", "interleaved");
         }
         if step.kind == StepKind::Run && planned.repetitions < FEWEST_FOR_A_WARM_UP {
@@ -88,7 +90,7 @@ impl<'a> Extent<'a> {
         words
     }
 
-    /// What `heaptoll record` is given for one program under one manager.
+    /// The arguments of `heaptoll record` for one program under one manager.
     pub fn recording(&self, program: &str, manager: Option<&str>, trace: &Path) -> Vec<String> {
         let mut words: Vec<String> =
             ["record", "-p", program, "--size", &self.planned.size].map(Into::into).into();
@@ -103,7 +105,7 @@ impl<'a> Extent<'a> {
         words
     }
 
-    /// What `heaptoll lifetimes` is given then.
+    /// The arguments of `heaptoll lifetimes` for its trace.
     pub fn lifetimes(&self, trace: &Path, json: &Path) -> Vec<String> {
         let mut words = vec!["lifetimes".to_owned(), trace.display().to_string()];
         words.extend(self.step.options.iter().cloned());

@@ -1,4 +1,4 @@
-//! Tables and figures of a paper with the published values beside ours.
+//! Tables and figures of a paper, with the published values and ours.
 
 use heaptoll_report::book::{self, Exhibit, Pairs, Ratio, Tone};
 use heaptoll_report::document::{self, Axis, Chart, Series};
@@ -6,7 +6,7 @@ use heaptoll_report::format;
 use heaptoll_studies::paper::definition::{self, Study};
 use heaptoll_studies::paper::exhibit::{Body, Ours, Pair, Shown};
 
-use super::chapter::{plainly, ratio};
+use super::paper_section::{plainly, ratio};
 
 /// A value and its interval as text.
 type Figure = fn(f64, Option<(f64, f64)>) -> (String, String);
@@ -37,7 +37,7 @@ pub fn exhibit(shown: &Shown, study: &Study) -> Exhibit {
     }
 }
 
-/// What ratios are to.
+/// The baseline of ratios.
 fn baseline(exhibit: &definition::Exhibit) -> String {
     match (&exhibit.relative_to, &exhibit.relative_variant) {
         (Some(manager), Some(variant)) => format!("{manager} on :{variant}"),

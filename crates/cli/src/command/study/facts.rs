@@ -1,4 +1,4 @@
-//! Where a study was run and with what: the machine, and the versions of managers and programs.
+//! Facts about a study: the machine, and the versions of managers and programs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
@@ -7,10 +7,10 @@ use heaptoll_lab::machine;
 use heaptoll_lab::manager;
 use heaptoll_studies::paper::definition::Study;
 
-use super::asked::Here;
+use super::selection::Available;
 
 /// Name and value.
-pub fn facts(here: &Here, studies: &[Study]) -> Vec<(String, String)> {
+pub fn facts(available: &Available, studies: &[Study]) -> Vec<(String, String)> {
     let machine = machine::read();
     let mut facts: Vec<(String, String)> = [
         ("machine", format!("{}, {} cores, {} MiB", machine.cpu, machine.cores, machine.memory_kib / 1024)),
@@ -21,28 +21,28 @@ pub fn facts(here: &Here, studies: &[Study]) -> Vec<(String, String)> {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into();
-    facts.extend(managers(here, studies));
-    facts.extend(programs(here, studies));
+    facts.extend(managers(available, studies));
+    facts.extend(programs(available, studies));
     facts
 }
 
-fn managers(here: &Here, studies: &[Study]) -> Vec<(String, String)> {
+fn managers(available: &Available, studies: &[Study]) -> Vec<(String, String)> {
     let named: BTreeSet<&String> =
         studies.iter().flat_map(|study| &study.steps).flat_map(|step| &step.managers).collect();
     let bases: BTreeMap<String, String> = named
         .into_iter()
-        .filter_map(|name| manager::find(here.known, name).ok())
+        .filter_map(|name| manager::find(available.known, name).ok())
         .map(|manager| (manager.base, format!("{} ({})", manager.version, manager.origin)))
         .collect();
     bases.into_iter().map(|(name, version)| (format!("manager {name}"), version)).collect()
 }
 
-fn programs(here: &Here, studies: &[Study]) -> Vec<(String, String)> {
+fn programs(available: &Available, studies: &[Study]) -> Vec<(String, String)> {
     let named: BTreeSet<&String> =
         studies.iter().flat_map(|study| &study.steps).flat_map(|step| &step.programs).collect();
     let packages: BTreeMap<String, String> = named
         .into_iter()
-        .filter_map(|name| here.catalog.find(name).ok())
+        .filter_map(|name| available.catalog.find(name).ok())
         // A variant is the same program.
         .filter_map(|program| {
             let base = program.name().split(':').next().unwrap_or_default();
@@ -62,15 +62,15 @@ fn versions(packages: &BTreeSet<&String>) -> BTreeMap<String, String> {
     if packages.is_empty() {
         return BTreeMap::new();
     }
-    let asked = Command::new("dpkg-query")
+    let queried = Command::new("dpkg-query")
         .args(["-W", "-f", "${binary:Package} ${Version}\n"])
         .args(packages)
         .output();
-    let Ok(output) = asked else { return BTreeMap::new() };
+    let Ok(output) = queried else { return BTreeMap::new() };
     String::from_utf8_lossy(&output.stdout)
         .lines()
         .filter_map(|line| line.split_once(' '))
-        // Libraries are told with their architecture: `libsqlite3-dev:amd64`.
+        // Libraries are listed with their architecture: `libsqlite3-dev:amd64`.
         .map(|(name, version)| (name.split(':').next().unwrap_or(name).to_owned(), version.to_owned()))
         .collect()
 }

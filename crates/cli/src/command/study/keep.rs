@@ -1,5 +1,5 @@
-//! The folder that keeps a study: what was asked for, and a folder a step with its JSON, its tables, what it said, and
-//! its rows where it has any. Everything is written as soon as it is known, so a study that was stopped, by whatever,
+//! The folder that keeps a study: the request, and a folder a step with its JSON, its tables, its messages, and its
+//! rows where it has any. Everything is written as soon as it is known, so a study that was stopped, by whatever,
 //! goes on with `--resume`.
 
 use std::fs::{File, TryLockError};
@@ -16,18 +16,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Name and version of the format of what is kept.
+/// Name and version of the folder's format.
 const SCHEMA: &str = "heaptoll-study-kept/1";
-/// What was asked for.
-const ASKED: &str = "asked.json";
-/// What a step is to be, before it is run.
+/// File of the request.
+const REQUEST_FILE: &str = "asked.json";
+/// File of a step's plan, written before it is run.
 const PLANNED: &str = "planned.json";
-/// What came of a step.
+/// File of a step's outcome.
 const ENDED: &str = "ended.json";
 
-/// What a study was begun with and is gone on with.
+/// The request that a study was begun with, and is resumed with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct StudyRequest {
     /// Name and version of this format.
     pub schema: String,
     /// Version of heaptoll that began it.
@@ -50,17 +50,17 @@ pub struct Asked {
     pub seed: u64,
 }
 
-impl Asked {
+impl StudyRequest {
     /// The name of the format.
     pub fn schema() -> String {
         SCHEMA.into()
     }
 }
 
-/// What came of a step.
+/// The outcome of a step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
-    /// As it is told.
+    /// As in the results.
     pub ran: Ran,
     /// By Ctrl-C: it is run again when the study goes on.
     pub interrupted: bool,
@@ -77,7 +77,7 @@ pub struct Ended {
 pub enum KeepError {
     /// A file cannot be read.
     #[error(
-        "cannot read {path}: {source}; is it the folder of a study (heaptoll study says which when it begins)?"
+        "cannot read {path}: {source}; is it the folder of a study (heaptoll study prints it when it begins)?"
     )]
     Read {
         /// Which.
@@ -101,7 +101,7 @@ pub enum KeepError {
         /// Why.
         source: std::io::Error,
     },
-    /// Another heaptoll works on it.
+    /// Another heaptoll uses it.
     #[error("{path} is in use: another heaptoll study keeps its figures there; wait until it ends")]
     Busy {
         /// Which.
@@ -128,10 +128,10 @@ impl Folder {
     ///
     /// # Errors
     /// It cannot be made or written to, or is not empty.
-    pub fn make(named: Option<&Path>, asked: &Asked) -> Result<Folder, crate::failure::Failure> {
+    pub fn make(named: Option<&Path>, request: &StudyRequest) -> Result<Folder, crate::failure::Failure> {
         let path = match named {
             Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.into()),
-            None => free_name(&asked.studies, asked.begun_unix_s),
+            None => free_name(&request.studies, request.begun_unix_s),
         };
         let name = || path.display().to_string();
         let make = |source| KeepError::Make { path: name(), source };
@@ -140,26 +140,26 @@ impl Folder {
         if inside.next().is_some() {
             return Err(refused(KeepError::Taken { path: name() }));
         }
-        write(&path.join(ASKED), asked)?;
+        write(&path.join(REQUEST_FILE), request)?;
         let lock = lock(&path).map_err(refused)?;
         Ok(Folder { path, _lock: lock })
     }
 
-    /// One that is there, and what was asked for when it was made.
+    /// An existing folder, and the request it was made with.
     ///
     /// # Errors
-    /// It is none.
-    pub fn open(path: &Path) -> Result<(Folder, Asked), KeepError> {
+    /// It is no such folder.
+    pub fn open(path: &Path) -> Result<(Folder, StudyRequest), KeepError> {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.into());
-        let asked: Asked = read(&path.join(ASKED))?;
-        if asked.schema != SCHEMA {
+        let request: StudyRequest = read(&path.join(REQUEST_FILE))?;
+        if request.schema != SCHEMA {
             return Err(KeepError::Foreign {
-                path: path.join(ASKED).display().to_string(),
-                detail: format!("it is of {}, and this heaptoll knows {SCHEMA}", asked.schema),
+                path: path.join(REQUEST_FILE).display().to_string(),
+                detail: format!("it is of {}, and this heaptoll knows {SCHEMA}", request.schema),
             });
         }
         let lock = lock(&path)?;
-        Ok((Folder { path, _lock: lock }, asked))
+        Ok((Folder { path, _lock: lock }, request))
     }
 
     /// Where it is.
@@ -191,17 +191,17 @@ impl StepFolder {
         self.path.join(name)
     }
 
-    /// What was planned, where it was begun.
+    /// The plan, where the step was begun.
     pub fn planned(&self) -> Option<Planned> {
         read(&self.file(PLANNED)).ok()
     }
 
-    /// What came of it, where it was run.
+    /// The outcome, where the step was run.
     pub fn ended(&self) -> Option<Ended> {
         read(&self.file(ENDED)).ok()
     }
 
-    /// Keeps what is planned.
+    /// Stores the plan.
     ///
     /// # Errors
     /// It cannot be written.
@@ -209,7 +209,7 @@ impl StepFolder {
         write(&self.file(PLANNED), planned)
     }
 
-    /// Keeps what came of it.
+    /// Stores the outcome.
     ///
     /// # Errors
     /// It cannot be written.
@@ -228,7 +228,7 @@ fn folder_name(id: &str) -> String {
 
 /// The study's own file, locked; none where the file system knows no locks.
 fn lock(path: &Path) -> Result<Option<File>, KeepError> {
-    let Ok(file) = File::open(path.join(ASKED)) else { return Ok(None) };
+    let Ok(file) = File::open(path.join(REQUEST_FILE)) else { return Ok(None) };
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Err(KeepError::Busy { path: path.display().to_string() }),
@@ -274,9 +274,9 @@ fn read<T: DeserializeOwned>(path: &Path) -> Result<T, KeepError> {
 mod tests {
     use super::*;
 
-    fn asked() -> Asked {
-        Asked {
-            schema: Asked::schema(),
+    fn request() -> StudyRequest {
+        StudyRequest {
+            schema: StudyRequest::schema(),
             heaptoll: "0.1.0".into(),
             begun_unix_s: 7e8,
             command: vec!["heaptoll".into(), "study".into()],
@@ -290,15 +290,15 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_is_read_back_and_nothing_is_written_over() {
+    fn a_request_is_read_back_and_nothing_is_overwritten() {
         let scratch = tempfile::tempdir().expect("a folder");
         let named = scratch.path().join("kept");
-        let made = Folder::make(Some(&named), &asked()).expect("it is made");
+        let made = Folder::make(Some(&named), &request()).expect("it is made");
         let again = Folder::open(made.path()).expect_err("it is in use").to_string();
         assert!(again.contains("is in use"), "{again}");
         drop(made);
-        assert_eq!(Folder::open(&named).expect("it opens").1, asked());
-        let again = Folder::make(Some(&named), &asked()).expect_err("it is taken").to_string();
+        assert_eq!(Folder::open(&named).expect("it opens").1, request());
+        let again = Folder::make(Some(&named), &request()).expect_err("it is taken").to_string();
         assert!(again.contains("--resume"), "{again}");
     }
 
@@ -307,10 +307,10 @@ mod tests {
         let scratch = tempfile::tempdir().expect("a folder");
         let error = Folder::open(scratch.path()).expect_err("nothing is in it").to_string();
         assert!(error.contains("asked.json"), "{error}");
-        std::fs::write(scratch.path().join(ASKED), "{}").expect("writes");
+        std::fs::write(scratch.path().join(REQUEST_FILE), "{}").expect("writes");
         assert!(matches!(Folder::open(scratch.path()), Err(KeepError::Foreign { .. })));
-        let other = Asked { schema: "heaptoll-study-kept/9".into(), ..asked() };
-        write(&scratch.path().join(ASKED), &other).expect("writes");
+        let other = StudyRequest { schema: "heaptoll-study-kept/9".into(), ..request() };
+        write(&scratch.path().join(REQUEST_FILE), &other).expect("writes");
         let error = Folder::open(scratch.path()).expect_err("of another version").to_string();
         assert!(error.contains("/9") && error.contains("/1"), "{error}");
     }
@@ -318,7 +318,7 @@ mod tests {
     #[test]
     fn a_steps_folder_stays_within_the_studys() {
         let scratch = tempfile::tempdir().expect("a folder");
-        let made = Folder::make(Some(&scratch.path().join("kept")), &asked()).expect("it is made");
+        let made = Folder::make(Some(&scratch.path().join("kept")), &request()).expect("it is made");
         let step = made.step("../../etc").expect("it is made");
         assert!(step.file("x").starts_with(made.path()));
         assert_eq!((step.planned(), step.ended()), (None, None));

@@ -4,7 +4,7 @@ use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::terminal::render_document;
 use heaptoll_studies::paper::definition::Study;
 
-use super::read::word;
+use super::read::command_name;
 use crate::terminal;
 
 /// As text for the terminal.
@@ -50,7 +50,7 @@ fn steps(study: &Study) -> Section {
             .map(|step| {
                 vec![
                     step.id.clone(),
-                    word(step.kind).to_owned(),
+                    command_name(step.kind).to_owned(),
                     step.size.clone(),
                     step.programs.len().to_string(),
                     step.managers.len().to_string(),

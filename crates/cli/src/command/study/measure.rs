@@ -1,4 +1,4 @@
-//! One step: its command is run, what it wrote is read, and what is missing gets a reason.
+//! One step: its command is run, its output is read, and missing figures get a reason.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,24 +12,24 @@ use heaptoll_studies::paper::figures::Cell;
 use heaptoll_studies::paper::results::{Ended as Ending, Ran};
 use thiserror::Error;
 
-use super::child::{ChildError, End, Run, Why};
+use super::child::{ChildError, End, EndCause, Run};
 use super::commands::Extent;
 use super::keep::{Ended, StepFolder};
-use super::read::{self, ReadError, word};
-use super::said::Said;
+use super::messages::Messages;
+use super::read::{self, ReadError, command_name};
 
-/// A step that cannot be carried out for want of the machine's means; the study ends there.
+/// A step that the machine cannot carry out; the study ends there.
 #[derive(Debug, Error)]
 pub enum MeasureError {
     /// A command does not start.
     #[error(transparent)]
     Child(#[from] ChildError),
-    /// What it measured cannot be kept.
+    /// Its figures cannot be kept.
     #[error(transparent)]
     Keep(#[from] ReportError),
 }
 
-/// What all steps are run with.
+/// What all steps share.
 pub struct Measure<'a> {
     /// heaptoll itself.
     pub heaptoll: &'a Path,
@@ -43,18 +43,19 @@ pub struct Measure<'a> {
     pub catalog: Option<&'a Path>,
 }
 
-/// Figures of a step, and what came on the way.
+/// Figures of a step, with its warnings and failures.
 #[derive(Default)]
-struct Found {
+struct StepFigures {
     cells: Vec<Cell>,
     absent: Vec<(String, Option<String>, String)>,
     warnings: Vec<String>,
     why: Option<String>,
-    ended: Option<Why>,
+    ended: Option<EndCause>,
 }
 
 impl Measure<'_> {
-    /// Runs a step in its folder; `look` is called now and then. One that was begun there goes on where it can.
+    /// Runs a step in its folder; `poll` is called at intervals. One that was begun there is resumed where that is
+    /// possible.
     ///
     /// # Errors
     /// heaptoll cannot be started, or files cannot be written.
@@ -63,7 +64,7 @@ impl Measure<'_> {
         step: &Step,
         planned: &Planned,
         folder: &StepFolder,
-        look: &mut dyn FnMut(),
+        poll: &mut dyn FnMut(),
     ) -> Result<Ended, MeasureError> {
         let goes_on = goes_on(step.kind) && folder.planned().is_some() && folder.file(ROWS).exists();
         // The file of rows fixes what is run.
@@ -73,28 +74,28 @@ impl Measure<'_> {
             }
             _ => planned.clone(),
         };
-        // What it gave and took before it was stopped.
+        // Its figures and time from before it was stopped.
         let earlier = folder.ended().filter(|_| goes_on);
         folder.begin(&planned)?;
         let extent = Extent { step, planned: &planned, seed: self.seed, catalog: self.catalog };
         let begun = Instant::now();
         let until = deadline(begun, planned.deadline_s);
         let mut found = match step.kind {
-            StepKind::Lifetimes => self.lifetimes(&extent, folder, until, look)?,
-            _ => self.one_command(&extent, folder, goes_on, until, look)?,
+            StepKind::Lifetimes => self.lifetimes(&extent, folder, until, poll)?,
+            _ => self.one_command(&extent, folder, goes_on, until, poll)?,
         };
         let seconds =
             begun.elapsed().as_secs_f64() + earlier.as_ref().map_or(0.0, |earlier| earlier.ran.seconds);
         self.name_managers(&extent, &mut found);
         explain(&extent, &mut found);
         let ending = match found.ended {
-            Some(Why::Deadline | Why::Interrupt) => Ending::Cut,
+            Some(EndCause::Deadline | EndCause::Interrupt) => Ending::Cut,
             _ if found.cells.is_empty() => Ending::Failed,
             _ => Ending::Whole,
         };
-        // Stopped anew before it could write: its rows are still there, and so are its figures.
+        // Stopped again before it could write: its rows are still there, and so are its figures.
         if let Some(mut earlier) = earlier.filter(|_| ending == Ending::Cut && found.cells.is_empty()) {
-            (earlier.ran.seconds, earlier.interrupted) = (seconds, found.ended == Some(Why::Interrupt));
+            (earlier.ran.seconds, earlier.interrupted) = (seconds, found.ended == Some(EndCause::Interrupt));
             folder.end(&earlier)?;
             return Ok(earlier);
         }
@@ -114,7 +115,7 @@ impl Measure<'_> {
                 warnings: found.warnings,
                 planned,
             },
-            interrupted: found.ended == Some(Why::Interrupt),
+            interrupted: found.ended == Some(EndCause::Interrupt),
             why,
             cells: found.cells,
             absent: found.absent,
@@ -129,8 +130,8 @@ impl Measure<'_> {
         folder: &StepFolder,
         until: Option<Instant>,
         signal: i32,
-        look: &mut dyn FnMut(),
-    ) -> Result<(End, Said), MeasureError> {
+        poll: &mut dyn FnMut(),
+    ) -> Result<(End, Messages), MeasureError> {
         let log = folder.file("log.txt");
         let before = std::fs::metadata(&log).map_or(0, |file| file.len());
         let run = Run {
@@ -141,10 +142,10 @@ impl Measure<'_> {
             until,
             signal,
         };
-        let end = run.to_end(self.interrupt, look)?;
+        let end = run.to_end(self.interrupt, poll)?;
         let bytes = std::fs::read(&log).unwrap_or_default();
         let new = bytes.get(usize::try_from(before).unwrap_or(usize::MAX)..).unwrap_or_default();
-        Ok((end, Said::of(&String::from_utf8_lossy(new))))
+        Ok((end, Messages::of(&String::from_utf8_lossy(new))))
     }
 
     fn one_command(
@@ -153,21 +154,21 @@ impl Measure<'_> {
         folder: &StepFolder,
         goes_on: bool,
         until: Option<Instant>,
-        look: &mut dyn FnMut(),
-    ) -> Result<Found, MeasureError> {
+        poll: &mut dyn FnMut(),
+    ) -> Result<StepFigures, MeasureError> {
         let (json, rows) = (folder.file("figures.json"), folder.file(ROWS));
         let text = |path: &Path| path.display().to_string();
         let mut files = vec!["--json".to_owned(), text(&json)];
         forget(&json);
         if goes_on {
             let repetitions = extent.planned.repetitions.to_string();
-            let mut words = vec![word(extent.step.kind).to_owned(), "--resume".into(), text(&rows)];
+            let mut words = vec![command_name(extent.step.kind).to_owned(), "--resume".into(), text(&rows)];
             words.extend(["-n".to_owned(), repetitions]);
             words.extend(files.iter().cloned());
-            let (end, said) = self.run(&words, folder, until, libc::SIGINT, look)?;
-            // Rows that cannot be gone on with (the command had not got so far) are made anew.
-            if json.exists() || end.why != Why::Itself {
-                return Ok(found(extent, &json, end, &said));
+            let (end, messages) = self.run(&words, folder, until, libc::SIGINT, poll)?;
+            // Rows that cannot be resumed (the command had not got so far) are made again.
+            if json.exists() || end.why != EndCause::Itself {
+                return Ok(found(extent, &json, end, &messages));
             }
         }
         set_aside(folder);
@@ -176,23 +177,23 @@ impl Measure<'_> {
         }
         let mut words = extent.arguments();
         words.splice(1..1, files);
-        let (end, said) = self.run(&words, folder, until, libc::SIGINT, look)?;
-        Ok(found(extent, &json, end, &said))
+        let (end, messages) = self.run(&words, folder, until, libc::SIGINT, poll)?;
+        Ok(found(extent, &json, end, &messages))
     }
 
-    /// A recording of each program under each manager, which is then asked.
+    /// Records each program under each manager, and then analyses the traces.
     fn lifetimes(
         &self,
         extent: &Extent,
         folder: &StepFolder,
         until: Option<Instant>,
-        look: &mut dyn FnMut(),
-    ) -> Result<Found, MeasureError> {
+        poll: &mut dyn FnMut(),
+    ) -> Result<StepFigures, MeasureError> {
         let managers: Vec<Option<&String>> = match extent.managers() {
             [] => vec![None],
             some => some.iter().map(Some).collect(),
         };
-        let mut all = Found::default();
+        let mut all = StepFigures::default();
         let trace = folder.file("trace.heaptoll");
         let cells =
             extent.programs().iter().flat_map(|program| managers.iter().map(move |one| (program, *one)));
@@ -200,20 +201,21 @@ impl Measure<'_> {
             let json = folder.file(&format!("figures-{}.json", number + 1));
             forget(&json);
             let recording = extent.recording(program, manager.map(String::as_str), &trace);
-            // A supervisor's word goes to the program, which ends the recording.
-            let (end, mut said) = self.run(&recording, folder, until, libc::SIGTERM, look)?;
+            // A supervisor's signal goes to the program, which ends the recording.
+            let (end, mut messages) = self.run(&recording, folder, until, libc::SIGTERM, poll)?;
             let mut ended = end.why;
-            if end.why == Why::Itself && end.code == Some(0) {
+            if end.why == EndCause::Itself && end.code == Some(0) {
                 let words = extent.lifetimes(&trace, &json);
-                let (end, more) = self.run(&words, folder, until, libc::SIGTERM, look)?;
+                let (end, more) = self.run(&words, folder, until, libc::SIGTERM, poll)?;
                 ended = end.why;
-                said.warnings.extend(more.warnings);
-                said.errors.extend(more.errors);
+                messages.warnings.extend(more.warnings);
+                messages.errors.extend(more.errors);
             }
             forget(&trace);
             let name = manager.map_or("glibc", String::as_str);
-            all.warnings.extend(said.warnings.iter().map(|words| format!("{program} under {name}: {words}")));
-            if ended != Why::Itself {
+            all.warnings
+                .extend(messages.warnings.iter().map(|words| format!("{program} under {name}: {words}")));
+            if ended != EndCause::Itself {
                 all.ended = Some(ended);
                 break;
             }
@@ -226,7 +228,8 @@ impl Measure<'_> {
                 }
                 None => {
                     let status = end.code.map_or("a signal".into(), |code| format!("exit status {code}"));
-                    let why = said.reason().map_or_else(|| format!("it ended with {status}"), str::to_owned);
+                    let why =
+                        messages.reason().map_or_else(|| format!("it ended with {status}"), str::to_owned);
                     let words = format!("{program} under {name}: {why}");
                     all.warnings.push(words.clone());
                     all.why = Some(words);
@@ -238,18 +241,18 @@ impl Measure<'_> {
     }
 
     /// Commands call a stack by its first spelling (`sweep/mimalloc3` for `sweep/mimalloc`); the study by its own.
-    fn name_managers(&self, extent: &Extent, found: &mut Found) {
-        for asked in extent.managers().iter().filter(|name| !manager::is_group(self.known, name)) {
-            let Ok(manager) = manager::find(self.known, asked) else { continue };
-            if manager.name == *asked {
+    fn name_managers(&self, extent: &Extent, found: &mut StepFigures) {
+        for wanted in extent.managers().iter().filter(|name| !manager::is_group(self.known, name)) {
+            let Ok(manager) = manager::find(self.known, wanted) else { continue };
+            if manager.name == *wanted {
                 continue;
             }
             for cell in found.cells.iter_mut().filter(|cell| cell.manager == manager.name) {
-                cell.manager.clone_from(asked);
+                cell.manager.clone_from(wanted);
             }
             for (_, of, _) in &mut found.absent {
                 if of.as_ref() == Some(&manager.name) {
-                    *of = Some(asked.clone());
+                    *of = Some(wanted.clone());
                 }
             }
         }
@@ -259,7 +262,7 @@ impl Measure<'_> {
 /// Rows of commands that keep them.
 const ROWS: &str = "rows.db";
 
-/// Whether a command that was stopped goes on with its rows.
+/// Whether a command that was stopped resumes with its rows.
 fn goes_on(kind: StepKind) -> bool {
     matches!(kind, StepKind::Run | StepKind::Delay | StepKind::Frequency)
 }
@@ -274,7 +277,7 @@ fn forget(path: &Path) {
     let _ = std::fs::remove_file(path);
 }
 
-/// Rows that are there already are kept under another name: nobody deletes what may have taken an hour.
+/// Rows that are there already are kept under another name: they may have taken an hour.
 fn set_aside(folder: &StepFolder) {
     // A journal without its file would be taken for that of the next.
     for end in ["", "-journal"] {
@@ -287,11 +290,12 @@ fn parsed(path: &PathBuf) -> Option<serde_json::Value> {
     serde_json::from_slice(&std::fs::read(path).ok()?).ok()
 }
 
-/// What one command's JSON holds.
-fn found(extent: &Extent, json: &PathBuf, end: End, said: &Said) -> Found {
-    let mut found = Found { warnings: said.warnings.clone(), ended: Some(end.why), ..Found::default() };
+/// The figures in one command's JSON.
+fn found(extent: &Extent, json: &PathBuf, end: End, messages: &Messages) -> StepFigures {
+    let mut found =
+        StepFigures { warnings: messages.warnings.clone(), ended: Some(end.why), ..StepFigures::default() };
     let Some(json) = parsed(json) else {
-        found.why = said.reason().map(str::to_owned).or_else(|| {
+        found.why = messages.reason().map(str::to_owned).or_else(|| {
             Some(match end.code {
                 Some(code) => format!("it ended with exit status {code} and wrote no JSON that can be read"),
                 None => "a signal killed it: was memory short?".into(),
@@ -305,7 +309,7 @@ fn found(extent: &Extent, json: &PathBuf, end: End, said: &Said) -> Found {
         Err(error) => found.why = Some(error.to_string()),
     }
     found.absent = read::refused(extent.step.kind, &json);
-    found.warnings.extend(said.errors.iter().cloned());
+    found.warnings.extend(messages.errors.iter().cloned());
     found.warnings.extend(read::warnings(&json));
     for (program, manager, why) in &found.absent {
         let under = manager.as_ref().map_or(String::new(), |manager| format!(" under {manager}"));
@@ -314,30 +318,31 @@ fn found(extent: &Extent, json: &PathBuf, end: End, said: &Said) -> Found {
     found
 }
 
-/// Whether a text has a name as a word of its own: `lea` is none of `release`.
+/// Whether a text has a name as a whole word: `release` does not have `lea`.
 fn mentions(text: &str, name: &str) -> bool {
     let part = |c: char| c.is_alphanumeric() || "-_:/=,.+".contains(c);
-    text.split(|c| !part(c)).any(|word| word == name || word.trim_end_matches([':', ',', '.']) == name)
+    text.split(|c| !part(c))
+        .any(|command_name| command_name == name || command_name.trim_end_matches([':', ',', '.']) == name)
 }
 
 /// Gives each program under each manager that has no figure a reason.
-fn explain(extent: &Extent, found: &mut Found) {
+fn explain(extent: &Extent, found: &mut StepFigures) {
     for program in extent.programs() {
         for manager in extent.managers() {
             let has = found.cells.iter().any(|cell| cell.program == *program && cell.manager == *manager);
-            let told = found
+            let is_covered = found
                 .absent
                 .iter()
                 .any(|(other, of, _)| other == program && of.as_ref().is_none_or(|of| of == manager));
-            if has || told {
+            if has || is_covered {
                 continue;
             }
             let names = |warning: &&String| mentions(warning, program) && mentions(warning, manager);
             let why = match found.warnings.iter().find(names) {
                 Some(warning) => warning.clone(),
                 None => match found.ended {
-                    Some(Why::Deadline) => "the step was cut before it was its turn".into(),
-                    Some(Why::Interrupt) => "Ctrl-C came before it was its turn".into(),
+                    Some(EndCause::Deadline) => "the step was cut before it was run".into(),
+                    Some(EndCause::Interrupt) => "Ctrl-C came before it was run".into(),
                     _ => found.why.clone().unwrap_or_else(|| "the command gave no figure of it".into()),
                 },
             };
@@ -350,7 +355,7 @@ fn explain(extent: &Extent, found: &mut Found) {
 mod tests {
     use super::*;
 
-    /// What a warning said of a release was given as the reason why `lea` had no figure.
+    /// A warning about a release was once given as the reason why `lea` had no figure.
     #[test]
     fn a_name_is_a_word_of_its_own() {
         assert!(mentions("lea on cfrac: refused", "lea") && mentions("cfrac under lea: it failed", "cfrac"));

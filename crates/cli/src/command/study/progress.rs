@@ -6,8 +6,8 @@ use heaptoll_studies::paper::budget::Planned;
 use heaptoll_studies::paper::definition::Step;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::front::took;
-use super::read::word;
+use super::read::command_name;
+use super::summary::took;
 use crate::lines::Lines;
 use crate::terminal;
 
@@ -51,18 +51,18 @@ impl Progress {
             1 => "1 program".into(),
             many => format!("{many} programs"),
         };
-        self.now = format!("{}: {} {programs}{managers}", planned.step, word(step.kind));
+        self.now = format!("{}: {} {programs}{managers}", planned.step, command_name(step.kind));
         self.bar.set_length(all as u64);
         self.bar.set_position(done as u64);
         if self.bar.is_hidden() {
             let text = format!("step {} of {all}: {}, about {}", done + 1, self.now, took(planned.seconds));
             terminal::note(&text);
         }
-        self.look();
+        self.refresh();
     }
 
-    /// Time goes on.
-    pub fn look(&self) {
+    /// Updates the time left.
+    pub fn refresh(&self) {
         let gone = self.since.elapsed().as_secs_f64();
         // A step that takes longer than it was guessed does not shorten the others.
         let left = self.left_s - gone.min(self.step_s);
@@ -75,8 +75,8 @@ impl Progress {
         self.bar.finish_and_clear();
     }
 
-    /// Says something above the bar.
-    pub fn above(&self, say: impl FnOnce()) {
-        self.bar.suspend(say);
+    /// Prints above the bar.
+    pub fn above(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
     }
 }

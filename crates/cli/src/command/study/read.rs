@@ -1,7 +1,7 @@
-//! What a command wrote as JSON, as cells of a study's figures: one reader a kind of step.
+//! Reads a command's JSON into cells of a study's figures: one reader a kind of step.
 //!
-//! Readers take from the JSON what its page in `docs/` describes, as a script of a user's would. A figure that a run
-//! does not have (a manager that tells nothing, a run that failed) is no error, and gives no cell; a file that lacks a
+//! Readers use the fields that the JSON's page in `docs/` describes, as a user's script would. A figure that a run does
+//! not have (a manager that reports nothing, a run that failed) is no error, and gives no cell; a file that lacks a
 //! field which it always has is one.
 
 use heaptoll_studies::paper::definition::{Step, StepKind};
@@ -39,7 +39,7 @@ pub fn read(kind: StepKind, json: &serde_json::Value, step: &Step) -> Result<Vec
         StepKind::Run => run::read(json, step),
         StepKind::Instructions => instructions::read(json, step),
         StepKind::Locality => locality::read(json, step),
-        // Its JSON does not say the program: `lifetimes::read` takes both.
+        // Its JSON does not have the program: `lifetimes::read` takes both.
         StepKind::Lifetimes => Ok(vec![]),
         StepKind::Delay | StepKind::Frequency | StepKind::Proximity | StepKind::Minheap => {
             sareen::read(kind, json, step)
@@ -60,7 +60,7 @@ pub fn refused(kind: StepKind, json: &serde_json::Value) -> Vec<(String, Option<
     }
 }
 
-/// What a command warns of, of itself and of its programs.
+/// The warnings of a command and of its programs.
 pub fn warnings(json: &serde_json::Value) -> Vec<String> {
     let texts = |list: &serde_json::Value| -> Vec<String> {
         let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
@@ -74,8 +74,8 @@ pub fn warnings(json: &serde_json::Value) -> Vec<String> {
     all
 }
 
-/// The word on the command line.
-pub const fn word(kind: StepKind) -> &'static str {
+/// The command's name.
+pub const fn command_name(kind: StepKind) -> &'static str {
     match kind {
         StepKind::Run => "run",
         StepKind::Instructions => "instructions",
@@ -88,20 +88,21 @@ pub const fn word(kind: StepKind) -> &'static str {
     }
 }
 
-/// JSON as a type that has the fields that are read of it.
+/// Deserialises the fields that are read.
 fn shaped<T: DeserializeOwned>(kind: StepKind, json: &serde_json::Value) -> Result<T, ReadError> {
-    T::deserialize(json).map_err(|error| ReadError::Shape { kind: word(kind), detail: error.to_string() })
+    T::deserialize(json)
+        .map_err(|error| ReadError::Shape { kind: command_name(kind), detail: error.to_string() })
 }
 
-/// Makes the cells of one program under one manager.
-struct Maker<'a> {
+/// Writes the cells of one program under one manager.
+struct CellWriter<'a> {
     step: &'a str,
     program: &'a str,
     manager: &'a str,
     cells: &'a mut Vec<Cell>,
 }
 
-impl Maker<'_> {
+impl CellWriter<'_> {
     fn put(&mut self, metric: &str, at: Option<f64>, value: Value) {
         self.cells.push(Cell {
             step: self.step.into(),
@@ -120,7 +121,7 @@ impl Maker<'_> {
         }
     }
 
-    /// One of a metric with many places.
+    /// An exact value of a metric at one of many points.
     fn exact_at(&mut self, metric: &str, at: f64, value: f64) {
         self.put(metric, Some(at), Value::Exact(value));
     }

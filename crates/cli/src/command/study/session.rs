@@ -1,5 +1,5 @@
-//! The steps of the studies, one after the other: after each the rest is planned anew with the time that is left and
-//! what this machine has taken so far.
+//! The steps of the studies, one after the other: after each the rest is planned again with the time that is left and
+//! the time that this machine has taken so far.
 
 use std::collections::BTreeSet;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use super::progress::Progress;
 use crate::failure::Failure;
 use crate::terminal;
 
-/// What is run, and how.
+/// The steps to run, and their parameters.
 pub struct Session<'a> {
     /// Keeps everything.
     pub folder: &'a Folder,
@@ -24,7 +24,7 @@ pub struct Session<'a> {
     pub length: Length,
     /// When it began, or was gone on with.
     pub begun: Instant,
-    /// It was gone on with, and given another time: steps that were cut for want of time go on.
+    /// It was gone on with, and given another time: steps that were cut for lack of time are resumed.
     pub more_time: bool,
     /// Runs a step.
     pub measure: Measure<'a>,
@@ -32,7 +32,7 @@ pub struct Session<'a> {
     pub has_size: &'a dyn Fn(&str, &str) -> bool,
 }
 
-/// What became of the steps.
+/// Outcomes of the steps.
 #[derive(Debug, Default)]
 pub struct Ran {
     /// Those that were run, in their order.
@@ -63,7 +63,7 @@ impl Ran {
 }
 
 impl Ran {
-    /// What steps gave that were begun before and not gone on with now: nothing that was measured is lost.
+    /// Keeps the figures of steps that were begun before and not resumed now: nothing that was measured is lost.
     fn keep(&mut self, unfinished: Vec<Ended>) {
         for ended in unfinished {
             let id = &ended.ran.planned.step;
@@ -78,7 +78,7 @@ impl Ran {
 }
 
 impl Session<'_> {
-    /// Runs what is left to run.
+    /// Runs the remaining steps.
     pub fn run(&mut self) -> Ran {
         let mut ran = Ran::default();
         let mut speed = Speed::default();
@@ -143,7 +143,7 @@ impl Session<'_> {
 
     fn one(&self, step: &Step, planned: &Planned, progress: &Progress) -> Result<Ended, Failure> {
         let folder = self.folder.step(&step.id).map_err(|error| Failure::Trouble(Box::new(error)))?;
-        let ended = self.measure.step(step, planned, &folder, &mut || progress.look());
+        let ended = self.measure.step(step, planned, &folder, &mut || progress.refresh());
         ended.map_err(|error| Failure::Trouble(Box::new(error)))
     }
 
@@ -152,7 +152,7 @@ impl Session<'_> {
         match ended.ran.ending {
             Ending::Whole | Ending::LeftOut => true,
             Ending::Cut => !ended.interrupted && !self.more_time,
-            // What it lacked may be there now.
+            // What it lacked may be installed now.
             Ending::Failed => false,
         }
     }
@@ -165,7 +165,7 @@ impl Session<'_> {
         }
     }
 
-    /// How long this kind of step takes here. One that failed at once says nothing of it.
+    /// How long this kind of step takes here. One that failed at once shows nothing about it.
     fn learn(&self, speed: &mut Speed, step: &Step, ended: &Ended) {
         if ended.ran.ending != Ending::Failed && !ended.interrupted {
             speed.learn(step, &ended.ran.planned, ended.ran.seconds);

@@ -1,4 +1,4 @@
-//! What was measured as results, with verdicts and exhibits; on the terminal, as a page and as JSON.
+//! Results with verdicts and exhibits; on the terminal, as a page and as JSON.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,10 +12,10 @@ use heaptoll_studies::paper::figures::{Absent, Figures};
 use heaptoll_studies::paper::results::{Ended as Ending, PaperResult, Ran as RanStep, Results};
 use heaptoll_studies::paper::verdict::{self, Answer};
 
-use super::asked::{self, TakenOut};
 use super::book::book;
 use super::commands::Extent;
-use super::keep::{Asked, Folder};
+use super::keep::{Folder, StudyRequest};
+use super::selection::{self, TakenOut};
 use super::session::Ran;
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
@@ -28,9 +28,9 @@ const PAGE: &str = "report.html";
 /// The results there.
 const RESULTS: &str = "results.json";
 
-/// Everything that a study found. `fitted` are the studies as they were run, `asked` has them as they are written.
+/// The results of a study. `fitted` are the studies as they were run, `request` has them as they are written.
 pub fn results(
-    asked: &Asked,
+    request: &StudyRequest,
     fitted: &[Study],
     taken_out: &[TakenOut],
     ran: &Ran,
@@ -38,14 +38,14 @@ pub fn results(
     load: f64,
 ) -> Results {
     let figures = Figures { cells: ran.steps.iter().flat_map(|step| step.cells.iter().cloned()).collect() };
-    let steps = steps(asked, fitted, ran);
-    let absent = absent(asked, fitted, taken_out, ran);
+    let steps = steps(request, fitted, ran);
+    let absent = absent(request, fitted, taken_out, ran);
     let commands: BTreeMap<String, String> = steps
         .iter()
         .filter(|step| step.ending != Ending::LeftOut)
         .map(|step| (step.planned.step.clone(), step.command.clone()))
         .collect();
-    let chapter = |study: &Study| PaperResult {
+    let paper_section = |study: &Study| PaperResult {
         verdicts: study.claims.iter().map(|claim| verdict::judge(study, claim, &figures, &absent)).collect(),
         exhibits: study
             .exhibits
@@ -55,15 +55,15 @@ pub fn results(
         study: study.clone(),
     };
     Results {
-        begun_unix_s: asked.begun_unix_s,
+        begun_unix_s: request.begun_unix_s,
         seconds: ran.seconds,
-        budget_s: asked.budget_s,
+        budget_s: request.budget_s,
         heaptoll_version: env!("CARGO_PKG_VERSION").into(),
-        command: shell_command(&asked.command),
+        command: shell_command(&request.command),
         facts: with_load(facts, load),
         complete: ran.complete(),
-        warnings: warnings(asked, taken_out, ran, load),
-        papers: asked.studies.iter().map(chapter).collect(),
+        warnings: warnings(request, taken_out, ran, load),
+        papers: request.studies.iter().map(paper_section).collect(),
         steps,
         figures,
     }
@@ -75,13 +75,13 @@ fn with_load(mut facts: Vec<(String, String)>, load: f64) -> Vec<(String, String
 }
 
 /// Steps that were run, then those that were not.
-fn steps(asked: &Asked, fitted: &[Study], ran: &Ran) -> Vec<RanStep> {
+fn steps(request: &StudyRequest, fitted: &[Study], ran: &Ran) -> Vec<RanStep> {
     let mut steps: Vec<RanStep> = ran.steps.iter().map(|step| step.ran.clone()).collect();
     let find = |id: &str| fitted.iter().find_map(|study| study.step(id));
     let not_run = |planned: heaptoll_studies::paper::budget::Planned, why: String| {
-        let catalog = asked.catalog.as_deref();
+        let catalog = request.catalog.as_deref();
         let extent = find(&planned.step)
-            .map(|step| Extent { step, planned: &planned, seed: asked.seed, catalog }.repeat());
+            .map(|step| Extent { step, planned: &planned, seed: request.seed, catalog }.repeat());
         RanStep {
             command: extent.unwrap_or_default(),
             seconds: 0.0,
@@ -115,13 +115,13 @@ fn steps(asked: &Asked, fitted: &[Study], ran: &Ran) -> Vec<RanStep> {
 
 /// Why steps that were not reached have no figures.
 fn not_reached(ran: &Ran) -> &'static str {
-    if ran.stopped.is_some() { "the study ended before it" } else { "Ctrl-C came before it was its turn" }
+    if ran.stopped.is_some() { "the study ended before it" } else { "Ctrl-C came before it was run" }
 }
 
 /// Why figures are missing.
-fn absent(asked: &Asked, fitted: &[Study], taken_out: &[TakenOut], ran: &Ran) -> Absent {
+fn absent(request: &StudyRequest, fitted: &[Study], taken_out: &[TakenOut], ran: &Ran) -> Absent {
     let mut absent = Absent::default();
-    for step in asked.studies.iter().flat_map(|study| &study.steps) {
+    for step in request.studies.iter().flat_map(|study| &study.steps) {
         let out = || taken_out.iter().filter(|out| out.step == step.id);
         for one in out() {
             match (&one.program, &one.manager) {
@@ -135,8 +135,8 @@ fn absent(asked: &Asked, fitted: &[Study], taken_out: &[TakenOut], ran: &Ran) ->
             }
         }
         let runs = fitted.iter().any(|study| study.step(&step.id).is_some());
-        if !runs && !asked.only.is_empty() && !asked.only.contains(&step.id) {
-            absent.step(&step.id, "other steps were asked for with --only");
+        if !runs && !request.only.is_empty() && !request.only.contains(&step.id) {
+            absent.step(&step.id, "other steps were requested with --only");
         } else if !runs {
             let why = out().next().map_or("nothing of it can be run here", |out| &out.why);
             absent.step(&step.id, why);
@@ -170,10 +170,10 @@ fn absent(asked: &Asked, fitted: &[Study], taken_out: &[TakenOut], ran: &Ran) ->
     absent
 }
 
-/// Why what the plan left out has no figures.
+/// Why the parts that the plan left out have no figures.
 const SHORTER: &str = "this shorter form leaves it out";
 
-fn warnings(of: &Asked, taken_out: &[TakenOut], ran: &Ran, load: f64) -> Vec<String> {
+fn warnings(of: &StudyRequest, taken_out: &[TakenOut], ran: &Ran, load: f64) -> Vec<String> {
     let mut warnings = Vec::new();
     if of.quick {
         warnings.push(
@@ -193,11 +193,11 @@ fn warnings(of: &Asked, taken_out: &[TakenOut], ran: &Ran, load: f64) -> Vec<Str
             "The machine had other work when it began (load {load:.1} on {cores} cores): intervals of times are wider."
         ));
     }
-    warnings.extend(asked::words(taken_out));
+    warnings.extend(selection::left_out_sentences(taken_out));
     warnings
 }
 
-/// What a study wrote.
+/// Reads the results that a study wrote.
 ///
 /// # Errors
 /// It cannot be read, or is something else.
@@ -213,7 +213,7 @@ pub fn stored(path: &Path) -> Result<Results, Failure> {
     }
 }
 
-/// Prints the results, writes the files that were asked for and those that the folder keeps; gives the exit status.
+/// Prints the results, writes the requested files and those that the folder keeps; returns the exit status.
 ///
 /// # Errors
 /// Standard output is full.
@@ -225,9 +225,10 @@ pub fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Fol
             DocumentOutputs { html: Some(folder.path().join(PAGE)), json: Some(folder.path().join(RESULTS)) };
         code = kept.write(SCHEMA, results, || html::book::render(&book));
     }
-    // Many chapters are a page; the terminal then has the verdicts. So it has where there is nothing else to show.
+    // The page has several papers in full, the terminal only their verdicts. So it has where there is nothing else to
+    // show.
     let style = terminal::style();
-    let mut verdicts = results.papers.iter().flat_map(|chapter| &chapter.verdicts).peekable();
+    let mut verdicts = results.papers.iter().flat_map(|paper_section| &paper_section.verdicts).peekable();
     let nothing = verdicts.peek().is_some() && verdicts.all(|verdict| verdict.answer == Answer::NotMeasured);
     let short = results.papers.len() > 1 || outputs.html.is_some() || nothing;
     let text = || if short { render_verdicts(&book, &style) } else { render_book(&book, &style) };

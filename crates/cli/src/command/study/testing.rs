@@ -11,7 +11,7 @@ use heaptoll_studies::paper::verdict::{Answer, Tested, Verdict};
 const STUDY: &str = r#"
 name = "made"
 title = "Made up 1992: what nothing costs"
-source = "Nobody, nowhere"
+source = "No author, nowhere"
 about = ["A study for tests."]
 
 [names.managers]

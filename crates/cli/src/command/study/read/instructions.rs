@@ -1,13 +1,13 @@
 //! Exact instruction counts: `heaptoll instructions`.
 //!
-//! Figures are those of the process image that executed most, as in the command's tables. A run that was not heard to
+//! Figures are those of the process image that executed most, as in the command's tables. A run that was not traced to
 //! its end gives none: half of a count is no count.
 
 use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::Cell;
 use serde::Deserialize;
 
-use super::{Maker, ReadError, shaped};
+use super::{CellWriter, ReadError, shaped};
 
 #[derive(Deserialize)]
 struct Document {
@@ -79,13 +79,13 @@ struct BySize {
 
 #[derive(Deserialize)]
 struct Class {
-    class: ClassWord,
+    class: ClassName,
     calls: u64,
     cost: Executed,
 }
 
 #[derive(Deserialize)]
-struct ClassWord {
+struct ClassName {
     kind: String,
 }
 
@@ -96,9 +96,9 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
     for Program { program, managers } in &document.programs {
         for row in managers {
             let Some(figures) = row.figures.as_ref().filter(|_| row.problem.is_none()) else { continue };
-            let mut maker = Maker { step: &step.id, program, manager: &row.manager, cells: &mut cells };
+            let mut writer = CellWriter { step: &step.id, program, manager: &row.manager, cells: &mut cells };
             for (metric, value) in figures.metrics() {
-                maker.exact(metric, value);
+                writer.exact(metric, value);
             }
         }
     }
@@ -191,11 +191,11 @@ mod tests {
     #[test]
     fn half_a_run_has_no_counts() {
         let mut json = instructions();
-        json["programs"][0]["managers"][1]["problem"] = "it was not heard to its end".into();
+        json["programs"][0]["managers"][1]["problem"] = "it was not traced to its end".into();
         let cells = read(&json, &step(StepKind::Instructions)).expect("it is read");
         assert!(cells.iter().any(|cell| cell.manager == "kingsley"));
         assert!(cells.iter().all(|cell| cell.manager != "bw16"));
-        let why = "it was not heard to its end".to_owned();
+        let why = "it was not traced to its end".to_owned();
         assert_eq!(refused(&json), [("cfrac".to_owned(), Some("bw16".to_owned()), why)]);
     }
 }

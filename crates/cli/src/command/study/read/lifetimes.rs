@@ -4,7 +4,7 @@ use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::Cell;
 use serde::Deserialize;
 
-use super::{Maker, ReadError, shaped};
+use super::{CellWriter, ReadError, shaped};
 
 #[derive(Deserialize)]
 struct Document {
@@ -44,12 +44,12 @@ pub fn read(
 ) -> Result<Vec<Cell>, ReadError> {
     let document: Document = shaped(StepKind::Lifetimes, json)?;
     let mut cells = Vec::new();
-    let mut maker = Maker { step: &step.id, program, manager, cells: &mut cells };
+    let mut writer = CellWriter { step: &step.id, program, manager, cells: &mut cells };
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-    maker.exact("objects", Some(document.all.objects as f64));
-    maker.exact("bytes", Some(document.all.bytes as f64));
-    maker.exact("never_freed", share(document.still_live.objects, document.all.objects));
-    maker.exact("never_freed_bytes", share(document.still_live.bytes, document.all.bytes));
+    writer.exact("objects", Some(document.all.objects as f64));
+    writer.exact("bytes", Some(document.all.bytes as f64));
+    writer.exact("never_freed", share(document.still_live.objects, document.all.objects));
+    writer.exact("never_freed_bytes", share(document.still_live.bytes, document.all.bytes));
     for survival in document.survival.iter().filter(|survival| survival.clock == "bytes") {
         let exact = |age: u64| survival.younger.iter().any(|point| point.age == age);
         let mut points: Vec<(u64, f64, f64)> = survival
@@ -61,8 +61,8 @@ pub fn read(
         points.extend(curve.map(|point| (point.age, point.objects, point.bytes)));
         points.sort_by_key(|point| point.0);
         for (age, objects, bytes) in points {
-            maker.exact_at("surviving", age as f64, objects);
-            maker.exact_at("surviving_bytes", age as f64, bytes);
+            writer.exact_at("surviving", age as f64, objects);
+            writer.exact_at("surviving_bytes", age as f64, bytes);
         }
     }
     Ok(cells)

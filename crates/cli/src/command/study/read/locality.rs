@@ -6,7 +6,7 @@ use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::Cell;
 use serde::Deserialize;
 
-use super::{Maker, ReadError, shaped};
+use super::{CellWriter, ReadError, shaped};
 
 /// Memories in parts of what the program touches under the first manager: [`heaptoll_locality::study::TIGHT`].
 use heaptoll_locality::study::TIGHT;
@@ -76,30 +76,30 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
         // Without the manager that the step puts first, or with half of its run, they are parts of something else.
         let whole = first.is_some_and(|row| row.manager == document.baseline && row.cut_short.is_none());
         for row in rows.iter().filter(|row| row.cut_short.is_none()) {
-            let mut maker = Maker { step: &step.id, program, manager: &row.manager, cells: &mut cells };
+            let mut writer = CellWriter { step: &step.id, program, manager: &row.manager, cells: &mut cells };
             let references = row.references.all();
-            maker.exact("references", Some(references as f64));
-            maker.exact("lines_touched", Some(row.lines_touched as f64));
-            maker.exact("pages_touched", Some(row.pages_touched as f64));
-            maker.exact("touched_kib", Some((row.pages_touched * page_bytes) as f64 / 1024.0));
-            // Those asked for; beside them are the tight ones, and all that the first manager touches.
-            let asked = |memory: &&Point| {
+            writer.exact("references", Some(references as f64));
+            writer.exact("lines_touched", Some(row.lines_touched as f64));
+            writer.exact("pages_touched", Some(row.pages_touched as f64));
+            writer.exact("touched_kib", Some((row.pages_touched * page_bytes) as f64 / 1024.0));
+            // The requested ones; the others are the tight ones, and all that the first manager touches.
+            let is_requested = |memory: &&Point| {
                 let part = tight
                     .is_some_and(|tight| tight.iter().any(|(_, entries)| memory.entries == *entries))
                     || first.is_some_and(|row| memory.entries == row.pages_touched);
                 !part || memory.bytes.is_power_of_two()
             };
-            for memory in row.memories_at.iter().filter(asked) {
-                maker.exact_at("page_faults", memory.bytes as f64 / 1024.0, memory.misses as f64);
+            for memory in row.memories_at.iter().filter(is_requested) {
+                writer.exact_at("page_faults", memory.bytes as f64 / 1024.0, memory.misses as f64);
             }
             for (share, entries) in tight.into_iter().flatten().filter(|_| whole) {
                 if let Some(memory) = row.memories_at.iter().find(|memory| memory.entries == entries) {
-                    maker.exact_at("tight_faults", share, memory.misses as f64);
+                    writer.exact_at("tight_faults", share, memory.misses as f64);
                 }
             }
             for cache in row.associative.iter().filter(|cache| cache.ways == 1 && references > 0) {
                 let percent = 100.0 * cache.misses.all() as f64 / references as f64;
-                maker.exact_at("miss_percent", cache.bytes as f64 / 1024.0, percent);
+                writer.exact_at("miss_percent", cache.bytes as f64 / 1024.0, percent);
             }
         }
     }
@@ -129,7 +129,7 @@ mod tests {
         exact("bw16", "pages_touched", None, 182.0);
         exact("kingsley", "page_faults", Some(128.0), 394.0);
         exact("bw16", "page_faults", Some(65_536.0), 182.0);
-        // 394044 misses of all makers in 39909417 references; caches of two ways are not asked for.
+        // 394044 misses of all accessors in 39909417 references; caches of two ways are not requested.
         exact("kingsley", "miss_percent", Some(16.0), 100.0 * 394_044.0 / 39_909_417.0);
         exact("bw16", "miss_percent", Some(64.0), 100.0 * 997_382.0 / 47_127_617.0);
     }
@@ -144,9 +144,9 @@ mod tests {
         }
     }
 
-    /// Only powers of two were read, whatever memories a study of one's own asked for.
+    /// Only powers of two were read, whatever memories a user's study requested.
     #[test]
-    fn a_memory_of_any_size_that_was_asked_for_is_read() {
+    fn a_requested_memory_of_any_size_is_read() {
         let mut json = locality();
         for row in json["programs"][0]["rows"].as_array_mut().expect("rows") {
             let point = row["memories_at"].as_array_mut().expect("memories").iter_mut();

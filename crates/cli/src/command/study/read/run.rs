@@ -11,7 +11,7 @@ use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::Deserialize;
 
-use super::{Maker, ReadError, shaped};
+use super::{CellWriter, ReadError, shaped};
 
 #[derive(Deserialize)]
 struct Document {
@@ -45,8 +45,8 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// Cells of samples by repetition. What failed or was not told in a repetition is a gap there; what no row has gives no
-/// cell.
+/// Cells of samples by repetition. A figure that failed or was not reported in a repetition is a gap there; what no row
+/// has gives no cell.
 pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
     let Document { experiment } = shaped(StepKind::Run, json)?;
     let repetitions = repetitions(&experiment);
@@ -54,12 +54,12 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
     let mut cells = Vec::new();
     for program in &experiment.programs {
         for side in Sides::of(&experiment, &program.name).all {
-            let mut maker =
-                Maker { step: &step.id, program: &program.name, manager: side.stack, cells: &mut cells };
+            let mut writer =
+                CellWriter { step: &step.id, program: &program.name, manager: side.stack, cells: &mut cells };
             let mut put = |metric: &str, value: &dyn Fn(u32) -> Option<f64>| {
                 let samples: Vec<Option<f64>> = (0..repetitions).map(value).collect();
                 if samples.iter().any(Option::is_some) {
-                    maker.put(metric, None, Value::Samples(samples));
+                    writer.put(metric, None, Value::Samples(samples));
                 }
             };
             put("cpu_s", &|repetition| side.value(Metric::Cpu, repetition));
@@ -78,10 +78,10 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
     Ok(cells)
 }
 
-/// What a load or the program itself told of each row: by the row's order, then by name.
+/// Figures that a load or the program itself reported for each row: by the row's order, then by name.
 fn own_figures(json: &serde_json::Value) -> BTreeMap<u32, BTreeMap<String, f64>> {
     let rows = json["experiment"]["observations"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let told = |row: &serde_json::Value| {
+    let own_figure = |row: &serde_json::Value| {
         let order = u32::try_from(row["order"].as_u64()?).ok()?;
         let maps = [&row["figures"], &row["serve"]["load_figures"]];
         let figures = maps.into_iter().filter_map(|map| map.as_object()).flatten();
@@ -89,7 +89,7 @@ fn own_figures(json: &serde_json::Value) -> BTreeMap<u32, BTreeMap<String, f64>>
         Some((order, numbers.collect()))
     };
     let measured = |row: &&serde_json::Value| row["phase"] == "timed" || row["phase"] == "alone";
-    rows.iter().filter(measured).filter_map(told).collect()
+    rows.iter().filter(measured).filter_map(own_figure).collect()
 }
 
 fn figure_names(side: &Side, own: &BTreeMap<u32, BTreeMap<String, f64>>) -> Vec<String> {
@@ -160,12 +160,12 @@ mod tests {
         assert_eq!(samples(&cells, "bw16", "collections"), [Some(66.0); 2]);
         assert_eq!(samples(&cells, "bw16", "pause_max_s"), [Some(0.002146), Some(0.001192)]);
         assert_eq!(samples(&cells, "kingsley", "collections"), [Some(0.0); 2]);
-        assert_eq!(value(&cells, "kingsley", "used_high_kib", None), None, "it does not tell");
+        assert_eq!(value(&cells, "kingsley", "used_high_kib", None), None, "it does not report");
         assert!(refused(&run()).is_empty());
     }
 
     #[test]
-    fn a_run_that_failed_is_a_gap_in_its_repetition_and_told() {
+    fn a_run_that_failed_is_a_gap_in_its_repetition_and_reported() {
         let mut json = run();
         let rows = json["experiment"]["observations"].as_array_mut().expect("rows");
         let row = rows
@@ -177,11 +177,14 @@ mod tests {
         let cells = cells(&json);
         assert_eq!(samples(&cells, "bw16", "peak_rss_kib"), [None, Some(2024.0)]);
         assert_eq!(samples(&cells, "kingsley", "peak_rss_kib"), [Some(1648.0), Some(1488.0)]);
-        let told = refused(&json);
+        let own_figure = refused(&json);
         // A program that the baseline does not serve is left out whole.
-        assert_eq!(told[0], ("lua".into(), None, "static".into()));
-        assert_eq!(told[1], ("cfrac".into(), Some("knuth".into()), "no".into()));
-        assert_eq!(told[2], ("cfrac".into(), Some("bw16".into()), "1 of 2 runs: killed by signal 11".into()));
+        assert_eq!(own_figure[0], ("lua".into(), None, "static".into()));
+        assert_eq!(own_figure[1], ("cfrac".into(), Some("knuth".into()), "no".into()));
+        assert_eq!(
+            own_figure[2],
+            ("cfrac".into(), Some("bw16".into()), "1 of 2 runs: killed by signal 11".into())
+        );
     }
 
     #[test]

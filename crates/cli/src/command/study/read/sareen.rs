@@ -1,4 +1,4 @@
-//! What `heaptoll delay`, `frequency`, `proximity` and `minheap` found, as estimates with the commands' own intervals.
+//! Figures of `heaptoll delay`, `frequency`, `proximity` and `minheap`, as estimates with the commands' own intervals.
 //! A ratio of too few runs has a value and no interval that claims anything, and is a single figure here. What such a
 //! command itself keeps out of its means, a program that hardly collects, is no figure.
 
@@ -7,12 +7,12 @@ use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::Deserialize;
 
-use super::{Maker, ReadError, shaped};
+use super::{CellWriter, ReadError, shaped};
 
 mod minheap;
 mod proximity;
 
-/// A ratio and its interval; of what repetitions or runs say `pairs` or `runs`.
+/// A ratio and its interval; `pairs` or `runs` is the number of repetitions or runs.
 #[derive(Deserialize)]
 struct Ratio {
     ratio: f64,
@@ -32,7 +32,7 @@ impl From<&Ratio> for Value {
     }
 }
 
-impl Maker<'_> {
+impl CellWriter<'_> {
     fn ratio(&mut self, metric: &str, at: Option<f64>, ratio: Option<&Ratio>) {
         if let Some(ratio) = ratio {
             self.put(metric, at, ratio.into());
@@ -94,12 +94,13 @@ struct DelayRatios {
 
 fn delay(found: &Delay, step: &Step, cells: &mut Vec<Cell>) {
     for curve in &found.curves {
-        let mut maker = Maker { step: &step.id, program: &curve.program, manager: &curve.manager, cells };
-        maker.ratio("layer_time_ratio", None, curve.layer.cpu.as_ref());
+        let mut writer =
+            CellWriter { step: &step.id, program: &curve.program, manager: &curve.manager, cells };
+        writer.ratio("layer_time_ratio", None, curve.layer.cpu.as_ref());
         for point in &curve.points {
             let at = Some(point.size_bytes as f64);
-            maker.ratio("time_ratio", at, point.over_no_delay.cpu.as_ref());
-            maker.ratio("space_ratio", at, point.over_no_delay.peak_rss.as_ref());
+            writer.ratio("time_ratio", at, point.over_no_delay.cpu.as_ref());
+            writer.ratio("space_ratio", at, point.over_no_delay.peak_rss.as_ref());
         }
     }
 }
@@ -131,19 +132,19 @@ struct Period {
     reclaim: u64,
 }
 
-/// What collects too seldom for its frequency to say anything.
+/// Programs that collect too seldom to show anything about the frequency.
 fn seldom(found: &Frequency) -> Vec<(String, Option<String>, String)> {
-    let why = "collected too seldom, or failed, at the shortest period to say anything of how often";
+    let why = "collected too seldom, or failed, at the shortest period to show anything about the frequency";
     let seldom = found.programs.iter().filter(|program| !program.often_enough);
     seldom.map(|one| (one.program.clone(), Some(one.collector.clone()), why.to_owned())).collect()
 }
 
 fn frequency(found: &Frequency, step: &Step, cells: &mut Vec<Cell>) {
     for program in found.programs.iter().filter(|program| program.often_enough) {
-        let mut maker =
-            Maker { step: &step.id, program: &program.program, manager: &program.collector, cells };
+        let mut writer =
+            CellWriter { step: &step.id, program: &program.program, manager: &program.collector, cells };
         for one in &program.ratios {
-            // Collections and identifications are told by their period, reclamations by their share of collections.
+            // Collections and identifications are listed by their period, reclamations by their share of collections.
             let (name, at) = match one.question.as_str() {
                 "collections" => ("mutator", one.period.every_bytes),
                 "identifications" => ("identifying_mutator", one.period.every_bytes),
@@ -151,8 +152,8 @@ fn frequency(found: &Frequency, step: &Step, cells: &mut Vec<Cell>) {
                 _ => continue,
             };
             let at = Some(at as f64);
-            maker.ratio(&format!("{name}_wall_ratio"), at, one.mutator_wall.as_ref());
-            maker.ratio(&format!("{name}_cpu_ratio"), at, one.mutator_cpu.as_ref());
+            writer.ratio(&format!("{name}_wall_ratio"), at, one.mutator_wall.as_ref());
+            writer.ratio(&format!("{name}_cpu_ratio"), at, one.mutator_cpu.as_ref());
         }
     }
 }
@@ -185,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn delays_are_told_by_size_and_the_layer_apart() {
+    fn delays_are_read_by_size_and_the_layer_apart() {
         let ratios = |cpu: f64| json!({"cpu": ratio(cpu, 8), "wall": null, "peak_rss": ratio(1.2, 8)});
         let none = json!({"cpu": null, "wall": null, "peak_rss": null});
         let found = json!({"curves": [{

@@ -1,9 +1,9 @@
-//! What commands wrote of a tiny cfrac under two managers, shortened: lists that are not read are empty.
+//! Output of commands for a tiny cfrac under two managers, shortened: lists that are not read are empty.
 
 use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::{Cell, Value};
 
-use super::word;
+use super::command_name;
 
 pub fn run() -> serde_json::Value {
     json(include_str!("testdata/run.json"))
@@ -27,8 +27,10 @@ fn json(text: &str) -> serde_json::Value {
 
 /// A step called `s`.
 pub fn step(kind: StepKind) -> Step {
-    let text =
-        format!("id = 's'\nkind = '{}'\nprograms = ['cfrac']\nmanagers = ['kingsley', 'bw16']", word(kind));
+    let text = format!(
+        "id = 's'\nkind = '{}'\nprograms = ['cfrac']\nmanagers = ['kingsley', 'bw16']",
+        command_name(kind)
+    );
     toml::from_str(&text).expect("a step")
 }
 

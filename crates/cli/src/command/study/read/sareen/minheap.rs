@@ -4,7 +4,7 @@ use heaptoll_studies::paper::definition::Step;
 use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::Deserialize;
 
-use super::Maker;
+use super::CellWriter;
 
 #[derive(Deserialize)]
 pub struct Minheap {
@@ -61,14 +61,14 @@ pub fn cells(found: &Minheap, step: &Step, cells: &mut Vec<Cell>) {
             else {
                 continue;
             };
-            let mut maker =
-                Maker { step: &step.id, program: &program.program, manager: &over.collector, cells };
+            let mut writer =
+                CellWriter { step: &step.id, program: &program.program, manager: &over.collector, cells };
             let value = Value::Estimate { value: over.ratio, low: over.low, high: over.high };
             let allocator = &baseline.allocator;
             if baseline.frees_honoured {
-                maker.put(&format!("heap_ratio_over_frees_{allocator}"), None, value);
+                writer.put(&format!("heap_ratio_over_frees_{allocator}"), None, value);
             } else {
-                maker.put(&format!("heap_ratio_over_{allocator}"), Some(baseline.every as f64), value);
+                writer.put(&format!("heap_ratio_over_{allocator}"), Some(baseline.every as f64), value);
             }
         }
     }
@@ -82,7 +82,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_search_that_failed_says_why() {
+    fn a_failed_search_has_its_reason() {
         let found = json!({"programs": [{"program": "cfrac", "collectors": [
             {"stack": "bw26", "failure": "it has no heap=", "search": null}, {"stack": "tithe-collect", "failure": null}],
             "baselines": [], "overheads": []}]});
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn heaps_are_told_by_baseline_and_its_period_and_honoured_frees_apart() {
+    fn heaps_are_read_by_baseline_and_period_and_honoured_frees_apart() {
         let baseline = |stack: &str, honoured: bool| json!({"stack": stack, "allocator": "mimalloc3", "every": 32768, "frees_honoured": honoured});
         let over = |stack: &str, ratio: f64| json!({"collector": "tithe-collect", "baseline": stack, "ratio": ratio, "low": ratio, "high": ratio});
         let found = json!({"programs": [{"program": "cfrac", "collectors": [],

@@ -1,16 +1,16 @@
-//! `heaptoll proximity`: how long the stretches between two collections take.
+//! `heaptoll proximity`: how long requests take in the ranges of distance between two collections.
 
 use heaptoll_lab::statistics::FEWEST_PAIRS;
 use heaptoll_studies::paper::definition::Step;
 use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::Deserialize;
 
-use super::{Maker, Ratio};
+use super::{CellWriter, Ratio};
 
-/// Stretches between two collections as `heaptoll proximity` calls them, and as metrics.
-const STRETCHES: [(&str, &str); 4] =
+/// Ranges of distance between two collections as `heaptoll proximity` names them, and as metrics.
+const RANGES: [(&str, &str); 4] =
     [("first 1 %", "first"), ("first 10 %", "near"), ("second 10 %", "second"), ("last 20 %", "last")];
-/// The stretch just after a collection.
+/// The range just after a collection.
 const NEAR: &str = "first 10 %";
 
 #[derive(Deserialize)]
@@ -33,11 +33,11 @@ struct NearStack {
 #[derive(Deserialize)]
 struct Scale {
     aimed_at: u64,
-    stretches: Vec<Stretch>,
+    stretches: Vec<DistanceRange>,
 }
 
 #[derive(Deserialize)]
-struct Stretch {
+struct DistanceRange {
     name: String,
     distance_ns: u64,
     mean: Option<Ratio>,
@@ -47,37 +47,38 @@ struct Stretch {
 pub fn cells(found: &Proximity, step: &Step, cells: &mut Vec<Cell>) {
     for program in &found.programs {
         for stack in &program.stacks {
-            let mut maker = Maker { step: &step.id, program: &program.program, manager: &stack.stack, cells };
+            let mut writer =
+                CellWriter { step: &step.id, program: &program.program, manager: &stack.stack, cells };
             for scale in &stack.scales {
                 let at = Some(scale.aimed_at as f64);
-                for stretch in &scale.stretches {
-                    let Some((_, name)) = STRETCHES.iter().find(|(of, _)| *of == stretch.name) else {
+                for range in &scale.stretches {
+                    let Some((_, name)) = RANGES.iter().find(|(of, _)| *of == range.name) else {
                         continue;
                     };
-                    maker.ratio(&format!("{name}_ratio"), at, stretch.mean.as_ref());
-                    maker.ratio(&format!("{name}_median_ratio"), at, stretch.median.as_ref());
-                    if stretch.name == NEAR {
-                        maker.put("near_us", at, Value::Single(stretch.distance_ns as f64 / 1e3));
+                    writer.ratio(&format!("{name}_ratio"), at, range.mean.as_ref());
+                    writer.ratio(&format!("{name}_median_ratio"), at, range.median.as_ref());
+                    if range.name == NEAR {
+                        writer.put("near_us", at, Value::Single(range.distance_ns as f64 / 1e3));
                     }
                 }
                 let medians: Vec<&Ratio> =
-                    scale.stretches.iter().filter_map(|stretch| stretch.median.as_ref()).collect();
+                    scale.stretches.iter().filter_map(|range| range.median.as_ref()).collect();
                 if let Some(value) = spread(&medians) {
-                    maker.put("spread_median_ratio", at, value);
+                    writer.put("spread_median_ratio", at, value);
                 }
                 let means: Vec<&Ratio> =
-                    scale.stretches.iter().filter_map(|stretch| stretch.mean.as_ref()).collect();
+                    scale.stretches.iter().filter_map(|range| range.mean.as_ref()).collect();
                 if let Some(value) = spread(&means) {
-                    maker.put("spread_ratio", at, value);
+                    writer.put("spread_ratio", at, value);
                 }
             }
         }
     }
 }
 
-/// By what factor the stretch that is farthest from the middle differs from it, whichever way. The intervals of all
-/// stretches hold together, so it lies between the largest of their nearer ends and the largest of their farther ones,
-/// whichever stretch is the farthest in truth.
+/// By what factor the range that is farthest from the middle differs from it, whichever way. The intervals of all
+/// ranges hold together, so it lies between the largest of their nearer ends and the largest of their farther ones,
+/// whichever range is the farthest in truth.
 fn spread(stretches: &[&Ratio]) -> Option<Value> {
     let factor = |ratio: f64| ratio.max(1.0 / ratio);
     let most = |of: &dyn Fn(&Ratio) -> f64| stretches.iter().map(|ratio| of(ratio)).reduce(f64::max);
@@ -102,17 +103,14 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_stretch_is_a_metric_of_means_and_of_medians() {
-        let stretch = |name: &str, mean: f64, median: f64| {
+    fn each_range_is_a_metric_of_means_and_of_medians() {
+        let range = |name: &str, mean: f64, median: f64| {
             let of =
                 |mean: f64| json!({"ratio": mean, "low": mean, "high": mean, "differs": true, "runs": 10});
             json!({"name": name, "distance_ns": 878_653, "mean": of(mean), "median": of(median)})
         };
-        let stretches = [
-            stretch("first 1 %", 1.07, 1.02),
-            stretch("first 10 %", 0.95, 1.01),
-            stretch("last 20 %", 0.8, 1.0),
-        ];
+        let stretches =
+            [range("first 1 %", 1.07, 1.02), range("first 10 %", 0.95, 1.01), range("last 20 %", 0.8, 1.0)];
         let found = json!({"programs": [{"program": "kv", "stacks": [{"stack": "sweep/mimalloc3",
             "scales": [{"aimed_at": 10, "stretches": stretches}]}]}]});
         let cells = read(StepKind::Proximity, &found, &step("proximity")).expect("it is read");
@@ -124,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_is_known_as_well_as_the_stretches_are() {
+    fn the_spread_is_known_as_well_as_the_ranges_are() {
         let of = |ratio: f64, low: f64, high: f64| Ratio { ratio, low, high, pairs: 8 };
         let (open, slower, faster) = (of(1.02, 0.9, 1.3), of(1.1, 1.05, 1.15), of(0.8, 0.75, 0.9));
         let value = spread(&[&open, &slower, &faster]);

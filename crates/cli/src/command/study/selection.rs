@@ -1,4 +1,4 @@
-//! Which studies are asked for, and how much of each can be run here: programs that are not installed and managers that
+//! The requested studies, and the parts of each that can be run here: programs that are not installed and managers that
 //! are not known are taken out of the steps, with the reason.
 
 use std::path::Path;
@@ -13,11 +13,11 @@ use crate::failure::Failure;
 /// The word for every study that heaptoll has.
 const EVERY: &str = "all";
 
-/// The studies of these words: names, paths of files of the user's, or `all`; each once. With `only`, of their steps
+/// The studies of these arguments: names, paths of the user's files, or `all`; each once. With `only`, of their steps
 /// these.
 ///
 /// # Errors
-/// There is no such study or step, or a file is none.
+/// There is no such study or step, or a file is no study.
 pub fn studies(words: &[String], only: &[String]) -> Result<Vec<Study>, Failure> {
     let mut chosen: Vec<Study> = Vec::new();
     let mut add = |study: Study| {
@@ -64,20 +64,20 @@ fn is_path(word: &str) -> bool {
     word.contains('/') || word.ends_with(".toml")
 }
 
-/// A study of the user's.
+/// A study from a user's file.
 fn own(path: &str) -> Result<Study, Failure> {
     let text = std::fs::read_to_string(Path::new(path))
         .map_err(|error| Failure::Usage(format!("cannot read the study {path}: {error}")))?;
     Study::parse(&text, path).map_err(|fault| Failure::Refused(Box::new(fault)))
 }
 
-/// Figures are kept by step: a file of the user's may not have a step that is called as another's.
+/// Figures are kept by step: a user's file may not have a step with the name of another's.
 fn apart(studies: &[Study]) -> Result<(), Failure> {
     for (number, study) in studies.iter().enumerate() {
         for step in &study.steps {
             if let Some(other) = studies[..number].iter().find(|other| other.step(&step.id).is_some()) {
                 return Err(Failure::Usage(format!(
-                    "{} and {} both have a step `{}`: figures are kept by it, so run them one by one, or call it otherwise",
+                    "{} and {} both have a step `{}`: figures are kept by it, so run them one by one, or rename it",
                     other.name, study.name, step.id
                 )));
             }
@@ -86,7 +86,7 @@ fn apart(studies: &[Study]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What of a step cannot be run here.
+/// A program or manager of a step that cannot be run here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TakenOut {
     /// Step's id.
@@ -99,8 +99,8 @@ pub struct TakenOut {
     pub why: String,
 }
 
-/// What was taken out in sentences: one a program or manager, however many steps want it.
-pub fn words(taken_out: &[TakenOut]) -> Vec<String> {
+/// Sentences on what was taken out: one a program or manager, however many steps have it.
+pub fn left_out_sentences(taken_out: &[TakenOut]) -> Vec<String> {
     let mut all: Vec<(&str, &str, Vec<&str>)> = Vec::new();
     for out in taken_out {
         let what = out.program.as_deref().or(out.manager.as_deref()).unwrap_or_default();
@@ -115,8 +115,8 @@ pub fn words(taken_out: &[TakenOut]) -> Vec<String> {
     all.into_iter().map(sentence).collect()
 }
 
-/// What this machine has.
-pub struct Here<'a> {
+/// The programs and managers of this machine.
+pub struct Available<'a> {
     /// Programs.
     pub catalog: &'a Catalog,
     /// Where they are.
@@ -125,7 +125,7 @@ pub struct Here<'a> {
     pub known: &'a [Manager],
 }
 
-impl Here<'_> {
+impl Available<'_> {
     /// Why a program cannot be run, if it cannot.
     fn no_program(&self, name: &str) -> Option<String> {
         match self.catalog.find(name) {
@@ -152,7 +152,7 @@ impl Here<'_> {
         self.catalog.find(program).is_ok_and(|program| program.sizes().any(|own| own.to_string() == size))
     }
 
-    /// The studies without what cannot be run here, and what that is. With `only`, without the other steps too.
+    /// The studies without what cannot be run here, and what was taken out. With `only`, without the other steps too.
     pub fn fit(&self, studies: &[Study], only: &[String]) -> (Vec<Study>, Vec<TakenOut>) {
         let mut fitted = studies.to_vec();
         let mut out = Vec::new();
@@ -176,12 +176,12 @@ impl Here<'_> {
                 step.managers.retain(&mut stays);
                 step.options = with_baselines_of(&step.options, stays);
             }
-            // Nothing is left of such a step; it is told of by what was taken out.
+            // Nothing is left of such a step; the sentences on what was taken out report it.
             study.steps.retain(|step| {
-                let asked = studies.iter().find_map(|study| study.step(&step.id));
+                let wanted = studies.iter().find_map(|study| study.step(&step.id));
                 let lost = |had: Option<bool>, has: bool| had.unwrap_or(false) && !has;
-                !lost(asked.map(|asked| !asked.programs.is_empty()), !step.programs.is_empty())
-                    && !lost(asked.map(|asked| !asked.managers.is_empty()), !step.managers.is_empty())
+                !lost(wanted.map(|wanted| !wanted.programs.is_empty()), !step.programs.is_empty())
+                    && !lost(wanted.map(|wanted| !wanted.managers.is_empty()), !step.managers.is_empty())
             });
         }
         (fitted, out)

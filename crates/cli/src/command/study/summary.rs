@@ -1,4 +1,4 @@
-//! The front of the page: what it is, when and where it was made, and how verdicts are read.
+//! The summary at the top of the page: its title, when and where it was made, and how verdicts are read.
 
 use heaptoll_report::format;
 use heaptoll_studies::paper::results::{Ended, Results};
@@ -14,7 +14,7 @@ pub fn title(results: &Results) -> String {
     }
 }
 
-/// What this is, in two sentences.
+/// A description in two sentences.
 pub fn lead(results: &Results) -> Vec<String> {
     let papers = match results.papers.len() {
         1 => "of this paper was".to_owned(),
@@ -22,8 +22,8 @@ pub fn lead(results: &Results) -> Vec<String> {
     };
     vec![format!(
         "Every experiment {papers} run again, with the allocators and collectors of its time and of today, on programs \
-         of today. Each claim has one answer, holds, fails or undecided; the figures that decided are in the chapters, \
-         beside those that were published."
+         of today. Each claim has one answer, holds, fails or undecided; the figures that decided are in the sections of the \
+         papers, with those that were published."
     )]
 }
 
@@ -45,7 +45,7 @@ pub fn dateline(results: &Results) -> Vec<String> {
     line
 }
 
-/// What the reader must know first.
+/// Warnings shown first.
 pub fn warnings(results: &Results) -> Vec<String> {
     let mut warnings = results.warnings.clone();
     if !results.complete {
@@ -69,25 +69,25 @@ pub fn warnings(results: &Results) -> Vec<String> {
 /// How verdicts are made and what the drawings show.
 pub fn how(results: &Results) -> Vec<String> {
     let mut how: Vec<String> = [
-        "A claim holds when the whole interval of each comparison that it rests on lies where the claim says, and fails when \
-         the whole lies outside. Otherwise the data do not decide, and the chapter says how large an effect they could have \
+        "A claim holds when the whole interval of each comparison that it rests on lies in the claimed region, and fails when \
+        the whole lies outside. Otherwise the data do not decide, and the section shows how large an effect they could have \
          shown.",
         "Intervals are at 95 %. Those of one test that come from paired repetitions hold all at once. A mean over programs \
          is geometric, its interval is over programs. Counts are exact and have none.",
-        "In the small drawings each line is a comparison with its interval. The shaded part is where it speaks for the \
-         claim; the dotted line is a ratio of 1. A hollow dot is one that does not decide.",
-        "Colours say how today stands to the paper: green as the paper says, orange contrary to it.",
+        "In the small drawings each line is a comparison with its interval. The shaded part is the claimed \
+        region; the dotted line is a ratio of 1. A hollow dot is one that does not decide.",
+        "Colours show how today compares with the paper: green agrees with it, orange is contrary to it.",
         "A diamond (◇) marks a published value. Published times are of machines of their year: compare ratios, not seconds.",
     ]
     .map(String::from)
     .into();
-    if results.papers.iter().flat_map(|chapter| &chapter.verdicts).any(|verdict| verdict.myth) {
+    if results.papers.iter().flat_map(|paper_section| &paper_section.verdicts).any(|verdict| verdict.myth) {
         how.push("A myth is worded as the myth. Where it fails, the paper is right.".into());
     }
     how
 }
 
-/// A time as people say it: `42 s`, `1 min 15 s`, `2 h 5 min`.
+/// A time in its usual form: `42 s`, `1 min 15 s`, `2 h 5 min`.
 pub fn took(seconds: f64) -> String {
     let whole = seconds.max(0.0).round() as u64;
     let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
@@ -106,9 +106,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_as_people_say_them() {
-        let said = [0.42, 42.4, 60.0, 75.0, 3600.0, 7500.0].map(took);
-        assert_eq!(said, ["0.4 s", "42 s", "1 min", "1 min 15 s", "1 h", "2 h 5 min"]);
+    fn times_have_their_usual_form() {
+        let texts = [0.42, 42.4, 60.0, 75.0, 3600.0, 7500.0].map(took);
+        assert_eq!(texts, ["0.4 s", "42 s", "1 min", "1 min 15 s", "1 h", "2 h 5 min"]);
     }
 
     #[test]
@@ -131,8 +131,8 @@ mod tests {
     fn a_myth_is_explained_only_where_there_is_one() {
         let mut results = super::super::testing::results();
         assert!(how(&results).iter().any(|text| text.contains("myth")));
-        for chapter in &mut results.papers {
-            chapter.verdicts.iter_mut().for_each(|verdict| verdict.myth = false);
+        for paper_section in &mut results.papers {
+            paper_section.verdicts.iter_mut().for_each(|verdict| verdict.myth = false);
         }
         assert!(!how(&results).iter().any(|text| text.contains("myth")));
     }

@@ -1,4 +1,4 @@
-//! One paper as a chapter: its claims with what decided them, its tables and figures.
+//! The section of one paper: its claims with the tests that decided them, its tables and figures.
 
 use heaptoll_lab::comparison::Interval;
 use heaptoll_report::book::{self, Claim, PaperSection, Region, Test};
@@ -10,8 +10,8 @@ use heaptoll_studies::paper::verdict::{Answer, Tested, Verdict};
 
 use super::exhibits;
 
-/// The chapter of a paper.
-pub fn chapter(found: &results::PaperResult) -> PaperSection {
+/// The section of a paper.
+pub fn paper_section(found: &results::PaperResult) -> PaperSection {
     let study = &found.study;
     let names = |kind: &str, names: &std::collections::BTreeMap<String, String>| {
         let each = names.iter().map(|(theirs, ours)| (kind.to_owned(), theirs.clone(), ours.clone()));
@@ -42,10 +42,10 @@ fn answer(answer: Answer) -> book::Answer {
 }
 
 fn claim(verdict: &Verdict, study: &definition::Study) -> Claim {
-    let asked = study.claims.iter().find(|claim| claim.id == verdict.claim);
+    let definition_of = study.claims.iter().find(|claim| claim.id == verdict.claim);
     // In the order of the file; two tests may have the same words.
     let tests = verdict.tests.iter().enumerate().map(|(number, tested)| {
-        let defined = asked.and_then(|claim| claim.tests.get(number));
+        let defined = definition_of.and_then(|claim| claim.tests.get(number));
         test(tested, defined)
     });
     Claim {
@@ -136,14 +136,14 @@ pub fn plainly(value: f64, ends: Option<(f64, f64)>) -> (String, String) {
     (format::significant(value), ends.map_or_else(String::new, |ends| open(ends, format::significant)))
 }
 
-/// An interval in brackets; an end that is none is told as one.
+/// An interval in brackets; an infinite end is written as such.
 fn open((low, high): (f64, f64), figure: fn(f64) -> String) -> String {
     let end = |end: f64| match end {
         end if end == f64::INFINITY => "∞".to_owned(),
         end if end == f64::NEG_INFINITY => "−∞".to_owned(),
         end => figure(end),
     };
-    // A dash beside a sign would be read as two.
+    // A dash next to a sign would be read as two.
     let between = if low < 0.0 || high < 0.0 { " to " } else { "–" };
     format!("({}{between}{})", end(low), end(high))
 }
@@ -175,8 +175,8 @@ mod tests {
     #[test]
     fn a_test_knows_the_region_of_its_definition() {
         let results = super::super::testing::results();
-        let chapter = chapter(&results.papers[0]);
-        let test = &chapter.claims[0].tests[0];
+        let paper_section = paper_section(&results.papers[0]);
+        let test = &paper_section.claims[0].tests[0];
         assert_eq!((test.region.above, test.region.even), (Some(1.0), false));
         assert!(test.detectable.contains("9 %"), "{}", test.detectable);
         let mut twice = results.papers[0].clone();
@@ -185,8 +185,8 @@ mod tests {
         twice.study.claims[0].tests.push(second);
         let tested = twice.verdicts[0].tests[0].clone();
         twice.verdicts[0].tests.push(tested);
-        let region = super::chapter(&twice).claims[0].tests[1].region;
+        let region = super::paper_section(&twice).claims[0].tests[1].region;
         assert_eq!((region.above, region.below), (None, Some(2.0)), "the second of two with the same words");
-        assert_eq!(chapter.names[0], ("manager".into(), "sunos".into(), "cartesian".into()));
+        assert_eq!(paper_section.names[0], ("manager".into(), "sunos".into(), "cartesian".into()));
     }
 }
