@@ -40,7 +40,7 @@ pub struct Associative {
 /// Lines of a set, the most recent first.
 type Set = Row<WAYS>;
 
-/// Counts of one maker.
+/// Counts of one accessor.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     /// By level and depth, of references that reached the level. The last counts lines that were not found.

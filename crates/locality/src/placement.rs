@@ -19,7 +19,7 @@ use crate::simulation::Split;
 pub const SAME_WORK: f64 = 0.001;
 /// Largest difference in references that is not other work: functions looked up at their first call, in more objects or
 /// fewer.
-const LOOKED_UP: u64 = 25_000;
+const LOOKUP_REFERENCES: u64 = 25_000;
 
 /// Misses of one run at one geometry.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -84,11 +84,11 @@ impl Parts {
 }
 
 /// Whether the program did other work in another run: the relative difference of its references, if it exceeds
-/// [`SAME_WORK`] and [`LOOKED_UP`].
+/// [`SAME_WORK`] and [`LOOKUP_REFERENCES`].
 pub fn other_work(baseline: u64, other: u64) -> Option<f64> {
     let most = baseline.max(other).max(1) as f64;
     let apart = (other as f64 - baseline as f64) / most;
-    (apart.abs() > SAME_WORK && baseline.abs_diff(other) > LOOKED_UP).then_some(apart)
+    (apart.abs() > SAME_WORK && baseline.abs_diff(other) > LOOKUP_REFERENCES).then_some(apart)
 }
 
 #[cfg(test)]
