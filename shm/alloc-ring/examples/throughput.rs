@@ -32,9 +32,9 @@ static RINGS: Rings<Word> = Rings::new();
 
 /// A checksum, by which a lost event is noticed. One sum, because several would cost more than what is measured.
 #[derive(Default)]
-struct Sum(u64);
+struct Checksum(u64);
 
-impl Sink for Sum {
+impl Sink for Checksum {
     #[inline(always)]
     fn event(&mut self, _thread: u32, event: RingEvent<'_>) {
         match event {
@@ -73,7 +73,7 @@ fn main() {
     assert!(RINGS.attach());
     let arrival = shared.arrivals().remove(0);
     let mut tap = Tap::new(&shared, arrival.index);
-    let mut sum = Sum::default();
+    let mut sum = Checksum::default();
 
     // In turns: the cost of each while the other does nothing. 120,000 words are nearly a ring. The machine may be
     // busy: the best round shows the cost of the code, the median its cost here.
@@ -148,7 +148,7 @@ fn cpu() -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-fn in_turns(how: &str, events: u64, pairs: u64, tap: &mut Tap, sum: &mut Sum) {
+fn in_turns(how: &str, events: u64, pairs: u64, tap: &mut Tap, sum: &mut Checksum) {
     let (mut elapsed, mut drained) = (Vec::new(), Vec::new());
     for _ in 0..(events / pairs / 2).max(1) {
         let begin = Instant::now();

@@ -14,7 +14,7 @@ use crate::pointers::{control, process_entry, ring_words};
 use crate::rings::{Core, mark, stage};
 use crate::state::{Claim, ProcessLocal, STATE_BYTES, State};
 use crate::sys::{self, Descriptor, Errno};
-use crate::wait::{PATIENCE_NS, Watch, wake_tool};
+use crate::wait::{PATIENCE_NS, ToolWatch, wake_tool};
 
 /// Of a limited address space, the mapping takes at most one part in this many.
 const PART_OF_ADDRESS_SPACE: usize = 8;
@@ -165,7 +165,7 @@ impl Core {
         }
         let registry = &header.registry.0;
         registry.waiting.fetch_add(1, Ordering::SeqCst);
-        let mut watch = Watch::new();
+        let mut watch = ToolWatch::new();
         let begun_ns = sys::now_ns();
         let mut since_ns = begun_ns;
         let found = loop {

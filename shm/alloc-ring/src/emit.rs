@@ -46,7 +46,7 @@ pub(crate) enum Message<'a> {
 
 impl Event {
     #[inline(always)]
-    pub fn of(tag: u64, block: usize) -> Event {
+    pub fn new(tag: u64, block: usize) -> Event {
         Event {
             word: tagged(tag, block as u64 >> 3 & ADDRESS_MASK),
             data: None,

@@ -88,7 +88,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
 
     #[inline(never)]
     fn resize_begin_general(mut self, block: usize) {
-        self.emit(&Event::of(RESIZE_BEGIN, block));
+        self.emit(&Event::new(RESIZE_BEGIN, block));
     }
 
     /// Records that the block of this thread's last [`Producer::resize_begin`] is now `block`; 0: the manager returned
@@ -203,7 +203,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     #[cold]
     #[inline(never)]
     fn free_general(mut self, block: usize, delete: bool) {
-        let mut event = Event::of(FREE, block);
+        let mut event = Event::new(FREE, block);
         if delete {
             event.word |= FREE_DELETE;
         }
@@ -212,7 +212,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
 
     #[inline(always)]
     fn event(&self, tag: u64, block: usize) -> Event {
-        Event { site: self.site, latency_ns: self.latency_ns, ..Event::of(tag, block) }
+        Event { site: self.site, latency_ns: self.latency_ns, ..Event::new(tag, block) }
     }
 
     /// The slow path; writes at once if the ring is the thread's own and there is nothing to wait for.

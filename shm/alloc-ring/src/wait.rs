@@ -25,7 +25,7 @@ const STILL_NS: u64 = 2_000_000_000;
 impl Core {
     /// Does what the gate requests, and records the gate.
     pub(crate) fn pass_gate(&self, process: &Process, state: &State) -> Result<(), Detached> {
-        let mut watch = Watch::new();
+        let mut watch = ToolWatch::new();
         loop {
             let gate = process.gate.0.load(Ordering::Acquire);
             if gate & gate::DISMISSED != 0 {
@@ -101,7 +101,7 @@ impl Core {
             wake_tool(header);
         }
         let mut spins = 0;
-        let mut watch = Watch::new();
+        let mut watch = ToolWatch::new();
         loop {
             let taken = consumer.taken.load(Ordering::Acquire);
             if lag(taken) < blocks {
@@ -154,29 +154,31 @@ impl Core {
     }
 
     /// Whether the tool runs, by its lock on the file.
-    pub(crate) fn tool_lives(&self, header: &Header) -> Lives {
+    pub(crate) fn tool_liveness(&self, header: &Header) -> Liveness {
         if header.closed.load(Ordering::Acquire) != 0 {
-            return Lives::No;
+            return Liveness::Gone;
         }
         // SAFETY: `map` writes `path` before it publishes the header that the caller has, and nothing writes it
         // afterwards.
-        let Ok(path) = CStr::from_bytes_until_nul(unsafe { &*self.path.get() }) else { return Lives::No };
+        let Ok(path) = CStr::from_bytes_until_nul(unsafe { &*self.path.get() }) else {
+            return Liveness::Gone;
+        };
         if let Ok(file) = Descriptor::open(path)
             && let Some(locked) = file.locked()
         {
             if locked {
-                return Lives::Yes;
+                return Liveness::Running;
             }
             // The tool was killed, so it has not removed its file.
             sys::unlink(path);
-            return Lives::No;
+            return Liveness::Gone;
         }
         // The path cannot be opened: a changed root, another mount namespace, no descriptor left, no permission. The
         // process number is meaningful if both have their numbers from the same namespace.
         match self.same_namespace.load(Ordering::Relaxed) {
-            0 => Lives::Unknown,
-            _ if sys::exists(header.tool_pid.load(Ordering::Relaxed)) => Lives::Yes,
-            _ => Lives::No,
+            0 => Liveness::Unknown,
+            _ if sys::exists(header.tool_pid.load(Ordering::Relaxed)) => Liveness::Running,
+            _ => Liveness::Gone,
         }
     }
 }
@@ -195,21 +197,21 @@ pub(crate) fn wake_tool(header: &Header) {
 
 /// What is known about the tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Lives {
-    Yes,
-    No,
+pub(crate) enum Liveness {
+    Running,
+    Gone,
     Unknown,
 }
 
 /// Checks repeatedly, for a waiting producer, whether the tool runs.
-pub(crate) struct Watch {
+pub(crate) struct ToolWatch {
     beat: u32,
     since_ns: u64,
 }
 
-impl Watch {
-    pub fn new() -> Watch {
-        Watch { beat: 0, since_ns: 0 }
+impl ToolWatch {
+    pub fn new() -> ToolWatch {
+        ToolWatch { beat: 0, since_ns: 0 }
     }
 
     /// A tool that ticks runs: this needs no system call, for which a sandbox might kill the process. Otherwise its
@@ -222,10 +224,10 @@ impl Watch {
             self.since_ns = now;
             return if header.closed.load(Ordering::Acquire) == 0 { Ok(()) } else { Err(Detached) };
         }
-        match core.tool_lives(header) {
-            Lives::Yes => Ok(()),
-            Lives::Unknown if now - self.since_ns < STILL_NS => Ok(()),
-            Lives::No | Lives::Unknown => Err(Detached),
+        match core.tool_liveness(header) {
+            Liveness::Running => Ok(()),
+            Liveness::Unknown if now - self.since_ns < STILL_NS => Ok(()),
+            Liveness::Gone | Liveness::Unknown => Err(Detached),
         }
     }
 }

@@ -23,12 +23,12 @@ static SCALE: AtomicU64 = AtomicU64::new(0);
 
 /// The mean time between two fenced readings of which the second follows the first at once, in ticks: the part of every
 /// measured time that is not the call's. The minimum would be too small if the counter advances in steps.
-static OWN: AtomicU64 = AtomicU64::new(0);
+static READING: AtomicU64 = AtomicU64::new(0);
 
 /// How long the counter is compared with the clock, ns.
 const COMPARED_NS: u64 = 200_000;
 
-/// How many empty intervals are measured for [`OWN`].
+/// How many empty intervals are measured for [`READING`].
 const EMPTY: usize = 128;
 
 /// One instant by both clocks.
@@ -93,7 +93,7 @@ pub fn is_counter() -> bool {
 /// ns from one fenced reading to another, without the time of reading; at most 4.2 s. After [`compare`].
 #[inline]
 pub fn ns(from: u64, to: u64) -> u32 {
-    let ticks = to.wrapping_sub(from).saturating_sub(OWN.load(Ordering::Relaxed));
+    let ticks = to.wrapping_sub(from).saturating_sub(READING.load(Ordering::Relaxed));
     let ns = match SCALE.load(Ordering::Relaxed) {
         0 => ticks,
         scale => ((u128::from(ticks) * u128::from(scale)) >> 32) as u64,
@@ -118,11 +118,11 @@ pub fn compare() {
         let scale = (u128::from(now.ns - begun.ns) << 32) / u128::from(ticks);
         SCALE.store(scale as u64, Ordering::Relaxed);
     }
-    OWN.store(own(), Ordering::Relaxed);
+    READING.store(reading_ticks(), Ordering::Relaxed);
 }
 
 /// The mean of empty intervals, without those in which the thread was interrupted.
-fn own() -> u64 {
+fn reading_ticks() -> u64 {
     let mut intervals = [0u64; EMPTY];
     for interval in &mut intervals {
         let from = fenced_ticks();

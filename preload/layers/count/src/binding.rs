@@ -184,8 +184,9 @@ pub fn report(stage: Stage) {
         state.text.clear();
         state.head(stage);
         // The loader's list is locked while a callback runs: everything is done within one, so that no object is
-        // unloaded while its tables are read. SAFETY: the callback gets a pointer to `state`, which outlives the call
-        // and to which nothing else refers during it.
+        // unloaded while its tables are read.
+        // SAFETY: the callback gets a pointer to `state`, which outlives the call and to which nothing else refers
+        // during it.
         unsafe { libc::dl_iterate_phdr(Some(inside), ptr::from_mut(state).cast()) };
         state.text.finish();
         append(&state.path, state.text.bytes());

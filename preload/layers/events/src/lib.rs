@@ -69,7 +69,8 @@ pub unsafe extern "C" fn heaptoll_event_end_v1(kind: u32) {
     }
     // Read once: a signal handler that runs from here on may have requests of its own, and writes to the record that
     // this one is about to write. Then one of the two is lost, and no other: [`Thread::advance`] keeps the handler's
-    // progress. SAFETY: `next` is a field of the calling thread's storage.
+    // progress.
+    // SAFETY: `next` is a field of the calling thread's storage.
     let next = unsafe { (&raw const thread.next).read_volatile() };
     if next == thread.end {
         return;

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use heaptoll_clock::ticks;
 use heaptoll_controls::{COLLECTION_END, COLLECTION_START, Event};
 
-use crate::process::{Collecting, context, current as process};
+use crate::process::{CollectorState, context, current as process};
 use crate::start;
 
 static OBSERVED: AtomicU32 = AtomicU32::new(0);
@@ -61,7 +61,7 @@ unsafe extern "C" fn listener(event: *const Event, collector: *mut c_void) {
 }
 
 /// Appends a record.
-fn write(state: &Collecting, started: u64, ended: u64, event: &Event, collector: u32) {
+fn write(state: &CollectorState, started: u64, ended: u64, event: &Event, collector: u32) {
     let Some(file) = start::file() else { return };
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     let errno = unsafe { *libc::__errno_location() };

@@ -24,7 +24,7 @@ pub struct Process {
     spares: AtomicU32,
     spare: [Spare; SPARE],
     /// For each collector.
-    pub collecting: [Collecting; heaptoll_controls::MOST],
+    pub collecting: [CollectorState; heaptoll_controls::MOST],
 }
 
 /// The rest of a chunk.
@@ -36,7 +36,7 @@ struct Spare {
 
 /// The state of a collector's listener, which is called under the collector's lock.
 #[repr(C)]
-pub struct Collecting {
+pub struct CollectorState {
     /// When the current collection began, in ticks; 0: there is none.
     pub started: AtomicU64,
     pub reason: AtomicU32,
@@ -56,7 +56,7 @@ static UNPREPARED: Process = Process {
     spare: [const { Spare { next: AtomicPtr::new(ptr::null_mut()), end: AtomicPtr::new(ptr::null_mut()) } };
         SPARE],
     collecting: [const {
-        Collecting {
+        CollectorState {
             started: AtomicU64::new(0),
             reason: AtomicU32::new(0),
             next: AtomicPtr::new(ptr::null_mut()),

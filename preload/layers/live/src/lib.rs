@@ -8,8 +8,8 @@
 //!
 //! - A `realloc` is one step from the old size to the new: both blocks of one that moves are never live at once.
 //! - A child of fork begins with the blocks that it inherited, and its high-water mark begins there; it is on the page
-//!   from its first call on. A child of vfork counts as its parent. A child made by a bare `clone` or by `_Fork`, without
-//!   the C library's fork handlers, may find the ledger locked.
+//!   from its first call on. A child of vfork counts as its parent. A child made by a bare `clone` or by `_Fork`,
+//!   without the C library's fork handlers, may find the ledger locked.
 //! - Every call takes one lock, so this layer measures demand, not time.
 #![no_std]
 

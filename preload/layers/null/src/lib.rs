@@ -3,16 +3,16 @@
 //! A replay's time consists of the manager's and the driver's. Over this object, which does as little as a manager can,
 //! it is the driver's alone, to be subtracted. The manager serves no other purpose: no block is ever reused.
 //!
-//! - Addresses come from a reservation of 16 TiB (less under a limit), of which no byte is touched here: `calloc`'s blocks
-//!   are zero already, and a page costs nothing before the caller writes to it.
+//! - Addresses come from a reservation of 16 TiB (less under a limit), of which no byte is touched here: `calloc`'s
+//!   blocks are zero already, and a page costs nothing before the caller writes to it.
 //! - A block's size is a power of two, and each size has a [`region`] of its own, so that the size follows from the
-//!   address: `malloc_usable_size` is a subtraction and a shift, without a header in memory, and every block is aligned to
-//!   its size.
-//! - `free` does nothing. `realloc` returns the same block while it is large enough. Otherwise it copies, as a real program
-//!   needs, at a cost of up to a page fault per page: a driver whose blocks' contents do not matter calls
+//!   address: `malloc_usable_size` is a subtraction and a shift, without a header in memory, and every block is aligned
+//!   to its size.
+//! - `free` does nothing. `realloc` returns the same block while it is large enough. Otherwise it copies, as a real
+//!   program needs, at a cost of up to a page fault per page: a driver whose blocks' contents do not matter calls
 //!   [`heaptoll_null_forget`].
-//! - A region that is exhausted hands out no more blocks (`ENOMEM`, after a message), or starts again at its beginning when
-//!   contents do not matter.
+//! - A region that is exhausted hands out no more blocks (`ENOMEM`, after a message), or starts again at its beginning
+//!   when contents do not matter.
 //! - Not for calls from signal handlers that interrupt `malloc`.
 #![no_std]
 

@@ -116,7 +116,7 @@ impl Watch for Record {
         if block.is_null() {
             return failed(size, kind(call));
         }
-        let usable = usable::of(block);
+        let usable = usable::size_of_block(block);
         if let Some(mut producer) = RINGS.thread() {
             record_new(&mut producer, block, size, usable, call);
         } else {
@@ -158,7 +158,7 @@ impl Watch for Record {
         if mode() != 0 || !before.recorded {
             return after_resize_slow(block, before, size, new);
         }
-        let usable = if new.is_null() { 0 } else { usable::of(new) };
+        let usable = if new.is_null() { 0 } else { usable::size_of_block(new) };
         if let Some(mut producer) = RINGS.thread() {
             producer.resize_end(new as usize, size.min(MOST), usable);
         }
@@ -177,7 +177,7 @@ impl Watch for Record {
         if block.is_null() {
             producer.failed(kind(call), size.min(MOST));
         } else {
-            record_new(&mut producer, block, size, usable::of(block), call);
+            record_new(&mut producer, block, size, usable::size_of_block(block), call);
         }
     }
 
@@ -231,7 +231,7 @@ fn after_resize_slow(block: *mut c_void, before: Resizing, size: usize, new: *mu
     let latency = since(before.stamp);
     if before.recorded {
         if let Some(mut producer) = annotated_producer(latency) {
-            let usable = if new.is_null() { 0 } else { usable::of(new) };
+            let usable = if new.is_null() { 0 } else { usable::size_of_block(new) };
             producer.resize_end(new as usize, size.min(MOST), usable);
         }
     } else if arena::owns(block) && !new.is_null() {

@@ -24,7 +24,7 @@ pub fn prepare(family: &Family) {
 
 /// The usable size of a block of the next manager, which is not null; 0 when the manager has no such function.
 #[inline(always)]
-pub fn of(block: *mut c_void) -> usize {
+pub fn size_of_block(block: *mut c_void) -> usize {
     // SAFETY: `USABLE_SIZE` is `unknown` or the family's function, both of this type; callers pass a block that the
     // family has just returned.
     unsafe { transmute::<*mut (), UsableSize>(USABLE_SIZE.load(Ordering::Relaxed))(block) }

@@ -5,13 +5,13 @@
 //! manager initialises itself, and that is all. The time it takes is the start-up of *this* program under *this* stack,
 //! to be subtracted from its rows.
 //!
-//! - Exit status [`STARTED`] means that `main` was reached, and only that is a start-up. Any other status comes from the
-//!   loader, from a constructor, or from a program whose entry code does not call `__libc_start_main`
+//! - Exit status [`STARTED`] means that `main` was reached, and only that is a start-up. Any other status comes from
+//!   the loader, from a constructor, or from a program whose entry code does not call `__libc_start_main`
 //!   (`-nostartfiles`, Go linked by its own linker, static): it runs in full and ends with its own status, mostly 0.
 //! - No destructor and no `atexit` handler runs, nothing buffered is written.
-//! - It acts once: it removes its own name from `LD_PRELOAD` before it calls the next function, so that a process started
-//!   by the program's own constructors runs in full. (One started by a *library's* constructor, which runs before, does
-//!   not.)
+//! - It acts once: it removes its own name from `LD_PRELOAD` before it calls the next function, so that a process
+//!   started by the program's own constructors runs in full. (One started by a *library's* constructor, which runs
+//!   before, does not.)
 //! - A script's interpreter is a program like any other: its start-up is measured, not the script's.
 #![no_std]
 

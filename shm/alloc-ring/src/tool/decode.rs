@@ -42,8 +42,8 @@ pub trait Sink {
     fn thread(&mut self, thread: u32, tid: i32);
 }
 
-/// A word that is no event.
-const PAST: u64 = PREFIX << TAG_SHIFT;
+/// A word that begins no event of a single word.
+const NOT_AN_EVENT: u64 = PREFIX << TAG_SHIFT;
 
 /// Maximum number of threads of a process; a larger count is corrupted.
 const MOST_THREADS: u32 = 1 << 24;
@@ -89,7 +89,7 @@ pub(crate) struct Reader {
     /// In a ring that threads share: the threads that have recorded something.
     known: Option<HashSet<u32>>,
     /// The reader's position when it last published it to a waiting owner.
-    nudged: Option<(u32, usize)>,
+    last_published: Option<(u32, usize)>,
     /// Whether there may be words that cannot be read: there is no memory for their pages, or the ring's reach was
     /// overwritten.
     cut: bool,
@@ -128,7 +128,7 @@ impl Reader {
             usable: Box::new([0; PREDICTED]),
             frames: Vec::new(),
             known: shared.then(HashSet::new),
-            nudged: None,
+            last_published: None,
             cut: false,
         };
         reader.extend(map);
@@ -211,7 +211,7 @@ impl Reader {
     }
 
     /// Whether the next event is such a free, and has no number.
-    pub fn keeps_back(&self) -> bool {
+    pub fn holds_back_unnumbered(&self) -> bool {
         let word = self.word(self.at);
         self.waiting() && !(tag(word) == PREFIX && which(word) == prefix::SEQ)
     }
@@ -219,15 +219,15 @@ impl Reader {
     /// Wakes an owner that waits although the reader has nothing to read. The second time at the same position, words
     /// were overwritten, since a waiting owner has filled the ring: the rest of the block is skipped. Returns the
     /// number of words skipped.
-    pub fn help(&mut self, map: &Map) -> usize {
+    pub fn unblock(&mut self, map: &Map) -> usize {
         let waits = map.control(self.ring).consumer.0.waiting.load(Ordering::SeqCst) != 0;
         // In this order: what was recorded before the owner waited is visible.
         if !waits || !self.empty() && !self.waiting() {
             return 0;
         }
         let here = (self.taken, self.at);
-        if self.nudged != Some(here) {
-            self.nudged = Some(here);
+        if self.last_published != Some(here) {
+            self.last_published = Some(here);
             self.publish(map);
             return 0;
         }
@@ -240,7 +240,7 @@ impl Reader {
     }
 
     /// Stops waiting for latencies, because the thread has ended.
-    pub fn wait_no_more(&mut self) {
+    pub fn stop_waiting(&mut self) {
         self.waits = false;
     }
 
@@ -283,12 +283,12 @@ impl Reader {
                 break;
             }
             match tag(word) {
-                ALLOC => self.short(thread, word, 0, sink),
+                ALLOC => self.single_word(thread, word, 0, sink),
                 FREE if !latencies => {
                     let delete = word & FREE_DELETE != 0;
                     sink.event(thread, RingEvent::Free { address: address(word, 0), delete, latency_ns: 0 });
                 }
-                NEW => self.short(thread, word, KIND_NEW, sink),
+                NEW => self.single_word(thread, word, KIND_NEW, sink),
                 _ => break,
             }
             at += 1;
@@ -305,10 +305,11 @@ impl Reader {
     #[inline(always)]
     pub fn numbered(&mut self, map: &Map, sink: &mut impl Sink) -> (usize, Head) {
         // A group of two words ends in its block, unless it was overwritten.
-        let word = if self.at & self.block_mask == self.block_mask { PAST } else { self.word(self.at + 1) };
+        let word =
+            if self.at & self.block_mask == self.block_mask { NOT_AN_EVENT } else { self.word(self.at + 1) };
         let mut words = match tag(word) {
             ALLOC | NEW => {
-                self.short(self.thread, word, if tag(word) == NEW { KIND_NEW } else { 0 }, sink);
+                self.single_word(self.thread, word, if tag(word) == NEW { KIND_NEW } else { 0 }, sink);
                 self.advance(map, 2);
                 2
             }
@@ -329,7 +330,7 @@ impl Reader {
     }
 
     #[inline(always)]
-    fn short(&self, thread: u32, word: u64, kind: u8, sink: &mut impl Sink) {
+    fn single_word(&self, thread: u32, word: u64, kind: u8, sink: &mut impl Sink) {
         let size = word >> ADDRESS_BITS & 0xffff;
         let usable = if (size as usize) < PREDICTED { self.usable[size as usize] } else { 0 };
         let event = RingEvent::Alloc {

@@ -88,7 +88,7 @@ impl Execs {
             if !(without || checks_liveness) {
                 continue;
             }
-            let at = ProcessIdentity::of_number(map, own_pid, namespace);
+            let at = ProcessIdentity::from_number(map, own_pid, namespace);
             if without || all || self.dead.get(&index) == Some(&state) {
                 found.push(Unregistered { path: path(map, index), pid: at.pid() });
                 self.free(map, index, state);
@@ -104,7 +104,7 @@ impl Execs {
         // The namespace is written just after the number: a process that is suspended between the two may lose its
         // note.
         let namespace = map.exec(index).namespace.load(Ordering::Relaxed);
-        if ProcessIdentity::of_number(map, (state >> 8) as i32, namespace).runs() {
+        if ProcessIdentity::from_number(map, (state >> 8) as i32, namespace).runs() {
             self.dead.remove(&index);
         } else if self.dead.get(&index) == Some(&state) {
             self.free(map, index, state);

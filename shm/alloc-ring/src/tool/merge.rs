@@ -32,7 +32,7 @@ pub(crate) struct Merge {
     /// Readers whose next event has a number: the numbers and the readers.
     heads: BinaryHeap<Reverse<(u64, usize)>>,
     /// Readers that had nothing to read, the most recently active last.
-    dry: Vec<usize>,
+    caught_up: Vec<usize>,
     /// The first thread's, until it has shown a number.
     unnumbered: Option<usize>,
     /// The next number.
@@ -50,7 +50,7 @@ impl Merge {
             process,
             readers: Vec::new(),
             heads: BinaryHeap::new(),
-            dry: Vec::new(),
+            caught_up: Vec::new(),
             unnumbered: None,
             next: 0,
             skipped: 0,
@@ -60,22 +60,22 @@ impl Merge {
 
     pub fn add(&mut self, reader: Reader) {
         self.owners += 1;
-        let place = self.readers.iter().position(Option::is_none).unwrap_or_else(|| {
+        let index = self.readers.iter().position(Option::is_none).unwrap_or_else(|| {
             self.readers.push(None);
             self.readers.len() - 1
         });
         if reader.thread == 0 {
-            self.unnumbered = Some(place);
+            self.unnumbered = Some(index);
         }
-        self.readers[place] = Some(reader);
-        self.dry.push(place);
+        self.readers[index] = Some(reader);
+        self.caught_up.push(index);
     }
 
-    /// Takes out a reader that is dry.
-    pub fn remove(&mut self, place: usize) {
-        self.dry.retain(|&dry| dry != place);
-        self.readers[place] = None;
-        if self.unnumbered == Some(place) {
+    /// Removes a reader that has nothing to read.
+    pub fn remove(&mut self, index: usize) {
+        self.caught_up.retain(|&caught_up| caught_up != index);
+        self.readers[index] = None;
+        if self.unnumbered == Some(index) {
             self.unnumbered = None;
         }
     }
@@ -88,8 +88,8 @@ impl Merge {
         self.readers.iter_mut().flatten()
     }
 
-    pub fn reader_mut(&mut self, place: usize) -> Option<&mut Reader> {
-        self.readers.get_mut(place)?.as_mut()
+    pub fn reader_mut(&mut self, index: usize) -> Option<&mut Reader> {
+        self.readers.get_mut(index)?.as_mut()
     }
 
     /// Words that can be in the rings at once.
@@ -97,39 +97,41 @@ impl Merge {
         self.readers().map(Reader::reach).sum()
     }
 
-    pub fn dry(&self) -> &[usize] {
-        &self.dry
+    pub fn caught_up(&self) -> &[usize] {
+        &self.caught_up
     }
 
     /// Makes all readers stop waiting for the latencies of frees.
-    pub fn wait_no_more(&mut self) {
-        self.readers_mut().for_each(Reader::wait_no_more);
+    pub fn stop_waiting(&mut self) {
+        self.readers_mut().for_each(Reader::stop_waiting);
     }
 
     /// Delivers events in order, at most about `budget` words. With `taken`, missing numbers below it are skipped.
-    pub fn give(&mut self, budget: usize, taken: Option<u64>, sink: &mut impl Sink) -> Drained {
+    pub fn deliver(&mut self, budget: usize, taken: Option<u64>, sink: &mut impl Sink) -> Drained {
         let mut drained = Drained::default();
         loop {
             self.poll(budget, &mut drained, sink);
             let before = drained.words;
             while drained.words < budget
-                && let Some(&Reverse((number, place))) = self.heads.peek()
+                && let Some(&Reverse((number, index))) = self.heads.peek()
                 && number <= self.next
             {
                 if let Some(first) = self.unnumbered {
                     self.poll_one(first, budget, &mut drained, sink);
                     // The numbered event may depend on a free that waits for its latency.
-                    if taken.is_none() && self.readers[first].as_ref().is_some_and(Reader::keeps_back) {
+                    if taken.is_none()
+                        && self.readers[first].as_ref().is_some_and(Reader::holds_back_unnumbered)
+                    {
                         drained.blocked = true;
                         return drained;
                     }
-                    if self.heads.peek() != Some(&Reverse((number, place))) || drained.words >= budget {
+                    if self.heads.peek() != Some(&Reverse((number, index))) || drained.words >= budget {
                         continue;
                     }
                 }
                 self.heads.pop();
-                self.comes(number);
-                self.give_from(number, place, budget, &mut drained, sink);
+                self.note_arrival(number);
+                self.deliver_from(number, index, budget, &mut drained, sink);
             }
             if drained.words >= budget {
                 return drained;
@@ -137,7 +139,7 @@ impl Merge {
             if drained.words > before {
                 continue;
             }
-            let Some(&Reverse((number, place))) = self.heads.peek() else {
+            let Some(&Reverse((number, index))) = self.heads.peek() else {
                 drained.idle = true;
                 return drained;
             };
@@ -147,7 +149,7 @@ impl Merge {
                     drained.missing += 1;
                     drained.corrupted += 1;
                     self.heads.pop();
-                    self.give_from(self.next.saturating_sub(1), place, budget, &mut drained, sink);
+                    self.deliver_from(self.next.saturating_sub(1), index, budget, &mut drained, sink);
                 }
                 Some(taken) if self.next < taken => {
                     let skipped = self.skip_to(number.min(taken));
@@ -190,22 +192,22 @@ impl Merge {
     }
 
     /// Records that an event with this number is delivered: it may be one that was skipped.
-    fn comes(&mut self, number: u64) {
+    fn note_arrival(&mut self, number: u64) {
         if number < self.next {
             self.skipped = self.skipped.saturating_sub(1);
         }
     }
 
     /// Delivers events of a reader whose next event is next in order, as long as its numbers are consecutive.
-    fn give_from(
+    fn deliver_from(
         &mut self,
         mut number: u64,
-        place: usize,
+        index: usize,
         budget: usize,
         drained: &mut Drained,
         sink: &mut impl Sink,
     ) {
-        let Some(Some(reader)) = self.readers.get_mut(place) else { return };
+        let Some(Some(reader)) = self.readers.get_mut(index) else { return };
         loop {
             let (words, head) = reader.numbered(&self.map, sink);
             drained.words += words;
@@ -221,11 +223,11 @@ impl Merge {
                     }
                 }
                 Head::Numbered(following) => {
-                    self.heads.push(Reverse((following, place)));
+                    self.heads.push(Reverse((following, index)));
                     return;
                 }
                 Head::Nothing | Head::Plain => {
-                    self.dry.push(place);
+                    self.caught_up.push(index);
                     return;
                 }
             }
@@ -234,15 +236,15 @@ impl Merge {
 
     /// Polls the readers that had nothing, the most recently active first, until the next number is found.
     fn poll(&mut self, budget: usize, drained: &mut Drained, sink: &mut impl Sink) {
-        let mut at = self.dry.len();
+        let mut at = self.caught_up.len();
         while at > 0 && drained.words < budget {
             at -= 1;
-            let Some(Some(reader)) = self.readers.get_mut(self.dry[at]) else { continue };
+            let Some(Some(reader)) = self.readers.get_mut(self.caught_up[at]) else { continue };
             drained.words += reader.plain(&self.map, budget - drained.words, sink);
             if let Head::Numbered(number) = reader.head() {
-                let place = self.dry.remove(at);
-                self.heads.push(Reverse((number, place)));
-                if self.unnumbered == Some(place) {
+                let index = self.caught_up.remove(at);
+                self.heads.push(Reverse((number, index)));
+                if self.unnumbered == Some(index) {
                     self.unnumbered = None;
                 }
                 if number <= self.next {
@@ -252,39 +254,39 @@ impl Merge {
         }
     }
 
-    fn poll_one(&mut self, place: usize, budget: usize, drained: &mut Drained, sink: &mut impl Sink) {
-        let Some(Some(reader)) = self.readers.get_mut(place) else { return };
+    fn poll_one(&mut self, index: usize, budget: usize, drained: &mut Drained, sink: &mut impl Sink) {
+        let Some(Some(reader)) = self.readers.get_mut(index) else { return };
         drained.words += reader.plain(&self.map, budget - drained.words, sink);
         if let Head::Numbered(number) = reader.head() {
-            self.dry.retain(|&dry| dry != place);
-            self.heads.push(Reverse((number, place)));
+            self.caught_up.retain(|&caught_up| caught_up != index);
+            self.heads.push(Reverse((number, index)));
             self.unnumbered = None;
         }
     }
 
-    /// Whether each reader is in one place, and the numbers are those of the rings.
+    /// Whether each reader is in one list, and the numbers are those of the rings.
     pub fn check(&self) -> Result<(), String> {
         let mut seen = vec![0; self.readers.len()];
-        for &place in &self.dry {
-            seen[place] += 1;
+        for &index in &self.caught_up {
+            seen[index] += 1;
         }
-        for &Reverse((number, place)) in &self.heads {
-            seen[place] += 1;
-            match self.readers[place].as_ref().map(Reader::head) {
+        for &Reverse((number, index)) in &self.heads {
+            seen[index] += 1;
+            match self.readers[index].as_ref().map(Reader::head) {
                 Some(Head::Numbered(head)) if head == number => {}
                 other => {
-                    return Err(format!("reader {place} is kept at number {number} but is at {other:?}"));
+                    return Err(format!("reader {index} is kept at number {number} but is at {other:?}"));
                 }
             }
         }
-        for (place, seen) in seen.into_iter().enumerate() {
-            if seen != usize::from(self.readers[place].is_some()) {
-                return Err(format!("reader {place} is in {seen} places"));
+        for (index, seen) in seen.into_iter().enumerate() {
+            if seen != usize::from(self.readers[index].is_some()) {
+                return Err(format!("reader {index} is in {seen} lists"));
             }
         }
         match self.unnumbered {
-            Some(place) if !self.dry.contains(&place) => {
-                Err(format!("the first reader, {place}, is not dry"))
+            Some(index) if !self.caught_up.contains(&index) => {
+                Err(format!("the first reader, {index}, is not caught up"))
             }
             _ => Ok(()),
         }

@@ -25,22 +25,22 @@ pub(crate) struct ProcessIdentity {
 
 impl ProcessIdentity {
     /// That of the process in an entry.
-    pub fn of(map: &Map, index: usize) -> ProcessIdentity {
+    pub fn from_entry(map: &Map, index: usize) -> ProcessIdentity {
         let process = map.process(index);
         let own_pid = (process.state.load(Ordering::Acquire) >> 8) as i32;
-        ProcessIdentity::of_number(map, own_pid, process.namespace.load(Ordering::Relaxed))
+        ProcessIdentity::from_number(map, own_pid, process.namespace.load(Ordering::Relaxed))
     }
 
     /// That of the process with number `own_pid` in namespace `theirs`, which is 0 if unknown.
-    pub fn of_number(map: &Map, own_pid: i32, theirs: u64) -> ProcessIdentity {
+    pub fn from_number(map: &Map, own_pid: i32, theirs: u64) -> ProcessIdentity {
         let ours = map.namespace;
         let foreign = theirs != 0 && ours != 0 && theirs != ours;
         let pid = if foreign { translate(own_pid, theirs).unwrap_or(0) } else { own_pid };
         let started = match status(&format!("/proc/{pid}/stat")) {
-            Known::There(status) => Some(status.started),
+            ProcState::Present(status) => Some(status.started),
             // No process begins at that time: one that gets the number later is another.
-            Known::Gone => Some(u64::MAX),
-            Known::Unknown => None,
+            ProcState::Gone => Some(u64::MAX),
+            ProcState::Unknown => None,
         };
         ProcessIdentity { pid, foreign, started }
     }
@@ -65,12 +65,12 @@ impl ProcessIdentity {
     pub fn runs(&self) -> bool {
         let pid = self.pid;
         match status(&format!("/proc/{pid}/stat")) {
-            Known::There(status) if self.started.is_none_or(|started| started == status.started) => {
+            ProcState::Present(status) if self.started.is_none_or(|started| started == status.started) => {
                 // A process whose first thread has ended has the state of a zombie while its other threads run.
                 !status.ended || tasks(pid).is_none_or(|mut tasks| tasks.any(|tid| !ended(pid, tid)))
             }
-            Known::There(_) | Known::Gone => false,
-            Known::Unknown => true,
+            ProcState::Present(_) | ProcState::Gone => false,
+            ProcState::Unknown => true,
         }
     }
 
@@ -93,8 +93,8 @@ impl ProcessIdentity {
 /// A process's parent.
 pub(crate) fn parent(pid: i32) -> Option<i32> {
     match status(&format!("/proc/{pid}/stat")) {
-        Known::There(status) => Some(status.parent),
-        Known::Gone | Known::Unknown => None,
+        ProcState::Present(status) => Some(status.parent),
+        ProcState::Gone | ProcState::Unknown => None,
     }
 }
 
@@ -105,18 +105,18 @@ struct Status {
 }
 
 /// The state of a process or thread in `/proc`.
-enum Known {
-    There(Status),
+enum ProcState {
+    Present(Status),
     Gone,
     /// It could not be read.
     Unknown,
 }
 
-fn status(path: &str) -> Known {
+fn status(path: &str) -> ProcState {
     match fs::read(path) {
-        Ok(text) => parse(&text).map_or(Known::Unknown, Known::There),
-        Err(error) if is_gone(&error) => Known::Gone,
-        Err(_) => Known::Unknown,
+        Ok(text) => parse(&text).map_or(ProcState::Unknown, ProcState::Present),
+        Err(error) if is_gone(&error) => ProcState::Gone,
+        Err(_) => ProcState::Unknown,
     }
 }
 
@@ -140,9 +140,9 @@ fn parse(text: &[u8]) -> Option<Status> {
 
 fn ended(pid: i32, tid: i32) -> bool {
     match status(&format!("/proc/{pid}/task/{tid}/stat")) {
-        Known::There(status) => status.ended,
-        Known::Gone => true,
-        Known::Unknown => false,
+        ProcState::Present(status) => status.ended,
+        ProcState::Gone => true,
+        ProcState::Unknown => false,
     }
 }
 

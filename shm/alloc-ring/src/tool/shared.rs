@@ -285,7 +285,7 @@ impl Shared {
         let process = self.map.process(index);
         let length = process.exe_bytes.load(Ordering::Relaxed) as usize;
         let exe: Vec<u8> = process.exe.iter().take(length).map(|byte| byte.load(Ordering::Relaxed)).collect();
-        let at = ProcessIdentity::of(&self.map, index);
+        let at = ProcessIdentity::from_entry(&self.map, index);
         let parent = process.parent_pid.load(Ordering::Relaxed);
         Arrival {
             index,
@@ -329,7 +329,7 @@ impl Shared {
             let claim = entry.load(Ordering::Acquire);
             if claim & 255 == state::CLAIMED
                 && !live.contains(&index)
-                && !ProcessIdentity::of(&self.map, index).runs()
+                && !ProcessIdentity::from_entry(&self.map, index).runs()
                 // In this order: a process that has ended adds itself to the list no more.
                 && self.map.header().registry.0.newest.load(Ordering::Acquire) == 0
             {

@@ -81,7 +81,7 @@ impl Tap {
     /// A reader of the process in entry `process`, which an arrival names.
     pub fn new(shared: &Shared, process: usize) -> Tap {
         let map = Arc::clone(&shared.map);
-        let at = ProcessIdentity::of(&map, process);
+        let at = ProcessIdentity::from_entry(&map, process);
         let merge = Merge::new(Arc::clone(&map), process);
         Tap {
             map,
@@ -109,7 +109,7 @@ impl Tap {
         self.adopt(sink);
         // No more than the rings hold: a corrupted thread may write for ever.
         let budget = budget.min(self.merge.reach().max(1));
-        let mut drained = self.merge.give(budget, None, sink);
+        let mut drained = self.merge.deliver(budget, None, sink);
         if drained.blocked {
             // Under load one number or another is always missing: each is timed on its own.
             let next = self.merge.next();
@@ -122,7 +122,7 @@ impl Tap {
                 let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
                 self.adopt(sink);
                 if since > PATIENCE || !self.any_thread_busy() {
-                    let more = self.merge.give(budget, Some(taken), sink);
+                    let more = self.merge.deliver(budget, Some(taken), sink);
                     drained = Drained { words: drained.words + more.words, ..more };
                     self.stuck = None;
                 }
@@ -164,13 +164,13 @@ impl Tap {
         let gone = self.gone();
         self.sample_counters();
         self.adopt(sink);
-        self.merge.wait_no_more();
+        self.merge.stop_waiting();
         let taken = self.map.process(self.process).sequence.0.load(Ordering::Acquire);
         let mut all = Drained { idle: true, ..Drained::default() };
         // At most twice what the rings hold: the process may still run, and may be corrupted. The reader finds how far
         // a ring reaches only when it gets to the edge of what it knows.
         while all.words <= 2 * self.merge.reach().max(1) {
-            let drained = self.merge.give(self.merge.reach().max(1), Some(taken), sink);
+            let drained = self.merge.deliver(self.merge.reach().max(1), Some(taken), sink);
             all.words += drained.words;
             all.missing += drained.missing;
             self.damaged += drained.corrupted;
@@ -312,7 +312,7 @@ impl Tap {
             let tid = reader.tid;
             let runs = if tid == 0 { at.runs() } else { at.thread_runs(tid) };
             if !runs {
-                reader.wait_no_more();
+                reader.stop_waiting();
             }
             runs
         })
@@ -325,26 +325,26 @@ impl Tap {
         if self.reaped.elapsed() < if scarce { REAP_SCARCE } else { REAP } {
             return;
         }
-        let dry = self.merge.dry();
-        let count = dry.len().min(REAP_THREADS);
-        let from = if self.reaped_to < dry.len() { self.reaped_to } else { 0 };
+        let caught_up = self.merge.caught_up();
+        let count = caught_up.len().min(REAP_THREADS);
+        let from = if self.reaped_to < caught_up.len() { self.reaped_to } else { 0 };
         self.reaped_to = from + count;
-        let scanned: Vec<usize> = (0..count).map(|n| dry[(from + n) % dry.len()]).collect();
-        for place in scanned {
-            let Some(reader) = self.merge.reader_mut(place) else { continue };
+        let scanned: Vec<usize> = (0..count).map(|n| caught_up[(from + n) % caught_up.len()]).collect();
+        for index in scanned {
+            let Some(reader) = self.merge.reader_mut(index) else { continue };
             if reader.tid == 0 || self.at.thread_runs(reader.tid) {
-                self.damaged += reader.help(&self.map) as u64;
+                self.damaged += reader.unblock(&self.map) as u64;
                 continue;
             }
             // Its last events may lie in the blocks that it reserved last.
             reader.extend(&self.map);
             // Only now: before, the thread may have been about to write.
             if reader.waiting() {
-                reader.wait_no_more();
+                reader.stop_waiting();
             } else if reader.empty() {
                 let ring = reader.ring;
                 self.unread |= reader.is_cut();
-                self.merge.remove(place);
+                self.merge.remove(index);
                 self.map.recycle(ring);
             }
         }

@@ -184,8 +184,9 @@ pub fn play(role: &str) {
                         emit_all(0..value(2) / 2);
                         close(arrive);
                         close(writer);
-                        // Until the parent closes its end, too. SAFETY: read writes at most one byte to `NOTHING`, a
-                        // byte that this process's only thread uses.
+                        // Until the parent closes its end, too.
+                        // SAFETY: read writes at most one byte to `NOTHING`, a byte that this process's only thread
+                        // uses.
                         unsafe { libc::read(reader, (&raw mut NOTHING).cast(), 1) };
                         emit_all(value(2) / 2..value(2));
                     })

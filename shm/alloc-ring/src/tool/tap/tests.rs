@@ -304,7 +304,7 @@ fn latencies_that_are_there_are_given_when_no_reader_waits_for_them_any_more() {
     });
     tap.adopt(&mut sink);
     // As for a thread, or a process, that has ended.
-    tap.merge.wait_no_more();
+    tap.merge.stop_waiting();
     for _ in 0..10 {
         tap.drain(1000, &mut sink);
     }
