@@ -166,15 +166,15 @@ impl Ring {
 
     fn word(&self, at: usize) -> &AtomicU64 {
         debug_assert!(at.is_multiple_of(8) && at < HEADER);
-        // SAFETY: `at` is aligned and inside the header (asserted above), which `open` has mapped and `drop` unmaps;
-        // both sides access it atomically only.
+        // SAFETY: `at` is a multiple of 8 below `HEADER` (asserted above): callers pass constants of [`at`], or step from
+        // one to `HEADER`. `open` has mapped as many bytes and `drop` unmaps them; all access is atomic.
         unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU64>() }
     }
 
     fn half(&self, at: usize) -> &AtomicU32 {
         debug_assert!(at.is_multiple_of(4) && at < HEADER);
-        // SAFETY: `at` is aligned to 4 and inside the header (asserted above), which `open` has mapped and `drop`
-        // unmaps; both sides access it atomically only.
+        // SAFETY: `at` is a multiple of 4 below `HEADER` (asserted above): callers pass constants of [`at`]. `open` has
+        // mapped as many bytes and `drop` unmaps them; all access is atomic.
         unsafe { &*self.base.as_ptr().add(at).cast::<AtomicU32>() }
     }
 

@@ -70,8 +70,7 @@ impl Producer {
     pub fn command(&self, words: &[&[u8]]) {
         let bytes: Vec<u8> = words.iter().flat_map(|word| [word, b"\0".as_slice()].concat()).collect();
         let length = bytes.len().min(ring::HEADER - at::COMMAND);
-        // SAFETY: `length` ends at the header's end, which is mapped; no consumer reads a command before `MAGIC` is
-        // set.
+        // SAFETY: `length` ends at the header's end, which is mapped; tests read the command on the thread that writes it.
         unsafe { self.base.add(at::COMMAND).copy_from(bytes.as_ptr(), length) };
     }
 
