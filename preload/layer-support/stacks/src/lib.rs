@@ -5,7 +5,7 @@
 //! the first of these ways that succeeds:
 //!
 //! 1. The thread has been at this stack, which is found by comparing the words that a walk would read
-//! ([`stack_cache`]).
+//!    ([`stack_cache`]).
 //! 2. A walk by rules that have been computed before, one word for each address in the code ([`rules`]).
 //! 3. A rule that is missing is computed from the tables ([`tables`]).
 //!
