@@ -12,7 +12,7 @@ use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::observation::Observation;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{Bench, Progress};
+use heaptoll_lab::runner::{RunContext, Progress};
 use heaptoll_preflight::inspect_manager;
 use heaptoll_rig::Stack;
 use serde::Serialize;
@@ -193,7 +193,7 @@ impl Installation {
             timeout_s: self.effort.timeout.into(),
             ..Settings::default()
         };
-        let bench = Bench {
+        let bench = RunContext {
             launcher: self.places.launcher(),
             start_layer: self.places.start_layer(),
             interrupt: Interrupt::default(),

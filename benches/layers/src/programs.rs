@@ -10,7 +10,7 @@ use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::observation::Observation;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{Bench, Progress};
+use heaptoll_lab::runner::{RunContext, Progress};
 use heaptoll_rig::Stack;
 
 use crate::error::BenchError;
@@ -83,7 +83,7 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
             timeout_s: 600.0,
             ..Settings::default()
         };
-        let bench = Bench {
+        let bench = RunContext {
             launcher: places.launcher(),
             start_layer: places.start_layer(),
             interrupt: Interrupt::default(),

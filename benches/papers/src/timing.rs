@@ -10,7 +10,7 @@ use heaptoll_lab::comparison::{Interval, Metric};
 use heaptoll_lab::experiment::{self, StackInfo};
 use heaptoll_lab::observation::Observation;
 use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{Bench, Progress};
+use heaptoll_lab::runner::{RunContext, Progress};
 use heaptoll_rig::Stack;
 
 use crate::Error;
@@ -89,7 +89,7 @@ pub fn measure(
         timeout_s: settings.timeout_s as f64,
         ..experiment::Settings::default()
     };
-    let bench = Bench {
+    let bench = RunContext {
         launcher: installation.places.launcher(),
         start_layer: installation.places.start_layer(),
         interrupt: installation.interrupt.clone(),

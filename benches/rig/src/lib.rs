@@ -7,7 +7,7 @@ use heaptoll_catalog::Prepared;
 use heaptoll_lab::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
 use heaptoll_lab::machine;
 use heaptoll_lab::plan;
-use heaptoll_lab::runner::{self, Bench, Progress, RunError};
+use heaptoll_lab::runner::{self, RunContext, Progress, RunError};
 use heaptoll_lab::store::Store;
 
 /// A stack: its name, what it preloads, its environment.
@@ -34,7 +34,7 @@ pub fn run(
     stacks: &[Stack],
     baseline: Option<&str>,
     settings: Settings,
-    bench: &Bench,
+    bench: &RunContext,
     progress: &mut dyn Progress,
 ) -> Result<Experiment, RunError> {
     let folder = tempfile::tempdir().map_err(RunError::Scratch)?;
@@ -52,7 +52,7 @@ fn describe(program: &Prepared, stacks: &[Stack], baseline: Option<&str>, settin
         name: stack.name.clone(),
         preload: stack.preload.iter().map(|path| path.display().to_string()).collect(),
         environment: stack.environment.clone(),
-        tells: stack.reports_statistics,
+        reports_statistics: stack.reports_statistics,
         ..StackInfo::default()
     };
     let first = stacks.first().map(|stack| stack.name.as_str());

@@ -6,7 +6,7 @@ use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::observation::Observation;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{Bench, Progress};
+use heaptoll_lab::runner::{RunContext, Progress};
 pub use heaptoll_rig::Stack;
 
 use crate::BenchError;
@@ -54,7 +54,7 @@ pub fn sliced(
 ) -> Result<Experiment, BenchError> {
     let settings =
         Settings { repetitions, warmup: 1, seed, timeout_s: 120.0, pairing, slice_s, ..Settings::default() };
-    let bench = Bench {
+    let bench = RunContext {
         launcher: places.launcher(),
         start_layer: places.start_layer(),
         interrupt: Interrupt::default(),

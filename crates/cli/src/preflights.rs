@@ -148,7 +148,7 @@ pub fn prove(
 }
 
 fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, places: &Places) -> StackInfo {
-    let tells = !manager.layers.is_empty()
+    let reports_statistics = !manager.layers.is_empty()
         || manager
             .preload(places)
             .iter()
@@ -162,7 +162,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         origin: manager.origin.clone(),
         proof: proof.sentence,
         warnings: proof.warnings,
-        tells,
+        reports_statistics,
         apart: None,
         makes_files: false,
         block: 0,

@@ -1,9 +1,9 @@
 //! What company does to ratios: those of runs at once on one processor against those of runs alone.
 //!
-//! A program that shares a processor finds its caches colder after each switch, and one that acts by the clock does more
-//! between two of its instructions; both cost one manager more than another. Each repetition in lockstep has runs alone
-//! beside it, and their ratios, which are noisier, show by how much company moves a table, or how far that can be told. A
-//! stack whose two ratios contradict each other is judged by its runs alone.
+//! A program that shares a processor finds its caches colder after each switch, and one that acts by the clock does
+//! more between two of its instructions; both cost one manager more than another. Each repetition in lockstep comes
+//! with runs alone, and their ratios, which are noisier, show by how much company moves a table, or bound that effect.
+//! A stack whose two ratios contradict each other is judged by its runs alone.
 
 use crate::comparison::{CompanyEffect, Interval, Metric};
 use crate::experiment::Experiment;
@@ -29,8 +29,11 @@ pub fn settle(experiment: &Experiment, sides: &mut Sides) -> Company {
     let Some(base) = sides.find(&experiment.baseline).filter(|base| base.is_together()) else {
         return Company::default();
     };
-    let others: Vec<&Side> =
-        sides.all.iter().filter(|side| side.is_beside(base) && side.stack != base.stack).collect();
+    let others: Vec<&Side> = sides
+        .all
+        .iter()
+        .filter(|side| side.runs_in_lockstep_with(base) && side.stack != base.stack)
+        .collect();
     let both = Both::of(experiment, base, &others);
     let effect = effect(&both.moved, &others);
     let mut notes: Vec<String> = effect.iter().map(sentence).collect();

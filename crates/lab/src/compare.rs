@@ -200,7 +200,7 @@ fn row(experiment: &Experiment, program: &str, side: &Side, figures: BTreeMap<Me
         ),
         collections: collections(&rows),
         load_figures: by_name.into_iter().map(|(name, values)| (name, median(&values))).collect(),
-        verdict: verdict::words(side.stack == experiment.baseline, &figures, &marks),
+        verdict: verdict::text(side.stack == experiment.baseline, &figures, &marks),
         on_frontier: false,
         marks,
         figures,
@@ -212,11 +212,11 @@ fn switches_per_cpu_s(row: &Observation) -> f64 {
 }
 
 fn collections(rows: &[&Observation]) -> Option<CollectionFigures> {
-    let told: Vec<Collections> = rows.iter().filter_map(|row| row.collections).collect();
+    let collections: Vec<Collections> = rows.iter().filter_map(|row| row.collections).collect();
     let middle = |figure: fn(&Collections) -> u64| {
-        median(&told.iter().map(|one| figure(one) as f64).collect::<Vec<_>>())
+        median(&collections.iter().map(|one| figure(one) as f64).collect::<Vec<_>>())
     };
-    (!told.is_empty()).then(|| CollectionFigures {
+    (!collections.is_empty()).then(|| CollectionFigures {
         count: middle(|one| one.count),
         pause_total_s: middle(|one| one.pause_total_ns) / 1e9,
         pause_max_s: middle(|one| one.pause_max_ns) / 1e9,
@@ -323,7 +323,7 @@ pub struct Across {
     pub program: String,
     /// Stack name.
     pub stack: String,
-    /// What is compared.
+    /// The compared metric.
     pub metric: Metric,
     /// Median in A.
     pub a_median: f64,
@@ -333,8 +333,8 @@ pub struct Across {
     pub ratio: Option<Interval>,
 }
 
-/// Compares what two experiments have in common: same program, same stack. The rows were not measured together,
-/// so a change of the machine between them shows as a difference; the caller says so. Of what ran in lockstep its runs by
+/// Compares what two experiments have in common: same program, same stack. The rows were not measured together, so a
+/// change of the machine between them shows as a difference; the caller notes that. Of what ran in lockstep its runs by
 /// themselves are compared.
 pub fn across(a: &Experiment, b: &Experiment) -> Vec<Across> {
     let mut lines = Vec::new();

@@ -146,7 +146,7 @@ fn the_catalogs_digest_decides_when_the_baseline_disagrees_with_itself() {
 }
 
 #[test]
-fn a_stack_that_crashes_is_last_and_says_so() {
+fn a_stack_that_crashes_is_last_and_marked() {
     let mut made = three_stacks();
     for observation in made.observations.iter_mut().filter(|row| row.stack == "fast") {
         observation.outcome = Outcome::Signal(11);
@@ -158,11 +158,11 @@ fn a_stack_that_crashes_is_last_and_says_so() {
 }
 
 #[test]
-fn few_repetitions_claim_nothing_and_say_so() {
+fn few_repetitions_claim_nothing_and_state_so() {
     let mut made = three_stacks();
     made.observations.retain(|row| row.repetition < 5);
     let table = &compare(&made).tables[0];
-    assert_eq!(find(table, "fast").verdict, "too few repetitions to say");
+    assert_eq!(find(table, "fast").verdict, "too few repetitions to judge");
     assert!(table.notes.iter().any(|note| note.contains("fewer than 6")), "{:?}", table.notes);
 }
 
@@ -211,7 +211,7 @@ fn experiments_are_compared_where_they_overlap() {
 }
 
 #[test]
-fn writes_after_free_and_refused_calls_are_said_beside_the_table() {
+fn writes_after_free_and_refused_calls_are_notes_of_the_table() {
     let mut made = three_stacks();
     for row in made.observations.iter_mut().filter(|row| row.stack == "fast" && row.repetition < 3) {
         row.written_after_free = Some(2);
@@ -298,7 +298,7 @@ fn the_stack_that_company_moves_most_is_named_and_judged_by_its_runs_alone() {
 }
 
 #[test]
-fn a_stack_of_another_block_did_not_run_beside_the_baseline() {
+fn a_stack_of_another_block_did_not_run_with_the_baseline() {
     let mut made = paired_both_ways(0.8, 1.1);
     made.stacks[1].block = 1;
     let table = &compare(&made).tables[0];

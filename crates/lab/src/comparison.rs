@@ -91,9 +91,9 @@ pub struct Row {
     /// Median of involuntary context switches a second of the run's CPU time: how often a time slice was cut off or ended.
     #[serde(default)]
     pub involuntary_switches_per_cpu_s: Option<f64>,
-    /// Median heap high-water, bytes, from managers that tell.
+    /// Median heap high-water, bytes, from managers that report it.
     pub heap_high_water_bytes: Option<f64>,
-    /// Garbage collections: medians over the good timed rows, from managers that tell.
+    /// Garbage collections: medians over the good timed rows, from managers that report them.
     #[serde(default)]
     pub collections: Option<CollectionFigures>,
     /// Figures of a server's load, or the program's own, by name: median.
@@ -111,7 +111,7 @@ pub struct ProgramTable {
     pub program: String,
     /// Rows sorted by CPU ratio, the cheapest first; stacks without a good row last.
     pub rows: Vec<Row>,
-    /// Sentences the reader must see (too short a run, few pairs, left-behind processes, ...).
+    /// Sentences the reader must see (too short a run, few pairs, orphaned processes, ...).
     pub notes: Vec<String>,
     /// The smallest CPU difference, as a ratio above 1, that this data would have shown (median half width).
     pub detectable_cpu_ratio: Option<f64>,
@@ -121,7 +121,7 @@ pub struct ProgramTable {
     /// What else the machine did during the timed runs: the blocks, where those ran in lockstep.
     #[serde(default)]
     pub disturbance: Option<Disturbed>,
-    /// Exact counts beside the measured ratio, where a traced run counted.
+    /// Exact counts next to the measured ratio, where a traced run counted.
     #[serde(default)]
     pub exact: Option<ExactTable>,
 }

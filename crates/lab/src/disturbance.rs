@@ -2,8 +2,8 @@
 //! processes were, how long a limit of CPU time held the runs up.
 //!
 //! It is the difference of two readings of the kernel's own counts, one before and one after: nothing is sampled
-//! meanwhile, so nothing is disturbed by the look. `/proc/stat` counts in hundredths of a second, therefore a short span
-//! is not judged by itself, only its sum with others.
+//! meanwhile, so measuring disturbs nothing. `/proc/stat` counts in hundredths of a second, therefore a short span is
+//! not judged by itself, only its sum with others.
 
 use std::fs::read_to_string;
 use std::time::Instant;
@@ -40,10 +40,10 @@ pub struct Disturbance {
 impl Disturbance {
     /// Whether it is too much for a quiet machine; `None` where the span is too short for the clock's ticks.
     pub fn is_loaded(&self) -> Option<bool> {
-        (self.seconds >= LEAST_S).then(|| self.exceeds_quiet())
+        (self.seconds >= LEAST_S).then(|| self.exceeds_thresholds())
     }
 
-    fn exceeds_quiet(&self) -> bool {
+    fn exceeds_thresholds(&self) -> bool {
         self.steal >= STEAL
             || self.other_work >= OTHER_WORK
             || self.throttled.is_some_and(|share| share > 0.0)
@@ -82,7 +82,7 @@ impl Disturbed {
         let judged: Vec<bool> = spans.iter().filter_map(Disturbance::is_loaded).collect();
         let blocks = u32::try_from(spans.len()).unwrap_or(u32::MAX);
         let loaded = match judged.as_slice() {
-            [] if mean.exceeds_quiet() => blocks,
+            [] if mean.exceeds_thresholds() => blocks,
             judged => judged.iter().filter(|loaded| **loaded).count() as u32,
         };
         Some(Disturbed { mean, blocks, loaded })
@@ -200,11 +200,11 @@ fn parse(stat: &str, ticks_per_s: f64) -> Vec<Processor> {
 fn own_s() -> f64 {
     [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN]
         .into_iter()
-        .map(|who| {
-            // SAFETY: all zeroes is a valid rusage, which the call fills.
+        .map(|target| {
+            // SAFETY: all zeroes is a valid rusage; getrusage fills this live local.
             let usage = unsafe {
                 let mut usage: libc::rusage = std::mem::zeroed();
-                libc::getrusage(who, &mut usage);
+                libc::getrusage(target, &mut usage);
                 usage
             };
             let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
@@ -217,17 +217,17 @@ fn own_s() -> f64 {
 mod tests {
     use super::*;
 
-    fn quiet(seconds: f64) -> Disturbance {
+    fn idle(seconds: f64) -> Disturbance {
         Disturbance { seconds, steal: 0.009, interrupts: 0.5, other_work: 0.19, throttled: Some(0.0) }
     }
 
     #[test]
     fn steal_other_work_and_a_limit_each_make_a_block_loaded() {
-        assert_eq!(quiet(1.0).is_loaded(), Some(false));
+        assert_eq!(idle(1.0).is_loaded(), Some(false));
         for loaded in [
-            Disturbance { steal: 0.01, ..quiet(1.0) },
-            Disturbance { other_work: 0.2, ..quiet(1.0) },
-            Disturbance { throttled: Some(0.001), ..quiet(1.0) },
+            Disturbance { steal: 0.01, ..idle(1.0) },
+            Disturbance { other_work: 0.2, ..idle(1.0) },
+            Disturbance { throttled: Some(0.001), ..idle(1.0) },
         ] {
             assert_eq!(loaded.is_loaded(), Some(true), "{loaded:?}");
             assert_eq!(Disturbance { seconds: 0.1, ..loaded }.is_loaded(), None);
@@ -236,15 +236,15 @@ mod tests {
 
     #[test]
     fn blocks_count_by_their_length_and_short_ones_are_judged_together() {
-        let busy = |seconds| Disturbance { other_work: 0.5, ..quiet(seconds) };
-        let all = Disturbed::of(&[quiet(3.0), busy(1.0)]).expect("spans");
+        let busy = |seconds| Disturbance { other_work: 0.5, ..idle(seconds) };
+        let all = Disturbed::of(&[idle(3.0), busy(1.0)]).expect("spans");
         assert_eq!((all.blocks, all.loaded, all.mean.seconds), (2, 1, 4.0));
         assert!((all.mean.other_work - (3.0 * 0.19 + 0.5) / 4.0).abs() < 1e-12, "{all:?}");
-        assert_eq!(Disturbed::of(&[quiet(0.05), busy(0.05)]).expect("spans").loaded, 2);
-        assert_eq!(Disturbed::of(&[quiet(0.05), quiet(0.05)]).expect("spans").loaded, 0);
+        assert_eq!(Disturbed::of(&[idle(0.05), busy(0.05)]).expect("spans").loaded, 2);
+        assert_eq!(Disturbed::of(&[idle(0.05), idle(0.05)]).expect("spans").loaded, 0);
         assert_eq!(Disturbed::of(&[]), None);
-        let unknown = Disturbance { throttled: None, ..quiet(1.0) };
-        assert_eq!(Disturbed::of(&[quiet(1.0), unknown]).expect("spans").mean.throttled, None);
+        let unknown = Disturbance { throttled: None, ..idle(1.0) };
+        assert_eq!(Disturbed::of(&[idle(1.0), unknown]).expect("spans").mean.throttled, None);
     }
 
     #[test]

@@ -1,22 +1,22 @@
-//! The exact axis: what one traced run of each stack counts, beside the CPU ratio that was measured.
+//! The exact axis: what one traced run of each stack counts, next to the CPU ratio that was measured.
 //!
 //! Instructions, misses of a simulated machine and pages repeat to the digit, where time has noise; but none of them is
-//! time. They stand side by side here, never summed, and [`words`] states what it means where they disagree.
+//! time. They stand side by side here, never summed, and [`sentence`] states what it means where they disagree.
 
-mod words;
+mod sentence;
 
 use crate::comparison::{CacheCounted, Counted, ExactRow, ExactTable, Metric, Row};
 use crate::experiment::Experiment;
 use crate::observation::{ExactFigures, GeometryMisses, LocalityFigures, Observation, Phase};
 use crate::side::Startup;
-use words::{Axis, Part};
+use sentence::{Axis, Part};
 
 /// A program's own instructions that differ by more than this share between managers are other work.
 pub const OTHER_WORK: f64 = 0.001;
 /// As few instructions are none: functions that are looked up at their first call, in more objects or fewer.
 pub const LOOKED_UP: f64 = 50_000.0;
 
-/// Of fewer calls than this, a share is not looked at.
+/// Of fewer calls than this, a share is not judged.
 const FEW_CALLS: u64 = 10_000;
 
 /// A whole traced run.
@@ -42,8 +42,7 @@ impl Run<'_> {
     }
 }
 
-/// The exact counts of a program whose measured rows are these; `None` where nothing was counted and nothing is to be
-/// said.
+/// The exact counts of a program whose measured rows are these; `None` where nothing was counted and there is no note.
 pub fn table(experiment: &Experiment, program: &str, startup: Startup, rows: &[Row]) -> Option<ExactTable> {
     let runs: Vec<(&Row, Run)> =
         rows.iter().filter_map(|row| Some((row, run(experiment, program, &row.stack)?))).collect();
@@ -103,7 +102,7 @@ fn of(row: &Row, run: Run, base_row: &Row, base: Run, less_startup: bool) -> Exa
         pages,
         faults,
         cpu,
-        words: axis.and_then(|axis| words::words(&axis)).unwrap_or_default(),
+        words: axis.and_then(|axis| sentence::sentence(&axis)).unwrap_or_default(),
     }
 }
 
@@ -125,7 +124,7 @@ fn parts(run: Run, base: Run, faults: Option<(u64, u64)>) -> Vec<Part> {
         let wait = of.wait_cycles? as f64;
         Part::of(format!("misses of {}", of.cache), own.misses.total(), of.misses.total(), wait)
     });
-    let faults = faults.and_then(|(own, of)| Part::of("page faults".into(), own, of, words::FAULT_CYCLES));
+    let faults = faults.and_then(|(own, of)| Part::of("page faults".into(), own, of, sentence::FAULT_CYCLES));
     misses.chain(faults).collect()
 }
 
@@ -156,7 +155,7 @@ fn notes(experiment: &Experiment, program: &str) -> Vec<String> {
             (false, _) => row.outcome.to_string(),
         };
         let last = row.stderr_tail.lines().rev().map(str::trim).find(|line| !line.is_empty());
-        let last = last.map_or(String::new(), |line| format!("; its last words: {line}"));
+        let last = last.map_or(String::new(), |line| format!("; its last output: {line}"));
         Some(format!(
             "{}: left out of the exact counts, for its traced run was not good: {why}{last}",
             row.stack

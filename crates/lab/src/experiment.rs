@@ -102,12 +102,12 @@ pub struct StackInfo {
     /// Warnings for the reader, e.g. a child process that the manager does not reach.
     pub warnings: Vec<String>,
     /// Whether the manager keeps the statistics page of `include/heaptoll.h`.
-    #[serde(default)]
-    pub tells: bool,
+    #[serde(default, rename = "tells")]
+    pub reports_statistics: bool,
     /// Why this stack does not run in lockstep with the others of its program, where they do.
     #[serde(default)]
     pub apart: Option<String>,
-    /// Whether the program makes files of its own, which a run that is ended early would leave behind.
+    /// Whether the program makes files of its own, which a run that is ended early would leave.
     #[serde(default)]
     pub makes_files: bool,
     /// Which of its program's blocks it runs in: in lockstep only stacks of one block run at once.
@@ -115,21 +115,21 @@ pub struct StackInfo {
     pub block: u32,
 }
 
-/// How the runs of one repetition meet the machine's noise.
+/// How the runs of one repetition share the machine's noise.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Pairing {
-    /// One after the other, in random order: noise meets them alike on average.
+    /// One after the other, in random order: noise affects them alike on average.
     #[default]
     Interleaved,
-    /// All at once on one processor, which the scheduler slices between them: noise meets them alike at each moment.
+    /// All at once on one processor, which the scheduler slices between them: noise affects them alike at each instant.
     Lockstep,
 }
 
-/// How the experiment was asked for.
+/// The requested settings of an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Timed repetitions asked for.
+    /// Timed repetitions requested.
     pub repetitions: u32,
     /// Warm-up repetitions.
     pub warmup: u32,
@@ -178,17 +178,17 @@ pub struct Experiment {
     pub heaptoll_version: String,
     /// Unix time of its beginning, seconds.
     pub created_unix_s: f64,
-    /// How it was asked for.
+    /// Its requested settings.
     pub settings: Settings,
     /// Where it ran.
     pub machine: Machine,
     /// Name of the baseline stack (the one ratios are taken to).
     pub baseline: String,
-    /// Programs in the order asked for.
+    /// Programs in the order requested.
     pub programs: Vec<ProgramInfo>,
-    /// Stacks, per program, in the order asked for.
+    /// Stacks, per program, in the order requested.
     pub stacks: Vec<StackInfo>,
-    /// Stacks that were asked for and left out, with the reason: (program, stack, reason).
+    /// Stacks that were requested and left out, with the reason: (program, stack, reason).
     pub refused: Vec<(String, String, String)>,
     /// What the reader of exact counts must know, reasons why there are none among them: (program, stack, sentence);
     /// of all its stacks where that is empty.
@@ -205,7 +205,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Whether the program's stacks run in lockstep: where that was asked for and the baseline can.
+    /// Whether the program's stacks run in lockstep: where that was requested and the baseline can.
     pub fn is_in_lockstep(&self, program: &str) -> bool {
         let baseline = |stack: &&StackInfo| stack.program == program && stack.name == self.baseline;
         self.settings.pairing == Pairing::Lockstep

@@ -49,7 +49,7 @@ impl Interrupt {
     }
 }
 
-/// Asks a launcher to end its program and report.
+/// Requests a launcher to end its program and report.
 pub(crate) fn cancel(pid: u32) {
     // SAFETY: a signal to a child of ours that has not been reaped.
     unsafe { libc::kill(pid as i32, libc::SIGTERM) };

@@ -21,10 +21,10 @@ mod tests;
 
 use readers::{Output, Reader};
 
-/// Lines that a follower may lag behind before the program has to wait.
+/// Lines that the consumer of output may lag before the program has to wait.
 const LINES_AHEAD: usize = 256;
-/// How long a launcher that was called off may take to end. More than it gives to processes that it cannot kill.
-const CALLED_OFF: Duration = Duration::from_secs(5);
+/// How long a cancelled launcher may take to end. More than it gives to processes that it cannot kill.
+const CANCEL_GRACE: Duration = Duration::from_secs(5);
 
 /// What to run, once.
 #[derive(Debug, Clone, Default)]
@@ -47,11 +47,11 @@ pub struct Invocation {
     pub counters: bool,
     /// Whether lines of output are wanted while it runs (servers).
     pub follow: bool,
-    /// A run beside others on one processor.
+    /// A run together with others on one processor.
     pub together: Option<Together>,
 }
 
-/// How a program runs beside others on one processor.
+/// How a program runs together with others on one processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Together {
     /// The processor, as the kernel numbers it.
@@ -72,7 +72,7 @@ pub enum LaunchError {
     Launcher {
         /// The launcher's path.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// The standard input file cannot be opened.
@@ -80,7 +80,7 @@ pub enum LaunchError {
     Stdin {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
     /// A path in `LD_PRELOAD` that the loader would split.
@@ -89,7 +89,7 @@ pub enum LaunchError {
     /// Pipes or threads ran out.
     #[error("cannot set up a measurement: {0}")]
     System(#[from] std::io::Error),
-    /// The launcher died or spoke another language.
+    /// The launcher died or broke the protocol.
     #[error("the launcher ended without a report{0}")]
     NoReport(String),
 }
@@ -105,7 +105,7 @@ fn advice(cause: &std::io::Error) -> &'static str {
     }
 }
 
-/// What came out of a finished invocation.
+/// The results of a finished invocation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finished {
     /// How it ended.
@@ -122,7 +122,7 @@ pub struct Finished {
     pub error_tail: String,
 }
 
-/// An invocation under way. Dropped before its end, it is called off: an error elsewhere leaves no server behind.
+/// An invocation under way. Dropped before its end, it is cancelled: an error elsewhere leaves no server running.
 pub struct Running {
     launcher: Child,
     /// Whether the launcher has been waited for, and its number may be another's.
@@ -157,8 +157,8 @@ pub fn preload_value(objects: &[PathBuf]) -> Result<String, LaunchError> {
 
 /// Starts the program through the launcher at `launcher` and returns once it has been exec'd (or could not be).
 ///
-/// # Errors
-/// See [`LaunchError`]; a program that cannot be exec'd is not an error here but a [`Finished`] that says so.
+/// # Errors See [`LaunchError`]; a program that cannot be exec'd is not an error here but a [`Finished`] with that
+/// ending.
 pub fn start(
     launcher: &Path,
     invocation: &Invocation,
@@ -260,7 +260,7 @@ impl Running {
         let mut line = String::new();
         self.messages.read_line(&mut line)?;
         if line.is_empty() {
-            let status = self.call_off().map(|status| format!(" ({status})")).unwrap_or_default();
+            let status = self.end_launcher().map(|status| format!(" ({status})")).unwrap_or_default();
             return Err(LaunchError::NoReport(status));
         }
         line.trim_end()
@@ -286,13 +286,12 @@ impl Running {
         self.started
     }
 
-    /// Lines of output as they come, when the invocation asked to follow them. `None` when nothing came within
-    /// `patience`.
+    /// Lines of output as they come, when the invocation has `follow` set. `None` when nothing came within `patience`.
     pub fn next_line(&self, patience: Duration) -> Option<String> {
         match self.lines.as_ref().map(|lines| lines.recv_timeout(patience)) {
             Some(Ok(line)) => Some(line),
             Some(Err(RecvTimeoutError::Timeout)) => None,
-            // Both outputs are closed: nothing will come, and a caller that asks again must not spin.
+            // Both outputs are closed: nothing will come, and a caller that polls again must not spin.
             Some(Err(RecvTimeoutError::Disconnected)) | None => {
                 std::thread::sleep(patience);
                 None
@@ -300,7 +299,7 @@ impl Running {
         }
     }
 
-    /// From here on lines are only digested; a program that goes on writing must find somebody who reads.
+    /// From here on lines are only digested; the readers go on, since a program that writes more must not block.
     pub fn stop_following(&mut self) {
         self.lines = None;
     }
@@ -316,7 +315,7 @@ impl Running {
         }
     }
 
-    /// Has the launcher kill the whole tree now.
+    /// Makes the launcher kill the whole tree now.
     pub fn cancel(&self) {
         interrupt::cancel(self.launcher.id());
     }
@@ -371,14 +370,14 @@ impl Running {
     }
 
     /// Ends the launcher, and with it the program, and reaps it. Gives how it ended.
-    fn call_off(&mut self) -> std::io::Result<ExitStatus> {
-        // A reader that waits for its follower would keep the program from ending.
+    fn end_launcher(&mut self) -> std::io::Result<ExitStatus> {
+        // A reader that waits for the consumer of its lines would keep the program from ending.
         self.lines = None;
         if !self.reaped {
             interrupt::cancel(self.launcher.id());
             self.interrupt.leave(self.launcher.id());
             self.reaped = true;
-            let until = Instant::now() + CALLED_OFF;
+            let until = Instant::now() + CANCEL_GRACE;
             while Instant::now() < until {
                 if let Some(status) = self.launcher.try_wait()? {
                     return Ok(status);
@@ -395,8 +394,8 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.reaped {
-            // Nobody is left to be told.
-            let _ = self.call_off();
+            // No caller is left for the error.
+            let _ = self.end_launcher();
         }
     }
 }
@@ -424,7 +423,7 @@ fn survivors(count: u32) -> String {
 /// No descriptor is left.
 pub(crate) fn pipe() -> std::io::Result<(OwnedFd, OwnedFd)> {
     let mut ends = [0; 2];
-    // SAFETY: pipe2 fills the two ints; on success nobody else owns the descriptors.
+    // SAFETY: pipe2 fills the two ints of `ends`; on success it has just opened both, so nothing else owns them.
     unsafe {
         if libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) != 0 {
             return Err(std::io::Error::last_os_error());

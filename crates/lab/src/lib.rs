@@ -18,6 +18,7 @@ pub mod own_cost;
 pub mod places;
 pub mod plan;
 pub mod precision;
+pub mod reported;
 pub mod runner;
 pub mod sampler;
 pub mod serve;
@@ -29,7 +30,6 @@ pub mod statistics;
 pub mod store;
 #[cfg(test)]
 mod testing;
-pub mod told;
 mod verdict;
 pub mod words;
 pub mod working_copy;

@@ -1,9 +1,10 @@
 //! A block in lockstep: all stacks of a program at once on one processor.
 //!
-//! The scheduler slices the processor between them every few milliseconds, so that a noisy neighbour, a slower clock or a
-//! busy sibling thread meets all of them alike, and each one's CPU time is its own. They are started by one gate, and one
-//! that has ended goes on as a filler until the last has ended (`heaptoll-launch`), so that all have the same company
-//! throughout. The idea is that of Bulej et al., Duet Benchmarking (2020), who give each of a pair a processor of its own.
+//! The scheduler slices the processor between them every few milliseconds, so that a noisy neighbour, a slower clock or
+//! a busy sibling thread affects all of them alike, and each one's CPU time is its own. They are started by one gate,
+//! and one that has ended continues as a filler until the last has ended (`heaptoll-launch`), so that all have the same
+//! company throughout. The idea is that of Bulej et al., Duet Benchmarking (2020), who give each of a pair a processor
+//! of its own.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Duration;
@@ -11,16 +12,16 @@ use std::time::Duration;
 use heaptoll_launcher::affinity;
 
 use crate::launch::{self, Finished, Invocation, LaunchError, Running, Together};
-use crate::runner::Bench;
+use crate::runner::RunContext;
 
 /// Runs the invocations together on one processor and gives how each ended, in their order. Each has the time limit of
-/// all: together they take as long as one after the other. With `by_loop` what has ended is not run again: fillers are ended
-/// in the middle, and would leave the program's files behind.
+/// all: together they take as long as one after the other. With `by_loop` what has ended is not run again: fillers are
+/// ended in the middle, and would leave the program's files.
 ///
 /// # Errors
 /// A launcher cannot be started, or died.
 pub fn run(
-    bench: &Bench,
+    context: &RunContext,
     invocations: Vec<Invocation>,
     by_loop: bool,
     slice: Option<Duration>,
@@ -32,7 +33,7 @@ pub fn run(
     for invocation in invocations {
         let timeout = invocation.timeout.checked_mul(share).unwrap_or(Duration::MAX);
         let invocation = Invocation { together: Some(together), timeout, ..invocation };
-        members.push(launch::start(&bench.launcher, &invocation, &bench.interrupt)?);
+        members.push(launch::start(&context.launcher, &invocation, &context.interrupt)?);
     }
     // All wait at the gate, which opens when its last writing end is closed.
     drop::<OwnedFd>(open);
@@ -51,8 +52,7 @@ fn died() -> LaunchError {
 
 /// The processor of blocks: the last of those that this process may use, since the first serves most interrupts.
 ///
-/// # Errors
-/// The kernel does not say which there are.
+/// # Errors The system's: the processors are not known.
 pub fn processor() -> std::io::Result<u32> {
     let last = affinity::allowed()?.last().copied();
     last.ok_or_else(|| std::io::Error::other("no processor may be used"))

@@ -24,7 +24,7 @@ pub const COSTS: [Metric; 2] = [Metric::Wall, Metric::Cpu];
 pub struct Cost {
     /// All of it, above 0.
     pub total: f64,
-    /// What of it is known to be memory management's.
+    /// The part that is known to be memory management's.
     pub attributed: f64,
 }
 
@@ -137,8 +137,8 @@ pub fn lower_bounds(experiment: &Experiment, repetitions: u32) -> LowerBounds {
     LowerBounds { programs: each.into_iter().map(|computed| computed.bounds).collect(), overall }
 }
 
-/// The row that says how much of a cost was memory management's. A collector's own CPU time holds in lockstep, too; its
-/// pauses and its memory are those of a run by itself.
+/// The row that shows how much of a cost was memory management's. A collector's own CPU time holds in lockstep, too;
+/// its pauses and its memory are those of a run by itself.
 fn row_of<'a>(side: &Side<'a>, metric: Metric, repetition: u32) -> Option<&'a Observation> {
     let timed = side.timed.get(&repetition).copied();
     timed
@@ -230,11 +230,11 @@ struct Attributor {
     stack: String,
     /// Of the instructions outside of collections, the share in malloc and free; from a traced run.
     share: Option<f64>,
-    /// Collections, told by the stack itself.
-    tells: bool,
-    /// Whether their processor time is told, too.
-    tells_cpu: bool,
-    /// It serves: what happened before the load cannot be told apart.
+    /// Collections, reported by the stack itself.
+    reports_collections: bool,
+    /// Whether their processor time is reported, too.
+    reports_cpu: bool,
+    /// It serves: what happened before the load cannot be separated.
     server: bool,
 }
 
@@ -248,15 +248,15 @@ impl Attributor {
         };
         let timed = || rows().filter(|row| row.phase == Phase::Timed);
         let collected = |row: &&Observation| {
-            row.collections.is_some_and(|told| told.count > 0 && told.pause_total_ns > 0)
+            row.collections.is_some_and(|collections| collections.count > 0 && collections.pause_total_ns > 0)
         };
         let server = experiment.programs.iter().any(|other| other.name == program && other.serve.is_some());
-        let tells = !server && timed().any(|row| collected(&row));
+        let reports_collections = !server && timed().any(|row| collected(&row));
         let mut exact = rows().filter(|row| row.phase == Phase::Traced).filter_map(|row| row.exact.as_ref());
         let share = exact.rfind(|exact| exact.whole && !server).and_then(|exact| {
             let count = exact.instructions;
-            // Collections that the stack tells of itself are taken out by the clock, others with malloc and free.
-            let (part, rest) = match tells {
+            // Collections that the stack reports itself are taken out by the clock, others with malloc and free.
+            let (part, rest) = match reports_collections {
                 true => (count.allocator, count.program),
                 false => (count.allocator + count.collector, count.program),
             };
@@ -265,29 +265,31 @@ impl Attributor {
         Attributor {
             stack: stack.into(),
             share,
-            tells,
-            tells_cpu: tells && timed().filter(collected).all(|row| row.collector_cpu_ns.is_some()),
+            reports_collections,
+            reports_cpu: reports_collections
+                && timed().filter(collected).all(|row| row.collector_cpu_ns.is_some()),
             server,
         }
     }
 
     fn kinds(&self, metric: Metric) -> Attributed {
         Attributed {
-            collections: if metric == Metric::Cpu { self.tells_cpu } else { self.tells },
-            malloc_and_free: self.share.is_some() && (metric != Metric::Cpu || self.tells == self.tells_cpu),
+            collections: if metric == Metric::Cpu { self.reports_cpu } else { self.reports_collections },
+            malloc_and_free: self.share.is_some()
+                && (metric != Metric::Cpu || self.reports_collections == self.reports_cpu),
         }
     }
 
-    /// What of an invocation's total is known to be memory management's.
+    /// The part of an invocation's total that is known to be memory management's.
     fn attributed(&self, metric: Metric, total: f64, row: &Observation) -> f64 {
         let kinds = self.kinds(metric);
         let collections = match (kinds.collections, metric) {
             (false, _) => 0.0,
             (true, Metric::Cpu) => row.collector_cpu_ns.unwrap_or(0) as f64 / 1e9,
             // Pauses of several processes may lie side by side: the longest sum of one is the mean at least.
-            (true, _) => row
-                .collections
-                .map_or(0.0, |told| told.pause_total_ns as f64 / 1e9 / f64::from(told.processes.max(1))),
+            (true, _) => row.collections.map_or(0.0, |collections| {
+                collections.pause_total_ns as f64 / 1e9 / f64::from(collections.processes.max(1))
+            }),
         };
         let mutator = (total - collections).max(0.0);
         collections + if kinds.malloc_and_free { mutator * self.share.unwrap_or(0.0) } else { 0.0 }
@@ -297,7 +299,7 @@ impl Attributor {
 /// What is missing from the attribution, so that the bound is lower than it could be.
 fn notes(attributors: &[Attributor]) -> Vec<String> {
     let mut notes = Vec::new();
-    let mut say = |which: fn(&Attributor) -> bool, text: &str| {
+    let mut add_note = |which: fn(&Attributor) -> bool, text: &str| {
         let names: Vec<&str> =
             attributors.iter().filter(|one| which(one)).map(|one| one.stack.as_str()).collect();
         match names.len() {
@@ -307,20 +309,20 @@ fn notes(attributors: &[Attributor]) -> Vec<String> {
         }
     };
     if attributors.iter().any(|one| one.server) {
-        say(
+        add_note(
             |one| one.server,
-            "nothing is taken out of a server's cost, for its pauses during the load are not told apart from those \
+            "nothing is taken out of a server's cost, for its pauses during the load cannot be separated from those \
              before it",
         );
         return notes;
     }
-    say(
-        |one| one.share.is_none() && !one.tells,
+    add_note(
+        |one| one.share.is_none() && !one.reports_collections,
         "nothing is taken out, for there are no exact counts of malloc and free (`heaptoll report DB --instructions \
          DB` adds them); the bounds are lower than they could be",
     );
-    say(
-        |one| one.tells && !one.tells_cpu,
+    add_note(
+        |one| one.reports_collections && !one.reports_cpu,
         "the pauses are known and not the processor time of collections, of which nothing is taken out",
     );
     notes

@@ -1,4 +1,4 @@
-//! A lower bound is one whatever is attributed, and says what it rests on.
+//! A lower bound is one whatever is attributed, and states what it rests on.
 
 use proptest::prelude::*;
 
@@ -123,10 +123,10 @@ fn measured() -> Experiment {
     for repetition in 0..8 {
         let noise = 1.0 + 0.001 * f64::from(repetition % 3);
         made.observations.push(row("glibc", repetition, 1.2 * noise, 100));
-        let told =
+        let collections =
             Collections { count: 4, pause_total_ns: 600_000_000, processes: 1, ..Collections::default() };
         made.observations.push(Observation {
-            collections: Some(told),
+            collections: Some(collections),
             collector_cpu_ns: Some(500_000_000),
             ..row("sweep/glibc", repetition, 1.5 * noise, 100)
         });
@@ -174,7 +174,7 @@ fn exact_counts_attribute_malloc_and_free() {
     assert_eq!((cpu.baseline.as_str(), cpu.rows[0].attributed.malloc_and_free), ("glibc", true));
     assert!((cpu.baseline_s - 0.72).abs() < 0.01, "{cpu:?}");
     assert!(found.notes.is_empty(), "{:?}", found.notes);
-    // Figures of a run that was not heard to its end are no share.
+    // Figures of a run that was not received to its end are no share.
     let torn = ExactFigures { whole: false, ..exact };
     *made.observations.last_mut().expect("a row") = Observation { exact: Some(torn), ..traced };
     assert_eq!(bounds(&made).cpu.expect("CPU").baseline, "sweep/glibc");
@@ -183,8 +183,8 @@ fn exact_counts_attribute_malloc_and_free() {
 #[test]
 fn pauses_that_may_lie_side_by_side_are_not_taken_out_twice() {
     let mut made = measured();
-    for told in made.observations.iter_mut().filter_map(|row| row.collections.as_mut()) {
-        told.processes = 3;
+    for collections in made.observations.iter_mut().filter_map(|row| row.collections.as_mut()) {
+        collections.processes = 3;
     }
     let wall = bounds(&made).wall.expect("time");
     let sweep = wall.rows.iter().find(|row| row.stack == "sweep/glibc").expect("a row");
@@ -206,7 +206,7 @@ fn pauses_without_processor_time_leave_cpu_alone() {
 }
 
 #[test]
-fn a_server_says_why_nothing_is_taken_out() {
+fn a_server_states_why_nothing_is_taken_out() {
     let mut made = measured();
     let serve =
         ServeInfo { load: vec!["true".into()], ready: String::new(), figures: None, stop: "TERM".into() };

@@ -13,7 +13,7 @@ use crate::stack::{self, Layer, LayerKind, ManagerOption, StackError};
 
 /// Where a manager comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ManagerSource {
     /// The C library's own, with nothing preloaded (unless the preflight finds that libc itself must be).
     Glibc,
     /// Built here from its crate.
@@ -39,8 +39,8 @@ pub enum Group {
 }
 
 impl Group {
-    /// The word on the command line.
-    pub const fn word(self) -> &'static str {
+    /// The word on the command line, as in `-m modern`.
+    pub const fn as_str(self) -> &'static str {
         match self {
             Group::Modern => "modern",
             Group::Historic => "historic",
@@ -59,8 +59,8 @@ pub struct Manager {
     pub name: String,
     /// Shared object; `None` for glibc.
     pub object: Option<PathBuf>,
-    /// Set in the environment of every program that runs under it, by name. It is what tells apart managers that
-    /// share an object, so it overrules what the user or the program has set.
+    /// Set in the environment of every program that runs under it, by name. It distinguishes managers that share an
+    /// object, so it overrides what the user or the program has set.
     pub environment: Vec<(String, String)>,
     /// Version, as far as known.
     pub version: String,
@@ -69,7 +69,7 @@ pub struct Manager {
     /// One line about it.
     pub about: String,
     /// Where it comes from.
-    pub kind: Kind,
+    pub kind: ManagerSource,
     /// What it belongs to.
     pub group: Group,
     /// For a Debian object: the name of the manager built here that it stands in for.
@@ -92,7 +92,7 @@ const EXPLICIT: [&str; 1] = ["tithe-explicit"];
 
 impl Manager {
     /// Whether garbage is collected, by the manager or by a layer, so that freed blocks may wait: by group or by name,
-    /// for nothing in an object says it.
+    /// for nothing in an object shows it.
     pub fn collects(&self) -> bool {
         self.group == Group::Collectors && !EXPLICIT.contains(&self.base.as_str())
             || COLLECTORS.contains(&self.base.as_str())
@@ -101,19 +101,19 @@ impl Manager {
 
     /// Why no layer can stand in front of it, if none can.
     pub fn bears_no_layers(&self) -> Option<&'static str> {
-        NOT_BEHIND_LAYERS.contains(&self.base.as_str()).then_some(
+        UNFIT_FOR_LAYERS.contains(&self.base.as_str()).then_some(
             "bdw takes what the dynamic linker allocates for garbage when a layer stands in front of it, and crashes",
         )
     }
 
-    /// What is preloaded: the layers' objects, then its own.
+    /// The objects to preload: the layers', then its own.
     pub fn preload(&self, places: &Places) -> Vec<PathBuf> {
         self.layers.iter().map(|layer| layer.kind.object(places)).chain(self.object.clone()).collect()
     }
 }
 
-/// Managers that ask who their caller is, and find a layer: 21 of 25 runs of a program with threads crashed.
-const NOT_BEHIND_LAYERS: [&str; 2] = ["bdw", "bdw-nofree"];
+/// Managers that look up their caller, and find a layer: 21 of 25 runs of a program with threads crashed.
+const UNFIT_FOR_LAYERS: [&str; 2] = ["bdw", "bdw-nofree"];
 
 /// A manager that cannot be had.
 #[derive(Debug, Error)]
@@ -123,7 +123,7 @@ pub enum ManagerError {
         "there is no manager `{name}`{suggestion}; known here: {known}; groups of them: modern, historic, collectors, all. A shared object of your own is named by its path (with a `/`)"
     )]
     Unknown {
-        /// What was asked for.
+        /// What was requested.
         name: String,
         /// The nearest name, as the sentence goes on with it, or nothing.
         suggestion: String,
@@ -150,10 +150,10 @@ pub enum ManagerError {
     NoFile {
         /// The path.
         path: String,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
-    /// A description beside a built manager that cannot be read.
+    /// A built manager's description that cannot be read.
     #[error("{path}: {reason}; run `make build` again")]
     Description {
         /// The file.
@@ -163,7 +163,7 @@ pub enum ManagerError {
     },
 }
 
-/// What `NAME.toml` beside a built manager says. Written by the peer builder; unknown keys are its own business.
+/// The content of `NAME.toml` next to a built manager. Written by the peer builder, which may use other keys as well.
 #[derive(Deserialize)]
 struct Description {
     name: String,
@@ -173,7 +173,7 @@ struct Description {
     about: String,
     #[serde(default)]
     group: Group,
-    /// File beside the description; `NAME.so` when it says none. Several managers may be one object in several modes.
+    /// File next to the description; `NAME.so` when none is named. Several managers may be one object in several modes.
     object: Option<String>,
     #[serde(default)]
     environment: BTreeMap<String, String>,
@@ -233,7 +233,7 @@ pub fn glibc() -> Manager {
         version: crate::machine::libc_version(),
         origin: "the C library of this system".into(),
         about: "ptmalloc, the baseline".into(),
-        kind: Kind::Glibc,
+        kind: ManagerSource::Glibc,
         group: Group::Modern,
         stands_for: None,
         base: "glibc".into(),
@@ -264,7 +264,7 @@ fn debian(object: &DebianObject) -> Option<Manager> {
         object: Some(path),
         environment: vec![],
         about: object.about.into(),
-        kind: Kind::Debian,
+        kind: ManagerSource::Debian,
         stands_for: object.stands_for,
         base: object.name.into(),
         ..glibc()
@@ -312,7 +312,7 @@ fn built(description: &Path) -> Result<Manager, ManagerError> {
         version: parsed.version,
         origin: parsed.origin,
         about: parsed.about,
-        kind: Kind::Built,
+        kind: ManagerSource::Built,
         group: parsed.group,
         stands_for: None,
         layers: vec![],
@@ -370,7 +370,7 @@ pub fn default_set(known: &[Manager]) -> Vec<Manager> {
     everything(known).into_iter().filter(|manager| manager.group == Group::Modern).collect()
 }
 
-/// Managers by what was said on the command line: each word is a group, a name or a path, each manager comes once.
+/// Managers by the command line: each word is a group, a name or a path, each manager comes once.
 ///
 /// # Errors
 /// As [`find`].
@@ -386,7 +386,7 @@ pub fn choose<'a>(
             chosen.push(find(known, word)?);
             continue;
         }
-        let group = grouped.iter().filter(|manager| rest == EVERY_GROUP || rest == manager.group.word());
+        let group = grouped.iter().filter(|manager| rest == EVERY_GROUP || rest == manager.group.as_str());
         let stacks: Vec<_> = group.map(|manager| stack::stacked(layers.clone(), manager.clone())).collect();
         // What makes no sense in front of one member is left out where it was not named, but for the last.
         if stacks.iter().all(Result::is_err) {
@@ -404,7 +404,7 @@ pub fn choose<'a>(
 /// Whether a word, less its layers, names a group of managers and not one.
 pub fn is_group(known: &[Manager], word: &str) -> bool {
     let rest = stack::layers(word).map_or(word, |(_, rest)| rest);
-    rest == EVERY_GROUP || everything(known).iter().any(|manager| rest == manager.group.word())
+    rest == EVERY_GROUP || everything(known).iter().any(|manager| rest == manager.group.as_str())
 }
 
 /// The names in rows of managers that were named one by one on the command line: `quarantine=2M/mimalloc3` for
@@ -419,7 +419,7 @@ pub fn names_of<'a>(known: &[Manager], words: impl IntoIterator<Item = &'a Strin
 ///
 /// # Errors
 /// As [`find`].
-pub fn choose_beside(
+pub fn choose_with_baseline(
     known: &[Manager],
     words: &[String],
     baseline: &str,
@@ -437,11 +437,11 @@ pub fn choose_beside(
 /// glibc, everything built here, and Debian's objects that stand in for one that is not built.
 pub fn everything(known: &[Manager]) -> Vec<Manager> {
     let is_built =
-        |name: &str| known.iter().any(|manager| manager.kind == Kind::Built && manager.name == name);
+        |name: &str| known.iter().any(|manager| manager.kind == ManagerSource::Built && manager.name == name);
     known
         .iter()
         .filter(|manager| match manager.kind {
-            Kind::Debian => manager.stands_for.is_some_and(|name| !is_built(name)),
+            ManagerSource::Debian => manager.stands_for.is_some_and(|name| !is_built(name)),
             _ => true,
         })
         .cloned()
@@ -450,9 +450,8 @@ pub fn everything(known: &[Manager]) -> Vec<Manager> {
 
 /// A stack as it is written ([`crate::stack`]): layers, and a manager by name, or by path when its name has a `/`.
 ///
-/// # Errors
-/// An unknown name, a path that is no file, or a stack that makes no sense. What the file contains is the preflight's
-/// business.
+/// # Errors An unknown name, a path that is no file, or a stack that makes no sense. The preflight checks what the file
+/// contains.
 pub fn find(known: &[Manager], word: &str) -> Result<Manager, ManagerError> {
     let (layers, rest) = stack::layers(word)?;
     if rest.contains('/') {
@@ -480,7 +479,7 @@ fn by_path(name: &str) -> Result<Manager, ManagerError> {
         object: Some(path),
         version: "unknown".into(),
         about: String::new(),
-        kind: Kind::Path,
+        kind: ManagerSource::Path,
         ..glibc()
     })
 }
@@ -498,13 +497,13 @@ fn by_name(known: &[Manager], name: &str) -> Result<Manager, ManagerError> {
 pub fn stand_in<'a>(known: &'a [Manager], name: &str) -> Option<&'a Manager> {
     let is_built = known.iter().any(|manager| manager.name == name) || newest(known, name).is_some();
     known.iter().filter(|_| !is_built).find(|manager| {
-        manager.kind == Kind::Debian
+        manager.kind == ManagerSource::Debian
             && (manager.stands_for == Some(name) || manager.name.strip_prefix("debian-") == Some(name))
     })
 }
 
 fn unknown(known: &[Manager], name: &str) -> ManagerError {
-    let groups = [Group::Modern, Group::Historic, Group::Collectors].map(Group::word);
+    let groups = [Group::Modern, Group::Historic, Group::Collectors].map(Group::as_str);
     // What Debian's objects stand for is a name, too.
     let names = known.iter().flat_map(|manager| [Some(manager.name.as_str()), manager.stands_for]).flatten();
     ManagerError::Unknown {
@@ -520,12 +519,12 @@ pub fn version_for<'a>(known: &'a [Manager], name: &str) -> Option<&'a Manager> 
     newest(known, name).filter(|_| !is_exact)
 }
 
-/// The newest of the managers built here whose name is this one with a version behind: `mimalloc3` for `mimalloc`.
+/// The newest of the managers built here whose name is this one with a version after it: `mimalloc3` for `mimalloc`.
 fn newest<'a>(known: &'a [Manager], name: &str) -> Option<&'a Manager> {
     let version = |manager: &&Manager| manager.name.strip_prefix(name)?.parse::<u32>().ok();
     known
         .iter()
-        .filter(|manager| manager.kind == Kind::Built && !name.is_empty())
+        .filter(|manager| manager.kind == ManagerSource::Built && !name.is_empty())
         .max_by_key(version)
         .filter(|newest| version(newest).is_some())
 }
@@ -534,7 +533,7 @@ fn newest<'a>(known: &'a [Manager], name: &str) -> Option<&'a Manager> {
 mod tests {
     use super::*;
 
-    fn manager(name: &str, kind: Kind, stands_for: Option<&'static str>) -> Manager {
+    fn manager(name: &str, kind: ManagerSource, stands_for: Option<&'static str>) -> Manager {
         Manager { name: name.into(), base: name.into(), kind, stands_for, ..glibc() }
     }
 
@@ -544,19 +543,20 @@ mod tests {
             default_set(known).into_iter().map(|manager| manager.name).collect()
         };
         let mut known = vec![
-            manager("glibc", Kind::Glibc, None),
-            manager("debian-jemalloc", Kind::Debian, Some("jemalloc")),
-            manager("debian-tbb", Kind::Debian, None),
+            manager("glibc", ManagerSource::Glibc, None),
+            manager("debian-jemalloc", ManagerSource::Debian, Some("jemalloc")),
+            manager("debian-tbb", ManagerSource::Debian, None),
         ];
         assert_eq!(names(&known), ["glibc", "debian-jemalloc"]);
-        known.push(manager("jemalloc", Kind::Built, None));
+        known.push(manager("jemalloc", ManagerSource::Built, None));
         assert_eq!(names(&known), ["glibc", "jemalloc"]);
     }
 
     #[test]
-    fn a_group_names_its_managers_once_and_a_name_said_twice_stays_twice() {
-        let historic = |name| Manager { group: Group::Historic, ..manager(name, Kind::Built, None) };
-        let known = [glibc(), manager("mimalloc3", Kind::Built, None), historic("knuth"), historic("bump")];
+    fn a_group_names_its_managers_once_and_a_name_given_twice_stays_twice() {
+        let historic = |name| Manager { group: Group::Historic, ..manager(name, ManagerSource::Built, None) };
+        let known =
+            [glibc(), manager("mimalloc3", ManagerSource::Built, None), historic("knuth"), historic("bump")];
         let names = |words: &[&str]| -> Vec<String> {
             let chosen = choose(&known, words.iter().copied()).expect("all are known");
             chosen.into_iter().map(|manager| manager.name).collect()
@@ -571,7 +571,7 @@ mod tests {
 
     #[test]
     fn a_name_without_its_version_is_the_newest_that_is_built() {
-        let named = |name| manager(name, Kind::Built, None);
+        let named = |name| manager(name, ManagerSource::Built, None);
         let known = [glibc(), named("mimalloc2"), named("mimalloc10"), named("mimalloc3"), named("jemalloc")];
         let name = |word| find(&known, word).map(|manager| manager.name).ok();
         assert_eq!(name("mimalloc").as_deref(), Some("mimalloc10"));
@@ -582,8 +582,9 @@ mod tests {
 
     #[test]
     fn layers_stand_in_front_of_every_member_of_a_group_that_bears_them() {
-        let collector = |name| Manager { group: Group::Collectors, ..manager(name, Kind::Built, None) };
-        let known = [glibc(), manager("tithe", Kind::Built, None), collector("bdw")];
+        let collector =
+            |name| Manager { group: Group::Collectors, ..manager(name, ManagerSource::Built, None) };
+        let known = [glibc(), manager("tithe", ManagerSource::Built, None), collector("bdw")];
         let names = |words: &[&str]| -> Result<Vec<String>, ManagerError> {
             Ok(choose(&known, words.iter().copied())?.into_iter().map(|manager| manager.name).collect())
         };
@@ -599,7 +600,7 @@ mod tests {
 
     #[test]
     fn names_of_rows_are_those_of_stacks() {
-        let known = [glibc(), manager("mimalloc3", Kind::Built, None)];
+        let known = [glibc(), manager("mimalloc3", ManagerSource::Built, None)];
         let words =
             ["quarantine=2048K/mimalloc", "modern", "forward/modern", "glibc", "nope"].map(String::from);
         assert_eq!(names_of(&known, &words), ["quarantine=2M/mimalloc3", "glibc"]);
@@ -607,7 +608,7 @@ mod tests {
 
     #[test]
     fn collectors_are_known_by_group_or_by_name() {
-        let named = |name| manager(name, Kind::Built, None);
+        let named = |name| manager(name, ManagerSource::Built, None);
         assert!(Manager { group: Group::Collectors, ..named("bdw") }.collects());
         assert!(!Manager { group: Group::Collectors, ..named("tithe-explicit") }.collects());
         assert!(Manager { group: Group::Historic, ..named("bw26") }.collects() && named("tithe").collects());
@@ -638,7 +639,7 @@ mod tests {
 
     #[test]
     fn a_description_may_not_reach_outside_or_change_what_is_measured() {
-        for (text, said) in [
+        for (text, expected) in [
             ("object = '../one.so'", "not a file name"),
             ("object = 'two.so'", "does not exist"),
             ("object = 'one.so'\n[environment]\nLD_PRELOAD = 'x.so'", "LD_PRELOAD"),
@@ -647,28 +648,28 @@ mod tests {
         ] {
             let (_home, known) = described(&format!("name = 'b'\nversion = '1'\norigin = 'o'\n{text}"));
             let error = known.expect_err("it is refused").to_string();
-            assert!(error.contains(said), "{error}");
+            assert!(error.contains(expected), "{error}");
         }
     }
 
     #[test]
     fn a_name_finds_debians_object_where_none_is_built_here() {
-        let debian = manager("debian-jemalloc", Kind::Debian, Some("jemalloc"));
-        let tbb = manager("debian-tbb", Kind::Debian, None);
+        let debian = manager("debian-jemalloc", ManagerSource::Debian, Some("jemalloc"));
+        let tbb = manager("debian-tbb", ManagerSource::Debian, None);
         let mut known = vec![glibc(), debian, tbb];
         let found = |known: &[Manager], word: &str| find(known, word).map(|manager| manager.name).ok();
         assert_eq!(found(&known, "jemalloc").as_deref(), Some("debian-jemalloc"));
         assert_eq!(found(&known, "tbb").as_deref(), Some("debian-tbb"));
         assert_eq!(found(&known, "quarantine=2M/jemalloc").as_deref(), Some("quarantine=2M/debian-jemalloc"));
         assert_eq!(names_of(&known, [&"jemalloc".to_owned()]), ["debian-jemalloc"]);
-        known.push(manager("jemalloc", Kind::Built, None));
+        known.push(manager("jemalloc", ManagerSource::Built, None));
         assert_eq!(found(&known, "jemalloc").as_deref(), Some("jemalloc"));
         assert!(stand_in(&known, "jemalloc").is_none());
     }
 
     #[test]
     fn a_name_without_a_version_stands_for_the_newest() {
-        let built = |name| manager(name, Kind::Built, None);
+        let built = |name| manager(name, ManagerSource::Built, None);
         let known = [glibc(), built("mimalloc2"), built("mimalloc3")];
         let stands_for = |name| version_for(&known, name).map(|manager| manager.name.as_str());
         assert_eq!(stands_for("mimalloc"), Some("mimalloc3"));
@@ -676,14 +677,14 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_and_paths_are_told_apart() {
+    fn unknown_names_and_paths_are_distinguished() {
         let known = [glibc()];
         assert!(matches!(find(&known, "nope"), Err(ManagerError::Unknown { .. })));
         let misspelt = find(&known, "glib").expect_err("it is refused").to_string();
         assert!(misspelt.contains("no manager `glib`; did you mean `glibc`?; known"), "{misspelt}");
         assert!(matches!(find(&known, "./nope.so"), Err(ManagerError::NoFile { .. })));
         assert!(matches!(find(&known, "/tmp"), Err(ManagerError::NoFile { .. })));
-        assert_eq!(find(&known, "glibc").map(|manager| manager.kind).ok(), Some(Kind::Glibc));
+        assert_eq!(find(&known, "glibc").map(|manager| manager.kind).ok(), Some(ManagerSource::Glibc));
     }
 }
 

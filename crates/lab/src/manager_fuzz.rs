@@ -1,5 +1,5 @@
 //! Damaged descriptions of managers: taken or refused with a reason, never a panic, and never more than a manager may
-//! say. A failure names the seed.
+//! set. A failure names the seed.
 
 use heaptoll_mutate::Dice;
 

@@ -50,7 +50,7 @@ pub enum Outcome {
     Timeout(f64),
     /// Killed by heaptoll because the user pressed Ctrl-C.
     Interrupted,
-    /// Never ran: what the launcher said.
+    /// Never ran: the launcher's message.
     NotStarted(String),
     /// Ended well, but its output differs from the first manager's or from the catalog's digest.
     WrongOutput,
@@ -101,7 +101,7 @@ impl Counters {
     }
 }
 
-/// What the collectors of a run's processes did, as they wrote it down; zeroes from a manager that tells and never
+/// What the collectors of a run's processes did, as they reported it; zeroes from a manager that reports and never
 /// collected.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collections {
@@ -113,12 +113,12 @@ pub struct Collections {
     pub pause_max_ns: u64,
     /// Bytes in blocks that they reclaimed, of all processes.
     pub reclaimed_bytes: u64,
-    /// Processes that collected; 0 in files of before it was told.
+    /// Processes that collected; 0 in files of before it was reported.
     #[serde(default)]
     pub processes: u32,
 }
 
-/// One figure of a traced run, by who caused it; all process images and threads together.
+/// One figure of a traced run, by its cause; all process images and threads together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ByOwner {
     /// The program: all that is not below.
@@ -142,12 +142,12 @@ pub struct ExactFigures {
     pub allocations: u64,
     /// Calls to those that only give back.
     pub frees: u64,
-    /// The most memory the heap had mapped at once, bytes, from `brk` and `mmap` as they were seen from outside, in the
-    /// process image that executed most; where it was asked for.
+    /// The most memory the heap had mapped at once, bytes, from `brk` and `mmap` as seen from outside, in the process
+    /// image that executed most; where it was requested.
     pub heap_high_water_bytes: Option<u64>,
     /// Process images of the run.
     pub images: u32,
-    /// Whether all of them were heard to their end; if not, the figures are those until then.
+    /// Whether all of them were received to their end; if not, the figures are those until then.
     pub whole: bool,
     /// Instructions before `main` of the first process image, where its `main` was seen: what start-up runs execute.
     #[serde(default)]
@@ -206,7 +206,7 @@ pub struct ServeFigures {
     pub load_report: String,
 }
 
-/// One invocation. Times are seconds, memory is KiB unless the name says bytes.
+/// One invocation. Times are seconds, memory is KiB unless the name has `bytes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// Position in the experiment, from 0, in the order in which the invocations were really made.
@@ -241,29 +241,29 @@ pub struct Observation {
     pub output_bytes: u64,
     /// SHA-256 of standard output, hexadecimal.
     pub output_digest: String,
-    /// The most memory the manager had mapped at once, bytes; only from managers that tell.
+    /// The most memory the manager had mapped at once, bytes; only from managers that report it.
     pub heap_high_water_bytes: Option<u64>,
-    /// Garbage collections; only from managers and layers that tell.
+    /// Garbage collections; only from managers and layers that report it.
     #[serde(default)]
     pub collections: Option<Collections>,
-    /// Processor time of collections, on all threads that took part, ns; only from managers and layers that tell.
+    /// Processor time of collections, on all threads that took part, ns; only from managers and layers that report it.
     #[serde(default)]
     pub collector_cpu_ns: Option<u64>,
-    /// The most bytes of pages (4 KiB) that held a live block at once, of any process; only from managers and layers that
-    /// tell.
+    /// The most bytes of pages (4 KiB) that held a live block at once, of any process; only from managers and layers
+    /// that report it.
     #[serde(default)]
     pub used_high_bytes: Option<u64>,
-    /// Calls that failed because the heap has a limit; only from managers and layers that tell.
+    /// Calls that failed because the heap has a limit; only from managers and layers that report it.
     #[serde(default)]
     pub refused_calls: Option<u64>,
-    /// The most bytes that a quarantine held back at once, of any process; only behind one.
+    /// The most bytes that a quarantine held back at once, of any process; only under one.
     #[serde(default)]
     pub held_high_bytes: Option<u64>,
-    /// Blocks that were found changed when they left a quarantine; only behind one, and only where it checks.
+    /// Blocks that were found changed when they left a quarantine; only under one, and only where it checks.
     #[serde(default)]
     pub written_after_free: Option<u64>,
-    /// Figures that the program told of itself on standard error, by name and in its own units; empty where it told
-    /// none, or the catalog does not know its words.
+    /// Figures that the program printed about itself on standard error, by name and in its own units; empty where it
+    /// printed none, or the catalog has no pattern for them.
     #[serde(default)]
     pub figures: BTreeMap<String, f64>,
     /// Hardware events.

@@ -33,8 +33,8 @@ pub fn measure(launcher: &Path, interrupt: &Interrupt) -> Result<Option<(f64, i6
         let begun = Instant::now();
         let finished = launch::run(launcher, &invocation, interrupt)?;
         times.push(begun.elapsed().as_secs_f64() - bare);
-        let said = String::from_utf8_lossy(&finished.output_head).into_owned();
-        if let Some(own) = said.split_ascii_whitespace().nth(1).and_then(|word| word.parse::<f64>().ok()) {
+        let output = String::from_utf8_lossy(&finished.output_head).into_owned();
+        if let Some(own) = output.split_ascii_whitespace().nth(1).and_then(|word| word.parse::<f64>().ok()) {
             memory.push(finished.usage.peak_rss_kib as f64 - own);
         }
     }
@@ -45,7 +45,7 @@ pub fn measure(launcher: &Path, interrupt: &Interrupt) -> Result<Option<(f64, i6
 /// Memory of the launcher process itself while the program runs, KiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LauncherMemory {
-    /// Pages that nobody else maps: what one more launcher costs the machine.
+    /// Pages that no other process maps: what one more launcher costs the machine.
     pub private: u64,
     /// The peak of its resident set, with the pages of the C library that it shares with every process (`VmHWM`).
     pub peak: u64,
@@ -63,9 +63,9 @@ pub fn launcher_memory(
     let words = ["sh", "-c", "exec cat /proc/$PPID/status /proc/$PPID/smaps_rollup"];
     let invocation = Invocation { command: words.map(Into::into).to_vec(), ..Invocation::default() };
     let finished = launch::run(launcher, &invocation, interrupt)?;
-    let said = String::from_utf8_lossy(&finished.output_head).into_owned();
+    let output = String::from_utf8_lossy(&finished.output_head).into_owned();
     let kib = |label: &str| -> Option<u64> {
-        let line = said.lines().find_map(|line| line.strip_prefix(label))?;
+        let line = output.lines().find_map(|line| line.strip_prefix(label))?;
         line.split_ascii_whitespace().next()?.parse().ok()
     };
     let read = || {

@@ -13,29 +13,29 @@ pub struct Places {
 /// No installation was found.
 #[derive(Debug, Error)]
 pub enum PlacesError {
-    /// There is none where one was looked for.
+    /// None of the searched places has one.
     #[error(
-        "heaptoll's own files were not found (looked for lib/heaptoll/heaptoll-launch below {looked}); \
+        "heaptoll's own files were not found (no lib/heaptoll/heaptoll-launch below {searched}); \
          run `make build` in the source tree, or `make install PREFIX=...`, or set HEAPTOLL_HOME to where they are"
     )]
     NotThere {
         /// The folders, with commas between them.
-        looked: String,
+        searched: String,
     },
-    /// It is not known where to look.
+    /// It is not known where to search.
     #[error(
-        "heaptoll cannot find out where it lies, which /proc/self/exe says ({cause}); mount /proc, or set \
+        "heaptoll cannot find out where it lies, which it reads from /proc/self/exe ({cause}); mount /proc, or set \
          HEAPTOLL_HOME to where its files are"
     )]
     Lost {
-        /// What the system said.
+        /// The system's error.
         cause: std::io::Error,
     },
 }
 
 impl Places {
-    /// Looks at `HEAPTOLL_HOME` if that is set; else beside the binary (`PREFIX/bin/heaptoll`), and in the build tree
-    /// (`target/release/heaptoll` with `target/stage`, `target/debug/heaptoll` with `target/debug/stage`).
+    /// Searches `HEAPTOLL_HOME` if that is set; else the folders above the binary (`PREFIX/bin/heaptoll`), and in the
+    /// build tree (`target/release/heaptoll` with `target/stage`, `target/debug/heaptoll` with `target/debug/stage`).
     ///
     /// # Errors
     /// None of them holds the launcher; or it is not known where the binary is.
@@ -48,16 +48,17 @@ impl Places {
             let exe = exe.map_err(|cause| PlacesError::Lost { cause })?;
             let above = |levels: usize| exe.ancestors().nth(levels).map(Path::to_path_buf);
             candidates.extend(above(2));
-            // What `make test` stages lies beside what it compiles, in target/debug; test binaries live one level
-            // deeper, in target/debug/deps.
+            // What `make test` stages lies with what it compiles, in target/debug; test binaries live one level deeper,
+            // in target/debug/deps.
             for levels in 1..=3 {
                 candidates.extend(above(levels).map(|folder| folder.join("stage")));
             }
         }
         candidates.iter().find(|root| Places { root: root.to_path_buf() }.launcher().is_file()).map_or_else(
             || {
-                let looked: Vec<String> = candidates.iter().map(|path| path.display().to_string()).collect();
-                Err(PlacesError::NotThere { looked: looked.join(", ") })
+                let searched: Vec<String> =
+                    candidates.iter().map(|path| path.display().to_string()).collect();
+                Err(PlacesError::NotThere { searched: searched.join(", ") })
             },
             |root| Ok(Places { root: root.clone() }),
         )
@@ -77,7 +78,7 @@ impl Places {
         self.lib("heaptoll-launch")
     }
 
-    /// Managers built here: `NAME.so` with `NAME.toml` beside it.
+    /// Managers built here: `NAME.so` with `NAME.toml`.
     pub fn managers(&self) -> PathBuf {
         self.lib("managers")
     }
@@ -112,12 +113,12 @@ impl Places {
         self.lib("layers/libheaptoll_null.so")
     }
 
-    /// The tracer: Valgrind's core with our tool in it, and what it needs beside it.
+    /// The tracer: Valgrind's core with our tool in it, and the files it needs.
     pub fn tracer(&self) -> PathBuf {
         self.lib("tracer")
     }
 
-    /// The layer that tells the tracer what the manager announces.
+    /// The layer that reports to the tracer what the manager announces.
     pub fn announce_layer(&self) -> PathBuf {
         self.lib("layers/libheaptoll_announce.so")
     }

@@ -1,13 +1,12 @@
 //! Which invocations are made, and in which order.
 //!
-//! All cells of one repetition come before the next repetition begins, in a fresh random order each time: slow
-//! drift of the machine then hits every stack alike and cancels in ratios paired within the repetition. The length
-//! of the environment is random too, because it moves the stack and with it cache and branch aliasing (Mytkowicz
-//! et al. 2009).
+//! All cells of one repetition come before the next repetition begins, in a fresh random order each time: slow drift of
+//! the machine then affects every stack alike and cancels in ratios paired within the repetition. The length of the
+//! environment is random too, because it moves the stack and with it cache and branch aliasing (Mytkowicz et al. 2009).
 //!
 //! In lockstep the stacks of a program are a block of cells, which are made at once, or several where ratios are taken
-//! within each (a manager and its quarantines); what it does not give, memory and
-//! elapsed time, comes from runs alone beside it.
+//! within each (a manager and its quarantines); what it does not give, memory and elapsed time, comes from additional
+//! runs alone.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -50,8 +49,8 @@ fn repetition(stacks: usize, phases: &[Phase], number: u32, seed: u64) -> Vec<Ce
     cells
 }
 
-/// Every cell of an experiment, in order. The first warm-up is the watched run: it gives memory over time.
-/// `starts` says which stacks have a start-up to measure.
+/// Every cell of an experiment, in order. The first warm-up is the watched run: it gives memory over time. `starts`
+/// marks the stacks that have a start-up to measure.
 pub fn plan(experiment: &Experiment, starts: &[bool]) -> Vec<Cell> {
     let settings = &experiment.settings;
     let stacks = experiment.stacks.len();

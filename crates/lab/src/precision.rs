@@ -1,15 +1,16 @@
 //! Experiments that go on until their intervals are as narrow as wanted, or their time is over.
 //!
-//! A look comes after 8, 12, 18, 27 ... repetitions. A program whose CPU intervals are all narrow enough then is run no
-//! more; the others go on. What is looked at is how wide intervals are, never whether they hold 1. Even so a spread that
-//! happens to look small ends an experiment early, which makes its intervals a little too narrow: such experiments
-//! are judged at [`STOPPED_ALPHA`], with which 5 % of tables of equal managers hold a claim (simulated below).
+//! An interim analysis comes after 8, 12, 18, 27 ... repetitions. A program whose CPU intervals are all narrow enough
+//! then is run no more; the others go on. The analysis judges how wide intervals are, never whether they hold 1. Even
+//! so a spread that happens to be small ends an experiment early, which makes its intervals a little too narrow: such
+//! experiments are judged at [`STOPPED_ALPHA`], with which 5 % of tables of equal managers hold a claim (simulated
+//! below).
 
 use crate::comparison::{Comparison, Metric};
 use crate::experiment::Experiment;
 
-/// Repetitions before the first look: fewer say little about their own spread.
-pub const FIRST_LOOK: u32 = 8;
+/// Repetitions before the first interim analysis: fewer estimate their own spread poorly.
+pub const FIRST_ANALYSIS: u32 = 8;
 /// Repetitions at most.
 pub const MOST: u32 = 400;
 /// Family-wise level of an experiment that decides itself when it has enough.
@@ -24,25 +25,25 @@ pub struct Wide {
     pub stack: String,
     /// Half-width as a share: .01 is 1 %.
     pub half: f64,
-    /// Repetitions that the wanted width would take, as far as the spread so far says; at most [`MOST`] is made.
+    /// Repetitions that the wanted width would take, as far as the spread so far shows; at most [`MOST`] is made.
     pub needed: f64,
 }
 
-/// What a look finds.
+/// The result of an interim analysis.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Look {
+pub struct Interim {
     /// Programs that have enough.
     pub enough: Vec<String>,
     /// CPU intervals that are wider than wanted, the widest first.
     pub wide: Vec<Wide>,
     /// CPU intervals in all.
     pub all: usize,
-    /// Repetitions of the next look; `None` when it is over.
+    /// Repetitions of the next analysis; `None` when the experiment is over.
     pub next: Option<u32>,
 }
 
-/// Looks at the tables after `spent_s` seconds of measuring.
-pub fn look(experiment: &Experiment, comparison: &Comparison, spent_s: f64) -> Look {
+/// Analyses the tables after `spent_s` seconds of measuring.
+pub fn analyse(experiment: &Experiment, comparison: &Comparison, spent_s: f64) -> Interim {
     let settings = &experiment.settings;
     let wanted = settings.precision.unwrap_or(0.0);
     let (mut wide, mut all, mut enough) = (Vec::new(), 0, Vec::new());
@@ -65,10 +66,10 @@ pub fn look(experiment: &Experiment, comparison: &Comparison, spent_s: f64) -> L
     }
     wide.sort_by(|a, b| b.half.total_cmp(&a.half));
     let next = if wide.is_empty() { None } else { next(settings.repetitions, settings.budget_s, spent_s) };
-    Look { enough, wide, all, next }
+    Interim { enough, wide, all, next }
 }
 
-/// Repetitions of the look after that at `made`, as far as the budget goes; `None` when it goes no further.
+/// Repetitions of the analysis after that at `made`, as far as the budget allows; `None` when it allows no more.
 fn next(made: u32, budget_s: Option<f64>, spent_s: f64) -> Option<u32> {
     let by_budget = budget_s.map_or(f64::INFINITY, |budget_s| {
         let each_s = spent_s.max(1e-3) / f64::from(made.max(1));
@@ -104,10 +105,10 @@ mod tests {
     #[test]
     fn narrow_intervals_end_an_experiment_and_wide_ones_go_on() {
         let narrow = measured(8, 0.001);
-        let found = look(&narrow, &compare(&narrow), 1.0);
+        let found = analyse(&narrow, &compare(&narrow), 1.0);
         assert_eq!((found.enough.as_slice(), found.all, found.next), (&["prog".to_owned()][..], 1, None));
         let broad = measured(8, 0.05);
-        let found = look(&broad, &compare(&broad), 1.0);
+        let found = analyse(&broad, &compare(&broad), 1.0);
         assert_eq!((found.enough.len(), found.wide.len(), found.next), (0, 1, Some(12)));
         let wide = &found.wide[0];
         assert!(wide.half > 0.03 && wide.needed > 50.0 && wide.stack == "same", "{wide:?}");
@@ -115,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn looks_go_on_within_the_budget_and_end(made in 8u32..500, budget in 0.1f64..1e4, spent in 0.01f64..1e4) {
+        fn analyses_go_on_within_the_budget_and_end(made in 8u32..500, budget in 0.1f64..1e4, spent in 0.01f64..1e4) {
             if let Some(next) = next(made, Some(budget), spent) {
                 prop_assert!(next > made && next <= MOST);
                 let predicted = spent / f64::from(made) * f64::from(next);
@@ -125,19 +126,19 @@ mod tests {
         }
     }
 
-    /// Noise with heavy tails: every tenth run meets a neighbour.
+    /// Noise with heavy tails: every tenth run has a noisy neighbour.
     fn noise(rng: &mut ChaCha8Rng) -> f64 {
         let normal: f64 = (0..12).map(|_| rng.random::<f64>()).sum::<f64>() - 6.0;
         normal + if rng.random::<f64>() < 0.1 { 5.0 * rng.random::<f64>() } else { 0.0 }
     }
 
-    /// A table that is looked at until all its intervals are narrow: of `effects` on the log scale, with the baseline's
+    /// A table that is analysed until all its intervals are narrow: of `effects` on the log scale, with the baseline's
     /// noise in all. Gives whether it holds all effects, and whether it claims a difference of one that is 0.
     fn stopped_table(effects: &[f64], wanted: f64, alpha: f64, rng: &mut ChaCha8Rng) -> (bool, bool) {
         let mut series: Vec<Vec<Option<f64>>> = vec![Vec::new(); effects.len()];
-        let mut looks = FIRST_LOOK;
+        let mut repetitions = FIRST_ANALYSIS;
         loop {
-            while series[0].len() < looks as usize {
+            while series[0].len() < repetitions as usize {
                 let base = noise(rng);
                 for (values, effect) in series.iter_mut().zip(effects) {
                     values.push(Some(effect + 0.01 * (noise(rng) - base)));
@@ -145,7 +146,7 @@ mod tests {
             }
             let intervals: Vec<_> = paired(&series, alpha, 1).into_iter().flatten().collect();
             let narrow = intervals.iter().all(|one| one.high / one.ratio - 1.0 <= wanted);
-            if narrow || looks >= 27 {
+            if narrow || repetitions >= 27 {
                 let holds = |(one, effect): (&crate::comparison::Interval, &f64)| {
                     one.low <= effect.exp() && effect.exp() <= one.high
                 };
@@ -154,7 +155,7 @@ mod tests {
                 let pairs = || intervals.iter().zip(effects);
                 return (pairs().all(holds), pairs().any(false_claim));
             }
-            looks += looks.div_ceil(2);
+            repetitions += repetitions.div_ceil(2);
         }
     }
 

@@ -18,25 +18,25 @@ use crate::lockstep;
 use crate::machine;
 use crate::observation::{Counters, MemoryTrack, Observation, Outcome, Phase, ServeFigures};
 use crate::plan::{self, Cell};
+use crate::reported::ReportedFigures;
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
 use crate::store::{Store, StoreError};
-use crate::told::Told;
 use crate::working_copy::{self, WorkingCopyError};
 
 /// Pace of memory samples in a watched run.
 const PACE: Duration = Duration::from_millis(5);
 /// A stack that failed this often in a row on a program is not tried again: its verdict is clear.
 const GIVE_UP_AFTER: usize = 2;
-/// Exit status by which the start layer says that `main` was about to begin. A program that ran in full, because it
-/// begins in a way of its own, ends with another.
+/// Exit status with which the start layer reports that `main` was about to begin. A program that ran in full, because
+/// it begins in a way of its own, ends with another.
 pub const STARTED: i32 = 113;
 /// Slots of the statistics page: one for each process of the run and each of its manager and layers.
 const STAT_SLOTS: u32 = 1024;
 
-/// What the runner needs besides the experiment.
+/// What the runner needs in addition to the experiment.
 #[derive(Debug, Clone)]
-pub struct Bench {
+pub struct RunContext {
     /// The launcher binary.
     pub launcher: PathBuf,
     /// The layer that stops a program where `main` would begin.
@@ -45,18 +45,18 @@ pub struct Bench {
     pub interrupt: Interrupt,
 }
 
-/// Who is told how it goes.
+/// Receives the progress of an experiment.
 pub trait Progress {
     /// Before an invocation.
     fn begins(&mut self, cell: &Cell, stack: &StackInfo);
-    /// After it, or when it was left out because its stack has been given up.
+    /// After it, or when it was left out because its stack failed too often.
     fn ended(&mut self, cell: &Cell, row: Option<&Observation>);
 }
 
 /// How a run of the plan ended, when nothing of heaptoll's own failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// Every cell has its row (or its stack was given up).
+    /// Every cell has its row (or its stack failed too often).
     Complete,
     /// The user pressed Ctrl-C.
     Interrupted,
@@ -79,7 +79,7 @@ pub enum RunError {
     WorkingCopy(#[from] WorkingCopyError),
     /// The baseline itself does not work.
     #[error(
-        "{program} fails under the baseline {stack} itself: {outcome}{said}{}", advice(.outcome, *.never_ready).map(|text| format!("\n{text}")).unwrap_or_default()
+        "{program} fails under the baseline {stack} itself: {outcome}{output}{}", advice(.outcome, *.never_ready).map(|text| format!("\n{text}")).unwrap_or_default()
     )]
     BaselineFails {
         /// Program.
@@ -88,8 +88,8 @@ pub enum RunError {
         stack: String,
         /// How it ended.
         outcome: Outcome,
-        /// What it said, on a new line.
-        said: String,
+        /// Its last output, on a new line.
+        output: String,
         /// Whether it is a server that was never ready.
         never_ready: bool,
     },
@@ -106,10 +106,10 @@ pub fn execute(
     experiment: &mut Experiment,
     cells: &[Cell],
     store: &mut Store,
-    bench: &Bench,
+    context: &RunContext,
     progress: &mut dyn Progress,
 ) -> Result<Ending, RunError> {
-    let ending = execute_part(experiment, cells, store, bench, progress)?;
+    let ending = execute_part(experiment, cells, store, context, progress)?;
     if ending == Ending::Complete {
         experiment.complete = true;
         store.describe(experiment)?;
@@ -125,12 +125,12 @@ pub fn execute_part(
     experiment: &mut Experiment,
     cells: &[Cell],
     store: &mut Store,
-    bench: &Bench,
+    context: &RunContext,
     progress: &mut dyn Progress,
 ) -> Result<Ending, RunError> {
     let cells = servers_begin_under_the_baseline(experiment, cells);
     for block in plan::blocks(experiment, &cells) {
-        if bench.interrupt.is_set() {
+        if context.interrupt.is_set() {
             return Ok(Ending::Interrupted);
         }
         let (left_out, made): (Vec<&Cell>, Vec<&Cell>) = block.iter().partition(|cell| {
@@ -146,8 +146,8 @@ pub fn execute_part(
         };
         progress.begins(first, &experiment.stacks[first.stack]);
         let mut observed = match made[..] {
-            [cell] => vec![observe(experiment, cell, &program, bench)?],
-            _ => observe_together(experiment, &made, &program, bench)?,
+            [cell] => vec![observe(experiment, cell, &program, context)?],
+            _ => observe_together(experiment, &made, &program, context)?,
         };
         let next = experiment.observations.last().map_or(0, |last| last.order + 1);
         (next..).zip(&mut observed).for_each(|(order, (row, _))| row.order = order);
@@ -157,7 +157,7 @@ pub fn execute_part(
             keep(experiment, store, cell, row, track, progress)?;
         }
     }
-    Ok(if bench.interrupt.is_set() { Ending::Interrupted } else { Ending::Complete })
+    Ok(if context.interrupt.is_set() { Ending::Interrupted } else { Ending::Complete })
 }
 
 /// The cells with each server's first watched or warm-up run moved to its baseline: one that is never ready, because its
@@ -255,13 +255,13 @@ pub fn advice_where_the_baseline_failed(experiment: &Experiment) -> Option<Strin
 
 fn baseline_fails(experiment: &Experiment) -> RunError {
     let last = experiment.observations.last();
-    let said = last.map(|row| row.stderr_tail.trim()).filter(|text| !text.is_empty());
+    let output = last.map(|row| row.stderr_tail.trim()).filter(|text| !text.is_empty());
     RunError::BaselineFails {
         program: last.map(|row| row.program.clone()).unwrap_or_default(),
         stack: experiment.baseline.clone(),
         outcome: last.map_or(Outcome::Interrupted, |row| row.outcome.clone()),
         never_ready: last.is_some_and(never_ready),
-        said: said.map(|text| format!("\n  {}", text.replace('\n', "\n  "))).unwrap_or_default(),
+        output: output.map(|text| format!("\n  {}", text.replace('\n', "\n  "))).unwrap_or_default(),
     }
 }
 
@@ -298,7 +298,7 @@ fn prepare(
     cell: &Cell,
     program: &ProgramInfo,
     stack: &StackInfo,
-    bench: &Bench,
+    context: &RunContext,
 ) -> Result<(Invocation, Scratch, Option<StatsPage>), RunError> {
     let scratch = Scratch::make().map_err(RunError::Scratch)?;
     let mut environment = environment_of(program, scratch.path());
@@ -308,7 +308,7 @@ fn prepare(
         true => Some(working_copy::make(Path::new(&experiment.settings.directory), scratch.path())?),
         false => None,
     };
-    let page = if stack.tells && cell.phase != Phase::Startup {
+    let page = if stack.reports_statistics && cell.phase != Phase::Startup {
         let (page, variable) = page_in(&scratch)?;
         environment.push(variable);
         Some(page)
@@ -317,7 +317,7 @@ fn prepare(
     };
     let mut preload: Vec<PathBuf> = stack.preload.iter().map(PathBuf::from).collect();
     if cell.phase == Phase::Startup {
-        preload.insert(0, bench.start_layer.clone());
+        preload.insert(0, context.start_layer.clone());
     }
     let invocation = Invocation {
         command: program.command_in(scratch.path()),
@@ -344,23 +344,23 @@ fn observe_together(
     experiment: &Experiment,
     cells: &[&Cell],
     program: &ProgramInfo,
-    bench: &Bench,
+    context: &RunContext,
 ) -> Result<Vec<(Observation, Option<MemoryTrack>)>, RunError> {
     let stack = |cell: &Cell| &experiment.stacks[cell.stack];
-    let prepared = cells.iter().map(|cell| prepare(experiment, cell, program, stack(cell), bench));
+    let prepared = cells.iter().map(|cell| prepare(experiment, cell, program, stack(cell), context));
     let prepared: Vec<(Invocation, Scratch, Option<StatsPage>)> = prepared.collect::<Result<_, _>>()?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
     let (load_average, since) = (machine::load()[0], since(cells[0].phase));
     let invocations = prepared.iter().map(|(invocation, _, _)| invocation.clone()).collect();
     let finished = lockstep::run(
-        bench,
+        context,
         invocations,
         stack(cells[0]).makes_files,
         experiment.settings.slice_s.and_then(|slice_s| Duration::try_from_secs_f64(slice_s).ok()),
     )?;
     let disturbance = since.and_then(|since| since.disturbance(lockstep::processor().ok()));
     let rows = cells.iter().zip(&prepared).zip(finished).map(|((cell, (invocation, _, page)), finished)| {
-        let outcome = outcome(&finished, None, experiment, bench, invocation, cell.phase);
+        let outcome = outcome(&finished, None, experiment, context, invocation, cell.phase);
         let row = row(cell, program, stack(cell), &finished, outcome, None)?;
         let row = with_page(row, page.as_ref(), &finished);
         Ok((Observation { started_unix_s, load_average, disturbance, ..row }, None))
@@ -370,21 +370,22 @@ fn observe_together(
 
 /// The row with what the managers and layers of the run wrote on its statistics page.
 fn with_page(row: Observation, page: Option<&StatsPage>, finished: &Finished) -> Observation {
-    let told = page.and_then(|page| page.read().ok()).map(|slots| Told::of(&slots)).unwrap_or_default();
+    let reported =
+        page.and_then(|page| page.read().ok()).map(|slots| ReportedFigures::of(&slots)).unwrap_or_default();
     // What a checking quarantine found stands there, of a good run too.
-    let found = told.written_after_free.is_some_and(|found| found > 0);
+    let found = reported.written_after_free.is_some_and(|found| found > 0);
     let row = if found { Observation { stderr_tail: finished.error_tail.clone(), ..row } } else { row };
-    told.beside(row)
+    reported.added_to(row)
 }
 
 fn observe(
     experiment: &Experiment,
     cell: &Cell,
     program: &ProgramInfo,
-    bench: &Bench,
+    context: &RunContext,
 ) -> Result<(Observation, Option<MemoryTrack>), RunError> {
     let stack = &experiment.stacks[cell.stack];
-    let (invocation, scratch, page) = prepare(experiment, cell, program, stack, bench)?;
+    let (invocation, scratch, page) = prepare(experiment, cell, program, stack, context)?;
     let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
     let (load_average, since) = (machine::load()[0], since(cell.phase));
     let (finished, served, sampled) = match (&program.serve, cell.phase) {
@@ -395,19 +396,20 @@ fn observe(
                 ..Invocation::default()
             };
             let ready = Regex::new(&info.ready)?;
-            let round = serve::round(&bench.launcher, &invocation, &load, info, &ready, &bench.interrupt)?;
+            let round =
+                serve::round(&context.launcher, &invocation, &load, info, &ready, &context.interrupt)?;
             (round.server, Some((round.figures, round.failure)), Some(round.sampled))
         }
         (None, Phase::Profile) => {
-            let running = launch::start(&bench.launcher, &invocation, &bench.interrupt)?;
+            let running = launch::start(&context.launcher, &invocation, &context.interrupt)?;
             let sampler = running.pid().map(|pid| Sampler::watch(pid, PACE));
             let finished = running.wait()?;
             (finished, None, sampler.map(Sampler::finish))
         }
-        _ => (launch::run(&bench.launcher, &invocation, &bench.interrupt)?, None, None),
+        _ => (launch::run(&context.launcher, &invocation, &context.interrupt)?, None, None),
     };
     let disturbance = since.and_then(|since| since.disturbance(None));
-    let outcome = outcome(&finished, served.as_ref(), experiment, bench, &invocation, cell.phase);
+    let outcome = outcome(&finished, served.as_ref(), experiment, context, &invocation, cell.phase);
     let track = sampled.map(|Sampled { samples, vm_hwm_kib, anonymous_peak_kib }| MemoryTrack {
         program: program.name.clone(),
         stack: stack.name.clone(),
@@ -429,13 +431,13 @@ fn outcome(
     finished: &Finished,
     served: Option<&(ServeFigures, Option<String>)>,
     experiment: &Experiment,
-    bench: &Bench,
+    context: &RunContext,
     invocation: &Invocation,
     phase: Phase,
 ) -> Outcome {
     let system = |errno: i32| std::io::Error::from_raw_os_error(errno).to_string();
     match (finished.ended, served) {
-        _ if bench.interrupt.is_set() => Outcome::Interrupted,
+        _ if context.interrupt.is_set() => Outcome::Interrupted,
         (Ended::Cancelled, None) => Outcome::Interrupted,
         (Ended::ExecFailed(errno), _) => Outcome::NotStarted(system(errno)),
         (Ended::SetupFailed(errno), _) if invocation.thp != Thp::System => Outcome::NotStarted(format!(
@@ -470,7 +472,7 @@ fn row(
     serve: Option<ServeFigures>,
 ) -> Result<Observation, RunError> {
     let [instructions, cycles, llc_misses, dtlb_misses] = finished.usage.counters;
-    // What it says of itself; a program that was stopped before main says nothing.
+    // Its own figures; a program that was stopped before main prints none.
     let figures = match &program.figures {
         Some(pattern) => serve::read_figures(&Regex::new(pattern)?, &finished.error_tail),
         None => BTreeMap::new(),

@@ -1,5 +1,5 @@
-//! Resident memory of a process tree over time, read from `/proc` while it runs. Reading disturbs (a little CPU,
-//! a lock in the kernel), so it is done in runs that are not timed; servers are the exception and say so.
+//! Resident memory of a process tree over time, read from `/proc` while it runs. Reading disturbs (a little CPU, a lock
+//! in the kernel), so it is done in runs that are not timed; servers are the exception, which their pages note.
 
 use std::fs::read_to_string;
 use std::sync::Arc;
@@ -114,7 +114,7 @@ fn process_cpu_s(pid: i32) -> Option<f64> {
 /// `cutime` and `cstime` of `/proc/PID/stat`.
 fn waited_for_s(pid: i32) -> Option<f64> {
     let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in brackets may hold anything, so fields are counted from behind it; the first there is the third.
+    // The name in brackets may hold anything, so fields are counted after it; the first there is the third.
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
     let ticks: u64 = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;
     // SAFETY: sysconf has no preconditions.

@@ -1,7 +1,7 @@
 //! A server as the program: started under a manager, driven by a load command, stopped cleanly.
 //!
-//! The load runs without a manager of ours, so that only the server differs. The server's CPU is counted from the
-//! moment it is ready: reading its configuration or a snapshot is start-up.
+//! The load runs without a manager of ours, so that only the server differs. The server's CPU is counted from when it
+//! is ready: reading its configuration or a snapshot is start-up.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -109,7 +109,7 @@ pub fn round(
         figures.loaded_cpu_s = (sampler::cpu_s(pid) - before).max(0.0);
         let failure = load_failure(&loaded, info, &mut figures);
         if !is_alive(pid) {
-            // Whatever the load says then, this is why; and the CPU time of the gone cannot be read.
+            // Whatever the load reports then, this is why; and the CPU time of an ended process cannot be read.
             figures.loaded_cpu_s = 0.0;
             let server = running.wait()?;
             let failure = Some(format!("{} while it was loaded", ending(server.ended)));
@@ -199,7 +199,7 @@ fn await_ready(
         match running.next_line(Duration::from_millis(200)) {
             Some(line) if ready.is_match(&line) => return Readiness::Ready,
             Some(line) => printed.take(line),
-            // Nothing for a while, or both outputs closed: a server that is gone has no /proc entry to speak of.
+            // Nothing for a while, or both outputs closed: a server that is gone has no live /proc entry.
             None if running.pid().is_none_or(|pid| !is_alive(pid)) => return Readiness::Gone,
             None => {}
         }
@@ -214,9 +214,9 @@ fn is_alive(pid: i32) -> bool {
 
 fn load_failure(loaded: &Finished, info: &ServeInfo, figures: &mut ServeFigures) -> Option<String> {
     if loaded.ended != Ended::Exit(0) {
-        let said = loaded.error_tail.lines().last().unwrap_or_default();
-        let colon = if said.is_empty() { "" } else { ": " };
-        return Some(format!("its load {}{colon}{said}", ending(loaded.ended)));
+        let output = loaded.error_tail.lines().last().unwrap_or_default();
+        let colon = if output.is_empty() { "" } else { ": " };
+        return Some(format!("its load {}{colon}{output}", ending(loaded.ended)));
     }
     let pattern = info.figures.as_deref()?;
     match Regex::new(pattern) {

@@ -1,8 +1,9 @@
 //! The good rows of one stack on one program, and what a metric of them is once start-up is taken out.
 //!
-//! Start-up is subtracted within the repetition: the run's CPU less that of the start-up run made beside it. A
+//! Start-up is subtracted within the repetition: the run's CPU less that of the start-up run of the same repetition. A
 //! median over all repetitions would be one estimated constant a stack, whose error shifts all its ratios alike and
-//! stands in no standard error: equal managers would then be told apart in up to a fifth of tables of short runs.
+//! stands in no standard error: equal managers would then be claimed to differ in up to a fifth of tables of short
+//! runs.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,7 @@ pub struct Side<'a> {
     pub stack: &'a str,
     /// Good timed rows: in lockstep where the stack ran so, else by themselves.
     pub timed: Rows<'a>,
-    /// Good rows of runs alone beside a lockstep; empty where there is none.
+    /// Good rows of runs alone in addition to a lockstep; empty where there is none.
     alone: Rows<'a>,
     /// Whether the timed rows ran in lockstep with others.
     together: bool,
@@ -122,13 +123,13 @@ impl<'a> Side<'a> {
         if self.alone.is_empty() { &self.timed } else { &self.alone }
     }
 
-    /// Whether its CPU time is that of runs in lockstep with others, which have runs by themselves beside them.
+    /// Whether its CPU time is that of runs in lockstep with others, which have runs by themselves as well.
     pub fn is_together(&self) -> bool {
         self.together && !self.alone.is_empty()
     }
 
     /// Whether it ran in lockstep with `base`.
-    pub fn is_beside(&self, base: &Side) -> bool {
+    pub fn runs_in_lockstep_with(&self, base: &Side) -> bool {
         self.is_together() && base.is_together() && self.block == base.block
     }
 

@@ -1,7 +1,7 @@
 //! What an experiment will be able to see on this machine, foretold from its first repetitions.
 //!
-//! A fixed piece of work against itself would say what the machine's noise is; but two managers differ from repetition
-//! to repetition by more than that, and by how much depends on the program (docs/measurement.md has figures). So the
+//! A fixed piece of work against itself would measure the machine's noise; but two managers differ from repetition to
+//! repetition by more than that, and by how much depends on the program (docs/measurement.md has figures). So the
 //! estimate is the experiment's own: the spread of its first log ratios, and the critical value that intervals of so
 //! many repetitions have where noise is normal.
 
@@ -138,7 +138,7 @@ mod tests {
         let found = sights(&first, 10);
         assert!((0.5..2.0).contains(&(found[0].half / real)), "{found:?} but {real}");
         assert!(found[0].widest.0 == "m4" && found[0].widest.1 > 3.0 * found[0].half, "{found:?}");
-        // What comes later is not looked at.
+        // What comes later is not used.
         assert_eq!(sights(&made, 10), found);
     }
 

@@ -6,7 +6,7 @@
 //! ```
 //! A layer is a shared object that exports the malloc family and forwards to the next one. Its settings travel in an
 //! environment variable of its own as `name=value` pairs, sizes in bytes; a manager's options travel in the variables
-//! that its description names. What means nothing is refused here, before anything runs.
+//! that its description names. A stack without meaning is refused here, before anything runs.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub enum LayerKind {
     Sweep,
     /// Forwards and nothing else: what any layer costs.
     Forward,
-    /// The recording layer; it forwards where nobody listens.
+    /// The recording layer; without a recorder it only forwards.
     Record,
     /// Counts calls.
     Count,
@@ -66,16 +66,16 @@ pub struct Layer {
     pub kind: LayerKind,
     /// As written, sizes in their shortest form: `quarantine=2M,check=on`.
     pub word: String,
-    /// The value behind its name, and options: `("size", "2097152")`, `("check", "on")`.
+    /// The value of its name, and options: `("size", "2097152")`, `("check", "on")`.
     pub settings: Vec<(String, String)>,
 }
 
 /// A stack that means nothing, or nothing that could be measured.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum StackError {
-    /// Layers and nothing behind them.
+    /// Layers without a manager.
     #[error(
-        "`{0}` names a layer and no manager behind it: write {0}/glibc, or another manager (`heaptoll managers`)"
+        "`{0}` names a layer and no manager after it: write {0}/glibc, or another manager (`heaptoll managers`)"
     )]
     NoManager(String),
     /// `quarantine` without a size, or `sweep=2M`.
@@ -132,8 +132,8 @@ pub const LAYERS: [LayerKind; 6] = [
 const LARGEST_QUARANTINE: u64 = 512 << 30;
 
 impl LayerKind {
-    /// The word for it.
-    pub const fn word(self) -> &'static str {
+    /// Its name in a stack.
+    pub const fn as_str(self) -> &'static str {
         match self {
             LayerKind::Quarantine => "quarantine",
             LayerKind::Sweep => "sweep",
@@ -159,7 +159,7 @@ impl LayerKind {
             LayerKind::Quarantine => "holds freed blocks back until SIZE bytes are held, then frees them all",
             LayerKind::Sweep => "a conservative mark-sweep collector over the manager's malloc",
             LayerKind::Forward => "forwards and does nothing else: what any layer costs",
-            LayerKind::Record => "forwards as the recording layer does when nobody listens",
+            LayerKind::Record => "forwards as the recording layer does without a recorder",
             LayerKind::Count => "counts calls",
             LayerKind::Live => "sums the requested bytes of live blocks",
         }
@@ -169,7 +169,7 @@ impl LayerKind {
     pub const fn example(self) -> &'static str {
         match self {
             LayerKind::Quarantine => "quarantine=2M",
-            _ => self.word(),
+            _ => self.as_str(),
         }
     }
 
@@ -177,7 +177,7 @@ impl LayerKind {
     pub fn pattern(self) -> String {
         match self {
             LayerKind::Quarantine => "quarantine=SIZE".into(),
-            _ => self.word().into(),
+            _ => self.as_str().into(),
         }
     }
 
@@ -211,12 +211,12 @@ impl LayerKind {
 
     /// Its shared object.
     pub fn object(self, places: &Places) -> PathBuf {
-        places.layer(self.word())
+        places.layer(self.as_str())
     }
 
     fn of(part: &str) -> Option<LayerKind> {
         let name = part.split(['=', ',']).next().unwrap_or(part);
-        LAYERS.into_iter().find(|kind| kind.word() == name)
+        LAYERS.into_iter().find(|kind| kind.as_str() == name)
     }
 }
 
@@ -272,14 +272,14 @@ pub fn layers(word: &str) -> Result<(Vec<Layer>, &str), StackError> {
     let mut found = Vec::new();
     let mut rest = word;
     while let Some(kind) = LayerKind::of(rest.split('/').next().unwrap_or(rest)) {
-        let Some((part, behind)) = rest.split_once('/') else {
+        let Some((part, following)) = rest.split_once('/') else {
             return Err(StackError::NoManager(word.into()));
         };
-        if behind.is_empty() {
+        if following.is_empty() {
             return Err(StackError::NoManager(part.into()));
         }
         found.push(layer(kind, part)?);
-        rest = behind;
+        rest = following;
     }
     Ok((found, rest))
 }
@@ -292,8 +292,8 @@ pub(crate) fn no_layer(word: &str) -> Option<ManagerError> {
     let meant = !name.is_empty() && !name.starts_with(['.', '~']) && !std::path::Path::new(part).exists();
     meant.then(|| ManagerError::NoLayer {
         name: name.into(),
-        suggestion: did_you_mean(name, LAYERS.map(LayerKind::word)),
-        known: LAYERS.map(LayerKind::word).join(", "),
+        suggestion: did_you_mean(name, LAYERS.map(LayerKind::as_str)),
+        known: LAYERS.map(LayerKind::as_str).join(", "),
     })
 }
 
@@ -302,8 +302,8 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
     let head = pieces.next().unwrap_or(part);
     let value = head.split_once('=').map(|(_, value)| value);
     let mut settings = Vec::new();
-    let mut word = kind.word().to_owned();
-    let wrong = |reason: &str| StackError::Value { layer: kind.word(), reason: reason.into() };
+    let mut word = kind.as_str().to_owned();
+    let wrong = |reason: &str| StackError::Value { layer: kind.as_str(), reason: reason.into() };
     match (kind, value) {
         (LayerKind::Quarantine, Some(text)) => {
             let (bytes, text) = Values::Size(1)
@@ -320,14 +320,14 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
         (_, Some(_)) => return Err(wrong("it takes no value of its own, only options after a comma")),
         (_, None) => {}
     }
-    for (option, value, text) in read_options(kind.word(), &kind.options(), pieces)? {
+    for (option, value, text) in read_options(kind.as_str(), &kind.options(), pieces)? {
         word.push_str(&format!(",{option}={text}"));
         settings.push((option, value));
     }
     Ok(Layer { kind, word, settings })
 }
 
-/// Options by what is known of them: name, value as handed on, value as shown.
+/// Options as name, value handed on, value shown.
 fn read_options<'a>(
     owner: &str,
     known: &[(&str, Values)],
@@ -416,7 +416,7 @@ pub fn stacked(layers: Vec<Layer>, mut manager: Manager) -> Result<Manager, Mana
 fn nonsense(layers: &[Layer], manager: &Manager) -> Option<String> {
     for (at, layer) in layers.iter().enumerate() {
         if layers[..at].iter().any(|other| other.kind == layer.kind) {
-            return Some(format!("the layer `{}` stands there twice", layer.kind.word()));
+            return Some(format!("the layer `{}` stands there twice", layer.kind.as_str()));
         }
     }
     if let Some(reason) = manager.bears_no_layers() {
@@ -426,14 +426,14 @@ fn nonsense(layers: &[Layer], manager: &Manager) -> Option<String> {
     match delaying[..] {
         [first, second] => Some(format!(
             "both `{}` and `{}` decide when a block is free; take one",
-            first.kind.word(),
-            second.kind.word()
+            first.kind.as_str(),
+            second.kind.as_str()
         )),
         [only] if manager.collects() => Some(format!(
             "{} is a collector and decides by itself when a block is free, so `{}` in front of it would measure both; \
              take an allocator, for instance tithe-explicit",
             manager.base,
-            only.kind.word()
+            only.kind.as_str()
         )),
         _ => None,
     }

@@ -1,4 +1,4 @@
-//! Stacks as words: what is read, what is refused and how it is said.
+//! Stacks as words: what is read, what is refused and with which message.
 
 use super::*;
 
@@ -26,13 +26,13 @@ fn sizes_travel_in_bytes() {
 
 #[test]
 fn what_a_layer_does_not_know_is_refused_with_what_it_knows() {
-    for (word, said) in [
+    for (word, expected) in [
         ("quarantine/glibc", "quarantine=2M"),
         ("quarantine=2X/glibc", "`2X` is no size"),
         ("quarantine=0/glibc", "`0` is no size"),
         ("quarantine=600G/glibc", "512G is the most"),
-        ("quarantine=2M", "no manager behind it"),
-        ("sweep/", "no manager behind it"),
+        ("quarantine=2M", "no manager after it"),
+        ("sweep/", "no manager after it"),
         ("sweep=2M/glibc", "no value of its own"),
         ("sweep,period=2M/glibc", "it has every, heap"),
         ("sweep,every=,heap=1M/glibc", "give bytes, 1B or more"),
@@ -41,7 +41,7 @@ fn what_a_layer_does_not_know_is_refused_with_what_it_knows() {
         ("forward,x=1/glibc", "it has none"),
     ] {
         let error = layers(word).map(|_| ()).expect_err(word).to_string();
-        assert!(error.contains(said), "{word}: {error}");
+        assert!(error.contains(expected), "{word}: {error}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Intervals that may be believed: studentised permutation statistics with a family-wise critical value.
+//! Valid confidence intervals: studentised permutation statistics with a family-wise critical value.
 //!
 //! *Paired* (one experiment). Each ratio is a trimmed mean of its log ratios (one at either end of
 //! ten, two of fifteen, a fifth of twenty and more), with Yuen's winsorised standard
@@ -7,10 +7,10 @@
 //!
 //! Under "no difference" the two runs of a pair could have been swapped, which flips the sign of their log ratio; so
 //! the distribution of the studentised statistic under random sign flips is known exactly, whatever the shape of the
-//! noise. The 95 % point of the *largest* |t| over the table (Westfall and Young's single-step maxT) gives one
-//! critical value for all of its ratios. Whole repetitions are flipped, which keeps the correlation that ratios have
-//! because they share a baseline (for several ratios at once this asks that the noise be symmetric as well). This
-//! decides what is claimed.
+//! noise. The 95 % point of the *largest* |t| over the table (Westfall and Young's single-step maxT) gives one critical
+//! value for all of its ratios. Whole repetitions are flipped, which keeps the correlation that ratios have because
+//! they share a baseline (for several ratios at once this requires that the noise be symmetric as well). This decides
+//! what is claimed.
 //!
 //! Flips of ratios with a real effect all peak on the same few sign vectors, and with many such ratios the critical
 //! value would come out too small for the *widths* of their intervals, though not for the claims. So for widths it is
@@ -30,8 +30,8 @@ pub const FEWEST_PAIRS: usize = 6;
 /// Up to this many repetitions all flips are enumerated; beyond, this many random ones are drawn.
 const ENUMERATED: usize = 13;
 const DRAWN: usize = 1 << 13;
-/// Smallest standard deviation of a log ratio that is believed: counts in pages and clocks in µs repeat exactly,
-/// and a t of infinity helps nobody.
+/// Smallest standard deviation of a log ratio that is accepted: counts in pages and clocks in µs repeat exactly, and a
+/// t of infinity is no use.
 const FLOOR: f64 = 1e-7;
 
 /// Statistics that differ by less than this share were equal before rounding.
@@ -39,18 +39,18 @@ const TIE: f64 = 1e-9;
 
 /// Mean and standard error of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Moments {
+struct MeanAndVariance {
     mean: f64,
     variance: f64,
     n: f64,
 }
 
-impl Moments {
-    fn of(values: &[f64]) -> Moments {
+impl MeanAndVariance {
+    fn of(values: &[f64]) -> MeanAndVariance {
         let n = values.len() as f64;
         let mean = values.iter().sum::<f64>() / n;
         let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0);
-        Moments { mean, variance, n }
+        MeanAndVariance { mean, variance, n }
     }
 
     fn se(self) -> f64 {
@@ -61,9 +61,9 @@ impl Moments {
 /// Most values left out at either end, as a share.
 const TRIMMED: f64 = 0.2;
 
-/// How many of `n` values are left out at either end. A clear difference whose flip turns no more than these against
-/// it looks as clear as unflipped; such flips must stay a small part of all, or nothing could be claimed: with ten
-/// pairs one is cut, with six to eight none.
+/// How many of `n` values are left out at either end. A clear difference whose flip turns no more than these against it
+/// is as clear as unflipped; such flips must stay a small part of all, or nothing could be claimed: with ten pairs one
+/// is cut, with six to eight none.
 fn cut(n: usize) -> usize {
     let mut ways = 1.0;
     let mut turned = 1.0;
@@ -148,9 +148,9 @@ fn largest(family: &[Vec<(usize, f64)>], flips: &[Vec<f64>]) -> Vec<f64> {
 
 /// Simultaneous intervals for the paired log ratios of one table.
 ///
-/// `series[j][r]` is comparison j's log ratio in repetition r, `None` where one of the two rows is missing. The
-/// answer has one entry a series: `None` below two pairs; with two to five pairs the range of the pairs, which
-/// never claims a difference; otherwise the interval described above at family-wise level `alpha`.
+/// `series[j][r]` is comparison j's log ratio in repetition r, `None` where one of the two rows is missing. The result
+/// has one entry a series: `None` below two pairs; with two to five pairs the range of the pairs, which never claims a
+/// difference; otherwise the interval described above at family-wise level `alpha`.
 pub fn paired(series: &[Vec<Option<f64>>], alpha: f64, seed: u64) -> Vec<Option<Interval>> {
     let repetitions = series.iter().map(Vec::len).max().unwrap_or(0);
     let present: Vec<Vec<(usize, f64)>> = series
@@ -181,7 +181,7 @@ pub fn paired(series: &[Vec<Option<f64>>], alpha: f64, seed: u64) -> Vec<Option<
             match plain.len() {
                 0 | 1 => None,
                 n if n < FEWEST_PAIRS => Some(Interval {
-                    ratio: Moments::of(&plain).mean.exp(),
+                    ratio: MeanAndVariance::of(&plain).mean.exp(),
                     low: plain.iter().copied().fold(f64::INFINITY, f64::min).exp(),
                     high: plain.iter().copied().fold(f64::NEG_INFINITY, f64::max).exp(),
                     differs: false,
@@ -224,7 +224,7 @@ pub fn unpaired(series: &[(Vec<f64>, Vec<f64>)], alpha: f64, seed: u64) -> Vec<O
     let logged: Vec<(Vec<f64>, Vec<f64>)> = series.iter().map(|(a, b)| (logs(a), logs(b))).collect();
     let enough = |(a, b): &(Vec<f64>, Vec<f64>)| a.len() >= FEWEST && b.len() >= FEWEST;
     let welch = |a: &[f64], b: &[f64]| {
-        let (a, b) = (Moments::of(a), Moments::of(b));
+        let (a, b) = (MeanAndVariance::of(a), MeanAndVariance::of(b));
         (b.mean - a.mean, (a.se().powi(2) + b.se().powi(2)).sqrt())
     };
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_managers_are_told_apart_in_five_tables_of_a_hundred() {
+    fn equal_managers_differ_in_five_tables_of_a_hundred() {
         for (n, comparisons, skewed, trials) in
             [(10, 1, false, 1000), (8, 8, false, 600), (8, 8, true, 600), (15, 3, false, 100)]
         {
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn trimming_leaves_room_for_claims() {
+    fn trimming_still_allows_claims() {
         assert_eq!([6, 8, 10, 13, 15, 20, 40].map(cut), [0, 0, 1, 2, 2, 4, 8]);
     }
 

@@ -14,7 +14,7 @@ use crate::disturbance::Disturbance;
 use crate::experiment::Experiment;
 use crate::observation::{Counters, MemoryTrack, Observation};
 
-/// `HTOL` in ASCII: tells our files from other people's.
+/// `HTOL` in ASCII: marks our files.
 const APPLICATION_ID: i64 = 0x4854_4f4c;
 /// Layout of the tables below.
 const LAYOUT: i64 = 1;
@@ -106,7 +106,7 @@ pub enum StoreError {
     Sqlite {
         /// The file.
         path: PathBuf,
-        /// What SQLite said.
+        /// SQLite's error.
         cause: rusqlite::Error,
     },
 }
@@ -258,13 +258,13 @@ impl Store {
         self.connection.column_exists(None, table, column).map_err(|cause| self.error(cause))
     }
 
-    /// Whether a journal stands beside the file that a read-only connection cannot apply.
+    /// Whether the file has a journal that a read-only connection cannot apply.
     fn needs_recovery(&self) -> bool {
-        let looked = self.connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
-        looked.err().and_then(|cause| cause.sqlite_error_code()) == Some(rusqlite::ErrorCode::ReadOnly)
+        let version = self.connection.pragma_query_value(None, "schema_version", |row| row.get::<_, i64>(0));
+        version.err().and_then(|cause| cause.sqlite_error_code()) == Some(rusqlite::ErrorCode::ReadOnly)
     }
 
-    /// SQLite takes what is missing of the last page for zeroes.
+    /// SQLite reads zeroes where the last page is cut.
     fn check_length(&self) -> Result<(), StoreError> {
         let pragma = |name: &str| {
             self.connection
@@ -587,11 +587,11 @@ fn maybe<T: DeserializeOwned>(text: Option<String>) -> serde_json::Result<Option
     text.map(|text| serde_json::from_str(&text)).transpose()
 }
 
-/// A serialisable value behind a reference, so that one closure serves several types.
+/// A serialisable value by reference, so that one closure serves several types.
 mod erased {
     /// JSON text of a value.
     pub trait Json {
-        /// Serialises, or says why not.
+        /// Serialises, or returns why not.
         fn json(&self) -> Result<String, String>;
     }
 

@@ -1,4 +1,4 @@
-//! The file gives back what was put in, and says clearly when it cannot.
+//! The file gives back what was put in, or a clear error.
 
 use super::*;
 use crate::observation::{
@@ -144,7 +144,7 @@ fn a_file_from_before_layers_is_read_and_gone_on_with() {
 }
 
 #[test]
-fn a_file_from_before_programs_told_figures_is_read_and_gone_on_with() {
+fn a_file_from_before_program_figures_is_read_and_continued() {
     let before = Observation { written_after_free: Some(2), ..row("glibc", 0, 0.1, 77) };
     let figures = [("heap_kib".to_string(), 5.5)].into();
     let after = Observation { order: 1, figures, ..row("glibc", 1, 0.1, 77) };
@@ -187,7 +187,7 @@ fn a_file_from_before_collections_is_read_and_gone_on_with() {
 }
 
 #[test]
-fn other_peoples_files_are_told_apart() {
+fn files_of_other_programs_are_distinguished() {
     let folder = folder();
     let text = folder.path().join("text.db");
     std::fs::write(&text, "this is not a database, it is a text of some length".repeat(40)).expect("writes");

@@ -37,7 +37,7 @@ pub fn stack(program: &str, name: &str) -> StackInfo {
         origin: String::new(),
         proof: String::new(),
         warnings: vec![],
-        tells: false,
+        reports_statistics: false,
         apart: None,
         makes_files: false,
         block: 0,

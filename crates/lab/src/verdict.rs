@@ -1,4 +1,4 @@
-//! Verdicts and warnings in words. A difference is put into words only when its interval excludes 1.
+//! Verdicts and warnings as text. A difference is stated only when its interval excludes 1.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const MEMORY_TOLERANCE: f64 = 0.05;
 const LAG_KIB: u64 = 256;
 
 /// The verdict of one row.
-pub fn words(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[String]) -> String {
+pub fn text(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[String]) -> String {
     if figures.is_empty() {
         return if marks.is_empty() {
             "not measured".into()
@@ -45,10 +45,10 @@ pub fn words(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[Str
     let words = match (parts.is_empty(), few) {
         (false, false) if !cpu_claimed => format!("no CPU difference seen, {}", parts.join(", ")),
         (false, _) => parts.join(", "),
-        (true, true) => "too few repetitions to say".into(),
+        (true, true) => "too few repetitions to judge".into(),
         (true, false) => "no difference seen".into(),
     };
-    // Whoever reads only the verdict must not choose a manager that fails now and then.
+    // A reader of the verdict alone must not choose a manager that fails now and then.
     if marks.is_empty() { words } else { format!("failed: {}; else {words}", marks.join(", ")) }
 }
 
@@ -56,7 +56,7 @@ pub fn words(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[Str
 pub fn across(metric: Metric, ratio: Option<Interval>) -> String {
     let noun = if metric == Metric::PeakRss { "memory" } else { "CPU" };
     match ratio {
-        None => "too few rows to say".into(),
+        None => "too few rows to judge".into(),
         Some(ratio) => difference(ratio, noun).unwrap_or_else(|| "no difference seen".into()),
     }
 }
@@ -126,11 +126,11 @@ pub fn notes(
         ));
     }
     notes.extend(memory_check(experiment, program));
-    notes.extend(told_notes(experiment, program));
+    notes.extend(reported_notes(experiment, program));
     notes
 }
 
-/// How the runs were paired, where lockstep was asked for.
+/// How the runs were paired, where lockstep was requested.
 fn pairing_notes(experiment: &Experiment, program: &str) -> Vec<String> {
     if experiment.settings.pairing != Pairing::Lockstep {
         return vec![];
@@ -159,12 +159,13 @@ fn pairing_notes(experiment: &Experiment, program: &str) -> Vec<String> {
     std::iter::once(lockstep.to_owned()).chain(apart).collect()
 }
 
-/// How the line of a checking quarantine about a write begins; what is held at the end of a run is told of then.
+/// How the line of a checking quarantine about a write begins; blocks still quarantined at the end of a run are checked
+/// then.
 const FOUND: &str = "heaptoll: written after free: ";
 
-/// What layers and managers told of a program's runs that no figure shows: defects that were found, and a heap that was
-/// too small.
-fn told_notes(experiment: &Experiment, program: &str) -> Vec<String> {
+/// What layers and managers reported of a program's runs that no figure shows: defects that were found, and a heap that
+/// was too small.
+fn reported_notes(experiment: &Experiment, program: &str) -> Vec<String> {
     let mut notes = Vec::new();
     for stack in experiment.stacks.iter().filter(|stack| stack.program == program).map(|stack| &stack.name) {
         let runs: Vec<&Observation> = experiment
@@ -173,9 +174,9 @@ fn told_notes(experiment: &Experiment, program: &str) -> Vec<String> {
             .filter(|row| row.program == program && row.stack == *stack && row.phase.is_measured())
             .collect();
         let most = |figure: fn(&Observation) -> Option<u64>| {
-            let told: Vec<u64> =
+            let reported: Vec<u64> =
                 runs.iter().filter_map(|row| figure(row)).filter(|found| *found > 0).collect();
-            told.iter().max().map(|most| (told.len(), *most))
+            reported.iter().max().map(|most| (reported.len(), *most))
         };
         if let Some((bad, most)) = most(|row| row.written_after_free) {
             let line =

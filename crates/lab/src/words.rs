@@ -1,5 +1,5 @@
 //! The words of a program's command as they are run: byte for byte as they were given, with the scratch folder's name
-//! where the catalog or a server's command asks for it.
+//! where the catalog or a server's command has `{tmp}`.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -79,7 +79,7 @@ pub fn make(folder: &Path, scratch: &Path) -> Result<PathBuf, WorkingCopyError> 
     let copy = scratch.join("work");
     let refuse = |why: String| WorkingCopyError::Copy { folder: folder.into(), why };
     let mut cp = Command::new("cp");
-    // Copies of small files cost little beside a run; the kernel shares large ones where the file system can.
+    // Copies of small files cost little compared with a run; the kernel shares large ones where the file system can.
     cp.args(["-a", "--reflink=auto", "--"]).arg(folder).arg(&copy).stdin(Stdio::null());
     // Ctrl-C ends the runs, in order; a copy under way is finished first.
     cp.process_group(0);

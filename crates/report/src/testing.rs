@@ -291,7 +291,7 @@ fn stack(shape: Shape, program: &str, s: usize) -> StackInfo {
             .into(),
         proof: format!("malloc bound to {name} in 1 process, 84210 calls seen"),
         warnings: Vec::new(),
-        tells: s == 1,
+        reports_statistics: s == 1,
         apart: None,
         makes_files: false,
         block: 0,

@@ -21,7 +21,7 @@ pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Exp
         origin: String::new(),
         proof: String::new(),
         warnings: vec![],
-        tells: true,
+        reports_statistics: true,
         apart: None,
         makes_files: false,
         block: 0,

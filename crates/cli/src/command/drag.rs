@@ -118,7 +118,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 fn collects(cell: &Cell, known: &[Manager]) -> bool {
     match known.iter().find(|manager| manager.name == cell.stack.name) {
         Some(manager) => manager.collects(),
-        None => cell.stack.tells,
+        None => cell.stack.reports_statistics,
     }
 }
 

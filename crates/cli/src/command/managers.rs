@@ -44,7 +44,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         }
         rows.push(ManagerRow {
             name: manager.name.clone(),
-            group: manager.group.word().into(),
+            group: manager.group.as_str().into(),
             version: manager.version.clone(),
             origin: manager.origin.clone(),
             about: manager.about.clone(),

@@ -207,7 +207,7 @@ fn watch() -> Result<Arc<AtomicBool>, Failure> {
 fn choose(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
     stand_ins::note(&known, arguments.manager.iter().chain([&arguments.baseline]));
-    Ok(manager::choose_beside(&known, &arguments.manager, &arguments.baseline)?)
+    Ok(manager::choose_with_baseline(&known, &arguments.manager, &arguments.baseline)?)
 }
 
 /// A bar on standard error; hidden when that is no terminal.

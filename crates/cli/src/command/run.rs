@@ -12,7 +12,7 @@ use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::observation::Observation;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{self, Bench, Ending, Progress};
+use heaptoll_lab::runner::{self, Ending, Progress, RunContext};
 use heaptoll_lab::store::Store;
 use heaptoll_report::terminal::render;
 
@@ -293,7 +293,7 @@ fn lacking(
     interrupt: &Interrupt,
     stop_reason: StopReason,
 ) -> (Result<Ending, runner::RunError>, Option<String>) {
-    let bench = Bench {
+    let bench = RunContext {
         launcher: places.launcher(),
         start_layer: places.start_layer(),
         interrupt: interrupt.clone(),

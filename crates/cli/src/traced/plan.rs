@@ -162,7 +162,7 @@ fn choose(arguments: &TracedArguments, known: &[Manager]) -> Result<Vec<Manager>
         false => &arguments.manager,
     };
     stand_ins::note(known, named.iter().chain([&arguments.baseline]));
-    Ok(manager::choose_beside(known, named, &arguments.baseline)?)
+    Ok(manager::choose_with_baseline(known, named, &arguments.baseline)?)
 }
 
 fn without_servers(programs: Vec<ProgramInfo>, all: bool) -> Result<Vec<ProgramInfo>, Failure> {
@@ -251,7 +251,7 @@ fn prove(
             origin: "what the program was linked with".into(),
             proof: STATIC.into(),
             warnings: vec!["statically linked: the figures are of the manager it was linked with".into()],
-            tells: false,
+            reports_statistics: false,
             apart: None,
             makes_files: false,
             block: 0,

@@ -108,7 +108,7 @@ fn invocation(
     environment.extend(cell.stack.environment.iter().cloned());
     let mut preload: Vec<PathBuf> = cell.stack.preload.iter().map(PathBuf::from).collect();
     // The layer requests the manager after it to report its collections.
-    if cell.stack.tells && runner.announce.is_file() {
+    if cell.stack.reports_statistics && runner.announce.is_file() {
         preload.insert(0, runner.announce.to_path_buf());
     }
     Ok(Invocation {

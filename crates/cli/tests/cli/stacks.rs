@@ -108,7 +108,7 @@ fn a_manager_named_by_its_path_takes_layers() {
 fn what_means_nothing_is_refused_with_the_reason() {
     let fixture = Fixture::new();
     for (stack, output) in [
-        ("quarantine=2M", "names a layer and no manager behind it"),
+        ("quarantine=2M", "names a layer and no manager after it"),
         ("quarantine/glibc", "it needs a size: quarantine=2M"),
         ("quarantine=2X/glibc", "`2X` is no size"),
         ("sweep,every=0/glibc", "give bytes, 1B or more"),

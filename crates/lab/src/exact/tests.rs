@@ -59,7 +59,7 @@ fn table_of(mut made: Experiment) -> ExactTable {
 }
 
 #[test]
-fn counts_stand_beside_the_measured_ratio() {
+fn counts_are_shown_with_the_measured_ratio() {
     let mut made = measured(&["glibc", "lean"]);
     for row in &mut made.observations {
         row.output_digest = "traced".into();

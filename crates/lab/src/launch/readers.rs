@@ -1,7 +1,7 @@
-//! The readers of a program's two outputs: digested and cut as they come, so that no program waits for room.
+//! The readers of a program's two outputs: digested and cut as they come, so that no program waits for space in a pipe.
 //!
-//! Whatever survives a program may hold its pipes for ever. What a reader has is therefore kept where it can be taken
-//! at any time, not only at the end.
+//! A process that survives the program may hold its pipes for ever. What a reader has is therefore kept where it can be
+//! taken at any time, not only at the end.
 
 use std::io::Read;
 use std::sync::mpsc::SyncSender;
@@ -50,10 +50,10 @@ impl<T: Clone + Default + Send + 'static> Reader<T> {
         let kept = Arc::new(Mutex::new(T::default()));
         let filled = Arc::clone(&kept);
         let read = move || {
-            let mut follower = Follower { lines, partial: Vec::new() };
+            let mut splitter = LineSplitter { lines, partial: Vec::new() };
             read_all(source, |bytes| {
                 take(&mut filled.lock().unwrap_or_else(PoisonError::into_inner), bytes);
-                follower.take(bytes);
+                splitter.take(bytes);
             });
         };
         Ok(Reader { thread: std::thread::Builder::new().spawn(read)?, kept })
@@ -68,7 +68,7 @@ impl<T: Clone + Default + Send + 'static> Reader<T> {
         Ok(std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 
-    /// What has come within a moment. The thread stays for as long as somebody holds the pipe.
+    /// What has come within [`BRIEFLY`]. The thread stays for as long as a process holds the pipe.
     pub fn so_far(self) -> T {
         let until = Instant::now() + BRIEFLY;
         while !self.thread.is_finished() && Instant::now() < until {
@@ -80,8 +80,7 @@ impl<T: Clone + Default + Send + 'static> Reader<T> {
 
 /// Digests standard output.
 ///
-/// # Errors
-/// No thread was to be had.
+/// # Errors No thread can be started.
 pub(super) fn digest(
     source: Option<impl Read + Send + 'static>,
     lines: Option<SyncSender<String>>,
@@ -89,15 +88,14 @@ pub(super) fn digest(
     Reader::start(source, lines, |output: &mut Output, bytes| {
         output.hash.update(bytes);
         output.bytes += bytes.len() as u64;
-        let room = KEPT_OUTPUT - output.head.len();
-        output.head.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        let space = KEPT_OUTPUT - output.head.len();
+        output.head.extend_from_slice(&bytes[..bytes.len().min(space)]);
     })
 }
 
 /// Keeps the tail of standard error.
 ///
-/// # Errors
-/// No thread was to be had.
+/// # Errors No thread can be started.
 pub(super) fn tail(
     source: Option<impl Read + Send + 'static>,
     lines: Option<SyncSender<String>>,
@@ -110,13 +108,13 @@ pub(super) fn tail(
     })
 }
 
-/// Splits what is read into lines for a follower; a follower that left is no error.
-struct Follower {
+/// Splits what is read into lines for a consumer; a consumer that left is no error.
+struct LineSplitter {
     lines: Option<SyncSender<String>>,
     partial: Vec<u8>,
 }
 
-impl Follower {
+impl LineSplitter {
     fn take(&mut self, bytes: &[u8]) {
         let Some(lines) = &self.lines else { return };
         for &byte in bytes {

@@ -10,7 +10,7 @@ use super::*;
 fn script(text: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("launch");
-    let text = format!("#!/bin/sh\nsay() {{ echo \"$*\" >/proc/self/fd/$report; }}\nreport=$2\n{text}\n");
+    let text = format!("#!/bin/sh\nsend() {{ echo \"$*\" >/proc/self/fd/$report; }}\nreport=$2\n{text}\n");
     heaptoll_scratch::write_executable(&path, &text).expect("writes");
     (folder, path)
 }
@@ -48,8 +48,8 @@ fn a_missing_launcher_is_named() {
 }
 
 #[test]
-fn a_launcher_that_speaks_another_language_is_ended_and_reaped() {
-    let (folder, launcher) = script("echo $$ >${0%/*}/pid; say bonjour; while :; do sleep 1; done");
+fn a_launcher_that_breaks_the_protocol_is_ended_and_reaped() {
+    let (folder, launcher) = script("echo $$ >${0%/*}/pid; send bonjour; while :; do sleep 1; done");
     let interrupt = Interrupt::default();
     let error = run(&launcher, &Invocation::default(), &interrupt).expect_err("no message");
     assert!(error.to_string().contains("`bonjour`"), "{error}");
@@ -62,7 +62,7 @@ fn a_launcher_that_speaks_another_language_is_ended_and_reaped() {
 
 #[test]
 fn what_is_dropped_without_waiting_is_ended_and_forgotten() {
-    let (_folder, launcher) = script("say started $$; while :; do sleep 1; done");
+    let (_folder, launcher) = script("send started $$; while :; do sleep 1; done");
     let interrupt = Interrupt::default();
     let running = start(&launcher, &Invocation::default(), &interrupt).expect("starts");
     let pid = running.pid().expect("a number");
@@ -74,19 +74,19 @@ fn what_is_dropped_without_waiting_is_ended_and_forgotten() {
 
 #[test]
 fn a_signal_reaches_only_a_living_child_of_the_launcher() {
-    // Somebody else's process that has the number which the program had.
-    let mut stranger = Command::new("sleep").arg("60").spawn().expect("starts");
-    let (_folder, launcher) = script(&format!("say started {}; sleep 1", stranger.id()));
+    // An unrelated process that has the number which the program had.
+    let mut unrelated = Command::new("sleep").arg("60").spawn().expect("starts");
+    let (_folder, launcher) = script(&format!("send started {}; sleep 1", unrelated.id()));
     let running = start(&launcher, &Invocation::default(), &Interrupt::default()).expect("starts");
     running.signal(libc::SIGKILL);
     std::thread::sleep(Duration::from_millis(100));
-    assert!(matches!(stranger.try_wait(), Ok(None)), "the stranger was hit");
-    stranger.kill().expect("ours");
-    stranger.wait().expect("ours");
+    assert!(matches!(unrelated.try_wait(), Ok(None)), "the unrelated process was signalled");
+    unrelated.kill().expect("ours");
+    unrelated.wait().expect("ours");
     drop(running);
 
     let (_folder, launcher) =
-        script("sleep 60 & say started $!; wait $!; say ended exit $? 1 0 0 0 0 0 0 0 0 0 - - - -");
+        script("sleep 60 & send started $!; wait $!; send ended exit $? 1 0 0 0 0 0 0 0 0 0 - - - -");
     let running = start(&launcher, &Invocation::default(), &Interrupt::default()).expect("starts");
     running.signal(libc::SIGKILL);
     assert_eq!(running.wait().expect("reports").ended, Ended::Exit(128 + libc::SIGKILL));
@@ -95,7 +95,7 @@ fn a_signal_reaches_only_a_living_child_of_the_launcher() {
 #[test]
 fn a_survivor_that_holds_the_pipes_does_not_hold_us() {
     let (_folder, launcher) = script(
-        "sleep 30 & echo $!; echo so far >&2; say started $!; say ended timeout 0 1 0 0 0 0 0 0 0 0 1 - - - -",
+        "sleep 30 & echo $!; echo so far >&2; send started $!; send ended timeout 0 1 0 0 0 0 0 0 0 0 1 - - - -",
     );
     let begun = Instant::now();
     let finished = run(&launcher, &Invocation::default(), &Interrupt::default()).expect("reports");
@@ -108,6 +108,6 @@ fn a_survivor_that_holds_the_pipes_does_not_hold_us() {
         "so far\nheaptoll could not kill 1 process of another user; it still runs\n"
     );
     assert_eq!(finished.output_bytes, finished.output_head.len() as u64);
-    // SAFETY: the sleep that the script left; its number was its own a moment ago.
+    // SAFETY: kill takes plain numbers; `survivor` is the sleep that the script left.
     unsafe { libc::kill(survivor, libc::SIGKILL) };
 }

@@ -9,7 +9,7 @@ use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::plan;
-use heaptoll_lab::precision::FIRST_LOOK;
+use heaptoll_lab::precision::FIRST_ANALYSIS;
 use heaptoll_lab::store::Store;
 use heaptoll_lab::{machine, own_cost, working_copy};
 
@@ -98,7 +98,7 @@ pub fn begin(
             blocks: vec![],
             repetitions: arguments.repetitions.unwrap_or(match (arguments.precision, arguments.budget) {
                 (None, None) => REPETITIONS,
-                _ => FIRST_LOOK,
+                _ => FIRST_ANALYSIS,
             }),
             warmup: arguments.warmup,
             seed: arguments.seed,
@@ -270,7 +270,7 @@ pub fn check_db(db: Option<&Path>) -> Result<(), Failure> {
 fn choose_managers(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
     stand_ins::note(&known, arguments.manager.iter().chain([&arguments.baseline]));
-    Ok(manager::choose_beside(&known, &arguments.manager, &arguments.baseline)?)
+    Ok(manager::choose_with_baseline(&known, &arguments.manager, &arguments.baseline)?)
 }
 
 /// Refuses to go on when only the baseline is left of what the user named.

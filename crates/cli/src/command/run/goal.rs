@@ -6,7 +6,7 @@ use heaptoll_lab::compare::{compare, judge_outputs};
 use heaptoll_lab::experiment::Experiment;
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::places::Places;
-use heaptoll_lab::precision::{Look, MOST, look};
+use heaptoll_lab::precision::{Interim, MOST, analyse};
 use heaptoll_lab::runner::{Ending, RunError};
 use heaptoll_lab::store::Store;
 
@@ -38,7 +38,7 @@ pub fn measure(
         // Rows are judged on a copy: what an output is judged by may still change.
         let mut judged = experiment.clone();
         judge_outputs(&mut judged);
-        let found = look(experiment, &compare(&judged), begun.elapsed().as_secs_f64());
+        let found = analyse(experiment, &compare(&judged), begun.elapsed().as_secs_f64());
         if let Some(text) = sentence(experiment, &found) {
             terminal::note(&text);
         }
@@ -56,7 +56,7 @@ pub fn measure(
 }
 
 /// The result of a check as a sentence; nothing where only the time decides and it goes on.
-fn sentence(experiment: &Experiment, found: &Look) -> Option<String> {
+fn sentence(experiment: &Experiment, found: &Interim) -> Option<String> {
     let wanted = experiment.settings.precision.filter(|&wanted| wanted > 0.0)?;
     let (made, all) = (experiment.settings.repetitions, found.all);
     let percent = |share: f64| format!("{:.2} %", 100.0 * share);

@@ -5,7 +5,7 @@ use std::time::Instant;
 use heaptoll_lab::experiment::Experiment;
 use heaptoll_lab::observation::Phase;
 use heaptoll_lab::plan::{self, Cell};
-use heaptoll_lab::runner::{self, Bench, Ending};
+use heaptoll_lab::runner::{self, Ending, RunContext};
 use heaptoll_lab::sight::{FIRST, sights};
 use heaptoll_lab::slow::leave_slow_apart;
 use heaptoll_lab::store::Store;
@@ -27,7 +27,7 @@ pub fn planned(experiment: &Experiment) -> Vec<Cell> {
 pub fn execute(
     experiment: &mut Experiment,
     store: &mut Store,
-    bench: &Bench,
+    bench: &RunContext,
     watched: &mut Watched,
 ) -> Result<Ending, runner::RunError> {
     let is_warmup = |cell: &Cell| matches!(cell.phase, Phase::Profile | Phase::Warmup);

@@ -1,4 +1,5 @@
-//! What it means where exact counts and the measured CPU ratio disagree, in words. One pure function, [`words`].
+//! What a disagreement of exact counts and the measured CPU ratio means, as a sentence. One pure function,
+//! [`sentence`].
 //!
 //! **Agreement.** A CPU difference that is claimed agrees with instructions when their ratio lies in the CPU interval, or
 //! when their difference (as a logarithm) is 2/3 to 3/2 of CPU's: instructions are not all alike, and less than that is
@@ -44,7 +45,7 @@ impl Part {
     }
 }
 
-/// What is known of one stack against the baseline.
+/// One stack's counts and CPU ratio against the baseline.
 pub struct Axis<'a> {
     /// The baseline's name.
     pub baseline: &'a str,
@@ -72,7 +73,7 @@ enum Share {
 }
 
 /// The sentence, without the stack's name; `None` where instructions and CPU agree, or there is nothing to state.
-pub fn words(axis: &Axis) -> Option<String> {
+pub fn sentence(axis: &Axis) -> Option<String> {
     match axis.cpu {
         Some(cpu) if cpu.differs => claimed(axis, &cpu),
         cpu => unclaimed(axis, cpu.as_ref()),

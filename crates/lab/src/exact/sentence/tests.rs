@@ -9,13 +9,13 @@ fn cpu(ratio: f64, half: f64) -> Option<Interval> {
 }
 
 /// Of a million instructions of glibc's.
-fn said(instructions: f64, cpu: Option<Interval>, parts: &[(&str, u64, u64, f64)]) -> String {
+fn sentence_for(instructions: f64, cpu: Option<Interval>, parts: &[(&str, u64, u64, f64)]) -> String {
     let parts: Vec<Part> = parts
         .iter()
         .filter_map(|(what, count, of, cycles)| Part::of((*what).into(), *count, *of, *cycles))
         .collect();
     let axis = Axis { baseline: "glibc", instructions, of_instructions: 1e6, parts: &parts, cpu };
-    words(&axis).unwrap_or_default()
+    sentence(&axis).unwrap_or_default()
 }
 
 /// 200 000 cycles more, and as many fewer.
@@ -134,8 +134,8 @@ fn each_disagreement_has_its_sentence() {
         ),
     ];
     for (case, instructions, cpu, parts, expected) in cases {
-        let said = said(instructions, cpu, parts);
-        assert!(expected.iter().all(|words| said.contains(words)), "{case}: {said}");
+        let found = sentence_for(instructions, cpu, parts);
+        assert!(expected.iter().all(|part| found.contains(part)), "{case}: {found}");
     }
 }
 
@@ -143,22 +143,25 @@ fn each_disagreement_has_its_sentence() {
 #[test]
 fn a_few_misses_more_are_not_what_a_large_difference_is_in() {
     let few = ("misses of 1M/16", 1250, 1000, 200.0);
-    assert!(said(1.0, cpu(1.9, 0.02), &[few]).contains("neither misses"));
-    assert!(said(1.0, cpu(1.3, 0.02), &[few]).contains("in memory, not in instructions (1.25 times"));
+    assert!(sentence_for(1.0, cpu(1.9, 0.02), &[few]).contains("neither misses"));
+    assert!(sentence_for(1.0, cpu(1.3, 0.02), &[few]).contains("in memory, not in instructions (1.25 times"));
 }
 
 /// An end of an interval is not known to a tenth of a percent.
 #[test]
 fn what_lies_hardly_beyond_an_interval_is_below_what_was_seen() {
     let interval = Interval { ratio: 1.02, low: 0.984, high: 1.054, differs: false, pairs: 8 };
-    assert!(said(0.982, Some(interval), &[]).ends_with("below what this run could see"));
-    assert!(said(0.97, Some(interval), &[]).contains("between 0.984 and 1.054: neither"));
+    assert!(sentence_for(0.982, Some(interval), &[]).ends_with("below what this run could see"));
+    assert!(sentence_for(0.97, Some(interval), &[]).contains("between 0.984 and 1.054: neither"));
 }
 
 #[test]
 fn several_parts_are_named_in_one_list() {
-    let words = said(1.0, cpu(1.2, 0.02), &[MORE, ("page faults", 200, 100, 2000.0), FEWER]);
-    assert!(words.ends_with("(2.00 times glibc's misses of 1M/16, 2.00 times its page faults)"), "{words}");
+    let sentence = sentence_for(1.0, cpu(1.2, 0.02), &[MORE, ("page faults", 200, 100, 2000.0), FEWER]);
+    assert!(
+        sentence.ends_with("(2.00 times glibc's misses of 1M/16, 2.00 times its page faults)"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -170,15 +173,15 @@ fn nothing_is_stated_where_counts_and_time_agree() {
         ("near it", 0.85, cpu(0.87, 0.002), &[MORE]),
         ("a small one", 0.9955, cpu(0.994, 0.001), &[]),
     ] {
-        assert_eq!(said(instructions, cpu, parts), "", "{case}");
+        assert_eq!(sentence_for(instructions, cpu, parts), "", "{case}");
     }
 }
 
 #[test]
 fn ranges_of_few_pairs_claim_nothing() {
     let few = cpu(1.5, 0.01).map(|range| Interval { differs: false, pairs: 3, ..range });
-    assert!(said(0.9, few, &[]).ends_with("too few repetitions to state a difference in time"));
-    assert!(said(1.0, few, &[MORE]).ends_with("too few repetitions to state a difference in time"));
+    assert!(sentence_for(0.9, few, &[]).ends_with("too few repetitions to state a difference in time"));
+    assert!(sentence_for(1.0, few, &[MORE]).ends_with("too few repetitions to state a difference in time"));
 }
 
 #[test]

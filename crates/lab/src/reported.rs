@@ -1,8 +1,8 @@
-//! What the managers and layers of a run wrote down about themselves, out of the slots of its statistics page.
+//! The figures that managers and layers of a run reported in the slots of its statistics page.
 //!
-//! A stack has several writers in each process: its manager, if that tells, and layers. Each figure is taken from those
-//! that can know it: a collector's from the manager or from the sweep layer in front of it, a quarantine's from its
-//! layer.
+//! A stack has several writers in each process: its manager, if that reports, and layers. Each figure is taken from
+//! those that can know it: a collector's from the manager or from the sweep layer in front of it, a quarantine's from
+//! its layer.
 
 use std::collections::BTreeSet;
 
@@ -11,9 +11,9 @@ use heaptoll_statspage::{SlotRecord, WriterKind};
 use crate::observation::{Collections, Observation};
 use crate::stack::LayerKind;
 
-/// The figures of a run, of all its processes; `None` where nobody of the stack can know them.
+/// The figures of a run, of all its processes; `None` where no part of the stack can know them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ReportedFigures {
     /// The most memory a manager had mapped at once, of any process, bytes.
     pub heap_high_water_bytes: Option<u64>,
     /// Collections, of a manager that collects or of the sweep layer.
@@ -30,12 +30,12 @@ pub struct Told {
     pub written_after_free: Option<u64>,
 }
 
-impl Told {
+impl ReportedFigures {
     /// Reads the slots of a run.
-    pub fn of(slots: &[SlotRecord]) -> Told {
+    pub fn of(slots: &[SlotRecord]) -> ReportedFigures {
         let managers = || slots.iter().filter(|slot| slot.kind == WriterKind::Manager);
         let layer = |kind: LayerKind| {
-            slots.iter().filter(move |slot| slot.kind == WriterKind::Layer && slot.writer == kind.word())
+            slots.iter().filter(move |slot| slot.kind == WriterKind::Layer && slot.writer == kind.as_str())
         };
         let sweeps = || layer(LayerKind::Sweep);
         let swept = sweeps().next().is_some();
@@ -56,12 +56,12 @@ impl Told {
                 .collect::<BTreeSet<_>>()
                 .len() as u32,
         });
-        // A manager may leave alone what it does not count: nothing is then not told from none, except that no
-        // processor time goes into no collections.
+        // A manager may leave alone a counter that it does not keep: a zero is then unknown, except that no collections
+        // take no processor time.
         let counted = |figure: u64| (figure > 0 || swept).then_some(figure);
         let cpu = sum(|slot| slot.collector_cpu_ns);
-        let idle = collections.is_some_and(|told| told.count == 0);
-        Told {
+        let idle = collections.is_some_and(|collections| collections.count == 0);
+        ReportedFigures {
             heap_high_water_bytes: managers().map(|slot| slot.mapped_high_bytes).max(),
             collections,
             collector_cpu_ns: if idle { Some(cpu) } else { counted(cpu) },
@@ -75,7 +75,7 @@ impl Told {
     }
 
     /// The row with these figures.
-    pub fn beside(self, row: Observation) -> Observation {
+    pub fn added_to(self, row: Observation) -> Observation {
         Observation {
             heap_high_water_bytes: self.heap_high_water_bytes,
             collections: self.collections,
@@ -102,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_tells_of_a_foreign_manager() {
-        assert_eq!(Told::of(&[]), Told::default());
-        assert_eq!(Told::of(&[layer("count"), layer("record")]), Told::default());
+    fn a_foreign_manager_reports_nothing() {
+        assert_eq!(ReportedFigures::of(&[]), ReportedFigures::default());
+        assert_eq!(ReportedFigures::of(&[layer("count"), layer("record")]), ReportedFigures::default());
     }
 
     #[test]
-    fn a_sweep_layer_collects_for_a_manager_that_tells_nothing_and_for_one_that_does() {
+    fn a_sweep_layer_collects_for_a_manager_that_reports_nothing_and_for_one_that_does() {
         let swept = |pid, collections, pause_max_ns, used_high_bytes| SlotRecord {
             pid,
             collections,
@@ -121,7 +121,7 @@ mod tests {
             ..layer("sweep")
         };
         let two = [swept(1, 2, 30, 4096), swept(2, 3, 20, 8192)];
-        let told = Told::of(&two);
+        let reported = ReportedFigures::of(&two);
         let collections = Collections {
             count: 5,
             pause_total_ns: 500,
@@ -130,56 +130,71 @@ mod tests {
             processes: 2,
         };
         assert_eq!(
-            told,
-            Told {
+            reported,
+            ReportedFigures {
                 collections: Some(collections),
                 collector_cpu_ns: Some(14),
                 used_high_bytes: Some(8192),
                 refused_calls: Some(2),
-                ..Told::default()
+                ..ReportedFigures::default()
             }
         );
         let manager = SlotRecord { mapped_high_bytes: 9, ..slot(WriterKind::Manager, "lea") };
-        let with = Told::of(&[two[0].clone(), two[1].clone(), manager]);
-        assert_eq!(with, Told { heap_high_water_bytes: Some(9), ..told });
+        let with = ReportedFigures::of(&[two[0].clone(), two[1].clone(), manager]);
+        assert_eq!(with, ReportedFigures { heap_high_water_bytes: Some(9), ..reported });
     }
 
     #[test]
     fn a_manager_that_leaves_a_counter_alone_has_not_counted_none() {
         let tithe = SlotRecord { collections: 3, pause_total_ns: 5, ..slot(WriterKind::Manager, "tithe") };
-        let told = Told::of(std::slice::from_ref(&tithe));
-        assert_eq!((told.collector_cpu_ns, told.used_high_bytes), (None, None));
-        assert_eq!(told.collections.map(|collections| collections.count), Some(3));
-        // No collections take no time, whoever counts it.
-        assert_eq!(Told::of(&[slot(WriterKind::Manager, "lea")]).collector_cpu_ns, Some(0));
+        let reported = ReportedFigures::of(std::slice::from_ref(&tithe));
+        assert_eq!((reported.collector_cpu_ns, reported.used_high_bytes), (None, None));
+        assert_eq!(reported.collections.map(|collections| collections.count), Some(3));
+        // No collections take no time, even uncounted.
+        assert_eq!(ReportedFigures::of(&[slot(WriterKind::Manager, "lea")]).collector_cpu_ns, Some(0));
         let counting = SlotRecord { collector_cpu_ns: 8, used_high_bytes: 4096, ..tithe };
-        let told = Told::of(&[counting]);
-        assert_eq!((told.collector_cpu_ns, told.used_high_bytes), (Some(8), Some(4096)));
+        let reported = ReportedFigures::of(&[counting]);
+        assert_eq!((reported.collector_cpu_ns, reported.used_high_bytes), (Some(8), Some(4096)));
     }
 
     #[test]
     fn figures_that_no_run_can_have_are_summed_without_overflow() {
-        let wild = |writer| SlotRecord {
+        let corrupted = |writer| SlotRecord {
             collections: u64::MAX,
             collected_bytes: u64::MAX,
             collector_cpu_ns: u64::MAX,
             written_after_free: u64::MAX,
             ..layer(writer)
         };
-        let told = Told::of(&[wild("sweep"), wild("sweep"), wild("quarantine"), wild("quarantine")]);
-        assert_eq!(told.collections.map(|collections| collections.count), Some(u64::MAX));
-        assert_eq!((told.collector_cpu_ns, told.written_after_free), (Some(u64::MAX), Some(u64::MAX)));
+        let reported = ReportedFigures::of(&[
+            corrupted("sweep"),
+            corrupted("sweep"),
+            corrupted("quarantine"),
+            corrupted("quarantine"),
+        ]);
+        assert_eq!(reported.collections.map(|collections| collections.count), Some(u64::MAX));
+        assert_eq!(
+            (reported.collector_cpu_ns, reported.written_after_free),
+            (Some(u64::MAX), Some(u64::MAX))
+        );
     }
 
     #[test]
-    fn a_quarantine_tells_of_what_it_held() {
+    fn a_quarantine_reports_what_it_held() {
         let held = |held_high_bytes, written_after_free| SlotRecord {
             held_high_bytes,
             written_after_free,
             ..layer("quarantine")
         };
-        let told = Told::of(&[held(100, 1), held(50, 2), layer("count")]);
-        assert_eq!(told, Told { held_high_bytes: Some(100), written_after_free: Some(3), ..Told::default() });
-        assert_eq!(Told::of(&[held(0, 0)]).written_after_free, Some(0));
+        let reported = ReportedFigures::of(&[held(100, 1), held(50, 2), layer("count")]);
+        assert_eq!(
+            reported,
+            ReportedFigures {
+                held_high_bytes: Some(100),
+                written_after_free: Some(3),
+                ..ReportedFigures::default()
+            }
+        );
+        assert_eq!(ReportedFigures::of(&[held(0, 0)]).written_after_free, Some(0));
     }
 }
