@@ -11,7 +11,7 @@ TARGET := target
 STAGE := $(TARGET)/stage
 LIB := $(STAGE)/lib/heaptoll
 SHARE := $(STAGE)/share/heaptoll
-# Where the tool's own binaries come from. `make test` compiles them with the tests, once, and stages these beside them.
+# Where the tool's own binaries come from. `make test` compiles them with the tests, once, and stages these with them.
 BINARIES := $(TARGET)/release
 TESTED := BINARIES=$(TARGET)/debug STAGE=$(TARGET)/debug/stage
 HEAPTOLL := $(BINARIES)/heaptoll
@@ -21,7 +21,7 @@ DESCRIPTIONS := $(wildcard preload/allocators/*/manager.toml preload/collectors/
 OURS := $(notdir $(patsubst %/manager.toml,%,$(DESCRIPTIONS)))
 LAYERS := announce count events forward live null quarantine record start sweep
 
-# What `make bench` needs beside the tool.
+# What `make bench` needs in addition to the tool.
 BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance collectors recording exact layers)
 # Stacks are walked through the layers' own frames; before Rust 1.92 `panic = "abort"` left their tables out.
 UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
@@ -43,7 +43,7 @@ help:
 	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode, glibc's tests"
 	@echo "make study              repeat the papers: every table, figure and claim (about 40 minutes after building)"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
-	@echo "make bench              measure heaptoll itself, the peers, the historic managers beside their papers, the collectors"
+	@echo "make bench              measure heaptoll itself, the peers, the historic managers next to their papers, the collectors"
 	@echo "make install PREFIX=DIR install what is built (default /usr/local)"
 
 # --- building ---------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ GLIBC_MANAGERS := glibc tithe tithe-collect mimalloc3 kingsley lea
 # The tests that are marked `ignore = "slow: ..."`. What is skipped by name is no test: it writes into the source tree.
 SLOW := --ignored --skip make_the_corpus --skip under_every_manager_here --skip every_manager_here_works
 
-# glibc's own tests of malloc, where their source can be had: a skip is said, and is no failure.
+# glibc's own tests of malloc, where their source can be had: a skip is printed, and is no failure.
 test-glibc:
 	@$(IN_STAGE) CONFORMANCE=$(abspath $(TARGET))/debug/heaptoll-conformance scripts/glibc-tests $(GLIBC_MANAGERS) || \
 		{ code=$$?; test $$code = 77 && echo "SKIPPED: glibc's own tests of malloc"; }

@@ -153,7 +153,7 @@ def cases(quick):
         ),
         Case(
             "perl-queue",
-            "threads that share a queue, fork beside them",
+            "threads that share a queue, fork meanwhile",
             ["/usr/bin/perl", "{cases}/perl-queue.pl"],
             ["/usr/bin/perl"],
             ["perl"],

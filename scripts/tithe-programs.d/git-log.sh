@@ -1,5 +1,5 @@
 #!/bin/bash
-# Every patch of a history, with renames looked for; then blame, grep and a merge.
+# Every patch of a history, with renames detected; then blame, grep and a merge.
 set -e
 git clone -q "file://$INPUTS/repository.git" clone
 cd clone

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Two workers with a pool of threads, compression and directory lists, asked by curl through a socket.
+# Two workers with a pool of threads, compression and directory lists, requested by curl through a socket.
 set -e
 mkdir -p logs temp
 cat >nginx.conf <<END

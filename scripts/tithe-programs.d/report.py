@@ -33,14 +33,14 @@ def cell(row, mode):
     base = row.reference
     words = "same" if not differences else "**" + "; ".join(differences) + "**"
     figures = f"{ratio(outcome.cpu_s, base.cpu_s)} / {ratio(outcome.rss_kib, base.rss_kib)}"
-    told = ""
+    collections = ""
     if outcome.collections:
-        told = f", {outcome.collections} × ≤ {duration(outcome.pause_max_us)}"
+        collections = f", {outcome.collections} × ≤ {duration(outcome.pause_max_us)}"
     elif mode.collects:
-        told = ", none" if outcome.processes else ", not told"
+        collections = ", none" if outcome.processes else ", not reported"
     if outcome.abandoned:
-        told += f", {len(outcome.abandoned)} given up"
-    return f"{words}, {figures}{told}"
+        collections += f", {len(outcome.abandoned)} abandoned"
+    return f"{words}, {figures}{collections}"
 
 
 def table(rows, modes):
@@ -105,7 +105,7 @@ def memory_notes(rows, bindings):
             )
         elif preloaded and preloaded != ours:
             lines.append(
-                f"- {name}: its malloc is bound to {preloaded} even when {ours} is preloaded: the run says nothing of Tithe."
+                f"- {name}: its malloc is bound to {preloaded} even when {ours} is preloaded: the run shows nothing of Tithe."
             )
     return lines
 
@@ -152,7 +152,7 @@ def markdown(rows, modes, skipped, bindings, size, tithe_version, seconds):
         "longest pause (the world stood still). **The ratios are of single runs on a machine that may have been busy**: a",
         "difference under a fifth means nothing here, and on programs of a few hundredths of a second no ratio does.",
         "`make bench` measures. CPU time is that of all processes of a program together, memory that of its largest",
-        'process. Processes that ended before they allocated much do not collect. "Not told" means that no process found',
+        'process. Processes that ended before they allocated much do not collect. "Not reported" means that no process found',
         "the statistics page: its malloc is not ours, or it cleared its environment.",
         "",
         *means(rows, modes),
@@ -160,7 +160,7 @@ def markdown(rows, modes, skipped, bindings, size, tithe_version, seconds):
         "",
     ]
     out += section("What differs", differences(rows, modes))
-    out += section("Collections given up", abandoned(rows, modes))
+    out += section("Collections abandoned", abandoned(rows, modes))
     out += section("Whose malloc", memory_notes(rows, bindings))
     out += section(
         "What of the outputs is not compared",

@@ -1,5 +1,5 @@
 """Runs one command under one mode, through heaptoll's launcher: CPU and peak memory of the program alone, a time limit,
-and nothing left behind. The manager's statistics page and Tithe's log say what it did."""
+and nothing left. The manager's statistics page and Tithe's log report what it did."""
 
 import hashlib
 import os
@@ -21,7 +21,7 @@ class Outcome:
     cpu_s: float
     wall_s: float
     rss_kib: int
-    left_behind: int
+    killed_orphans: int
     output: str  # digest of standard output
     errors: str  # digest of standard error
     error_text: bytes
@@ -30,7 +30,7 @@ class Outcome:
     pause_max_us: int = 0
     abandoned: list = field(default_factory=list)
     heap_bytes: int = 0  # of the process with the largest heap
-    processes: int = 0  # that told
+    processes: int = 0  # that reported
 
 
 class Runner:
@@ -92,7 +92,7 @@ class Runner:
             child.wait()
         last = lines[-1].split() if lines else ["nothing"]
         if last[0] != "ended":
-            raise RuntimeError(f"{self.launcher} said `{' '.join(last)}` for {case.name}; run make build again")
+            raise RuntimeError(f"{self.launcher} sent `{' '.join(last)}` for {case.name}; run make build again")
         wall, user, system, rss = (int(word) for word in last[3:7])
         word = last[1] if last[1] == "timeout" else f"{last[1]} {last[2]}"
         outcome = Outcome(
@@ -118,15 +118,15 @@ class Runner:
 
 def binding(binary, preload):
     """The file name of the object that serves a program's calls of malloc; empty where it does not call malloc itself.
-    The loader binds everything and says so, and the program is not run."""
+    The loader binds everything and prints that, and the program is not run."""
     environment = {"LD_TRACE_LOADED_OBJECTS": "1", "LD_WARN": "yes", "LD_BIND_NOW": "yes", "LD_DEBUG": "bindings"}
     if preload:
         environment["LD_PRELOAD"] = preload
-    told = subprocess.run(
+    output = subprocess.run(
         [binary], env=environment, capture_output=True, text=True, errors="replace", check=False
     ).stderr
     pattern = rf"binding file {re.escape(binary)} \[0\] to (\S+) \[0\]: normal symbol `malloc'"
-    found = re.search(pattern, told)
+    found = re.search(pattern, output)
     return os.path.basename(found[1]) if found else ""
 
 
@@ -161,7 +161,7 @@ def read_page(name, outcome):
 
 
 def read_log(name, outcome):
-    """Tithe's log knows more than the page: what was given up. Where both tell, the higher counts."""
+    """Tithe's log has more than the page: what was abandoned. Where both report, the higher counts."""
     if not os.path.exists(name):
         return
     collections = pause = 0
