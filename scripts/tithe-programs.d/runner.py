@@ -21,7 +21,7 @@ class Outcome:
     cpu_s: float
     wall_s: float
     rss_kib: int
-    killed_orphans: int
+    left_behind: int
     output: str  # digest of standard output
     errors: str  # digest of standard error
     error_text: bytes

@@ -3,7 +3,7 @@
 use heaptoll_conformance::deviation::{DEVIATIONS, LAYER_DEVIATIONS};
 use heaptoll_conformance::suite::{Case, Kind, Suite, sources};
 use heaptoll_conformance::verdict;
-use heaptoll_lab::manager::{self, Kind as Origin};
+use heaptoll_lab::manager::{self, ManagerSource as Origin};
 use heaptoll_lab::places::Places;
 
 /// Every name that a deviation may use, built here or not.

@@ -1,4 +1,4 @@
-//! What company does to ratios: those of runs at once on one processor against those of runs alone.
+//! The company effect: ratios of runs at once on one processor against those of runs alone.
 //!
 //! A program that shares a processor finds its caches colder after each switch, and one that acts by the clock does
 //! more between two of its instructions; both cost one manager more than another. Each repetition in lockstep comes
@@ -10,11 +10,12 @@ use crate::experiment::Experiment;
 use crate::side::{Side, Sides};
 use crate::statistics::{self, FEWEST_PAIRS, median};
 
-/// So many times the page faults of runs alone, and so many more, show that a manager does other work in company.
+/// A manager with this many times the page faults of its runs alone, and [`FAULTS_MORE`] more, does other work in
+/// company.
 const FAULTS_TIMES: f64 = 1.25;
 const FAULTS_MORE: f64 = 200.0;
 
-/// What company does to one program's table.
+/// The company effect on one program's table.
 #[derive(Debug, Default)]
 pub struct Company {
     /// The stack that it moves most.

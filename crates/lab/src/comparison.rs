@@ -65,7 +65,7 @@ impl Metric {
 pub struct CollectionFigures {
     /// Collections of a run.
     pub count: f64,
-    /// Seconds that a run stood still for them.
+    /// Seconds for which a run was stopped.
     pub pause_total_s: f64,
     /// Longest pause of a run, seconds.
     pub pause_max_s: f64,
@@ -115,7 +115,7 @@ pub struct ProgramTable {
     pub notes: Vec<String>,
     /// The smallest CPU difference, as a ratio above 1, that this data would have shown (median half width).
     pub detectable_cpu_ratio: Option<f64>,
-    /// What company does to the CPU ratios of runs in lockstep. `None` where there is no lockstep, or too few pairs.
+    /// The company effect on the CPU ratios of runs in lockstep. `None` where there is no lockstep, or too few pairs.
     #[serde(default)]
     pub company: Option<CompanyEffect>,
     /// What else the machine did during the timed runs: the blocks, where those ran in lockstep.
@@ -126,7 +126,7 @@ pub struct ProgramTable {
     pub exact: Option<ExactTable>,
 }
 
-/// What company on one processor does to the CPU ratio of the stack that it moves most.
+/// The company effect on the CPU ratio of the stack that it moves most.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompanyEffect {
     /// The stack.

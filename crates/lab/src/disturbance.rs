@@ -170,7 +170,7 @@ fn shares<'a>(
 }
 
 fn processors() -> Option<Vec<Processor>> {
-    // SAFETY: sysconf reads nothing of ours.
+    // SAFETY: sysconf takes a plain number and writes no memory.
     let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
     let read = parse(&read_to_string("/proc/stat").ok()?, ticks as f64);
     (ticks > 0 && !read.is_empty()).then_some(read)

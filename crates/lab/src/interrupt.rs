@@ -1,4 +1,4 @@
-//! Ctrl-C, once for the whole process: what runs now is called off, what was measured is kept.
+//! Ctrl-C, once for the whole process: what runs is cancelled, what was measured is kept.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Whether the user has called it off.
+    /// Whether the user has cancelled.
     pub fn is_set(&self) -> bool {
         self.flag.load(Ordering::Relaxed)
     }
@@ -21,7 +21,7 @@ impl Interrupt {
         Arc::clone(&self.flag)
     }
 
-    /// Calls everything off: launchers get SIGTERM, kill their program's whole tree and report.
+    /// Cancels everything: launchers get SIGTERM, kill their program's whole tree and report.
     pub fn set(&self) {
         self.flag.store(true, Ordering::Relaxed);
         for &pid in self.launchers.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -29,7 +29,7 @@ impl Interrupt {
         }
     }
 
-    /// Remembers a launcher that runs. If the user was faster, it is called off at once.
+    /// Registers a launcher that runs. If the user was faster, it is cancelled immediately.
     pub(crate) fn enter(&self, pid: u32) {
         self.launchers.lock().unwrap_or_else(PoisonError::into_inner).push(pid);
         if self.is_set() {
@@ -43,7 +43,7 @@ impl Interrupt {
         self.launchers.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
-    /// Forgets it; must come before the launcher is reaped, while its number is still its own.
+    /// Deregisters it; must come before the launcher is reaped, while its number is still its own.
     pub(crate) fn leave(&self, pid: u32) {
         self.launchers.lock().unwrap_or_else(PoisonError::into_inner).retain(|&other| other != pid);
     }
@@ -51,6 +51,7 @@ impl Interrupt {
 
 /// Requests a launcher to end its program and report.
 pub(crate) fn cancel(pid: u32) {
-    // SAFETY: a signal to a child of ours that has not been reaped.
+    // SAFETY: kill takes plain numbers; the callers pass a child that has not been reaped, so the number is still its
+    // own.
     unsafe { libc::kill(pid as i32, libc::SIGTERM) };
 }

@@ -39,7 +39,7 @@ impl Cost {
 /// What was attributed of a manager's cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attributed {
-    /// Collections: the time the program stood still for them, or their processor time.
+    /// Collections: the time for which the program was stopped, or their processor time.
     pub collections: bool,
     /// Malloc and free, by their share of the instructions of a traced run.
     pub malloc_and_free: bool,

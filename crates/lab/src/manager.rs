@@ -100,7 +100,7 @@ impl Manager {
     }
 
     /// Why no layer can stand in front of it, if none can.
-    pub fn bears_no_layers(&self) -> Option<&'static str> {
+    pub fn why_no_layers(&self) -> Option<&'static str> {
         UNFIT_FOR_LAYERS.contains(&self.base.as_str()).then_some(
             "bdw takes what the dynamic linker allocates for garbage when a layer stands in front of it, and crashes",
         )

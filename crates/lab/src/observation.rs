@@ -107,7 +107,7 @@ impl Counters {
 pub struct Collections {
     /// Collections finished, of all processes.
     pub count: u64,
-    /// Time that a process stood still for them, ns, sum over all processes.
+    /// Time for which a process was stopped, ns, sum over all processes.
     pub pause_total_ns: u64,
     /// The longest such pause of any process, ns.
     pub pause_max_ns: u64,

@@ -11,9 +11,9 @@ use crate::statistics::median;
 /// Rounds; the median is taken, so a few slow ones do no harm.
 const ROUNDS: usize = 15;
 
-/// Median seconds that one invocation through the launcher takes longer than fork, exec and wait of the same
-/// command, and the KiB by which the launcher's peak exceeds what the program itself sees as its peak. `None` when
-/// the user calls it off.
+/// Median seconds that one invocation through the launcher takes longer than fork, exec and wait of the same command,
+/// and the KiB by which the launcher's peak exceeds what the program itself sees as its peak. `None` when the user
+/// cancels.
 ///
 /// # Errors
 /// The launcher or `grep` cannot be run.

@@ -170,7 +170,7 @@ mod tests {
         (f64::from(held) / f64::from(trials), f64::from(claimed) / f64::from(trials))
     }
 
-    /// 3 standard deviations above 5 % of so many trials.
+    /// 3 standard deviations above 5 % of `trials`.
     fn margin(trials: u32) -> f64 {
         3.0 * (0.05 * 0.95 / f64::from(trials)).sqrt()
     }

@@ -196,7 +196,7 @@ fn keep(
     track: Option<MemoryTrack>,
     progress: &mut dyn Progress,
 ) -> Result<(), RunError> {
-    // A watched run that was called off is made again, and then has its track.
+    // A watched run that was cancelled is made again, and then has its track.
     if let Some(track) = track.filter(|_| row.outcome != Outcome::Interrupted) {
         store.append_track(&track)?;
         experiment.tracks.push(track);

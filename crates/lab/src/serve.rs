@@ -156,7 +156,7 @@ fn ending(ended: Ended) -> String {
         Ended::Exit(status) => format!("ended with exit status {status}"),
         Ended::Signal(number) => format!("was killed by signal {number}"),
         Ended::Timeout => "was over the time limit".into(),
-        Ended::Cancelled => "was called off".into(),
+        Ended::Cancelled => "was cancelled".into(),
         Ended::ExecFailed(errno) => format!("could not be started ({})", system(errno)),
         Ended::SetupFailed(errno) => format!("could not be set up ({})", system(errno)),
     }

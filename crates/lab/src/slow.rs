@@ -8,9 +8,9 @@ use crate::experiment::Experiment;
 use crate::observation::{Outcome, Phase};
 use crate::statistics::median;
 
-/// A stack is slow that takes so many times the median CPU time of all in lockstep.
+/// A stack is slow that takes this many times the median CPU time of all in lockstep.
 const TIMES: f64 = 4.0;
-/// And by so many seconds: shorter blocks cost little, and a first run reads its objects from the disk.
+/// And this many seconds more: shorter blocks cost little, and a first run reads its objects from the disk.
 const LEAST_S: f64 = 0.25;
 
 /// Takes slow stacks out of the lockstep of programs that have only been warmed up so far. Gives whether there were any.
@@ -84,7 +84,7 @@ mod tests {
     use crate::observation::Observation;
     use crate::testing::{experiment, row};
 
-    /// Stacks that were warmed up with so many CPU seconds; the first is the baseline.
+    /// Stacks that were warmed up with these CPU seconds; the first is the baseline.
     fn warmed_up(cpu: &[f64]) -> Experiment {
         let names: Vec<String> = (0..cpu.len()).map(|number| format!("m{number}")).collect();
         let mut made = experiment(&names.iter().map(String::as_str).collect::<Vec<_>>());

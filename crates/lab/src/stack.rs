@@ -419,7 +419,7 @@ fn nonsense(layers: &[Layer], manager: &Manager) -> Option<String> {
             return Some(format!("the layer `{}` stands there twice", layer.kind.as_str()));
         }
     }
-    if let Some(reason) = manager.bears_no_layers() {
+    if let Some(reason) = manager.why_no_layers() {
         return Some(reason.into());
     }
     let delaying: Vec<&Layer> = layers.iter().filter(|layer| layer.kind.delays()).collect();

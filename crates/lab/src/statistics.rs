@@ -1,9 +1,9 @@
 //! Valid confidence intervals: studentised permutation statistics with a family-wise critical value.
 //!
-//! *Paired* (one experiment). Each ratio is a trimmed mean of its log ratios (one at either end of
-//! ten, two of fifteen, a fifth of twenty and more), with Yuen's winsorised standard
-//! error: on a shared machine every tenth run or so meets a neighbour, and one such run must neither move a ratio nor
-//! widen its interval until nothing can be seen.
+//! *Paired* (one experiment). Each ratio is a trimmed mean of its log ratios (one at either end of ten, two of fifteen,
+//! a fifth of twenty and more), with Yuen's winsorised standard error: on a shared machine every tenth run or so is
+//! slowed by a noisy neighbour, and one such run must neither move a ratio nor widen its interval until nothing can be
+//! seen.
 //!
 //! Under "no difference" the two runs of a pair could have been swapped, which flips the sign of their log ratio; so
 //! the distribution of the studentised statistic under random sign flips is known exactly, whatever the shape of the
@@ -301,7 +301,7 @@ mod tests {
         assert_eq!([6, 8, 10, 13, 15, 20, 40].map(cut), [0, 0, 1, 2, 2, 4, 8]);
     }
 
-    /// One run in ten meets a neighbour and takes a fifth longer; 3 % must still be seen most of the time.
+    /// One run in ten has a noisy neighbour and takes a fifth longer; 3 % must still be seen most of the time.
     #[test]
     fn a_few_disturbed_runs_do_not_hide_a_difference() {
         let mut rng = ChaCha8Rng::seed_from_u64(13);

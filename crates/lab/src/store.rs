@@ -130,7 +130,7 @@ fn advice(cause: &rusqlite::Error) -> &'static str {
 pub struct Store {
     path: PathBuf,
     connection: Connection,
-    /// Held by the one heaptoll that appends. Declared last, for closing any descriptor of the file gives up the
+    /// Held by the one heaptoll that appends. Declared last, since closing any descriptor of the file releases the
     /// locks of SQLite's own.
     writer: Option<File>,
 }

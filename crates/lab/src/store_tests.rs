@@ -84,7 +84,7 @@ fn what_is_stored_comes_back() {
     assert_eq!(Store::resume(&path).expect("resumes").1, made);
 }
 
-/// A file without this column of rows and those that came after it, with one row, is read, and gone on with by another.
+/// A file without this column of rows and those that came after it, with one row, is read, and continued with another.
 fn goes_on_without(first: &str, before: Observation, after: Observation) {
     let folder = folder();
     let path = folder.path().join("e.db");

@@ -1,6 +1,7 @@
 //! What runs on a shared processor once the measured program has ended: the same program again, unmeasured, until
 //! heaptoll cancels the launcher. Stacks that run together on one processor are compared by their CPU time, and that
-//! depends on how many share its caches: with one that ended replaced by itself, all meet the same to their last second.
+//! depends on how many share its caches: when a program that ends is started again, all have the same company to their
+//! last second.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -11,16 +12,16 @@ use heaptoll_launcher::slice;
 use heaptoll_launcher::{Ended, Spec, Usage};
 
 use crate::child;
-use crate::family::Family;
+use crate::process_tree::ProcessTree;
 
 /// A program that ends sooner, or fails where its files are left from the run before, is no company: a loop stands in.
 const SHORTEST: Duration = Duration::from_millis(2);
 
 /// Runs the program again and again until the launcher is cancelled.
-pub fn keep(spec: &Spec, family: &Family) {
+pub fn keep(spec: &Spec, tree: &ProcessTree) {
     redirect_output();
     if spec.refill_by_loop {
-        return spin(spec, family);
+        return spin(spec, tree);
     }
     let mut spec = spec.clone();
     spec.environment.retain(|(name, _)| !spec.measured_only.contains(name));
@@ -33,23 +34,23 @@ pub fn keep(spec: &Spec, family: &Family) {
         if waiting.release().is_err() {
             return;
         }
-        match until_end(family, pid) {
+        match until_end(tree, pid) {
             Ended::Exit(0) if begun.elapsed() >= SHORTEST => {}
             Ended::Cancelled => return,
-            _ => return spin(spec, family),
+            _ => return spin(spec, tree),
         }
     }
 }
 
 /// Waits for a filler and everything it started to be gone. None of it is in any report.
-fn until_end(family: &Family, pid: i32) -> Ended {
-    let (ended, _, _) = family.wait_for_first(pid, Instant::now(), None);
-    family.kill_all(pid, &mut Usage::default());
+fn until_end(tree: &ProcessTree, pid: i32) -> Ended {
+    let (ended, _, _) = tree.wait_for_first(pid, Instant::now(), None);
+    tree.kill_all(pid, &mut Usage::default());
     ended
 }
 
 /// A child that does nothing but use the processor.
-fn spin(spec: &Spec, family: &Family) {
+fn spin(spec: &Spec, tree: &ProcessTree) {
     // SAFETY: this process has one thread, and the child calls only async-signal-safe functions; the set is whole.
     let pid = unsafe {
         let launcher = libc::getpid();
@@ -72,7 +73,7 @@ fn spin(spec: &Spec, family: &Family) {
         }
     };
     if pid > 0 {
-        until_end(family, pid);
+        until_end(tree, pid);
     }
 }
 

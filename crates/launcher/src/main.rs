@@ -2,7 +2,7 @@
 
 mod child;
 mod company;
-mod family;
+mod process_tree;
 
 use std::fs::File;
 use std::io::Write;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use heaptoll_launcher::counters::Counters;
 use heaptoll_launcher::{Ended, Message, Spec, Usage};
 
-use crate::family::Family;
+use crate::process_tree::ProcessTree;
 
 /// How long processes that outlive the first one may take to end by themselves.
 const GRACE: Duration = Duration::from_millis(300);
@@ -27,17 +27,17 @@ fn main() -> std::process::ExitCode {
     };
     let mut report = passed(spec.report_fd);
     let gate = spec.gate_fd.map(passed);
-    let family = match Family::prepare(&spec) {
-        Ok(family) => family,
+    let tree = match ProcessTree::prepare(&spec) {
+        Ok(tree) => tree,
         Err(error) => {
             let ended = Ended::SetupFailed(error.raw_os_error().unwrap_or(0));
             return finish(&mut report, ended, Usage::default());
         }
     };
-    let (ended, usage) = run(&spec, &family, &mut report, gate);
+    let (ended, usage) = run(&spec, &tree, &mut report, gate);
     let done = finish(&mut report, ended, usage);
     if spec.refill && matches!(ended, Ended::Exit(_) | Ended::Signal(_)) {
-        company::keep(&spec, &family);
+        company::keep(&spec, &tree);
     }
     done
 }
@@ -64,7 +64,7 @@ fn send(report: &mut File, message: Message) -> std::io::Result<()> {
     report.write_all(format!("{message}\n").as_bytes())
 }
 
-fn run(spec: &Spec, family: &Family, report: &mut File, gate: Option<File>) -> (Ended, Usage) {
+fn run(spec: &Spec, tree: &ProcessTree, report: &mut File, gate: Option<File>) -> (Ended, Usage) {
     let nothing = Usage::default();
     let waiting = match child::fork(spec) {
         Ok(waiting) => waiting,
@@ -86,12 +86,12 @@ fn run(spec: &Spec, family: &Family, report: &mut File, gate: Option<File>) -> (
     let _ = send(report, Message::Started(pid));
 
     let deadline = (spec.timeout_ms > 0).then(|| start + Duration::from_millis(spec.timeout_ms));
-    let (ended, wall, mut sum) = family.wait_for_first(pid, start, deadline);
+    let (ended, wall, mut sum) = tree.wait_for_first(pid, start, deadline);
     match ended {
         Ended::Timeout | Ended::Cancelled => {
-            family.kill_all(pid, &mut sum);
+            tree.kill_all(pid, &mut sum);
         }
-        _ => sum.killed_orphans = family.settle(pid, GRACE, &mut sum),
+        _ => sum.killed_orphans = tree.settle(pid, GRACE, &mut sum),
     }
     sum.wall_ns = u64::try_from(wall.as_nanos()).unwrap_or(u64::MAX);
     if let Some(counters) = &mut counters {

@@ -65,7 +65,7 @@ mod tests {
         let before = own().expect("it is known");
         let inside = std::thread::spawn(|| (set(Duration::from_millis(20)), own().expect("it is known")));
         let (set, taken) = inside.join().expect("the thread ends well");
-        // Before Linux 6.12 there is none to set, and the caller learns so.
+        // Before Linux 6.12 there is none to set, and the caller gets an error.
         match set {
             Ok(()) => assert_eq!(taken, Some(Duration::from_millis(20))),
             Err(error) => assert_eq!(error.raw_os_error(), Some(libc::EOPNOTSUPP)),

@@ -259,11 +259,11 @@ impl Effects {
 /// The socket of the C library's name-service cache, which it tries wherever a user is looked up.
 const NSCD: &str = "/var/run/nscd/socket";
 
-/// The call's name when it waits for a time that is neither nothing nor for ever.
+/// The call's name when it waits for a time that is neither zero nor unlimited.
 fn timed_wait(call: &Call) -> Option<&'static str> {
     let a = call.arguments;
     let finite_ms = |place: usize| (a[place] as i32) > 0;
-    // A null pointer waits for ever; two zeros do not wait.
+    // A null pointer waits without limit; two zeros do not wait.
     let finite_at =
         |place: usize| a[place] != 0 && call.memory::<16>(a[place]).is_some_and(|time| time != [0; 16]);
     let (waits, name) = match call.number {

@@ -150,7 +150,7 @@ pub fn install(code: &[sock_filter]) -> bool {
     let set = || unsafe {
         libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) == 0
     };
-    // SAFETY: has no preconditions.
+    // SAFETY: PR_SET_NO_NEW_PRIVS takes plain numbers.
     set() || unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0 && set()
 }
 

@@ -49,7 +49,7 @@ impl Expected {
 
 /// One image with what it reported.
 #[derive(Debug)]
-pub struct Witness {
+pub struct ImageFinding {
     /// The `exec`.
     pub image: Image,
     /// Its latest report, its own process preferred to those forked from it.
@@ -90,13 +90,13 @@ impl Fault {
 }
 
 /// Brings images, reports and counts together.
-pub fn witnesses(
+pub fn findings(
     run: &Run,
     reports: &[Report],
     slots: &[SlotRecord],
     expected: &Expected,
     layer: &Path,
-) -> Vec<Witness> {
+) -> Vec<ImageFinding> {
     let (images, changes) = if run.traced {
         (run.images.clone(), run.changes.clone())
     } else {
@@ -161,7 +161,7 @@ pub fn witnesses(
                 cpu_s: run.traced.then_some(image.cpu_ns as f64 / 1e9),
                 unreached: fault.as_ref().map(Fault::message),
             };
-            Witness { image, report, process, fault }
+            ImageFinding { image, report, process, fault }
         })
         .collect()
 }
@@ -262,9 +262,9 @@ fn silence(image: &Image, layer: &Path) -> String {
 
 /// Objects that use an allocator of their own or another one than the manager: plug-ins opened with `RTLD_DEEPBIND`,
 /// libraries linked with `-Bsymbolic`.
-pub fn strays(witnesses: &[Witness], expected: &Expected) -> Vec<String> {
+pub fn strays(findings: &[ImageFinding], expected: &Expected) -> Vec<String> {
     let mut seen: BTreeMap<(PathBuf, PathBuf), BTreeSet<String>> = BTreeMap::new();
-    for report in witnesses.iter().filter_map(|w| w.report.as_ref()) {
+    for report in findings.iter().filter_map(|w| w.report.as_ref()) {
         for (owner, symbol, object) in &report.elsewhere {
             // The manager and the runtime libraries may call themselves; the operators of the C++ runtime end in
             // malloc, which is judged by itself.
@@ -296,9 +296,9 @@ pub fn strays(witnesses: &[Witness], expected: &Expected) -> Vec<String> {
 }
 
 /// Functions that the program refers to and the manager lacks: where they come from instead.
-pub fn fallthroughs(witnesses: &[Witness], expected: &Expected) -> Vec<String> {
+pub fn fallthroughs(findings: &[ImageFinding], expected: &Expected) -> Vec<String> {
     let mut seen: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
-    for report in witnesses.iter().filter(|w| w.fault.is_none()).filter_map(|w| w.report.as_ref()) {
+    for report in findings.iter().filter(|w| w.fault.is_none()).filter_map(|w| w.report.as_ref()) {
         for (symbol, object) in &report.next {
             // glibc's reallocarray only calls realloc; operators are judged apart.
             let harmless = symbol == "reallocarray" && is_libc(object);

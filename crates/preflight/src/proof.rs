@@ -27,7 +27,7 @@ pub struct Proof {
     pub free_calls: u64,
     /// Whether every `exec` was seen by ptrace. Without it a process that never reported is not known about.
     pub ptrace: bool,
-    /// The most memory that is no file's that all processes of the run held at once, bytes, as far as was looked.
+    /// The most memory that is no file's that all processes of the run held at once, bytes, as sampled.
     #[serde(default)]
     pub together_bytes: u64,
     /// What the run did beyond its own memory, in order; `None` when it was not watched, because that was not requested

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::binding::Report;
 use crate::elsewhere;
 use crate::evidence::{Evidence, Left};
-use crate::judge::{self, Expected, Fault, Source, Witness};
+use crate::judge::{self, Expected, Fault, ImageFinding, Source};
 use crate::manager::{check_load_of, inspect_manager, inspect_object, preload_list};
 use crate::process::own_user;
 use crate::program::inspect_program;
@@ -49,7 +49,7 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
     let layers = layers.into_iter().filter(|other| !judge::same_file(other, &layer)).collect();
     let expected = Expected { layers, source };
 
-    let mut sighting = Sighting::of(request, &program, &layer, &preload, &expected)?;
+    let mut sighting = ProofRun::of(request, &program, &layer, &preload, &expected)?;
     let mut extended = preload.clone();
     let mut because = Vec::new();
     // Two objects at the most can be missing from the front: glibc and the C++ runtime.
@@ -62,7 +62,7 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
             because.push(format!("{} itself is preloaded because {reason}", object.display()));
             extended.push(object);
         }
-        sighting = Sighting::of(request, &program, &layer, &extended, &expected)?;
+        sighting = ProofRun::of(request, &program, &layer, &extended, &expected)?;
     }
     sighting.judge(request, &program, &expected, extended, because)
 }
@@ -124,20 +124,20 @@ fn source_of(preload: &[PathBuf]) -> Result<Source, Refusal> {
 const FIRST_CALL: Duration = Duration::from_secs(2);
 
 /// One proof run with everything it left.
-struct Sighting {
+struct ProofRun {
     run: Run,
-    witnesses: Vec<Witness>,
+    findings: Vec<ImageFinding>,
     left_out: u32,
 }
 
-impl Sighting {
+impl ProofRun {
     fn of(
         request: &Request,
         program: &ProgramFacts,
         layer: &Path,
         preload: &[PathBuf],
         expected: &Expected,
-    ) -> Result<Sighting, Refusal> {
+    ) -> Result<ProofRun, Refusal> {
         let evidence = Evidence::make().map_err(|error| Refusal::system("make its files", &error))?;
         let mut stack = vec![layer.to_path_buf()];
         stack.extend_from_slice(preload);
@@ -174,15 +174,15 @@ impl Sighting {
         let Left { reports, slots, left_out } = evidence
             .left(&run)
             .map_err(|error| Refusal::system("read what the run left", &io::Error::other(error)))?;
-        let witnesses = judge::witnesses(&run, &reports, &slots, expected, layer);
+        let findings = judge::findings(&run, &reports, &slots, expected, layer);
         if request.cancel.load(Ordering::Relaxed) {
             return Err(Refusal::Cancelled);
         }
-        Ok(Sighting { run, witnesses, left_out })
+        Ok(ProofRun { run, findings, left_out })
     }
 
     fn reports(&self) -> impl Iterator<Item = &Report> {
-        self.witnesses.iter().filter_map(|w| w.report.as_ref())
+        self.findings.iter().filter_map(|w| w.report.as_ref())
     }
 
     /// What may be the reason that a program made no call of malloc.
@@ -214,8 +214,9 @@ impl Sighting {
         because: Vec<String>,
     ) -> Result<Proof, Refusal> {
         self.refuse(program, expected)?;
-        let reached: Vec<&Witness> = self.witnesses.iter().filter(|w| w.fault.is_none()).collect();
-        let sum = |calls: fn(&Witness) -> u64| reached.iter().map(|w| calls(w)).fold(0, u64::saturating_add);
+        let reached: Vec<&ImageFinding> = self.findings.iter().filter(|w| w.fault.is_none()).collect();
+        let sum =
+            |calls: fn(&ImageFinding) -> u64| reached.iter().map(|w| calls(w)).fold(0, u64::saturating_add);
         let malloc_calls = sum(|w| w.process.malloc_calls);
         let free_calls = sum(|w| w.process.free_calls);
         if malloc_calls == 0 {
@@ -239,14 +240,14 @@ impl Sighting {
             sentence.push_str(reason);
         }
         let mut warnings = self.warnings(request, program, expected, malloc_calls);
-        for witness in &reached {
-            if let Some(new) = &witness.process.new_bound_to
+        for finding in &reached {
+            if let Some(new) = &finding.process.new_bound_to
                 && !expected.holds(new)
                 && !judge::is_cxx_runtime(new)
             {
                 warnings.push(format!(
                     "{} takes operator new from {}, not from the manager",
-                    witness.image.exe.display(),
+                    finding.image.exe.display(),
                     new.display()
                 ));
             }
@@ -255,7 +256,7 @@ impl Sighting {
             preload,
             sentence,
             warnings,
-            elsewhere: elsewhere::of(reached.iter().map(|witness| &witness.process), &request.environment),
+            elsewhere: elsewhere::of(reached.iter().map(|finding| &finding.process), &request.environment),
             malloc_calls,
             free_calls,
             ptrace: self.run.traced,
@@ -264,36 +265,36 @@ impl Sighting {
             finished,
             outcome: self.run.ending.to_string(),
             seconds: self.run.elapsed.as_secs_f64(),
-            processes: self.witnesses.into_iter().map(|w| w.process).collect(),
+            processes: self.findings.into_iter().map(|w| w.process).collect(),
         })
     }
 
     /// What makes a comparison meaningless.
     fn refuse(&self, program: &ProgramFacts, expected: &Expected) -> Result<(), Refusal> {
-        let main = self.witnesses.iter().rfind(|w| w.image.pid == self.run.pid);
+        let main = self.findings.iter().rfind(|w| w.image.pid == self.run.pid);
         match main.and_then(|w| w.fault.clone().map(|f| (w, f))) {
-            Some((witness, Fault::OwnMalloc(object))) => {
-                return Err(Refusal::OwnAllocator { program: witness.image.exe.clone(), object });
+            Some((finding, Fault::OwnMalloc(object))) => {
+                return Err(Refusal::OwnAllocator { program: finding.image.exe.clone(), object });
             }
-            Some((witness, Fault::BoundTo(bound_to))) => {
+            Some((finding, Fault::BoundTo(bound_to))) => {
                 let manager = match (&expected.layers[..], &expected.source) {
                     // Not even the first layer was reached.
-                    ([first, ..], _) if !witness.process.layers.contains(first) => first.clone(),
+                    ([first, ..], _) if !finding.process.layers.contains(first) => first.clone(),
                     (_, Source::Glibc) => PathBuf::from("glibc"),
                     (_, Source::Object(path)) => path.clone(),
                 };
                 return Err(Refusal::BoundElsewhere {
-                    program: witness.image.exe.clone(),
+                    program: finding.image.exe.clone(),
                     bound_to,
                     manager,
                 });
             }
-            Some((witness, Fault::Unproved(layer))) => {
-                return Err(Refusal::LayerUnproved { program: witness.image.exe.clone(), layer });
+            Some((finding, Fault::Unproved(layer))) => {
+                return Err(Refusal::LayerUnproved { program: finding.image.exe.clone(), layer });
             }
             _ => {}
         }
-        if self.witnesses.iter().all(|w| w.report.is_none()) {
+        if self.findings.iter().all(|w| w.report.is_none()) {
             let reason = main.map_or_else(
                 || match self.run.ending {
                     ending @ (Ending::Killed(_) | Ending::Stopped) => format!("it was {ending}"),
@@ -305,9 +306,9 @@ impl Sighting {
                 self.run.stderr.lines().next().map_or_else(String::new, |l| format!("; it wrote: {l}"));
             return Err(Refusal::NeverReported { program: program.path.clone(), reason: reason + &suffix });
         }
-        let time = |w: &Witness| w.process.cpu_s.unwrap_or(0.0);
-        let all: f64 = self.witnesses.iter().map(time).sum();
-        let unreached: f64 = self.witnesses.iter().filter(|w| w.fault.is_some()).map(time).sum();
+        let time = |w: &ImageFinding| w.process.cpu_s.unwrap_or(0.0);
+        let all: f64 = self.findings.iter().map(time).sum();
+        let unreached: f64 = self.findings.iter().filter(|w| w.fault.is_some()).map(time).sum();
         if unreached > all / 2.0 {
             return Err(Refusal::MostlyUnreached {
                 percent: (unreached / all * 100.0).round() as u32,
@@ -319,13 +320,13 @@ impl Sighting {
 
     /// Programs that are not reached, each with the reason, the number of times and the share of CPU time.
     fn unreached(&self) -> Vec<String> {
-        let all: f64 = self.witnesses.iter().filter_map(|w| w.process.cpu_s).sum();
+        let all: f64 = self.findings.iter().filter_map(|w| w.process.cpu_s).sum();
         let mut groups: BTreeMap<(PathBuf, String), (u32, f64)> = BTreeMap::new();
-        for witness in &self.witnesses {
-            if let Some(why) = &witness.process.unreached {
-                let group = groups.entry((witness.image.exe.clone(), why.clone())).or_default();
+        for finding in &self.findings {
+            if let Some(why) = &finding.process.unreached {
+                let group = groups.entry((finding.image.exe.clone(), why.clone())).or_default();
                 group.0 += 1;
-                group.1 += witness.process.cpu_s.unwrap_or(0.0);
+                group.1 += finding.process.cpu_s.unwrap_or(0.0);
             }
         }
         groups
@@ -351,9 +352,9 @@ impl Sighting {
     ) -> Vec<String> {
         let mut warnings: Vec<String> =
             self.unreached().into_iter().map(|u| format!("not reached by the manager: {u}")).collect();
-        warnings.extend(judge::strays(&self.witnesses, expected));
-        warnings.extend(judge::fallthroughs(&self.witnesses, expected));
-        let cpu: f64 = self.witnesses.iter().filter_map(|w| w.process.cpu_s).sum();
+        warnings.extend(judge::strays(&self.findings, expected));
+        warnings.extend(judge::fallthroughs(&self.findings, expected));
+        let cpu: f64 = self.findings.iter().filter_map(|w| w.process.cpu_s).sum();
         if calls < FEW_CALLS && (cpu > WORKING || !program.hidden_allocator.is_empty()) {
             let inside = if program.hidden_allocator.is_empty() {
                 "it may have an allocator inside".to_owned()

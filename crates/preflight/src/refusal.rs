@@ -71,9 +71,9 @@ pub enum Refusal {
     WrongArchitecture {
         /// Program or manager.
         file: PathBuf,
-        /// What it is.
+        /// Its architecture.
         found: String,
-        /// What it has to be.
+        /// The architecture that it must have.
         wanted: String,
     },
     /// No such manager.

@@ -30,7 +30,7 @@ pub struct Request {
     pub limit: Duration,
     /// How the run is watched for what it does beyond its own memory; `None`: it is not.
     pub watch: Option<Watch>,
-    /// Set by another thread to give up: the program is killed and [`Refusal::Cancelled`](crate::Refusal) returned.
+    /// Set by another thread to cancel: the program is killed and [`Refusal::Cancelled`](crate::Refusal) returned.
     pub cancel: Arc<AtomicBool>,
 }
 

@@ -30,9 +30,9 @@ const LOADING: Duration = Duration::from_secs(20);
 /// How long a stopped command has between SIGTERM and SIGKILL, and descendants after the command's own end.
 const GRACE: Duration = Duration::from_millis(500);
 /// When `enough` is first called; then after twice that time, and so on, for the call may take a while.
-const QUESTION: Duration = Duration::from_millis(100);
-/// Of more processes than this not all are weighed whenever one ends.
-const WEIGHED: usize = 64;
+const FIRST_POLL: Duration = Duration::from_millis(100);
+/// With more processes than this the memory of all is not sampled whenever one ends.
+const SAMPLED: usize = 64;
 /// Bytes of standard error that are kept.
 const KEPT: usize = 16 * 1024;
 
@@ -120,7 +120,7 @@ pub struct Run {
     pub changes: Vec<(i32, u64, usize)>,
     /// Whether ptrace was permitted.
     pub traced: bool,
-    /// The most memory that is no file's that all its processes held at once, bytes, as far as was looked; 0 without ptrace.
+    /// The most memory that is no file's that all its processes held at once, bytes, as sampled; 0 without ptrace.
     pub together_bytes: u64,
     /// What it did beyond its own memory; `None` when it was not watched.
     pub watched: Option<Watched>,
@@ -272,7 +272,7 @@ impl<'a> Tracer<'a> {
         let mut stopping: Option<Instant> = None;
         let mut stopped = false;
         let mut root_gone: Option<Instant> = None;
-        let mut question = QUESTION;
+        let mut question = FIRST_POLL;
         loop {
             let busy = self.serve() | self.drain();
             if cancel.load(Ordering::Relaxed) {
@@ -282,7 +282,7 @@ impl<'a> Tracer<'a> {
             }
             if self.started.elapsed() > question && self.ending.is_none() {
                 question *= 2;
-                self.weigh_all();
+                self.sample_all_memory();
                 if (self.plan.enough)() {
                     stopped = true;
                     break;
@@ -397,7 +397,7 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Charges a process's CPU time to its image and forgets the process.
+    /// Charges a process's CPU time to its image and drops the process.
     fn settle(&mut self, pid: i32) {
         if let Some(process) = self.processes.remove(&pid)
             && let Some(image) = self.images.get_mut(process.image)
@@ -416,7 +416,7 @@ impl<'a> Tracer<'a> {
     }
 
     /// Reads what a process held at most, while it still has its memory.
-    fn weigh(&mut self, pid: i32) {
+    fn sample_memory(&mut self, pid: i32) {
         if let Some(process) = self.processes.get(&pid)
             && let Some(image) = self.images.get_mut(process.image)
         {
@@ -425,7 +425,7 @@ impl<'a> Tracer<'a> {
     }
 
     /// Reads what all processes hold now.
-    fn weigh_all(&mut self) {
+    fn sample_all_memory(&mut self) {
         let held = self.processes.keys().filter_map(|&pid| anonymous_bytes(pid)).sum();
         self.together_bytes = self.together_bytes.max(held);
     }
@@ -446,9 +446,9 @@ impl<'a> Tracer<'a> {
             libc::PTRACE_EVENT_SECCOMP => self.called(tid),
             libc::PTRACE_EVENT_EXIT => {
                 self.account(pid);
-                self.weigh(pid);
-                if self.processes.len() <= WEIGHED {
-                    self.weigh_all();
+                self.sample_memory(pid);
+                if self.processes.len() <= SAMPLED {
+                    self.sample_all_memory();
                 }
             }
             libc::PTRACE_EVENT_STOP => {
@@ -612,7 +612,8 @@ impl<'a> Tracer<'a> {
         }
     }
 
-    /// Waits for what was killed, so that no process outlives its run; gives up on one that the kernel holds on to.
+    /// Waits for what was killed, so that no process outlives its run; stops waiting for one that the kernel does not
+    /// release.
     fn reap(&mut self) {
         let since = Instant::now();
         while since.elapsed() < Duration::from_secs(2)

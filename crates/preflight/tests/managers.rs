@@ -9,9 +9,9 @@ use support::*;
 
 #[test]
 fn a_library_that_exports_no_malloc_is_refused() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     // Like a collector built with hidden visibility: it defines malloc, and no object can bind to it.
-    let hidden = shop.so("libhidden.so", BUMP, &["-fvisibility=hidden"]);
+    let hidden = fixture.so("libhidden.so", BUMP, &["-fvisibility=hidden"]);
     assert!(matches!(inspect_manager(&hidden), Err(Refusal::NoMalloc { .. })));
     let refusal = check(&["true"], &[&hidden]).expect_err("refused");
     assert!(refusal.to_string().contains("measure glibc in silence"), "{refusal}");
@@ -19,18 +19,18 @@ fn a_library_that_exports_no_malloc_is_refused() {
 
 #[test]
 fn a_manager_without_free_is_refused() {
-    let shop = Shop::new();
-    let half = shop.so("libhalf.so", "#include <stddef.h>\nvoid *malloc(size_t n) { return 0; }\n", &[]);
+    let fixture = Fixture::new();
+    let half = fixture.so("libhalf.so", "#include <stddef.h>\nvoid *malloc(size_t n) { return 0; }\n", &[]);
     assert!(matches!(inspect_manager(&half), Err(Refusal::HalfAFamily { missing, .. }) if missing == "free"));
 }
 
 #[test]
 fn what_is_no_shared_object_is_refused() {
-    let shop = Shop::new();
-    let missing = shop.path("libmissing.so");
+    let fixture = Fixture::new();
+    let missing = fixture.path("libmissing.so");
     assert!(matches!(inspect_manager(&missing), Err(Refusal::ManagerUnreadable { .. })));
-    assert!(matches!(inspect_manager(shop.0.path()), Err(Refusal::ManagerUnreadable { .. })));
-    let bump = shop.so("libbump.so", BUMP, &[]);
+    assert!(matches!(inspect_manager(fixture.0.path()), Err(Refusal::ManagerUnreadable { .. })));
+    let bump = fixture.so("libbump.so", BUMP, &[]);
     let whole = std::fs::read(&bump).expect("read");
     for (name, bytes) in [
         ("text.so", &b"/* GNU ld script */ INPUT(libx.so.1)"[..]),
@@ -40,22 +40,22 @@ fn what_is_no_shared_object_is_refused() {
         ("half.so", &whole[..whole.len() / 2]),
         ("most.so", &whole[..0x1100.min(whole.len() - 1)]),
     ] {
-        let path = shop.path(name);
+        let path = fixture.path(name);
         std::fs::write(&path, bytes).expect("written");
         let refusal = inspect_manager(&path).expect_err("refused");
         assert!(matches!(refusal, Refusal::NotASharedObject { .. }), "{name}: {refusal}");
     }
-    let program = shop.c("program", BUSY, &[]);
+    let program = fixture.c("program", BUSY, &[]);
     assert!(matches!(inspect_manager(&program), Err(Refusal::NotASharedObject { .. })));
-    let program = shop.c("program", BUSY, &["-no-pie"]);
+    let program = fixture.c("program", BUSY, &["-no-pie"]);
     assert!(matches!(inspect_manager(&program), Err(Refusal::NotASharedObject { .. })));
 }
 
 #[test]
 fn no_damaged_manager_makes_the_reader_panic() {
-    let shop = Shop::new();
-    let whole = std::fs::read(shop.so("libbump.so", BUMP, &[])).expect("read");
-    let path = shop.path("damaged.so");
+    let fixture = Fixture::new();
+    let whole = std::fs::read(fixture.so("libbump.so", BUMP, &[])).expect("read");
+    let path = fixture.path("damaged.so");
     for step in 0..400 {
         let mut bytes = whole.clone();
         // Header, program headers and the dynamic tables lie in the first pages.
@@ -70,10 +70,10 @@ fn no_damaged_manager_makes_the_reader_panic() {
 
 #[test]
 fn paths_that_the_loader_would_split_are_refused() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     for name in ["lib bump.so", "lib:bump.so"] {
-        let bump = shop.so("libbump.so", BUMP, &[]);
-        let odd = shop.path(name);
+        let bump = fixture.so("libbump.so", BUMP, &[]);
+        let odd = fixture.path(name);
         std::fs::rename(&bump, &odd).expect("renamed");
         assert!(matches!(check(&["true"], &[&odd]), Err(Refusal::PathNotPreloadable { .. })), "{name}");
     }
@@ -81,21 +81,21 @@ fn paths_that_the_loader_would_split_are_refused() {
 
 #[test]
 fn a_manager_that_crashes_exits_or_hangs_at_load_is_refused() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     let constructor = |body: &str| {
         format!(
             "{BUMP}\n#include <stdlib.h>\n#include <unistd.h>\n__attribute__((constructor)) void up() {{ {body} }}"
         )
     };
-    let crash = shop.so("libcrash.so", &constructor("write(2, \"no luck\\n\", 8); abort();"), &[]);
+    let crash = fixture.so("libcrash.so", &constructor("write(2, \"no luck\\n\", 8); abort();"), &[]);
     let refusal = check_load(&crash).expect_err("refused");
     assert!(
         matches!(&refusal, Refusal::CrashesAtLoad { what, stderr, .. } if what == "killed by signal 6" && stderr == "no luck"),
         "{refusal}"
     );
-    let hangs = shop.so("libhangs.so", &constructor("for (;;) pause();"), &[]);
+    let hangs = fixture.so("libhangs.so", &constructor("for (;;) pause();"), &[]);
     assert!(matches!(check_load(&hangs), Err(Refusal::HangsAtLoad { seconds: 5, .. })));
-    let leaves = shop.so("libleaves.so", &constructor("_exit(9);"), &[]);
+    let leaves = fixture.so("libleaves.so", &constructor("_exit(9);"), &[]);
     assert!(
         matches!(check(&["true"], &[&leaves]), Err(Refusal::CrashesAtLoad { what, .. }) if what == "exit status 9")
     );
@@ -103,18 +103,18 @@ fn a_manager_that_crashes_exits_or_hangs_at_load_is_refused() {
 
 #[test]
 fn the_loaders_own_refusals_are_seen_though_it_goes_on() {
-    let shop = Shop::new();
-    let needy = shop.so(
+    let fixture = Fixture::new();
+    let needy = fixture.so(
         "libneedy.so",
         &format!("{BUMP}\nextern int nobody_has_this(void);\n__attribute__((constructor)) void up() {{ nobody_has_this(); }}"),
         &["-Wl,-z,now"],
     );
     let refusal = check_load(&needy).expect_err("refused");
     assert!(refusal.to_string().contains("nobody_has_this"), "{refusal}");
-    let tls = shop.so("libtls.so", &format!("{BUMP}\n__attribute__((tls_model(\"initial-exec\"))) __thread char big[1 << 20]; char *at() {{ return big; }}"), &[]);
+    let tls = fixture.so("libtls.so", &format!("{BUMP}\n__attribute__((tls_model(\"initial-exec\"))) __thread char big[1 << 20]; char *at() {{ return big; }}"), &[]);
     assert_eq!(check_load(&tls), Ok(()), "preloaded at start there is space for any static storage");
-    let lib = shop.so("libgone.so", "int gone(void) { return 1; }\n", &[]);
-    let user = shop.so(
+    let lib = fixture.so("libgone.so", "int gone(void) { return 1; }\n", &[]);
+    let user = fixture.so(
         "libuser.so",
         &format!("{BUMP}\nextern int gone(void);\nint use() {{ return gone(); }}"),
         &[text(&lib), "-Wl,--no-as-needed"],
@@ -129,8 +129,8 @@ fn the_loaders_own_refusals_are_seen_though_it_goes_on() {
 
 #[test]
 fn a_function_that_the_manager_lacks_is_named_when_the_program_wants_it() {
-    let shop = Shop::new();
-    let bump = shop.so("libbump.so", BUMP, &[]);
+    let fixture = Fixture::new();
+    let bump = fixture.so("libbump.so", BUMP, &[]);
     let facts = inspect_manager(&bump).expect("facts");
     assert!(facts.missing.iter().any(|m| m == "posix_memalign"));
     // The layer makes it up, so that the proof run itself is sound.
@@ -143,7 +143,7 @@ fn a_function_that_the_manager_lacks_is_named_when_the_program_wants_it() {
             if (reallocarray(0, (size_t)1 << 40, (size_t)1 << 40)) return 5;
             if (posix_memalign(&p, 3, 8) != 22) return 6;
             return 0; }"#;
-    let probe = shop.c("probe", source, &[]);
+    let probe = fixture.c("probe", source, &[]);
     let proof = check(&[text(&probe)], &[&bump]).expect("a proof");
     assert_eq!(proof.outcome, "exit status 0");
     let warnings = proof.warnings.join("\n");
@@ -179,9 +179,9 @@ const OPERATORS: &str = r#"
 
 #[test]
 fn a_cxx_program_is_counted_whole_in_front_of_jemalloc() {
-    let shop = Shop::new();
-    let program = shop.cxx("operators", OPERATORS, &["-std=c++17"]);
-    let bump = shop.so("libbump.so", BUMP, &[]);
+    let fixture = Fixture::new();
+    let program = fixture.cxx("operators", OPERATORS, &["-std=c++17"]);
+    let bump = fixture.so("libbump.so", BUMP, &[]);
     let mut managers = vec![None, Some(bump.as_path())];
     if Path::new(JEMALLOC).exists() {
         managers.push(Some(Path::new(JEMALLOC)));
@@ -200,8 +200,8 @@ fn a_cxx_program_is_counted_whole_in_front_of_jemalloc() {
 
 #[test]
 fn debians_managers_serve() {
-    let shop = Shop::new();
-    let busy = shop.c("busy", BUSY, &[]);
+    let fixture = Fixture::new();
+    let busy = fixture.c("busy", BUSY, &[]);
     for name in
         ["libmimalloc.so.2.0", "libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libtbbmalloc_proxy.so.2"]
     {
@@ -218,9 +218,9 @@ fn debians_managers_serve() {
 
 #[test]
 fn a_program_that_links_an_allocator_gets_a_glibc_baseline() {
-    let shop = Shop::new();
-    let bump = shop.so("libbump.so", BUMP, &[]);
-    let linked = shop.c("linked", BUSY, &[text(&bump), "-Wl,--no-as-needed"]);
+    let fixture = Fixture::new();
+    let bump = fixture.so("libbump.so", BUMP, &[]);
+    let linked = fixture.c("linked", BUSY, &[text(&bump), "-Wl,--no-as-needed"]);
     let proof = check(&[text(&linked), "3000"], &[]).expect("a proof");
     assert_eq!(proof.preload.len(), 1, "{proof:#?}");
     assert!(proof.preload[0].ends_with("libc.so.6"));
@@ -237,10 +237,12 @@ fn redis_gets_a_glibc_baseline() {
         eprintln!("redis-server is not installed: not tested");
         return;
     }
-    let shop = Shop::new();
-    let mut request =
-        request(&[text(redis), "--port", "0", "--unixsocket", text(&shop.path("socket")), "--save", ""], &[]);
-    request.directory = Some(shop.0.path().to_path_buf());
+    let fixture = Fixture::new();
+    let mut request = request(
+        &[text(redis), "--port", "0", "--unixsocket", text(&fixture.path("socket")), "--save", ""],
+        &[],
+    );
+    request.directory = Some(fixture.0.path().to_path_buf());
     request.limit = std::time::Duration::from_secs(3);
     let proof = heaptoll_preflight::preflight(&request).expect("a proof");
     let names: Vec<_> = proof.preload.iter().filter_map(|p| p.file_name()).collect();
@@ -253,13 +255,13 @@ fn redis_gets_a_glibc_baseline() {
 
 #[test]
 fn the_start_up_layer_runs_everything_but_the_program() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     let source = r#"#include <stdio.h>
         #include <stdlib.h>
         __attribute__((constructor)) void up() { puts("up"); fflush(stdout); system("echo child"); }
         __attribute__((destructor)) void down() { puts("down"); fflush(stdout); }
         int main() { puts("main"); return 3; }"#;
-    let program = shop.c("program", source, &[]);
+    let program = fixture.c("program", source, &[]);
     let start = layers().join(START_LAYER);
     let output = std::process::Command::new(&program).env("LD_PRELOAD", &start).output().expect("it runs");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "up\nchild\n");

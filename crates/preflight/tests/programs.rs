@@ -11,9 +11,9 @@ use support::*;
 
 #[test]
 fn a_plain_program_is_proved_and_every_call_counted() {
-    let shop = Shop::new();
-    let busy = shop.c("busy", BUSY, &[]);
-    let bump = shop.so("libbump.so", BUMP, &[]);
+    let fixture = Fixture::new();
+    let busy = fixture.c("busy", BUSY, &[]);
+    let bump = fixture.so("libbump.so", BUMP, &[]);
     let proof = check(&[text(&busy), "5000"], &[&bump]).expect("a proof");
     assert!(proof.ptrace && proof.finished);
     assert_eq!(proof.outcome, "exit status 0");
@@ -30,8 +30,8 @@ fn a_plain_program_is_proved_and_every_call_counted() {
 
 #[test]
 fn glibc_is_proved_when_nothing_is_preloaded() {
-    let shop = Shop::new();
-    let busy = shop.c("busy", BUSY, &[]);
+    let fixture = Fixture::new();
+    let busy = fixture.c("busy", BUSY, &[]);
     let proof = check(&[text(&busy)], &[]).expect("a proof");
     assert!(proof.preload.is_empty());
     let bound = proof.processes[0].malloc_bound_to.clone().expect("bound");
@@ -41,14 +41,14 @@ fn glibc_is_proved_when_nothing_is_preloaded() {
 /// Debian's python3 is such a program: a global lookup of malloc finds a stub in it, which is no malloc of its own.
 #[test]
 fn a_program_with_a_stub_for_mallocs_address_is_no_owner_of_malloc() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     let source = r#"#include <stdlib.h>
         void *(*const table[])(size_t) = { malloc };
         int main(int count, char **words) {
             for (int i = 0; i < 20000; i++) free(table[count - 1 & 0](100));
             return 0;
         }"#;
-    let program = shop.c("stub", source, &["-no-pie", "-fno-pie", "-O1"]);
+    let program = fixture.c("stub", source, &["-no-pie", "-fno-pie", "-O1"]);
     let proof = check(&[text(&program)], &[]).expect("a proof");
     assert!(proof.malloc_calls >= 20_000, "{proof:#?}");
     let bound = proof.processes[0].malloc_bound_to.clone().expect("bound");
@@ -66,26 +66,26 @@ fn a_missing_program_is_named() {
 
 #[test]
 fn files_that_cannot_run_are_refused() {
-    let shop = Shop::new();
-    let plain = shop.script("plain", "echo hello\n");
+    let fixture = Fixture::new();
+    let plain = fixture.script("plain", "echo hello\n");
     assert!(matches!(check(&[text(&plain)], &[]), Err(Refusal::ProgramNotUnderstood { .. })));
     mode(&plain, 0o644);
     assert!(matches!(check(&[text(&plain)], &[]), Err(Refusal::ProgramNotExecutable { .. })));
-    assert!(matches!(check(&[text(shop.0.path())], &[]), Err(Refusal::ProgramNotExecutable { .. })));
-    let orphan = shop.script("orphan", "#!/no/such/interpreter -x\n");
+    assert!(matches!(check(&[text(fixture.0.path())], &[]), Err(Refusal::ProgramNotExecutable { .. })));
+    let orphan = fixture.script("orphan", "#!/no/such/interpreter -x\n");
     assert!(matches!(check(&[text(&orphan)], &[]), Err(Refusal::InterpreterMissing { .. })));
-    let empty = shop.script("empty", "#!\n");
+    let empty = fixture.script("empty", "#!\n");
     assert!(matches!(check(&[text(&empty)], &[]), Err(Refusal::ProgramNotUnderstood { .. })));
-    let cycle = shop.path("cycle");
-    let cycle = shop.script("cycle", &format!("#!{}\n", cycle.display()));
+    let cycle = fixture.path("cycle");
+    let cycle = fixture.script("cycle", &format!("#!{}\n", cycle.display()));
     assert!(matches!(check(&[text(&cycle)], &[]), Err(Refusal::ProgramNotUnderstood { .. })));
 }
 
 #[test]
 fn a_static_program_is_refused() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     for (name, flags) in [("static", &["-static"][..]), ("static-pie", &["-static-pie"])] {
-        let program = shop.c(name, BUSY, flags);
+        let program = fixture.c(name, BUSY, flags);
         assert_eq!(
             check(&[text(&program)], &[]),
             Err(Refusal::StaticProgram { program: program.clone() }),
@@ -96,12 +96,12 @@ fn a_static_program_is_refused() {
 
 #[test]
 fn a_32_bit_program_is_refused() {
-    let shop = Shop::new();
-    let busy = shop.c("busy", BUSY, &[]);
+    let fixture = Fixture::new();
+    let busy = fixture.c("busy", BUSY, &[]);
     let mut bytes = std::fs::read(&busy).expect("read");
     bytes[4] = 1;
     bytes[18] = 3;
-    let other = shop.path("other");
+    let other = fixture.path("other");
     std::fs::write(&other, bytes).expect("written");
     mode(&other, 0o755);
     assert!(matches!(check(&[text(&other)], &[]), Err(Refusal::WrongArchitecture { .. })));
@@ -109,8 +109,8 @@ fn a_32_bit_program_is_refused() {
 
 #[test]
 fn a_privileged_program_is_refused_and_harmless_bits_are_not() {
-    let shop = Shop::new();
-    let busy = shop.c("busy", BUSY, &[]);
+    let fixture = Fixture::new();
+    let busy = fixture.c("busy", BUSY, &[]);
     mode(&busy, 0o4755);
     assert!(check(&[text(&busy)], &[]).is_ok(), "set-user-ID to the caller changes nothing");
     // SAFETY: geteuid takes no arguments and cannot fail.
@@ -132,14 +132,14 @@ fn a_privileged_program_is_refused_and_harmless_bits_are_not() {
 
 #[test]
 fn scripts_and_env_are_followed() {
-    let shop = Shop::new();
-    let busy = shop.c("busy", BUSY, &[]);
-    let script = shop.script("script", &format!("#!/bin/sh\n{} 3000\n", busy.display()));
+    let fixture = Fixture::new();
+    let busy = fixture.c("busy", BUSY, &[]);
+    let script = fixture.script("script", &format!("#!/bin/sh\n{} 3000\n", busy.display()));
     let proof = check(&[text(&script)], &[]).expect("a proof");
     assert!(proof.malloc_calls >= 3000);
     assert_eq!(proof.processes.len(), 2, "{proof:#?}");
     let environment = [("PATH".into(), std::env::var_os("PATH").unwrap_or_default())];
-    let wrapped = shop.script("wrapped", "#!/usr/bin/env sh\n:\n");
+    let wrapped = fixture.script("wrapped", "#!/usr/bin/env sh\n:\n");
     let facts = inspect_program(&[wrapped.into()], &environment, None).expect("facts");
     assert_eq!(facts.interpreters.len(), 2);
     assert_eq!(facts.binary.file_name().and_then(|n| n.to_str()), Some("sh"));
@@ -147,9 +147,9 @@ fn scripts_and_env_are_followed() {
 
 #[test]
 fn every_exec_of_a_chain_is_seen() {
-    let shop = Shop::new();
-    let busy = shop.c("busy", BUSY, &[]);
-    let bump = shop.so("libbump.so", BUMP, &[]);
+    let fixture = Fixture::new();
+    let busy = fixture.c("busy", BUSY, &[]);
+    let bump = fixture.so("libbump.so", BUMP, &[]);
     let busy = text(&busy);
     // Waited for: processes that outlive the program get half a second, which on a busy machine they may need to begin.
     let command = format!("{busy} 100; env {busy} 200; {busy} 300 & wait; exec {busy} 4000");
@@ -170,9 +170,9 @@ fn every_exec_of_a_chain_is_seen() {
 
 #[test]
 fn children_out_of_reach_are_named() {
-    let shop = Shop::new();
-    let busy = shop.c("busy", BUSY, &[]);
-    let fixed = shop.c("fixed", BUSY, &["-static"]);
+    let fixture = Fixture::new();
+    let busy = fixture.c("busy", BUSY, &[]);
+    let fixed = fixture.c("fixed", BUSY, &["-static"]);
     let (busy, fixed) = (text(&busy), text(&fixed));
     let proof =
         check(&["sh", "-c", &format!("{fixed} 10; env -i {busy} 10; {busy} 300000")], &[]).expect("a proof");
@@ -187,8 +187,8 @@ fn children_out_of_reach_are_named() {
 
 #[test]
 fn a_run_whose_work_is_out_of_reach_is_refused() {
-    let shop = Shop::new();
-    let fixed = shop.c("fixed", BUSY, &["-static"]);
+    let fixture = Fixture::new();
+    let fixed = fixture.c("fixed", BUSY, &["-static"]);
     let refusal = check(&["sh", "-c", &format!("{} 3000000; :", text(&fixed))], &[]).expect_err("refused");
     assert!(matches!(&refusal, Refusal::MostlyUnreached { percent: 60.., .. }), "{refusal}");
 }
@@ -200,11 +200,11 @@ fn a_program_that_goes_on_as_another_user_reports_all_the_same() {
         eprintln!("not root, or no setpriv: not tested");
         return;
     }
-    let shop = Shop::new();
-    mode(shop.0.path(), 0o755);
-    let busy = shop.c("busy", BUSY, &[]);
-    let bump = shop.so("libbump.so", BUMP, &[]);
-    let layer = shop.path(heaptoll_preflight::COUNT_LAYER);
+    let fixture = Fixture::new();
+    mode(fixture.0.path(), 0o755);
+    let busy = fixture.c("busy", BUSY, &[]);
+    let bump = fixture.so("libbump.so", BUMP, &[]);
+    let layer = fixture.path(heaptoll_preflight::COUNT_LAYER);
     std::fs::copy(layers().join(heaptoll_preflight::COUNT_LAYER), &layer).expect("copied");
     let command = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", text(&busy), "4000"];
     let mut request = request(&command, &[&bump]);
@@ -221,10 +221,10 @@ fn a_set_user_id_child_is_named() {
         eprintln!("not root: not tested");
         return;
     }
-    let shop = Shop::new();
-    mode(shop.0.path(), 0o755);
-    let busy = shop.c("busy", BUSY, &[]);
-    let other = shop.c("other", BUSY, &[]);
+    let fixture = Fixture::new();
+    mode(fixture.0.path(), 0o755);
+    let busy = fixture.c("busy", BUSY, &[]);
+    let other = fixture.c("other", BUSY, &[]);
     std::os::unix::fs::chown(&other, Some(65534), None).expect("given away");
     mode(&other, 0o4755);
     let command = format!("{} 10; {} 300000", text(&other), text(&busy));
@@ -247,9 +247,9 @@ int main() { for (int i = 0; i < 50000000; i++) { char *p = malloc(40); p[0] = 1
 
 #[test]
 fn a_program_that_exports_its_own_malloc_is_refused() {
-    let shop = Shop::new();
-    let own = shop.c("own", OWN_MALLOC, &["-DHOW=", "-rdynamic"]);
-    let bump = shop.so("libbump.so", BUMP, &[]);
+    let fixture = Fixture::new();
+    let own = fixture.c("own", OWN_MALLOC, &["-DHOW=", "-rdynamic"]);
+    let bump = fixture.so("libbump.so", BUMP, &[]);
     for preload in [&[][..], &[bump.as_path()]] {
         let refusal = check(&[text(&own)], preload).expect_err("refused");
         assert!(matches!(refusal, Refusal::OwnAllocator { .. }), "{refusal}");
@@ -261,18 +261,18 @@ fn a_program_that_exports_its_own_malloc_is_refused() {
 
 #[test]
 fn a_program_with_a_hidden_allocator_is_refused_when_nothing_arrives() {
-    let shop = Shop::new();
-    let own = shop.c("own", OWN_MALLOC, &["-DHOW=static __attribute__((noinline))"]);
+    let fixture = Fixture::new();
+    let own = fixture.c("own", OWN_MALLOC, &["-DHOW=static __attribute__((noinline))"]);
     let refusal = check(&[text(&own)], &[]).expect_err("refused");
     assert!(matches!(&refusal, Refusal::NoCalls { hint, .. } if hint.contains("malloc")), "{refusal}");
 }
 
 #[test]
 fn few_calls_in_much_time_are_pointed_out() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     let source = OWN_MALLOC.replace("int main() {", "int main() { puts(\"x\");");
     // Under another name and stripped: only the calls reveal it.
-    let own = shop.c("own", &source, &["-DHOW=static __attribute__((noinline))", "-s"]);
+    let own = fixture.c("own", &source, &["-DHOW=static __attribute__((noinline))", "-s"]);
     let proof = check(&[text(&own)], &[]).expect("a proof");
     let warnings = proof.warnings.join("\n");
     assert!(warnings.contains("malloc calls seen in"), "{warnings}");
@@ -280,13 +280,13 @@ fn few_calls_in_much_time_are_pointed_out() {
 
 #[test]
 fn a_deep_bound_plug_in_is_pointed_out() {
-    let shop = Shop::new();
-    let plug = shop.so(
+    let fixture = Fixture::new();
+    let plug = fixture.so(
         "libplug.so",
         "#include <stdlib.h>\nvoid work() { for (int i = 0; i < 100; i++) free(malloc(10)); }\n",
         &[],
     );
-    let host = shop.c(
+    let host = fixture.c(
         "host",
         r#"#define _GNU_SOURCE
         #include <dlfcn.h>
@@ -295,7 +295,7 @@ fn a_deep_bound_plug_in_is_pointed_out() {
         for (int i = 0; i < 1000; i++) free(malloc(i)); return 0; }"#,
         &["-ldl"],
     );
-    let bump = shop.so("libbump.so", BUMP, &[]);
+    let bump = fixture.so("libbump.so", BUMP, &[]);
     let proof = check(&[text(&host), text(&plug)], &[&bump]).expect("a proof");
     let warnings = proof.warnings.join("\n");
     assert!(
@@ -307,7 +307,7 @@ fn a_deep_bound_plug_in_is_pointed_out() {
 
 #[test]
 fn counts_survive_every_way_to_die() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     let source = r#"#define _GNU_SOURCE
         #include <stdlib.h>
         #include <unistd.h>
@@ -318,7 +318,7 @@ fn counts_survive_every_way_to_die() {
             switch (v[1][0]) { case '_': _exit(3); case 'k': raise(SIGKILL); case 'a': abort();
                 case 's': *(volatile int *)0 = 1; case 'g': syscall(SYS_exit_group, 4); case 'q': quick_exit(5); }
             return 0; }"#;
-    let dying = shop.c("dying", source, &[]);
+    let dying = fixture.c("dying", source, &[]);
     let endings = [
         ("_exit", "exit status 3"),
         ("kill", "killed by signal 9"),
@@ -338,7 +338,7 @@ fn counts_survive_every_way_to_die() {
 
 #[test]
 fn forks_vforks_and_threads_are_counted() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     let source = r#"#define _GNU_SOURCE
         #include <stdlib.h>
         #include <unistd.h>
@@ -353,7 +353,7 @@ fn forks_vforks_and_threads_are_counted() {
             if (!vfork()) _exit(0);
             while (wait(0) > 0) ;
             return 0; }"#;
-    let many = shop.c("many", source, &["-pthread"]);
+    let many = fixture.c("many", source, &["-pthread"]);
     let proof = check(&[text(&many)], &[]).expect("a proof");
     assert_eq!(proof.processes.len(), 1, "forks belong to their image: {proof:#?}");
     assert!((85_500..85_600).contains(&proof.malloc_calls), "{}", proof.malloc_calls);
@@ -361,18 +361,18 @@ fn forks_vforks_and_threads_are_counted() {
 
 #[test]
 fn a_long_program_is_judged_by_its_beginning_and_leaves_no_process() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     let source = r#"
         #include <stdlib.h>
         #include <signal.h>
         #include <unistd.h>
         int main(int c, char **v) { signal(SIGTERM, SIG_IGN); if (fork() == 0) for (;;) pause();
             for (;;) { free(malloc(100)); usleep(100); } }"#;
-    let long = shop.c("long", source, &[]);
+    let long = fixture.c("long", source, &[]);
     let mut request = request(&[text(&long)], &[]);
     request.limit = Duration::from_millis(300);
     let proof = preflight(&request).expect("a proof");
-    // Without a limit it runs for ever.
+    // Without a limit it never ends.
     assert!(!proof.finished && proof.seconds < 15.0, "{}", proof.seconds);
     assert!(proof.sentence.contains("in the first"), "{}", proof.sentence);
     let alive = std::fs::read_dir("/proc")
@@ -393,12 +393,12 @@ fn a_program_that_a_busy_machine_loads_late_is_waited_for() {
 
 #[test]
 fn floods_stops_and_closed_outputs_do_no_harm() {
-    let shop = Shop::new();
+    let fixture = Fixture::new();
     let start = Instant::now();
     let proof = check(&["sh", "-c", "head -c 30000000 /dev/zero; head -c 3000000 /dev/zero >&2"], &[])
         .expect("a proof");
     assert_eq!(proof.outcome, "exit status 0");
-    let busy = shop.c("busy", BUSY, &[]);
+    let busy = fixture.c("busy", BUSY, &[]);
     // Again and again: on a busy machine the first may come before the stop.
     let goes_on = "(while sleep 0.2; do kill -CONT $$ || exit; done) &";
     let command = format!("exec >&- 2>&-; {} 500; {goes_on} kill -STOP $$; exit 7", text(&busy));
@@ -423,13 +423,13 @@ fn cancelling_ends_at_once() {
 
 #[test]
 fn standard_input_and_directory_are_those_requested() {
-    let shop = Shop::new();
-    std::fs::write(shop.path("input"), "seven\n").expect("written");
+    let fixture = Fixture::new();
+    std::fs::write(fixture.path("input"), "seven\n").expect("written");
     let mut request = request(&["sh", "-c", "read x; [ $x = seven ] && [ -f input ] && exit 5"], &[]);
-    request.stdin = Some(shop.path("input"));
-    request.directory = Some(shop.0.path().to_path_buf());
+    request.stdin = Some(fixture.path("input"));
+    request.directory = Some(fixture.0.path().to_path_buf());
     assert_eq!(preflight(&request).expect("a proof").outcome, "exit status 5");
-    request.stdin = Some(shop.path("no-input"));
+    request.stdin = Some(fixture.path("no-input"));
     assert!(matches!(preflight(&request), Err(Refusal::CannotStart { .. })));
 }
 
@@ -460,9 +460,9 @@ fn forbid_ptrace() {
 
 #[test]
 fn without_ptrace_the_proof_states_so() {
-    let shop = Shop::new();
-    let busy = shop.c("busy", BUSY, &[]);
-    let bump = shop.so("libbump.so", BUMP, &[]);
+    let fixture = Fixture::new();
+    let busy = fixture.c("busy", BUSY, &[]);
+    let bump = fixture.so("libbump.so", BUMP, &[]);
     let request = request(&["sh", "-c", &format!("{0} 3000; exec {0} 70", text(&busy))], &[&bump]);
     let thread = std::thread::spawn(move || {
         forbid_ptrace();
@@ -481,8 +481,8 @@ fn without_ptrace_the_proof_states_so() {
 
 #[test]
 fn a_program_that_allocates_nothing_is_refused() {
-    let shop = Shop::new();
-    let idle = shop.c("idle", "int main() { return 0; }", &[]);
+    let fixture = Fixture::new();
+    let idle = fixture.c("idle", "int main() { return 0; }", &[]);
     let refusal = check(&[text(&idle)], &[]).expect_err("refused");
     assert!(matches!(refusal, Refusal::NoCalls { .. }), "{refusal}");
 }

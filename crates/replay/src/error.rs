@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use heaptoll_trace::TraceError;
 use thiserror::Error;
 
-/// A replay that cannot be made, or not be gone on with.
+/// A replay that cannot be made, or not be continued.
 #[derive(Debug, Error)]
 pub enum ReplayError {
     /// The trace cannot be read.
@@ -68,7 +68,7 @@ pub enum ReplayError {
     /// One of heaptoll's own pieces is missing.
     #[error("{what} is missing: {path}; run `make build` in the source tree, or install heaptoll again")]
     Missing {
-        /// What it is.
+        /// The piece.
         what: &'static str,
         /// Where it should be.
         path: PathBuf,

@@ -1,4 +1,4 @@
-//! Programs are run by a small machine that knows nothing of flattening, with threads chosen at random.
+//! Programs are run by a small machine that is independent of flattening, with threads chosen at random.
 
 use std::collections::HashMap;
 

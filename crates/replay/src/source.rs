@@ -23,7 +23,7 @@ pub struct FileSource {
 }
 
 impl FileSource {
-    /// Opens a trace that may take so much memory.
+    /// Opens a trace with a limit of memory.
     ///
     /// # Errors
     /// It is no trace, or cannot be read.

@@ -250,15 +250,15 @@ pub fn study(
         complete: false,
     };
     let starter = Starter { driver: request.driver.clone(), interrupt, timeout: request.timeout };
-    let conductor = Conductor {
+    let runner = StudyRunner {
         request,
         starter,
         null: Stack { name: "null".into(), preload: vec![request.null.clone()], environment: vec![] },
         time: time_program.as_ref().unwrap_or(&memory_program),
         memory: &memory_program,
     };
-    if conductor.probe(&mut study, progress)? && conductor.measure_own_start(&mut study)? {
-        study.complete = conductor.measure(&mut study, interrupt, progress)?;
+    if runner.probe(&mut study, progress)? && runner.measure_own_start(&mut study)? {
+        study.complete = runner.measure(&mut study, interrupt, progress)?;
     }
     Ok(study)
 }
@@ -285,7 +285,7 @@ struct Cell {
     padding: u32,
 }
 
-struct Conductor<'a> {
+struct StudyRunner<'a> {
     request: &'a Request,
     starter: Starter<'a>,
     null: Stack,
@@ -293,7 +293,7 @@ struct Conductor<'a> {
     memory: &'a Program,
 }
 
-impl Conductor<'_> {
+impl StudyRunner<'_> {
     fn job(&self, pass: Pass, touch: Touch, null: bool) -> (&Program, Job) {
         let program = if pass == Pass::Memory { self.memory } else { self.time };
         let job = Job {

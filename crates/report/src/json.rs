@@ -39,7 +39,7 @@ pub fn write(experiment: &Experiment, comparison: &Comparison, out: impl Write) 
     let encode = |detail: String| ReportError::Encode { form: "JSON", detail };
     let text = serde_json::to_string_pretty(&Document { schema: SCHEMA, experiment, comparison })
         .map_err(|error| encode(error.to_string()))?;
-    // serde_json turns NaN and infinities into null without a word; reading it back is what finds them.
+    // serde_json turns NaN and infinities into null silently; reading it back finds them.
     serde_json::from_str::<ReadDocument>(&text).map_err(|error| {
         let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default().trim();
         encode(format!("a figure is not a finite number, `{line}` ({error})"))

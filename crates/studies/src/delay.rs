@@ -1,8 +1,8 @@
 //! Time and memory over the size of a quarantine (Sareen and Blackburn 2022, §7).
 //!
-//! A quarantine holds what the program frees until so many bytes are in it, and then frees it all. At one byte it delays
-//! nothing and costs what it costs at any size, so ratios to it are those of the delay alone; what the layer itself
-//! costs is the quarantine of one byte over the same manager without any.
+//! A quarantine holds what the program frees until it is full, a number of bytes, and then frees it all. At one byte it
+//! delays nothing and costs what it costs at any size, so ratios to it are those of the delay alone; what the layer
+//! itself costs is the quarantine of one byte over the same manager without any.
 
 use std::collections::BTreeSet;
 

@@ -5,7 +5,7 @@
 //! - [`figures`]: what steps measured, whatever command measured it.
 //! - [`published`]: the papers' tables, as CSV.
 //! - [`effect`]: a ratio between two of the figures, or between many, with an interval.
-//! - [`verdict`]: a claim held against its effects.
+//! - [`verdict`]: a claim judged by its effects.
 //! - [`exhibit`]: a table or figure with the published values and ours.
 //! - [`budget`]: which programs and how many repetitions fit into a time.
 //! - [`results`]: all of it, as JSON holds it.

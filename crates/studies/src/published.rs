@@ -92,7 +92,7 @@ pub struct Gain {
     pub every_bytes: u64,
     /// The period it is compared with.
     pub over_every_bytes: u64,
-    /// A gain counts beyond so many percent.
+    /// A gain counts beyond this many percent.
     pub beyond_percent: f64,
     /// Programs that gained.
     pub programs: u32,
@@ -161,7 +161,7 @@ pub struct Nearness {
     pub collections: Option<u64>,
     /// Which requests: `first 10 %`, or `any`.
     pub requests: &'static str,
-    /// Longer by so many percent, the least.
+    /// Longer by this many percent, the least.
     pub low_percent: f64,
     /// The most.
     pub high_percent: f64,

@@ -167,7 +167,7 @@ fn manager_of(arguments: &Arguments, places: &Places) -> Result<Manager, Failure
             "-m {name}: `heaptoll record` puts the recording layer in front itself; leave it out"
         )));
     }
-    if let Some(reason) = found.bears_no_layers() {
+    if let Some(reason) = found.why_no_layers() {
         return Err(Failure::Usage(format!(
             "{name} cannot be recorded over: {reason}; record over another manager, and `heaptoll run -m {name}` for its \
              figures"

@@ -9,8 +9,8 @@ fn counts(program: u64, allocator: u64) -> ByOwner {
     ByOwner { program, allocator, collector: 0 }
 }
 
-/// A traced run with so many instructions of program and malloc, the start-up's 1 million among the program's, and
-/// misses in a cache that one waits 200 cycles for.
+/// A traced run with these instructions of program and malloc, the start-up's 1 million among the program's, and misses
+/// in a cache that one waits 200 cycles for.
 fn traced(stack: &str, program: u64, allocator: u64, misses: u64) -> Observation {
     Observation {
         phase: Phase::Traced,
@@ -106,7 +106,7 @@ fn start_up_is_taken_off_instructions_where_it_is_off_cpu_time() {
     );
 }
 
-/// An experiment that was gone on with on another machine has caches of two.
+/// An experiment that was continued on another machine has caches of two.
 #[test]
 fn misses_of_two_machines_are_not_compared() {
     let mut made = measured(&["glibc", "lean"]);

@@ -1,4 +1,4 @@
-//! A workshop for tests: layers built once, small C programs and managers compiled on the spot.
+//! The fixture of the tests: layers built once, small C programs and managers compiled on the spot.
 #![allow(dead_code)]
 
 use std::ffi::OsString;
@@ -20,11 +20,11 @@ pub fn layers() -> PathBuf {
 }
 
 /// A temporary directory with a compiler.
-pub struct Shop(pub tempfile::TempDir);
+pub struct Fixture(pub tempfile::TempDir);
 
-impl Shop {
-    pub fn new() -> Shop {
-        Shop(tempfile::tempdir().expect("a temporary directory"))
+impl Fixture {
+    pub fn new() -> Fixture {
+        Fixture(tempfile::tempdir().expect("a temporary directory"))
     }
 
     pub fn path(&self, name: &str) -> PathBuf {

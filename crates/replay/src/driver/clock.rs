@@ -15,7 +15,7 @@ pub struct Clocks {
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: fills in the struct.
+    // SAFETY: clock_gettime writes `time`, a live local.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -57,7 +57,7 @@ pub fn after() -> u64 {
     wall_ns()
 }
 
-/// Pairs that are read to know what a pair costs.
+/// Pairs that are read to measure the cost of a pair.
 const PAIRS: usize = 1001;
 
 fn typical(pair: impl Fn() -> u64) -> u64 {

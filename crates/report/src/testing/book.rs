@@ -1,5 +1,5 @@
 //! A made-up book of realistic size: four papers, claims of every answer, tables and figures as wide as they come, and
-//! names that a page must not take at their word.
+//! names that a page must escape.
 
 use super::{HOSTILE, Noise, PROGRAMS};
 use crate::book::{

@@ -106,7 +106,7 @@ impl Answer {
 /// What to do next.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
-    /// Run the program in a heap of so many bytes and record the outcome.
+    /// Run the program in a heap of this many bytes and record the outcome.
     Try(u64),
     /// Nothing is left to try.
     End(Answer),

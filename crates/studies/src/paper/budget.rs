@@ -17,21 +17,21 @@ pub struct Planned {
     pub step: String,
     /// Programs, the first of the step's list.
     pub programs: usize,
-    /// Of so many.
+    /// Of this many.
     pub of_programs: usize,
     /// Managers, the first of the step's list.
     pub managers: usize,
-    /// Of so many.
+    /// Of this many.
     pub of_managers: usize,
     /// Repetitions.
     pub repetitions: u32,
-    /// Of so many.
+    /// Of this many.
     pub of_repetitions: u32,
     /// Size of the inputs.
     pub size: String,
     /// Guess, seconds.
     pub seconds: f64,
-    /// It is interrupted after so many seconds, and what it has is kept.
+    /// It is interrupted after this many seconds, and what it has is kept.
     pub deadline_s: f64,
 }
 
@@ -40,7 +40,7 @@ pub struct Planned {
 pub enum Length {
     /// The shortest form: least programs and managers, smallest inputs, two repetitions.
     Quick,
-    /// What fits into so many seconds.
+    /// What fits into this many seconds.
     Seconds(f64),
     /// All of it.
     Whole,
@@ -74,7 +74,7 @@ pub type HasSize<'a> = &'a dyn Fn(&str, &str) -> bool;
 pub struct Speed(BTreeMap<StepKind, (f64, f64)>);
 
 impl Speed {
-    /// A step that was run to its end as planned took so many seconds.
+    /// Learns from a step that was run to its end as planned in `took_s` seconds.
     pub fn learn(&mut self, step: &Step, planned: &Planned, took_s: f64) {
         let form = Form {
             programs: planned.programs,

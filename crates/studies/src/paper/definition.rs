@@ -21,7 +21,7 @@ pub struct Study {
     pub source: String,
     /// The paper's questions and how they are answered here; paragraphs.
     pub about: Vec<String>,
-    /// What stands for what.
+    /// Our names for the paper's.
     #[serde(default)]
     pub names: Names,
     /// What is run.

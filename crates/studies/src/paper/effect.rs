@@ -95,7 +95,7 @@ pub(super) fn by_rule(
 ) -> Result<Outcome, Missing> {
     let Resolved { step, compared, requested } = resolve(quantity, study, figures)?;
     let measured = measure(compared);
-    // Of what has a value: two figures that have no ratio are as good as none.
+    // Only what has a value: two figures without a ratio count as none.
     let found: Vec<&Compared<'_>> = measured.iter().map(|one| &one.compared).collect();
     let mut without = without(quantity, step, &requested, &found);
     let measured = against(quantity.against, measured);
@@ -180,7 +180,7 @@ pub(super) fn measure(compared: Vec<Compared<'_>>) -> Vec<Measured<'_>> {
             }
         };
         let Some(Known { value, low, high, basis }) = known else { continue };
-        let effect = Effect { words: compared.words(), value, low, high, basis };
+        let effect = Effect { words: compared.label(), value, low, high, basis };
         measured.push(Measured { sides: compared.sides(), compared, effect, series });
     }
     measured

@@ -135,7 +135,7 @@ fn the_least_of_several_is_each_programs_own() {
     assert!(near(effects[0].value, 1.25) && near(effects[1].value, 10.0 / 9.0), "{effects:?}");
 }
 
-/// Repetitions in which one manager had none were left out, and the rest spoke for all.
+/// Repetitions in which one manager had none were left out, and the rest counted for all.
 #[test]
 fn repetitions_with_a_figure_of_none_leave_a_comparison_without_an_interval() {
     let pauses = |none: usize| {

@@ -1,4 +1,4 @@
-//! Which cells a quantity is of, and which are set against which.
+//! The cells of a quantity, and which are compared with which.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -90,7 +90,7 @@ impl Compared<'_> {
     }
 
     /// Sides, program and place: `bw16 over kingsley on gawk at 2M`, `ld over cfrac, under bw16`.
-    pub fn words(&self) -> String {
+    pub fn label(&self) -> String {
         let place = if self.place.is_empty() { String::new() } else { format!(" {}", self.place) };
         match self.other() {
             Some(_) => format!("{} {}{place}", self.of.program, self.sides()),
@@ -123,8 +123,8 @@ pub(super) struct Without {
 }
 
 impl Without {
-    /// All of it in words; a few of the single comparisons stand for many.
-    pub fn words(&self) -> Vec<String> {
+    /// All of it as text; a few of the single comparisons stand for many.
+    pub fn labels(&self) -> Vec<String> {
         const FEW: usize = 4;
         let few = if self.cells.len() > FEW { FEW - 1 } else { self.cells.len() };
         let mut words: Vec<String> = self

@@ -5,7 +5,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 /// The family-wise level of every interval here.
 pub(super) const ALPHA: f64 = 0.05;
 
-/// How many standard errors an interval reaches to either side, of so many that shall hold together (Bonferroni).
+/// How many standard errors an interval reaches to either side, of `family` intervals that hold together (Bonferroni).
 pub(super) fn reach(freedom: usize, family: usize) -> f64 {
     let side = ALPHA / (2.0 * family.max(1) as f64);
     StudentsT::new(0.0, 1.0, freedom.max(1) as f64).map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - side))

@@ -44,7 +44,7 @@ pub fn cells(step: &str, metric: &str, values: &[(&str, &str, Option<f64>, Value
     Figures { cells: values.iter().map(cell).collect() }
 }
 
-/// So many repetitions about a value, which differ by a few thousandths in a way that depends on `seed`.
+/// Repetitions about a value, which differ by a few thousandths in a way that depends on `seed`.
 pub fn samples(value: f64, repetitions: usize, seed: u64) -> Value {
     let noise = |at: usize| ((at as u64 * 7 + seed * 13) % 11) as f64 / 11.0 - 0.5;
     Value::Samples((0..repetitions).map(|at| Some(value * (1.0 + 0.01 * noise(at)))).collect())

@@ -63,7 +63,7 @@ pub struct Tested {
 
 /// Where an effect lies relative to a claim's region, and whether it does for certain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Lies {
+enum Placement {
     /// The whole interval is in the region.
     In,
     /// The whole interval is outside.
@@ -72,37 +72,39 @@ enum Lies {
     Unknown,
 }
 
-fn lies(effect: &Effect, above: Option<f64>, below: Option<f64>) -> Lies {
+fn placement(effect: &Effect, above: Option<f64>, below: Option<f64>) -> Placement {
     if effect.basis == Basis::None {
-        return Lies::Unknown;
+        return Placement::Unknown;
     }
     let inside = above.is_none_or(|end| effect.low > end) && below.is_none_or(|end| effect.high < end);
     let outside = above.is_some_and(|end| effect.high <= end) || below.is_some_and(|end| effect.low >= end);
     match (inside, outside) {
-        (true, _) => Lies::In,
-        (_, true) => Lies::Out,
-        _ => Lies::Unknown,
+        (true, _) => Placement::In,
+        (_, true) => Placement::Out,
+        _ => Placement::Unknown,
     }
 }
 
 /// What a rule makes of effects.
 fn decide(test: &Test, effects: &[Effect]) -> Answer {
-    let of = |above, below| effects.iter().map(move |effect| lies(effect, above, below)).collect::<Vec<_>>();
+    let of =
+        |above, below| effects.iter().map(move |effect| placement(effect, above, below)).collect::<Vec<_>>();
     let all = of(test.above, test.below);
-    let (every, any) = (|what: Lies| all.iter().all(|one| *one == what), |what: Lies| all.contains(&what));
+    let (every, any) =
+        (|what: Placement| all.iter().all(|one| *one == what), |what: Placement| all.contains(&what));
     let (holds, fails) = match test.rule {
         _ if effects.is_empty() => (false, false),
-        Rule::Mean | Rule::All | Rule::Trend => (every(Lies::In), any(Lies::Out)),
-        Rule::Some => (any(Lies::In), every(Lies::Out)),
+        Rule::Mean | Rule::All | Rule::Trend => (every(Placement::In), any(Placement::Out)),
+        Rule::Some => (any(Placement::In), every(Placement::Out)),
         Rule::Most => {
-            let count = |what: Lies| all.iter().filter(|one| **one == what).count() as f64;
+            let count = |what: Placement| all.iter().filter(|one| **one == what).count() as f64;
             let needed = test.share.unwrap_or(0.5) * all.len() as f64;
-            (count(Lies::In) > needed, all.len() as f64 - count(Lies::Out) <= needed)
+            (count(Placement::In) > needed, all.len() as f64 - count(Placement::Out) <= needed)
         }
         Rule::Both => {
             let (above, below) = (of(test.above, None), of(None, test.below));
-            let found = |side: &[Lies]| side.contains(&Lies::In);
-            let never = |side: &[Lies]| side.iter().all(|one| *one == Lies::Out);
+            let found = |side: &[Placement]| side.contains(&Placement::In);
+            let never = |side: &[Placement]| side.iter().all(|one| *one == Placement::Out);
             (found(&above) && found(&below), never(&above) || never(&below))
         }
     };
@@ -152,7 +154,7 @@ fn margin(test: &Test, effect: &Effect) -> f64 {
     above.into_iter().chain(below).fold(f64::INFINITY, f64::min)
 }
 
-/// Why the answer is what it is, with the figures.
+/// The reason of an answer, with the figures.
 fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
     let region = region(test);
     if let [effect] = effects {
@@ -182,10 +184,11 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
             shown(high)
         );
     }
-    let count = |what: Lies| effects.iter().filter(|one| lies(one, test.above, test.below) == what).count();
+    let count =
+        |what: Placement| effects.iter().filter(|one| placement(one, test.above, test.below) == what).count();
     let (inside, outside, without) = (
-        count(Lies::In),
-        count(Lies::Out),
+        count(Placement::In),
+        count(Placement::Out),
         effects.iter().filter(|effect| effect.basis == Basis::None).count(),
     );
     let noun = match test.rule {
@@ -293,7 +296,7 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
             "; required is the mean of {programs_requested} programs, which one of fewer than three{which} does not estimate"
         );
     }
-    let gone = without.words();
+    let gone = without.labels();
     if !gone.is_empty() {
         let turn = if turns { ", and they could turn the answer" } else { "" };
         reason += &format!("; without {}, of which there is no such figure{turn}", list(&gone));

@@ -269,7 +269,7 @@ const MEAN: &str = r#"
     quantity = { step = "t", metric = "cpu_s", of = { managers = ["a"] }, over = { managers = ["b"] } }
 "#;
 
-/// Three of four programs had too few runs, were left out of the mean without a word, and the fourth decided alone.
+/// Three of four programs had too few runs, were left out of the mean silently, and the fourth decided alone.
 #[test]
 fn a_mean_is_not_decided_by_the_one_program_that_has_enough_runs() {
     let mut values =
@@ -326,7 +326,7 @@ fn a_single_comparison_that_is_missing_is_named_and_leaves_open_what_it_could_tu
     assert!(named.reason.contains("they could turn the answer"), "{}", named.reason);
 }
 
-/// Figures that have no ratio were left out without a word.
+/// Figures that have no ratio were left out silently.
 #[test]
 fn figures_without_a_ratio_are_named_as_missing() {
     let zero = Value::Samples(vec![Some(0.0); 10]);
@@ -373,7 +373,7 @@ fn a_named_manager_that_is_missing_leaves_open_what_it_could_turn() {
     assert_eq!((answer("some", 2.0), answer("some", 0.5)), (Answer::Holds, Answer::Undecided));
 }
 
-/// With no managers named it is each of the step's; one that failed on all programs was not spoken of.
+/// With no managers named it is each of the step's; one that failed on all programs was not reported.
 #[test]
 fn a_manager_of_the_step_that_gave_nothing_is_named() {
     let test = SLOWER.replace("of = { managers = [\"a\"] }", "of = {}");

@@ -52,7 +52,7 @@ fn apart(collections: &[Span]) -> Vec<Span> {
     apart
 }
 
-/// Sets requests against collections. Both may overlap: requests of several threads, collections of several processes.
+/// Relates requests to collections. Both may overlap: requests of several threads, collections of several processes.
 pub fn distances(requests: &[Span], collections: &[Span], run: u32) -> Distances {
     let collections = apart(collections);
     let mut found = Distances::default();

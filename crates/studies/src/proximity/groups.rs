@@ -16,7 +16,7 @@ pub struct Shape {
     pub groups: usize,
     /// Requests in each, at least.
     pub fewest: usize,
-    /// In means a request counts for so many times what a long one takes, at most.
+    /// In means a request counts for at most this many times what a long one takes.
     pub cap: f64,
 }
 
@@ -57,7 +57,7 @@ pub struct Grouped {
     pub groups: Vec<Group>,
     /// What a long request takes, ns: 99 of 100 took less.
     pub long_ns: u64,
-    /// In means a request counts for so much, at most, ns.
+    /// In means a request counts for at most this much, ns.
     pub cap_ns: u64,
     /// Requests that took longer than that.
     pub capped: u64,

@@ -137,7 +137,7 @@ fn log_ratios(runs: &[Vec<Placed>], portion: (f64, f64), figure: &dyn Fn(&[f64])
     runs.iter().map(of).collect()
 }
 
-/// The median distance of a stretch's requests, ns.
+/// The median distance of a portion's requests, ns.
 fn distance(runs: &[Vec<Placed>], from: f64, to: f64) -> u64 {
     let all = runs.iter().flatten().filter(|one| (from..to).contains(&one.place));
     median(&all.map(|one| one.distance_ns as f64).collect::<Vec<_>>()) as u64

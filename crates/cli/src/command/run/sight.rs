@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use heaptoll_lab::forecast::{FIRST, Forecast};
 use heaptoll_lab::precision::MOST;
-use heaptoll_lab::sight::{FIRST, Sight};
 use indicatif::HumanDuration;
 
 /// An experiment that ends sooner is not worth a line.
@@ -12,7 +12,7 @@ const LEAST_S: f64 = 10.0;
 const FINE: f64 = 0.01;
 
 /// The sentence after [`FIRST`] of `all` repetitions, which took `spent_s`; nothing where the rest is short.
-pub fn sentence(found: &[Sight], all: u32, spent_s: f64, precision: Option<f64>) -> Option<String> {
+pub fn sentence(found: &[Forecast], all: u32, spent_s: f64, precision: Option<f64>) -> Option<String> {
     let each_s = spent_s / f64::from(FIRST);
     let left_s = each_s * f64::from(all.saturating_sub(FIRST));
     if left_s < LEAST_S {
@@ -61,8 +61,8 @@ fn time(seconds: f64) -> HumanDuration {
 mod tests {
     use super::*;
 
-    fn of(program: &str, half: f64, widest: f64) -> Sight {
-        Sight { program: program.into(), half, widest: ("slow".into(), widest) }
+    fn of(program: &str, half: f64, widest: f64) -> Forecast {
+        Forecast { program: program.into(), half, widest: ("slow".into(), widest) }
     }
 
     #[test]

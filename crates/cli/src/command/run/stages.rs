@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use heaptoll_lab::experiment::Experiment;
+use heaptoll_lab::forecast::{FIRST, forecasts};
 use heaptoll_lab::observation::Phase;
 use heaptoll_lab::plan::{self, Cell};
 use heaptoll_lab::runner::{self, Ending, RunContext};
-use heaptoll_lab::sight::{FIRST, sights};
 use heaptoll_lab::slow::leave_slow_apart;
 use heaptoll_lab::store::Store;
 
@@ -54,7 +54,7 @@ pub fn execute(
         return Ok(Ending::Interrupted);
     }
     let spent_s = since.elapsed().as_secs_f64();
-    let text = sentence(&sights(experiment, all), all, spent_s, experiment.settings.precision);
+    let text = sentence(&forecasts(experiment, all), all, spent_s, experiment.settings.precision);
     if let Some(text) = text {
         watched.bar.note(&text);
     }

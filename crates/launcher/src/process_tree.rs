@@ -17,7 +17,7 @@ const REFUSED: Duration = Duration::from_secs(2);
 const STUCK: Duration = Duration::from_secs(10);
 
 /// The launcher in its role as ancestor of everything the program starts.
-pub struct Family {
+pub struct ProcessTree {
     signals: libc::sigset_t,
 }
 
@@ -38,12 +38,12 @@ fn set_thp(thp: Thp) -> io::Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, disable, flags, zero, zero) })
 }
 
-impl Family {
+impl ProcessTree {
     /// Becomes subreaper, requests a signal on heaptoll's death, blocks the signals that are waited for.
     ///
     /// # Errors The errno of `prctl`; for huge pages `EINVAL` where the kernel has no such per-process setting. `ESRCH`
     /// when heaptoll is gone already.
-    pub fn prepare(spec: &Spec) -> io::Result<Family> {
+    pub fn prepare(spec: &Spec) -> io::Result<ProcessTree> {
         let one: libc::c_ulong = 1;
         // SAFETY: prctl takes plain numbers; `signals` is a local, initialised by sigemptyset before it is read.
         let signals = unsafe {
@@ -62,7 +62,7 @@ impl Family {
             signals
         };
         set_thp(spec.thp)?;
-        Ok(Family { signals })
+        Ok(ProcessTree { signals })
     }
 
     /// Waits for the next of our signals; `None` when `until` passes first.

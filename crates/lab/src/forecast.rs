@@ -1,4 +1,4 @@
-//! What an experiment will be able to see on this machine, foretold from its first repetitions.
+//! Forecast of the differences that an experiment can detect on this machine, from its first repetitions.
 //!
 //! A fixed piece of work against itself would measure the machine's noise; but two managers differ from repetition to
 //! repetition by more than that, and by how much depends on the program (docs/measurement.md has figures). So the
@@ -23,9 +23,9 @@ const ENOUGH: usize = 12;
 /// Metrics that most tables have besides CPU: their ratios are in the same family.
 const METRICS: usize = 3;
 
-/// What will be seen of one program.
+/// The intervals that one program will have.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Sight {
+pub struct Forecast {
     /// Program.
     pub program: String,
     /// Half-width that its CPU intervals will have, as a share; the median over its stacks.
@@ -34,7 +34,7 @@ pub struct Sight {
     pub widest: (String, f64),
 }
 
-impl Sight {
+impl Forecast {
     /// Repetitions that would make the widest interval as narrow as `wanted`, a share, where it is this wide after `all`.
     pub fn needed(&self, wanted: f64, all: u32) -> f64 {
         f64::from(all) * (self.widest.1 / wanted).powi(2)
@@ -42,14 +42,14 @@ impl Sight {
 }
 
 /// What each program's table will show after `all` repetitions, by the first [`FIRST`]; without those that have fewer.
-pub fn sights(experiment: &Experiment, all: u32) -> Vec<Sight> {
+pub fn forecasts(experiment: &Experiment, all: u32) -> Vec<Forecast> {
     // Rows are judged on a copy: what an output is judged by may still change.
     let mut judged = experiment.clone();
     judge_outputs(&mut judged);
-    judged.programs.iter().filter_map(|program| sight(&judged, &program.name, all)).collect()
+    judged.programs.iter().filter_map(|program| forecast(&judged, &program.name, all)).collect()
 }
 
-fn sight(experiment: &Experiment, program: &str, all: u32) -> Option<Sight> {
+fn forecast(experiment: &Experiment, program: &str, all: u32) -> Option<Forecast> {
     let sides = Sides::of(experiment, program);
     let base = sides.find(&experiment.baseline)?;
     let others = sides.all.iter().filter(|side| side.stack != base.stack);
@@ -63,7 +63,11 @@ fn sight(experiment: &Experiment, program: &str, all: u32) -> Option<Sight> {
     let half = |spread: f64| (standard * spread).exp_m1();
     let (stack, widest) = spreads.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let halves: Vec<f64> = spreads.iter().map(|(_, spread)| half(*spread)).collect();
-    Some(Sight { program: program.into(), half: median(&halves), widest: ((*stack).into(), half(*widest)) })
+    Some(Forecast {
+        program: program.into(),
+        half: median(&halves),
+        widest: ((*stack).into(), half(*widest)),
+    })
 }
 
 /// The standard deviation of the first log ratios, without one bad repetition: the smallest and the largest count as their
@@ -135,17 +139,17 @@ mod tests {
         let real = compare(&made).tables[0].detectable_cpu_ratio.expect("intervals") - 1.0;
         let mut first = made.clone();
         first.observations.retain(|row| row.repetition < FIRST);
-        let found = sights(&first, 10);
+        let found = forecasts(&first, 10);
         assert!((0.5..2.0).contains(&(found[0].half / real)), "{found:?} but {real}");
         assert!(found[0].widest.0 == "m4" && found[0].widest.1 > 3.0 * found[0].half, "{found:?}");
         // What comes later is not used.
-        assert_eq!(sights(&made, 10), found);
+        assert_eq!(forecasts(&made, 10), found);
     }
 
     #[test]
     fn one_bad_repetition_among_the_first_makes_no_estimate_large() {
         let mut made = measured(&[0.01, 0.01, 0.01], FIRST);
-        let half = |made: &Experiment| sights(made, 10)[0].half;
+        let half = |made: &Experiment| forecasts(made, 10)[0].half;
         let before = half(&made);
         let bad = made.observations.iter_mut().find(|row| row.stack == "m0" && row.repetition == 2);
         bad.expect("a row").user_s *= 1.5;
@@ -156,17 +160,17 @@ mod tests {
     #[test]
     fn four_times_the_repetitions_halve_what_is_seen() {
         let made = measured(&[0.01, 0.02], FIRST);
-        let half = |all| sights(&made, all)[0].widest.1;
+        let half = |all| forecasts(&made, all)[0].widest.1;
         let share = half(64) / half(16);
         assert!((0.45..0.55).contains(&share), "{share}");
-        let found = &sights(&made, 16)[0];
+        let found = &forecasts(&made, 16)[0];
         assert!((found.needed(half(64), 16) / 64.0 - 1.0).abs() < 0.1, "{found:?}");
     }
 
     #[test]
     fn too_few_repetitions_and_a_baseline_by_itself_foretell_nothing() {
-        assert!(sights(&measured(&[0.01], FIRST - 1), 10).is_empty());
-        assert!(sights(&measured(&[], FIRST), 10).is_empty());
-        assert!(sights(&measured(&[0.01], FIRST), 5).is_empty());
+        assert!(forecasts(&measured(&[0.01], FIRST - 1), 10).is_empty());
+        assert!(forecasts(&measured(&[], FIRST), 10).is_empty());
+        assert!(forecasts(&measured(&[0.01], FIRST), 5).is_empty());
     }
 }
