@@ -9,7 +9,7 @@ use heaptoll_callgrind::tools::{Compilers, Language, run};
 use heaptoll_catalog::{Catalog, Prepared, Size, fill_scratch};
 use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::launch::{self, Invocation};
-use heaptoll_lab::manager::{self, Kind, Manager};
+use heaptoll_lab::manager::{self, Manager, ManagerSource};
 use heaptoll_lab::places::Places;
 use heaptoll_lab::{machine, runner};
 use heaptoll_launcher::Ended;
@@ -132,7 +132,7 @@ impl Installation {
         let chosen = |manager: Manager| {
             let stem = manager.object.as_deref().and_then(Path::file_stem);
             let name = match (manager.kind, stem) {
-                (Kind::Path, Some(stem)) => stem.to_string_lossy().into_owned(),
+                (ManagerSource::Path, Some(stem)) => stem.to_string_lossy().into_owned(),
                 _ => manager.name,
             };
             SelectedManager { name, object: manager.object, environment: manager.environment }
@@ -142,9 +142,11 @@ impl Installation {
             return Ok(found.into_iter().map(chosen).collect());
         }
         let papers = stand_ins::ALL.iter().filter_map(|stand_in| {
-            self.known.iter().find(|manager| manager.name == stand_in.name && manager.kind == Kind::Built)
+            self.known
+                .iter()
+                .find(|manager| manager.name == stand_in.name && manager.kind == ManagerSource::Built)
         });
-        let glibc = self.known.iter().filter(|manager| manager.kind == Kind::Glibc);
+        let glibc = self.known.iter().filter(|manager| manager.kind == ManagerSource::Glibc);
         Ok(glibc.chain(papers).cloned().map(chosen).collect())
     }
 

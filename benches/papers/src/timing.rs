@@ -10,7 +10,7 @@ use heaptoll_lab::comparison::{Interval, Metric};
 use heaptoll_lab::experiment::{self, StackInfo};
 use heaptoll_lab::observation::Observation;
 use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{RunContext, Progress};
+use heaptoll_lab::runner::{Progress, RunContext};
 use heaptoll_rig::Stack;
 
 use crate::Error;

@@ -40,7 +40,7 @@ pub struct PaperSection {
     pub source: String,
     /// The paper's questions and how they are answered here; a paragraph each.
     pub about: Vec<String>,
-    /// What stands for what: kind, the paper's name, ours.
+    /// Our names for the paper's: kind, the paper's name, ours.
     pub names: Vec<(String, String, String)>,
     /// In the paper's order.
     pub claims: Vec<Claim>,

@@ -61,7 +61,7 @@ pub struct Column {
     pub title: String,
     /// Figures go to the right, text to the left.
     pub figures: bool,
-    /// Lines that a cell may take on a terminal, what is beyond is cut; 0: as many as it likes.
+    /// Lines that a cell may take on a terminal, what is beyond is cut; 0: no limit.
     pub lines: usize,
 }
 

@@ -1,4 +1,4 @@
-//! The words and figures of exact counts, the same in the terminal and on the page.
+//! Text and figures of exact counts, the same in the terminal and on the page.
 
 use heaptoll_lab::comparison::{Counted, ExactRow, ExactTable};
 
