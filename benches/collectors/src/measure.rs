@@ -12,7 +12,7 @@ use heaptoll_lab::manager::{self, Manager};
 use heaptoll_lab::observation::Observation;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{RunContext, Progress};
+use heaptoll_lab::runner::{Progress, RunContext};
 use heaptoll_preflight::inspect_manager;
 use heaptoll_rig::Stack;
 use serde::Serialize;

@@ -7,7 +7,7 @@ use heaptoll_catalog::Prepared;
 use heaptoll_lab::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
 use heaptoll_lab::machine;
 use heaptoll_lab::plan;
-use heaptoll_lab::runner::{self, RunContext, Progress, RunError};
+use heaptoll_lab::runner::{self, Progress, RunContext, RunError};
 use heaptoll_lab::store::Store;
 
 /// A stack: its name, what it preloads, its environment.

@@ -6,7 +6,7 @@ use heaptoll_lab::interrupt::Interrupt;
 use heaptoll_lab::observation::Observation;
 use heaptoll_lab::places::Places;
 use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{RunContext, Progress};
+use heaptoll_lab::runner::{Progress, RunContext};
 pub use heaptoll_rig::Stack;
 
 use crate::BenchError;
