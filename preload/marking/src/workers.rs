@@ -331,10 +331,8 @@ mod tests {
         unsafe fn help(&self, _: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome {
             help(pool, |_| {});
             // SAFETY: `gettid` takes no pointers and cannot fail.
-            MarkOutcome {
-                marked: unsafe { call(libc::SYS_gettid, [0; 4]) } as usize,
-                ..MarkOutcome::default()
-            }
+            let marked = unsafe { call(libc::SYS_gettid, [0; 4]) } as usize;
+            MarkOutcome { marked, ..MarkOutcome::default() }
         }
     }
 

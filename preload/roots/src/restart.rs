@@ -6,7 +6,7 @@
 //! one. There are two ways to continue:
 //!
 //! - The call is made again: its arguments suffice (no time, the time of a clock, or what is left, which the kernel
-//! writes there; the time of the stop is subtracted from it).
+//!   writes there; the time of the stop is subtracted from it).
 //! - The kernel has kept the rest: `restart_syscall`, see [`leave`].
 //!
 //! A signal of the program's that came during the stop ends the call as ever. Calls that wait with a mask of their own

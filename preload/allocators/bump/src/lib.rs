@@ -4,7 +4,7 @@
 //!
 //! - malloc rounds the request and a header word up to 16 bytes and moves the pointer by that.
 //! - free does nothing. So neither double frees and foreign addresses nor what is live can be recognised: the census
-//! counts as live what was ever handed out.
+//!   counts as live what was ever handed out.
 //! - The region is extended by pages of 4 KiB, as many as the request needs.
 //!
 //! Boehm's allocator needs no header. `realloc` and `malloc_usable_size` do: they must know how much may be copied or

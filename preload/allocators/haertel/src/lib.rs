@@ -1,7 +1,7 @@
 //! Mike Haertel's GNU malloc: a hybrid of first fit and powers of two (Zorn 1992 §2.1).
 //!
 //! - The heap is cut into chunks of 4096 bytes. A separate table describes each, so that a search reads the table and
-//! never touches the chunks ([`Table`]).
+//!   never touches the chunks ([`Table`]).
 //! - Requests above half a chunk get a run of chunks: first fit in a list of free runs in order of address, from where
 //!   the last search or free ended. A run that is freed is coalesced with its neighbours.
 //! - Smaller requests get a fragment: a chunk is cut into fragments of one power of two. Its entry counts those that

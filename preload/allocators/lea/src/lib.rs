@@ -2,7 +2,7 @@
 //! tags, free lists in bins of sizes, and a free that does nothing but link the block.
 //!
 //! - `free` puts the block on the *returned list* and is done: eight instructions in the paper (Table V). It reads
-//! neither its size nor its neighbours ([`Lea`]).
+//!   neither its size nor its neighbours ([`Lea`]).
 //! - `malloc` settles what was returned. If the last returned block fits exactly, it is the answer. Blocks that do
 //!   not fit go to the bin of their size, as *dirty* ones: whole, uncoalesced, of a size that the program is known to
 //!   use. What is split off or coalesced is *clean*. No two clean blocks are neighbours, so only dirty ones ever need

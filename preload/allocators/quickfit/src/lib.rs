@@ -3,7 +3,7 @@
 //!
 //! - A small request takes the first block of its size's list. Where the list is empty, the general heap gives one.
 //! - A free reads the block's size and links a small block into its list. A small block never goes back to the general
-//! heap and is never coalesced: it stays of its size for ever.
+//!   heap and is never coalesced: it stays of its size for ever.
 //! - Other requests are the general heap's: [`heaptoll_lea::Lea`].
 //!
 //! The lists are for sizes up to eight words. Grunwald, Zorn and Henderson 1993, cited by Detlefs for this manager,
