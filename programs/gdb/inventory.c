@@ -61,7 +61,7 @@ struct part {
     TEN(name##_f) TEN(name##_g) TEN(name##_h) TEN(name##_i) TEN(name##_j)
 HUNDRED(box)
 HUNDRED(crate)
-HUNDRED(shelf)
+HUNDRED(rack)
 
 static struct part *parts;
 static int made;

@@ -18,7 +18,7 @@ while $type < $types
     set $letter = 97 + $type / 10 % 10
     set $digit = $type % 10
     eval "ptype struct crate_%c%d", $letter, $digit
-    eval "print sizeof(struct shelf_%c%d)", $letter, $digit
+    eval "print sizeof(struct rack_%c%d)", $letter, $digit
     eval "print box_%c%d_first", $letter, $digit
     eval "info scope box_%c%d_count", $letter, $digit
     set $type = $type + 1
