@@ -21,7 +21,7 @@ use clap::Parser;
 
 use builder::{Outcome, Settings};
 use error::{Error, IoContext};
-use peer::{Peer, Wanted};
+use peer::{Peer, Selection};
 
 /// Build mimalloc, jemalloc, snmalloc, TCMalloc and rpmalloc, and a shim for Debian's libgc, as preloadable shared
 /// objects.
@@ -48,8 +48,8 @@ struct Arguments {
     manifest: PathBuf,
     /// mimalloc3, mimalloc2, snmalloc, rpmalloc, jemalloc, tcmalloc, bdw, or a group: fast (the first four and bdw), slow,
     /// all
-    #[arg(value_name = "PEER", value_parser = Wanted::parse, default_value = "all")]
-    peers: Vec<Wanted>,
+    #[arg(value_name = "PEER", value_parser = Selection::parse, default_value = "all")]
+    peers: Vec<Selection>,
     #[command(subcommand)]
     command: Option<Subcommand>,
 }

@@ -7,7 +7,7 @@ use clap::Parser;
 use heaptoll_conformance::error::{Error, file};
 use heaptoll_conformance::glibc::{self, Tests};
 use heaptoll_conformance::outputs::{self, Output};
-use heaptoll_conformance::suite::{self, Case, Kind, Suite};
+use heaptoll_conformance::suite::{self, Case, CaseKind, Suite};
 use heaptoll_conformance::verdict::{self, Cell};
 use heaptoll_conformance::{deviation, exceptions, misuse, table};
 use heaptoll_lab::manager::{self, Manager, ManagerError};
@@ -153,7 +153,7 @@ fn conform(arguments: &Arguments) -> Result<bool, Error> {
         .map_err(|source| Error::Process { what: "a compiler in a temporary folder".into(), source })?;
     let suite = Suite::build(&arguments.sources, arguments.work.as_deref().unwrap_or(folder.path()))?;
     let cases: Vec<&Case> = if arguments.case.is_empty() {
-        suite.cases.iter().filter(|case| (case.kind == Kind::Misuse) == arguments.misuse).collect()
+        suite.cases.iter().filter(|case| (case.kind == CaseKind::Misuse) == arguments.misuse).collect()
     } else {
         arguments.case.iter().map(|name| suite.case(name)).collect::<Result<_, _>>()?
     };
@@ -176,7 +176,7 @@ fn conform(arguments: &Arguments) -> Result<bool, Error> {
         file("write", path, std::fs::File::options().append(true).create(true).open(path))?;
     }
     let (judged, recorded): (Vec<&Case>, Vec<&Case>) =
-        cases.iter().partition(|case| case.kind != Kind::Misuse);
+        cases.iter().partition(|case| case.kind != CaseKind::Misuse);
     let verdicts = verdict::run(&suite, &places, &managers, &judged, arguments.quick)?;
     let records = misuse::run(&suite, &places, &managers, &recorded)?;
     if !verdicts.is_empty() {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::process::{End, Ending};
-use crate::suite::{Case, Kind, Suite, in_parallel};
+use crate::suite::{Case, CaseKind, Suite, in_parallel};
 use crate::verdict::notes;
 
 /// The line that a case prints after its defect, if the program still runs.
@@ -93,7 +93,7 @@ pub fn run(
 ) -> Result<Vec<Record>, Error> {
     let jobs: Vec<(&Case, &Manager)> = cases
         .iter()
-        .filter(|case| case.kind == Kind::Misuse)
+        .filter(|case| case.kind == CaseKind::Misuse)
         .flat_map(|case| managers.iter().map(move |manager| (*case, manager)))
         .collect();
     in_parallel(&jobs, |(case, manager)| {

@@ -125,7 +125,8 @@ fn time_at_end(child: &Child) -> Option<Duration> {
     // SAFETY: all-zero values are valid for these two plain C structs.
     let (mut info, mut usage): (libc::siginfo_t, libc::rusage) = unsafe { std::mem::zeroed() };
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
-    // The C library's waitid leaves out the kernel's last argument. SAFETY: the kernel writes `info` and `usage`.
+    // The C library's waitid leaves out the kernel's last argument.
+    // SAFETY: the kernel writes `info` and `usage`.
     let status = unsafe {
         libc::syscall(libc::SYS_waitid, libc::P_PID, child.id(), &raw mut info, options, &raw mut usage)
     };

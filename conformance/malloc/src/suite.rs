@@ -12,7 +12,7 @@ use crate::process::{self, Ending};
 /// The kind of a case: the managers it applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum CaseKind {
     /// It applies to every manager.
     Plain,
     /// It applies to managers that export `heaptoll_control_v1`.
@@ -27,7 +27,7 @@ pub struct Case {
     /// Its name, that of a C function.
     pub name: String,
     /// Its kind.
-    pub kind: Kind,
+    pub kind: CaseKind,
     /// One line.
     pub about: String,
 }
@@ -198,9 +198,9 @@ fn list(program: &Path) -> Result<Vec<Case>, Error> {
                 return Err(unexpected(line));
             };
             let kind = match kind {
-                "plain" => Kind::Plain,
-                "control" => Kind::Control,
-                "misuse" => Kind::Misuse,
+                "plain" => CaseKind::Plain,
+                "control" => CaseKind::Control,
+                "misuse" => CaseKind::Misuse,
                 _ => return Err(unexpected(line)),
             };
             Ok(Case { name: name.into(), kind, about: about.into() })

@@ -1,7 +1,7 @@
 //! The suite over every manager that is built, in its quick form.
 
 use heaptoll_conformance::deviation::{DEVIATIONS, LAYER_DEVIATIONS};
-use heaptoll_conformance::suite::{Case, Kind, Suite, sources};
+use heaptoll_conformance::suite::{Case, CaseKind, Suite, sources};
 use heaptoll_conformance::verdict;
 use heaptoll_lab::manager::{self, ManagerSource as Origin};
 use heaptoll_lab::places::Places;
@@ -49,7 +49,7 @@ fn every_manager_conforms_but_for_what_is_known() {
     );
     let folder = tempfile::tempdir().expect("a temporary folder");
     let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
-    let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind != Kind::Misuse).collect();
+    let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind != CaseKind::Misuse).collect();
     assert!(cases.len() > 50, "only {} cases", cases.len());
     let cells = verdict::run(&suite, &places, &managers, &cases, true).expect("the cases can be run");
     let unexpected: Vec<String> = cells
@@ -112,7 +112,7 @@ fn every_stack_of_layers_conforms_as_its_manager_does() {
             .check_bound(&stack.name, &stack.preload(&places), &stack.environment)
             .expect("the layer answers");
     }
-    let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind != Kind::Misuse).collect();
+    let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind != CaseKind::Misuse).collect();
     let cells = verdict::run(&suite, &places, &stacks, &cases, true).expect("the cases can be run");
     let unexpected: Vec<String> = cells
         .iter()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use heaptoll_conformance::misuse::{MisuseOutcome, outcome};
 use heaptoll_conformance::process::{End, Ending};
-use heaptoll_conformance::suite::{Kind, Suite, compile, headers, in_parallel, sources};
+use heaptoll_conformance::suite::{CaseKind, Suite, compile, headers, in_parallel, sources};
 use heaptoll_conformance::verdict::{Verdict, judge};
 
 /// A defect and the cases that must find it.
@@ -167,7 +167,7 @@ fn judged() -> Vec<&'static str> {
         .suite
         .cases
         .iter()
-        .filter(|case| case.kind != Kind::Misuse)
+        .filter(|case| case.kind != CaseKind::Misuse)
         .map(|case| case.name.as_str())
         .collect()
 }

@@ -185,7 +185,7 @@ impl Heap {
         let heap = self.reservation.units() * UNIT;
         let blacklist_marks = [blacklist_mark(units.epoch), blacklist_mark(units.epoch.wrapping_sub(1))];
         let blacklist = (0..self.reservation.units()).filter(|&unit| {
-            // SAFETY: the table has a row for every unit.
+            // SAFETY: the table has a row for every unit, and `unit` is below `units`.
             self.reservation.span_class(unit) == FREE
                 && blacklist_marks.contains(&unsafe { self.reservation.blacklist().add(unit).read() })
         });

@@ -63,7 +63,7 @@ impl Caches {
 }
 
 impl Heap {
-    /// A cache for the thread that the kernel calls `thread`. `None` when there is no memory.
+    /// Opens a cache for the thread with the kernel's number `thread`. `None` when there is no memory.
     pub fn open_cache(&self, thread: i32) -> Option<*mut Cache> {
         let mut caches = self.caches.lock();
         let before = caches.mapped_bytes();

@@ -35,7 +35,7 @@ impl Heap {
         if let Some(units) = self.units.try_lock() {
             self.report_used(&units);
         }
-        // SAFETY: the child has one thread.
+        // SAFETY: fork has copied only the calling thread, whose cache `own` is.
         unsafe { self.close_other_caches(own) };
     }
 }

@@ -479,8 +479,8 @@ impl Heap {
         self.reservation.assign(taken.first, count, span_class);
         let address = self.reservation.address(taken.first);
         if !taken.clean {
-            // Clears the key that a small block may have left: realloc would copy it into a small block again. SAFETY:
-            // the units were just taken, and no other thread uses them.
+            // Clears the key that a small block may have left: realloc would copy it into a small block again.
+            // SAFETY: the units were just taken, and no other thread uses them.
             unsafe { (*(address as *mut FreeBlock)).key = 0 };
         }
         Some(address)

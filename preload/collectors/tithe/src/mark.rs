@@ -152,7 +152,7 @@ impl Heap for Marks<'_> {
             }
             let (blocks, size) = match CLASS.get(span_class as usize) {
                 Some(class) => (class.blocks as usize, class.size as usize),
-                // => SAFETY: `first` is the first unit of a large block; all other threads are stopped.
+                // SAFETY: `first` is the first unit of a large block; all other threads are stopped.
                 None => (1, unsafe { (*span).bytes }),
             };
             for block in 0..blocks {

@@ -187,7 +187,7 @@ impl Manager for Process {
         // With the byte after its end a request of FAST_MAX bytes is beyond the table.
         if bytes < FAST_MAX {
             let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
-            // SAFETY: at most 1023 + 16 bytes, 64 steps.
+            // SAFETY: `bytes` is below FAST_MAX and `rounding` at most 16, so `step` is at most 64, the last row.
             let span_class = usize::from(unsafe { *FAST.get_unchecked(step) });
             let cache = CACHE::get() as *mut Cache;
             // SAFETY: the word holds the thread's cache, or a static empty one, which is only read. Every span class in
@@ -370,7 +370,7 @@ fn is_alone() -> bool {
     unsafe extern "C" {
         static __libc_single_threaded: core::ffi::c_char;
     }
-    // SAFETY: glibc's variable, a byte that it writes when threads come.
+    // SAFETY: glibc's variable, a byte that it writes when threads are created.
     unsafe { ptr::read_volatile(&raw const __libc_single_threaded) != 0 }
 }
 

@@ -143,7 +143,7 @@ impl HeapReservation {
     #[inline(always)]
     pub fn span_class(&self, unit: usize) -> SpanClass {
         debug_assert!(unit < self.units());
-        // SAFETY: the table has a row for every unit.
+        // SAFETY: the table has a row for every unit, and the caller passes one below `units`.
         unsafe { self.span_classes().add(unit).read() }
     }
 
@@ -151,7 +151,7 @@ impl HeapReservation {
     #[inline(always)]
     pub fn first(&self, unit: usize) -> UnitIndex {
         debug_assert!(unit < self.units());
-        // SAFETY: the table has a row for every unit.
+        // SAFETY: the table has a row for every unit, and the caller passes one below `units`.
         unsafe { self.firsts().add(unit).read() }
     }
 
@@ -183,7 +183,7 @@ impl HeapReservation {
     #[inline(always)]
     pub fn span(&self, unit: UnitIndex) -> *mut Span {
         debug_assert!((unit as usize) < self.units(), "unit {unit}");
-        // SAFETY: the table has a row for every unit.
+        // SAFETY: the table has a row for every unit, and the caller passes one below `units`.
         unsafe { self.spans().add(unit as usize) }
     }
 

@@ -250,7 +250,7 @@ impl Units {
 
     /// Whether one of the last two collections found a word equal to an address in this unit.
     fn is_blacklisted(&self, reservation: &HeapReservation, unit: UnitIndex) -> bool {
-        // SAFETY: the table has a row for every unit.
+        // SAFETY: the table has a row for every unit; `unit` lies in a free run of the heap.
         let seen = unsafe { reservation.blacklist().add(unit as usize).read() };
         seen != 0
             && (seen == blacklist_mark(self.epoch) || seen == blacklist_mark(self.epoch.wrapping_sub(1)))

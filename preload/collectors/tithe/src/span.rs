@@ -1,6 +1,6 @@
 //! Spans: the descriptor of each unit of the heap, in a table outside it.
 //!
-//! A span is one or several units of blocks of one class. Its descriptor is that of its first unit, to which the
+//! A span is one or several units of blocks of one size class. Its descriptor is that of its first unit, to which the
 //! reservation's table points from the others. Large blocks and free runs of units use the same descriptors.
 
 use core::sync::atomic::{AtomicU64, Ordering};

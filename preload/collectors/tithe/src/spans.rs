@@ -151,7 +151,7 @@ impl Spans {
         if self.cursor >= end {
             return None;
         }
-        // SAFETY: the table has a row for every unit.
+        // SAFETY: the table has a row for every unit, and the range ends at the last one.
         let found = unsafe {
             libc::memchr(
                 reservation.span_classes().add(self.cursor).cast(),

@@ -73,7 +73,7 @@ impl HeapFixture {
     fn allocate_clear(&self, bytes: usize, atomic: bool) -> usize {
         let block = self.heap.allocate(self.cache(0), bytes, atomic);
         assert!(!block.is_null(), "there is memory for {bytes} bytes");
-        // SAFETY: the block was just handed out.
+        // SAFETY: the block was just allocated with this many bytes.
         unsafe { block.write_bytes(0, self.heap.usable(block)) };
         block as usize
     }

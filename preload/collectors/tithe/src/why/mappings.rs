@@ -23,8 +23,8 @@ pub struct Mapping<'a> {
 
 /// Finds the mapping that an address lies in. `scratch` has [`SCRATCH_BYTES`] bytes.
 pub fn find(address: usize, scratch: &mut [u8]) -> Option<Mapping<'_>> {
-    // The C library's functions are cancellation points, and locks are held. SAFETY: the kernel reads a path that ends
-    // with a zero.
+    // The C library's functions are cancellation points, and locks are held.
+    // SAFETY: the kernel reads a path that ends with a zero.
     let file = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, LIST.as_ptr(), libc::O_CLOEXEC) };
     if file < 0 {
         return None;

@@ -56,7 +56,7 @@ fn taken(heap: &Heap) -> usize {
             unit += 1;
             continue;
         }
-        // SAFETY: a span or a large block of the heap, whose locks are held.
+        // SAFETY: the first unit of a span or large block of the heap, whose locks are held.
         let span = unsafe { &*reservation.span(reservation.first(unit)) };
         let words = CLASS.get(span_class as usize).map_or(1, |class| usize::from(class.blocks).div_ceil(64));
         taken += span.bits[..words].iter().map(|bits| bits.taken.count_ones() as usize).sum::<usize>();
@@ -65,7 +65,8 @@ fn taken(heap: &Heap) -> usize {
     taken
 }
 
-/// Sweeps, locks and stops everything, does `act`, and lets it run on. The collection's lock is the caller's.
+/// Sweeps the heap, takes its locks, stops the world, runs `act`, and resumes the world. The caller holds the
+/// collection's lock.
 ///
 /// # Errors
 /// [`Unavailable`]: it cannot be stopped, or there is no memory.

@@ -36,7 +36,7 @@ impl HeapFixture {
         // SAFETY: the heap's cache, used by this thread alone.
         let block = self.heap.allocate(unsafe { &mut *self.cache }, bytes, is_atomic);
         assert!(!block.is_null());
-        // SAFETY: the block was just handed out.
+        // SAFETY: the block was just allocated with this many bytes.
         unsafe { block.write_bytes(0, self.heap.usable(block)) };
         block as usize
     }

@@ -75,8 +75,8 @@ pub fn write_line(sink: Option<Sink>, address: usize, line: &[u8]) {
         Some(sink) => {
             sink.write(line);
         }
-        // Not the C library's function: that is a cancellation point, and locks are held. SAFETY: the kernel reads
-        // `line.len()` bytes of `line`. A failed write cannot be reported.
+        // Not the C library's function: that is a cancellation point, and locks are held.
+        // SAFETY: the kernel reads `line.len()` bytes of `line`. A failed write cannot be reported.
         None => unsafe {
             libc::syscall(libc::SYS_write, 2, line.as_ptr(), line.len());
         },

@@ -128,7 +128,7 @@ impl<'a> Tracer<'a> {
     /// An entry that was written.
     pub fn entry(&self, index: u32) -> Entry {
         assert!((index as usize) < self.count);
-        // SAFETY: entries below `count` were written by `words`.
+        // SAFETY: entries below `count` were written by `scan`.
         unsafe { self.entries.add(index as usize).read() }
     }
 
@@ -138,7 +138,7 @@ impl<'a> Tracer<'a> {
     /// The range is readable.
     pub unsafe fn root(&mut self, range: Range<usize>, source: Source) {
         // SAFETY: the range is readable (this function's contract).
-        unsafe { self.words(range, NONE, source) };
+        unsafe { self.scan(range, NONE, source) };
     }
 
     /// Scans the blocks that were reached, until there are no more or the sought one is found.
@@ -150,14 +150,14 @@ impl<'a> Tracer<'a> {
             let Some(block) = block_at(self.heap, block) else { continue };
             if !block.is_atomic {
                 // SAFETY: an allocated block is readable.
-                unsafe { self.words(block.start..block.start + block.bytes, index as u32, source) };
+                unsafe { self.scan(block.start..block.start + block.bytes, index as u32, source) };
             }
         }
     }
 
     /// # Safety
     /// The words of the range are readable.
-    unsafe fn words(&mut self, range: Range<usize>, link: u32, source: Source) {
+    unsafe fn scan(&mut self, range: Range<usize>, link: u32, source: Source) {
         if range.len() < size_of::<usize>() {
             return;
         }

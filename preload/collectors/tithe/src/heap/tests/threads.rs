@@ -78,8 +78,8 @@ fn work(heap: &Heap, number: usize, to: &mpsc::SyncSender<usize>, from: &mpsc::R
             assert_eq!(unsafe { heap.free(cache, block as *mut u8) }, Ok(()));
         }
         if round % 1000 == 999 {
-            // As if the thread ended and another one started. SAFETY: the cache of this thread, which does not use it
-            // again.
+            // As if the thread ended and another one started.
+            // SAFETY: the cache of this thread, which does not use it again.
             unsafe { heap.close_cache(cache) };
             // SAFETY: `open_cache` has just opened this cache for this thread alone.
             cache = unsafe { &mut *heap.open_cache(number as i32 + 1).expect("a cache") };
