@@ -102,12 +102,9 @@ impl UnitsModel {
         let all: u32 = free.iter().map(|&(_, count)| count).sum();
         assert_eq!(self.units.free_bytes(), all as usize * UNIT);
         for (first, count) in free {
-            // SAFETY: a unit of the heap.
-            assert_eq!(
-                unsafe { (*self.reservation.span(first)).units },
-                count,
-                "free neighbours are one run"
-            );
+            // SAFETY: a unit of the heap; the test is its only thread.
+            let units = unsafe { (*self.reservation.span(first)).units };
+            assert_eq!(units, count, "free neighbours are one run");
         }
         assert!(self.units.dirty <= self.units.free);
     }
