@@ -10,7 +10,7 @@ use heaptoll_analyse::lifetimes::{By, Lifetimes};
 use heaptoll_analyse::stacks::CallSites;
 use heaptoll_analyse::stat::Stat;
 use heaptoll_analyse::subject::Subject;
-use heaptoll_trace::{Allocation, Ending, Header, Kind, Reader, Settings, Sites, TraceFile, Writer};
+use heaptoll_trace::{Allocation, Ending, EventKind, Header, Reader, Settings, Sites, TraceFile, Writer};
 
 /// Objects that live long, about.
 const LONG_LIVED: usize = 200_000;
@@ -52,7 +52,7 @@ fn make(path: &Path, events: u64) -> Result<(), Box<dyn Error>> {
         let size = [16, 24, 32, 40, 48, 64, 96, 128, 256, 1000, 4000, 70_000];
         let size = size[dice.below(12).min(dice.below(12)) as usize] + dice.below(8);
         let call = Allocation {
-            kind: Kind::Malloc,
+            kind: EventKind::Malloc,
             thread: dice.below(4) as u32,
             size,
             usable: (size + 23) & !15,
@@ -64,11 +64,17 @@ fn make(path: &Path, events: u64) -> Result<(), Box<dyn Error>> {
         match dice.below(16) {
             0 if old.len() >= LONG_LIVED => {
                 let dead = dice.below(old.len() as u64) as usize;
-                writer.free(std::mem::replace(&mut old[dead], slot), Kind::Free, dice.below(4) as u32, 0)?;
+                writer.free(
+                    std::mem::replace(&mut old[dead], slot),
+                    EventKind::Free,
+                    dice.below(4) as u32,
+                    0,
+                )?;
             }
             0 => old.push(slot),
             1 => {
-                let grown = Allocation { kind: Kind::Realloc, size: size * 2, usable: size * 2 + 8, ..call };
+                let grown =
+                    Allocation { kind: EventKind::Realloc, size: size * 2, usable: size * 2 + 8, ..call };
                 writer.resize(slot, &grown, true)?;
                 young.push(slot);
             }
@@ -76,7 +82,7 @@ fn make(path: &Path, events: u64) -> Result<(), Box<dyn Error>> {
         }
         while young.len() > 8 + dice.below(24) as usize {
             let dead = young.swap_remove(dice.below(young.len() as u64) as usize);
-            writer.free(dead, Kind::Free, call.thread, 0)?;
+            writer.free(dead, EventKind::Free, call.thread, 0)?;
         }
     }
     let (events, end_ns) = (writer.events(), writer.events() * 30);

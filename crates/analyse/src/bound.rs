@@ -13,7 +13,7 @@
 
 use std::io::{self, Read};
 
-use heaptoll_trace::{Batch, Ending, Event, Kind, Reader, Sample, TraceError};
+use heaptoll_trace::{Batch, Ending, Event, EventKind, Reader, Sample, TraceError};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -253,7 +253,7 @@ fn gather<R: Read>(
     let mut events = 0;
     while reader.read(&mut batch)? {
         for event in &batch.events {
-            if event.kind.allocates() || event.kind == Kind::Realloc {
+            if event.kind.allocates() || event.kind == EventKind::Realloc {
                 if rectangles.len() == lifetimes.count() {
                     return Err(BoundError::Changed);
                 }
@@ -336,7 +336,7 @@ fn pack<R: Read>(
             if event.kind.frees() {
                 let old = live.end(event.slot);
                 packers.iter_mut().for_each(|packer| packer.release(event.slot, old));
-            } else if event.kind.allocates() || event.kind == Kind::Realloc {
+            } else if event.kind.allocates() || event.kind == EventKind::Realloc {
                 if number == lifetimes.count() {
                     return Err(BoundError::Changed);
                 }
@@ -344,7 +344,7 @@ fn pack<R: Read>(
                 let block = Block { length, align, lifetime: lifetimes.get(number) };
                 let old = live.begin(event.slot, length);
                 for (which, packer) in packers.iter_mut().enumerate() {
-                    let start = if event.kind == Kind::Realloc {
+                    let start = if event.kind == EventKind::Realloc {
                         packer.resize(event.slot, old, &block)
                     } else {
                         packer.place(event.slot, &block)

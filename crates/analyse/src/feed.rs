@@ -43,14 +43,14 @@ pub fn feed<R: Read + Send>(
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_trace::{Allocation, Ending, Header, Kind, Settings, Writer};
+    use heaptoll_trace::{Allocation, Ending, EventKind, Header, Settings, Writer};
 
     use super::*;
 
     fn trace(pairs: u32) -> Vec<u8> {
         let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).expect("begins");
         let call = Allocation {
-            kind: Kind::Malloc,
+            kind: EventKind::Malloc,
             thread: 0,
             size: 24,
             usable: 24,
@@ -60,7 +60,7 @@ mod tests {
         };
         for _ in 0..pairs {
             let slot = writer.allocate(&call).expect("writes");
-            writer.free(slot, Kind::Free, 0, 0).expect("writes");
+            writer.free(slot, EventKind::Free, 0, 0).expect("writes");
         }
         writer.finish(&Ending { how: "exited".into(), ..Ending::default() }).expect("ends")
     }

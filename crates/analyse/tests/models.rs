@@ -5,16 +5,16 @@ use heaptoll_analyse::lifetimes::{By, Clock, LifetimeFigures, Lifetimes};
 use heaptoll_analyse::stacks::CallSites;
 use heaptoll_analyse::stat::{Stat, StatFigures};
 use heaptoll_analyse::subject::Subject;
-use heaptoll_trace::{Event, Kind, Sites};
+use heaptoll_trace::{Event, EventKind, Sites};
 use proptest::prelude::*;
 
 /// What a random program does next; objects are chosen among the live ones.
 #[derive(Debug, Clone)]
 enum Step {
-    Make { kind: Kind, size: u64 },
+    Make { kind: EventKind, size: u64 },
     Resize { which: usize, size: u64, moved: bool },
-    End { kind: Kind, which: usize },
-    Nothing { kind: Kind },
+    End { kind: EventKind, which: usize },
+    Nothing { kind: EventKind },
 }
 
 fn sizes() -> impl Strategy<Value = u64> {
@@ -22,9 +22,10 @@ fn sizes() -> impl Strategy<Value = u64> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let makes = prop::sample::select(vec![Kind::Malloc, Kind::Calloc, Kind::Aligned, Kind::New]);
-    let ends = prop::sample::select(vec![Kind::Free, Kind::Delete, Kind::ReallocFree]);
-    let nothings = prop::sample::select(vec![Kind::Failed, Kind::Foreign]);
+    let makes =
+        prop::sample::select(vec![EventKind::Malloc, EventKind::Calloc, EventKind::Aligned, EventKind::New]);
+    let ends = prop::sample::select(vec![EventKind::Free, EventKind::Delete, EventKind::ReallocFree]);
+    let nothings = prop::sample::select(vec![EventKind::Failed, EventKind::Foreign]);
     prop_oneof![
         6 => (makes, sizes()).prop_map(|(kind, size)| Step::Make { kind, size }),
         // Newest first: most objects die young.
@@ -45,7 +46,7 @@ fn trace() -> impl Strategy<Value = Vec<Event>> {
         for (step, thread, site, passed) in steps {
             time_ns += passed;
             let mut event = Event {
-                kind: Kind::Malloc,
+                kind: EventKind::Malloc,
                 moved: false,
                 align_log2: 0,
                 thread,
@@ -68,7 +69,7 @@ fn trace() -> impl Strategy<Value = Vec<Event>> {
                 }
                 Step::Resize { which, size, moved } => {
                     let Some(index) = pick(&live, which) else { continue };
-                    (event.kind, event.slot, event.moved) = (Kind::Realloc, live[index], moved);
+                    (event.kind, event.slot, event.moved) = (EventKind::Realloc, live[index], moved);
                     (event.size, event.usable) = (size, (size + 8).next_multiple_of(16));
                 }
                 Step::End { kind, which } => {
@@ -107,7 +108,7 @@ fn size_at(events: &[Event], object: &Object, at: usize) -> u64 {
     let end = object.ended.unwrap_or(usize::MAX).min(at + 1).min(events.len());
     let slot = events[object.born].slot;
     let sized =
-        |event: &&Event| event.slot == slot && (event.kind == Kind::Realloc || event.kind.allocates());
+        |event: &&Event| event.slot == slot && (event.kind == EventKind::Realloc || event.kind.allocates());
     events[object.born..end].iter().rfind(sized).map_or(0, |event| event.size)
 }
 
@@ -122,7 +123,7 @@ fn bytes_of(events: &[Event], objects: &[Object], index: usize) -> u64 {
     if event.kind.allocates() {
         return event.size;
     }
-    if event.kind != Kind::Realloc {
+    if event.kind != EventKind::Realloc {
         return 0;
     }
     let of_it = |object: &&Object| events[object.born].slot == event.slot && is_live(object, index);
@@ -151,15 +152,15 @@ fn lifetimes(events: &[Event], by: By) -> LifetimeFigures {
 fn nonsense() -> impl Strategy<Value = Vec<Event>> {
     let number = || prop_oneof![0_u64..5, Just(u64::MAX), Just(1 << 47), any::<u64>()];
     let kind = prop::sample::select(vec![
-        Kind::Malloc,
-        Kind::Aligned,
-        Kind::New,
-        Kind::Realloc,
-        Kind::Free,
-        Kind::ReallocFree,
-        Kind::Failed,
-        Kind::Foreign,
-        Kind::Lost,
+        EventKind::Malloc,
+        EventKind::Aligned,
+        EventKind::New,
+        EventKind::Realloc,
+        EventKind::Free,
+        EventKind::ReallocFree,
+        EventKind::Failed,
+        EventKind::Foreign,
+        EventKind::Lost,
     ]);
     let numbers = prop_oneof![0_u32..5, Just(u32::MAX)];
     let event = (kind, 0_u32..6, numbers.clone(), numbers, number(), number(), number());
@@ -215,13 +216,13 @@ fn sums_that_run_over_stay_at_the_largest_number() {
         time_ns: 0,
         latency_ns: 0,
     };
-    let events = [huge(Kind::Malloc, u64::MAX), huge(Kind::Free, 0)];
+    let events = [huge(EventKind::Malloc, u64::MAX), huge(EventKind::Free, 0)];
     let (mut stat, mut lifetimes) = (Stat::new(false, true), Lifetimes::new(By::Site));
     for _ in 0..70_000 {
         stat.events(&events);
         lifetimes.events(&events);
     }
-    lifetimes.event(&huge(Kind::Malloc, 8));
+    lifetimes.event(&huge(EventKind::Malloc, 8));
     assert_eq!(
         stat.figures(Subject::default(), &[], &mut CallSites::new(&Sites::default(), 3)).bytes,
         u64::MAX
@@ -289,17 +290,17 @@ proptest! {
         prop_assert_eq!(temporary.within_4_kib, soon);
         prop_assert_eq!(figures.cross_thread_frees, others);
         for thread in &figures.threads {
-            let of_thread = |kinds: fn(Kind) -> bool| {
+            let of_thread = |kinds: fn(EventKind) -> bool| {
                 events.iter().filter(|event| event.thread == thread.thread && kinds(event.kind)).count() as u64
             };
-            prop_assert_eq!(thread.objects, of_thread(Kind::allocates));
-            prop_assert_eq!(thread.frees, of_thread(Kind::frees));
-            prop_assert_eq!(thread.resizes, of_thread(|kind| kind == Kind::Realloc));
+            prop_assert_eq!(thread.objects, of_thread(EventKind::allocates));
+            prop_assert_eq!(thread.frees, of_thread(EventKind::frees));
+            prop_assert_eq!(thread.resizes, of_thread(|kind| kind == EventKind::Realloc));
         }
         let resized = objects.iter().filter(|object| {
             let until = object.ended.unwrap_or(events.len());
             let slot = events[object.born].slot;
-            events[object.born..until].iter().any(|event| event.kind == Kind::Realloc && event.slot == slot)
+            events[object.born..until].iter().any(|event| event.kind == EventKind::Realloc && event.slot == slot)
         });
         prop_assert_eq!(figures.reallocs.resized_objects, resized.count() as u64);
     }
@@ -377,7 +378,7 @@ proptest! {
             let (mut young, mut promoted) = (Vec::<usize>::new(), Vec::<usize>::new());
             for (index, event) in events.iter().enumerate() {
                 let growth = bytes_of(&events, &objects, index);
-                if event.size <= left && (event.kind.allocates() || event.kind == Kind::Realloc) {
+                if event.size <= left && (event.kind.allocates() || event.kind == EventKind::Realloc) {
                     filled += growth;
                     if filled > left {
                         (filled, collections) = (growth, collections + 1);

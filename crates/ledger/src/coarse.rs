@@ -88,7 +88,7 @@ impl Sums<'_> {
             self.samples = rest;
         }
         let slot = event.slot as usize;
-        if event.kind.allocates() || event.kind == heaptoll_trace::Kind::Realloc {
+        if event.kind.allocates() || event.kind == heaptoll_trace::EventKind::Realloc {
             if slot >= self.slots.len() {
                 self.slots.resize(slot + 1, (0, 0));
             }
@@ -133,7 +133,7 @@ impl Sums<'_> {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_trace::{Allocation, Ending, Header, Kind, Settings, Writer};
+    use heaptoll_trace::{Allocation, Ending, EventKind, Header, Settings, Writer};
 
     use super::*;
 
@@ -148,12 +148,12 @@ mod tests {
             latency_ns: 0,
         };
         let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).expect("begins");
-        let one = writer.allocate(&call(Kind::Malloc, 100, 104)).expect("written");
+        let one = writer.allocate(&call(EventKind::Malloc, 100, 104)).expect("written");
         writer.stamp(1000);
-        let two = writer.allocate(&call(Kind::Malloc, 1000, 1024)).expect("written");
-        writer.resize(one, &call(Kind::Realloc, 150, 152), true).expect("written");
+        let two = writer.allocate(&call(EventKind::Malloc, 1000, 1024)).expect("written");
+        writer.resize(one, &call(EventKind::Realloc, 150, 152), true).expect("written");
         writer.stamp(2000);
-        writer.free(two, Kind::Free, 0, 0).expect("written");
+        writer.free(two, EventKind::Free, 0, 0).expect("written");
         for sample in samples {
             writer.sample(sample);
         }

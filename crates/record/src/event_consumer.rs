@@ -1,7 +1,7 @@
 //! The consumer of one process's events, as they come out of its rings.
 
 use heaptoll_ring::{RingEvent, Sink};
-use heaptoll_trace::{Allocation, Kind, Output, Sites, TraceError, Writer};
+use heaptoll_trace::{Allocation, EventKind, Output, Sites, TraceError, Writer};
 
 use crate::request::Request;
 use crate::resolver::Resolver;
@@ -68,7 +68,7 @@ impl<W: Output> Sink for EventConsumer<W> {
                 self.resolver.allocate(address, &call);
             }
             RingEvent::Free { address, delete, latency_ns } => {
-                let kind = if delete { Kind::Delete } else { Kind::Free };
+                let kind = if delete { EventKind::Delete } else { EventKind::Free };
                 self.resolver.free(address, kind, thread, latency_ns);
             }
             rare => self.rare(thread, rare),
@@ -98,10 +98,10 @@ impl<W: Output> EventConsumer<W> {
         match event {
             RingEvent::ResizeBegin { address } => self.resolver.resize_begin(address, thread),
             RingEvent::ResizeEnd { address, size, usable, site, latency_ns } => {
-                self.resolver.resize_end(address, &call(Kind::Realloc, size, usable, site, latency_ns));
+                self.resolver.resize_end(address, &call(EventKind::Realloc, size, usable, site, latency_ns));
             }
             RingEvent::Failed { size, site, latency_ns, .. } => {
-                self.resolver.failed(&call(Kind::Failed, size, 0, site, latency_ns));
+                self.resolver.failed(&call(EventKind::Failed, size, 0, site, latency_ns));
             }
             RingEvent::Time { ns } => self.resolver.writer().stamp(ns.saturating_sub(self.begun_ns)),
             RingEvent::SiteDefinition { site, frames } => {
@@ -114,10 +114,10 @@ impl<W: Output> EventConsumer<W> {
     }
 }
 
-/// The layer's number of the function that made a block is the number of [`Kind`].
+/// The layer's number of the function that made a block is the number of [`EventKind`].
 #[inline(always)]
-fn made_by(kind: u8) -> Kind {
-    const KINDS: [Kind; 4] = [Kind::Malloc, Kind::Calloc, Kind::Aligned, Kind::New];
+fn made_by(kind: u8) -> EventKind {
+    const KINDS: [EventKind; 4] = [EventKind::Malloc, EventKind::Calloc, EventKind::Aligned, EventKind::New];
     KINDS[usize::from(kind) & 3]
 }
 
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_layers_numbers_are_the_traces() {
-        for kind in [Kind::Malloc, Kind::Calloc, Kind::Aligned, Kind::New] {
+        for kind in [EventKind::Malloc, EventKind::Calloc, EventKind::Aligned, EventKind::New] {
             assert_eq!(made_by(kind as u8), kind);
         }
     }

@@ -5,7 +5,7 @@
 //! resize is two calls: at its beginning the object is taken out of the table, since another thread may get its address
 //! before the end, and at its end it is put where it is then.
 
-use heaptoll_trace::{Allocation, Kind, Output, TraceError, Writer};
+use heaptoll_trace::{Allocation, EventKind, Output, TraceError, Writer};
 
 use crate::brk::Brk;
 use crate::live::LiveBlocks;
@@ -53,7 +53,7 @@ impl<W: Output> Resolver<W> {
         let (writer, usable) = (&mut self.writer, &mut self.usable);
         let put = self.live.put(block, |lost| {
             if let Some(lost) = lost {
-                writer.free(lost, Kind::Lost, call.thread, 0)?;
+                writer.free(lost, EventKind::Lost, call.thread, 0)?;
             }
             let slot = writer.allocate(call)?;
             if let Some(usable) = usable {
@@ -68,10 +68,10 @@ impl<W: Output> Resolver<W> {
 
     /// The block is freed.
     #[inline(always)]
-    pub fn free(&mut self, block: u64, kind: Kind, thread: u32, latency_ns: u32) {
+    pub fn free(&mut self, block: u64, kind: EventKind, thread: u32, latency_ns: u32) {
         let freed = match self.live.take(block) {
             Some(slot) => self.writer.free(slot, kind, thread, latency_ns),
-            None => self.writer.note(Kind::Foreign, &nothing(thread, latency_ns)),
+            None => self.writer.note(EventKind::Foreign, &nothing(thread, latency_ns)),
         };
         if let Err(error) = freed {
             self.fails(error);
@@ -96,14 +96,14 @@ impl<W: Output> Resolver<W> {
         let Pending { slot, block: old } = pending.unwrap_or(Pending { slot: None, block: 0 });
         let resized = match (slot, block) {
             (Some(slot), 0) if call.size == 0 => {
-                self.writer.free(slot, Kind::ReallocFree, call.thread, call.latency_ns)
+                self.writer.free(slot, EventKind::ReallocFree, call.thread, call.latency_ns)
             }
             (Some(slot), 0) => {
-                self.put_back(old, slot, call.thread).and_then(|()| self.writer.note(Kind::Failed, call))
+                self.put_back(old, slot, call.thread).and_then(|()| self.writer.note(EventKind::Failed, call))
             }
             (Some(slot), _) => {
                 self.brk.block(block, call.usable);
-                let call = Allocation { kind: Kind::Realloc, ..*call };
+                let call = Allocation { kind: EventKind::Realloc, ..*call };
                 self.put_back(block, slot, call.thread).and_then(|()| {
                     if let Some(usable) = &mut self.usable {
                         remember(usable, slot, &call);
@@ -111,11 +111,11 @@ impl<W: Output> Resolver<W> {
                     self.writer.resize(slot, &call, block != old)
                 })
             }
-            (None, 0) if call.size != 0 => self.writer.note(Kind::Failed, call),
-            (None, 0) => self.writer.note(Kind::Foreign, &nothing(call.thread, call.latency_ns)),
+            (None, 0) if call.size != 0 => self.writer.note(EventKind::Failed, call),
+            (None, 0) => self.writer.note(EventKind::Foreign, &nothing(call.thread, call.latency_ns)),
             (None, _) => {
-                let foreign = self.writer.note(Kind::Foreign, &nothing(call.thread, 0));
-                self.allocate(block, &Allocation { kind: Kind::Malloc, ..*call });
+                let foreign = self.writer.note(EventKind::Foreign, &nothing(call.thread, 0));
+                self.allocate(block, &Allocation { kind: EventKind::Malloc, ..*call });
                 foreign
             }
         };
@@ -126,7 +126,7 @@ impl<W: Output> Resolver<W> {
 
     /// A call returned no block.
     pub fn failed(&mut self, call: &Allocation) {
-        if let Err(error) = self.writer.note(Kind::Failed, call) {
+        if let Err(error) = self.writer.note(EventKind::Failed, call) {
             self.fails(error);
         }
     }
@@ -135,7 +135,7 @@ impl<W: Output> Resolver<W> {
     fn put_back(&mut self, block: u64, slot: u32, thread: u32) -> Result<(), TraceError> {
         let writer = &mut self.writer;
         self.live.put(block, |lost| {
-            lost.map_or(Ok(()), |lost| writer.free(lost, Kind::Lost, thread, 0)).map(|()| slot)
+            lost.map_or(Ok(()), |lost| writer.free(lost, EventKind::Lost, thread, 0)).map(|()| slot)
         })
     }
 
@@ -186,7 +186,7 @@ fn remember(usable: &mut Vec<u64>, slot: u32, call: &Allocation) {
 
 /// A call of which only the thread is known.
 fn nothing(thread: u32, latency_ns: u32) -> Allocation {
-    Allocation { kind: Kind::Foreign, thread, size: 0, usable: 0, align_log2: 0, site: 0, latency_ns }
+    Allocation { kind: EventKind::Foreign, thread, size: 0, usable: 0, align_log2: 0, site: 0, latency_ns }
 }
 
 #[cfg(test)]

@@ -11,10 +11,10 @@ use super::*;
 /// What happened to an object, in the order in which it was recorded.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Truth {
-    Made { object: u32, kind: Kind, size: u64 },
+    Made { object: u32, kind: EventKind, size: u64 },
     Resized { object: u32, size: u64, moved: bool },
-    Ended { object: u32, kind: Kind },
-    Noted { kind: Kind },
+    Ended { object: u32, kind: EventKind },
+    Noted { kind: EventKind },
 }
 
 /// Where a thread is in its call.
@@ -25,7 +25,7 @@ enum Step {
     Allocated {
         block: u64,
         object: u32,
-        kind: Kind,
+        kind: EventKind,
         size: u64,
     },
     /// The free was recorded, the manager still has to take the block.
@@ -61,7 +61,7 @@ struct Process {
     next: u32,
 }
 
-fn call(kind: Kind, thread: usize, size: u64) -> Allocation {
+fn call(kind: EventKind, thread: usize, size: u64) -> Allocation {
     let thread = thread as u32;
     Allocation { kind, thread, size, usable: size + 8, align_log2: 0, site: 0, latency_ns: 0 }
 }
@@ -91,7 +91,7 @@ impl Process {
     /// An object now lies where the trace may still have another.
     fn lay(&mut self, block: u64, object: u32) {
         if let Some(lost) = self.lies.insert(block, object) {
-            self.truth.push(Truth::Ended { object: lost, kind: Kind::Lost });
+            self.truth.push(Truth::Ended { object: lost, kind: EventKind::Lost });
         }
     }
 
@@ -127,7 +127,7 @@ impl Process {
         let size = choice % 500;
         match choice % 16 {
             0..6 => {
-                let kinds = [Kind::Malloc, Kind::Calloc, Kind::Aligned, Kind::New];
+                let kinds = [EventKind::Malloc, EventKind::Calloc, EventKind::Aligned, EventKind::New];
                 self.next += 1;
                 Step::Allocated {
                     block: self.take(),
@@ -138,7 +138,7 @@ impl Process {
             }
             6..10 => {
                 let Some((object, block)) = self.pick(choice / 16) else { return Step::Idle };
-                let kind = if size.is_multiple_of(2) { Kind::Free } else { Kind::Delete };
+                let kind = if size.is_multiple_of(2) { EventKind::Free } else { EventKind::Delete };
                 self.lies.remove(&block);
                 self.truth.push(Truth::Ended { object, kind });
                 self.resolver.free(block, kind, thread as u32, 0);
@@ -154,7 +154,7 @@ impl Process {
                 // A block that was allocated past the layer is freed or resized.
                 let block = self.take();
                 if size.is_multiple_of(2) {
-                    self.truth.push(Truth::Noted { kind: Kind::Foreign });
+                    self.truth.push(Truth::Noted { kind: EventKind::Foreign });
                     self.lost_there(block, thread);
                     Step::Freed { block }
                 } else {
@@ -181,9 +181,9 @@ impl Process {
     fn lost_there(&mut self, block: u64, thread: usize) {
         if let Some(object) = self.lies.remove(&block) {
             self.truth.pop();
-            self.truth.push(Truth::Ended { object, kind: Kind::Free });
+            self.truth.push(Truth::Ended { object, kind: EventKind::Free });
         }
-        self.resolver.free(block, Kind::Free, thread as u32, 0);
+        self.resolver.free(block, EventKind::Free, thread as u32, 0);
     }
 
     /// The manager resizes: in place, elsewhere, not at all, or to nothing.
@@ -207,30 +207,30 @@ impl Process {
     fn end_resize(&mut self, thread: usize, (old, block): (u64, u64), object: Option<u32>, size: u64) {
         match (object, block) {
             (Some(object), 0) if size == 0 => {
-                self.truth.push(Truth::Ended { object, kind: Kind::ReallocFree });
+                self.truth.push(Truth::Ended { object, kind: EventKind::ReallocFree });
             }
             (Some(object), 0) => {
                 self.lay(old, object);
                 self.live.insert(object, old);
-                self.truth.push(Truth::Noted { kind: Kind::Failed });
+                self.truth.push(Truth::Noted { kind: EventKind::Failed });
             }
             (Some(object), _) => {
                 self.lay(block, object);
                 self.live.insert(object, block);
                 self.truth.push(Truth::Resized { object, size, moved: block != old });
             }
-            (None, 0) if size == 0 => self.truth.push(Truth::Noted { kind: Kind::Foreign }),
-            (None, 0) => self.truth.push(Truth::Noted { kind: Kind::Failed }),
+            (None, 0) if size == 0 => self.truth.push(Truth::Noted { kind: EventKind::Foreign }),
+            (None, 0) => self.truth.push(Truth::Noted { kind: EventKind::Failed }),
             (None, _) => {
-                self.truth.push(Truth::Noted { kind: Kind::Foreign });
+                self.truth.push(Truth::Noted { kind: EventKind::Foreign });
                 self.next += 1;
                 let object = self.next;
                 self.lay(block, object);
                 self.live.insert(object, block);
-                self.truth.push(Truth::Made { object, kind: Kind::Malloc, size });
+                self.truth.push(Truth::Made { object, kind: EventKind::Malloc, size });
             }
         }
-        self.resolver.resize_end(block, &call(Kind::Realloc, thread, size));
+        self.resolver.resize_end(block, &call(EventKind::Realloc, thread, size));
     }
 }
 
@@ -256,7 +256,7 @@ fn compare(truth: &[Truth], events: &[Event]) -> Result<(), TestCaseError> {
                 prop_assert_eq!(names.insert(event.slot, object), None, "{:?} is live", event);
             }
             Truth::Resized { object, size, moved } => {
-                prop_assert_eq!((event.kind, event.size, event.moved), (Kind::Realloc, size, moved));
+                prop_assert_eq!((event.kind, event.size, event.moved), (EventKind::Realloc, size, moved));
                 prop_assert_eq!(names.get(&event.slot), Some(&object));
             }
             Truth::Ended { object, kind } => {
@@ -294,16 +294,22 @@ proptest! {
 fn an_address_that_another_thread_gets_while_it_is_being_resized_stays_the_others() {
     let mut process = Process::new(2);
     let resolver = &mut process.resolver;
-    resolver.allocate(0x1000, &call(Kind::Malloc, 0, 10));
+    resolver.allocate(0x1000, &call(EventKind::Malloc, 0, 10));
     resolver.resize_begin(0x1000, 0);
-    resolver.allocate(0x1000, &call(Kind::Malloc, 1, 20));
-    resolver.resize_end(0x2000, &call(Kind::Realloc, 0, 30));
-    resolver.free(0x1000, Kind::Free, 1, 0);
-    resolver.free(0x2000, Kind::Free, 0, 0);
+    resolver.allocate(0x1000, &call(EventKind::Malloc, 1, 20));
+    resolver.resize_end(0x2000, &call(EventKind::Realloc, 0, 30));
+    resolver.free(0x1000, EventKind::Free, 1, 0);
+    resolver.free(0x2000, EventKind::Free, 0, 0);
     let (writer, _) = process.resolver.into_parts();
     let events = events(&writer.finish(&Default::default()).expect("memory"));
     let recorded: Vec<_> = events.iter().map(|event| (event.kind, event.slot)).collect();
-    let wanted = [(Kind::Malloc, 0), (Kind::Malloc, 1), (Kind::Realloc, 0), (Kind::Free, 1), (Kind::Free, 0)];
+    let wanted = [
+        (EventKind::Malloc, 0),
+        (EventKind::Malloc, 1),
+        (EventKind::Realloc, 0),
+        (EventKind::Free, 1),
+        (EventKind::Free, 0),
+    ];
     assert_eq!(recorded, wanted);
     assert!(events[2].moved);
 }
@@ -312,24 +318,24 @@ fn an_address_that_another_thread_gets_while_it_is_being_resized_stays_the_other
 fn a_resize_within_a_resize_of_the_same_thread_ends_first() {
     let mut process = Process::new(1);
     let resolver = &mut process.resolver;
-    resolver.allocate(0x1000, &call(Kind::Malloc, 0, 1));
-    resolver.allocate(0x2000, &call(Kind::Malloc, 0, 2));
+    resolver.allocate(0x1000, &call(EventKind::Malloc, 0, 1));
+    resolver.allocate(0x2000, &call(EventKind::Malloc, 0, 2));
     resolver.resize_begin(0x1000, 0);
     // A signal handler's.
     resolver.resize_begin(0x2000, 0);
-    resolver.resize_end(0x2000, &call(Kind::Realloc, 0, 4));
-    resolver.resize_end(0x3000, &call(Kind::Realloc, 0, 3));
+    resolver.resize_end(0x2000, &call(EventKind::Realloc, 0, 4));
+    resolver.resize_end(0x3000, &call(EventKind::Realloc, 0, 3));
     // An end that has no beginning: from before the record.
-    resolver.resize_end(0x4000, &call(Kind::Realloc, 0, 5));
+    resolver.resize_end(0x4000, &call(EventKind::Realloc, 0, 5));
     let (writer, _) = process.resolver.into_parts();
     let events = events(&writer.finish(&Default::default()).expect("memory"));
     let recorded: Vec<_> =
         events[2..].iter().map(|event| (event.kind, event.slot, event.size, event.moved)).collect();
     let wanted = [
-        (Kind::Realloc, 1, 4, false),
-        (Kind::Realloc, 0, 3, true),
-        (Kind::Foreign, 0, 0, false),
-        (Kind::Malloc, 2, 5, false),
+        (EventKind::Realloc, 1, 4, false),
+        (EventKind::Realloc, 0, 3, true),
+        (EventKind::Foreign, 0, 0, false),
+        (EventKind::Malloc, 2, 5, false),
     ];
     assert_eq!(recorded, wanted);
 }

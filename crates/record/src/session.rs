@@ -127,7 +127,7 @@ impl Session {
         self.tap.dismiss();
     }
 
-    /// Consumes everything that the dead process, or the image that is no more, has left; the closure that it returns
+    /// Consumes everything that the dead process, or the image that is gone, has left; the closure that it returns
     /// finishes the trace. `how` it ended as text; `ended` is what the system reports of the first process.
     pub fn end(
         mut self,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use heaptoll_record::{Manager, Request, Silent, record};
-use heaptoll_trace::{Batch, Frame, Kind, Reader};
+use heaptoll_trace::{Batch, EventKind, Frame, Reader};
 use layer_support::{Fixture, layers};
 
 /// Every stack of a trace, with the sizes that were allocated there.
@@ -25,7 +25,7 @@ impl Stacks {
         let mut batch = Batch::default();
         while reader.read(&mut batch).unwrap() {
             for event in batch.events.iter().filter(|event| event.kind.allocates()) {
-                assert!(event.kind != Kind::Failed);
+                assert!(event.kind != EventKind::Failed);
                 by_size.entry(event.size).or_default().insert(event.site);
             }
         }

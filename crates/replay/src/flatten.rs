@@ -14,7 +14,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use heaptoll_trace::{Event, Kind};
+use heaptoll_trace::{Event, EventKind};
 
 use crate::error::ReplayError;
 use crate::program::{BLOCK, Extent, Facts, Index, Order, Program, Words};
@@ -180,8 +180,8 @@ impl Flattener {
     #[inline]
     fn take(&mut self, copy: usize, event: &Event) -> Result<(), ReplayError> {
         match event.kind {
-            Kind::Failed => self.facts.failed += 1,
-            Kind::Foreign => self.facts.foreign += 1,
+            EventKind::Failed => self.facts.failed += 1,
+            EventKind::Foreign => self.facts.foreign += 1,
             kind if kind.allocates() => {
                 if self.object(copy, event.slot).slot != 0 {
                     self.facts.overtaken += 1;
@@ -191,7 +191,7 @@ impl Flattener {
                 self.enter(event.thread)?;
                 self.allocate(copy, event)?;
             }
-            Kind::Realloc => {
+            EventKind::Realloc => {
                 if self.object(copy, event.slot).slot == 0 {
                     self.facts.unknown += 1;
                 } else {
@@ -328,8 +328,8 @@ impl Flattener {
         let slot = self.slot()?;
         let size = event.size;
         let operation = match event.kind {
-            Kind::Calloc => Operation::Calloc { slot, size },
-            Kind::Aligned | Kind::New if event.align_log2 >= WORD_LOG2 => {
+            EventKind::Calloc => Operation::Calloc { slot, size },
+            EventKind::Aligned | EventKind::New if event.align_log2 >= WORD_LOG2 => {
                 Operation::Aligned { slot, size, align_log2: event.align_log2 }
             }
             _ => Operation::Malloc { slot, size },

@@ -10,7 +10,7 @@ use super::*;
 use crate::source::Calls;
 
 const EVENT: Event = Event {
-    kind: Kind::Malloc,
+    kind: EventKind::Malloc,
     moved: false,
     align_log2: 0,
     thread: 0,
@@ -39,16 +39,17 @@ fn trace(seed: u64, events: usize, threads: u32) -> Vec<Event> {
                     slots - 1
                 });
                 live.push(slot);
-                let kind = [Kind::Malloc, Kind::Calloc, Kind::Aligned, Kind::New][rng.random_range(0..4)];
+                let kind = [EventKind::Malloc, EventKind::Calloc, EventKind::Aligned, EventKind::New]
+                    [rng.random_range(0..4)];
                 return Event { kind, align_log2: 6, thread, slot, size, ..EVENT };
             }
             let at = rng.random_range(0..live.len());
             if rng.random_ratio(1, 5) {
-                return Event { kind: Kind::Realloc, thread, slot: live[at], size, ..EVENT };
+                return Event { kind: EventKind::Realloc, thread, slot: live[at], size, ..EVENT };
             }
             let slot = live.swap_remove(at);
             free.push(slot);
-            Event { kind: Kind::Free, thread, slot, ..EVENT }
+            Event { kind: EventKind::Free, thread, slot, ..EVENT }
         })
         .collect()
 }
@@ -194,7 +195,7 @@ fn slots_that_only_another_thread_frees_are_used_again() {
     let events: Vec<Event> = (0..200_000)
         .map(|number| match number % 2 {
             0 => Event { thread: 0, size: number + 1, ..EVENT },
-            _ => Event { kind: Kind::Free, thread: 1, ..EVENT },
+            _ => Event { kind: EventKind::Free, thread: 1, ..EVENT },
         })
         .collect();
     let how = Flattening { order: Order::PerThread, ..Flattening::default() };
@@ -220,12 +221,12 @@ fn copies_begin_one_after_another_and_keep_their_objects_apart() {
 fn what_a_hole_swallowed_is_counted() {
     let slot = |kind, slot| Event { kind, slot, size: 8, ..EVENT };
     let events = [
-        slot(Kind::Free, 0),
-        slot(Kind::Realloc, 3),
-        slot(Kind::Malloc, 1),
-        slot(Kind::Malloc, 1),
-        slot(Kind::Failed, 0),
-        slot(Kind::Foreign, 0),
+        slot(EventKind::Free, 0),
+        slot(EventKind::Realloc, 3),
+        slot(EventKind::Malloc, 1),
+        slot(EventKind::Malloc, 1),
+        slot(EventKind::Failed, 0),
+        slot(EventKind::Foreign, 0),
     ];
     let program = program(&events, Flattening::default());
     let facts = &program.facts;

@@ -452,14 +452,14 @@ impl StudyRunner<'_> {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_trace::{Event, Kind};
+    use heaptoll_trace::{Event, EventKind};
 
     use super::*;
     use crate::source::Calls;
 
     fn program(sizes: &[u64]) -> Program {
         let event = |(slot, size): (usize, &u64)| Event {
-            kind: Kind::Malloc,
+            kind: EventKind::Malloc,
             moved: false,
             align_log2: 0,
             thread: 0,

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use heaptoll_trace::{Batch, Event, Kind, Reader, Sites, TraceError};
+use heaptoll_trace::{Batch, Event, EventKind, Reader, Sites, TraceError};
 use parquet::basic::{Compression, Encoding, LogicalType, Repetition, Type as Physical, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::ParquetError;
@@ -348,8 +348,8 @@ impl Rows {
     fn put(&mut self, event: &Event, cells: &mut Cells) {
         let slot = event.slot as usize;
         let allocates = event.kind.allocates();
-        let resizes = event.kind == Kind::Realloc;
-        let fails = event.kind == Kind::Failed;
+        let resizes = event.kind == EventKind::Realloc;
+        let fails = event.kind == EventKind::Failed;
         let names = allocates || resizes || event.kind.frees();
         if allocates && slot >= self.objects.len() {
             self.objects.resize(slot + 1, Object::default());
@@ -396,19 +396,19 @@ impl Rows {
 }
 
 /// A kind as the column has it.
-fn name(kind: Kind) -> &'static str {
+fn name(kind: EventKind) -> &'static str {
     match kind {
-        Kind::Malloc => "malloc",
-        Kind::Calloc => "calloc",
-        Kind::Aligned => "aligned",
-        Kind::New => "new",
-        Kind::Realloc => "realloc",
-        Kind::Free => "free",
-        Kind::Delete => "delete",
-        Kind::ReallocFree => "realloc_free",
-        Kind::Failed => "failed",
-        Kind::Foreign => "foreign",
-        Kind::Lost => "lost",
+        EventKind::Malloc => "malloc",
+        EventKind::Calloc => "calloc",
+        EventKind::Aligned => "aligned",
+        EventKind::New => "new",
+        EventKind::Realloc => "realloc",
+        EventKind::Free => "free",
+        EventKind::Delete => "delete",
+        EventKind::ReallocFree => "realloc_free",
+        EventKind::Failed => "failed",
+        EventKind::Foreign => "foreign",
+        EventKind::Lost => "lost",
     }
 }
 
@@ -420,7 +420,7 @@ mod tests {
 
     use super::*;
 
-    fn call(kind: Kind, size: u64) -> Allocation {
+    fn call(kind: EventKind, size: u64) -> Allocation {
         Allocation { kind, thread: 1, size, usable: size + 8, align_log2: 0, site: 1, latency_ns: 30 }
     }
 
@@ -441,20 +441,20 @@ mod tests {
         let header = Header { exe: "/bin/x".into(), sites: full, latency: full, ..Header::default() };
         let mut writer = Writer::new(Vec::new(), &header, &Settings::default()).unwrap();
         writer.stamp(1000);
-        let first = writer.allocate(&call(Kind::Malloc, 100)).unwrap();
+        let first = writer.allocate(&call(EventKind::Malloc, 100)).unwrap();
         writer.stamp(1500);
-        writer.resize(first, &call(Kind::Realloc, 160), true).unwrap();
-        writer.note(Kind::Failed, &call(Kind::Failed, 1 << 50)).unwrap();
-        let aligned = Allocation { align_log2: 6, ..call(Kind::Aligned, 40) };
+        writer.resize(first, &call(EventKind::Realloc, 160), true).unwrap();
+        writer.note(EventKind::Failed, &call(EventKind::Failed, 1 << 50)).unwrap();
+        let aligned = Allocation { align_log2: 6, ..call(EventKind::Aligned, 40) };
         let second = writer.allocate(&aligned).unwrap();
         writer.stamp(2000);
-        writer.free(first, Kind::Free, 0, 9).unwrap();
-        writer.note(Kind::Foreign, &call(Kind::Foreign, 0)).unwrap();
+        writer.free(first, EventKind::Free, 0, 9).unwrap();
+        writer.note(EventKind::Foreign, &call(EventKind::Foreign, 0)).unwrap();
         for _ in 0..events {
-            let slot = writer.allocate(&call(Kind::New, 24)).unwrap();
-            writer.free(slot, Kind::Delete, 0, 5).unwrap();
+            let slot = writer.allocate(&call(EventKind::New, 24)).unwrap();
+            writer.free(slot, EventKind::Delete, 0, 5).unwrap();
         }
-        writer.free(second, Kind::Free, 0, 7).unwrap();
+        writer.free(second, EventKind::Free, 0, 7).unwrap();
         if full {
             writer.sites(&sites());
         }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use heaptoll_trace::{Allocation, Batch, Ending, Event, Header, Kind, Reader, Settings, Writer};
+use heaptoll_trace::{Allocation, Batch, Ending, Event, EventKind, Header, Reader, Settings, Writer};
 
 /// CPU time of this thread.
 fn now() -> Duration {
@@ -36,7 +36,7 @@ fn program(events: usize) -> Vec<Event> {
         random >> 8
     };
     let blank = Event {
-        kind: Kind::Malloc,
+        kind: EventKind::Malloc,
         moved: false,
         align_log2: 0,
         thread: 0,
@@ -70,7 +70,7 @@ fn program(events: usize) -> Vec<Event> {
                 let slot = young[young.len() - 1];
                 let size = size(next());
                 out.push(Event {
-                    kind: Kind::Realloc,
+                    kind: EventKind::Realloc,
                     moved: size > 200,
                     slot,
                     size,
@@ -84,7 +84,7 @@ fn program(events: usize) -> Vec<Event> {
         };
         if let Some(slot) = dead {
             free.push(slot);
-            out.push(Event { kind: Kind::Free, slot, time_ns, ..blank });
+            out.push(Event { kind: EventKind::Free, slot, time_ns, ..blank });
             continue;
         }
         let slot = free.pop().unwrap_or_else(|| {
@@ -117,8 +117,8 @@ fn write(events: &[Event], level: i32) -> Vec<u8> {
             latency_ns: 0,
         };
         let written = match event.kind {
-            Kind::Realloc => writer.resize(event.slot, &call, event.moved),
-            Kind::Free => writer.free(event.slot, event.kind, event.thread, 0),
+            EventKind::Realloc => writer.resize(event.slot, &call, event.moved),
+            EventKind::Free => writer.free(event.slot, event.kind, event.thread, 0),
             _ => writer.allocate(&call).map(|slot| debug_assert_eq!(slot, event.slot)),
         };
         written.expect("the made-up program is legal");

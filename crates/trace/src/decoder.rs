@@ -3,7 +3,7 @@
 use zstd::bulk::Decompressor;
 
 use crate::column::{ColumnReader, SLACK, unzigzag};
-use crate::event::{Event, Kind};
+use crate::event::{Event, EventKind};
 use crate::format::{
     CLOCK_MAX, COLUMN_HEAD, EVENT_TIMES, EVENTS_HEAD, EVENTS_MAX, EventsHead, PLAIN, PREDICTED, SITE_SLACK,
     SIZE_MAX, THREAD_SLACK, ZSTD, column, op, u32_at,
@@ -231,7 +231,7 @@ impl Decoder {
                     }
                 }
                 let mut event = Event {
-                    kind: Kind::Malloc,
+                    kind: EventKind::Malloc,
                     moved: false,
                     align_log2: 0,
                     thread,
@@ -248,27 +248,27 @@ impl Decoder {
                         let slot = next_slot(&mut columns[column::SLOTS], last_slot).ok_or(SHORT)?;
                         last_slot = slot;
                         event.kind = match which {
-                            op::FREE => Kind::Free,
-                            op::DELETE => Kind::Delete,
-                            op::REALLOC_FREE => Kind::ReallocFree,
-                            _ => Kind::Lost,
+                            op::FREE => EventKind::Free,
+                            op::DELETE => EventKind::Delete,
+                            op::REALLOC_FREE => EventKind::ReallocFree,
+                            _ => EventKind::Lost,
                         };
                         self.freed.push(slot);
                         match live.find(slot) {
                             Some(known) if live.clear(known) => event.slot = known,
-                            _ if MISSING => event.kind = Kind::Foreign,
+                            _ if MISSING => event.kind = EventKind::Foreign,
                             _ => return Err(WRONG_SLOT),
                         }
                         events.push(event);
                         return Ok(());
                     }
                     op::FOREIGN => {
-                        event.kind = Kind::Foreign;
+                        event.kind = EventKind::Foreign;
                         events.push(event);
                         return Ok(());
                     }
                     op::FAILED => {
-                        event.kind = Kind::Failed;
+                        event.kind = EventKind::Failed;
                         event.size = columns[column::SIZES].number().ok_or(SHORT)?;
                         if with_sites {
                             event.site = next_site(&mut columns[column::SITES], sites)?;
@@ -321,7 +321,7 @@ impl Decoder {
                     event.site = next_site(&mut columns[column::SITES], sites)?;
                 }
                 if resizes {
-                    event.kind = Kind::Realloc;
+                    event.kind = EventKind::Realloc;
                     event.moved = which == op::REALLOC_MOVED;
                     match live.find(slot) {
                         Some(known) if live.is_live(known) => {
@@ -331,17 +331,17 @@ impl Decoder {
                         }
                         // Of an object whose allocation is missing: treated as a realloc of an unknown block.
                         _ if MISSING => {
-                            event.kind = Kind::Malloc;
+                            event.kind = EventKind::Malloc;
                             event.moved = false;
                         }
                         _ => return Err(WRONG_SLOT),
                     }
                 } else {
                     event.kind = match which {
-                        op::MALLOC => Kind::Malloc,
-                        op::CALLOC => Kind::Calloc,
-                        op::ALIGNED => Kind::Aligned,
-                        _ => Kind::New,
+                        op::MALLOC => EventKind::Malloc,
+                        op::CALLOC => EventKind::Calloc,
+                        op::ALIGNED => EventKind::Aligned,
+                        _ => EventKind::New,
                     };
                 }
                 let known =
@@ -351,7 +351,7 @@ impl Decoder {
                         return Err(WRONG_SLOT);
                     }
                     events.push(Event {
-                        kind: Kind::Lost,
+                        kind: EventKind::Lost,
                         slot: known,
                         size: 0,
                         usable: 0,

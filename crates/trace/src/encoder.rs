@@ -3,7 +3,7 @@
 use zstd::bulk::Compressor;
 
 use crate::column::{ColumnWriter, zigzag};
-use crate::event::Kind;
+use crate::event::EventKind;
 use crate::format::{
     COLUMN_HEAD, EVENT_TIMES, EVENTS_HEAD, EventsHead, PLAIN, PREDICTED, SITE_SLACK, THREAD_SLACK, ZSTD,
     column, op,
@@ -248,18 +248,18 @@ fn squeeze(compressor: &mut Compressor<'_>, plain: &[u8], out: &mut Vec<u8>) -> 
 
 /// The op of a kind; of a realloc, that which stays in place.
 #[inline(always)]
-pub(crate) fn op_of(kind: Kind) -> u8 {
+pub(crate) fn op_of(kind: EventKind) -> u8 {
     match kind {
-        Kind::Malloc => op::MALLOC,
-        Kind::Calloc => op::CALLOC,
-        Kind::Aligned => op::ALIGNED,
-        Kind::New => op::NEW,
-        Kind::Realloc => op::REALLOC,
-        Kind::Free => op::FREE,
-        Kind::Delete => op::DELETE,
-        Kind::ReallocFree => op::REALLOC_FREE,
-        Kind::Failed => op::FAILED,
-        Kind::Foreign => op::FOREIGN,
-        Kind::Lost => op::LOST,
+        EventKind::Malloc => op::MALLOC,
+        EventKind::Calloc => op::CALLOC,
+        EventKind::Aligned => op::ALIGNED,
+        EventKind::New => op::NEW,
+        EventKind::Realloc => op::REALLOC,
+        EventKind::Free => op::FREE,
+        EventKind::Delete => op::DELETE,
+        EventKind::ReallocFree => op::REALLOC_FREE,
+        EventKind::Failed => op::FAILED,
+        EventKind::Foreign => op::FOREIGN,
+        EventKind::Lost => op::LOST,
     }
 }

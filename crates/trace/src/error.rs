@@ -85,7 +85,7 @@ pub enum TraceError {
     #[error("{kind:?} is not a kind of event that `{call}` takes")]
     WrongKind {
         /// The kind.
-        kind: crate::Kind,
+        kind: crate::EventKind,
         /// The function.
         call: &'static str,
     },

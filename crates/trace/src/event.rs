@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// The call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[repr(u8)]
-pub enum Kind {
+pub enum EventKind {
     /// `malloc`, and `realloc` of nothing: a new object.
     Malloc,
     /// `calloc`: a new object, zeroed.
@@ -35,17 +35,17 @@ pub enum Kind {
     Lost,
 }
 
-impl Kind {
+impl EventKind {
     /// Makes a new object.
     #[inline(always)]
     pub fn allocates(self) -> bool {
-        matches!(self, Kind::Malloc | Kind::Calloc | Kind::Aligned | Kind::New)
+        matches!(self, EventKind::Malloc | EventKind::Calloc | EventKind::Aligned | EventKind::New)
     }
 
     /// Ends an object.
     #[inline(always)]
     pub fn frees(self) -> bool {
-        matches!(self, Kind::Free | Kind::Delete | Kind::ReallocFree | Kind::Lost)
+        matches!(self, EventKind::Free | EventKind::Delete | EventKind::ReallocFree | EventKind::Lost)
     }
 }
 
@@ -53,7 +53,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event {
     /// The call.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Realloc: whether the block moved.
     pub moved: bool,
     /// Aligned, and New with an alignment: its binary logarithm; otherwise 0.

@@ -22,7 +22,7 @@ mod text;
 mod writer;
 
 pub use error::TraceError;
-pub use event::{Event, Kind};
+pub use event::{Event, EventKind};
 pub use format::VERSION;
 pub use header::{Ending, Frame, Gap, Header, Sample, Site, Sites};
 pub use memory::{MEMORY_LIMIT, Memory};

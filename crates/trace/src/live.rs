@@ -2,8 +2,8 @@
 //!
 //! Without damage, the file is checked: a slot is allocated when it is free, and freed when it is live. Once events are
 //! missing, this no longer holds: then a free of an object whose allocation is missing becomes
-//! [`Kind::Foreign`](crate::Kind::Foreign), a resize of one a `Malloc`, and the allocation of a slot whose free is
-//! missing is preceded by a [`Kind::Lost`](crate::Kind::Lost). Slots that the file numbers higher than the number of
+//! [`EventKind::Foreign`](crate::EventKind::Foreign), a resize of one a `Malloc`, and the allocation of a slot whose free is
+//! missing is preceded by a [`EventKind::Lost`](crate::EventKind::Lost). Slots that the file numbers higher than the number of
 //! events read are renumbered, so that tables by slot never grow beyond that number.
 
 use std::collections::HashMap;

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::format::{PLAIN, TEXT_HEAD, TEXT_MAX, ZSTD, u32_at};
 
-/// The text goes on in the next chunk of the same kind and name.
+/// The text continues in the next chunk of the same kind and name.
 const CONTINUES: u8 = 1;
 /// Compression of texts: they are few, so it may be slow.
 const LEVEL: i32 = 6;

@@ -9,7 +9,7 @@ use std::io;
 use serde::Serialize;
 
 use crate::encoder::{Call, Encoder, op_of};
-use crate::event::Kind;
+use crate::event::EventKind;
 use crate::format::{self, ChunkHead, EVENTS_MAX, EventsHead, SIZE_MAX, chunk};
 use crate::header::{Ending, Gap, Header, Sample, Sites};
 use crate::output::{self, Output, RESERVE};
@@ -34,7 +34,7 @@ impl Default for Settings {
 #[derive(Debug, Clone, Copy)]
 pub struct Allocation {
     /// Which call.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// The calling thread, an index.
     pub thread: u32,
     /// Bytes requested.
@@ -156,10 +156,10 @@ impl<W: Output> Writer<W> {
     /// An object gets another size and keeps its slot; `moved`: and another address.
     ///
     /// # Errors
-    /// The caller's: the kind is not [`Kind::Realloc`], the object is not live.
+    /// The caller's: the kind is not [`EventKind::Realloc`], the object is not live.
     #[inline]
     pub fn resize(&mut self, slot: u32, call: &Allocation, moved: bool) -> Result<(), TraceError> {
-        if call.kind != Kind::Realloc {
+        if call.kind != EventKind::Realloc {
             return Err(TraceError::WrongKind { kind: call.kind, call: "resize" });
         }
         let op = if moved { format::op::REALLOC_MOVED } else { format::op::REALLOC };
@@ -182,7 +182,13 @@ impl<W: Output> Writer<W> {
     /// # Errors
     /// The caller's: the kind frees nothing, the object is not live.
     #[inline]
-    pub fn free(&mut self, slot: u32, kind: Kind, thread: u32, latency_ns: u32) -> Result<(), TraceError> {
+    pub fn free(
+        &mut self,
+        slot: u32,
+        kind: EventKind,
+        thread: u32,
+        latency_ns: u32,
+    ) -> Result<(), TraceError> {
         if !kind.frees() {
             return Err(TraceError::WrongKind { kind, call: "free" });
         }
@@ -199,17 +205,17 @@ impl<W: Output> Writer<W> {
         Ok(())
     }
 
-    /// A call that changed nothing: [`Kind::Failed`] (size, thread, site and latency are kept) or [`Kind::Foreign`]
+    /// A call that changed nothing: [`EventKind::Failed`] (size, thread, site and latency are kept) or [`EventKind::Foreign`]
     /// (thread and latency are kept).
     ///
     /// # Errors
     /// The caller's: another kind.
-    pub fn note(&mut self, kind: Kind, call: &Allocation) -> Result<(), TraceError> {
-        if !matches!(kind, Kind::Failed | Kind::Foreign) {
+    pub fn note(&mut self, kind: EventKind, call: &Allocation) -> Result<(), TraceError> {
+        if !matches!(kind, EventKind::Failed | EventKind::Foreign) {
             return Err(TraceError::WrongKind { kind, call: "note" });
         }
         self.start_chunk_if_full();
-        if kind == Kind::Failed {
+        if kind == EventKind::Failed {
             self.encoder.failed(call.size, call.site, call.thread, call.latency_ns);
         } else {
             self.encoder.foreign(call.thread, call.latency_ns);

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Numbers, Read, chunks, read, trace};
-use heaptoll_trace::{Event, Kind, TraceError};
+use heaptoll_trace::{Event, EventKind, TraceError};
 use proptest::prelude::*;
 
 /// The fields of an event that do not depend on what is missing before it: size, usable size, thread, time.
@@ -15,7 +15,7 @@ fn essence(event: &Event) -> Essence {
 
 /// Events of the recorder, without those that the reader adds for what is missing.
 fn of_recorder(read: &Read) -> Vec<Essence> {
-    read.events.iter().filter(|event| event.kind != Kind::Lost).map(essence).collect()
+    read.events.iter().filter(|event| event.kind != EventKind::Lost).map(essence).collect()
 }
 
 /// Events of each chunk of events of the whole file.
@@ -216,37 +216,37 @@ fn frees_and_resizes_of_what_is_missing_are_foreign_or_new() {
     use heaptoll_trace::{Ending, Header, Settings, Writer};
     let settings = Settings { level: 0, events_per_chunk: 2 };
     let mut writer = Writer::new(Vec::new(), &Header::default(), &settings).unwrap();
-    let call = common::call(Kind::Malloc, 32);
+    let call = common::call(EventKind::Malloc, 32);
     let first = writer.allocate(&call).unwrap();
     let second = writer.allocate(&call).unwrap();
     // The chunk that will be missing: the first is freed, a third and a fourth are allocated.
-    writer.free(first, Kind::Free, 0, 0).unwrap();
+    writer.free(first, EventKind::Free, 0, 0).unwrap();
     let third = writer.allocate(&call).unwrap();
     assert_eq!(third, first);
     let fourth = writer.allocate(&call).unwrap();
     let fifth = writer.allocate(&call).unwrap();
     // Returned.
-    writer.free(fourth, Kind::Free, 0, 0).unwrap();
-    writer.resize(fifth, &common::call(Kind::Realloc, 64), true).unwrap();
-    writer.free(fifth, Kind::Free, 0, 0).unwrap();
-    writer.free(second, Kind::Free, 0, 0).unwrap();
+    writer.free(fourth, EventKind::Free, 0, 0).unwrap();
+    writer.resize(fifth, &common::call(EventKind::Realloc, 64), true).unwrap();
+    writer.free(fifth, EventKind::Free, 0, 0).unwrap();
+    writer.free(second, EventKind::Free, 0, 0).unwrap();
     let whole = writer.finish(&Ending::default()).unwrap();
     let parts = chunks(&whole);
     let mut bytes = whole.clone();
     bytes.drain(parts[2].0..parts[3].1);
     let found = read(&bytes).unwrap();
-    let kinds: Vec<(Kind, u32, u64)> =
+    let kinds: Vec<(EventKind, u32, u64)> =
         found.events.iter().map(|event| (event.kind, event.slot, event.size)).collect();
     assert_eq!(
         kinds,
         [
-            (Kind::Malloc, 0, 32),
-            (Kind::Malloc, 1, 32),
-            (Kind::Foreign, 0, 0),
+            (EventKind::Malloc, 0, 32),
+            (EventKind::Malloc, 1, 32),
+            (EventKind::Foreign, 0, 0),
             // Its slot in the file was 3; nothing had been seen of 2 and 3.
-            (Kind::Malloc, 2, 64),
-            (Kind::Free, 2, 0),
-            (Kind::Free, 1, 0),
+            (EventKind::Malloc, 2, 64),
+            (EventKind::Free, 2, 0),
+            (EventKind::Free, 1, 0),
         ]
     );
     assert_eq!(found.gaps.len(), 1);
@@ -258,16 +258,16 @@ fn an_allocation_of_a_slot_whose_free_is_missing_follows_a_lost() {
     use heaptoll_trace::{Ending, Header, Settings, Writer};
     let settings = Settings { level: 0, events_per_chunk: 1 };
     let mut writer = Writer::new(Vec::new(), &Header::default(), &settings).unwrap();
-    let first = writer.allocate(&common::call(Kind::Malloc, 32)).unwrap();
-    writer.free(first, Kind::Free, 0, 0).unwrap();
-    writer.allocate(&common::call(Kind::Malloc, 48)).unwrap();
+    let first = writer.allocate(&common::call(EventKind::Malloc, 32)).unwrap();
+    writer.free(first, EventKind::Free, 0, 0).unwrap();
+    writer.allocate(&common::call(EventKind::Malloc, 48)).unwrap();
     let whole = writer.finish(&Ending::default()).unwrap();
     let parts = chunks(&whole);
     let mut bytes = whole.clone();
     bytes.drain(parts[2].0..parts[2].1);
-    let kinds: Vec<(Kind, u32, u64)> =
+    let kinds: Vec<(EventKind, u32, u64)> =
         read(&bytes).unwrap().events.iter().map(|event| (event.kind, event.slot, event.size)).collect();
-    assert_eq!(kinds, [(Kind::Malloc, 0, 32), (Kind::Lost, 0, 0), (Kind::Malloc, 0, 48)]);
+    assert_eq!(kinds, [(EventKind::Malloc, 0, 32), (EventKind::Lost, 0, 0), (EventKind::Malloc, 0, 48)]);
 }
 
 #[test]

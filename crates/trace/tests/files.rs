@@ -9,7 +9,7 @@ use std::path::Path;
 
 use common::{call, read, trace};
 use heaptoll_trace::{
-    Batch, Ending, Gap, Header, Kind, Output, Reader, Sample, Settings, Stream, TraceError, TraceFile,
+    Batch, Ending, EventKind, Gap, Header, Output, Reader, Sample, Settings, Stream, TraceError, TraceFile,
     Writer, tables,
 };
 
@@ -45,9 +45,9 @@ fn fill(writer: &mut Writer<impl Output>, events: u64) {
     for at in 0..events {
         if at % 3 == 2 {
             let slot = slots.remove((at / 7) as usize % slots.len());
-            writer.free(slot, Kind::Free, 0, 0).unwrap();
+            writer.free(slot, EventKind::Free, 0, 0).unwrap();
         } else {
-            slots.push(writer.allocate(&call(Kind::Malloc, 16 + at * at % 3000)).unwrap());
+            slots.push(writer.allocate(&call(EventKind::Malloc, 16 + at * at % 3000)).unwrap());
         }
     }
 }
@@ -69,7 +69,7 @@ fn an_output_that_takes_chunks_again_gets_a_gap_and_the_rest() {
     let kept = writer.kept();
     let bytes = writer.finish(&Ending::default()).unwrap().bytes;
     let found = read(&bytes).unwrap();
-    let message = found.events.iter().filter(|event| event.kind != Kind::Lost).count() as u64;
+    let message = found.events.iter().filter(|event| event.kind != EventKind::Lost).count() as u64;
     assert!((600..1000).contains(&message), "{message}");
     assert_eq!(kept, message);
     assert_eq!(found.ending.unwrap().events, message);
@@ -246,16 +246,22 @@ fn a_large_table_of_sites_comes_back() {
 #[test]
 fn a_caller_that_lost_count_gets_an_error() {
     let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).unwrap();
-    let slot = writer.allocate(&call(Kind::Malloc, 8)).unwrap();
-    assert!(matches!(writer.free(slot + 1, Kind::Free, 0, 0), Err(TraceError::NotLive { slot: 1 })));
-    assert!(matches!(writer.free(slot, Kind::Realloc, 0, 0), Err(TraceError::WrongKind { .. })));
-    assert!(matches!(writer.resize(slot, &call(Kind::Malloc, 8), false), Err(TraceError::WrongKind { .. })));
-    assert!(matches!(writer.allocate(&call(Kind::Realloc, 8)), Err(TraceError::WrongKind { .. })));
-    assert!(matches!(writer.note(Kind::Malloc, &call(Kind::Malloc, 8)), Err(TraceError::WrongKind { .. })));
-    writer.free(slot, Kind::Free, 0, 0).unwrap();
-    assert!(matches!(writer.free(slot, Kind::Free, 0, 0), Err(TraceError::NotLive { slot: 0 })));
+    let slot = writer.allocate(&call(EventKind::Malloc, 8)).unwrap();
+    assert!(matches!(writer.free(slot + 1, EventKind::Free, 0, 0), Err(TraceError::NotLive { slot: 1 })));
+    assert!(matches!(writer.free(slot, EventKind::Realloc, 0, 0), Err(TraceError::WrongKind { .. })));
     assert!(matches!(
-        writer.resize(slot, &call(Kind::Realloc, 8), false),
+        writer.resize(slot, &call(EventKind::Malloc, 8), false),
+        Err(TraceError::WrongKind { .. })
+    ));
+    assert!(matches!(writer.allocate(&call(EventKind::Realloc, 8)), Err(TraceError::WrongKind { .. })));
+    assert!(matches!(
+        writer.note(EventKind::Malloc, &call(EventKind::Malloc, 8)),
+        Err(TraceError::WrongKind { .. })
+    ));
+    writer.free(slot, EventKind::Free, 0, 0).unwrap();
+    assert!(matches!(writer.free(slot, EventKind::Free, 0, 0), Err(TraceError::NotLive { slot: 0 })));
+    assert!(matches!(
+        writer.resize(slot, &call(EventKind::Realloc, 8), false),
         Err(TraceError::NotLive { slot: 0 })
     ));
     let bytes = writer.finish(&Ending::default()).unwrap();

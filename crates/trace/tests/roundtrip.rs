@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heaptoll_trace::{Allocation, Batch, Ending, Event, Header, Kind, Reader, Settings, Writer};
+use heaptoll_trace::{Allocation, Batch, Ending, Event, EventKind, Header, Reader, Settings, Writer};
 use proptest::prelude::*;
 
 /// A step of a made-up program.
@@ -10,8 +10,8 @@ use proptest::prelude::*;
 enum Step {
     Allocate(Allocation),
     Resize { which: usize, call: Allocation, moved: bool },
-    Free { which: usize, kind: Kind, thread: u32, latency_ns: u32 },
-    Note(Kind, Allocation),
+    Free { which: usize, kind: EventKind, thread: u32, latency_ns: u32 },
+    Note(EventKind, Allocation),
     Stamp(u64),
     Flush,
 }
@@ -20,7 +20,7 @@ fn sizes() -> impl Strategy<Value = u64> {
     prop_oneof![8 => 0..200_u64, 4 => 0..5000_u64, 1 => (0..57_u32).prop_map(|shift| (1 << shift) - 1)]
 }
 
-fn call(kind: Kind) -> impl Strategy<Value = Allocation> {
+fn call(kind: EventKind) -> impl Strategy<Value = Allocation> {
     let usable = prop_oneof![Just(None), (0..40_u64).prop_map(Some)];
     (sizes(), usable, 0..4_u32, 0..64_u8, 0..300_u32, any::<u32>(), any::<bool>()).prop_map(
         move |(size, usable, thread, align_log2, site, latency_ns, aligned)| Allocation {
@@ -36,20 +36,24 @@ fn call(kind: Kind) -> impl Strategy<Value = Allocation> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let allocating =
-        prop_oneof![Just(Kind::Malloc), Just(Kind::Calloc), Just(Kind::Aligned), Just(Kind::New)];
-    let freeing = prop_oneof![
-        6 => Just(Kind::Free),
-        1 => Just(Kind::Delete),
-        1 => Just(Kind::ReallocFree),
-        1 => Just(Kind::Lost)
+    let allocating = prop_oneof![
+        Just(EventKind::Malloc),
+        Just(EventKind::Calloc),
+        Just(EventKind::Aligned),
+        Just(EventKind::New)
     ];
-    let notes = prop_oneof![Just(Kind::Failed), Just(Kind::Foreign)];
+    let freeing = prop_oneof![
+        6 => Just(EventKind::Free),
+        1 => Just(EventKind::Delete),
+        1 => Just(EventKind::ReallocFree),
+        1 => Just(EventKind::Lost)
+    ];
+    let notes = prop_oneof![Just(EventKind::Failed), Just(EventKind::Foreign)];
     prop_oneof![
         10 => allocating.prop_flat_map(call).prop_map(Step::Allocate),
         8 => (any::<usize>(), freeing, 0..4_u32, any::<u32>())
             .prop_map(|(which, kind, thread, latency_ns)| Step::Free { which, kind, thread, latency_ns }),
-        2 => (any::<usize>(), call(Kind::Realloc), any::<bool>())
+        2 => (any::<usize>(), call(EventKind::Realloc), any::<bool>())
             .prop_map(|(which, call, moved)| Step::Resize { which, call, moved }),
         1 => notes.prop_flat_map(|kind| call(kind).prop_map(move |call| Step::Note(kind, call))),
         1 => (0..1_u64 << 40).prop_map(Step::Stamp),
@@ -102,7 +106,7 @@ proptest! {
                     writer.resize(slot, &call, moved).unwrap();
                     let old = sizes.insert(slot, call.size).unwrap();
                     clock += call.size.saturating_sub(old);
-                    expected.push(Event { moved, ..born(&call, Kind::Realloc, slot, time_ns) });
+                    expected.push(Event { moved, ..born(&call, EventKind::Realloc, slot, time_ns) });
                 }
                 Step::Free { which, kind, thread, latency_ns } if !live.is_empty() => {
                     let slot = live.swap_remove(which % live.len());
@@ -115,8 +119,8 @@ proptest! {
                 }
                 Step::Note(kind, call) => {
                     writer.note(kind, &call).unwrap();
-                    let size = if kind == Kind::Failed { call.size } else { 0 };
-                    let site = if kind == Kind::Failed { call.site } else { 0 };
+                    let size = if kind == EventKind::Failed { call.size } else { 0 };
+                    let site = if kind == EventKind::Failed { call.site } else { 0 };
                     let call = Allocation { size, site, usable: 0, align_log2: 0, ..call };
                     expected.push(born(&call, kind, 0, time_ns));
                 }

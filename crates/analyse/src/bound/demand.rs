@@ -1,6 +1,6 @@
 //! The first pass: how much is live at each time, and how long objects live.
 
-use heaptoll_trace::{Event, Kind};
+use heaptoll_trace::{Event, EventKind};
 
 use super::{Options, Point, rounded};
 
@@ -93,7 +93,7 @@ impl Demand {
     /// Consumes the next event; calls `died` with the block that ended and its lifetime in events. Returns whether a
     /// block began.
     pub(super) fn take(&mut self, event: &Event, mut died: impl FnMut(usize, u32)) -> bool {
-        let resizes = event.kind == Kind::Realloc;
+        let resizes = event.kind == EventKind::Realloc;
         let begins_block = event.kind.allocates() || resizes;
         if event.kind.frees() || resizes {
             let old = self.live.end(event.slot);

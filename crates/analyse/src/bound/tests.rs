@@ -24,7 +24,7 @@ fn steps(count: usize, sizes: std::ops::Range<u64>) -> impl Strategy<Value = Vec
     prop::collection::vec(step, 0..count)
 }
 
-fn call(kind: Kind, size: u64, align_log2: u8) -> Allocation {
+fn call(kind: EventKind, size: u64, align_log2: u8) -> Allocation {
     Allocation { kind, thread: 0, size, usable: size + 3, align_log2, site: 0, latency_ns: 0 }
 }
 
@@ -35,20 +35,20 @@ fn trace(steps: &[Step], ending: &Ending) -> Vec<u8> {
     for step in steps {
         match step {
             Step::Allocate(size, align) => {
-                let kind = if *align == 0 { Kind::Malloc } else { Kind::Aligned };
+                let kind = if *align == 0 { EventKind::Malloc } else { EventKind::Aligned };
                 live.push(writer.allocate(&call(kind, *size, *align)).unwrap());
             }
             Step::Resize(which, size) if !live.is_empty() => {
                 let slot = live[which.index(live.len())];
-                writer.resize(slot, &call(Kind::Realloc, *size, 0), true).unwrap();
+                writer.resize(slot, &call(EventKind::Realloc, *size, 0), true).unwrap();
             }
             Step::Free(which) if !live.is_empty() => {
                 let slot = live.swap_remove(which.index(live.len()));
-                writer.free(slot, Kind::Free, 0, 0).unwrap();
+                writer.free(slot, EventKind::Free, 0, 0).unwrap();
             }
             Step::FreeLast => {
                 if let Some(slot) = live.pop() {
-                    writer.free(slot, Kind::Free, 0, 0).unwrap();
+                    writer.free(slot, EventKind::Free, 0, 0).unwrap();
                 }
             }
             Step::Resize(..) | Step::Free(_) => {}
@@ -177,12 +177,13 @@ fn a_stack_is_packed_without_loss() {
 #[test]
 fn knowing_lifetimes_beats_first_fit() {
     let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).unwrap();
-    let slots: Vec<u32> = (0..1000).map(|_| writer.allocate(&call(Kind::Malloc, 32, 0)).unwrap()).collect();
+    let slots: Vec<u32> =
+        (0..1000).map(|_| writer.allocate(&call(EventKind::Malloc, 32, 0)).unwrap()).collect();
     for slot in slots.iter().step_by(2) {
-        writer.free(*slot, Kind::Free, 0, 0).unwrap();
+        writer.free(*slot, EventKind::Free, 0, 0).unwrap();
     }
     for _ in 0..300 {
-        writer.allocate(&call(Kind::Malloc, 48, 0)).unwrap();
+        writer.allocate(&call(EventKind::Malloc, 48, 0)).unwrap();
     }
     let bytes = writer.finish(&Ending { peak_heap_bytes: Some(64_000), ..Ending::default() }).unwrap();
     let figures = bound(&|| Reader::new(&bytes[..]), OPTIONS).unwrap();
@@ -228,13 +229,14 @@ fn the_curve_holds_the_peak_however_long_the_trace() {
 fn a_heap_that_stays_large_after_the_peak_is_found() {
     let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).unwrap();
     writer.stamp(600);
-    let slots: Vec<u32> = (0..100).map(|_| writer.allocate(&call(Kind::Malloc, 4096, 0)).unwrap()).collect();
+    let slots: Vec<u32> =
+        (0..100).map(|_| writer.allocate(&call(EventKind::Malloc, 4096, 0)).unwrap()).collect();
     let sample = |time_ns, kib| Sample { time_ns, rss_kib: kib + 100, anon_kib: kib, heap_kib: kib + 50 };
     writer.sample(&sample(500, 9000));
     writer.stamp(1000);
-    slots[1..].iter().for_each(|&slot| writer.free(slot, Kind::Free, 0, 0).unwrap());
+    slots[1..].iter().for_each(|&slot| writer.free(slot, EventKind::Free, 0, 0).unwrap());
     writer.stamp(2_000_000);
-    writer.allocate(&call(Kind::Malloc, 16, 0)).unwrap();
+    writer.allocate(&call(EventKind::Malloc, 16, 0)).unwrap();
     [(1_500_000, 450), (3_000_000, 440)].iter().for_each(|&(at, kib)| writer.sample(&sample(at, kib)));
     let bytes = writer.finish(&Ending::default()).unwrap();
     let after = bound(&|| Reader::new(&bytes[..]), OPTIONS).unwrap().after_peak.expect("sampled");

@@ -15,7 +15,7 @@ mod nursery;
 
 use std::collections::HashMap;
 
-use heaptoll_trace::{Batch, Event, Kind};
+use heaptoll_trace::{Batch, Event, EventKind};
 
 use ages::Ages;
 use birth::Birth;
@@ -94,10 +94,14 @@ impl Lifetimes {
         self.events += 1;
         self.time_ns = event.time_ns;
         match event.kind {
-            Kind::Malloc | Kind::Calloc | Kind::Aligned | Kind::New => self.allocate(event),
-            Kind::Free | Kind::Delete | Kind::ReallocFree | Kind::Lost => self.free(event),
-            Kind::Realloc => self.resize(event),
-            Kind::Failed | Kind::Foreign => {}
+            EventKind::Malloc | EventKind::Calloc | EventKind::Aligned | EventKind::New => {
+                self.allocate(event)
+            }
+            EventKind::Free | EventKind::Delete | EventKind::ReallocFree | EventKind::Lost => {
+                self.free(event)
+            }
+            EventKind::Realloc => self.resize(event),
+            EventKind::Failed | EventKind::Foreign => {}
         }
     }
 
@@ -120,7 +124,7 @@ impl Lifetimes {
             return;
         };
         let birth = std::mem::take(slot);
-        self.lost += u64::from(event.kind == Kind::Lost);
+        self.lost += u64::from(event.kind == EventKind::Lost);
         self.end(&birth);
     }
 
@@ -293,14 +297,14 @@ mod tests {
         let figures = lifetimes(
             By::Size,
             &[
-                at(0, event(Kind::Malloc, 0, 100)),
-                at(0, event(Kind::Malloc, 1, 2000)),
-                at(999_999, event(Kind::Free, 1, 0)),   // age 0
-                at(1_000_000, event(Kind::Free, 0, 0)), // age 2000 bytes, 1 ms
-                at(1_000_000, event(Kind::Calloc, 0, 50)),
-                at(1_000_000, event(Kind::Realloc, 0, 2000)), // grows by 1950: its own age
-                at(1_000_000, event(Kind::Malloc, 1, 10)),
-                at(9_000_000, event(Kind::Free, 0, 0)), // age 1960 bytes, 8 ms, 2000 bytes
+                at(0, event(EventKind::Malloc, 0, 100)),
+                at(0, event(EventKind::Malloc, 1, 2000)),
+                at(999_999, event(EventKind::Free, 1, 0)),   // age 0
+                at(1_000_000, event(EventKind::Free, 0, 0)), // age 2000 bytes, 1 ms
+                at(1_000_000, event(EventKind::Calloc, 0, 50)),
+                at(1_000_000, event(EventKind::Realloc, 0, 2000)), // grows by 1950: its own age
+                at(1_000_000, event(EventKind::Malloc, 1, 10)),
+                at(9_000_000, event(EventKind::Free, 0, 0)), // age 1960 bytes, 8 ms, 2000 bytes
             ],
         );
         assert_eq!(figures.all, Sum { objects: 4, bytes: 4110 });
@@ -327,14 +331,14 @@ mod tests {
         let figures = lifetimes(
             By::Site,
             &[
-                site(1, event(Kind::Malloc, 0, 10)),
-                site(2, event(Kind::Malloc, 1, 30)),
-                site(1, event(Kind::New, 2, 15)),
-                site(3, event(Kind::New, 3, 99)),
-                site(9, event(Kind::Lost, 3, 0)),
-                event(Kind::Failed, 0, 5),
-                event(Kind::Foreign, 0, 0),
-                event(Kind::Free, 77, 0),
+                site(1, event(EventKind::Malloc, 0, 10)),
+                site(2, event(EventKind::Malloc, 1, 30)),
+                site(1, event(EventKind::New, 2, 15)),
+                site(3, event(EventKind::New, 3, 99)),
+                site(9, event(EventKind::Lost, 3, 0)),
+                event(EventKind::Failed, 0, 5),
+                event(EventKind::Foreign, 0, 0),
+                event(EventKind::Free, 77, 0),
             ],
         );
         let left: Vec<_> =
@@ -349,7 +353,7 @@ mod tests {
 
     #[test]
     fn a_program_that_never_frees_survives_every_nursery() {
-        let events: Vec<Event> = (0..200).map(|slot| event(Kind::Malloc, slot, 1 << 16)).collect();
+        let events: Vec<Event> = (0..200).map(|slot| event(EventKind::Malloc, slot, 1 << 16)).collect();
         let figures = lifetimes(By::Thread, &events);
         assert_eq!(figures.nurseries[0].collections, 12, "12.5 MiB");
         assert_eq!(figures.nurseries[0].survival_bytes, Some(1.0));
@@ -367,8 +371,8 @@ mod tests {
             chunk_clock_bytes,
             ..Batch::default()
         };
-        lifetimes.batch(&batch(&[event(Kind::Malloc, 0, 10)], false, 0));
-        lifetimes.batch(&batch(&[event(Kind::Free, 0, 0)], true, 1 << 20));
+        lifetimes.batch(&batch(&[event(EventKind::Malloc, 0, 10)], false, 0));
+        lifetimes.batch(&batch(&[event(EventKind::Free, 0, 0)], true, 1 << 20));
         let figures = lifetimes.figures(Subject::default(), None);
         assert_eq!(figures.survival[0].younger_than(100 << 10).map(|younger| younger.objects), Some(0.0));
         assert_eq!(figures.clock_bytes, 1 << 20);

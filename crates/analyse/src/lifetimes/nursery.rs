@@ -73,10 +73,10 @@ impl Nursery {
         }
     }
 
-    /// An object of `size` bytes that was allocated when the byte clock came to `birth` has ended.
+    /// An object of `size` bytes that was allocated when the byte clock came to `allocated_at` has ended.
     #[inline(always)]
-    pub fn free(&mut self, birth: u64, size: u64) {
-        let outcome = match birth < self.border {
+    pub fn free(&mut self, allocated_at: u64, size: u64) {
+        let outcome = match allocated_at < self.border {
             _ if size > self.bytes => &mut self.large,
             true => &mut self.survived,
             false => &mut self.died,
@@ -85,8 +85,8 @@ impl Nursery {
     }
 
     /// The same for an object that is live at the end.
-    pub fn keep(&mut self, birth: u64, size: u64) {
-        let outcome = match birth < self.border {
+    pub fn keep(&mut self, allocated_at: u64, size: u64) {
+        let outcome = match allocated_at < self.border {
             _ if size > self.bytes => &mut self.large,
             true => &mut self.survived,
             false => &mut self.undecided,

@@ -1,7 +1,7 @@
 //! The result of `heaptoll stat`, as it goes into JSON.
 
 use heaptoll_callsites::WholeFrame;
-use heaptoll_trace::{Kind, Sample};
+use heaptoll_trace::{EventKind, Sample};
 use serde::Serialize;
 
 pub use super::latency::LatencyFigures;
@@ -98,7 +98,7 @@ pub struct Held {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct KindFigures {
     /// The kind.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Calls.
     pub calls: u64,
     /// Bytes: requested by allocations, reallocs (whole new sizes) and failures; freed by frees.

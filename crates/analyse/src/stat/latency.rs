@@ -1,7 +1,7 @@
 //! How long the calls took, as percentiles: of a manager, the tail is what users notice.
 
 use hdrhistogram::Histogram;
-use heaptoll_trace::{Event, Kind};
+use heaptoll_trace::{Event, EventKind};
 use serde::Serialize;
 
 /// Percentiles that are reported.
@@ -41,8 +41,8 @@ impl Latencies {
     #[inline]
     pub fn add(&mut self, event: &Event) {
         let call = match event.kind {
-            Kind::Realloc => 1,
-            Kind::Lost | Kind::Foreign => return,
+            EventKind::Realloc => 1,
+            EventKind::Lost | EventKind::Foreign => return,
             kind if kind.frees() => 2,
             _ => 0,
         };
@@ -72,10 +72,10 @@ mod tests {
     fn percentiles_are_those_of_the_calls() {
         let mut latencies = Latencies::new().expect("bounds are fine");
         for ns in 1..=1000 {
-            latencies.add(&Event { latency_ns: ns, ..event(Kind::Malloc, 0, 8) });
+            latencies.add(&Event { latency_ns: ns, ..event(EventKind::Malloc, 0, 8) });
         }
-        latencies.add(&Event { latency_ns: u32::MAX, ..event(Kind::Free, 0, 0) });
-        latencies.add(&Event { latency_ns: 5, ..event(Kind::Lost, 0, 0) });
+        latencies.add(&Event { latency_ns: u32::MAX, ..event(EventKind::Free, 0, 0) });
+        latencies.add(&Event { latency_ns: 5, ..event(EventKind::Lost, 0, 0) });
         let figures = latencies.figures();
         assert_eq!(figures.len(), 2);
         assert_eq!((figures[0].call, figures[0].calls, figures[0].max_ns), ("allocate", 1000, 1000));

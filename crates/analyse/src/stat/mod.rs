@@ -9,7 +9,7 @@ mod sizes;
 mod threads;
 mod timeline;
 
-use heaptoll_trace::{Event, Kind, Sample};
+use heaptoll_trace::{Event, EventKind, Sample};
 
 pub use figures::*;
 use latency::Latencies;
@@ -34,18 +34,18 @@ const COMMONEST: usize = 20;
 const SOON_BYTES: u64 = 4096;
 
 /// All kinds, in the order of their numbers.
-const KINDS: [Kind; 11] = [
-    Kind::Malloc,
-    Kind::Calloc,
-    Kind::Aligned,
-    Kind::New,
-    Kind::Realloc,
-    Kind::Free,
-    Kind::Delete,
-    Kind::ReallocFree,
-    Kind::Failed,
-    Kind::Foreign,
-    Kind::Lost,
+const KINDS: [EventKind; 11] = [
+    EventKind::Malloc,
+    EventKind::Calloc,
+    EventKind::Aligned,
+    EventKind::New,
+    EventKind::Realloc,
+    EventKind::Free,
+    EventKind::Delete,
+    EventKind::ReallocFree,
+    EventKind::Failed,
+    EventKind::Foreign,
+    EventKind::Lost,
 ];
 
 /// Sums up the events of a trace. Memory: 32 bytes a slot, and tables that do not grow with the trace.
@@ -125,10 +125,14 @@ impl Stat {
         self.time_ns = event.time_ns;
         self.calls[event.kind as usize] += 1;
         match event.kind {
-            Kind::Malloc | Kind::Calloc | Kind::Aligned | Kind::New => self.allocate(event),
-            Kind::Free | Kind::Delete | Kind::ReallocFree | Kind::Lost => self.free(event),
-            Kind::Realloc => self.resize(event),
-            Kind::Failed | Kind::Foreign => self.add_kind_bytes(event.kind, event.size),
+            EventKind::Malloc | EventKind::Calloc | EventKind::Aligned | EventKind::New => {
+                self.allocate(event)
+            }
+            EventKind::Free | EventKind::Delete | EventKind::ReallocFree | EventKind::Lost => {
+                self.free(event)
+            }
+            EventKind::Realloc => self.resize(event),
+            EventKind::Failed | EventKind::Foreign => self.add_kind_bytes(event.kind, event.size),
         }
     }
 
@@ -171,7 +175,7 @@ impl Stat {
         let live = std::mem::take(slot);
         self.add_kind_bytes(event.kind, live.size());
         // An object that was freed past the layer was freed at an unknown time by an unknown thread.
-        if event.kind != Kind::Lost {
+        if event.kind != EventKind::Lost {
             let allocating_thread = self.threads.of(live.thread).objects;
             let thread = self.threads.of(event.thread);
             thread.frees += 1;
@@ -196,7 +200,7 @@ impl Stat {
         let usable = usable(event, size);
         slot.resize(size, usable);
         self.unknown_usable += u64::from(event.usable == 0);
-        self.add_kind_bytes(Kind::Realloc, size);
+        self.add_kind_bytes(EventKind::Realloc, size);
         let growth = size.saturating_sub(before.size());
         self.clock = self.clock.saturating_add(growth);
         self.reallocs.add(before.size(), size, event.moved);
@@ -248,7 +252,7 @@ impl Stat {
     }
 
     #[inline(always)]
-    fn add_kind_bytes(&mut self, kind: Kind, bytes: u64) {
+    fn add_kind_bytes(&mut self, kind: EventKind, bytes: u64) {
         let sum = &mut self.kind_bytes[kind as usize];
         *sum = sum.saturating_add(bytes);
     }
@@ -279,10 +283,10 @@ impl Stat {
             self.reallocs.end_chain(live.resizes());
         }
         let now = self.now();
-        let count = |kinds: fn(Kind) -> bool| -> u64 {
+        let count = |kinds: fn(EventKind) -> bool| -> u64 {
             KINDS.iter().filter(|kind| kinds(**kind)).map(|kind| self.calls[*kind as usize]).sum()
         };
-        let objects = count(Kind::allocates);
+        let objects = count(EventKind::allocates);
         let per = |amount: u64, seconds: f64| (seconds > 0.0).then(|| amount as f64 / seconds);
         let threads = self.threads.figures();
         let kinds = KINDS.iter().filter(|kind| self.calls[**kind as usize] > 0);
@@ -356,7 +360,7 @@ pub(crate) mod tests {
     use super::*;
 
     /// An event of thread 0 without anything else.
-    pub fn event(kind: Kind, slot: u32, size: u64) -> Event {
+    pub fn event(kind: EventKind, slot: u32, size: u64) -> Event {
         Event {
             kind,
             moved: false,
@@ -381,15 +385,15 @@ pub(crate) mod tests {
     fn a_small_trace_gives_the_figures_counted_by_hand() {
         let at = |event: Event, thread, site, time_ns| Event { thread, site, time_ns, ..event };
         let figures = stat(&[
-            at(event(Kind::Malloc, 0, 100), 0, 1, 10), // live 100, usable 112
-            at(event(Kind::Calloc, 1, 40), 1, 2, 20),  // 140, 160
-            at(event(Kind::Free, 0, 0), 1, 0, 30),     // 40, 48: freed before thread 0's next
-            at(event(Kind::New, 0, 8), 0, 1, 40),      // 48, 64
-            Event { moved: true, ..at(event(Kind::Realloc, 1, 5000), 1, 3, 50) }, // 5008, 5024
-            at(event(Kind::Failed, 0, 1 << 40), 0, 0, 60),
-            at(event(Kind::Foreign, 0, 0), 0, 0, 60),
-            at(event(Kind::Delete, 0, 0), 0, 0, 70), // its age is 4960 bytes
-            at(event(Kind::Aligned, 0, 0), 0, 4, 80),
+            at(event(EventKind::Malloc, 0, 100), 0, 1, 10), // live 100, usable 112
+            at(event(EventKind::Calloc, 1, 40), 1, 2, 20),  // 140, 160
+            at(event(EventKind::Free, 0, 0), 1, 0, 30),     // 40, 48: freed before thread 0's next
+            at(event(EventKind::New, 0, 8), 0, 1, 40),      // 48, 64
+            Event { moved: true, ..at(event(EventKind::Realloc, 1, 5000), 1, 3, 50) }, // 5008, 5024
+            at(event(EventKind::Failed, 0, 1 << 40), 0, 0, 60),
+            at(event(EventKind::Foreign, 0, 0), 0, 0, 60),
+            at(event(EventKind::Delete, 0, 0), 0, 0, 70), // its age is 4960 bytes
+            at(event(EventKind::Aligned, 0, 0), 0, 4, 80),
         ]);
         assert_eq!((figures.events, figures.objects, figures.bytes), (9, 4, 148 + 4960));
         assert_eq!(figures.average_size_bytes, Some(5108.0 / 4.0));
@@ -407,13 +411,13 @@ pub(crate) mod tests {
             let found = figures.kinds.iter().find(|figures| figures.kind == kind);
             found.map(|figures| (figures.calls, figures.bytes))
         };
-        assert_eq!(kind(Kind::Malloc), Some((1, 100)));
-        assert_eq!(kind(Kind::Realloc), Some((1, 5000)));
-        assert_eq!(kind(Kind::Free), Some((1, 100)));
-        assert_eq!(kind(Kind::Delete), Some((1, 8)));
-        assert_eq!(kind(Kind::Failed), Some((1, 1 << 40)));
-        assert_eq!(kind(Kind::Foreign), Some((1, 0)));
-        assert_eq!(kind(Kind::Lost), None);
+        assert_eq!(kind(EventKind::Malloc), Some((1, 100)));
+        assert_eq!(kind(EventKind::Realloc), Some((1, 5000)));
+        assert_eq!(kind(EventKind::Free), Some((1, 100)));
+        assert_eq!(kind(EventKind::Delete), Some((1, 8)));
+        assert_eq!(kind(EventKind::Failed), Some((1, 1 << 40)));
+        assert_eq!(kind(EventKind::Foreign), Some((1, 0)));
+        assert_eq!(kind(EventKind::Lost), None);
         assert_eq!((figures.frees, figures.cross_thread_frees), (2, 1));
         let temporary =
             Temporary { before_next_1: 2, before_next_10: 2, before_next_100: 2, within_4_kib: 1 };
@@ -428,20 +432,24 @@ pub(crate) mod tests {
         assert_eq!(threads, [(3, 108, 0, 1), (1, 5000, 1, 1)]);
         let sites: Vec<_> =
             figures.sites.iter().map(|s| (s.site, s.objects, s.bytes, s.at_peak.bytes)).collect();
-        assert_eq!(sites, [(1, 2, 108, 8), (2, 1, 5000, 5000), (4, 1, 0, 0)], "growth is its maker's");
+        assert_eq!(
+            sites,
+            [(1, 2, 108, 8), (2, 1, 5000, 5000), (4, 1, 0, 0)],
+            "growth counts for the site of the allocation"
+        );
         assert_eq!(figures.misfits, 0);
     }
 
     #[test]
     fn events_of_a_damaged_trace_are_counted_and_do_no_harm() {
         let figures = stat(&[
-            event(Kind::Free, 7, 0),
-            event(Kind::Realloc, 7, 10),
-            event(Kind::Malloc, 1, 10),
-            event(Kind::Malloc, 1, u64::MAX),
-            event(Kind::Malloc, 2, u64::MAX),
-            event(Kind::Free, 1, 0),
-            event(Kind::Free, 1, 0),
+            event(EventKind::Free, 7, 0),
+            event(EventKind::Realloc, 7, 10),
+            event(EventKind::Malloc, 1, 10),
+            event(EventKind::Malloc, 1, u64::MAX),
+            event(EventKind::Malloc, 2, u64::MAX),
+            event(EventKind::Free, 1, 0),
+            event(EventKind::Free, 1, 0),
         ]);
         assert_eq!((figures.misfits, figures.objects), (4, 3));
         assert_eq!(figures.at_exit.objects, 1);
@@ -450,17 +458,17 @@ pub(crate) mod tests {
 
     #[test]
     fn of_equal_peaks_the_first_counts() {
-        let mut events = vec![event(Kind::Malloc, 0, 100), event(Kind::Free, 0, 0)];
+        let mut events = vec![event(EventKind::Malloc, 0, 100), event(EventKind::Free, 0, 0)];
         // Longer than a stretch of the timeline.
-        events.extend([event(Kind::Malloc, 0, 1), event(Kind::Free, 0, 0)].repeat(40));
-        events.push(event(Kind::Malloc, 0, 100));
+        events.extend([event(EventKind::Malloc, 0, 1), event(EventKind::Free, 0, 0)].repeat(40));
+        events.push(event(EventKind::Malloc, 0, 100));
         assert_eq!(stat(&events).peak.event, 1);
     }
 
     #[test]
     fn an_interval_without_allocations_begins_with_what_is_live() {
-        let mut events: Vec<Event> = (0..100).map(|slot| event(Kind::Malloc, slot, 10)).collect();
-        events.extend((0..100).map(|slot| event(Kind::Free, slot, 0)));
+        let mut events: Vec<Event> = (0..100).map(|slot| event(EventKind::Malloc, slot, 10)).collect();
+        events.extend((0..100).map(|slot| event(EventKind::Free, slot, 0)));
         let timeline = stat(&events).timeline;
         assert!(timeline.is_sorted_by_key(|point| point.clock_bytes), "{timeline:?}");
         assert!(
@@ -478,7 +486,7 @@ pub(crate) mod tests {
     #[test]
     fn rates_are_taken_by_wall_and_cpu_time() {
         let mut stat = Stat::new(false, false);
-        stat.events(&[event(Kind::Malloc, 0, 100), event(Kind::Malloc, 1, 100)]);
+        stat.events(&[event(EventKind::Malloc, 0, 100), event(EventKind::Malloc, 1, 100)]);
         let subject = Subject { wall_s: 4.0, cpu_s: Some(0.5), ..Subject::default() };
         let rates = stat.figures(subject, &[], &mut CallSites::new(&Default::default(), 3)).rates;
         assert_eq!((rates.objects_per_s, rates.bytes_per_s), (Some(0.5), Some(50.0)));

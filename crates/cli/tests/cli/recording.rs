@@ -13,14 +13,14 @@ mod unseen;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use heaptoll_trace::{Batch, Ending, Gap, Header, Kind, Reader, Sample};
+use heaptoll_trace::{Batch, Ending, EventKind, Gap, Header, Reader, Sample};
 
 use crate::fixture::{CommandOutput, Fixture};
 
 /// A trace, read whole.
 pub struct Trace {
     pub header: Header,
-    pub kinds: BTreeMap<Kind, u64>,
+    pub kinds: BTreeMap<EventKind, u64>,
     /// Sum of the requested sizes, without those of failed calls.
     pub requested: u64,
     pub threads: u32,
@@ -40,7 +40,7 @@ impl Trace {
             for event in &batch.events {
                 *kinds.entry(event.kind).or_insert(0) += 1;
                 threads = threads.max(event.thread + 1);
-                if event.kind.allocates() || event.kind == Kind::Realloc {
+                if event.kind.allocates() || event.kind == EventKind::Realloc {
                     requested += event.size;
                 }
             }
@@ -57,16 +57,16 @@ impl Trace {
         }
     }
 
-    pub fn of(&self, kinds: &[Kind]) -> u64 {
+    pub fn of(&self, kinds: &[EventKind]) -> u64 {
         kinds.iter().map(|kind| self.kinds.get(kind).copied().unwrap_or(0)).sum()
     }
 
     pub fn made(&self) -> u64 {
-        self.of(&[Kind::Malloc, Kind::Calloc, Kind::Aligned, Kind::New])
+        self.of(&[EventKind::Malloc, EventKind::Calloc, EventKind::Aligned, EventKind::New])
     }
 
     pub fn freed(&self) -> u64 {
-        self.of(&[Kind::Free, Kind::Delete])
+        self.of(&[EventKind::Free, EventKind::Delete])
     }
 
     pub fn how(&self) -> &str {
@@ -116,8 +116,8 @@ fn a_program_is_recorded_under_its_own_name() {
     assert!(output.err.lines().count() <= 6, "{}", output.err);
     let trace = Trace::read(fixture.path("small.heaptoll")).whole();
     // stdio's buffers are the program's, too.
-    let own = trace.of(&[Kind::Malloc, Kind::Calloc]);
-    assert!((2..6).contains(&own) && trace.of(&[Kind::Realloc]) == 1, "{:?}", trace.kinds);
+    let own = trace.of(&[EventKind::Malloc, EventKind::Calloc]);
+    assert!((2..6).contains(&own) && trace.of(&[EventKind::Realloc]) == 1, "{:?}", trace.kinds);
     assert_eq!(trace.header.command, [program.as_str(), "argument"]);
     let here = fixture.path(".").canonicalize().expect("exists");
     assert_eq!(Path::new(&trace.header.directory), here);
@@ -189,7 +189,7 @@ fn times_latencies_and_sites_are_recorded_on_request() {
     let times: std::collections::HashSet<u64> = own.iter().map(|event| event.time_ns).collect();
     assert!(times.len() > 90, "{} times of {}", times.len(), own.len());
     assert!(all.iter().filter(|event| event.latency_ns > 0).count() > 150, "frees have one, too");
-    let frees: Vec<_> = all.iter().filter(|event| event.kind == Kind::Free).collect();
+    let frees: Vec<_> = all.iter().filter(|event| event.kind == EventKind::Free).collect();
     let pause = frees[frees.len() - 1].time_ns - own[own.len() - 1].time_ns;
     assert!(pause >= 29_000_000, "{pause} ns");
     let sites = reader.sites().expect("sites");

@@ -3,7 +3,7 @@
 
 use std::os::unix::fs::symlink;
 
-use heaptoll_trace::{Allocation, Ending, Header, Kind, Settings, Writer};
+use heaptoll_trace::{Allocation, Ending, EventKind, Header, Settings, Writer};
 use serde_json::Value;
 
 use crate::fixture::{
@@ -35,7 +35,7 @@ fn row<'a>(figures: &'a Value, name: &str) -> &'a Value {
 fn synthetic(fixture: &Fixture, pairs: u32) -> Vec<u8> {
     let mut writer = Writer::new(Vec::new(), &Header::default(), &Settings::default()).expect("a writer");
     let call = Allocation {
-        kind: Kind::Malloc,
+        kind: EventKind::Malloc,
         thread: 0,
         size: 100,
         usable: 104,
@@ -47,7 +47,7 @@ fn synthetic(fixture: &Fixture, pairs: u32) -> Vec<u8> {
     for _ in 0..pairs {
         live.push_back(writer.allocate(&call).expect("a slot"));
         if live.len() > 10 {
-            writer.free(live.pop_front().expect("a slot"), Kind::Free, 0, 0).expect("frees");
+            writer.free(live.pop_front().expect("a slot"), EventKind::Free, 0, 0).expect("frees");
         }
     }
     let bytes = writer.finish(&Ending::default()).expect("an end");

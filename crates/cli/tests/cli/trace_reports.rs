@@ -4,7 +4,9 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use heaptoll_trace::{Allocation, Ending, Frame, Header, Kind, Settings, Site, Sites, TraceFile, Writer};
+use heaptoll_trace::{
+    Allocation, Ending, EventKind, Frame, Header, Settings, Site, Sites, TraceFile, Writer,
+};
 use serde_json::Value;
 
 use crate::fixture::{CommandOutput, Fixture, read_json};
@@ -13,7 +15,15 @@ use crate::fixture::{CommandOutput, Fixture, read_json};
 const OBJECTS: u64 = 1000;
 
 fn call(size: u64, site: u32) -> Allocation {
-    Allocation { kind: Kind::Malloc, thread: 0, size, usable: size + 8, align_log2: 0, site, latency_ns: 40 }
+    Allocation {
+        kind: EventKind::Malloc,
+        thread: 0,
+        size,
+        usable: size + 8,
+        align_log2: 0,
+        site,
+        latency_ns: 40,
+    }
 }
 
 /// Writes a trace: objects of 1000 bytes, each freed when one more was made but for the first ten, and one that grows.
@@ -33,10 +43,10 @@ fn trace(fixture: &Fixture, name: &str, sites: bool) -> String {
         writer.stamp(object * 1_000_000);
         let slot = writer.allocate(&call(1000, 1 + (object % 2) as u32)).expect("writes");
         if let Some(previous) = previous.replace(slot).filter(|_| object > 10) {
-            writer.free(previous, Kind::Free, 1, 20).expect("writes");
+            writer.free(previous, EventKind::Free, 1, 20).expect("writes");
         }
     }
-    let grown = Allocation { kind: Kind::Realloc, ..call(3000, 2) };
+    let grown = Allocation { kind: EventKind::Realloc, ..call(3000, 2) };
     writer.resize(previous.expect("objects"), &grown, true).expect("writes");
     if sites {
         let frame = |function: &str| Frame { function: function.into(), ..Frame::default() };

@@ -1,4 +1,4 @@
-/* Blocks given back late: by destructors of thread-local storage, by atexit handlers, by library destructors; and ways
+/* Blocks freed late: by destructors of thread-local storage, by atexit handlers, by library destructors; and ways
  * to end. argv: exit | _exit | abort | kill | return | thread. */
 #include "log.h"
 #include <pthread.h>

@@ -5,7 +5,7 @@ use std::path::Path;
 use heaptoll_replay::job::{Pass, Touch};
 use heaptoll_replay::program::Order;
 use heaptoll_replay::start::Stack;
-use heaptoll_trace::{Event, Kind};
+use heaptoll_trace::{Event, EventKind};
 
 use crate::fixture::{job, manager, outcome, program, trace};
 
@@ -43,9 +43,9 @@ fn tagged(seed: u64, events: usize, threads: u32) -> (Vec<Event>, Vec<(u64, u64)
         event.size = TAGGED + number as u64;
         sizes[slot] = event.size;
         let code = match event.kind {
-            Kind::Calloc => 1,
-            Kind::Aligned if event.align_log2 >= 3 => 2,
-            Kind::Realloc => 4,
+            EventKind::Calloc => 1,
+            EventKind::Aligned if event.align_log2 >= 3 => 2,
+            EventKind::Realloc => 4,
             _ => 0,
         };
         expected.push((code, event.size));

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use heaptoll_replay::job::{Pass, Touch};
 use heaptoll_replay::program::Order;
 use heaptoll_replay::start::{Ended, Starter};
-use heaptoll_trace::{Event, Kind};
+use heaptoll_trace::{Event, EventKind};
 
 use crate::fixture::{EVENT, glibc, job, manager, program, run, trace};
 
@@ -113,7 +113,7 @@ fn an_interrupt_ends_the_driver_at_once() {
 
 #[test]
 fn a_request_that_no_machine_can_meet_is_no_crash() {
-    for kind in [Kind::Malloc, Kind::Calloc, Kind::Aligned] {
+    for kind in [EventKind::Malloc, EventKind::Calloc, EventKind::Aligned] {
         let events = [Event { kind, align_log2: 6, size: 1 << 57, ..EVENT }];
         let program = program(&events, Order::Exact);
         let ended = run(&glibc(), &program, &job(&program, Pass::Memory, Touch::Write));

@@ -10,13 +10,13 @@ use heaptoll_replay::job::{Job, Outcome, Pass, Touch};
 use heaptoll_replay::program::{Order, Program};
 use heaptoll_replay::source::Calls;
 use heaptoll_replay::start::{Ended, Stack, Starter};
-use heaptoll_trace::{Event, Kind};
+use heaptoll_trace::{Event, EventKind};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 /// An event of nothing.
 pub const EVENT: Event = Event {
-    kind: Kind::Malloc,
+    kind: EventKind::Malloc,
     moved: false,
     align_log2: 0,
     thread: 0,
@@ -53,10 +53,10 @@ pub fn trace(seed: u64, events: usize, threads: u32, largest: u64) -> Vec<Event>
                 });
                 live.push(slot);
                 let (kind, align_log2) = match rng.random_range(0..10) {
-                    0 => (Kind::Calloc, 0),
-                    1 => (Kind::Aligned, rng.random_range(0..13)),
-                    2 => (Kind::New, 0),
-                    _ => (Kind::Malloc, 0),
+                    0 => (EventKind::Calloc, 0),
+                    1 => (EventKind::Aligned, rng.random_range(0..13)),
+                    2 => (EventKind::New, 0),
+                    _ => (EventKind::Malloc, 0),
                 };
                 return Event { kind, align_log2, thread, slot, size, ..EVENT };
             }
@@ -64,11 +64,17 @@ pub fn trace(seed: u64, events: usize, threads: u32, largest: u64) -> Vec<Event>
             let back = rng.random_range(0..live.len().min(if choice % 8 == 0 { usize::MAX } else { 16 }));
             let at = live.len() - 1 - back;
             if choice < 58 {
-                return Event { kind: Kind::Realloc, thread, slot: live[at], size: size.max(1), ..EVENT };
+                return Event {
+                    kind: EventKind::Realloc,
+                    thread,
+                    slot: live[at],
+                    size: size.max(1),
+                    ..EVENT
+                };
             }
             let slot = live.remove(at);
             free.push(slot);
-            let kind = [Kind::Free, Kind::Delete, Kind::ReallocFree][choice % 3];
+            let kind = [EventKind::Free, EventKind::Delete, EventKind::ReallocFree][choice % 3];
             Event { kind, thread, slot, ..EVENT }
         })
         .collect()

@@ -6,7 +6,7 @@ pub mod bomb;
 use std::collections::HashSet;
 
 use heaptoll_trace::{
-    Allocation, Batch, Ending, Event, Frame, Gap, Header, Kind, Reader, Sample, Settings, Site, Sites,
+    Allocation, Batch, Ending, Event, EventKind, Frame, Gap, Header, Reader, Sample, Settings, Site, Sites,
     TraceError, Writer,
 };
 
@@ -26,7 +26,7 @@ impl Numbers {
     }
 }
 
-pub fn call(kind: Kind, size: u64) -> Allocation {
+pub fn call(kind: EventKind, size: u64) -> Allocation {
     Allocation {
         kind,
         thread: 0,
@@ -71,25 +71,26 @@ pub fn trace(seed: u64, events: usize, per_chunk: u32, full: bool) -> Vec<u8> {
         let size = if numbers.below(50) == 0 { numbers.below(1 << 20) } else { 16 + numbers.below(10) * 8 };
         let site = numbers.below(40) as u32;
         let latency_ns = numbers.below(300) as u32;
-        let call = Allocation { thread, site, latency_ns, ..call(Kind::Malloc, size) };
+        let call = Allocation { thread, site, latency_ns, ..call(EventKind::Malloc, size) };
         let grows = live.len() < 40 || at % 7 == 0;
         match numbers.below(20) {
             0 if !live.is_empty() => {
                 let slot = live[numbers.below(live.len() as u64) as usize];
-                writer.resize(slot, &Allocation { kind: Kind::Realloc, ..call }, at % 2 == 0).unwrap();
+                writer.resize(slot, &Allocation { kind: EventKind::Realloc, ..call }, at % 2 == 0).unwrap();
             }
-            1 if full => writer.note(Kind::Failed, &Allocation { size: 1 << 60, ..call }).unwrap(),
-            2 if full => writer.note(Kind::Foreign, &call).unwrap(),
+            1 if full => writer.note(EventKind::Failed, &Allocation { size: 1 << 60, ..call }).unwrap(),
+            2 if full => writer.note(EventKind::Foreign, &call).unwrap(),
             3..=9 if !grows => {
                 let slot = live.swap_remove(numbers.below(live.len() as u64) as usize);
-                writer.free(slot, Kind::Free, thread, latency_ns).unwrap();
+                writer.free(slot, EventKind::Free, thread, latency_ns).unwrap();
             }
             10..=12 if !live.is_empty() => {
                 let slot = live.pop().unwrap();
-                writer.free(slot, Kind::Delete, thread, latency_ns).unwrap();
+                writer.free(slot, EventKind::Delete, thread, latency_ns).unwrap();
             }
-            13 => live
-                .push(writer.allocate(&Allocation { kind: Kind::Aligned, align_log2: 6, ..call }).unwrap()),
+            13 => live.push(
+                writer.allocate(&Allocation { kind: EventKind::Aligned, align_log2: 6, ..call }).unwrap(),
+            ),
             _ => live.push(writer.allocate(&call).unwrap()),
         }
         if at % 97 == 0 {
@@ -170,10 +171,10 @@ pub fn read(bytes: &[u8]) -> Result<Read, TraceError> {
                 assert!(live.insert(event.slot), "allocated twice: {event:?}");
             } else if event.kind.frees() {
                 assert!(live.remove(&event.slot), "freed, not live: {event:?}");
-            } else if event.kind == Kind::Realloc {
+            } else if event.kind == EventKind::Realloc {
                 assert!(live.contains(&event.slot), "resized, not live: {event:?}");
             }
-            if event.kind != Kind::Failed {
+            if event.kind != EventKind::Failed {
                 sizes = sizes.checked_add(event.size).expect("sums do not overflow");
                 assert!(event.size < 1 << 57);
             }

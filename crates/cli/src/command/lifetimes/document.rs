@@ -325,11 +325,11 @@ fn never_freed(figures: &LifetimeFigures) -> Option<Section> {
 mod tests {
     use heaptoll_analyse::lifetimes::Lifetimes;
     use heaptoll_analyse::subject::Subject;
-    use heaptoll_trace::{Event, Kind};
+    use heaptoll_trace::{Event, EventKind};
 
     use super::*;
 
-    fn event(kind: Kind, slot: u32, time_ns: u64) -> Event {
+    fn event(kind: EventKind, slot: u32, time_ns: u64) -> Event {
         Event {
             kind,
             moved: false,
@@ -347,12 +347,12 @@ mod tests {
     /// Objects that mostly end at the stamp at which they began, and one that lives for 50 ms.
     fn figures(event_time: bool) -> LifetimeFigures {
         let mut lifetimes = Lifetimes::new(By::Size);
-        lifetimes.event(&event(Kind::Malloc, 0, 0));
+        lifetimes.event(&event(EventKind::Malloc, 0, 0));
         for at in 1..100 {
-            lifetimes.event(&event(Kind::Malloc, 1, at * 1_000_000));
-            lifetimes.event(&event(Kind::Free, 1, at * 1_000_000));
+            lifetimes.event(&event(EventKind::Malloc, 1, at * 1_000_000));
+            lifetimes.event(&event(EventKind::Free, 1, at * 1_000_000));
         }
-        lifetimes.event(&event(Kind::Free, 0, 150_000_000));
+        lifetimes.event(&event(EventKind::Free, 0, 150_000_000));
         lifetimes.figures(Subject { event_time, wall_s: 0.2, ..Subject::default() }, None)
     }
 
@@ -375,10 +375,10 @@ mod tests {
     fn the_share_never_freed_is_given_where_nine_tenths_do_not_end() {
         let mut lifetimes = Lifetimes::new(By::Size);
         for slot in 0..8 {
-            lifetimes.event(&event(Kind::Malloc, slot, 0));
+            lifetimes.event(&event(EventKind::Malloc, slot, 0));
         }
         for slot in 1..8 {
-            lifetimes.event(&event(Kind::Free, slot, 9_000_000));
+            lifetimes.event(&event(EventKind::Free, slot, 9_000_000));
         }
         let figures = lifetimes.figures(Subject { wall_s: 0.2, ..Subject::default() }, None);
         let sentences = quantiles(&figures, over_time(&figures));

@@ -102,11 +102,11 @@ fn generations(figures: &LifetimeFigures) -> String {
 mod tests {
     use heaptoll_analyse::lifetimes::{By, Lifetimes};
     use heaptoll_analyse::subject::Subject;
-    use heaptoll_trace::{Event, Kind};
+    use heaptoll_trace::{Event, EventKind};
 
     use super::*;
 
-    fn event(kind: Kind, slot: u32, size: u64) -> Event {
+    fn event(kind: EventKind, slot: u32, size: u64) -> Event {
         Event {
             kind,
             moved: false,
@@ -125,9 +125,9 @@ mod tests {
     fn queue(objects: u32, keep: u32) -> String {
         let mut lifetimes = Lifetimes::new(By::Size);
         for object in 0..objects {
-            lifetimes.event(&event(Kind::Malloc, object, 64 << 10));
+            lifetimes.event(&event(EventKind::Malloc, object, 64 << 10));
             if object >= keep {
-                lifetimes.event(&event(Kind::Free, object - keep, 0));
+                lifetimes.event(&event(EventKind::Free, object - keep, 0));
             }
         }
         sentences(&lifetimes.figures(Subject::default(), None)).join(" ")
@@ -161,7 +161,7 @@ mod tests {
         assert!(queue(3, 1).contains("generations make no difference"));
         assert!(queue(0, 1).contains("no lifetimes to report"));
         let mut lifetimes = Lifetimes::new(By::Size);
-        (0..9).for_each(|slot| lifetimes.event(&event(Kind::Malloc, slot, 64 << 20)));
+        (0..9).for_each(|slot| lifetimes.event(&event(EventKind::Malloc, slot, 64 << 20)));
         let text = sentences(&lifetimes.figures(Subject::default(), None)).join(" ");
         assert!(text.contains("generations make no difference"), "{text}");
         assert!(queue(3, 1).contains("too little to show which objects live long"));

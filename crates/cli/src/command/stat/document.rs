@@ -20,7 +20,7 @@ pub fn document(figures: &StatFigures, trace: &Path) -> Document {
     all.extend(sections::sites(figures));
     all.extend(sections::over_the_run(figures));
     let mut warnings = about::warnings(&figures.subject, figures.misfits);
-    let lost = figures.kinds.iter().find(|kind| kind.kind == heaptoll_trace::Kind::Lost);
+    let lost = figures.kinds.iter().find(|kind| kind.kind == heaptoll_trace::EventKind::Lost);
     if let Some(lost) = lost {
         warnings.push(format!(
             "{} freed unseen by the recorder: when is not known, so live bytes are too high until then",

@@ -2,7 +2,7 @@
 
 use heaptoll_analyse::stat::{CallSiteFigures, Point, StatFigures};
 use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
-use heaptoll_trace::Kind;
+use heaptoll_trace::EventKind;
 
 use super::text::{
     bytes, number, objects, part, percent, site_table, table, table_item, time_ns, whole_bytes,
@@ -13,19 +13,19 @@ const THREADS: usize = 16;
 /// Sites listed in each order.
 const SITES: usize = 10;
 
-fn kind_name(kind: Kind) -> &'static str {
+fn kind_name(kind: EventKind) -> &'static str {
     match kind {
-        Kind::Malloc => "malloc",
-        Kind::Calloc => "calloc",
-        Kind::Aligned => "aligned (memalign and kin)",
-        Kind::New => "operator new",
-        Kind::Realloc => "realloc",
-        Kind::Free => "free",
-        Kind::Delete => "operator delete",
-        Kind::ReallocFree => "realloc to 0",
-        Kind::Failed => "failed",
-        Kind::Foreign => "foreign (not made in this trace)",
-        Kind::Lost => "lost (freed unseen by the recorder)",
+        EventKind::Malloc => "malloc",
+        EventKind::Calloc => "calloc",
+        EventKind::Aligned => "aligned (memalign and kin)",
+        EventKind::New => "operator new",
+        EventKind::Realloc => "realloc",
+        EventKind::Free => "free",
+        EventKind::Delete => "operator delete",
+        EventKind::ReallocFree => "realloc to 0",
+        EventKind::Failed => "failed",
+        EventKind::Foreign => "foreign (not made in this trace)",
+        EventKind::Lost => "lost (freed unseen by the recorder)",
     }
 }
 

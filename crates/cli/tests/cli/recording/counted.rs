@@ -1,6 +1,6 @@
 //! Every call is there: the counting layer, right after the recording one, has counted as many.
 
-use heaptoll_trace::Kind;
+use heaptoll_trace::EventKind;
 
 use super::Trace;
 use crate::fixture::{CommandOutput, Fixture};
@@ -73,7 +73,7 @@ impl Page {
 /// How the trace and the counts of the same process differ, as text; empty when they agree. `slack` threads may be
 /// between recording a call and making it.
 pub fn differences(trace: &Trace, counts: &Counts, slack: u64) -> Vec<String> {
-    let resized = trace.of(&[Kind::Realloc, Kind::ReallocFree]);
+    let resized = trace.of(&[EventKind::Realloc, EventKind::ReallocFree]);
     let mut found = Vec::new();
     let mut compare = |what: &str, recorded: u64, counted: u64| {
         if recorded.abs_diff(counted) > slack {
@@ -81,7 +81,7 @@ pub fn differences(trace: &Trace, counts: &Counts, slack: u64) -> Vec<String> {
         }
     };
     // Failed calls have no kind.
-    let failed = trace.of(&[Kind::Failed]);
+    let failed = trace.of(&[EventKind::Failed]);
     compare("made, resized or failed", trace.made() + resized + failed, counts.malloc + counts.realloc);
     compare("failed", failed, counts.failed);
     compare("freed", trace.freed(), counts.free);
@@ -89,7 +89,7 @@ pub fn differences(trace: &Trace, counts: &Counts, slack: u64) -> Vec<String> {
         compare("resized", resized, counts.realloc);
         compare("bytes", trace.requested, counts.requested);
     }
-    let strange = trace.of(&[Kind::Foreign, Kind::Lost]);
+    let strange = trace.of(&[EventKind::Foreign, EventKind::Lost]);
     if strange > 0 {
         found.push(format!("{strange} foreign or lost"));
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use heaptoll_trace::{Batch, Kind, Reader};
+use heaptoll_trace::{Batch, EventKind, Reader};
 
 use super::{Trace, record};
 use crate::fixture::{CommandOutput, Fixture, eventually, is_root, marker, processes_with};
@@ -156,7 +156,7 @@ fn a_program_that_crashes_is_recorded_to_its_last_call() {
     record(&fixture, &[], &[&program]).exits(139);
     let trace = Trace::read(fixture.path("t")).whole();
     assert_eq!(trace.how(), "killed by signal 11");
-    assert_eq!(trace.of(&[Kind::Malloc]), 5001);
+    assert_eq!(trace.of(&[EventKind::Malloc]), 5001);
     assert_eq!(trace.requested, 5000 * 4999 / 2 + 77777);
 }
 

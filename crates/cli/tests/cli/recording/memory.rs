@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use heaptoll_trace::Kind;
+use heaptoll_trace::EventKind;
 
 use super::{Trace, children};
 use crate::fixture::{CommandOutput, Fixture};
@@ -42,7 +42,7 @@ fn record_in(fixture: &Fixture, size: &str, others: bool, command: &[&str]) -> C
 }
 
 fn calls(fixture: &Fixture) -> u64 {
-    Trace::read(fixture.path("t")).whole().of(&[Kind::Free])
+    Trace::read(fixture.path("t")).whole().of(&[EventKind::Free])
 }
 
 #[test]
@@ -124,7 +124,7 @@ fn threads_that_find_the_file_system_full_go_on_and_the_trace_records_it() {
     assert_eq!(output.out, "ok\n");
     let trace = Trace::read(fixture.path("t"));
     assert!(trace.gaps.iter().any(|gap| gap.why.contains("not recorded")), "{:?}", trace.gaps);
-    assert!(trace.of(&[Kind::Free]) >= 100_000, "the first thread is recorded to its end");
+    assert!(trace.of(&[EventKind::Free]) >= 100_000, "the first thread is recorded to its end");
 }
 
 #[test]

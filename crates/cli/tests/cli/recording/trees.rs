@@ -1,6 +1,6 @@
 //! Programs of many processes: forks, execs, and what the layer does not reach.
 
-use heaptoll_trace::Kind;
+use heaptoll_trace::EventKind;
 
 use super::{Trace, children, record};
 use crate::fixture::Fixture;
@@ -16,14 +16,17 @@ fn a_thousand_forks_are_a_thousand_traces() {
     );
     record(&fixture, &[], &[&program]).exits(0);
     let parent = Trace::read(fixture.path("t")).whole();
-    assert_eq!((parent.of(&[Kind::Malloc]), parent.freed(), parent.of(&[Kind::Foreign])), (1, 1, 0));
+    assert_eq!(
+        (parent.of(&[EventKind::Malloc]), parent.freed(), parent.of(&[EventKind::Foreign])),
+        (1, 1, 0)
+    );
     let all = children(&fixture);
     assert_eq!(all.len(), 1000);
     let mut made = 0;
     for child in all {
         let trace = Trace::read(child).whole();
         // What it inherited is not its own.
-        assert_eq!((trace.freed(), trace.of(&[Kind::Foreign])), (0, 1));
+        assert_eq!((trace.freed(), trace.of(&[EventKind::Foreign])), (0, 1));
         assert_eq!(trace.header.parent_pid, parent.header.pid);
         made += trace.made();
     }
@@ -69,7 +72,7 @@ fn an_exec_ends_one_trace_and_begins_another() {
     let seen: Vec<_> = names
         .iter()
         .map(|name| Trace::read(name).whole())
-        .map(|trace| (trace.header.pid == pid, trace.of(&[Kind::Malloc]), trace.how().to_string()))
+        .map(|trace| (trace.header.pid == pid, trace.of(&[EventKind::Malloc]), trace.how().to_string()))
         .collect();
     let replaced = "replaced itself by exec";
     let wanted =
@@ -92,7 +95,7 @@ fn a_shell_and_what_it_starts_have_traces_of_their_own() {
     let mut words: Vec<_> = leaves.iter().filter_map(|trace| trace.header.command.get(1).cloned()).collect();
     words.sort();
     assert_eq!(words, ["a", "b"]);
-    assert!(leaves.iter().all(|trace| trace.of(&[Kind::Malloc]) == 40));
+    assert!(leaves.iter().all(|trace| trace.of(&[EventKind::Malloc]) == 40));
     assert!(Trace::read(fixture.path("t")).whole().header.exe.ends_with("sh"));
 }
 
