@@ -382,7 +382,7 @@ impl StudyOutcome {
         shell_command(&self.experiment.settings.repeat_command)
     }
 
-    /// Delivers a study's document and gives the command's exit status; `study` is the command's name.
+    /// Delivers a study's document and returns the command's exit status; `study` is the command's name.
     ///
     /// # Errors
     /// Standard output is full.

@@ -15,7 +15,7 @@ use crate::preflights::{Limits, PreflightOutcome, prove};
 use crate::terminal;
 
 /// List managers: group, version, origin, what each is, and whether the preflight passes on a small program. Then the
-/// layers that can stand in front of them, and the options of both.
+/// layers that can be put in front of them, and the options of both.
 ///
 /// A stack is written LAYER/MANAGER, with options after either: quarantine=2M/mimalloc, sweep,every=64K/jemalloc,
 /// tithe-collect,heap=32M. docs/stacks.md explains more.

@@ -63,7 +63,7 @@ fn nothing_but_text_goes_to_pipes() {
     assert!(!out.contains('\x1b'));
 }
 
-/// Runs a command on a terminal (of util-linux's `script`) and gives what appeared there.
+/// Runs a command on a terminal (of util-linux's `script`) and returns its output.
 fn on_a_terminal(fixture: &Fixture, no_color: bool, db: &str) -> String {
     let mut command = std::process::Command::new("script");
     fixture.prepare(&mut command);

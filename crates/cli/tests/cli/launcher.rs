@@ -58,7 +58,7 @@ fn a_catalog_program_runs_and_its_output_is_the_expected_one() {
     assert_eq!(row["output_digest"], read["experiment"]["programs"][0]["expected_digest"]);
 }
 
-/// Starts the launcher as heaptoll does, with further words of its order; gives it and the lines of its report.
+/// Starts the launcher as heaptoll does, with further words of its order; returns it and the lines of its report.
 fn launch(
     fixture: &Fixture,
     order: &[&str],

@@ -206,7 +206,7 @@ fn what_a_collector_has_not_reclaimed_is_dead() {
 #[test]
 fn forced_collections_separate_headroom_from_held_blocks() {
     let fixture = Fixture::new();
-    // Keeps the addresses of blocks that it has freed, and drops others by and by.
+    // Keeps the addresses of blocks that it has freed, and drops others over time.
     let program = fixture.program(
         "keeper",
         &format!(

@@ -6,7 +6,7 @@ use crate::fixture::{
 
 const ONCE: [&str; 9] = ["run", "-m", "glibc", "-n", "1", "--warmup", "0", "--json", "o.json"];
 
-/// Runs a program once under glibc and gives its timed row.
+/// Runs a program once under glibc and returns its timed row.
 fn once(fixture: &Fixture, options: &[&str], command: &[&str], code: i32) -> serde_json::Value {
     let arguments = [&ONCE[..], options, &["--"], command].concat();
     let output: crate::fixture::CommandOutput =
@@ -15,7 +15,7 @@ fn once(fixture: &Fixture, options: &[&str], command: &[&str], code: i32) -> ser
     read_json(&fixture.at("o.json"))
 }
 
-/// Runs a program eight times and gives its timed rows. A busy machine makes any of them longer, and none shorter.
+/// Runs a program eight times and returns its timed rows. A busy machine makes any of them longer, and none shorter.
 fn several(fixture: &Fixture, command: &[&str]) -> (serde_json::Value, Vec<serde_json::Value>) {
     let file = fixture.at("several.json");
     let words = ["run", "-m", "glibc", "-n", "8", "--warmup", "0", "--json", &file, "--"];
@@ -78,8 +78,8 @@ fn the_cpu_time_of_children_is_counted_waited_for_or_not() {
         &format!("{spin} int main(void) {{ free(malloc(9)); for (int i = 0; i < 2; i++) if (!fork()) {{ spin(100); _exit(0); }} \
                   while (wait(0) > 0); return 0; }}"),
     );
-    // Its child works until it has used 60 ms, lets it end, and works 2 ms more: orphans may take 300 ms of elapsed time
-    // to end by themselves, and on a busy machine no more work than that is done in it for certain.
+    // Its child works until it has used 60 ms, lets it end, and works 2 ms more: orphans may take 300 ms of elapsed
+    // time to end by themselves, and on a busy machine no more work than that is done in it for certain.
     let orphaned = fixture.program(
         "orphaned",
         &format!(

@@ -55,7 +55,7 @@ static long give(size_t bytes) {
     free(block);
     return usable;
 }
-/* Frees until all is given back; gives what that one release gave. */
+/* Frees until all is released; returns the bytes of that one release. */
 static long release(void) {
     for (long before = spy();; ) {
         give(100);

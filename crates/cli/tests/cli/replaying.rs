@@ -18,7 +18,7 @@ fn record(fixture: &Fixture, options: &[&str], command: &[&str]) {
     output.exits(0);
 }
 
-/// Replays `t` and gives the figures.
+/// Replays `t` and returns the figures.
 fn replay(fixture: &Fixture, options: &[&str]) -> (CommandOutput, Value) {
     let (trace, json) = (fixture.at("t"), fixture.at("replay.json"));
     let output = fixture.heaptoll(&[&["replay", &trace, "--json", &json], options].concat());
@@ -88,7 +88,8 @@ fn a_recorded_run_is_replayed_as_it_was() {
     assert_eq!(figures["schema"], "heaptoll-replay/1");
 }
 
-/// Records a program of the catalog, replays it, and gives recorded and replayed bytes of heap. Live bytes must agree.
+/// Records a program of the catalog, replays it, and returns recorded and replayed bytes of heap. Live bytes must
+/// agree.
 fn heaps(program: &str) -> Value {
     let fixture = Fixture::new();
     let mut command = fixture.command(&["record", "-o", "t", "--program", program, "--size", "quick"]);

@@ -99,7 +99,7 @@ impl Row {
         self.application()?.checked_sub(self.startup()?)
     }
 
-    /// A row that stands for a run that has figures to the end.
+    /// Whether the row is of a whole run.
     pub fn is_whole(&self) -> bool {
         self.problem.is_none() && self.figures.is_some()
     }

@@ -22,9 +22,9 @@ pub struct Session<'a> {
     pub studies: &'a [Study],
     /// How much of them.
     pub length: Length,
-    /// When it began, or was gone on with.
+    /// When it began, or was resumed.
     pub begun: Instant,
-    /// It was gone on with, and given another time: steps that were cut for lack of time are resumed.
+    /// It was resumed with another budget: steps that were cut for lack of time are resumed.
     pub more_time: bool,
     /// Runs a step.
     pub measure: Measure<'a>,
@@ -45,7 +45,7 @@ pub struct Ran {
     pub interrupted: bool,
     /// Why no more steps could be run: what was measured until then is shown.
     pub stopped: Option<Failure>,
-    /// Seconds that it took, those before it was gone on with too.
+    /// Seconds that it took, those before it was resumed included.
     pub seconds: f64,
 }
 
