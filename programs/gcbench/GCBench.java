@@ -40,9 +40,9 @@ public final class GCBench {
     }
 
     public static void main(String[] arguments) {
-        int[] asked = {18, 16, 500000, 4, 16, 1};
-        for (int i = 0; i < arguments.length; i++) asked[i] = Integer.parseInt(arguments[i]);
-        int stretch = asked[0], longLived = asked[1], elements = asked[2], shallowest = asked[3], deepest = asked[4];
+        int[] sizes = {18, 16, 500000, 4, 16, 1};
+        for (int i = 0; i < arguments.length; i++) sizes[i] = Integer.parseInt(arguments[i]);
+        int stretch = sizes[0], longLived = sizes[1], elements = sizes[2], shallowest = sizes[3], deepest = sizes[4];
         StringBuilder out = new StringBuilder();
 
         build(stretch);
@@ -55,7 +55,7 @@ public final class GCBench {
         out.append("long-lived tree of depth ").append(longLived).append(" and array of ").append(elements)
             .append(" doubles\n");
 
-        for (int round = 0; round < asked[5]; round++) {
+        for (int round = 0; round < sizes[5]; round++) {
             for (int depth = shallowest; depth <= deepest; depth += 2) {
                 long trees = 2 * treeSize(stretch) / treeSize(depth);
                 for (long i = 0; i < trees; i++) populate(new Node(null, null, depth));

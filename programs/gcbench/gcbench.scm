@@ -37,13 +37,13 @@
       (+ (if (= (mark root) (logxor (height root) #x5a)) 1 0) (intact (left root)) (intact (right root)))
       0))
 
-(define (asked place default)
+(define (param place default)
   (let ((arguments (command-line)))
     (if (< place (length arguments)) (string->number (list-ref arguments place)) default)))
 
 (define (main)
-  (let ((stretch (asked 1 18)) (long-lived (asked 2 16)) (elements (asked 3 500000))
-        (shallowest (asked 4 4)) (deepest (asked 5 16)) (rounds (asked 6 1)))
+  (let ((stretch (param 1 18)) (long-lived (param 2 16)) (elements (param 3 500000))
+        (shallowest (param 4 4)) (deepest (param 5 16)) (rounds (param 6 1)))
     (build stretch)
     (format #t "stretch tree of depth ~d\n" stretch)
     (let ((tree (make-node #f #f long-lived))

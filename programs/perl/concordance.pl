@@ -1,9 +1,9 @@
-# A concordance of a text: for every word the lines it stands in and the words beside it. Prints integers and words
+# A concordance of a text: for every word the lines it stands in and the words next to it. Prints integers and words
 # only, in sorted order.
 use strict;
 use warnings;
 
-my ( %lines, %beside, %opening, @sentences );
+my ( %lines, %nearby, %opening, @sentences );
 my $number = 0;
 while ( my $line = <STDIN> ) {
     $number++;
@@ -13,7 +13,7 @@ while ( my $line = <STDIN> ) {
     push @sentences, { number => $number, words => \@words, kind => substr( $line, -1 ) };
     for my $at ( 0 .. $#words ) {
         push @{ $lines{ $words[$at] } }, $number;
-        $beside{ $words[ $at - 1 ] }{ $words[$at] }++ if $at;
+        $nearby{ $words[ $at - 1 ] }{ $words[$at] }++ if $at;
     }
     $opening{ join ' ', @words[ 0 .. ( $#words < 1 ? $#words : 1 ) ] }++;
 }
@@ -21,7 +21,7 @@ while ( my $line = <STDIN> ) {
 my @frequent = sort { @{ $lines{$b} } <=> @{ $lines{$a} } || $a cmp $b } keys %lines;
 printf "%d words, %d lines, %d openings\n", scalar @frequent, $number, scalar keys %opening;
 for my $word ( @frequent[ 0 .. ( $#frequent < 19 ? $#frequent : 19 ) ] ) {
-    my $next = $beside{$word} || {};
+    my $next = $nearby{$word} || {};
     my @best = sort { $next->{$b} <=> $next->{$a} || $a cmp $b } keys %$next;
     my $shown = join ' ', map { "$_:$next->{$_}" } grep { defined } @best[ 0 .. 4 ];
     printf "%s %d %s\n", $word, scalar @{ $lines{$word} }, $shown;

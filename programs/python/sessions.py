@@ -42,7 +42,7 @@ def sessions(requests):
 
 
 def ranks(follows, rounds):
-    """The pages' ranks by who follows whom, in integers so that every machine prints the same."""
+    """The pages' ranks by which page follows which, in integers so that every machine prints the same."""
     rank = {page: 1_000_000_000 for page in follows}
     for _ in range(rounds):
         fresh = {page: 150_000_000 for page in follows}

@@ -283,7 +283,7 @@ impl Heap {
                     left_ms -= patience_ms;
                     patience_ms *= 2;
                 }
-                Err(refused) => return Err(refused),
+                Err(error) => return Err(error),
             }
         }
     }
@@ -297,9 +297,9 @@ impl Heap {
         self.reporter.collection_starts(number, event_reason(reason));
         self.reporter.phase(number, Phase::Stop);
         let (mut guards, stopped) = match self.stop_world(collection.world) {
-            Ok(halted) => halted,
-            Err(refused) => {
-                self.abandon(collection, reason, cause(&refused), before, times.started);
+            Ok(locked_and_stopped) => locked_and_stopped,
+            Err(error) => {
+                self.abandon(collection, reason, cause(&error), before, times.started);
                 return Err(NotCollected::Abandoned);
             }
         };
@@ -572,8 +572,8 @@ const fn event_reason(reason: Reason) -> EventReason {
 
 const _: () = assert!(SPAN_CLASSES < 200, "the span classes of large blocks have no size class");
 
-fn cause(refused: &StopError) -> Cause {
-    match *refused {
+fn cause(error: &StopError) -> Cause {
+    match *error {
         StopError::Thread(UnstoppedThread { tid, name, state }) => {
             Cause::Thread { tid, name, state: u8::try_from(state).unwrap_or(b'?') }
         }
