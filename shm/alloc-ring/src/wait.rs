@@ -214,8 +214,8 @@ impl ToolWatch {
         ToolWatch { beat: 0, since_ns: 0 }
     }
 
-    /// A tool that ticks runs: this needs no system call, for which a sandbox might kill the process. Otherwise its
-    /// lock on the file decides.
+    /// If the tool ticks, it runs: this check needs no system call, for which a sandbox might kill the process.
+    /// Otherwise its lock on the file decides.
     pub fn check(&mut self, core: &Core, header: &Header) -> Result<(), Detached> {
         let beat = header.beat.0.load(Ordering::Relaxed);
         let now = sys::now_ns();

@@ -42,7 +42,7 @@ pub trait Sink {
     fn thread(&mut self, thread: u32, tid: i32);
 }
 
-/// A word that begins no event of a single word.
+/// A prefix, which is not the word of an event itself.
 const NOT_AN_EVENT: u64 = PREFIX << TAG_SHIFT;
 
 /// Maximum number of threads of a process; a larger count is corrupted.
