@@ -44,7 +44,7 @@ pub struct Collection {
     address_percent: usize,
     /// Collections are due by allocated bytes, and not by a budget: `TITHE_EVERY`.
     every: Option<usize>,
-    /// Every how many-th of the collections that were due reclaims.
+    /// Every `reclaim`-th of the collections that were due reclaims.
     reclaim: u64,
     /// All is swept before the program is resumed.
     eager: bool,

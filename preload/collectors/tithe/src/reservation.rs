@@ -15,7 +15,7 @@ const STEP: usize = 64;
 const HUGE_STEP: usize = HUGE_PAGE / UNIT;
 /// A huge page, bytes.
 const HUGE_PAGE: usize = 2 << 20;
-/// Smaller heaps use none: they would gain little, and the unused part of a huge page would be noticeable.
+/// Heaps below this size use no huge pages: they would gain little, and the unused part of one would be noticeable.
 const HUGE_FROM: usize = 16 << 20;
 /// Units beyond the heap's end that the tables of span classes and of the blacklist cover: words that equal addresses
 /// there are recorded before the heap grows.
@@ -41,7 +41,7 @@ pub struct Memory {
     span_classes: Region,
     firsts: Region,
     blacklist: Region,
-    /// Requests to grow, and every how many-th of them fails: a seeded fault, 0 for none.
+    /// Requests to grow, of which every `fail_every`-th fails: a seeded fault, 0 for none.
     requests: u64,
     pub fail_every: u64,
     /// Up to this distance from the heap's start the system has been advised to use huge pages.

@@ -50,7 +50,7 @@ pub struct Settings {
     pub max_heap: Option<usize>,
     /// `TITHE_EVERY`: a collection each time this many bytes have been allocated, instead of a rule.
     pub every: Option<usize>,
-    /// `TITHE_RECLAIM`: every how many-th of the collections that were due reclaims; the others only mark.
+    /// `TITHE_RECLAIM`: every `reclaim`-th of the collections that were due reclaims; the others only mark.
     pub reclaim: u64,
     /// `TITHE_HEAP`: bytes of units in use beyond which requests fail.
     pub heap: Option<usize>,
