@@ -18,8 +18,7 @@ pub struct DocumentOutputs {
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
     /// Write the figures as JSON, whose fields the command's page in docs/ describes; `-` is standard output, instead
-    /// of
-    /// the tables
+    /// of the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
 }

@@ -1,9 +1,8 @@
 //! Which stacks of a program may run at once on one processor, and why the others may not.
 //!
 //! What is known comes from the proof runs, which are watched (`heaptoll_preflight::Effect`): copies that run at the
-//! same
-//! time would meet in a file, a port or a lock; one that waits by the clock, or has several threads, does not share a
-//! processor as one that only computes does.
+//! same time would meet in a file, a port or a lock; one that waits by the clock, or has several threads, does not share
+//! a processor as one that only computes does.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -73,8 +72,7 @@ pub fn decide(
 }
 
 /// Whether the next proof run is to go to its end, too: the baseline's made files, and no other shows yet whether each
-/// run
-/// makes them under names of its own.
+/// run makes them under names of its own.
 pub fn wants_another_whole(runs: &[ProofRun]) -> bool {
     let makes = |run: &ProofRun| run.watched.as_ref().is_some_and(|watched| !watched.made.is_empty());
     runs.first().is_some_and(makes) && !runs[1..].iter().any(|run| run.finished && !run.copied)

@@ -180,8 +180,7 @@ pub fn row_names(managers: &[Manager]) -> Vec<String> {
 }
 
 /// Fills the experiment's stacks and refusals; `blocks` are the managers' blocks in lockstep. Returns the baseline's
-/// proof
-/// runs, by program.
+/// proof runs, by program.
 ///
 /// # Errors
 /// The program itself cannot be measured, or the baseline does not serve it.

@@ -16,8 +16,7 @@ pub const LIMIT_S: f64 = 3600.0;
 pub struct TracedArguments {
     /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
     /// all; with layers in front (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted;
-    /// may be
-    /// given several times [default: the baseline alone]
+    /// may be given several times [default: the baseline alone]
     #[arg(short, long, value_name = "MANAGER")]
     pub manager: Vec<String>,
     /// The manager that the others are compared with; run first
