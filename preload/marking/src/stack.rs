@@ -133,7 +133,7 @@ impl MarkStack {
             return None;
         }
         self.length -= 1;
-        // SAFETY: an entry that `push` wrote.
+        // SAFETY: `push` wrote all entries below the former length, and this is the last of them.
         Some(unsafe { self.entries.add(self.length).read() })
     }
 
@@ -170,7 +170,7 @@ impl MarkStack {
     }
 }
 
-// SAFETY: the memory is the stack's own.
+// SAFETY: the stack has its memory to itself, and any thread may use it.
 unsafe impl Send for MarkStack {}
 
 #[cfg(test)]

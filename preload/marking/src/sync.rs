@@ -28,7 +28,7 @@ impl<T> Exclusive<T> {
         while self.held.swap(1, Ordering::Acquire) != 0 {
             pause(&mut turns);
         }
-        // SAFETY: the lock is held.
+        // SAFETY: this thread has just set `held`: no other thread reaches the value.
         let result = action(unsafe { &mut *self.value.get() });
         self.held.store(0, Ordering::Release);
         result
@@ -114,7 +114,7 @@ pub fn wait(word: &AtomicU32, expected: u32) {
         core::hint::spin_loop();
     }
     // Not the private kind: the kernel also wakes by this word when a thread has ended.
-    // SAFETY: the word outlives the call.
+    // SAFETY: the kernel reads `word`, which outlives the call.
     unsafe {
         call(libc::SYS_futex, [word.as_ptr() as usize, libc::FUTEX_WAIT as usize, expected as usize, 0])
     };

@@ -190,7 +190,7 @@ impl Workers {
                 pool.leave();
                 break;
             }
-            // SAFETY: the thread does not read its number.
+            // SAFETY: `place` was written above; its thread does not read `tid`.
             unsafe { (&raw mut (*place).tid).write(tid as i32) };
             started += 1;
         }

@@ -70,7 +70,7 @@ pub fn now_us() -> u64 {
 /// Nanoseconds of the monotonic clock.
 pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the time is valid and outlives the call.
+    // SAFETY: the kernel overwrites `time`, which outlives the call.
     let _ = unsafe { write_time(&raw mut time as usize) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -89,7 +89,7 @@ pub unsafe fn is_time_writable(address: usize) -> bool {
 /// # Safety
 /// What is at `address` is not needed: it may be overwritten.
 unsafe fn write_time(address: usize) -> Result<usize, Error> {
-    // SAFETY: the kernel checks the address.
+    // SAFETY: what is at `address` may be overwritten, as this function requires; the kernel checks that it can be.
     unsafe { call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, address, 0, 0, 0, 0]) }
 }
 
@@ -98,7 +98,7 @@ pub fn block(signals: u64) -> u64 {
     let mut former = 0_u64;
     let how = libc::SIG_SETMASK as usize;
     let (new, old) = (&raw const signals as usize, &raw mut former as usize);
-    // SAFETY: both sets are valid.
+    // SAFETY: the kernel reads `signals` and writes `former`, eight bytes each.
     let _ = unsafe { call(libc::SYS_rt_sigprocmask, [how, new, old, size_of::<u64>(), 0, 0]) };
     former
 }
@@ -106,7 +106,7 @@ pub fn block(signals: u64) -> u64 {
 /// The signals that wait to be unblocked by the calling thread, or by any of the process.
 pub fn pending() -> u64 {
     let mut pending = 0_u64;
-    // SAFETY: the set is writable.
+    // SAFETY: the kernel writes to `pending` alone, eight bytes.
     let _ =
         unsafe { call(libc::SYS_rt_sigpending, [&raw mut pending as usize, size_of::<u64>(), 0, 0, 0, 0]) };
     pending
@@ -161,7 +161,7 @@ pub fn wait(word: &AtomicU32, expected: u32, patience_us: Option<u64>) {
     });
     let time = time.as_ref().map_or(0, |time| core::ptr::from_ref(time) as usize);
     let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: word and time outlive the call.
+    // SAFETY: the kernel reads `word` and `time`, which outlive the call.
     let _ =
         unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, operation, expected as usize, time, 0, 0]) };
 }
@@ -181,7 +181,7 @@ impl File {
     /// Opens a file or directory for reading.
     pub fn open(path: &CStr) -> Result<File, Error> {
         let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
-        // SAFETY: the path ends with a zero byte.
+        // SAFETY: the kernel reads `path`, which a zero byte ends.
         let fd = unsafe {
             call(libc::SYS_openat, [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags, 0, 0, 0])
         };
@@ -191,7 +191,7 @@ impl File {
     /// Reads on from where the last reading ended; 0 bytes: the end.
     pub fn read(&self, to: &mut [u8]) -> Result<usize, Error> {
         loop {
-            // SAFETY: the buffer is writable for that many bytes.
+            // SAFETY: the kernel writes at most `to.len()` bytes to `to`.
             let got = unsafe { call(libc::SYS_read, [self.0, to.as_mut_ptr() as usize, to.len(), 0, 0, 0]) };
             if got != Err(Error(libc::EINTR)) {
                 return got;
@@ -202,13 +202,13 @@ impl File {
     /// Reads from a position, bytes.
     pub fn read_at(&self, to: &mut [u64], position: u64) -> Result<usize, Error> {
         let bytes = size_of_val(to);
-        // SAFETY: the buffer is writable for that many bytes.
+        // SAFETY: the kernel writes at most `bytes` bytes, the size of `to`, to it.
         unsafe { call(libc::SYS_pread64, [self.0, to.as_mut_ptr() as usize, bytes, position as usize, 0, 0]) }
     }
 
     /// Reads directory entries.
     pub fn entries(&self, to: &mut [u8]) -> Result<usize, Error> {
-        // SAFETY: the buffer is writable for that many bytes.
+        // SAFETY: the kernel writes at most `to.len()` bytes to `to`.
         unsafe { call(libc::SYS_getdents64, [self.0, to.as_mut_ptr() as usize, to.len(), 0, 0, 0]) }
     }
 
@@ -221,7 +221,7 @@ impl File {
     /// The number of names that the file has.
     pub fn links(&self) -> Result<usize, Error> {
         let mut status = core::mem::MaybeUninit::<libc::stat>::zeroed();
-        // SAFETY: the structure is writable, and fstat fills it.
+        // SAFETY: the kernel writes to `status` alone, and fills it if the call succeeds.
         unsafe {
             call(libc::SYS_fstat, [self.0, status.as_mut_ptr() as usize, 0, 0, 0, 0])?;
             Ok(status.assume_init().st_nlink as usize)
@@ -242,7 +242,7 @@ impl File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // SAFETY: the descriptor is this file's own.
+        // SAFETY: `open` returned the descriptor for this file alone, which is not used after this.
         let _ = unsafe { call(libc::SYS_close, [self.0, 0, 0, 0, 0, 0]) };
     }
 }

@@ -262,7 +262,7 @@ impl<'a> Pages<'a> {
         while at < pages.end {
             let count = ((pages.end - at) / PAGE).min(BLOCK);
             let flags = self.buffers.flags.capacity_mut().get_mut(..count).unwrap_or_default();
-            // SAFETY: the flags are writable for one byte per page.
+            // SAFETY: the kernel writes `count` bytes, one per page; `reserve` has made space for `BLOCK` flags.
             let got = unsafe {
                 kernel::call(libc::SYS_mincore, [at, count * PAGE, flags.as_mut_ptr() as usize, 0, 0, 0])
             };
@@ -306,7 +306,7 @@ fn runs<T>(values: &[T], class: impl Fn(&T) -> u8, mut each: impl FnMut(Range<us
 /// have no guards either: there anonymous memory can be read.
 fn readable(range: Range<usize>, anonymous: bool, each: &mut dyn FnMut(Range<usize>)) {
     let populate = |range: &Range<usize>| {
-        // SAFETY: reads the pages only.
+        // SAFETY: the call reads the pages and changes nothing in them.
         unsafe { kernel::call(libc::SYS_madvise, [range.start, range.len(), MADV_POPULATE_READ, 0, 0, 0]) }
     };
     match populate(&range) {

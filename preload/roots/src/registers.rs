@@ -146,7 +146,7 @@ fn within(stack: &libc::stack_t, pointer: usize) -> bool {
 /// The calling thread's alternate signal stack.
 fn alternate_stack() -> Option<libc::stack_t> {
     let mut stack = libc::stack_t { ss_sp: core::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-    // SAFETY: the structure is writable; nothing is changed.
+    // SAFETY: the kernel writes to `stack` alone; the new stack is null, so that nothing is changed.
     unsafe { crate::kernel::call(libc::SYS_sigaltstack, [0, &raw mut stack as usize, 0, 0, 0, 0]) }.ok()?;
     Some(stack)
 }
@@ -155,7 +155,7 @@ fn alternate_stack() -> Option<libc::stack_t> {
 fn thread_pointer() -> usize {
     const ARCH_GET_FS: usize = 0x1003;
     let mut pointer = 0_usize;
-    // SAFETY: the word is writable.
+    // SAFETY: the kernel writes to `pointer` alone.
     let _ = unsafe {
         crate::kernel::call(libc::SYS_arch_prctl, [ARCH_GET_FS, &raw mut pointer as usize, 0, 0, 0, 0])
     };

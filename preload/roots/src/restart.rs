@@ -141,7 +141,7 @@ fn shorten(at: usize, parts: i64, stop: u64) -> bool {
         return false;
     }
     let place = at as *mut [i64; 2];
-    // SAFETY: both words can be read.
+    // SAFETY: `kernel::is_readable` has shown that both words can be read.
     let [seconds, part] = unsafe { place.read() };
     // SAFETY: what is there was read, and is written again.
     if unsafe { !kernel::is_time_writable(at) } {
@@ -152,7 +152,7 @@ fn shorten(at: usize, parts: i64, stop: u64) -> bool {
     if part < 0 {
         (seconds, part) = (seconds - 1, part + parts);
     }
-    // SAFETY: both words can be written.
+    // SAFETY: `kernel::is_time_writable` has shown that both words can be written.
     unsafe { place.write(if seconds < 0 { [0, 0] } else { [seconds, part] }) };
     true
 }

@@ -64,10 +64,10 @@ unsafe extern "C" fn handler(signal: c_int, information: *mut libc::siginfo_t, c
     // SAFETY: the kernel passes a valid structure, whose layout is the queued one for this code.
     let queued = unsafe { &*information.cast::<QueuedSignal>() };
     if queued.code == libc::SI_QUEUE && queued.value & !0xffff_ffff == MARK {
-        // SAFETY: the kernel passes the interrupted context.
+        // SAFETY: `context` is what the kernel passed to this handler: the interrupted context.
         let begun = restart::begin(unsafe { &*context.cast() });
         if let Some(world) = world::started() {
-            // SAFETY: the kernel passes the interrupted context.
+            // SAFETY: `context` is what the kernel passed to this handler: the interrupted context.
             world
                 .stop_if_requested(queued.value as u32, || unsafe { Registers::interrupted(context.cast()) });
         }

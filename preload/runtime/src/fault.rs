@@ -12,7 +12,7 @@ pub fn fail_every() -> u64 {
     if variable.is_null() {
         return 0;
     }
-    // SAFETY: what getenv gave is a C string.
+    // SAFETY: `getenv` returned a C string, as null was excluded above.
     match unsafe { CStr::from_ptr(variable) }.to_str().ok().and_then(|text| text.parse().ok()) {
         Some(every) => every,
         None => Message::new()

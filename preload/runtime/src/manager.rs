@@ -28,7 +28,7 @@ pub trait Manager: Sync {
     fn allocate_zeroed(&self, bytes: usize) -> *mut u8 {
         let block = self.allocate(bytes);
         if !block.is_null() {
-            // SAFETY: the block has at least that many bytes.
+            // SAFETY: `allocate` returned a block of at least `bytes` bytes, which only this thread has.
             unsafe { ptr::write_bytes(block, 0, bytes) };
         }
         block

@@ -257,7 +257,7 @@ mod tests {
         let (second, bytes) = region.grow_to_page(1).expect("the second growth");
         assert_eq!((second.as_ptr() as usize, bytes), (first + 48, PAGE - 48));
         let third = region.grow(3 * STEP).expect("a growth over several steps").as_ptr();
-        // SAFETY: the last word of what was just given.
+        // SAFETY: the word is the last of the `3 * STEP` bytes that `grow` has just returned.
         assert_eq!(unsafe { third.add(3 * STEP).cast::<usize>().sub(1).read() }, 0);
         assert_eq!(region.mapped_bytes(), PAGE + 3 * STEP);
         assert!(region.contains(region.end() - 1) && !region.contains(region.end()));

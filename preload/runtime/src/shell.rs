@@ -72,7 +72,7 @@ impl<H: Heap> Manager for Shell<H> {
     fn allocate_zeroed(&self, bytes: usize) -> *mut u8 {
         let block = self.allocate(bytes);
         if !H::CLEARS && !block.is_null() {
-            // SAFETY: the block has at least that many bytes.
+            // SAFETY: `allocate` returned a block of at least `bytes` bytes, which only this thread has.
             unsafe { ptr::write_bytes(block, 0, bytes) };
         }
         block
@@ -106,9 +106,9 @@ impl<H: Heap> Manager for Shell<H> {
         let kept = unsafe { heap.usable(old) }.min(bytes);
         // The copy is made without the lock: both blocks are the caller's.
         drop(heap);
-        // SAFETY: both are live, apart, and at least that long.
+        // SAFETY: `allocate` returned `new` while `old` was live, so they are apart; both have at least `kept` bytes.
         unsafe { ptr::copy_nonoverlapping(old.as_ptr(), new.as_ptr(), kept) };
-        // SAFETY: it is given back once.
+        // SAFETY: `old` is live, which C requires of the caller of `realloc`, and is not used after this.
         let discarded = unsafe { self.heap().discard(old) };
         if let Err(misuse) = discarded {
             Self::misused("realloc", old, misuse);

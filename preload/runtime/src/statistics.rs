@@ -102,7 +102,7 @@ pub fn malloc_stats<M: Manager>(manager: &M) {
     }
     text.put("max mmap regions = ").aligned(0).put("\nmax mmap bytes   = ").aligned(0).put("\n");
     // Not the C library's `write`, at which a thread may be cancelled.
-    // SAFETY: the buffer is valid for that many bytes.
+    // SAFETY: the kernel reads `text.length` bytes of `text.bytes`, which `put` has written.
     unsafe { libc::syscall(libc::SYS_write, 2, text.bytes.as_ptr(), text.length) };
 }
 

@@ -184,7 +184,7 @@ impl core::fmt::Debug for StatsReporter {
 /// `CLOCK_MONOTONIC`, ns: the clock of events and pauses.
 pub fn now_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid place for the answer; this clock always exists.
+    // SAFETY: the call writes to `now` alone; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
@@ -192,7 +192,7 @@ pub fn now_ns() -> u64 {
 /// `CLOCK_THREAD_CPUTIME_ID`, ns: processor time of the calling thread.
 pub fn thread_cpu_ns() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a valid place for the answer; this clock always exists.
+    // SAFETY: the call writes to `now` alone; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

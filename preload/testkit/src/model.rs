@@ -85,7 +85,7 @@ impl<H: Heap> Model<H> {
             return;
         };
         assert_eq!(address.as_ptr() as usize % alignment, 0, "{bytes} bytes are not aligned to {alignment}");
-        // SAFETY: a live block.
+        // SAFETY: `address` has just been allocated.
         let usable = unsafe { self.heap.usable(address) };
         assert!(usable >= bytes, "{usable} usable bytes of {bytes}");
         self.seed = self.seed.wrapping_add(37);
@@ -119,7 +119,7 @@ impl<H: Heap> Model<H> {
         let block = &self.blocks[at];
         let (address, kept) = (block.address, block.bytes.min(bytes));
         self.inspect(block, block.bytes);
-        // SAFETY: a live block.
+        // SAFETY: `blocks` has live blocks only.
         if unsafe { self.heap.resize(address, bytes) }.expect("a live block can be resized") {
             self.inspect(&self.blocks[at], kept);
             let block = self.blocks.swap_remove(at);

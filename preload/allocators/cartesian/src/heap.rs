@@ -87,7 +87,7 @@ impl Cartesian {
     /// A free block of at least `size` bytes, the heap grown if there is none, and the nodes visited.
     #[inline(always)]
     fn find(&mut self, size: usize) -> Option<(Link, u64)> {
-        // SAFETY: the tree is this heap's, here and below.
+        // SAFETY: the tree is this heap's: its nodes are free blocks of the heap.
         match unsafe { self.tree.better_fit(size) } {
             (Some(link), steps) => Some((link, steps)),
             (None, _) => self.find_in_grown(size),
@@ -98,7 +98,7 @@ impl Cartesian {
     #[inline(never)]
     fn find_in_grown(&mut self, size: usize) -> Option<(Link, u64)> {
         self.grow(size)?;
-        // SAFETY: the tree is this heap's.
+        // SAFETY: the tree is this heap's: its nodes are free blocks of the heap.
         let (found, steps) = unsafe { self.tree.better_fit(size) };
         // The root, which was too small, was visited before.
         Some((found?, steps + 1))
@@ -213,7 +213,7 @@ impl Cartesian {
     fn diagnose(&self, block: Block) -> Misuse {
         let mut order = self.in_order();
         while let Ok(Some(node)) = order.step() {
-            // SAFETY: a node of the tree.
+            // SAFETY: `order` yields nodes of the tree, which are free blocks of the heap.
             if node <= block && block < unsafe { node.after() } {
                 return Misuse::DoubleFree;
             }
@@ -261,7 +261,7 @@ impl Heap for Cartesian {
     fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
         let size = Block::size_for(bytes);
         let (link, steps) = self.find(size)?;
-        // SAFETY: it was found in the tree, large enough.
+        // SAFETY: `find` returned the link to a node of at least `size` bytes.
         let (block, more) = unsafe { self.take(link, size) };
         self.by_size.record(steps + more);
         NonNull::new(block.user() as *mut u8)
@@ -375,7 +375,7 @@ impl Heap for Cartesian {
             let free = order.step()?;
             let until = free.unwrap_or(end);
             while block < until {
-                // SAFETY: the header lies before the heap's end.
+                // SAFETY: `block` lies before `until`, which is not after the heap's end: its header is in the heap.
                 unsafe {
                     Damage::unless(
                         block.is_sound(end.address()),
@@ -387,7 +387,7 @@ impl Heap for Cartesian {
             }
             Damage::unless(block == until, until.address(), "what is in the tree is a block of the heap")?;
             match free {
-                // SAFETY: a node, proved to be sound.
+                // SAFETY: `free` is a node of the tree, and the walk has found it to be a block of the heap.
                 Some(free) => block = unsafe { free.after() },
                 None => return Ok(()),
             }

@@ -34,7 +34,7 @@ impl Lists {
             return None;
         }
         let block = Block::at(head);
-        // SAFETY: what is in a list is a free block.
+        // SAFETY: `push` links free blocks by their word 1, and `block` is the first of a list.
         self.0[class] = unsafe { block.word(1) };
         Some(block)
     }

@@ -43,14 +43,14 @@ impl<F: Fit> TaggedHeap<F> {
         // A free block at the end is a part of what is wanted.
         let mut have = 0;
         if !fresh {
-            // SAFETY: the sentinel follows the last block.
+            // SAFETY: the heap is not empty: the sentinel follows its last block.
             have = unsafe { self.sentinel().free_before().map_or(0, |last| last.free_size()) };
         }
         let sentinels = if fresh { 2 * WORD } else { 0 };
         let (at, bytes) = self.region.grow_to_page(size.saturating_sub(have).checked_add(sentinels)?)?;
         let mut block = Block::at(at.as_ptr() as usize);
         let mut bytes = bytes;
-        // SAFETY: the bytes are new, and the heap's.
+        // SAFETY: `grow_to_page` returned `bytes` new bytes of the heap's region.
         unsafe {
             if fresh {
                 block.write_sentinel();
@@ -130,7 +130,7 @@ impl<F: Fit> TaggedHeap<F> {
     /// A free block of at least `size` bytes, the heap grown if there is none.
     #[inline(always)]
     fn find(&mut self, size: usize) -> Option<Block> {
-        // SAFETY: the list is this heap's.
+        // SAFETY: the list is this heap's: all its blocks are free blocks of the heap.
         let (found, steps) = unsafe { F::find(&self.list, size) };
         self.search.record(steps);
         match found {
@@ -204,7 +204,7 @@ impl<F: Fit> Heap for TaggedHeap<F> {
     fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
         let size = Block::size_for(bytes);
         let block = self.find(size)?;
-        // SAFETY: it was found in the list, large enough.
+        // SAFETY: `find` returned a block of the list that has at least `size` bytes.
         NonNull::new(unsafe { self.take(block, size) }.user() as *mut u8)
     }
 

@@ -127,7 +127,7 @@ impl Lea {
         if block.is_none() {
             return None;
         }
-        // SAFETY: what is wrong with it is found here.
+        // SAFETY: `judge` has found the block to be sound and live before its link is read.
         unsafe {
             if let Err(misuse) = self.judge(block) {
                 self.misused(block, misuse);
@@ -143,7 +143,7 @@ impl Lea {
     /// # Safety
     /// The block is large enough, clean and in no list.
     unsafe fn split(&mut self, block: Block, size: usize) -> Block {
-        // SAFETY: the parts stay within the block.
+        // SAFETY: the block has `size` bytes, as this function requires: both parts stay within it.
         unsafe {
             let mut rest = block.size() - size;
             if rest >= SMALLEST {
@@ -201,7 +201,7 @@ impl Lea {
         if !self.region.contains(at) || at % ALIGNMENT != WORD {
             return Err(Misuse::Foreign);
         }
-        // SAFETY: the header's word is in the heap.
+        // SAFETY: the region contains the header's word, as was checked above.
         unsafe {
             if !block.is_sound(self.region.end()) {
                 return Err(Misuse::Damaged);
@@ -305,7 +305,7 @@ impl Heap for Lea {
         // What was returned becomes free, so that the block can grow over it.
         self.bin_remainder();
         while let Some(returned) = self.next_returned() {
-            // SAFETY: it was found to be a block, live by its tags.
+            // SAFETY: `next_returned` has found it to be a block that is live by its tags.
             unsafe {
                 returned.retire();
                 self.bins.insert_dirty(returned);

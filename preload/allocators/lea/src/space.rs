@@ -20,7 +20,7 @@ impl Lea {
         let mut next = first;
         while let Some(block) = next {
             *steps += 1;
-            // SAFETY: what is in a bin is a free block.
+            // SAFETY: bins have free blocks of the heap only.
             unsafe {
                 if block.size().wrapping_sub(size) < SMALLEST {
                     self.bins.remove(block);
@@ -40,7 +40,7 @@ impl Lea {
     pub(crate) fn settle_until(&mut self, size: usize, steps: &mut u64) -> Option<Block> {
         while let Some(block) = self.next_returned() {
             *steps += 1;
-            // SAFETY: it was found to be a block, live by its tags.
+            // SAFETY: `next_returned` has found it to be a block that is live by its tags.
             unsafe {
                 if block.is_live_of(size) {
                     return Some(block);
@@ -59,7 +59,7 @@ impl Lea {
     pub(crate) unsafe fn clean_of(&self, bin: usize, size: usize, steps: &mut u64) -> Option<Block> {
         let mut next = self.bins.last(List::clean(bin));
         while let Some(block) = next {
-            // SAFETY: what is in a bin is a free block.
+            // SAFETY: bins have free blocks of the heap only.
             unsafe {
                 if block.size() >= size {
                     return next;

@@ -123,7 +123,7 @@ impl Heap for QuickFit {
             let list = &mut self.lists[Block::size_for(bytes) / ALIGNMENT];
             let first = *list;
             if !first.is_none() {
-                // SAFETY: what is in a list is a free block.
+                // SAFETY: the quick lists have free blocks only, and `first` is not none.
                 *list = unsafe { first.next() };
                 return NonNull::new(first.user() as *mut u8);
             }

@@ -109,7 +109,7 @@ impl<V: Version> Chunks<V> {
                 back => chunk -= usize::from(back) * CHUNK,
             }
         }
-        // SAFETY: the chunk has a header.
+        // SAFETY: the map has shown that the chunk is the first of a run in use, which has a header.
         let header = unsafe { &*self.header(chunk) };
         let offset = header.offset as usize;
         let displacement = (address - chunk).checked_sub(offset)?;
@@ -164,7 +164,7 @@ impl<V: Version> Chunks<V> {
             most = round_up(most / 2, CHUNK).max(least);
         }
         let (start, bytes) = self.region.grow_within(least, most)?;
-        // SAFETY: the chunks are new and zero.
+        // SAFETY: `grow_within` returned chunks that are new and zero.
         unsafe { self.release(start.as_ptr() as usize, bytes, false, 0) };
         Some(())
     }
@@ -220,7 +220,7 @@ impl<V: Version> Chunks<V> {
     /// # Safety
     /// The second begins where the first ends, and both are free.
     unsafe fn join(&mut self, first: usize, second: usize) {
-        // SAFETY: both have headers.
+        // SAFETY: both runs are free, as this function requires, and free runs have headers.
         unsafe {
             let (first, other) = (self.header(first), self.header(second));
             (*first).extent += (*other).extent;
@@ -261,14 +261,14 @@ impl<V: Version> Chunks<V> {
                 before = 0;
                 continue;
             }
-            // SAFETY: a free run.
+            // SAFETY: `run` was taken from the list of free runs, which have headers.
             let (extent, next) = unsafe { ((*self.header(run)).extent, (*self.header(run)).next) };
             let start = if extent >= bytes { self.start_in(run, extent, next, bytes, lists) } else { None };
             let Some(start) = start else {
                 before = run;
                 continue;
             };
-            // SAFETY: the run has `bytes` from `start` on.
+            // SAFETY: `start_in` has found that the free run has `bytes` from `start` on.
             return Some(unsafe { self.cut(before, run, start, bytes) });
         }
     }
@@ -286,7 +286,7 @@ impl<V: Version> Chunks<V> {
             return Some(run);
         }
         let next = if next == 0 { self.first_free } else { next };
-        // SAFETY: a free run.
+        // SAFETY: `next` is on the list of free runs, which is not empty: `run` is on it.
         let other = unsafe { (*self.header(next)).extent };
         if other < extent && other >= bytes && lists.listed(next, bytes).is_none() {
             return None;

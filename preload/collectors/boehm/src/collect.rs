@@ -113,7 +113,7 @@ impl<V: Version> Boehm<V> {
         for class in 0..V::CLASSES.count() {
             let mut chunk = core::mem::take(&mut self.pending[class]);
             while chunk != 0 {
-                // SAFETY: chunks that wait have a header.
+                // SAFETY: the list of chunks that wait has first chunks of runs in use, which have headers.
                 let header = unsafe { &mut *self.chunks.header(chunk) };
                 header.pending = false;
                 chunk = header.next;
@@ -169,7 +169,7 @@ impl<V: Version> Marking<'_, V> {
             }
             return;
         };
-        // SAFETY: an object's chunk has a header.
+        // SAFETY: `find` returned the first chunk of a run in use, which has a header.
         let header = unsafe { &mut *self.heap.chunks.header(object.chunk) };
         if !set(&mut header.marks, object.bit) {
             self.live += header.size;
@@ -194,7 +194,7 @@ impl<V: Version> Marking<'_, V> {
 
     fn drain(&mut self) {
         while let Some(MarkEntry { start, end }) = self.heap.stack.pop() {
-            // SAFETY: an object of the heap.
+            // SAFETY: entries are whole objects of the heap, as `consider` and `remark` push them.
             unsafe { self.scan(start, end) };
         }
     }
@@ -204,7 +204,7 @@ impl<V: Version> Marking<'_, V> {
         let mut at = self.heap.chunks.region.start();
         while at < self.heap.chunks.region.end() {
             let chunk = at;
-            // SAFETY: a run's first chunk has a header.
+            // SAFETY: `chunk` is the first of a run, as the steps are whole runs; it has a header.
             let (size, offset, extent, large) = unsafe {
                 let header = &*self.heap.chunks.header(chunk);
                 (header.size, header.offset as usize, header.extent, crate::is_large(header))
@@ -216,7 +216,7 @@ impl<V: Version> Marking<'_, V> {
             let mut object = offset;
             while object + size <= extent {
                 let bit = if large { crate::first_bit::<V>() } else { object / WORD };
-                // SAFETY: a run's first chunk has a header.
+                // SAFETY: `chunk` is the first of a run, as the steps are whole runs; it has a header.
                 if unsafe { has(&(*self.heap.chunks.header(chunk)).marks, bit) } {
                     self.heap.stack.push(MarkEntry { start: chunk + object, end: chunk + object + size });
                     self.drain();
@@ -234,7 +234,7 @@ impl<V: Version> Visitor for Marking<'_, V> {
         }
         let bytes = root.range.end - root.range.start;
         self.roots += if root.origin == Origin::Stack { 2 * bytes } else { bytes };
-        // SAFETY: a root's words are readable.
+        // SAFETY: the visitor is shown roots, whose words are readable while the threads are stopped.
         unsafe { self.scan(root.range.start, root.range.end) };
         self.drain();
     }

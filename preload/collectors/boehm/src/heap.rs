@@ -245,7 +245,7 @@ impl<V: Version> Boehm<V> {
         if object.address != address {
             return Err(Misuse::Damaged);
         }
-        // SAFETY: the chunk has a header.
+        // SAFETY: `find` returned the first chunk of a run in use, which has a header.
         Ok((object, unsafe { (*self.chunks.header(object.chunk)).size }))
     }
 }
@@ -307,7 +307,8 @@ impl<V: Version> Heap for Boehm<V> {
             return Ok(false);
         }
         // What is no longer used must not keep anything alive.
-        // SAFETY: the object is the caller's, and so long.
+        // SAFETY: the object is the caller's, as `Heap::resize` requires, and `beginning` has shown that it has `size`
+        // bytes.
         unsafe { ptr::write_bytes(block.as_ptr().add(bytes), 0, size - bytes) };
         Ok(true)
     }

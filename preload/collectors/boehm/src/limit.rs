@@ -18,12 +18,12 @@ pub fn from_environment() -> usize {
     if variable.is_null() {
         return usize::MAX;
     }
-    // SAFETY: what getenv gave is a C string.
+    // SAFETY: `getenv` returned a C string, as null was excluded above.
     if let Some(bytes) = unsafe { CStr::from_ptr(variable) }.to_str().ok().and_then(read) {
         return bytes;
     }
     Message::new().text("BW_HEAP is no size of a heap: give bytes, 65536 or more, as a plain number").write();
-    // SAFETY: the program has not run.
+    // SAFETY: `_exit` takes no pointers and does not return.
     unsafe { libc::_exit(2) }
 }
 

@@ -23,7 +23,7 @@ impl<V: Version> Boehm<V> {
                 any = true;
             } else {
                 let address = (chunk + object) as *mut usize;
-                // SAFETY: the program cannot reach the object.
+                // SAFETY: the object is not marked: the program cannot reach it.
                 unsafe {
                     ptr::write_bytes(address.add(1), 0, header.size / WORD - 1);
                     address.write(list);
@@ -139,7 +139,7 @@ impl<V: Version> Boehm<V> {
                 self.sweep_for(class);
                 // The former list goes after what was found.
                 let mut end = &raw mut self.lists[class];
-                // SAFETY: links of free objects.
+                // SAFETY: the first words of the free objects that `sweep_for` has linked, up to the link that is 0.
                 unsafe {
                     while *end != 0 {
                         end = *end as *mut usize;

@@ -61,7 +61,7 @@ fn alignment(free: Free) -> usize {
     let blocks: [*mut c_void; SAMPLES] = core::array::from_fn(|_| forward::malloc(WORD));
     let all = blocks.iter().fold(0, |all, &block| all | block as usize);
     for block in blocks {
-        // SAFETY: the manager's, or null; no other code has it.
+        // SAFETY: `forward::malloc` returned the block, or null; no other code has it.
         unsafe { free(block) };
     }
     if all.is_multiple_of(2 * WORD) { 2 * WORD } else { WORD }
@@ -125,7 +125,7 @@ pub fn enters(block: *mut c_void, bytes: usize) -> bool {
         emit(line);
         return false;
     }
-    // SAFETY: a block that the program has given back.
+    // SAFETY: the program has given the block back and does not use it any more.
     match unsafe { CHECKED.enters(block, bytes, site) } {
         Admission::New | Admission::Unknown => true,
         Admission::Again(held) => {
@@ -201,7 +201,7 @@ fn report_damage(damage: &Damage) {
 /// ` at planted+0x11a3 (discard) < planted+0x1203 (main)`, from the innermost outwards.
 fn freed_at(line: &mut StderrLine, site: u32) {
     let Some(slot) = frames(site) else { return line.put(b" at an unknown place") };
-    // SAFETY: written before the site's number was returned.
+    // SAFETY: `site` wrote the slot before it returned the site's number.
     let frames = unsafe { slot.read() };
     let mut between: &[u8] = b" at ";
     // Small numbers record how the walk ended.

@@ -126,7 +126,7 @@ impl AtFork for Forks {
         let word = word::get();
         // A thread that has not freed anything yet may get a record now: what others held needs a thread that holds it.
         // One that has ended leaves it where it is.
-        // SAFETY: null, or a record, which stays.
+        // SAFETY: the word is null or the address of a record, and records are never unmapped.
         match unsafe { word.as_ref() }.or_else(enter) {
             Some(own) if !ptr::eq(own, &NOWHERE) => QUARANTINE.after_fork(own),
             _ => {}

@@ -301,7 +301,7 @@ unsafe fn resize(block: *mut c_void, size: usize, nested: bool) -> *mut c_void {
     let bytes = padded(size);
     let address = block as usize;
     let known = if arena::owns(block) {
-        // SAFETY: the arena's.
+        // SAFETY: `arena::owns` has shown that the block is the arena's, and it is live, as this function requires.
         Some(unsafe { arena::usable_size(block) } + 1)
     } else {
         TABLES.bytes_of(address)
@@ -315,7 +315,7 @@ unsafe fn resize(block: *mut c_void, size: usize, nested: bool) -> *mut c_void {
         if bytes <= known && bytes > known / 2 {
             return block;
         }
-        // SAFETY: the manager's block, and it is live.
+        // SAFETY: the arena does not own the block, so it is the manager's; it is live, as this function requires.
         if bytes > known && unsafe { forward::usable_size(block) } >= bytes {
             TABLES.remove(address);
             if TABLES.insert(address, bytes).is_ok() {

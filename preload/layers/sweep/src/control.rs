@@ -12,7 +12,7 @@ const PAGE: u64 = 4096;
 
 /// The census of another manager's heap, as far as the layer knows it: its blocks, and the pages they lie in.
 unsafe extern "C" fn census(census: *mut RawCensus) -> c_int {
-    // SAFETY: null, or a census as the header wants it.
+    // SAFETY: the caller passes null or a census, as the header requires.
     match unsafe { census.as_mut() } {
         Some(census) if census.size as usize >= size_of::<RawCensus>() => {
             let used = TABLES.used_pages() as u64 * PAGE;

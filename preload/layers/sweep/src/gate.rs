@@ -196,7 +196,7 @@ fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, patience_us: Opti
     });
     let time = time.as_ref().map_or(0, |time| core::ptr::from_ref(time) as usize);
     let operation = (operation | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: word and time outlive the call.
+    // SAFETY: the kernel reads `word` and `time`, which outlive the call.
     unsafe { system_call(libc::SYS_futex, [word.as_ptr() as usize, operation, value as usize, time, 0, 0]) };
 }
 

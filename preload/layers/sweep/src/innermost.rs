@@ -61,7 +61,7 @@ impl<T> Innermost<T> {
     pub fn after_fork_in_child(&self, renew: impl FnOnce(&mut T)) {
         let holder = self.holder.load(Ordering::Relaxed);
         if holder != 0 && holder != thread() {
-            // SAFETY: the child has one thread, which is not in here.
+            // SAFETY: the child of a fork has one thread, this one, and it does not hold the value.
             renew(unsafe { &mut *self.value.get() });
             self.holder.store(0, Ordering::Release);
         }

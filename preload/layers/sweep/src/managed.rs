@@ -69,7 +69,7 @@ impl Managed {
                 at = known.end;
                 continue;
             }
-            // SAFETY: a live block of glibc's.
+            // SAFETY: `TABLES` has live blocks only, and where `glibc` is true they are glibc's.
             let mapping_around = if self.glibc { unsafe { mapping_around(&range) } } else { None };
             let mapping_around = mapping_around.unwrap_or(range);
             at = mapping_around.end;
@@ -92,7 +92,7 @@ impl Managed {
 /// The block is live and glibc's.
 unsafe fn mapping_around(block: &Range<usize>) -> Option<Range<usize>> {
     let chunk = block.start - HEADER;
-    // SAFETY: the header in front of the block.
+    // SAFETY: glibc keeps two words in front of a block of its own, which this function requires.
     let (before, size) = unsafe { ((chunk as *const usize).read(), (chunk as *const usize).add(1).read()) };
     let found = if size & IS_MMAPPED != 0 {
         chunk.checked_sub(before)?..chunk.checked_add(size & !SIZE_BITS)?

@@ -52,7 +52,7 @@ unsafe extern "C" fn pthread_create(
         next = found as usize;
         NEXT.store(next, Ordering::Relaxed);
     }
-    // SAFETY: the next function of that name and type.
+    // SAFETY: `next` is the address of the next `pthread_create`, which `family::symbol` found.
     let create = unsafe { transmute::<usize, Create>(next) };
     if !mappings::is_of_manager(next) {
         // SAFETY: the arguments are those of the caller of `pthread_create`, unchanged.
@@ -62,7 +62,7 @@ unsafe extern "C" fn pthread_create(
     if task.is_null() {
         return libc::EAGAIN;
     }
-    // SAFETY: a new block of that size.
+    // SAFETY: `malloc` has just returned this block of the task's size.
     unsafe { task.cast::<Task>().write(Task { start, argument }) };
     if !gate::inside(|| pinned::add(task as usize)) {
         return libc::EAGAIN;

@@ -263,7 +263,7 @@ impl Checked {
     pub unsafe fn leaves(&self, block: *mut c_void) -> Result<Option<Damage>, Stays> {
         let found = self.with(|slots| slots.by_block.remove(block as usize).map(|at| slots.take(at)));
         let Some(held) = found.ok_or(Stays)?.filter(|held| !held.reported) else { return Ok(None) };
-        // SAFETY: filled when it came in, for as many bytes.
+        // SAFETY: `enters` filled the block, for as many bytes; it can be read, as this function requires.
         let change = unsafe { fill::changed(block.cast(), held.bytes) };
         Ok(change.map(|change| Damage { held, change }))
     }

@@ -31,7 +31,7 @@ fn ranges(bytes: usize) -> [(usize, usize); 2] {
 /// It has so many bytes, and no other thread may access them.
 pub unsafe fn fill(block: *mut u8, bytes: usize) {
     for (start, end) in ranges(bytes) {
-        // SAFETY: within the block.
+        // SAFETY: `ranges` returns ranges within `bytes`, which the block has, as this function requires.
         unsafe { block.add(start).write_bytes(FILL, end - start) };
     }
 }

@@ -282,7 +282,7 @@ impl Threads {
             }
             let (mut at, end) = (other.first.load(Relaxed), other.cursor.load(Relaxed));
             while at < end && own.ensure_space() {
-                // SAFETY: a slot with a block.
+                // SAFETY: `at` is a slot between `first` and `cursor`, which have blocks.
                 own.push(unsafe { (*at).load(Relaxed) });
                 at = at.wrapping_add(1);
             }

@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn what_is_no_object_is_refused() {
         let page = [0_u64; 512];
-        // SAFETY: readable, and refused by its first bytes.
+        // SAFETY: the page is readable, and its first bytes are not those of an object.
         assert_eq!(unsafe { extent(page.as_ptr() as usize) }, None);
     }
 }

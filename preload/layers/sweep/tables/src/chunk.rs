@@ -54,7 +54,7 @@ pub struct Chunk {
 impl Chunk {
     #[inline(always)]
     pub fn bitmap(&self, address: usize) -> &AtomicU64 {
-        // SAFETY: the remainder is below the length.
+        // SAFETY: the mask keeps the index below `BITMAPS`, the array's length.
         unsafe { self.bitmaps.get_unchecked(address >> bitmap::SHIFT & (BITMAPS - 1)) }
     }
 

@@ -120,7 +120,7 @@ impl Directory {
     #[inline(always)]
     fn entry(&self, address: usize) -> Option<&AtomicUsize> {
         let node = self.node(address)?;
-        // SAFETY: the remainder is below the length.
+        // SAFETY: the mask keeps the index below `ENTRIES`, the array's length.
         Some(unsafe { node.entries.get_unchecked(address >> chunk::SHIFT & (ENTRIES - 1)) })
     }
 

@@ -64,7 +64,7 @@ impl Heap for LiveBlocks<'_> {
                     if few {
                         prefetch(address as *const u8);
                     }
-                    // SAFETY: there are no more than words.
+                    // SAFETY: `found` is at most `word`, and `resolve` requires that `count` is at most `WORDS`.
                     unsafe { candidates.get_unchecked_mut(found) }.write(Candidate { bitmap, address });
                     found += 1;
                 }
@@ -75,7 +75,7 @@ impl Heap for LiveBlocks<'_> {
         let ample = marker.stack.reserve(WORDS);
         let mut marked = 0;
         for candidate in &candidates[..found] {
-            // SAFETY: written above.
+            // SAFETY: the loop above wrote the first `found` candidates.
             let Candidate { bitmap, address } = unsafe { candidate.assume_init() };
             // SAFETY: the bitmap is part of a chunk, and chunks are never given back.
             let word = unsafe { &*bitmap };
