@@ -1,7 +1,7 @@
 //! Checks what must be the same under every manager: the application's instructions and its calls.
 //!
-//! "This number ... remains constant across all the allocators used", say Detlefs, Dosser & Zorn (1994) of application
-//! instructions. It does where a program depends neither on addresses nor on time. The dynamic loader does: another
+//! "This number ... remains constant across all the allocators used" (Detlefs, Dosser & Zorn 1994, of application
+//! instructions). It does where a program depends neither on addresses nor on time. The dynamic loader does: another
 //! object to load and to search is more work for it, so what comes before `main` is taken off where it is known.
 
 use heaptoll_costs::{Figures, Group};

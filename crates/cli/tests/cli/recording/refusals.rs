@@ -29,7 +29,7 @@ fn programs_that_the_layer_cannot_reach_are_refused_before_they_run() {
     if is_root() {
         let privileged = fixture.program("privileged", source);
         let copied = std::process::Command::new("sh")
-            .args(["-c", "chown nobody \"$0\" && chmod u+s \"$0\"", &privileged])
+            .args(["-c", "chown 65534 \"$0\" && chmod u+s \"$0\"", &privileged])
             .status();
         assert!(copied.is_ok_and(|status| status.success()));
         record(&fixture, &[], &[&privileged, &ran]).exits(2).complains(&["privileged", "set-user-ID"]);
