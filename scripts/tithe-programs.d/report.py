@@ -149,7 +149,7 @@ def markdown(rows, modes, skipped, bindings, size, tithe_version, seconds):
         f"`{size}`; {seconds / 60:.0f} minutes.",
         "",
         "A cell: what differs; CPU time and peak resident memory as ratios to glibc's; collections of all processes × the",
-        "longest pause (the world stood still). **The ratios are of single runs on a machine that may have been busy**: a",
+        "longest pause (the world stopped). **The ratios are of single runs on a machine that may have been busy**: a",
         "difference under a fifth means nothing here, and on programs of a few hundredths of a second no ratio does.",
         "`make bench` measures. CPU time is that of all processes of a program together, memory that of its largest",
         'process. Processes that ended before they allocated much do not collect. "Not reported" means that no process found',
