@@ -232,10 +232,10 @@ fn first_pass<R: Read>(
     let mut batch = Batch::default();
     while reader.read(&mut batch)? {
         for event in &batch.events {
-            let born = demand.take(event, |number, lifetime| lifetimes.set(number, lifetime));
-            if born {
+            let begins_block = demand.take(event, |number, lifetime| lifetimes.set(number, lifetime));
+            if begins_block {
                 let objects = lifetimes.count();
-                lifetimes.born().map_err(|source| BoundError::Scratch { objects, source })?;
+                lifetimes.add().map_err(|source| BoundError::Scratch { objects, source })?;
             }
         }
     }

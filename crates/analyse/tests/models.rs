@@ -88,7 +88,7 @@ fn trace() -> impl Strategy<Value = Vec<Event>> {
 /// An object as the model sees it.
 #[derive(Debug)]
 struct Object {
-    born: usize,
+    allocated: usize,
     /// Index of the event that ended it.
     ended: Option<usize>,
 }
@@ -96,9 +96,9 @@ struct Object {
 fn objects(events: &[Event]) -> Vec<Object> {
     let allocations = (0..events.len()).filter(|&index| events[index].kind.allocates());
     allocations
-        .map(|born| {
-            let same = |event: &Event| event.kind.frees() && event.slot == events[born].slot;
-            Object { born, ended: (born + 1..events.len()).find(|&index| same(&events[index])) }
+        .map(|allocated| {
+            let same = |event: &Event| event.kind.frees() && event.slot == events[allocated].slot;
+            Object { allocated, ended: (allocated + 1..events.len()).find(|&index| same(&events[index])) }
         })
         .collect()
 }
@@ -106,15 +106,15 @@ fn objects(events: &[Event]) -> Vec<Object> {
 /// Size of an object just after event `at`.
 fn size_at(events: &[Event], object: &Object, at: usize) -> u64 {
     let end = object.ended.unwrap_or(usize::MAX).min(at + 1).min(events.len());
-    let slot = events[object.born].slot;
+    let slot = events[object.allocated].slot;
     let sized =
         |event: &&Event| event.slot == slot && (event.kind == EventKind::Realloc || event.kind.allocates());
-    events[object.born..end].iter().rfind(sized).map_or(0, |event| event.size)
+    events[object.allocated..end].iter().rfind(sized).map_or(0, |event| event.size)
 }
 
 /// Whether it is alive just after event `at`.
 fn is_live(object: &Object, at: usize) -> bool {
-    object.born <= at && object.ended.is_none_or(|ended| ended > at)
+    object.allocated <= at && object.ended.is_none_or(|ended| ended > at)
 }
 
 /// Bytes by which event `index` moves the byte clock.
@@ -126,7 +126,7 @@ fn bytes_of(events: &[Event], objects: &[Object], index: usize) -> u64 {
     if event.kind != EventKind::Realloc {
         return 0;
     }
-    let of_it = |object: &&Object| events[object.born].slot == event.slot && is_live(object, index);
+    let of_it = |object: &&Object| events[object.allocated].slot == event.slot && is_live(object, index);
     let object = objects.iter().find(of_it).expect("an object that is resized");
     event.size.saturating_sub(size_at(events, object, index - 1))
 }
@@ -255,7 +255,7 @@ proptest! {
         let first = live_counts.iter().position(|counts| counts.1 == most && most > 0);
         prop_assert_eq!(figures.peak.event, first.map_or(0, |index| index as u64 + 1));
         for site in &figures.sites {
-            let of_site = |object: &&Object| events[object.born].site == site.site;
+            let of_site = |object: &&Object| events[object.allocated].site == site.site;
             let held = |at: usize| {
                 let live = objects.iter().filter(of_site).filter(|object| is_live(object, at));
                 live.fold((0, 0), |(n, bytes), object| (n + 1, bytes + size_at(&events, object, at)))
@@ -275,13 +275,13 @@ proptest! {
         let (mut next, mut soon, mut others) = ([0; 3], 0, 0);
         for object in &objects {
             let Some(ended) = object.ended else { continue };
-            let allocating_thread = events[object.born].thread;
-            let between = &events[object.born + 1..ended];
+            let allocating_thread = events[object.allocated].thread;
+            let between = &events[object.allocated + 1..ended];
             let made = between.iter().filter(|event| event.kind.allocates() && event.thread == allocating_thread).count();
             for (count, before) in next.iter_mut().zip([1, 10, 100]) {
                 *count += u64::from(made < before);
             }
-            let bytes: u64 = (object.born + 1..ended).map(|index| bytes_of(&events, &objects, index)).sum();
+            let bytes: u64 = (object.allocated + 1..ended).map(|index| bytes_of(&events, &objects, index)).sum();
             soon += u64::from(bytes < 4096);
             others += u64::from(events[ended].thread != allocating_thread);
         }
@@ -299,8 +299,8 @@ proptest! {
         }
         let resized = objects.iter().filter(|object| {
             let until = object.ended.unwrap_or(events.len());
-            let slot = events[object.born].slot;
-            events[object.born..until].iter().any(|event| event.kind == EventKind::Realloc && event.slot == slot)
+            let slot = events[object.allocated].slot;
+            events[object.allocated..until].iter().any(|event| event.kind == EventKind::Realloc && event.slot == slot)
         });
         prop_assert_eq!(figures.reallocs.resized_objects, resized.count() as u64);
     }
@@ -311,8 +311,8 @@ proptest! {
         // Age in bytes and ns, last size, size class, site and thread.
         let age = |object: &Object| {
             let ended = object.ended?;
-            let bytes: u64 = (object.born + 1..ended).map(|index| bytes_of(&events, &objects, index)).sum();
-            Some((bytes, events[ended].time_ns - events[object.born].time_ns))
+            let bytes: u64 = (object.allocated + 1..ended).map(|index| bytes_of(&events, &objects, index)).sum();
+            Some((bytes, events[ended].time_ns - events[object.allocated].time_ns))
         };
         let ages: Vec<Option<(u64, u64)>> = objects.iter().map(age).collect();
         let figures = lifetimes(&events, By::Size);
@@ -355,8 +355,8 @@ proptest! {
                 let belongs = |object: &&Object| {
                     let key = match by {
                         By::Size => match last_size(&events, object) { 0 => 0, size => size.next_power_of_two() },
-                        By::Site => u64::from(events[object.born].site),
-                        By::Thread => u64::from(events[object.born].thread),
+                        By::Site => u64::from(events[object.allocated].site),
+                        By::Thread => u64::from(events[object.allocated].thread),
                     };
                     group.key == Some(key)
                 };
@@ -387,7 +387,7 @@ proptest! {
                         young.clear();
                     }
                 }
-                if let Some(object) = objects.iter().position(|object| object.born == index) {
+                if let Some(object) = objects.iter().position(|object| object.allocated == index) {
                     young.push(object);
                 }
             }

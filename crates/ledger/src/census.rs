@@ -28,7 +28,7 @@ pub struct Census {
     /// `live_bytes` after a full collection that was requested during this pause, where one was.
     pub live_after_collection_bytes: Option<u64>,
     /// What each sort of root alone keeps, live and dead (`tithe_held`), where reported.
-    pub held: Option<Held>,
+    pub held: Option<HeldByRoots>,
 }
 
 impl Census {
@@ -57,7 +57,7 @@ impl Census {
                 unused_bytes: census.unused_bytes,
                 blacklisted_bytes: facts.blacklisted_bytes,
                 live_after_collection_bytes: facts.collected.map(|after| after.live_bytes),
-                held: facts.held.map(|held| Held {
+                held: facts.held.map(|held| HeldByRoots {
                     stacks: held.stacks,
                     statics: held.statics,
                     mappings: held.mappings,
@@ -92,7 +92,7 @@ pub enum Source {
 /// Bytes that would be reclaimed if the words of one sort of root were gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Held {
+pub struct HeldByRoots {
     /// Of the threads.
     pub stacks: u64,
     /// Data of the program and its libraries.

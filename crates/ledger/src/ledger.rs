@@ -123,6 +123,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::snapshot::How;
 
     fn snapshot(time_ns: u64, rss_bytes: u64, live_bytes: u64) -> Snapshot {
         Snapshot { time_ns, rss_bytes, live_bytes, took_ns: 1_000_000, ..Snapshot::default() }
@@ -211,5 +212,17 @@ mod tests {
         );
         assert!(ledger.snapshots.len() <= 2 * WANTED);
         assert_eq!(Ledger::default().peak(), None);
+    }
+
+    #[test]
+    fn the_keys_of_stored_ledgers_stay() {
+        let line = r#"{"term":"live","resident":7,"swapped":0,"absent":0,"how":"told"}"#;
+        let stored = format!(r#"{{"moments":[{{"heap_places":3,"lines":[{line}]}}]}}"#);
+        let ledger: Ledger = serde_json::from_str(&stored).expect("it parses");
+        let snapshot = &ledger.snapshots[0];
+        assert_eq!((snapshot.heap_ranges, snapshot.lines[0].how), (3, How::Reported));
+        let again = serde_json::to_value(&ledger).expect("it is JSON");
+        let snapshot = &again["moments"][0];
+        assert_eq!((&snapshot["heap_places"], &snapshot["lines"][0]["how"]), (&3.into(), &"told".into()));
     }
 }

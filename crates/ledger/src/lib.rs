@@ -20,7 +20,7 @@ mod share;
 mod snapshot;
 
 pub use block::{Block, Blocks};
-pub use census::{Census, Held, Source};
+pub use census::{Census, HeldByRoots, Source};
 pub use coarse::{EACH_OBJECT, Point, coarse};
 pub use error::LedgerError;
 pub use ledger::{EXTRA, Ledger, Pace};

@@ -76,7 +76,7 @@ impl Decoder {
     }
 
     /// Slots in use and time at this position, according to the file.
-    pub(crate) fn place(&self) -> (u32, u64) {
+    pub(crate) fn position(&self) -> (u32, u64) {
         (self.slots, self.time_ns)
     }
 
@@ -344,8 +344,11 @@ impl Decoder {
                         _ => EventKind::New,
                     };
                 }
-                let known =
-                    if fresh && !MISSING { live.next() } else { live.place(slot).ok_or(WRONG_SLOT)? };
+                let known = if fresh && !MISSING {
+                    live.next()
+                } else {
+                    live.slot_for_allocation(slot).ok_or(WRONG_SLOT)?
+                };
                 if !live.set(known) {
                     if !MISSING {
                         return Err(WRONG_SLOT);

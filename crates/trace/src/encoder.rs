@@ -228,7 +228,7 @@ impl Encoder {
     }
 
     /// Thread and time at which the next chunk begins.
-    pub(crate) fn place(&self) -> (u32, u64) {
+    pub(crate) fn position(&self) -> (u32, u64) {
         (self.thread, self.time_ns)
     }
 }

@@ -57,7 +57,7 @@ impl Live {
     }
 
     /// The reader's number of the file's slot, for an allocation.
-    pub(crate) fn place(&mut self, slot: u32) -> Option<u32> {
+    pub(crate) fn slot_for_allocation(&mut self, slot: u32) -> Option<u32> {
         match self.missing {
             None => (slot < self.slots).then_some(slot),
             Some(base) if slot < base => Some(slot),

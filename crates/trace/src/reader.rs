@@ -253,7 +253,7 @@ impl<R: Read> Reader<R> {
     }
 
     fn events(&mut self, sequence: u64) {
-        let (slots, _) = self.decoder.place();
+        let (slots, _) = self.decoder.position();
         let lost_by_recorder = std::mem::take(&mut self.lost_by_recorder);
         if let Err(malformed) = self.decoder.load(self.framer.payload(), self.state.events) {
             self.tables.warn(format!("chunk {sequence} is not as it should be: {}", malformed.0));

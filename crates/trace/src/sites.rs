@@ -50,7 +50,7 @@ pub(crate) fn cost(into: &Sites, part: &Part) -> usize {
 }
 
 /// Puts a part into its position.
-pub(crate) fn place(into: &mut Sites, part: Part) -> Option<()> {
+pub(crate) fn insert(into: &mut Sites, part: Part) -> Option<()> {
     if part.first_site.max(part.first_frame) > ENTRIES_MAX {
         return None;
     }

@@ -147,7 +147,7 @@ impl Tables {
                 let table = self.sites.get_or_insert_default();
                 cost = sites::cost(table, &part);
                 if self.memory.saturating_add(cost) <= MEMORY_MAX {
-                    sites::place(table, part)?;
+                    sites::insert(table, part)?;
                 }
             }
             chunk::EXTRA => {

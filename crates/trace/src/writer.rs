@@ -372,7 +372,7 @@ impl<W: Output> Writer<W> {
             return;
         }
         let payload = self.encoder.payload(self.head);
-        let (thread, time_ns) = self.encoder.place();
+        let (thread, time_ns) = self.encoder.position();
         self.head = EventsHead {
             first_event: self.head.first_event + events,
             clock_bytes: self.clock_bytes,

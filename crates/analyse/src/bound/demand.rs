@@ -90,16 +90,16 @@ impl Demand {
         }
     }
 
-    /// Consumes the next event; calls `died` with the block that ended and its lifetime in events. Returns whether a
+    /// Consumes the next event; calls `on_end` with the block that ended and its lifetime in events. Returns whether a
     /// block began.
-    pub(super) fn take(&mut self, event: &Event, mut died: impl FnMut(usize, u32)) -> bool {
+    pub(super) fn take(&mut self, event: &Event, mut on_end: impl FnMut(usize, u32)) -> bool {
         let resizes = event.kind == EventKind::Realloc;
         let begins_block = event.kind.allocates() || resizes;
         if event.kind.frees() || resizes {
             let old = self.live.end(event.slot);
             let object = self.objects.get_mut(event.slot as usize).map(std::mem::take).unwrap_or_default();
             let lifetime = u32::try_from(self.events - object.birth).unwrap_or(u32::MAX);
-            died(object.number as usize, lifetime);
+            on_end(object.number as usize, lifetime);
             self.by_lifetime[lifetime.checked_ilog2().map_or(0, |log| log as usize + 1)] += old;
             self.live_bytes -= object.size;
             self.rounded_bytes -= old;

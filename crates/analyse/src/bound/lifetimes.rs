@@ -84,7 +84,7 @@ impl Drop for Mapping {
 
 impl Lifetimes {
     /// A new object that is live; returns its number.
-    pub(super) fn born(&mut self) -> io::Result<usize> {
+    pub(super) fn add(&mut self) -> io::Result<usize> {
         let number = self.count;
         if number == self.segments.len() * SEGMENT {
             self.grow()?;
@@ -149,7 +149,7 @@ mod tests {
         let mut lifetimes = Lifetimes::default();
         let count = SEGMENT * (IN_MEMORY + 2) + 17;
         for number in 0..count {
-            assert_eq!(lifetimes.born().unwrap(), number);
+            assert_eq!(lifetimes.add().unwrap(), number);
             if number % 3 == 0 {
                 lifetimes.set(number / 2, (number / 2) as u32);
             }

@@ -30,7 +30,7 @@ pub struct StatFigures {
     /// Most objects alive at one time, not always at the peak.
     pub max_live_objects: u64,
     /// Never freed.
-    pub at_exit: Held,
+    pub at_exit: LiveTotals,
     /// Counts and bytes by kind, those that occurred.
     pub kinds: Vec<KindFigures>,
     /// Per second.
@@ -85,7 +85,7 @@ pub struct Peak {
 
 /// What is held at a time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Held {
+pub struct LiveTotals {
     /// Objects.
     pub objects: u64,
     /// Requested bytes.

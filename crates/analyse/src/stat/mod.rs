@@ -57,10 +57,10 @@ pub struct Stat {
     events: u64,
     clock: u64,
     time_ns: u64,
-    live: Held,
+    live: LiveTotals,
     max_live_objects: u64,
     peak: Peak,
-    given: Held,
+    allocated: LiveTotals,
     unknown_usable: u64,
     misfits: u64,
     temporary: Temporary,
@@ -82,10 +82,10 @@ impl Stat {
             events: 0,
             clock: 0,
             time_ns: 0,
-            live: Held::default(),
+            live: LiveTotals::default(),
             max_live_objects: 0,
             peak: Peak::default(),
-            given: Held::default(),
+            allocated: LiveTotals::default(),
             unknown_usable: 0,
             misfits: 0,
             temporary: Temporary::default(),
@@ -157,8 +157,8 @@ impl Stat {
         self.live.objects += 1;
         self.live.bytes = self.live.bytes.saturating_add(size);
         self.live.usable_bytes = self.live.usable_bytes.saturating_add(usable);
-        self.given.bytes = self.given.bytes.saturating_add(size);
-        self.given.usable_bytes = self.given.usable_bytes.saturating_add(usable);
+        self.allocated.bytes = self.allocated.bytes.saturating_add(size);
+        self.allocated.usable_bytes = self.allocated.usable_bytes.saturating_add(usable);
         self.max_live_objects = self.max_live_objects.max(self.live.objects);
         if let Some(site_table) = &mut self.site_table {
             site_table.allocate(event.site, size, self.events, self.peak.event);
@@ -210,8 +210,8 @@ impl Stat {
         self.live.bytes = self.live.bytes.saturating_sub(before.size()).saturating_add(size);
         self.live.usable_bytes =
             self.live.usable_bytes.saturating_sub(before.usable()).saturating_add(usable);
-        self.given.bytes = self.given.bytes.saturating_add(size);
-        self.given.usable_bytes = self.given.usable_bytes.saturating_add(usable);
+        self.allocated.bytes = self.allocated.bytes.saturating_add(size);
+        self.allocated.usable_bytes = self.allocated.usable_bytes.saturating_add(usable);
         if let Some(site_table) = &mut self.site_table {
             site_table.resize(before.site, before.size(), size, self.events, self.peak.event);
         }
@@ -315,7 +315,7 @@ impl Stat {
                 bytes_per_cpu_s: subject.cpu_s.and_then(|cpu_s| per(self.clock, cpu_s)),
             },
             sizes: self.sizes.figures(COMMONEST),
-            internal: internal(&self.peak, &self.given, self.unknown_usable),
+            internal: internal(&self.peak, &self.allocated, self.unknown_usable),
             reallocs: self.reallocs.figures(),
             temporary: self.temporary,
             cross_thread_frees: threads.iter().map(|thread| thread.frees_of_others).sum(),
@@ -339,13 +339,13 @@ fn usable(event: &Event, size: u64) -> u64 {
     event.usable.clamp(size, MAX_SIZE)
 }
 
-fn internal(peak: &Peak, given: &Held, unknown: u64) -> Internal {
+fn internal(peak: &Peak, allocated: &LiveTotals, unknown: u64) -> Internal {
     let part = |usable: u64, bytes: u64| (usable > 0).then(|| share(usable.saturating_sub(bytes), usable));
     Internal {
         at_peak_bytes: peak.usable_bytes.saturating_sub(peak.live_bytes),
         at_peak_share: part(peak.usable_bytes, peak.live_bytes),
-        overall_bytes: given.usable_bytes.saturating_sub(given.bytes),
-        overall_share: part(given.usable_bytes, given.bytes),
+        overall_bytes: allocated.usable_bytes.saturating_sub(allocated.bytes),
+        overall_share: part(allocated.usable_bytes, allocated.bytes),
         unknown,
     }
 }
@@ -406,7 +406,7 @@ pub(crate) mod tests {
             event: 5,
         };
         assert_eq!((figures.peak, figures.max_live_objects), (peak, 2));
-        assert_eq!(figures.at_exit, Held { objects: 2, bytes: 5000, usable_bytes: 5008 });
+        assert_eq!(figures.at_exit, LiveTotals { objects: 2, bytes: 5000, usable_bytes: 5008 });
         let kind = |kind| {
             let found = figures.kinds.iter().find(|figures| figures.kind == kind);
             found.map(|figures| (figures.calls, figures.bytes))
