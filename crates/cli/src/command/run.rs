@@ -102,7 +102,7 @@ impl From<PairingArg> for Pairing {
     heaptoll run --program cfrac --program lua --size demo\n  \
     heaptoll run --exact -m mimalloc3 --program cfrac             (is it instructions, or memory?)\n  \
     heaptoll run -m quarantine=1B/mimalloc -m quarantine=2M/mimalloc -- ./prog     (what do delayed frees cost?)\n  \
-    heaptoll run -m glibc -m glibc -- ./prog        (A/A: what does this machine's noise look like?)\n  \
+    heaptoll run -m glibc -m glibc -- ./prog        (A/A: how large is this machine's noise?)\n  \
     heaptoll run --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready '(?i)ready to accept connections' \\\n    \
     --load 'redis-benchmark -s {tmp}/s -q -n 200000'")]
 pub struct Arguments {
