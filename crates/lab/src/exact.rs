@@ -13,8 +13,9 @@ use sentence::{Axis, Part};
 
 /// A program's own instructions that differ by more than this share between managers are other work.
 pub const OTHER_WORK: f64 = 0.001;
-/// As few instructions are none: functions that are looked up at their first call, in more objects or fewer.
-pub const LOOKED_UP: f64 = 50_000.0;
+/// A difference of at most this many instructions counts as none: functions are bound at their first call, by look-ups
+/// in more objects or fewer.
+pub const LAZY_BINDING: f64 = 50_000.0;
 
 /// Of fewer calls than this, a share is not judged.
 const FEW_CALLS: u64 = 10_000;
@@ -172,7 +173,7 @@ fn other_work(run: Run, base: Run) -> Option<String> {
         true => (mine as f64, theirs as f64),
         false => (run.exact.instructions.program as f64, base.exact.instructions.program as f64),
     };
-    if theirs == 0.0 || (mine - theirs).abs() <= LOOKED_UP.max(OTHER_WORK * theirs) {
+    if theirs == 0.0 || (mine - theirs).abs() <= LAZY_BINDING.max(OTHER_WORK * theirs) {
         return None;
     }
     let why = match (same_calls(run.exact, base.exact), from_main) {

@@ -157,8 +157,8 @@ pub fn preload_value(objects: &[PathBuf]) -> Result<String, LaunchError> {
 
 /// Starts the program through the launcher at `launcher` and returns once it has been exec'd (or could not be).
 ///
-/// # Errors See [`LaunchError`]; a program that cannot be exec'd is not an error here but a [`Finished`] with that
-/// ending.
+/// # Errors
+/// See [`LaunchError`]; a program that cannot be exec'd is not an error here but a [`Finished`] with that ending.
 pub fn start(
     launcher: &Path,
     invocation: &Invocation,
@@ -309,8 +309,9 @@ impl Running {
         if let (Some(pid), None) = (self.started, self.ended)
             && is_living_child(pid, self.launcher.id())
         {
-            // SAFETY: a child of the launcher that has just been seen alive. Its number is free again only after
-            // it has ended and been reaped, and is given out again only after all others.
+            // SAFETY: kill takes plain numbers; `is_living_child` has just found this child of the launcher alive. Its
+            // number is free again only after it has ended and been reaped, and is given out again only after all
+            // others.
             unsafe { libc::kill(pid, signal) };
         }
     }

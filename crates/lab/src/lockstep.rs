@@ -52,7 +52,8 @@ fn died() -> LaunchError {
 
 /// The processor of blocks: the last of those that this process may use, since the first serves most interrupts.
 ///
-/// # Errors The system's: the processors are not known.
+/// # Errors
+/// The system's: the processors are not known.
 pub fn processor() -> std::io::Result<u32> {
     let last = affinity::allowed()?.last().copied();
     last.ok_or_else(|| std::io::Error::other("no processor may be used"))

@@ -450,7 +450,8 @@ pub fn everything(known: &[Manager]) -> Vec<Manager> {
 
 /// A stack as it is written ([`crate::stack`]): layers, and a manager by name, or by path when its name has a `/`.
 ///
-/// # Errors An unknown name, a path that is no file, or a stack that makes no sense. The preflight checks what the file
+/// # Errors
+/// An unknown name, a path that is no file, or a stack that makes no sense. The preflight checks what the file
 /// contains.
 pub fn find(known: &[Manager], word: &str) -> Result<Manager, ManagerError> {
     let (layers, rest) = stack::layers(word)?;

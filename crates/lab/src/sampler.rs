@@ -162,7 +162,7 @@ mod tests {
         let members = tree(pid);
         assert_eq!(members.len(), 2, "{members:?}");
         for member in members {
-            // SAFETY: a signal to our own descendants.
+            // SAFETY: kill takes plain numbers; `member` is a descendant that has not been reaped.
             unsafe { libc::kill(member, libc::SIGKILL) };
         }
         child.wait().expect("it was killed");

@@ -14,7 +14,8 @@ pub fn only(cpu: u32) -> libc::cpu_set_t {
 
 /// The processors that this thread may use, in order.
 ///
-/// # Errors The system's, of `sched_getaffinity`.
+/// # Errors
+/// The system's, of `sched_getaffinity`.
 pub fn allowed() -> std::io::Result<Vec<u32>> {
     // SAFETY: all zeroes is an empty set, which the kernel fills in.
     let set = unsafe {

@@ -67,7 +67,7 @@ pub fn fork(spec: &Spec) -> io::Result<Waiting> {
         0 => exec(&argv, &envp, launcher, (pinned.as_ref(), spec.slice()), go, failed),
         _ => {
             for end in [go[0], failed[1]] {
-                // SAFETY: ours, open, and not used again on this side.
+                // SAFETY: `end` is an end of a pipe that this function opened, and is not used again on this side.
                 unsafe { libc::close(end) };
             }
             Ok(Waiting { pid, go: go[1], failed: failed[0] })
@@ -120,8 +120,8 @@ impl Waiting {
     pub fn release(self) -> Result<(), i32> {
         let byte = 1u8;
         let mut errno = 0i32;
-        // SAFETY: both descriptors are open pipe ends of ours; the buffers are as long as stated. The read ends
-        // with 0 bytes when exec closes the child's end.
+        // SAFETY: both descriptors are open pipe ends that `fork` stored here; the buffers are live locals as long as
+        // stated. The read ends with 0 bytes when exec closes the child's end.
         unsafe {
             libc::write(self.go, (&raw const byte).cast(), 1);
             libc::close(self.go);

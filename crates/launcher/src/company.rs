@@ -51,7 +51,8 @@ fn until_end(tree: &ProcessTree, pid: i32) -> Ended {
 
 /// A child that does nothing but use the processor.
 fn spin(spec: &Spec, tree: &ProcessTree) {
-    // SAFETY: this process has one thread, and the child calls only async-signal-safe functions; the set is whole.
+    // SAFETY: this process has one thread, and the child calls only async-signal-safe functions; `set` is a whole
+    // cpu_set_t.
     let pid = unsafe {
         let launcher = libc::getpid();
         let set = spec.cpu.map(only);
@@ -81,7 +82,8 @@ fn spin(spec: &Spec, tree: &ProcessTree) {
 fn redirect_output() {
     if let Ok(null) = OpenOptions::new().write(true).open("/dev/null") {
         for fd in [libc::STDOUT_FILENO, libc::STDERR_FILENO] {
-            // SAFETY: both descriptors are open and this process's own.
+            // SAFETY: dup2 takes plain numbers; the first is an open file's, the second one that the launcher was
+            // started with.
             unsafe { libc::dup2(null.as_raw_fd(), fd) };
         }
     }
@@ -90,7 +92,8 @@ fn redirect_output() {
 /// Standard input from its beginning: a file that is opened again has an offset of its own.
 fn rewind_input() {
     if let Ok(again) = File::open("/proc/self/fd/0") {
-        // SAFETY: both descriptors are open and this process's own.
+        // SAFETY: dup2 takes plain numbers; the first is an open file's, the second one that the launcher was started
+        // with.
         unsafe { libc::dup2(again.as_raw_fd(), libc::STDIN_FILENO) };
     }
 }

@@ -100,7 +100,8 @@ impl Counters {
 
 /// Whether this machine counts instructions at all.
 ///
-/// # Errors The kernel's: `ENOENT` where there is no such counter (most virtual machines), `EACCES` or `EPERM` where
+/// # Errors
+/// The kernel's: `ENOENT` where there is no such counter (most virtual machines), `EACCES` or `EPERM` where
 /// `kernel.perf_event_paranoid` or a seccomp filter forbids it.
 pub fn probe() -> io::Result<()> {
     Counter::open(EVENTS[0].0, EVENTS[0].1, 0).map(drop)

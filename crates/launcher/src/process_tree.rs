@@ -41,8 +41,9 @@ fn set_thp(thp: Thp) -> io::Result<()> {
 impl ProcessTree {
     /// Becomes subreaper, requests a signal on heaptoll's death, blocks the signals that are waited for.
     ///
-    /// # Errors The errno of `prctl`; for huge pages `EINVAL` where the kernel has no such per-process setting. `ESRCH`
-    /// when heaptoll is gone already.
+    /// # Errors
+    /// The errno of `prctl`; for huge pages `EINVAL` where the kernel has no such per-process setting. `ESRCH` when
+    /// heaptoll is gone already.
     pub fn prepare(spec: &Spec) -> io::Result<ProcessTree> {
         let one: libc::c_ulong = 1;
         // SAFETY: prctl takes plain numbers; `signals` is a local, initialised by sigemptyset before it is read.

@@ -12,7 +12,8 @@ pub const LIMITS: (Duration, Duration) = (Duration::from_micros(100), Duration::
 
 /// Requests slices of `slice` for this thread and all that it starts from now on. Async-signal-safe.
 ///
-/// # Errors The kernel rejects it, or has no such attribute (`EOPNOTSUPP`).
+/// # Errors
+/// The kernel rejects it, or has no such attribute (`EOPNOTSUPP`).
 pub fn set(slice: Duration) -> io::Result<()> {
     let mut attributes = get()?;
     attributes.sched_runtime = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);

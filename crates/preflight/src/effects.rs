@@ -71,7 +71,7 @@ pub struct Effects {
     seen: BTreeSet<Effect>,
     /// Files and folders that the run made where nothing was.
     made: BTreeSet<PathBuf>,
-    /// Folders of heaptoll's, where the run may do what it likes.
+    /// Folders of heaptoll's, in which the run's effects do not count.
     exempt: Vec<PathBuf>,
 }
 

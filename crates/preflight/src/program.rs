@@ -133,7 +133,7 @@ fn executable(path: &Path) -> std::io::Result<()> {
         return Err(std::io::Error::other("it is not a regular file"));
     }
     let name = CString::new(path.as_os_str().as_bytes())?;
-    // SAFETY: `name` is a C string.
+    // SAFETY: `name` is a C string that lives through the call.
     if unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::X_OK, libc::AT_EACCESS) } != 0 {
         return Err(std::io::Error::last_os_error());
     }

@@ -40,6 +40,6 @@ pub struct Watch {
     /// The processor that it is pinned to, as the kernel numbers it: how many threads a program or a manager starts may
     /// depend on the processors it sees.
     pub cpu: u32,
-    /// Folders in which the run may do what it likes: its scratch folder.
+    /// Folders in which the run's effects do not count: its scratch folder.
     pub exempt: Vec<PathBuf>,
 }

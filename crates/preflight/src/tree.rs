@@ -199,7 +199,8 @@ impl<'a> Tracer<'a> {
         let child =
             Child::prepare(plan, stdin.as_raw_fd(), &child_stdout, &child_stderr, &child_go, &child_failure)
                 .map_err(|_| refused("an argument or the environment holds a NUL byte".to_owned()))?;
-        // SAFETY: the child calls nothing but async-signal-safe functions on memory prepared before.
+        // SAFETY: the child calls only `become_program`: async-signal-safe functions on memory that `Child::prepare`
+        // filled before.
         let root = unsafe { libc::fork() };
         if root == 0 {
             child.become_program();
@@ -217,7 +218,7 @@ impl<'a> Tracer<'a> {
             | libc::PTRACE_O_EXITKILL;
         let traced = plan.trace && ptrace(libc::PTRACE_SEIZE, root, options as usize);
         for output in [&stdout, &stderr] {
-            // SAFETY: an open descriptor.
+            // SAFETY: fcntl takes plain numbers; `output` owns an open descriptor.
             unsafe { libc::fcntl(output.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
         }
         let mut tracer = Tracer {
@@ -238,15 +239,15 @@ impl<'a> Tracer<'a> {
         };
         // Without a tracer the filtered calls would fail.
         let signal = if tracer.effects.is_some() { GO_WATCHED } else { GO };
-        // SAFETY: one readable byte, an open descriptor.
+        // SAFETY: `signal` is a live local of one byte; `go` owns an open descriptor.
         unsafe { libc::write(go.as_raw_fd(), (&raw const signal).cast(), 1) };
         drop(go);
         // The exec itself may stop for the tracer, so events have to be served while the outcome is awaited.
-        // SAFETY: an open descriptor.
+        // SAFETY: fcntl takes plain numbers; `failure` owns an open descriptor.
         unsafe { libc::fcntl(failure.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
         loop {
             let mut code = [0u8; 4];
-            // SAFETY: four writable bytes, an open descriptor.
+            // SAFETY: `code` is a local buffer of four bytes; `failure` owns an open descriptor.
             let got = unsafe { libc::read(failure.as_raw_fd(), code.as_mut_ptr().cast(), 4) };
             if got == 1 && code[0] == UNWATCHED {
                 tracer.effects = None;
@@ -355,8 +356,8 @@ impl<'a> Tracer<'a> {
                 return any;
             }
             if !self.traced && self.root_is_a_zombie() {
-                // The last time at which the group's number is surely still its own. SAFETY: kill takes plain numbers
-                // and touches no memory.
+                // The last time at which the group's number is surely still its own.
+                // SAFETY: kill takes plain numbers and touches no memory.
                 unsafe { libc::kill(-self.root, libc::SIGKILL) };
             }
             // SAFETY: `status` is a live local that waitpid writes.
@@ -481,7 +482,8 @@ impl<'a> Tracer<'a> {
             effects.add(Effect::Shares("calls of another architecture".to_owned()));
             return;
         }
-        // SAFETY: all zeroes are registers; the tracee is stopped, and `registers` is a valid place for them.
+        // SAFETY: all zeroes is a valid user_regs_struct; the tracee is stopped, as `serve` found, and ptrace writes
+        // the live local `registers`.
         let registers = unsafe {
             let mut registers: libc::user_regs_struct = std::mem::zeroed();
             let place = (&raw mut registers).cast::<c_void>();
@@ -526,7 +528,7 @@ impl<'a> Tracer<'a> {
 
     fn forked(&mut self, tid: i32, parent: i32) {
         let mut child: libc::c_ulong = 0;
-        // SAFETY: the tracee is stopped; `child` is a valid place.
+        // SAFETY: the tracee is stopped, as `serve` found; `child` is a live local that ptrace writes.
         let got = unsafe {
             libc::ptrace(libc::PTRACE_GETEVENTMSG, tid, ptr::null_mut::<c_void>(), ptr::from_mut(&mut child))
         };
@@ -557,7 +559,7 @@ impl<'a> Tracer<'a> {
             let Some(output) = &self.outputs[number] else { continue };
             let mut bytes = [0u8; 65536];
             for _ in 0..16 {
-                // SAFETY: the buffer is writable for its length; an open descriptor.
+                // SAFETY: `bytes` is a local buffer, passed with its length; `output` owns an open descriptor.
                 let got = unsafe { libc::read(output.as_raw_fd(), bytes.as_mut_ptr().cast(), bytes.len()) };
                 match usize::try_from(got) {
                     Ok(0) => {
@@ -595,7 +597,7 @@ impl<'a> Tracer<'a> {
             std::thread::sleep(Duration::from_micros(500));
             return;
         }
-        // SAFETY: the array is valid for its length.
+        // SAFETY: `waits` is a local array of pollfd, passed with its length.
         unsafe { libc::poll(waits.as_mut_ptr(), waits.len() as libc::nfds_t, 1) };
     }
 
@@ -650,6 +652,7 @@ fn anonymous_bytes(pid: i32) -> Option<u64> {
 
 /// A request without an address; false when refused, for example because the tracee was killed meanwhile.
 fn ptrace(request: c_uint, tid: i32, data: usize) -> bool {
-    // SAFETY: the requests used here read no memory of ours.
+    // SAFETY: for the requests made here, PTRACE_SEIZE and PTRACE_CONT, `data` is a number, so the kernel reads and
+    // writes no memory.
     unsafe { libc::ptrace(request, tid, ptr::null_mut::<c_void>(), data as *mut c_void) == 0 }
 }

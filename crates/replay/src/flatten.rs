@@ -44,7 +44,8 @@ impl Default for Flattening {
 
 /// Makes a program of as many sources as there are copies, each giving the same calls.
 ///
-/// # Errors The trace cannot be read, or there is no space for the program.
+/// # Errors
+/// The trace cannot be read, or there is no space for the program.
 pub fn flatten(mut sources: Vec<Box<dyn Source + '_>>, how: &Flattening) -> Result<Program, ReplayError> {
     let mut flattener = Flattener::new(how)?;
     if let [source] = sources.as_mut_slice() {

@@ -105,7 +105,8 @@ impl Program {
 
     /// Bytes of the words.
     ///
-    /// # Errors The file's length cannot be read.
+    /// # Errors
+    /// The file's length cannot be read.
     pub fn bytes(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
@@ -147,7 +148,7 @@ pub(crate) struct Words {
 impl Words {
     /// An empty file, which moves from memory to the temporary folder when it has this many bytes.
     pub(crate) fn create(most_in_memory: u64) -> Result<Words, ReplayError> {
-        // SAFETY: the name is NUL-terminated.
+        // SAFETY: the name is a C string literal.
         let descriptor = unsafe { libc::memfd_create(c"heaptoll-replay".as_ptr(), libc::MFD_CLOEXEC) };
         if descriptor < 0 {
             return Err(ReplayError::system("make a file in memory")(io::Error::last_os_error()));

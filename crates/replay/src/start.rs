@@ -140,7 +140,7 @@ impl Starter<'_> {
         }
         command.envs(stack.environment.iter().map(|(name, value)| (name, value)));
         command.env("HEAPTOLL_PADDING", "x".repeat(padding as usize));
-        // SAFETY: only async-signal-safe calls between fork and exec.
+        // SAFETY: the closure calls only setpgid, prctl and fcntl, which are async-signal-safe, and allocates nothing.
         unsafe {
             command.pre_exec(move || {
                 // A group of its own, so that Ctrl-C reaches us alone; and an end when we end.
@@ -168,7 +168,7 @@ fn end_of(child: u32) -> Option<OwnedFd> {
 fn wait_for(end: Option<&OwnedFd>, longest: Duration) {
     let Some(end) = end else { return std::thread::sleep(longest) };
     let mut poll = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid pollfd.
+    // SAFETY: `poll` is one live local pollfd, and the count is 1.
     unsafe { libc::poll(&mut poll, 1, longest.as_millis() as i32) };
 }
 

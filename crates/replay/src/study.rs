@@ -190,8 +190,9 @@ fn fits(program: &Program, touches: bool, available: u64) -> Result<(), ReplayEr
 
 /// Replays a trace.
 ///
-/// # Errors Nothing can be replayed: see [`ReplayError`]. A manager that fails is no error, and neither is an
-/// interrupt: the study records both.
+/// # Errors
+/// Nothing can be replayed: see [`ReplayError`]. A manager that fails is no error, and neither is an interrupt: the
+/// study records both.
 pub fn study(
     request: &Request,
     interrupt: &AtomicBool,

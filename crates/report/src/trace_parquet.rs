@@ -237,7 +237,8 @@ pub fn sites_path(path: &Path) -> PathBuf {
 /// Writes a whole trace to `path`, and its call stacks, where it has some, to [`sites_path`]. A file is written whole
 /// or not at all.
 ///
-/// # Errors The trace cannot be read, a file cannot be written. Damage is no error: `reader` reports it afterwards.
+/// # Errors
+/// The trace cannot be read, a file cannot be written. Damage is no error: `reader` reports it afterwards.
 pub fn export<R: Read + Send>(reader: &mut Reader<R>, path: &Path) -> Result<Exported, ExportError> {
     let mut failed = None;
     let mut rows = 0;

@@ -148,7 +148,7 @@ fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let [from, to] = [from, to].map(|path| CString::new(path.as_os_str().as_bytes()));
     let (from, to) = (from?, to?);
     let here = libc::AT_FDCWD;
-    // SAFETY: two C strings.
+    // SAFETY: `from` and `to` are C strings that live through the call.
     let done = unsafe { libc::renameat2(here, from.as_ptr(), here, to.as_ptr(), libc::RENAME_NOREPLACE) };
     if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

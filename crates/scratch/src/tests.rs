@@ -129,7 +129,7 @@ fn a_fifo_a_link_and_folders_of_other_names_are_left_alone_and_not_waited_for() 
     let (above, elsewhere) = (place(), place());
     let at = |name: &str| above.path().join(name);
     let fifo = CString::new(at("heaptoll-scratch-evil").as_os_str().as_bytes()).expect("no NUL");
-    // SAFETY: a C string.
+    // SAFETY: `fifo` is a C string that lives through the call.
     assert_eq!(unsafe { libc::mkfifo(fifo.as_ptr(), 0o666) }, 0);
     symlink(elsewhere.path(), at("heaptoll-scratch-link")).expect("linked");
     fs::write(elsewhere.path().join("kept"), "").expect("written");

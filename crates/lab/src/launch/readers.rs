@@ -80,7 +80,8 @@ impl<T: Clone + Default + Send + 'static> Reader<T> {
 
 /// Digests standard output.
 ///
-/// # Errors No thread can be started.
+/// # Errors
+/// No thread can be started.
 pub(super) fn digest(
     source: Option<impl Read + Send + 'static>,
     lines: Option<SyncSender<String>>,
@@ -95,7 +96,8 @@ pub(super) fn digest(
 
 /// Keeps the tail of standard error.
 ///
-/// # Errors No thread can be started.
+/// # Errors
+/// No thread can be started.
 pub(super) fn tail(
     source: Option<impl Read + Send + 'static>,
     lines: Option<SyncSender<String>>,

@@ -74,8 +74,8 @@ fn is_filled(start: *const u8, bytes: usize, with: u8) -> bool {
 impl<W: Watch, const GENERATIONS: bool> Executor<'_, W, GENERATIONS> {
     /// Executes the words. False when something went wrong, which has been reported to `others`.
     ///
-    /// # Safety The words passed [`check`]; [`AHEAD`] more words can be read after them; slots are used in the
-    /// program's order.
+    /// # Safety
+    /// The words passed [`check`]; [`AHEAD`] more words can be read after them; slots are used in the program's order.
     pub unsafe fn run<const TOUCH: u8>(
         &self,
         words: *const u64,

@@ -41,7 +41,7 @@ impl Identity {
         let found = if self.handle.is_null() {
             std::ptr::null_mut()
         } else {
-            // SAFETY: a handle of an object that is loaded, and a NUL-terminated name.
+            // SAFETY: `of_malloc` took the handle with dlopen and nothing closes it; `name` is a C string.
             unsafe { libc::dlsym(self.handle, name.as_ptr()) }
         };
         (!found.is_null()).then_some(found)
@@ -49,7 +49,7 @@ impl Identity {
 
     /// That of this object, or of one after it: a layer forwards to a manager that may have it.
     fn symbol_of_stack(&self, name: &CStr) -> Option<*mut c_void> {
-        // SAFETY: a NUL-terminated name.
+        // SAFETY: `name` is a C string; RTLD_DEFAULT is always a valid handle.
         let anywhere = || unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
         self.symbol(name).or_else(|| Some(anywhere()).filter(|found| !found.is_null()))
     }

@@ -10,13 +10,13 @@ struct ProcFile(libc::c_int);
 
 impl ProcFile {
     fn open(path: &CStr, flags: libc::c_int) -> Option<ProcFile> {
-        // SAFETY: a NUL-terminated path.
+        // SAFETY: `path` is a C string.
         let descriptor = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
         (descriptor >= 0).then_some(ProcFile(descriptor))
     }
 
     fn read(&self, into: &mut [u8]) -> usize {
-        // SAFETY: a descriptor of ours and a buffer of this length.
+        // SAFETY: `open` set the descriptor, which stays open until drop; `into` is passed with its length.
         let got = unsafe { libc::read(self.0, into.as_mut_ptr().cast(), into.len()) };
         usize::try_from(got).unwrap_or(0)
     }
@@ -24,7 +24,7 @@ impl ProcFile {
 
 impl Drop for ProcFile {
     fn drop(&mut self) {
-        // SAFETY: a descriptor of ours, closed once.
+        // SAFETY: `open` set the descriptor, which nothing else closes.
         unsafe { libc::close(self.0) };
     }
 }
@@ -69,7 +69,7 @@ pub fn high_water() -> u64 {
 /// Restarts the high-water mark; whether the kernel can.
 pub fn forget_high_water() -> bool {
     let Some(file) = ProcFile::open(c"/proc/self/clear_refs", libc::O_WRONLY) else { return false };
-    // SAFETY: a descriptor of ours and one byte.
+    // SAFETY: `file` holds an open descriptor until it is dropped; the string has the one byte.
     unsafe { libc::write(file.0, b"5".as_ptr().cast(), 1) == 1 }
 }
 
@@ -84,7 +84,7 @@ pub fn lag() -> u64 {
 
 /// Minor and major faults of this process.
 pub fn faults() -> (u64, u64) {
-    // SAFETY: all zeroes is a valid rusage, which is filled in.
+    // SAFETY: all zeroes is a valid rusage; getrusage fills this live local.
     let usage = unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();
         libc::getrusage(libc::RUSAGE_SELF, &mut usage);
@@ -122,14 +122,15 @@ impl Pages {
 
     fn count(&self, page: usize) -> &AtomicU16 {
         debug_assert!(2 * page < self.counts.bytes());
-        // SAFETY: within the area (pages are of addresses that it covers), aligned, and only accessed as this.
+        // SAFETY: within the area, as asserted above, since it covers the pages of all addresses; aligned, and only
+        // accessed as this atomic.
         unsafe { AtomicU16::from_ptr(self.counts.start().cast::<u16>().add(page)) }
     }
 
     fn used(&self, region: usize) -> &AtomicU64 {
         debug_assert!(region / 8 < self.summary.bytes());
         // SAFETY: within the summary, as asserted above for regions of addresses that it covers; aligned, and only
-        // accessed as this.
+        // accessed as this atomic.
         unsafe { AtomicU64::from_ptr(self.summary.start().cast::<u64>().add(region / 64)) }
     }
 

@@ -44,7 +44,8 @@ impl<const GENERATIONS: bool> Blocks<GENERATIONS> {
 
     /// The block.
     ///
-    /// # Safety The slot is in the table (`check`), and no other thread writes it now, by the program's order.
+    /// # Safety
+    /// The slot is in the table (`check`), and no other thread writes it now, by the program's order.
     #[inline(always)]
     pub unsafe fn get(&self, slot: u32) -> *mut u8 {
         // SAFETY: the caller guarantees a slot of the table that no other thread writes now.

@@ -5,7 +5,7 @@
 //! object to load and to search is more work for it, so what comes before `main` is taken off where it is known.
 
 use heaptoll_costs::{Figures, Group};
-use heaptoll_lab::exact::{LOOKED_UP, OTHER_WORK};
+use heaptoll_lab::exact::{LAZY_BINDING, OTHER_WORK};
 use heaptoll_report::format::count;
 
 use super::results::{Disagreement, ProgramResults, Row};
@@ -58,7 +58,7 @@ fn application(row: &Row, baseline: &Row) -> Option<String> {
     let ratio = against(row, baseline)?;
     let off = ratio - 1.0;
     let instructions = off.abs() * baseline.application()? as f64;
-    if off.abs() <= OTHER_WORK || instructions <= LOOKED_UP {
+    if off.abs() <= OTHER_WORK || instructions <= LAZY_BINDING {
         return None;
     }
     let started = row.application_proper().is_some() && baseline.application_proper().is_some();
