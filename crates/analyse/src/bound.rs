@@ -88,7 +88,7 @@ pub struct BoundFigures {
     /// Packings, the best first.
     pub packings: Vec<Packing>,
     /// The manager that the trace was recorded over.
-    pub recorded: Recorded,
+    pub recorded: RecordedManager,
     /// The sample after the peak at which most was held and not live; none when the process was not sampled there. The
     /// bounds are of the peak alone.
     pub after_peak: Option<AfterPeak>,
@@ -116,7 +116,7 @@ pub struct Packing {
 
 /// The recorded manager's figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Recorded {
+pub struct RecordedManager {
     /// Most usable bytes live at once, by `malloc_usable_size`; none when some are not known.
     pub max_usable_bytes: Option<u64>,
     /// Peak size of its heap; none when not known.
@@ -195,7 +195,7 @@ pub fn bound<R: Read>(
         lower_bound_bytes: lower,
         peak_event: demand.peak_event(),
         packings,
-        recorded: Recorded {
+        recorded: RecordedManager {
             max_usable_bytes: demand.max_usable_bytes(),
             peak_heap_bytes,
             over_lower_bound: peak_heap_bytes.map(|peak| times(peak, lower)),

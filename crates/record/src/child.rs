@@ -27,7 +27,7 @@ pub struct Child {
 
 /// How it ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Ended {
+pub struct ProgramExit {
     /// What `wait` returned.
     pub status: ExitStatus,
     /// User and system time, s.
@@ -36,7 +36,7 @@ pub struct Ended {
     pub peak_rss_kib: Option<u64>,
 }
 
-impl Ended {
+impl ProgramExit {
     /// As a shell gives it: the exit status, or 128 and the signal.
     pub fn code(&self) -> u8 {
         let code = self.status.code().or_else(|| self.status.signal().map(|signal| 128 + signal));
@@ -151,7 +151,7 @@ fn own_peak_kib() -> u64 {
 
 impl Child {
     /// How it ended, once it has; reaps it.
-    pub fn ended(&self) -> Option<Ended> {
+    pub fn ended(&self) -> Option<ProgramExit> {
         let mut status = 0;
         // SAFETY: all zeroes is a valid rusage; wait4 writes to the live locals `status` and `usage` only.
         let (reaped, usage) = unsafe {
@@ -160,7 +160,7 @@ impl Child {
         };
         let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
         let peak = u64::try_from(usage.ru_maxrss).unwrap_or(0);
-        (reaped == self.pid).then(|| Ended {
+        (reaped == self.pid).then(|| ProgramExit {
             status: ExitStatus::from_raw(status),
             cpu_s: seconds(usage.ru_utime) + seconds(usage.ru_stime),
             peak_rss_kib: (peak > self.own_peak_kib).then_some(peak),
@@ -188,7 +188,7 @@ mod tests {
         }
     }
 
-    fn run(script: &str) -> Ended {
+    fn run(script: &str) -> ProgramExit {
         let child = start(&request(script), Path::new("/no-rings")).expect("starts");
         loop {
             if let Some(ended) = child.ended() {

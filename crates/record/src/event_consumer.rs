@@ -18,7 +18,7 @@ pub struct EventConsumer<W> {
 }
 
 /// What remains when all events were consumed.
-pub struct Consumed<W> {
+pub struct ConsumerResult<W> {
     /// The trace, but for its ending.
     pub writer: Writer<W>,
     /// Kernel numbers of threads, by index.
@@ -51,10 +51,10 @@ impl<W: Output> EventConsumer<W> {
     }
 
     /// Ends the consumption.
-    pub fn finish(self) -> Consumed<W> {
+    pub fn finish(self) -> ConsumerResult<W> {
         let sites = self.symbols.map(Symbols::finish);
         let (writer, defect) = self.resolver.into_parts();
-        Consumed { writer, threads: self.threads, sites, defect }
+        ConsumerResult { writer, threads: self.threads, sites, defect }
     }
 }
 

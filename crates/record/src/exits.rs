@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Watches processes, each under a number of the caller's.
 #[derive(Debug)]
-pub struct Exits {
+pub struct ExitWatcher {
     epoll: OwnedFd,
     watched: HashMap<u32, OwnedFd>,
     /// Had ended when the watch began.
@@ -20,12 +20,12 @@ pub struct Exits {
 /// Polls between two readings of `/proc` for the processes without a descriptor.
 const POLLS_PER_READING: u32 = 64;
 
-impl Exits {
+impl ExitWatcher {
     /// Watches no process yet.
     ///
     /// # Errors
     /// The system's.
-    pub fn new() -> io::Result<Exits> {
+    pub fn new() -> io::Result<ExitWatcher> {
         // SAFETY: epoll_create1 takes no pointers; a descriptor that it returns is new, and owned here alone.
         let epoll = unsafe {
             let made = libc::epoll_create1(libc::EPOLL_CLOEXEC);
@@ -34,7 +34,13 @@ impl Exits {
             }
             OwnedFd::from_raw_fd(made)
         };
-        Ok(Exits { epoll, watched: HashMap::new(), found_dead: Vec::new(), polled: Vec::new(), polls: 0 })
+        Ok(ExitWatcher {
+            epoll,
+            watched: HashMap::new(),
+            found_dead: Vec::new(),
+            polled: Vec::new(),
+            polls: 0,
+        })
     }
 
     /// Watches process `pid` as number `key`.
@@ -125,40 +131,40 @@ mod tests {
 
     #[test]
     fn numbers_that_no_process_has_are_dead_at_once() {
-        let mut exits = Exits::new().expect("makes");
-        exits.watch(0, 1);
-        exits.watch(-1, 2);
-        assert_eq!(exits.poll(), [1, 2]);
+        let mut exit_watcher = ExitWatcher::new().expect("makes");
+        exit_watcher.watch(0, 1);
+        exit_watcher.watch(-1, 2);
+        assert_eq!(exit_watcher.poll(), [1, 2]);
     }
 
     #[test]
     fn exits_are_seen_once_also_of_those_that_ended_before() {
-        let mut exits = Exits::new().expect("makes");
+        let mut exit_watcher = ExitWatcher::new().expect("makes");
         let start = || std::process::Command::new("sleep").arg("20").spawn().expect("sleep runs");
         let (mut early, mut late) = (start(), start());
         early.kill().expect("kills");
         early.wait().expect("waits");
-        exits.watch(early.id() as i32, 1);
-        exits.watch(late.id() as i32, 2);
-        assert_eq!(exits.poll(), [1]);
-        assert!(exits.poll().is_empty());
+        exit_watcher.watch(early.id() as i32, 1);
+        exit_watcher.watch(late.id() as i32, 2);
+        assert_eq!(exit_watcher.poll(), [1]);
+        assert!(exit_watcher.poll().is_empty());
         late.kill().expect("kills");
         let seen = loop {
-            let seen = exits.poll();
+            let seen = exit_watcher.poll();
             if !seen.is_empty() {
                 break seen;
             }
         };
         assert_eq!(seen, [2], "also before it is waited for");
-        assert!(exits.poll().is_empty());
+        assert!(exit_watcher.poll().is_empty());
         late.wait().expect("waits");
     }
     #[test]
     fn without_descriptors_of_processes_exits_are_seen_too() {
         let mut child = std::process::Command::new("sleep").arg("20").spawn().expect("sleep runs");
-        let mut exits = Exits::new().expect("makes");
-        exits.polled.push((child.id() as i32, 3));
-        let mut poll = || (0..POLLS_PER_READING).flat_map(|_| exits.poll()).collect::<Vec<u32>>();
+        let mut exit_watcher = ExitWatcher::new().expect("makes");
+        exit_watcher.polled.push((child.id() as i32, 3));
+        let mut poll = || (0..POLLS_PER_READING).flat_map(|_| exit_watcher.poll()).collect::<Vec<u32>>();
         assert!(poll().is_empty());
         child.kill().expect("kills");
         let seen = loop {

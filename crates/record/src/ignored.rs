@@ -8,7 +8,7 @@ const BUDGET: usize = 1 << 16;
 
 /// All ignored processes.
 #[derive(Default)]
-pub struct Ignored {
+pub struct IgnoredProcesses {
     taps: Vec<(u32, i32, Tap)>,
 }
 
@@ -19,7 +19,7 @@ impl Sink for Discard {
     fn thread(&mut self, _: u32, _: i32) {}
 }
 
-impl Ignored {
+impl IgnoredProcesses {
     /// Sends the request to stop to a process that has arrived.
     pub fn add(&mut self, shared: &Shared, arrival: &Arrival) {
         // Its previous image, if it was ignored too, is gone.

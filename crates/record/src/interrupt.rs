@@ -10,7 +10,7 @@ pub struct Interrupt(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    interrupts: AtomicU32,
+    count: AtomicU32,
     forward: AtomicI32,
 }
 
@@ -19,7 +19,7 @@ impl Interrupt {
     /// which decides what it does; the recording goes on until the program ends. The second one stops the recording,
     /// and the program goes on without it.
     pub fn raise(&self) {
-        self.0.interrupts.fetch_add(1, Relaxed);
+        self.0.count.fetch_add(1, Relaxed);
     }
 
     /// A signal that was meant for the program and reached heaptoll alone, as `kill` sends it: it is passed on. It
@@ -30,8 +30,8 @@ impl Interrupt {
     }
 
     /// Number of interrupts so far.
-    pub(crate) fn interrupts(&self) -> u32 {
-        self.0.interrupts.load(Relaxed)
+    pub(crate) fn count(&self) -> u32 {
+        self.0.count.load(Relaxed)
     }
 
     /// A signal to pass on, once.
@@ -53,21 +53,21 @@ pub(crate) struct InterruptPolicy {
     /// Number of interrupts when the program was found to have ended.
     before_end: Option<u32>,
     /// Whether the one that ended it may not have been noticed here yet.
-    one_to_come: bool,
+    interrupt_pending: bool,
 }
 
 impl InterruptPolicy {
     /// The program has ended; `interrupts` was read just before that was checked.
     pub fn program_ended(&mut self, interrupts: u32, by_signal: bool) {
         self.before_end = Some(interrupts);
-        self.one_to_come = by_signal && interrupts == 0;
+        self.interrupt_pending = by_signal && interrupts == 0;
     }
 
     /// Whether this number of interrupts stops the recording, `since_end` after the program's end.
     pub fn stop(&mut self, interrupts: u32, since_end: Duration) -> bool {
         let Some(before) = self.before_end else { return interrupts >= 2 };
-        if self.one_to_come && interrupts > before && since_end < SAME_SIGNAL {
-            self.one_to_come = false;
+        if self.interrupt_pending && interrupts > before && since_end < SAME_SIGNAL {
+            self.interrupt_pending = false;
             self.before_end = Some(before + 1);
             return interrupts > before + 1;
         }

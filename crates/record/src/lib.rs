@@ -32,6 +32,6 @@ mod watch;
 pub use error::RecordError;
 pub use interrupt::Interrupt;
 pub use output::{folder_of_others, others};
-pub use recorded::{Progress, Recorded, Recording, Silent};
+pub use recorded::{Progress, Recording, RecordingOutcome, Silent};
 pub use recorder::record;
 pub use request::{Children, Manager, Request};

@@ -26,7 +26,7 @@ pub struct Recording {
 
 /// The result of a recording.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Recorded {
+pub struct RecordingOutcome {
     /// The traces, that of the first process image first.
     pub recordings: Vec<Recording>,
     /// The first process's exit status; 128 plus the number of the signal that killed it. `None` when the recording
@@ -38,7 +38,7 @@ pub struct Recorded {
     pub warnings: Vec<String>,
 }
 
-impl Recorded {
+impl RecordingOutcome {
     /// Events in all traces.
     pub fn events(&self) -> u64 {
         self.recordings.iter().map(|recording| recording.events).sum()

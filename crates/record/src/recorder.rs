@@ -7,20 +7,20 @@ use std::time::{Duration, Instant};
 
 use heaptoll_ring::{Arrival, Flags, Options, Shared};
 
-use crate::child::{self, Child, Ended};
+use crate::child::{self, Child, ProgramExit};
 use crate::error::RecordError;
-use crate::exits::Exits;
+use crate::exits::ExitWatcher;
 use crate::finisher::Finisher;
-use crate::ignored::Ignored;
+use crate::ignored::IgnoredProcesses;
 use crate::interrupt::InterruptPolicy;
 use crate::limits::LargeFiles;
 use crate::output::{self, Destination};
 use crate::proc;
-use crate::recorded::{Progress, Recorded, Recording};
+use crate::recorded::{Progress, Recording, RecordingOutcome};
 use crate::request::{Children, Request};
 use crate::session::{self, Session};
-use crate::uninstrumented::{self, Uninstrumented};
-use crate::unverified::Unverified;
+use crate::uninstrumented::{self, UninstrumentedPrograms};
+use crate::unverified::UnverifiedImages;
 
 /// Words that are consumed of one process before the next one's turn.
 const BUDGET: usize = 1 << 16;
@@ -49,8 +49,8 @@ const UNREGISTERED_POLL_NS: u64 = 5_000_000;
 /// Records a program from its start to the end of the last process it started, unless the user stops it earlier.
 ///
 /// # Errors
-/// See [`RecordError`]. Once the program runs there are none: what goes wrong is reported in [`Recorded`].
-pub fn record(request: &Request, progress: &mut dyn Progress) -> Result<Recorded, RecordError> {
+/// See [`RecordError`]. Once the program runs there are none: what goes wrong is reported in [`RecordingOutcome`].
+pub fn record(request: &Request, progress: &mut dyn Progress) -> Result<RecordingOutcome, RecordError> {
     if request.command.is_empty() {
         return Err(RecordError::NoCommand);
     }
@@ -72,22 +72,22 @@ struct Recorder<'a> {
     shared: Shared,
     child: Child,
     /// How the first process ended, once it has.
-    ended: Option<(Ended, Instant)>,
+    ended: Option<(ProgramExit, Instant)>,
     sessions: Vec<Session>,
-    exits: Exits,
-    uninstrumented: Uninstrumented,
+    exit_watcher: ExitWatcher,
+    uninstrumented: UninstrumentedPrograms,
     finisher: Finisher,
-    ignored: Ignored,
+    ignored: IgnoredProcesses,
     /// The first trace, until the first process arrives.
     first: Option<Destination>,
-    recorded: Recorded,
+    recorded: RecordingOutcome,
     begun: Instant,
     rests: u32,
     tick_ns: u64,
     unregistered_ns: u64,
     interrupt_policy: InterruptPolicy,
     orphans: Orphans,
-    unverified: Unverified,
+    unverified: UnverifiedImages,
 }
 
 /// Reports each trouble to the user once: a full disk shows while a trace is written and again when it ends.
@@ -130,7 +130,7 @@ impl<'a> Recorder<'a> {
         let large_files = LargeFiles::allow();
         let shared = Shared::create(&Options { flags, ..Options::default() })?;
         drop(large_files);
-        let exits = Exits::new()
+        let exit_watcher = ExitWatcher::new()
             .map_err(|source| RecordError::System { what: "watch for ends of processes", source })?;
         let begun = Instant::now();
         let child = child::start(request, shared.path())?;
@@ -142,19 +142,19 @@ impl<'a> Recorder<'a> {
             child,
             ended: None,
             sessions: Vec::new(),
-            exits,
-            uninstrumented: Uninstrumented::default(),
+            exit_watcher,
+            uninstrumented: UninstrumentedPrograms::default(),
             finisher: Finisher::default(),
-            ignored: Ignored::default(),
+            ignored: IgnoredProcesses::default(),
             first: Some(first),
-            recorded: Recorded::default(),
+            recorded: RecordingOutcome::default(),
             begun,
             rests: 0,
             tick_ns: 0,
             unregistered_ns: 0,
             interrupt_policy: InterruptPolicy::default(),
             orphans: Orphans::default(),
-            unverified: Unverified::default(),
+            unverified: UnverifiedImages::default(),
         })
     }
 
@@ -163,7 +163,7 @@ impl<'a> Recorder<'a> {
         self.shared.now_ns()
     }
 
-    fn run(mut self) -> Recorded {
+    fn run(mut self) -> RecordingOutcome {
         loop {
             let words = self.drain();
             let now_ns = self.now_ns();
@@ -206,13 +206,13 @@ impl<'a> Recorder<'a> {
     fn tick(&mut self, now_ns: u64) -> bool {
         self.shared.tick();
         // In this order: a process that has ended by now has arrived before.
-        let dead = self.exits.poll();
-        let interrupts = self.request.interrupt.interrupts();
+        let dead = self.exit_watcher.poll();
+        let interrupts = self.request.interrupt.count();
         let ended = if self.ended.is_none() { self.child.ended() } else { None };
-        self.on_attach();
+        self.attach_arrivals();
         for session in &mut self.sessions {
-            if let Some(words) = session.poll(&self.shared, now_ns) {
-                self.trouble_reporter.trouble(&words);
+            if let Some(message) = session.poll(&self.shared, now_ns) {
+                self.trouble_reporter.trouble(&message);
             }
         }
         for image in dead {
@@ -251,7 +251,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Begins a session for every process image that has arrived.
-    fn on_attach(&mut self) {
+    fn attach_arrivals(&mut self) {
         for arrival in self.shared.arrivals() {
             // It executes another file: the previous image is gone.
             if let Some(at) = self.sessions.iter().position(|session| session.pid == arrival.pid) {
@@ -290,7 +290,7 @@ impl<'a> Recorder<'a> {
                 if !arrival.was_there {
                     self.unverified.begins(path);
                 }
-                self.exits.watch(arrival.pid, arrival.image);
+                self.exit_watcher.watch(arrival.pid, arrival.image);
                 self.sessions.push(session);
             }
             Err(error) => {
@@ -312,7 +312,7 @@ impl<'a> Recorder<'a> {
 
     fn ignore(&mut self, arrival: &Arrival) {
         self.ignored.add(&self.shared, arrival);
-        self.exits.watch(arrival.pid, arrival.image);
+        self.exit_watcher.watch(arrival.pid, arrival.image);
     }
 
     /// Ends the session of a process that has exited. That of the first one is ended when it has been waited for.
@@ -324,7 +324,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn first_ended(&mut self, ended: Ended, now_ns: u64) {
+    fn first_ended(&mut self, ended: ProgramExit, now_ns: u64) {
         self.ended = Some((ended, Instant::now()));
         self.recorded.status = Some(ended.code());
         if let Some(at) = self.sessions.iter().position(|session| session.pid == self.child.pid) {
@@ -335,7 +335,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    fn write_empty(&mut self, first: Destination, how: &str, ended: Option<&Ended>) {
+    fn write_empty(&mut self, first: Destination, how: &str, ended: Option<&ProgramExit>) {
         let recording = session::write_empty(self.request, self.child.pid, first, ended, how);
         if let Some(trouble) = &recording.trouble {
             self.trouble_reporter.trouble(trouble);
@@ -343,9 +343,9 @@ impl<'a> Recorder<'a> {
         self.recorded.recordings.insert(0, recording);
     }
 
-    fn finish(&mut self, at: usize, how: &str, ended: Option<&Ended>, now_ns: u64) {
+    fn finish(&mut self, at: usize, how: &str, ended: Option<&ProgramExit>, now_ns: u64) {
         let session = self.sessions.swap_remove(at);
-        self.exits.forget(session.image);
+        self.exit_watcher.forget(session.image);
         let is_first = session.path() == self.request.output;
         let how = match self.uninstrumented.became(session.pid) {
             Some(exe) => {
@@ -358,8 +358,8 @@ impl<'a> Recorder<'a> {
 
     /// Waits for the ends of all traces: names of call stacks may take minutes, so one more interrupt ends that, too.
     fn collect_all(&mut self) {
-        let interrupts = self.request.interrupt.interrupts();
-        while self.finisher.waiting() > 0 && self.request.interrupt.interrupts() <= interrupts {
+        let interrupts = self.request.interrupt.count();
+        while self.finisher.waiting() > 0 && self.request.interrupt.count() <= interrupts {
             self.collect(LAST_TRACES);
         }
         self.collect(Duration::ZERO);
@@ -426,7 +426,7 @@ impl<'a> Recorder<'a> {
     fn report_orphans(&mut self) {
         let Some((_, when)) = self.ended else { return };
         // After an interrupt the user expects an answer soon.
-        let after = if self.request.interrupt.interrupts() > 0 { REPORT_SOON } else { REPORT_AFTER };
+        let after = if self.request.interrupt.count() > 0 { REPORT_SOON } else { REPORT_AFTER };
         if self.orphans.reported || when.elapsed() < after {
             return;
         }
@@ -450,12 +450,12 @@ impl<'a> Recorder<'a> {
             self.child.signal(signal);
         }
         let since_end = self.ended.map_or(Duration::ZERO, |(_, when)| when.elapsed());
-        self.interrupt_policy.stop(interrupt.interrupts(), since_end)
+        self.interrupt_policy.stop(interrupt.count(), since_end)
     }
 
     /// Stops recording the processes that still run, and ends their traces with what they have recorded until now.
     fn stop(&mut self) {
-        self.on_attach();
+        self.attach_arrivals();
         for session in &self.sessions {
             session.dismiss();
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use heaptoll_ring::{Arrival, Losses, Shared, Tap};
 use heaptoll_trace::{Ending, Gap, Header, Settings, TraceError, Writer};
 
-use crate::child::Ended;
+use crate::child::ProgramExit;
 use crate::event_consumer::EventConsumer;
 use crate::ledger_sampler::LedgerSampler;
 use crate::output::Destination;
@@ -132,7 +132,7 @@ impl Session {
     pub fn end(
         mut self,
         how: String,
-        ended: Option<Ended>,
+        ended: Option<ProgramExit>,
         now_ns: u64,
     ) -> impl FnOnce() -> Recording + Send + 'static {
         self.tap.end(&mut self.consumer);
@@ -194,7 +194,7 @@ struct Last {
     trouble: Option<String>,
     time_ns: u64,
     how: String,
-    ended: Option<Ended>,
+    ended: Option<ProgramExit>,
 }
 
 impl Last {
@@ -261,7 +261,7 @@ pub fn write_empty(
     request: &Request,
     pid: i32,
     destination: Destination,
-    ended: Option<&Ended>,
+    ended: Option<&ProgramExit>,
     how: &str,
 ) -> Recording {
     let header = header(request, pid, std::process::id() as i32, Path::new(""));

@@ -23,7 +23,7 @@ const VARIABLE: &[u8] = b"HEAPTOLL_RECORD=";
 
 /// The state of these checks.
 #[derive(Debug, Default)]
-pub struct Uninstrumented {
+pub struct UninstrumentedPrograms {
     next_ns: u64,
     interval_ns: u64,
     /// Files that cannot be reached, each with one warning.
@@ -40,7 +40,7 @@ pub struct Uninstrumented {
     became: HashMap<i32, PathBuf>,
 }
 
-impl Uninstrumented {
+impl UninstrumentedPrograms {
     /// Polls when it is time to: the children of recorded processes, and what recorded processes execute by now.
     pub fn poll<'a>(&mut self, now_ns: u64, recorded: impl Iterator<Item = (i32, &'a Path)> + Clone) {
         if now_ns < self.next_ns {
@@ -259,7 +259,7 @@ mod tests {
             .spawn()
             .expect("env runs");
         let pid = child.id() as i32;
-        let mut uninstrumented = Uninstrumented::default();
+        let mut uninstrumented = UninstrumentedPrograms::default();
         let mut poll = |number: u64| {
             uninstrumented.poll(number * LONGEST_NS, [(pid, Path::new("/usr/bin/env"))].into_iter());
             std::thread::sleep(std::time::Duration::from_millis(5));
@@ -299,7 +299,7 @@ mod tests {
             .expect("sh runs");
         let own = child.id() as i32;
         let exe = proc::exe(own).expect("its name");
-        let mut uninstrumented = Uninstrumented::default();
+        let mut uninstrumented = UninstrumentedPrograms::default();
         let mut now_ns = 0;
         while uninstrumented.warnings.is_empty() {
             now_ns += LONGEST_NS;

@@ -9,7 +9,7 @@ const EMPTY_TRACES: usize = 2048;
 
 /// The state of these checks.
 #[derive(Debug, Default)]
-pub struct Unverified {
+pub struct UnverifiedImages {
     /// Traces that are being written of processes that were gone when they arrived.
     open: HashSet<PathBuf>,
     /// How many of those that have ended have no event.
@@ -17,7 +17,7 @@ pub struct Unverified {
     corrupted: bool,
 }
 
-impl Unverified {
+impl UnverifiedImages {
     /// Whether a process that was gone when it arrived gets a trace.
     pub fn admits(&mut self) -> bool {
         self.corrupted |= self.empty >= EMPTY_TRACES;
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn processes_that_were_never_seen_and_recorded_nothing_get_a_bounded_number_of_traces() {
-        let mut unverified = Unverified::default();
+        let mut unverified = UnverifiedImages::default();
         let mut one = |number: usize, events| {
             let path = PathBuf::from(number.to_string());
             let admitted = unverified.admits();

@@ -264,7 +264,7 @@ fn packings(figures: &BoundFigures) -> Section {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_analyse::bound::{AfterPeak, Options, Packing, Recorded};
+    use heaptoll_analyse::bound::{AfterPeak, Options, Packing, RecordedManager};
     use heaptoll_analyse::subject::Subject;
 
     use super::*;
@@ -279,7 +279,7 @@ mod tests {
             lower_bound_bytes: 1000,
             peak_event: 7,
             packings: vec![Packing { rule: "first fit".into(), heap_bytes: best, factor: best as f64 / 1e3 }],
-            recorded: Recorded {
+            recorded: RecordedManager {
                 max_usable_bytes: None,
                 peak_heap_bytes: peak,
                 over_lower_bound: None,

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use heaptoll_preflight::own_heap;
-use heaptoll_record::{Progress, Recorded, Recording, Request, folder_of_others};
+use heaptoll_record::{Progress, Recording, RecordingOutcome, Request, folder_of_others};
 use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds};
 
 use crate::terminal;
@@ -38,7 +38,7 @@ fn name(pid: i32) -> String {
 }
 
 /// Prints the summary at the end. For a temporary trace (`brief`) it has only what went wrong.
-pub fn summary(request: &Request, recorded: &Recorded, brief: bool) {
+pub fn summary(request: &Request, recorded: &RecordingOutcome, brief: bool) {
     let Some(first) = recorded.recordings.first() else { return };
     if !brief {
         traces(request, recorded, first);
@@ -48,7 +48,7 @@ pub fn summary(request: &Request, recorded: &Recorded, brief: bool) {
 }
 
 /// Programs whose objects are not all malloc's, each in a sentence.
-fn own_heaps(request: &Request, recorded: &Recorded) -> Vec<String> {
+fn own_heaps(request: &Request, recorded: &RecordingOutcome) -> Vec<String> {
     // `env NAME=VALUE program` sets it, too.
     let in_command = request.command.iter().filter_map(|word| {
         let (name, value) = word.to_str()?.split_once('=')?;
@@ -65,7 +65,7 @@ fn own_heaps(request: &Request, recorded: &Recorded) -> Vec<String> {
 }
 
 /// Prints the list of traces.
-fn traces(request: &Request, recorded: &Recorded, first: &Recording) {
+fn traces(request: &Request, recorded: &RecordingOutcome, first: &Recording) {
     let (others, _) = others(recorded);
     terminal::note(&format!("{} {}", line(first), wall(recorded)));
     match &others[..] {
@@ -87,13 +87,13 @@ fn traces(request: &Request, recorded: &Recorded, first: &Recording) {
 }
 
 /// Process images other than the first: with a trace, and without one.
-fn others(recorded: &Recorded) -> (Vec<&Recording>, Vec<&Recording>) {
+fn others(recorded: &RecordingOutcome) -> (Vec<&Recording>, Vec<&Recording>) {
     let others = recorded.recordings.iter().skip(1);
     others.partition(|recording| !recording.path.as_os_str().is_empty())
 }
 
 /// Prints what went wrong, or which command reads the trace.
-fn troubles(request: &Request, recorded: &Recorded, first: &Recording, brief: bool) {
+fn troubles(request: &Request, recorded: &RecordingOutcome, first: &Recording, brief: bool) {
     let (others, traceless) = others(recorded);
     const SHOWN: usize = 4;
     let troubled: Vec<_> = std::iter::once(first).chain(others).filter(|one| one.trouble.is_some()).collect();
@@ -154,7 +154,7 @@ fn line(recording: &Recording) -> String {
     format!("{}: {} events, {size}{per_event}", recording.path.display(), count(recording.events as f64))
 }
 
-fn wall(recorded: &Recorded) -> String {
+fn wall(recorded: &RecordingOutcome) -> String {
     format!("in {} s", seconds(recorded.wall.as_secs_f64()))
 }
 
