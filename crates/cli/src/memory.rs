@@ -22,7 +22,12 @@ impl std::fmt::Display for Size {
 }
 
 fn parse(text: &str) -> Result<Size, String> {
-    size(text).map(Size).ok_or_else(|| "a size is a whole number with K, M or G, such as 4G".to_owned())
+    bytes(text).map(Size)
+}
+
+/// A size as an option gives it, bytes.
+pub fn bytes(text: &str) -> Result<u64, String> {
+    size(text).ok_or_else(|| "a size is a whole number with K, M or G, such as 4G".to_owned())
 }
 
 impl MemoryArguments {

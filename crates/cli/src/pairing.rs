@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use heaptoll_lab::experiment::{Pairing, ProgramInfo, StackInfo};
+use heaptoll_lab::experiment::{Pairing, ProgramInfo, StackInfo, Turns};
 use heaptoll_launcher::affinity;
 use heaptoll_preflight::{Effect, Watched};
 
@@ -23,6 +23,8 @@ pub struct Machine {
     pub processors: usize,
     /// Memory that is available, bytes.
     pub available_bytes: u64,
+    /// What runs at once may take together, bytes, where the user gave a limit.
+    pub at_once_bytes: Option<u64>,
 }
 
 impl Machine {
@@ -34,28 +36,51 @@ impl Machine {
         Machine {
             processors: affinity::allowed().map_or(0, |all| all.len()),
             available_bytes: kib.unwrap_or(0).saturating_mul(1024),
+            at_once_bytes: None,
+        }
+    }
+
+    /// What runs at once may take together, bytes.
+    fn limit_bytes(self) -> u64 {
+        self.at_once_bytes.unwrap_or(self.available_bytes / MEMORY_SHARE)
+    }
+
+    /// That so many stacks at once would take too much.
+    fn too_much(self, stacks: usize, bytes: u64) -> String {
+        let size = |bytes: u64| match bytes as f64 / f64::from(1 << 20) {
+            mib if mib < 1000.0 => format!("{mib:.0} MiB"),
+            mib => format!("{:.1} GiB", mib / 1024.0),
+        };
+        let wanted = size(bytes);
+        match self.at_once_bytes {
+            Some(limit) => format!("{stacks} at once would take {wanted}, and may take {}", size(limit)),
+            None => {
+                format!(
+                    "{stacks} at once would take {wanted} of the {} that are available",
+                    size(self.available_bytes)
+                )
+            }
         }
     }
 }
 
-/// Marks the stacks that cannot run in lockstep, the baseline first, where lockstep is wanted.
+/// Marks the stacks that cannot run in lockstep, the baseline first, where lockstep is wanted. Gives how the others take
+/// turns, where `in_turns` allows that and memory is too short for all at once.
 pub fn decide(
     pairing: Pairing,
     program: &ProgramInfo,
     stacks: &mut [StackInfo],
     runs: &[ProofRun],
     machine: Machine,
-) {
-    let blocks: Vec<u32> = stacks.iter().map(|stack| stack.block).collect();
-    let Some((baseline, of_baseline)) = stacks.first_mut().zip(runs.first()) else { return };
+    in_turns: bool,
+) -> Option<Turns> {
+    let (baseline, of_baseline) = stacks.first_mut().zip(runs.first())?;
     if pairing != Pairing::Lockstep {
-        return;
+        return None;
     }
-    baseline.apart = why_not(program, of_baseline, machine)
-        .or_else(|| too_much_memory(&blocks, runs, machine))
-        .or_else(|| meeting_files(runs));
+    baseline.apart = why_not(program, of_baseline, machine).or_else(|| meeting_files(runs));
     if baseline.apart.is_some() {
-        return;
+        return None;
     }
     let makes_files = of_baseline.watched.as_ref().is_some_and(|watched| !watched.made.is_empty());
     stacks.iter_mut().for_each(|stack| stack.makes_files = makes_files);
@@ -63,12 +88,20 @@ pub fn decide(
         let threads = run.watched.as_ref().is_some_and(|watched| watched.effects.contains(&Effect::Threads));
         stack.apart = threads.then(|| "it starts threads in the program".to_owned());
     }
+    let turns = match turns(stacks, runs, machine, in_turns) {
+        Ok(turns) => turns,
+        Err(why) => {
+            stacks[0].apart = Some(why);
+            return None;
+        }
+    };
     for at in 0..stacks.len() {
         let in_same_block = |other: &&StackInfo| other.block == stacks[at].block && other.apart.is_none();
         if stacks[at].apart.is_none() && stacks.iter().filter(in_same_block).count() < 2 {
             stacks[at].apart = Some("no other stack can run at the same time".to_owned());
         }
     }
+    turns
 }
 
 /// Whether the next proof run is to go to its end, too: the baseline's made files, and no other shows yet whether each
@@ -118,24 +151,57 @@ fn why_not(program: &ProgramInfo, run: &ProofRun, machine: Machine) -> Option<St
     None
 }
 
-/// Whether the stacks of one block at once would take too much memory. A run that was stopped early counts as the
-/// baseline's, if that held more.
-fn too_much_memory(blocks: &[u32], runs: &[ProofRun], machine: Machine) -> Option<String> {
-    let of_baseline = runs.first()?.anonymous_bytes;
+/// How the stacks of a program that has one block take turns, where all of them at once would take too much memory: as
+/// many run with the baseline as there is memory for whichever they are. One that has none with the baseline alone runs
+/// apart. A run that was stopped early counts as the baseline's, if that held more.
+///
+/// # Errors
+/// There is too little memory for two, or turns are not allowed: why nothing runs at once.
+fn turns(
+    stacks: &mut [StackInfo],
+    runs: &[ProofRun],
+    machine: Machine,
+    in_turns: bool,
+) -> Result<Option<Turns>, String> {
+    let of_baseline = runs.first().map_or(0, |run| run.anonymous_bytes);
     let held = |run: &ProofRun| {
         if run.finished { run.anonymous_bytes } else { run.anonymous_bytes.max(of_baseline) }
     };
-    let mut wanted: BTreeMap<u32, (usize, u64)> = BTreeMap::new();
-    for (block, run) in blocks.iter().zip(runs) {
-        let (stacks, bytes) = wanted.entry(*block).or_default();
-        (*stacks, *bytes) = (*stacks + 1, bytes.saturating_add(held(run)));
+    let sum = |all: &[u64]| all.iter().fold(0u64, |sum, bytes| sum.saturating_add(*bytes));
+    if in_turns {
+        let mut too_large = None;
+        let others = stacks.iter_mut().zip(runs).skip(1).filter(|(stack, _)| stack.apart.is_none());
+        for (stack, run) in others {
+            let pair = of_baseline.saturating_add(held(run));
+            if pair > machine.limit_bytes() {
+                stack.apart = Some(machine.too_much(2, pair));
+                too_large.clone_from(&stack.apart);
+            }
+        }
+        if let Some(why) = too_large.filter(|_| stacks.iter().skip(1).all(|stack| stack.apart.is_some())) {
+            return Err(why);
+        }
     }
-    let (stacks, bytes) = wanted.into_values().max_by_key(|(_, bytes)| *bytes)?;
-    (bytes > machine.available_bytes / MEMORY_SHARE).then(|| {
-        let gib = |bytes: u64| bytes as f64 / f64::from(1 << 30);
-        let (wanted, there) = (gib(bytes), gib(machine.available_bytes));
-        format!("{stacks} at once would take {wanted:.1} GiB of the {there:.1} that are available")
-    })
+    let mut blocks: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
+    for (stack, run) in stacks.iter().zip(runs).filter(|(stack, _)| stack.apart.is_none()) {
+        blocks.entry(stack.block).or_default().push(held(run));
+    }
+    let Some(largest) = blocks.values().max_by_key(|all| sum(all)) else { return Ok(None) };
+    if sum(largest) <= machine.limit_bytes() {
+        return Ok(None);
+    }
+    let why = machine.too_much(largest.len(), sum(largest));
+    let mut others = largest[1..].to_vec();
+    others.sort_unstable_by(|a, b| b.cmp(a));
+    let fit = (0..others.len())
+        .take_while(|at| largest[0].saturating_add(sum(&others[..=*at])) <= machine.limit_bytes())
+        .count();
+    if fit == 0 || !in_turns || blocks.len() > 1 {
+        return Err(why);
+    }
+    let count = others.len().div_ceil(fit);
+    let at_once = 1 + others.len().div_ceil(count);
+    Ok(Some(Turns { count: count as u32, at_once: at_once as u32, why }))
 }
 
 #[cfg(test)]
@@ -144,7 +210,7 @@ mod tests {
 
     use super::*;
 
-    const MACHINE: Machine = Machine { processors: 2, available_bytes: 8 << 30 };
+    const MACHINE: Machine = Machine { processors: 2, available_bytes: 8 << 30, at_once_bytes: None };
 
     fn proven(effects: &[Effect]) -> ProofRun {
         ProofRun {
@@ -163,7 +229,7 @@ mod tests {
 
     fn decided(program: &ProgramInfo, runs: &[ProofRun], machine: Machine) -> Vec<Option<String>> {
         let mut stacks = stacks(runs.len());
-        decide(Pairing::Lockstep, program, &mut stacks, runs, machine);
+        decide(Pairing::Lockstep, program, &mut stacks, runs, machine, false);
         stacks.into_iter().map(|stack| stack.apart).collect()
     }
 
@@ -173,7 +239,7 @@ mod tests {
         assert_eq!(decided(&program, &[proven(&[]), proven(&[])], MACHINE), [None, None]);
         let mut unasked = stacks(2);
         let threads = [proven(&[Effect::Threads]), proven(&[])];
-        decide(Pairing::Interleaved, &program, &mut unasked, &threads, MACHINE);
+        decide(Pairing::Interleaved, &program, &mut unasked, &threads, MACHINE, true);
         assert!(unasked.iter().all(|stack| stack.apart.is_none()));
     }
 
@@ -191,7 +257,7 @@ mod tests {
         let decided = |blocks: &[u32], runs: &[ProofRun]| {
             let mut stacks = stacks(runs.len());
             stacks.iter_mut().zip(blocks).for_each(|(stack, block)| stack.block = *block);
-            decide(Pairing::Lockstep, &ProgramInfo::default(), &mut stacks, runs, MACHINE);
+            decide(Pairing::Lockstep, &ProgramInfo::default(), &mut stacks, runs, MACHINE, false);
             stacks.into_iter().map(|stack| stack.apart).collect::<Vec<_>>()
         };
         // Of three and a half GiB two stacks run at once, and four do not.
@@ -226,7 +292,8 @@ mod tests {
         }
         assert!(!wants_another_whole(&[proven(&[])]) && !wants_another_whole(&[makes("/a"), proven(&[])]));
         let mut stacks = stacks(2);
-        decide(Pairing::Lockstep, &plain, &mut stacks, &[makes("/tmp/a1"), makes("/tmp/b2")], MACHINE);
+        let runs = [makes("/tmp/a1"), makes("/tmp/b2")];
+        decide(Pairing::Lockstep, &plain, &mut stacks, &runs, MACHINE, true);
         assert!(stacks.iter().all(|stack| stack.makes_files && stack.apart.is_none()));
     }
 
@@ -247,6 +314,55 @@ mod tests {
         let unfinished = ProofRun { finished: false, seconds: 60.0, ..proven(&[]) };
         assert!(why(&plain, unfinished, MACHINE).contains("stopped after 60 s"));
         let large = ProofRun { anonymous_bytes: 5 << 30, ..proven(&[]) };
-        assert!(why(&plain, large, MACHINE).contains("2 at once would take 5.0 GiB of the 8.0"));
+        assert!(
+            why(&plain, large, MACHINE)
+                .contains("2 at once would take 5.0 GiB of the 8.0 GiB that are available")
+        );
+    }
+
+    /// What is decided of stacks that hold so many MiB each, the baseline first, where so many GiB are available.
+    fn with_memory(held_mib: &[u64], gib: u64, in_turns: bool) -> (Option<Turns>, Option<String>) {
+        let held = |mib: &u64| ProofRun { anonymous_bytes: mib << 20, ..proven(&[]) };
+        let runs: Vec<ProofRun> = held_mib.iter().map(held).collect();
+        let (machine, mut stacks) = (Machine { available_bytes: gib << 30, ..MACHINE }, stacks(runs.len()));
+        let plain = ProgramInfo::default();
+        let turns = decide(Pairing::Lockstep, &plain, &mut stacks, &runs, machine, in_turns);
+        (turns, stacks[0].apart.clone())
+    }
+
+    #[test]
+    fn where_memory_is_short_as_many_run_at_once_as_it_allows_whichever_they_are() {
+        let seven = [512; 7];
+        assert_eq!(with_memory(&seven, 7, true), (None, None), "all of them");
+        let (turns, apart) = with_memory(&seven, 4, true);
+        let turns = turns.expect("turns");
+        // Three with the baseline: two turns.
+        assert_eq!((turns.count, turns.at_once, apart), (2, 4, None));
+        assert_eq!(turns.why, "7 at once would take 3.5 GiB of the 4.0 GiB that are available");
+        // The two largest decide.
+        let turns = with_memory(&[512, 64, 1024, 64, 1024, 64], 4, true).0.expect("turns");
+        assert_eq!((turns.count, turns.at_once), (5, 2));
+    }
+
+    #[test]
+    fn where_memory_is_too_short_for_two_or_turns_are_not_allowed_nothing_runs_at_once() {
+        let (turns, apart) = with_memory(&[512, 1024], 2, true);
+        assert_eq!(turns, None);
+        assert_eq!(apart.as_deref(), Some("2 at once would take 1.5 GiB of the 2.0 GiB that are available"));
+        // Others run at once where one does not.
+        assert_eq!(with_memory(&[512, 1024, 64], 2, true), (None, None));
+        let (turns, apart) = with_memory(&[512; 7], 4, false);
+        assert!(turns.is_none() && apart.is_some());
+    }
+
+    #[test]
+    fn a_limit_of_the_users_counts_in_place_of_what_is_available() {
+        let limited = Machine { at_once_bytes: Some(3 << 20), ..MACHINE };
+        let mut stacks = stacks(4);
+        let runs = [proven(&[]), proven(&[]), proven(&[]), proven(&[])];
+        let plain = ProgramInfo::default();
+        let turns = decide(Pairing::Lockstep, &plain, &mut stacks, &runs, limited, true).expect("turns");
+        assert_eq!((turns.count, turns.at_once), (2, 3));
+        assert_eq!(turns.why, "4 at once would take 4 MiB, and may take 3 MiB");
     }
 }

@@ -179,15 +179,22 @@ pub fn row_names(managers: &[Manager]) -> Vec<String> {
     names
 }
 
-/// Fills the experiment's stacks and refusals; `blocks` are the managers' blocks in lockstep. Returns the baseline's
-/// proof runs, by program.
+/// What decides on which stacks run at once.
+pub struct Together<'a> {
+    /// The managers' blocks in lockstep. Where there are none stacks may take turns.
+    pub blocks: &'a [u32],
+    /// What the machine gives.
+    pub machine: pairing::Machine,
+}
+
+/// Fills the experiment's stacks and refusals. Returns the baseline's proof runs, by program.
 ///
 /// # Errors
 /// The program itself cannot be measured, or the baseline does not serve it.
 pub fn run(
     experiment: &mut Experiment,
     managers: &[Manager],
-    blocks: &[u32],
+    together: &Together,
     places: &Places,
     interrupt: &Interrupt,
 ) -> Result<BTreeMap<String, ProofRun>, Failure> {
@@ -198,7 +205,6 @@ pub fn run(
     let _lines = Lines::of(&bar);
     let alone = programs.len() == 1;
     let watch = experiment.settings.pairing == Pairing::Lockstep;
-    let machine = pairing::Machine::now();
     for program in &programs {
         let mut stacks: Vec<StackInfo> = Vec::new();
         let mut runs: Vec<ProofRun> = Vec::new();
@@ -226,7 +232,10 @@ pub fn run(
                     if like.is_none() {
                         proven.push((manager, StackInfo::clone(&stack), run.clone()));
                     }
-                    stacks.push(StackInfo { block: blocks.get(index).copied().unwrap_or(0), ..*stack });
+                    stacks.push(StackInfo {
+                        block: together.blocks.get(index).copied().unwrap_or(0),
+                        ..*stack
+                    });
                     runs.push(run);
                 }
                 Ok(PreflightOutcome::Refused(refusal)) if index == 0 => {
@@ -254,7 +263,12 @@ pub fn run(
                 experiment.programs.retain(|other| other.name != program.name);
             }
             None => {
-                pairing::decide(experiment.settings.pairing, program, &mut stacks, &runs, machine);
+                let pairing = experiment.settings.pairing;
+                let in_turns = together.blocks.is_empty();
+                let turns = pairing::decide(pairing, program, &mut stacks, &runs, together.machine, in_turns);
+                if let Some(turns) = turns {
+                    experiment.settings.turns.insert(program.name.clone(), turns);
+                }
                 let of_baseline = runs.into_iter().next().unwrap_or_default();
                 // Of the program, and so of every manager.
                 for sentence in &of_baseline.elsewhere {

@@ -193,6 +193,7 @@ pub fn carry_out(
         expect_status: arguments.expect_status,
         pairing: arguments.pairing.into(),
         slice_s: None,
+        at_once_bytes: None,
         working_copy: false,
         precision: None,
         budget_s: None,

@@ -61,13 +61,18 @@ fn baseline_digests(experiment: &Experiment, program: &str) -> Vec<String> {
 
 const METRICS: [Metric; 4] = [Metric::Cpu, Metric::Wall, Metric::PeakRss, Metric::Instructions];
 
-/// Repetitions that were begun.
-pub(crate) fn repetitions(experiment: &Experiment) -> u32 {
+/// Repetitions that were begun; rounds, of programs whose stacks take turns.
+pub fn repetitions(experiment: &Experiment) -> u32 {
     experiment
-        .observations
+        .programs
         .iter()
-        .filter(|row| row.phase == Phase::Timed)
-        .map(|row| row.repetition + 1)
+        .filter_map(|program| {
+            let timed = experiment
+                .observations
+                .iter()
+                .filter(|row| row.phase == Phase::Timed && row.program == program.name);
+            timed.map(|row| row.repetition / experiment.turns(&program.name) + 1).max()
+        })
         .max()
         .unwrap_or(0)
 }

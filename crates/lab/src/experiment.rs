@@ -126,10 +126,24 @@ pub enum Pairing {
     Lockstep,
 }
 
+/// How the stacks of a program take turns in lockstep, where not all of them may run at once.
+///
+/// A round is as many repetitions as there are turns: in each the baseline runs at once with a part of the other stacks,
+/// so that after the round each of them has run with the baseline once.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Repetitions of a round.
+    pub count: u32,
+    /// Stacks that run at once, at most, the baseline among them.
+    pub at_once: u32,
+    /// Why not all of them.
+    pub why: String,
+}
+
 /// The requested settings of an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
-    /// Timed repetitions requested.
+    /// Timed repetitions requested; rounds, of programs whose stacks take turns.
     pub repetitions: u32,
     /// Warm-up repetitions.
     pub warmup: u32,
@@ -155,6 +169,9 @@ pub struct Settings {
     /// Programs that had enough, and after how many repetitions.
     #[serde(default)]
     pub enough: BTreeMap<String, u32>,
+    /// Programs whose stacks take turns in lockstep.
+    #[serde(default)]
+    pub turns: BTreeMap<String, Turns>,
     /// How runs are paired; interleaved in files of before there was another way.
     #[serde(default)]
     pub pairing: Pairing,
@@ -210,6 +227,12 @@ impl Experiment {
         let baseline = |stack: &&StackInfo| stack.program == program && stack.name == self.baseline;
         self.settings.pairing == Pairing::Lockstep
             && self.stacks.iter().find(baseline).is_some_and(|stack| stack.apart.is_none())
+    }
+
+    /// Repetitions of a program's round: more than one where its stacks take turns.
+    pub fn turns(&self, program: &str) -> u32 {
+        let turns = self.settings.turns.get(program).filter(|_| self.is_in_lockstep(program));
+        turns.map_or(1, |turns| turns.count.max(1))
     }
 
     /// The family-wise level of its tables.

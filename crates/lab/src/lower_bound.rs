@@ -140,10 +140,10 @@ pub fn lower_bounds(experiment: &Experiment, repetitions: u32) -> LowerBounds {
 /// The row that shows how much of a cost was memory management's. A collector's own CPU time holds in lockstep, too;
 /// its pauses and its memory are those of a run by itself.
 fn row_of<'a>(side: &Side<'a>, metric: Metric, repetition: u32) -> Option<&'a Observation> {
-    let timed = side.timed.get(&repetition).copied();
+    let timed = side.row_in(&side.timed, repetition);
     timed
         .filter(|row| metric == Metric::Cpu && row.collector_cpu_ns.is_some())
-        .or_else(|| side.by_itself().get(&repetition).copied())
+        .or_else(|| side.row_in(side.by_itself(), repetition))
 }
 
 /// The bounds of a program, and the log ratios that they come from: by cost, stack and repetition.
@@ -163,7 +163,7 @@ impl Computed {
             each.map(|(side, attributor)| {
                 (0..repetitions)
                     .map(|repetition| {
-                        let total = side.value(metric, repetition)?;
+                        let total = side.value_in(metric, repetition)?;
                         let attributed =
                             attributor.attributed(metric, total, row_of(side, metric, repetition)?);
                         Some(Cost { total, attributed })

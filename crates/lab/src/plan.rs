@@ -7,6 +7,10 @@
 //! In lockstep the stacks of a program are a block of cells, which are made at once, or several where ratios are taken
 //! within each (a manager and its quarantines); what it does not give, memory and elapsed time, comes from additional
 //! runs alone.
+//!
+//! Where memory is too short for all at once, the stacks take turns: balanced incomplete blocks, with the baseline in
+//! each. A round has as many repetitions as there are turns, and each stack its run in one of them. Who is in whose company
+//! is drawn again for each round, so that none has more to bear from a certain neighbour than another.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -66,9 +70,11 @@ pub fn plan(experiment: &Experiment, starts: &[bool]) -> Vec<Cell> {
         let enough = settings.enough.get(&experiment.stacks[cell.stack].program);
         enough.is_some_and(|&enough| cell.repetition >= enough)
     };
-    let timed = (0..settings.repetitions)
-        .flat_map(|number| repetition(stacks, phases, number, settings.seed))
-        .filter(|cell| !has_enough(cell));
+    let timed = (0..settings.repetitions).flat_map(|number| {
+        let mut cells = repetition(stacks, phases, number, settings.seed);
+        cells.retain(|cell| !has_enough(cell));
+        in_turns(experiment, cells, number)
+    });
     warm.chain(timed)
         .filter(|cell| {
             let stack = &experiment.stacks[cell.stack];
@@ -81,6 +87,47 @@ pub fn plan(experiment: &Experiment, starts: &[bool]) -> Vec<Cell> {
             }
         })
         .collect()
+}
+
+/// The cells of one round, each in the repetition of its stack's turn. The baseline, and it alone, has one in each.
+fn in_turns(experiment: &Experiment, cells: Vec<Cell>, round: u32) -> Vec<Cell> {
+    if experiment.settings.turns.is_empty() {
+        return cells;
+    }
+    let mut rng = ChaCha8Rng::seed_from_u64(experiment.settings.seed);
+    // No phase has this stream.
+    rng.set_stream(u64::from(round) << 8 | 0xff);
+    let mut turn = vec![0; experiment.stacks.len()];
+    for program in &experiment.programs {
+        let takes_turns = |index: &usize| {
+            let stack = &experiment.stacks[*index];
+            stack.program == program.name
+                && stack.name != experiment.baseline
+                && experiment.runs_in_lockstep(stack)
+        };
+        let mut others: Vec<usize> = (0..experiment.stacks.len()).filter(takes_turns).collect();
+        others.shuffle(&mut rng);
+        let count = experiment.turns(&program.name);
+        others.iter().zip((0..count).cycle()).for_each(|(stack, number)| turn[*stack] = number);
+    }
+    let mut all: Vec<Cell> = cells
+        .into_iter()
+        .flat_map(|cell| {
+            let stack = &experiment.stacks[cell.stack];
+            let count = experiment.turns(&stack.program);
+            let (first, after) = match turn[cell.stack] {
+                _ if stack.name == experiment.baseline => (0, count),
+                turn => (turn, turn + 1),
+            };
+            (first..after).map(move |number| Cell { repetition: round * count + number, ..cell })
+        })
+        .collect();
+    // The baseline's runs of a round are not to follow each other.
+    all.shuffle(&mut rng);
+    for cell in &mut all {
+        cell.env_padding = rng.random_range(0..4096);
+    }
+    all
 }
 
 /// The same cells in the groups that are made at once: blocks in lockstep, else one by one. A block stands where the
@@ -126,6 +173,7 @@ pub fn remaining(experiment: &Experiment, cells: Vec<Cell>) -> Vec<Cell> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::Turns;
     use crate::testing::experiment;
     use proptest::prelude::*;
 
@@ -196,6 +244,77 @@ mod tests {
         let at_once: Vec<Vec<usize>> = blocks.iter().filter(|block| block.len() > 1).map(of).collect();
         assert_eq!(at_once.len(), 4, "two a repetition");
         assert!(at_once.iter().all(|block| *block == [0, 0] || *block == [1, 1]), "{at_once:?}");
+    }
+
+    /// The same in lockstep with so many turns.
+    fn in_turns(stacks: usize, apart: &[usize], count: u32) -> Experiment {
+        let mut made = paired(stacks, apart);
+        made.settings.turns.insert("prog".into(), Turns { count, ..Turns::default() });
+        made
+    }
+
+    proptest! {
+        #[test]
+        fn each_stack_has_one_turn_a_round_with_the_baseline(
+            stacks in 3usize..9, apart in prop::collection::btree_set(1usize..9, 0..2), count in 2u32..4, seed: u64,
+        ) {
+            let apart: Vec<usize> = apart.into_iter().filter(|&number| number < stacks).collect();
+            let mut made = in_turns(stacks, &apart, count);
+            (made.settings.seed, made.settings.repetitions) = (seed, 4);
+            let cells = plan(&made, &vec![true; stacks]);
+            prop_assert_eq!(&cells, &plan(&made, &vec![true; stacks]), "it is the same when it is gone on with");
+            let of = |stack: usize, phase: Phase| -> Vec<u32> {
+                let own = cells.iter().filter(|cell| cell.stack == stack && cell.phase == phase);
+                let mut repetitions: Vec<u32> = own.map(|cell| cell.repetition).collect();
+                repetitions.sort_unstable();
+                repetitions
+            };
+            for phase in [Phase::Timed, Phase::Startup, Phase::Alone] {
+                prop_assert_eq!(of(0, phase), (0..4 * count).collect::<Vec<u32>>());
+            }
+            for stack in 1..stacks {
+                let rounds: Vec<u32> = of(stack, Phase::Alone).iter().map(|number| number / count).collect();
+                prop_assert_eq!(rounds, [0, 1, 2, 3]);
+                if !apart.contains(&stack) {
+                    prop_assert_eq!(of(stack, Phase::Timed), of(stack, Phase::Alone), "a pair is of one repetition");
+                    prop_assert_eq!(of(stack, Phase::Startup), of(stack, Phase::Alone));
+                }
+            }
+            let at_once = 1 + (stacks - 1 - apart.len()).div_ceil(count as usize);
+            let timed = |block: &&Vec<Cell>| block[0].phase == Phase::Timed;
+            let blocks = blocks(&made, &cells);
+            for block in blocks.iter().filter(timed) {
+                prop_assert!(block.iter().any(|cell| cell.stack == 0) && block.len() <= at_once);
+            }
+        }
+    }
+
+    #[test]
+    fn who_runs_in_whose_company_changes_from_round_to_round() {
+        let mut made = in_turns(7, &[], 2);
+        made.settings.repetitions = 200;
+        let cells = plan(&made, &[false; 7]);
+        let timed: Vec<&Cell> = cells.iter().filter(|cell| cell.phase == Phase::Timed).collect();
+        let turn = |stack: usize| -> Vec<u32> {
+            let mut own: Vec<u32> =
+                timed.iter().filter(|cell| cell.stack == stack).map(|cell| cell.repetition).collect();
+            own.sort_unstable();
+            own
+        };
+        for (one, other) in [(1, 2), (1, 6), (3, 5)] {
+            // Of five others two are in one's company: 80 of 200 rounds.
+            let met = turn(one).iter().zip(turn(other)).filter(|(one, other)| **one == *other).count();
+            assert!((50..110).contains(&met), "{one} and {other}: {met}");
+        }
+    }
+
+    #[test]
+    fn programs_that_take_turns_have_enough_after_rounds() {
+        let mut made = in_turns(3, &[], 2);
+        made.settings.repetitions = 5;
+        made.settings.enough.insert("prog".into(), 3);
+        let cells = plan(&made, &[false; 3]);
+        assert_eq!(cells.iter().map(|cell| cell.repetition).max(), Some(5));
     }
 
     #[test]

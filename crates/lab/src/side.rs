@@ -42,6 +42,8 @@ pub struct Side<'a> {
     apart: bool,
     /// Stacks of one block ran at once.
     block: u32,
+    /// Repetitions of a round, in each of which the baseline ran, and every other stack in one.
+    turns: u32,
 }
 
 /// One program's sides, in the order of its stacks.
@@ -84,6 +86,7 @@ impl<'a> Sides<'a> {
                 starts: good(experiment, program, &stack.name, Phase::Startup),
                 apart: false,
                 block: stack.block,
+                turns: experiment.turns(program),
             })
             .collect();
         let made =
@@ -133,6 +136,12 @@ impl<'a> Side<'a> {
         self.is_together() && base.is_together() && self.block == base.block
     }
 
+    /// CPU seconds of the runs alone of a round: one, and of a baseline with which others take
+    /// turns as many as these.
+    pub fn cpu_alone_in(&self, round: u32) -> Vec<f64> {
+        self.repetitions_of(round).filter_map(|r| self.value_of(Metric::Cpu, r, false)).collect()
+    }
+
     /// Minor page faults of its runs at once and alone; `None` where either is missing.
     pub fn faults_both_ways(&self) -> Option<(Vec<f64>, Vec<f64>)> {
         let faults = |rows: &Rows| rows.values().map(|row| row.minor_faults as f64).collect::<Vec<_>>();
@@ -146,10 +155,30 @@ impl<'a> Side<'a> {
         self.by_itself().keys().filter_map(|repetition| self.value_of(metric, *repetition, false)).collect()
     }
 
-    /// Log ratios of CPU time to `base` by repetition, of runs by themselves.
-    pub fn log_ratios_by_itself(&self, base: &Side, repetitions: u32) -> Vec<Option<f64>> {
-        let value = |side: &Side, repetition| side.value_of(Metric::Cpu, repetition, false);
-        (0..repetitions).map(|r| Some((value(self, r)? / value(base, r)?).ln())).collect()
+    /// Log ratios of CPU time to `base` by round, of runs by themselves.
+    pub fn log_ratios_by_itself(&self, base: &Side, rounds: u32) -> Vec<Option<f64>> {
+        (0..rounds).map(|round| self.log_ratio(base, Metric::Cpu, round, false)).collect()
+    }
+
+    /// The repetitions of a round.
+    pub fn repetitions_of(&self, round: u32) -> std::ops::Range<u32> {
+        round * self.turns..(round + 1) * self.turns
+    }
+
+    /// The metric of one round: of the first of its repetitions that has it.
+    pub fn value_in(&self, metric: Metric, round: u32) -> Option<f64> {
+        self.repetitions_of(round).find_map(|repetition| self.value(metric, repetition))
+    }
+
+    /// The row of a round among these rows of this side.
+    pub fn row_in(&self, rows: &Rows<'a>, round: u32) -> Option<&'a Observation> {
+        self.repetitions_of(round).find_map(|repetition| rows.get(&repetition).copied())
+    }
+
+    /// The log ratio to `base` of one round, of two runs of one repetition.
+    fn log_ratio(&self, base: &Side, metric: Metric, round: u32, together: bool) -> Option<f64> {
+        let value = |side: &Side, repetition| side.value_of(metric, repetition, together);
+        self.repetitions_of(round).find_map(|r| Some((value(self, r)? / value(base, r)?).ln()))
     }
 
     fn is_all_startup(&self) -> bool {
@@ -207,11 +236,10 @@ impl<'a> Side<'a> {
         self.timed.keys().filter_map(|repetition| self.value(metric, *repetition)).collect()
     }
 
-    /// Log ratios to `base` by repetition, `None` where either lacks it.
-    pub fn log_ratios(&self, base: &Side, metric: Metric, repetitions: u32) -> Vec<Option<f64>> {
+    /// Log ratios to `base` by round, which is a repetition where no turns are taken; `None` where either lacks it.
+    pub fn log_ratios(&self, base: &Side, metric: Metric, rounds: u32) -> Vec<Option<f64>> {
         // Where one of the two ran apart, the other's runs alone are compared with it.
         let together = self.together && base.together && self.block == base.block;
-        let value = |side: &Side, repetition| side.value_of(metric, repetition, together);
-        (0..repetitions).map(|r| Some((value(self, r)? / value(base, r)?).ln())).collect()
+        (0..rounds).map(|round| self.log_ratio(base, metric, round, together)).collect()
     }
 }

@@ -132,6 +132,14 @@ pub fn notes(
 
 /// How the runs were paired, where lockstep was requested.
 fn pairing_notes(experiment: &Experiment, program: &str) -> Vec<String> {
+    let lockstep =
+        "CPU is of runs at once on one processor (lockstep); memory and elapsed time of runs alone";
+    let lockstep = experiment.is_in_lockstep(program).then(|| lockstep.to_owned());
+    lockstep.into_iter().chain(apart(experiment, program)).collect()
+}
+
+/// Which runs of a program were not in lockstep, where the experiment is, and why.
+pub fn apart(experiment: &Experiment, program: &str) -> Vec<String> {
     if experiment.settings.pairing != Pairing::Lockstep {
         return vec![];
     }
@@ -147,6 +155,13 @@ fn pairing_notes(experiment: &Experiment, program: &str) -> Vec<String> {
             by_reason.entry(why).or_default().push(&stack.name);
         }
     }
+    let turns = experiment.settings.turns.get(program).map(|turns| {
+        let (at_once, all) = (turns.at_once, stacks().filter(|stack| stack.apart.is_none()).count());
+        format!(
+            "in blocks of {at_once} of {all}, {} in each and the others in turn, drawn again each time: {}",
+            experiment.baseline, turns.why
+        )
+    });
     let apart = by_reason.into_iter().map(|(why, names)| {
         let baseline = &experiment.baseline;
         format!(
@@ -154,9 +169,7 @@ fn pairing_notes(experiment: &Experiment, program: &str) -> Vec<String> {
             names.join(", ")
         )
     });
-    let lockstep =
-        "CPU is of runs at once on one processor (lockstep); memory and elapsed time of runs alone";
-    std::iter::once(lockstep.to_owned()).chain(apart).collect()
+    turns.into_iter().chain(apart).collect()
 }
 
 /// How the line of a checking quarantine about a write begins; blocks still quarantined at the end of a run are checked

@@ -77,7 +77,7 @@ mod tests {
     use crate::testing::{Shape, experiment};
 
     /// Maps whose keys are data; their one documented path ends in `.*`, except metrics, which are named.
-    const MAPS: [&str; 3] = ["load_figures", "figures", "enough"];
+    const MAPS: [&str; 4] = ["load_figures", "figures", "enough", "turns"];
 
     fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
         match value {

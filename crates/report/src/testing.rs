@@ -11,7 +11,9 @@ use heaptoll_lab::comparison::{
     CollectionFigures, CompanyEffect, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
 };
 use heaptoll_lab::disturbance::{Disturbance, Disturbed};
-use heaptoll_lab::experiment::{Experiment, Machine, Pairing, ProgramInfo, ServeInfo, Settings, StackInfo};
+use heaptoll_lab::experiment::{
+    Experiment, Machine, Pairing, ProgramInfo, ServeInfo, Settings, StackInfo, Turns,
+};
 use heaptoll_lab::observation::{
     ByOwner, Collections, Counters, ExactFigures, GeometryMisses, LocalityFigures, MemoryTrack, Observation,
     Outcome, Phase, ServeFigures,
@@ -182,6 +184,7 @@ pub fn experiment(shape: Shape) -> (Experiment, Comparison) {
             precision: Some(0.01),
             budget_s: Some(300.0),
             enough: [("cfrac".to_owned(), 8)].into(),
+            turns: [("cfrac".to_owned(), Turns { count: 2, at_once: 3, why: "memory".into() })].into(),
             exact: shape == Shape::Suite,
             seed: 7_310_582_937,
             timeout_s: 60.0,

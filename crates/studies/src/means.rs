@@ -1,14 +1,7 @@
 //! Geometric means over programs, formed within each repetition, so that their intervals hold over repetitions.
 
-use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::observation::Phase;
+pub use heaptoll_lab::compare::repetitions;
 use heaptoll_lab::statistics::FEWEST_PAIRS;
-
-/// Timed repetitions that have a row.
-pub fn repetitions(experiment: &Experiment) -> u32 {
-    let timed = experiment.observations.iter().filter(|row| row.phase == Phase::Timed);
-    timed.map(|row| row.repetition + 1).max().unwrap_or(0)
-}
 
 /// The mean of several programs' log ratios, repetition by repetition, and how many programs are in it.
 ///

@@ -20,6 +20,7 @@ use crate::duration::{duration, slice};
 use crate::extras::ExtraTables;
 use crate::failure::{self, Failure};
 use crate::load;
+use crate::memory::bytes;
 use crate::outputs::Outputs;
 use crate::pairing;
 use crate::progress::Bar;
@@ -143,6 +144,11 @@ pub struct Arguments {
     /// Time slice of managers in lockstep, from .1ms to 100ms, on Linux 6.12 and later [default: the kernel's own]
     #[arg(long, value_name = "TIME", value_parser = slice)]
     slice: Option<f64>,
+    /// Memory that managers in lockstep may take together; where all of them would take more they run in turns, fewer at
+    /// once with the baseline in each block, or, where not even two may, one after the other [default: half of what is
+    /// available]
+    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    memory_at_once: Option<u64>,
     /// Give each run a copy of the current folder to run in (at most 1 GiB): a program that writes there may run at
     /// once with others, and finds nothing of an earlier run
     #[arg(long, conflicts_with = "serve")]
@@ -169,7 +175,8 @@ pub struct Arguments {
 }
 
 /// Options that are fixed when an experiment begins: with `--resume` they are refused, not ignored.
-const FIXED_AT_THE_BEGINNING: [&str; 25] = [
+const FIXED_AT_THE_BEGINNING: [&str; 26] = [
+    "memory_at_once",
     "working_copy",
     "slice",
     "command",

@@ -21,7 +21,7 @@ use crate::command::run::begin::{check_db, now, repeat_command};
 use crate::command::run::resume::warn_of_settings_in_the_environment;
 use crate::command::run::{DEFAULT_BASELINE, watch_for_interrupt};
 use crate::failure::Failure;
-use crate::{preflights, stand_ins, terminal};
+use crate::{pairing, preflights, stand_ins, terminal};
 
 /// The proof of a program that no manager can be put into.
 const STATIC: &str = "statically linked";
@@ -200,6 +200,7 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
             precision: None,
             budget_s: None,
             enough: BTreeMap::new(),
+            turns: BTreeMap::new(),
             exact: false,
             // No seed has to be made explicit.
             repeat_command: repeat_command(words, 0, true),
@@ -260,7 +261,8 @@ fn prove(
     }
     experiment.programs.retain(|program| !statics.contains(&program.name));
     if !experiment.programs.is_empty() {
-        preflights::run(experiment, managers, &[], places, interrupt)?;
+        let together = preflights::Together { blocks: &[], machine: pairing::Machine::now() };
+        preflights::run(experiment, managers, &together, places, interrupt)?;
     }
     let kept: Vec<String> = experiment.programs.iter().map(|program| program.name.clone()).collect();
     experiment.programs = workload

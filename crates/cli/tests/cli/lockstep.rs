@@ -319,3 +319,54 @@ fn slices_are_for_runs_at_once_and_of_lengths_that_the_kernel_gives() {
         assert_eq!(fixture.json(&db)["experiment"]["settings"]["slice_s"], 0.01);
     }
 }
+
+#[test]
+fn where_memory_is_short_managers_take_turns_with_the_baseline_in_each_block() {
+    let fixture = Fixture::new();
+    let holds = "char *large = malloc(40 << 20); memset(large, 1, 40 << 20); free(large);";
+    let program = fixture.program(
+        "holds",
+        &works(holds).replace("#include <fcntl.h>", "#include <fcntl.h>\n#include <string.h>"),
+    );
+    let db = fixture.at("e.db");
+    let managers = ["-m", "glibc", "-m", "glibc", "-m", "glibc", "-m", "glibc"];
+    let run = ["run", "-n", "2", "--db", &db, "--memory-at-once", "130M"];
+    let output = fixture.heaptoll(&[&run[..], &managers, &["--", &program]].concat());
+    output.exits(0).shows(&["(lockstep)", "in blocks of 3 of 4, glibc in each", "and may take 130 MiB"]);
+    let count = |json: &serde_json::Value, stack: &str, phase: &str| rows_of(json, stack, phase).len();
+    let json = fixture.json(&db);
+    // Two turns a round: the baseline is in each, the others in one.
+    for phase in ["timed", "startup", "alone"] {
+        assert_eq!(count(&json, "glibc", phase), 4, "{phase}");
+        assert!(
+            ["glibc#2", "glibc#3", "glibc#4"].iter().all(|stack| count(&json, stack, phase) == 2),
+            "{phase}"
+        );
+    }
+    for row in rows_of(&json, "glibc#3", "timed") {
+        let with_it = |other: &&serde_json::Value| other["repetition"] == row["repetition"];
+        let baseline = rows_of(&json, "glibc", "timed").into_iter().find(with_it).expect("the baseline's");
+        assert_eq!(baseline["started_unix_s"], row["started_unix_s"], "they ran at once");
+    }
+    // It goes on with the same turns.
+    fixture.heaptoll(&["run", "--resume", &db, "-n", "7"]).exits(0);
+    let json = fixture.json(&db);
+    assert_eq!((count(&json, "glibc", "timed"), count(&json, "glibc#4", "timed")), (14, 7));
+    let pairs = |row: &serde_json::Value| row["figures"]["cpu"]["ratio"]["pairs"].as_u64();
+    let table = json["comparison"]["tables"][0]["rows"].as_array().expect("rows");
+    assert_eq!(table.iter().filter_map(pairs).collect::<Vec<_>>(), [7, 7, 7]);
+    let both = ["run", "--pairing", "interleaved", "--memory-at-once", "1G", "--", &program];
+    fixture.heaptoll(&both).exits(2).complains(&["--memory-at-once is for runs at once"]);
+    fixture
+        .heaptoll(&["run", "--memory-at-once", "much", "--", &program])
+        .exits(2)
+        .complains(&["such as 4G"]);
+}
+
+#[test]
+fn where_memory_is_too_short_for_two_managers_run_one_after_the_other() {
+    let fixture = Fixture::new();
+    let program = fixture.program("computes", &works(""));
+    let run = ["run", "-m", "glibc", "-m", "glibc", "-n", "1", "--memory-at-once", "8K", "--", &program];
+    fixture.heaptoll(&run).exits(0).shows(&["not in lockstep: 2 at once would take "]);
+}

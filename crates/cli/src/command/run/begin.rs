@@ -21,7 +21,7 @@ use crate::estimate::Estimate;
 use crate::failure::Failure;
 use crate::preflights::ProofRun;
 use crate::workload_args::WorkloadArgs;
-use crate::{outputs, preflights, stand_ins, terminal};
+use crate::{outputs, pairing, preflights, stand_ins, terminal};
 
 /// The parameters of a new experiment, of any command.
 pub struct Beginning<'a> {
@@ -49,6 +49,8 @@ pub struct Beginning<'a> {
     pub working_copy: bool,
     /// Time slice of programs in lockstep, s; the kernel's own without one.
     pub slice_s: Option<f64>,
+    /// Memory that runs at once may take together, bytes; half of what is available without a limit.
+    pub at_once_bytes: Option<u64>,
     /// Half-width of CPU intervals that is enough, as a share; without one the repetitions decide.
     pub precision: Option<f64>,
     /// Measuring ends after so many seconds, where it has no number of repetitions.
@@ -73,6 +75,11 @@ pub fn begin(
         ));
     }
     check_new_db(arguments.db.as_deref())?;
+    if arguments.memory_at_once.is_some() && Pairing::from(arguments.pairing) != Pairing::Lockstep {
+        return Err(Failure::Usage(
+            "--memory-at-once is for runs at once: leave it out, or use --pairing lockstep".into(),
+        ));
+    }
     if let Some(slice) = arguments.slice {
         can_slice(arguments.pairing.into(), slice)?;
     }
@@ -107,6 +114,7 @@ pub fn begin(
             expect_status: arguments.expect_status,
             pairing: arguments.pairing.into(),
             slice_s: arguments.slice,
+            at_once_bytes: arguments.memory_at_once,
             working_copy: arguments.working_copy,
             // With a budget alone no interval is narrow enough.
             precision: arguments.precision.or(arguments.budget.map(|_| 0.0)),
@@ -167,6 +175,7 @@ pub fn describe(
             precision: beginning.precision,
             budget_s: beginning.budget_s,
             enough: BTreeMap::new(),
+            turns: BTreeMap::new(),
             exact: beginning.exact,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
             repeat_command: repeat_command(outputs::own_arguments(), seed, beginning.seed.is_some()),
@@ -182,7 +191,11 @@ pub fn describe(
         own_cost: None,
         complete: false,
     };
-    let proofs = preflights::run(&mut experiment, beginning.managers, &beginning.blocks, places, interrupt)?;
+    let together = preflights::Together {
+        blocks: &beginning.blocks,
+        machine: pairing::Machine { at_once_bytes: beginning.at_once_bytes, ..pairing::Machine::now() },
+    };
+    let proofs = preflights::run(&mut experiment, beginning.managers, &together, places, interrupt)?;
     if let Some(text) = announced_time(&experiment, &proofs) {
         terminal::note(&text);
     }
@@ -200,7 +213,9 @@ fn announced_time(experiment: &Experiment, proofs: &BTreeMap<String, ProofRun>) 
         let Some(proof) = proofs.get(&stack.program) else { continue };
         // What runs in lockstep runs by itself, too.
         let each = if experiment.runs_in_lockstep(stack) { 2 } else { 1 };
-        let rounds = each * experiment.settings.repetitions + experiment.settings.warmup;
+        // Where the others take turns, the baseline runs with each of them.
+        let turns = if stack.name == experiment.baseline { experiment.turns(&stack.program) } else { 1 };
+        let rounds = each * turns * experiment.settings.repetitions + experiment.settings.warmup;
         longer |= !proof.finished;
         seconds += proof.seconds * f64::from(rounds);
     }

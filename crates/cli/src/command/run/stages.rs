@@ -43,7 +43,10 @@ pub fn execute(
     let all = experiment.settings.repetitions;
     // Warm-ups of stacks that were dropped have no row.
     let timed = planned(experiment).into_iter().filter(|cell| !is_warmup(cell));
-    let (first, rest): (Vec<Cell>, Vec<Cell>) = timed.partition(|cell| cell.repetition < FIRST);
+    let (first, rest): (Vec<Cell>, Vec<Cell>) = timed.partition(|cell| {
+        let program = &experiment.stacks[cell.stack].program;
+        cell.repetition / experiment.turns(program) < FIRST
+    });
     // Rows from before a resume, on the machine as it was then, do not show how it is now.
     let begun = experiment.observations.iter().any(|row| row.phase == Phase::Timed);
     if begun || rest.is_empty() {
