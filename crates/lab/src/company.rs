@@ -20,8 +20,16 @@ const FAULTS_MORE: f64 = 200.0;
 pub struct Company {
     /// The stack that it moves most.
     pub effect: Option<CompanyEffect>,
-    /// Sentences that the reader must see.
+    /// Sentences that the reader must see; first the one of the effect, where there is one.
     pub notes: Vec<String>,
+}
+
+impl Company {
+    /// Its sentences, without the one that company is not seen to move anything.
+    pub fn seen(self) -> Vec<String> {
+        let unseen = self.effect.is_some_and(|effect| !effect.ratio.differs);
+        self.notes.into_iter().skip(usize::from(unseen)).collect()
+    }
 }
 
 /// Compares both ways, and takes stacks that they contradict each other on out of the lockstep of `sides`: their CPU

@@ -22,6 +22,7 @@ pub mod precision;
 pub mod reported;
 pub mod runner;
 pub mod sampler;
+pub mod seconds;
 pub mod serve;
 pub mod side;
 pub mod slow;

@@ -12,6 +12,7 @@
 
 pub mod budget;
 mod check;
+mod company;
 pub mod definition;
 pub mod effect;
 pub mod exhibit;

@@ -153,6 +153,41 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
     assert_eq!(begun.expect("it is there"), now.expect("it is there"));
 }
 
+/// What claims compare of managers on one program is measured at once, and the runs alone with it.
+#[test]
+fn cpu_times_that_claims_compare_are_of_runs_in_lockstep() {
+    let fixture = Fixture::new();
+    let text = SMALL.replace("repetitions = 2", "repetitions = 6").replace(", \"not-there\"", "");
+    let (study, json, keep) =
+        (write(&fixture, "small.toml", &text), fixture.at("o.json"), fixture.at("kept"));
+    fixture.heaptoll(&["study", &study, "--json", &json, "--keep", &keep]).exits(0);
+    let results = read_json(&json);
+    let step = ran(&results, "small-time");
+    assert!(step["command"].as_str().is_some_and(|words| words.contains("--pairing lockstep")), "{step}");
+    let all = results["figures"]["cells"].as_array().expect("cells").iter();
+    let samples = |metric: &str, manager: &str| -> Vec<f64> {
+        let is = |cell: &&Value| {
+            cell["program"] == "cfrac" && cell["metric"] == metric && cell["manager"] == manager
+        };
+        let cell = all.clone().find(is).unwrap_or_else(|| panic!("no {metric} under {manager}"));
+        let samples = cell["value"]["samples"].as_array().expect("samples").iter();
+        samples.filter_map(Value::as_f64).collect()
+    };
+    for manager in ["kingsley", "bw16", "sweep/mimalloc3"] {
+        for metric in ["cpu_s", "cpu_alone_s", "wall_s", "peak_rss_kib"] {
+            assert_eq!(samples(metric, manager).len(), 6, "{metric} under {manager}");
+        }
+    }
+    // The level is that of the runs alone, whatever company costs.
+    let mean = |values: Vec<f64>| values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64;
+    let off = mean(samples("cpu_s", "kingsley")) - mean(samples("cpu_alone_s", "kingsley"));
+    assert!(off.abs() < 0.7, "{off}");
+    let quick = fixture.heaptoll(&["study", &study, "--quick", "--json", &json]).exits(0);
+    assert!(quick.out.contains("undecided"));
+    let command = ran(&read_json(&json), "small-time")["command"].as_str().expect("a command").to_owned();
+    assert!(command.contains("--pairing interleaved"), "{command}");
+}
+
 #[test]
 fn every_command_that_counts_gives_figures() {
     let fixture = Fixture::new();

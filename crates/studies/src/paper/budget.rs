@@ -165,7 +165,10 @@ impl Form {
             |option: &str, otherwise: usize| listed(&step.options, option).unwrap_or(otherwise) as f64;
         // Preflight proves each program with each stack first.
         let (stacks, cell_s) = match step.kind {
-            StepKind::Run => (managers, f64::from(self.repetitions + 1) * run_s),
+            StepKind::Run => {
+                let rounds = if step.runs_in_lockstep(self.repetitions) { 1.0 + BLOCK } else { 1.0 };
+                (managers, (rounds * f64::from(self.repetitions) + 1.0) * run_s)
+            }
             StepKind::Instructions => (managers, 12.0 * run_s + 1.0),
             StepKind::Locality => (managers, 150.0 * run_s + 1.0),
             StepKind::Lifetimes => (managers, 6.0 * run_s + 1.0),
@@ -193,6 +196,9 @@ impl Form {
     }
 }
 
+/// How much longer a block in lockstep takes than its runs one after the other: as long as its slowest stack, times
+/// their number. The runs alone come on top.
+const BLOCK: f64 = 1.7;
 /// How much longer runs take under collections by the period.
 const COLLECTED: f64 = 2.0;
 /// Heaps that a search for the smallest one tries.

@@ -200,3 +200,16 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_step_in_lockstep_takes_longer_and_one_of_few_repetitions_is_none() {
+    let mut paired = step("a", StepKind::Run, 3, 1);
+    let plain = Form::whole(&paired).guess(&paired);
+    paired.pairing = Some(heaptoll_lab::experiment::Pairing::Lockstep);
+    let whole = Form::whole(&paired);
+    let share = whole.guess(&paired) / plain;
+    assert!((1.5..3.0).contains(&share), "{share}");
+    let few = Form { repetitions: QUICK_REPETITIONS, ..whole };
+    let unpaired = Step { pairing: None, ..paired.clone() };
+    assert!((few.guess(&paired) - few.guess(&unpaired)).abs() < 1e-9);
+}

@@ -254,6 +254,9 @@ fn check_step(step: &Step) -> Result<(), Wrong> {
         }
         _ if !SIZES.contains(&step.size.as_str()) => wrong("size", format!("one of {}", SIZES.join(", "))),
         _ if step.repetitions == 0 => wrong("repetitions", "at least 1"),
+        _ if step.pairing.is_some() && step.kind != StepKind::Run => {
+            wrong("pairing", "only runs of kind `run` are paired by it")
+        }
         _ if !(step.heaviness > 0.0 && step.heaviness.is_finite()) => wrong("heaviness", "a number above 0"),
         _ => Ok(()),
     }

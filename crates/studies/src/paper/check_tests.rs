@@ -157,3 +157,33 @@ fn a_row_of_a_list_is_one_comparison_of_lines_that_are_there() {
 fn what_is_right_is_taken() {
     assert_eq!(study("").steps.len(), 2);
 }
+
+#[test]
+fn steps_run_in_lockstep_where_a_claim_compares_the_cpu_time_of_managers_on_one_program() {
+    use heaptoll_lab::experiment::Pairing;
+    let paired = |study: &Study| study.step("t").expect("a step").pairing;
+    let test =
+        |quantity: &str| format!("rule = \"all\"\nabove = 1.0\nquantity = {{ step = \"t\", {quantity} }}");
+    let of = |quantity: &str| paired(&super::super::testing::claiming(&test(quantity)));
+    let managers = "of = { managers = [\"a\"] }, over = { managers = [\"b\"] }";
+    assert_eq!(of(&format!("metric = \"cpu_s\", {managers}")), Some(Pairing::Lockstep));
+    assert_eq!(of(&format!("metric = \"peak_rss_kib\", {managers}")), None);
+    assert_eq!(of("metric = \"cpu_s\", of = { program = \"gawk\" }, over = { program = \"perl\" }"), None);
+    assert_eq!(of("metric = \"cpu_s\", of = { managers = [\"a\"] }"), None);
+    // The studies' own.
+    let all = all().expect("studies");
+    let steps = all.iter().flat_map(|study| &study.steps);
+    let ids: Vec<&str> = steps.filter(|step| step.runs_in_lockstep(6)).map(|step| step.id.as_str()).collect();
+    assert_eq!(
+        ids,
+        ["zorn1992-time", "zorn1992-own", "detlefs1994-time", "detlefs1994-time-1992", "boehm-retain"]
+    );
+}
+
+#[test]
+fn pairing_is_of_timed_runs() {
+    let text = "name = \"made\"\ntitle = \"t\"\nsource = \"s\"\nabout = []\n[[step]]\nid = \"c\"\nkind = \"delay\"\n\
+                programs = [\"cfrac\"]\npairing = \"lockstep\"";
+    let error = Study::parse(text, "made.toml").expect_err("it is not");
+    assert!(error.to_string().contains("step c, pairing: only runs"), "{error}");
+}

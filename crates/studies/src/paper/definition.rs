@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use heaptoll_lab::experiment::Pairing;
+use heaptoll_lab::statistics::FEWEST_PAIRS;
 use serde::{Deserialize, Serialize};
 
 pub use self::exhibit::{Divisor, Exhibit, Form, ListRow, MetricColumn, Published, Shown};
@@ -85,6 +87,19 @@ pub struct Step {
     /// What is left out last when time is short: 1 is kept longest.
     #[serde(default = "middle")]
     pub priority: u32,
+    /// How the runs of `run` are paired. Where the file leaves it out: in lockstep where a claim compares the CPU time of
+    /// managers on one program, else interleaved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairing: Option<Pairing>,
+}
+
+impl Step {
+    /// Whether its runs are in lockstep, in so many repetitions: from fewer than can claim something nothing is compared,
+    /// and a block takes longer than the same runs one after the other.
+    pub fn runs_in_lockstep(&self, repetitions: u32) -> bool {
+        let interval = repetitions as usize >= FEWEST_PAIRS;
+        self.kind == StepKind::Run && self.pairing == Some(Pairing::Lockstep) && interval
+    }
 }
 
 /// The commands that steps are.
@@ -262,10 +277,29 @@ pub enum Fault {
 impl Study {
     /// A study from the text of its file, checked. `file` is what errors call it.
     pub fn parse(text: &str, file: &str) -> Result<Study, Fault> {
-        let study: Study = toml::from_str(text)
+        let mut study: Study = toml::from_str(text)
             .map_err(|error| Fault::Unreadable { file: file.into(), error: Box::new(error) })?;
         study.check(file)?;
+        for at in 0..study.steps.len() {
+            let step = &study.steps[at];
+            if step.kind == StepKind::Run && step.pairing.is_none() && study.compares_managers(&step.id) {
+                study.steps[at].pairing = Some(Pairing::Lockstep);
+            }
+        }
         Ok(study)
+    }
+
+    /// Whether a claim compares the CPU time of different managers on one program of a step.
+    fn compares_managers(&self, step: &str) -> bool {
+        let tests = self.claims.iter().flat_map(|claim| &claim.tests);
+        tests.map(|test| &test.quantity).filter(|quantity| quantity.step == step).any(|quantity| {
+            let Some(over) = &quantity.over else { return false };
+            let is_cpu =
+                |side: &Side| side.metric.as_ref().unwrap_or(&quantity.metric) == super::figures::AT_ONCE;
+            let of = &quantity.of;
+            let same_program = of.variant == over.variant && of.program == over.program;
+            is_cpu(of) && is_cpu(over) && same_program && !over.managers.is_empty()
+        })
     }
 
     /// One of its steps.

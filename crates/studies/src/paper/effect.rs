@@ -2,23 +2,24 @@
 //!
 //! - Repetitions: `heaptoll_lab::statistics::paired` over all comparisons of a test at once, so that their intervals
 //!   hold together (95 %). Below six pairs there is a value and no interval.
+//!   Where runs at once with others gave a figure, what company does to it is allowed for (`company`).
 //! - Programs: Student's t on their log ratios, from three on; where a test has several means, at 5 % over their
 //!   number (Bonferroni). With one or two programs the interval is that of repetitions.
 //! - Exact counts have an interval without width: what is claimed is of this program with this input.
 
 use std::collections::BTreeMap;
 
-use heaptoll_lab::statistics::{FEWEST_PAIRS, paired};
+use heaptoll_lab::statistics::FEWEST_PAIRS;
 use serde::{Deserialize, Serialize};
 
+use super::company::{self, Found, Series};
 use super::definition::{Against, Quantity, Rule, Study};
 use super::figures::{Figures, Value};
 use super::known::{FINITE, Known, WIDEST};
 use super::pairs::{CellRef, Compared, Resolved, Without, resolve, without};
-use super::student::{self, ALPHA};
+use super::student;
 use super::trend::trends;
 use super::words;
-use crate::means::over_programs;
 
 /// One comparison.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -53,13 +54,13 @@ pub enum Basis {
     None,
 }
 
+/// After the words of a comparison whose interval reaches over both ways of measuring.
+const MOVED: &str = ", at once and alone";
+
 /// Why there is nothing to compare.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Missing(pub String);
-
-/// Intervals come from random flips beyond 13 repetitions; the same figures shall give the same verdict.
-const SEED: u64 = 1;
 
 /// Every comparison of a quantity, each with its interval; intervals of repetitions hold together.
 pub fn compare(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
@@ -125,13 +126,9 @@ pub(super) struct Measured<'a> {
     sides: String,
     pub effect: Effect,
     /// Log ratios by repetition, where there are any.
-    series: Option<Vec<Option<f64>>>,
-}
-
-/// Log ratios by repetition; where a run failed or took less than its start-up, none.
-fn series(of: &[Option<f64>], over: &[Option<f64>]) -> Vec<Option<f64>> {
-    let log = |value: &Option<f64>| value.filter(|value| value.is_finite() && *value > 0.0).map(f64::ln);
-    of.iter().zip(over).map(|(of, over)| Some(log(of)? - log(over)?)).collect()
+    series: Option<Series>,
+    /// Whether runs at once with others gave one of its figures.
+    at_once: bool,
 }
 
 /// Whether some repetition has both figures and no ratio, for one of them is none.
@@ -146,30 +143,26 @@ fn lacks_ratio(compared: &Compared<'_>) -> bool {
 
 /// Comparisons with their intervals.
 pub(super) fn measure(compared: Vec<Compared<'_>>) -> Vec<Measured<'_>> {
-    let samples = |place: &CellRef<'_>| match place.value {
-        Value::Samples(samples) => Some(samples.clone()),
-        _ => None,
-    };
-    let all: Vec<Option<Vec<Option<f64>>>> =
-        compared.iter().map(|one| Some(series(&samples(&one.of)?, &samples(one.over.as_ref()?)?))).collect();
-    let family: Vec<Vec<Option<f64>>> = all.iter().flatten().cloned().collect();
-    let mut intervals = paired(&family, ALPHA, SEED).into_iter();
-    let plain = compared.iter().filter(|one| samples(&one.of).is_some()).count() - family.len();
+    let samples = |place: &CellRef<'_>| matches!(place.value, Value::Samples(_));
+    let all: Vec<Option<Series>> =
+        compared.iter().map(|one| Series::of(&one.of, one.over.as_ref()?)).collect();
+    let family: Vec<&Series> = all.iter().flatten().collect();
+    let plain = compared.iter().filter(|one| samples(&one.of)).count() - family.len();
+    let mut intervals = company::intervals(&family).into_iter();
     let mut measured = Vec::new();
     for (compared, series) in compared.into_iter().zip(all) {
+        let mut words = compared.label();
         let known = match &series {
             Some(series) => match intervals.next().flatten() {
                 // Pairs with a figure of none have no ratio: without them an interval would be of the others alone.
-                Some(interval) if interval.pairs as usize >= FEWEST_PAIRS && !lacks_ratio(&compared) => {
-                    Some(Known {
-                        value: interval.ratio,
-                        low: interval.low,
-                        high: interval.high,
-                        basis: Basis::Pairs(interval.pairs),
-                    })
+                Some(found) if found.pairs as usize >= FEWEST_PAIRS && !lacks_ratio(&compared) => {
+                    if found.moved {
+                        words += MOVED;
+                    }
+                    Some(found.known())
                 }
-                Some(interval) => Some(Known::alone(interval.ratio)),
-                None => series.iter().flatten().next().map(|one| Known::alone(one.exp())),
+                Some(found) => Some(Known::alone(found.ratio)),
+                None => series.first().map(|one| Known::alone(one.exp())),
             },
             None => {
                 let known = Known::of(compared.of.value, plain);
@@ -180,8 +173,9 @@ pub(super) fn measure(compared: Vec<Compared<'_>>) -> Vec<Measured<'_>> {
             }
         };
         let Some(Known { value, low, high, basis }) = known else { continue };
-        let effect = Effect { words: compared.label(), value, low, high, basis };
-        measured.push(Measured { sides: compared.sides(), compared, effect, series });
+        let effect = Effect { words, value, low, high, basis };
+        let at_once = series.as_ref().is_some_and(Series::is_at_once);
+        measured.push(Measured { sides: compared.sides(), compared, effect, series, at_once });
     }
     measured
 }
@@ -223,6 +217,7 @@ fn against(against: Against, measured: Vec<Measured<'_>>) -> Vec<Measured<'_>> {
             let (value, low, high) = (ends(&|e| e.value), ends(&|e| e.low), ends(&|e| e.high));
             let basis = weakest(group.iter().map(|one| one.effect.basis));
             let managers = group.len();
+            let at_once = group.iter().any(|one| one.at_once);
             let first = group.into_iter().next()?;
             let over = |managers: usize| {
                 format!("{} over the {word} of {}", key.1, words::count(managers, "manager"))
@@ -232,7 +227,7 @@ fn against(against: Against, measured: Vec<Measured<'_>>) -> Vec<Measured<'_>> {
             let sides = over(of);
             let (low, high) = if basis == Basis::None { (value, value) } else { (low, high) };
             let effect = Effect { words, value, low, high, basis };
-            Some(Measured { compared: first.compared, sides, effect, series: None })
+            Some(Measured { compared: first.compared, sides, effect, series: None, at_once })
         })
         .collect()
 }
@@ -287,18 +282,21 @@ fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
     }
     let family = groups.len();
     // Of one or two programs: means within each repetition, all of them at once.
-    let repeated: Vec<Option<Vec<Option<f64>>>> = groups.iter().map(|(_, group)| within(group)).collect();
-    let together: Vec<Vec<Option<f64>>> = repeated.iter().flatten().cloned().collect();
-    let mut intervals = paired(&together, ALPHA, SEED).into_iter();
+    let repeated: Vec<Option<Series>> = groups.iter().map(|(_, group)| within(group)).collect();
+    let mut intervals = company::intervals(&repeated.iter().flatten().collect::<Vec<_>>()).into_iter();
     let mut effects = Vec::new();
     for ((sides, group), repeated) in groups.iter().zip(repeated) {
         let interval = repeated.and_then(|_| intervals.next().flatten());
-        let words = match group.as_slice() {
+        let mut words = match group.as_slice() {
             [one] => one.effect.words.clone(),
             several => format!("{sides}, mean of {}", words::count(several.len(), "program")),
         };
+        if group.len() == 2 && interval.as_ref().is_some_and(|found| found.moved) {
+            words += MOVED;
+        }
         let whole = group.iter().map(|one| &one.effect).collect::<Vec<_>>();
-        if let Some(known) = over(&whole, family, interval) {
+        let at_once = group.iter().any(|one| one.at_once);
+        if let Some(known) = over(&whole, at_once, family, interval) {
             let Known { value, low, high, basis } = known;
             effects.push(Effect { words, value, low, high, basis });
         }
@@ -307,23 +305,16 @@ fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
 }
 
 /// The log ratios' means by repetition of one or two programs.
-fn within(group: &[&Measured<'_>]) -> Option<Vec<Option<f64>>> {
+fn within(group: &[&Measured<'_>]) -> Option<Series> {
     if group.len() > 2 {
         return None;
     }
-    let series: Option<Vec<Vec<Option<f64>>>> = group.iter().map(|one| one.series.clone()).collect();
-    let series = series?;
-    let repetitions = series.iter().map(Vec::len).max()?;
-    let (programs, mean) = over_programs(&series, repetitions as u32);
-    (programs as usize == group.len()).then_some(mean)
+    let series: Option<Vec<&Series>> = group.iter().map(|one| one.series.as_ref()).collect();
+    Series::mean(&series?)
 }
 
 /// A mean over programs. Geometric; arithmetic where a figure is not positive.
-fn over(
-    programs: &[&Effect],
-    family: usize,
-    interval: Option<heaptoll_lab::comparison::Interval>,
-) -> Option<Known> {
+fn over(programs: &[&Effect], at_once: bool, family: usize, interval: Option<Found>) -> Option<Known> {
     let geometric = programs.iter().all(|effect| effect.value > 0.0 && effect.low >= 0.0);
     let to = |value: f64| if geometric { value.ln().clamp(-FINITE, FINITE) } else { value };
     let from = |value: f64| if geometric { value.exp() } else { value };
@@ -344,11 +335,11 @@ fn over(
         // The widest that still prints: a factor of a million either way.
         let half = if geometric { half.min(WIDEST) } else { half };
         let basis = Basis::Programs(programs.len() as u32);
-        return Some(Known { value: from(mean), low: from(mean - half), high: from(mean + half), basis });
+        let known = Known { value: from(mean), low: from(mean - half), high: from(mean + half), basis };
+        return Some(if at_once && geometric { company::allowed_for(known) } else { known });
     }
-    if let Some(interval) = interval.filter(|interval| interval.pairs as usize >= FEWEST_PAIRS) {
-        let basis = Basis::Pairs(interval.pairs);
-        return Some(Known { value: interval.ratio, low: interval.low, high: interval.high, basis });
+    if let Some(found) = interval.filter(|found| found.pairs as usize >= FEWEST_PAIRS) {
+        return Some(found.known());
     }
     // Intervals that hold together: the mean lies between the means of their ends.
     Some(Known { value, low: average(&|effect| effect.low), high: average(&|effect| effect.high), basis })

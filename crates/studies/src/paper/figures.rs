@@ -1,7 +1,8 @@
 //! What steps measured, whatever command measured it: cells by program, manager, metric and place.
 //!
 //! Metrics by kind of step (units are part of the name; `at` where stated):
-//! - `run`: `cpu_s` and `wall_s` (start-up taken off, as `heaptoll run` compares them), `user_s`, `system_s`,
+//! - `run`: `cpu_s` and `wall_s` (start-up taken off, as `heaptoll run` compares them), `cpu_alone_s` (of runs alone,
+//!   where `cpu_s` is of runs in lockstep), `user_s`, `system_s`,
 //!   `peak_rss_kib`, `heap_high_kib`, `used_high_kib`, `minor_faults`, `major_faults`, `collections`, `pause_total_s`,
 //!   `pause_max_s`, `reclaimed_kib`, `collector_cpu_s`, and `figure_NAME` of a load's or program's own figures. Samples
 //!   by repetition.
@@ -70,12 +71,18 @@ pub enum Value {
     Single(f64),
 }
 
+/// CPU seconds; those of runs at once where the step ran in lockstep.
+pub const AT_ONCE: &str = "cpu_s";
+/// CPU seconds of runs alone, there only where there are runs at once.
+pub const ALONE: &str = "cpu_alone_s";
+
 /// Whether steps of a kind give a metric.
 pub fn is_metric(kind: StepKind, metric: &str) -> bool {
     let (names, beginning): (&[&str], Option<&str>) = match kind {
         StepKind::Run => (
             &[
-                "cpu_s",
+                AT_ONCE,
+                ALONE,
                 "wall_s",
                 "user_s",
                 "system_s",

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::definition::{Quantity, Side, Step, Study};
 use super::effect::Missing;
-use super::figures::{Figures, Value};
+use super::figures::{ALONE, AT_ONCE, Figures, Value};
 use super::trend::numbered;
 use super::words;
 
@@ -19,6 +19,8 @@ pub(super) struct CellRef<'a> {
     pub metric: &'a str,
     /// What was measured.
     pub value: &'a Value,
+    /// The same of runs alone, where runs at once with others gave the value.
+    pub alone: Option<&'a Value>,
 }
 
 /// A cell, or one over another.
@@ -162,10 +164,16 @@ impl<'a> Index<'a> {
         let mut cells: Cells<'a> = BTreeMap::new();
         let (mut programs, mut managers) = (Vec::new(), Vec::new());
         let (mut seen_programs, mut seen_managers) = (BTreeSet::new(), BTreeSet::new());
-        for cell in figures.cells.iter().filter(|cell| cell.step == step.id) {
+        let of_step = || figures.cells.iter().filter(|cell| cell.step == step.id);
+        let alone: BTreeMap<(&str, &str), &Value> = of_step()
+            .filter(|cell| cell.metric == ALONE)
+            .map(|cell| ((cell.program.as_str(), cell.manager.as_str()), &cell.value))
+            .collect();
+        for cell in of_step() {
             let (metric, program, manager) =
                 (cell.metric.as_str(), cell.program.as_str(), cell.manager.as_str());
-            let place = CellRef { program, manager, metric, value: &cell.value };
+            let alone = alone.get(&(program, manager)).copied().filter(|_| metric == AT_ONCE);
+            let place = CellRef { program, manager, metric, value: &cell.value, alone };
             let of_metric = cells.entry(metric).or_default().entry(program).or_default();
             of_metric.entry(manager).or_default().push((cell.at, place));
             if seen_programs.insert(program) {

@@ -69,8 +69,8 @@ impl<'a> Extent<'a> {
             StepKind::Instructions | StepKind::Locality | StepKind::Lifetimes | StepKind::Minheap => {}
         }
         if step.kind == StepKind::Run {
-            // In lockstep all managers wait for the slowest, and some of the papers' take minutes.
-            give("--pairing", "interleaved");
+            let lockstep = step.runs_in_lockstep(planned.repetitions);
+            give("--pairing", if lockstep { "lockstep" } else { "interleaved" });
         }
         if step.kind == StepKind::Run && planned.repetitions < FEWEST_FOR_A_WARM_UP {
             give("--warmup", "0");
@@ -182,6 +182,13 @@ mod tests {
             "heaptoll run --baseline kingsley -n 10 --seed 7 --pairing interleaved --size quick -m kingsley -m 'quarantine=2M/mimalloc3' -p cfrac"
         );
         assert!(repeat(&of, &planned(1, 2, 2)).contains(" --warmup 0 "));
+    }
+
+    #[test]
+    fn a_step_in_lockstep_is_so_from_as_many_repetitions_as_can_claim_something() {
+        let of = step("run", "managers = ['kingsley', 'lea']\npairing = 'lockstep'");
+        assert!(repeat(&of, &planned(1, 2, 6)).contains(" --pairing lockstep "));
+        assert!(repeat(&of, &planned(1, 2, 5)).contains(" --pairing interleaved "));
     }
 
     #[test]

@@ -49,6 +49,8 @@ struct StepFigures {
     cells: Vec<Cell>,
     absent: Vec<(String, Option<String>, String)>,
     warnings: Vec<String>,
+    /// How its runs were paired, where that is to be known.
+    pairing: Vec<String>,
     why: Option<String>,
     ended: Option<EndCause>,
 }
@@ -88,6 +90,8 @@ impl Measure<'_> {
             begun.elapsed().as_secs_f64() + earlier.as_ref().map_or(0.0, |earlier| earlier.ran.seconds);
         self.name_managers(&extent, &mut found);
         explain(&extent, &mut found);
+        // No reasons why a figure is missing.
+        found.warnings.append(&mut found.pairing);
         let ending = match found.ended {
             Some(EndCause::Deadline | EndCause::Interrupt) => Ending::Cut,
             _ if found.cells.is_empty() => Ending::Failed,
@@ -311,6 +315,7 @@ fn found(extent: &Extent, json: &PathBuf, end: End, messages: &Messages) -> Step
     found.absent = read::refused(extent.step.kind, &json);
     found.warnings.extend(messages.errors.iter().cloned());
     found.warnings.extend(read::warnings(&json));
+    found.pairing = read::pairing(extent.step.kind, &json);
     for (program, manager, why) in &found.absent {
         let under = manager.as_ref().map_or(String::new(), |manager| format!(" under {manager}"));
         found.warnings.push(format!("{program}{under}: {why}"));

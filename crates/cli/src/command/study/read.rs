@@ -60,6 +60,11 @@ pub fn refused(kind: StepKind, json: &serde_json::Value) -> Vec<(String, Option<
     }
 }
 
+/// How the runs of a step were paired, where that is not as it was wanted, and what company does to them.
+pub fn pairing(kind: StepKind, json: &serde_json::Value) -> Vec<String> {
+    if kind == StepKind::Run { run::pairing(json) } else { vec![] }
+}
+
 /// The warnings of a command and of its programs.
 pub fn warnings(json: &serde_json::Value) -> Vec<String> {
     let texts = |list: &serde_json::Value| -> Vec<String> {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use heaptoll_lab::comparison::Metric;
 use heaptoll_lab::experiment::Experiment;
 use heaptoll_lab::observation::{Observation, Phase};
+use heaptoll_lab::seconds::cpu_seconds;
 use heaptoll_lab::side::{Side, Sides};
 use heaptoll_studies::means::repetitions;
 use heaptoll_studies::paper::definition::{Step, StepKind};
-use heaptoll_studies::paper::figures::{Cell, Value};
+use heaptoll_studies::paper::figures::{ALONE, AT_ONCE, Cell, Value};
 use serde::Deserialize;
 
 use super::{CellWriter, ReadError, shaped};
@@ -21,7 +22,8 @@ struct Document {
 /// A figure of one row, where it has it.
 type Take = fn(&Observation) -> Option<f64>;
 
-/// Figures that are taken as they are; `cpu_s` and `wall_s` have start-up taken off, as the tables of `heaptoll run`.
+/// Figures that are taken as they are, of runs alone where there are runs at once. CPU seconds and `wall_s` have start-up
+/// taken off, as the tables of `heaptoll run`.
 const PLAIN: [(&str, Take); 12] = [
     ("user_s", |row| Some(row.user_s)),
     ("system_s", |row| Some(row.system_s)),
@@ -53,7 +55,8 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
     let own = own_figures(json);
     let mut cells = Vec::new();
     for program in &experiment.programs {
-        for side in Sides::of(&experiment, &program.name).all {
+        let cpu = cpu_seconds(&experiment, &program.name, repetitions);
+        for (side, cpu) in Sides::of(&experiment, &program.name).all.iter().zip(&cpu.stacks) {
             let mut writer =
                 CellWriter { step: &step.id, program: &program.name, manager: side.stack, cells: &mut cells };
             let mut put = |metric: &str, value: &dyn Fn(u32) -> Option<f64>| {
@@ -62,14 +65,16 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
                     writer.put(metric, None, Value::Samples(samples));
                 }
             };
-            put("cpu_s", &|repetition| side.value(Metric::Cpu, repetition));
-            put("wall_s", &|repetition| side.value(Metric::Wall, repetition));
+            let sample = |samples: &[Option<f64>], repetition: u32| *samples.get(repetition as usize)?;
+            put(AT_ONCE, &|repetition| sample(&cpu.cpu_s, repetition));
+            put(ALONE, &|repetition| sample(cpu.alone_s.as_ref()?, repetition));
+            put("wall_s", &|repetition| side.value_in(Metric::Wall, repetition));
             for (metric, take) in PLAIN {
-                put(metric, &|repetition| side.by_itself().get(&repetition).and_then(|row| take(row)));
+                put(metric, &|repetition| take(side.row_in(side.by_itself(), repetition)?));
             }
-            for name in figure_names(&side, &own) {
+            for name in figure_names(side, &own) {
                 put(&format!("figure_{name}"), &|repetition| {
-                    let row = side.by_itself().get(&repetition)?;
+                    let row = side.row_in(side.by_itself(), repetition)?;
                     own.get(&row.order)?.get(&name).copied()
                 });
             }
@@ -98,6 +103,17 @@ fn figure_names(side: &Side, own: &BTreeMap<u32, BTreeMap<String, f64>>) -> Vec<
     names.sort();
     names.dedup();
     names
+}
+
+/// Which programs ran otherwise than in lockstep where that was wanted, and what company does to the others.
+pub fn pairing(json: &serde_json::Value) -> Vec<String> {
+    let Ok(Document { experiment }) = shaped::<Document>(StepKind::Run, json) else { return vec![] };
+    let repetitions = repetitions(&experiment);
+    let of = |program: &str| {
+        let notes = cpu_seconds(&experiment, program, repetitions).notes;
+        notes.into_iter().map(|note| format!("{program}: {note}")).collect::<Vec<_>>()
+    };
+    experiment.programs.iter().flat_map(|program| of(&program.name)).collect()
 }
 
 /// What was refused, and what failed: program, manager and why.
