@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use heaptoll_adversary::table::{self, Row};
 use heaptoll_adversary::{Game, GameError, STRATEGIES};
-use heaptoll_lab::manager::{self, Manager, ManagerError};
-use heaptoll_lab::places::{Places, PlacesError};
+use heaptoll_experiment::manager::{self, Manager, ManagerError};
+use heaptoll_experiment::places::{Places, PlacesError};
 use thiserror::Error;
 
 /// Drive memory managers to their worst: heap over live bytes, by an adversary that sees the addresses it gets.

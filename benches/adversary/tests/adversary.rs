@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use heaptoll_adversary::{Game, Outcome, STRATEGIES, bounds};
-use heaptoll_lab::manager;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager;
+use heaptoll_experiment::places::Places;
 
 /// The adversary and the textbook allocator, built once.
 fn built() -> &'static (PathBuf, PathBuf) {

@@ -7,16 +7,16 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// heaptoll's own pieces are not there.
     #[error(transparent)]
-    Places(#[from] heaptoll_lab::places::PlacesError),
+    Places(#[from] heaptoll_experiment::places::PlacesError),
     /// A manager that is not known, or a description that cannot be read.
     #[error(transparent)]
-    Manager(#[from] heaptoll_lab::manager::ManagerError),
+    Manager(#[from] heaptoll_experiment::manager::ManagerError),
     /// The catalog.
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
     /// An experiment that stopped.
     #[error(transparent)]
-    Run(#[from] heaptoll_lab::runner::RunError),
+    Run(#[from] heaptoll_experiment::runner::RunError),
     /// The page of curves.
     #[error(transparent)]
     Report(#[from] heaptoll_report::ReportError),

@@ -1,18 +1,18 @@
-//! Programs under managers: planned, interleaved and compared by `heaptoll_lab`, program by program.
+//! Programs under managers: planned, interleaved and compared by `heaptoll_experiment`, program by program.
 
 use std::path::Path;
 
 use heaptoll_catalog::{Catalog, Prepared, Size};
-use heaptoll_lab::compare::{compare, judge_outputs};
-use heaptoll_lab::comparison::{CollectionFigures, Interval, Metric, Row};
-use heaptoll_lab::experiment::{Experiment, Settings, StackInfo};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::machine;
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::observation::Observation;
-use heaptoll_lab::places::Places;
-use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{Progress, RunContext};
+use heaptoll_experiment::compare::{compare, judge_outputs};
+use heaptoll_experiment::comparison::{CollectionFigures, Interval, Metric, Row};
+use heaptoll_experiment::experiment::{Experiment, Settings, StackInfo};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::machine;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::plan::Cell;
+use heaptoll_experiment::runner::{Progress, RunContext};
 use heaptoll_preflight::inspect_manager;
 use heaptoll_rig::Stack;
 use serde::Serialize;

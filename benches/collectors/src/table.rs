@@ -305,7 +305,7 @@ fn outputs(programs: &[ProgramFigures]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_lab::comparison::Interval;
+    use heaptoll_experiment::comparison::Interval;
 
     use super::*;
 

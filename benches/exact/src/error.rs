@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 pub enum Error {
     /// heaptoll is not built.
     #[error(transparent)]
-    Places(#[from] heaptoll_lab::places::PlacesError),
+    Places(#[from] heaptoll_experiment::places::PlacesError),
     /// The catalog.
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
     /// A manager that does not exist.
     #[error(transparent)]
-    Manager(#[from] heaptoll_lab::manager::ManagerError),
+    Manager(#[from] heaptoll_experiment::manager::ManagerError),
     /// The launcher failed.
     #[error(transparent)]
-    Launch(#[from] heaptoll_lab::launch::LaunchError),
+    Launch(#[from] heaptoll_experiment::launch::LaunchError),
     /// The tracer.
     #[error(transparent)]
-    Tracer(#[from] heaptoll_tracer::TracerError),
+    Tracer(#[from] heaptoll_reftrace_host::TracerError),
     /// The simulators.
     #[error(transparent)]
     Settings(#[from] heaptoll_locality::simulation::BadSettings),

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use heaptoll_callgrind::symbols;
-use heaptoll_reference::Routine;
+use heaptoll_reftrace::Routine;
 
 use crate::Error;
 

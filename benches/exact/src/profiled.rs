@@ -5,8 +5,8 @@ use heaptoll_callgrind::cachegrind::{self, Cache};
 use heaptoll_callgrind::outermost::{self, Outermost};
 use heaptoll_callgrind::profile::BOUND_AT_START;
 use heaptoll_catalog::Prepared;
-use heaptoll_lab::manager::Manager;
-use heaptoll_reference::Routine;
+use heaptoll_experiment::manager::Manager;
+use heaptoll_reftrace::Routine;
 
 use crate::Error;
 use crate::family::Family;

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use heaptoll_callgrind::tools::{Compilers, Language, run};
 use heaptoll_catalog::{Catalog, Prepared, Program, Size, fill_scratch};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::{self, Finished, Invocation};
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::places::Places;
-use heaptoll_lab::runner;
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::{self, Finished, Invocation};
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::runner;
 use heaptoll_launcher::Ended;
 
 use crate::Error;
@@ -277,7 +277,7 @@ fn scratch() -> Result<tempfile::TempDir, Error> {
 
 /// The machine, in a line.
 pub fn machine_line() -> String {
-    let machine = heaptoll_lab::machine::read();
+    let machine = heaptoll_experiment::machine::read();
     format!(
         "{}, {} cores, Linux {}, {}, glibc {}",
         machine.cpu, machine.cores, machine.kernel, machine.distribution, machine.libc

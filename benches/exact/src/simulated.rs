@@ -1,7 +1,7 @@
 //! A sink that simulates a process image.
 
 use heaptoll_locality::simulation::{Profile, Sampling, Settings, Simulation};
-use heaptoll_reference::{Event, Owner, Reference, Sink};
+use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 
 use crate::Error;
 

@@ -5,8 +5,8 @@
 //! ring.
 
 use heaptoll_locality::simulation::{Sampling, Settings, Simulation};
-use heaptoll_reference::{Event, Owner, Reference, Sink};
-use heaptoll_tracer::Options as TracerOptions;
+use heaptoll_reftrace::{Event, Owner, Reference, Sink};
+use heaptoll_reftrace_host::Options as TracerOptions;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 

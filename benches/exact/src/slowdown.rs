@@ -5,9 +5,9 @@
 //! work; that of heaptoll's decoding thread, on which the simulators run, is reported separately.
 
 use heaptoll_catalog::Prepared;
-use heaptoll_lab::manager::Manager;
+use heaptoll_experiment::manager::Manager;
 use heaptoll_launcher::Ended;
-use heaptoll_tracer::Options as TracerOptions;
+use heaptoll_reftrace_host::Options as TracerOptions;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;

@@ -3,9 +3,9 @@
 use heaptoll_callgrind::profile::BOUND_AT_START;
 use heaptoll_callgrind::symbols;
 use heaptoll_catalog::Prepared;
-use heaptoll_lab::manager::Manager;
-use heaptoll_reference::{Event, Owner, Reference, Routine, Sink};
-use heaptoll_tracer::{Image, Options, Traced, Tracer};
+use heaptoll_experiment::manager::Manager;
+use heaptoll_reftrace::{Event, Owner, Reference, Routine, Sink};
+use heaptoll_reftrace_host::{Image, Options, Traced, Tracer};
 
 use crate::Error;
 use crate::setup::Setup;
@@ -48,8 +48,14 @@ pub fn trace<S: Sink>(
         invocation.preload.insert(0, setup.places.announce_layer());
     }
     let launcher = setup.places.launcher();
-    let traced =
-        heaptoll_tracer::trace(&tracer, &launcher, &invocation, &run.options, &setup.interrupt, begin)?;
+    let traced = heaptoll_reftrace_host::trace(
+        &tracer,
+        &launcher,
+        &invocation,
+        &run.options,
+        &setup.interrupt,
+        begin,
+    )?;
     setup.check(program, &manager.name, "the tracer", &traced.finished)?;
     if !traced.is_whole() {
         let image = traced.images.iter().find(|image| !image.is_whole());

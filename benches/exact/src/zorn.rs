@@ -8,9 +8,9 @@
 mod verdict;
 
 use heaptoll_catalog::Prepared;
-use heaptoll_lab::manager::Manager;
+use heaptoll_experiment::manager::Manager;
 use heaptoll_locality::simulation::{Profile, Settings};
-use heaptoll_tracer::Options as TracerOptions;
+use heaptoll_reftrace_host::Options as TracerOptions;
 
 use self::verdict::{Verdict, ratio};
 use crate::Error;

@@ -4,12 +4,12 @@
 use std::path::{Path, PathBuf};
 
 use heaptoll_callgrind::tools::{Compilers, Language, run};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::Invocation;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::Invocation;
+use heaptoll_experiment::places::Places;
 use heaptoll_locality::simulation::{Profile, Settings, Simulation};
-use heaptoll_reference::{Event, Owner, Reference, Routine, Sink};
-use heaptoll_tracer::{Options, Tracer, trace};
+use heaptoll_reftrace::{Event, Owner, Reference, Routine, Sink};
+use heaptoll_reftrace_host::{Options, Tracer, trace};
 
 /// Constants of the programs.
 const BEGINS: u64 = 0x10001;

@@ -4,9 +4,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use comfy_table::{CellAlignment, Table, presets};
+use heaptoll_experiment::manager::{self, Manager, ManagerError};
+use heaptoll_experiment::places::{Places, PlacesError};
 use heaptoll_fastpath::{Operation, Path, Program, StepError, Verdict, gate, tracer};
-use heaptoll_lab::manager::{self, Manager, ManagerError};
-use heaptoll_lab::places::{Places, PlacesError};
 use thiserror::Error;
 
 /// Step through malloc and free where a free list has a block: instructions, loops and calls on the way.

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use heaptoll_experiment::manager;
+use heaptoll_experiment::places::Places;
 use heaptoll_fastpath::{Operation, Program, Verdict, gate, tracer};
-use heaptoll_lab::manager;
-use heaptoll_lab::places::Places;
 
 const SIZES: [usize; 6] = [8, 24, 40, 100, 400, 1000];
 

@@ -6,13 +6,13 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum BenchError {
     #[error(transparent)]
-    Places(#[from] heaptoll_lab::places::PlacesError),
+    Places(#[from] heaptoll_experiment::places::PlacesError),
     #[error(transparent)]
-    Manager(#[from] heaptoll_lab::manager::ManagerError),
+    Manager(#[from] heaptoll_experiment::manager::ManagerError),
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
     #[error(transparent)]
-    Run(#[from] heaptoll_lab::runner::RunError),
+    Run(#[from] heaptoll_experiment::runner::RunError),
     #[error("the program of pairs could not be compiled: {0}; is there a C compiler?")]
     Build(String),
     #[error("the program of pairs under {stack}: {reason}")]

@@ -10,8 +10,8 @@ mod table;
 use std::process::ExitCode;
 
 use clap::Parser;
-use heaptoll_lab::manager;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager;
+use heaptoll_experiment::places::Places;
 
 use crate::error::BenchError;
 use crate::pair::{Pair, Stack};

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use heaptoll_events::EventsFile;
-use heaptoll_lab::places::Places;
-use heaptoll_lab::statistics::median;
+use heaptoll_event_log::EventsFile;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::statistics::median;
 
 use crate::error::BenchError;
 use crate::table;

@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use heaptoll_lab::manager::Manager;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::places::Places;
 
 use crate::error::BenchError;
 

@@ -2,15 +2,15 @@
 //! of 1 B in front of it, in runs that take turns, compared within repetitions.
 
 use heaptoll_catalog::{Catalog, Size};
-use heaptoll_lab::compare::{compare, judge_outputs};
-use heaptoll_lab::comparison::{Interval, Metric, Row};
-use heaptoll_lab::experiment::{Experiment, Settings, StackInfo};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::observation::Observation;
-use heaptoll_lab::places::Places;
-use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{Progress, RunContext};
+use heaptoll_experiment::compare::{compare, judge_outputs};
+use heaptoll_experiment::comparison::{Interval, Metric, Row};
+use heaptoll_experiment::experiment::{Experiment, Settings, StackInfo};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::plan::Cell;
+use heaptoll_experiment::runner::{Progress, RunContext};
 use heaptoll_rig::Stack;
 
 use crate::error::BenchError;

@@ -1,11 +1,11 @@
 //! `heaptoll-papers cfrac`: CPU time of cfrac under each of the papers' managers over glibc's, with an interval, once
 //! as it is and once with a second thread that sleeps, so that every lock is taken.
 //!
-//! The runs are planned, interleaved and compared by `heaptoll_lab`, like any experiment. The limit holds in both.
+//! The runs are planned, interleaved and compared by `heaptoll_experiment`, like any experiment. The limit holds in both.
 //! For designs that cannot keep it, measured reasons are shown with it: the length of a search, and page faults.
 
 use heaptoll_catalog::Size;
-use heaptoll_lab::comparison::Interval;
+use heaptoll_experiment::comparison::Interval;
 
 use crate::counting::{Counts, count, per_call};
 use crate::installation::{Choice, Installation, SelectedManager, machine_line, missing_note};

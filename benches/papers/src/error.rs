@@ -9,25 +9,25 @@ use thiserror::Error;
 pub enum Error {
     /// heaptoll is not built.
     #[error(transparent)]
-    Places(#[from] heaptoll_lab::places::PlacesError),
+    Places(#[from] heaptoll_experiment::places::PlacesError),
     /// The catalog cannot be read or has no such program.
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
     /// A manager that is not there.
     #[error(transparent)]
-    Manager(#[from] heaptoll_lab::manager::ManagerError),
+    Manager(#[from] heaptoll_experiment::manager::ManagerError),
     /// The launcher failed.
     #[error(transparent)]
-    Launch(#[from] heaptoll_lab::launch::LaunchError),
+    Launch(#[from] heaptoll_experiment::launch::LaunchError),
     /// An experiment failed.
     #[error(transparent)]
-    Run(#[from] heaptoll_lab::runner::RunError),
+    Run(#[from] heaptoll_experiment::runner::RunError),
     /// A tool, or its output.
     #[error(transparent)]
     Tool(#[from] heaptoll_callgrind::Error),
     /// The statistics page.
     #[error(transparent)]
-    Page(#[from] heaptoll_statspage::PageError),
+    Page(#[from] heaptoll_stats_page::PageError),
     /// A program that is not installed.
     #[error("{program}: {reason}")]
     Missing {

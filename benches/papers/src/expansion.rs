@@ -5,7 +5,7 @@
 //! second is the program's own and is measured once, by the live layer over glibc, in a run apart.
 
 use heaptoll_catalog::{Prepared, Size};
-use heaptoll_statspage::{SlotRecord, WriterKind};
+use heaptoll_stats_page::{SlotRecord, WriterKind};
 
 use crate::installation::{Choice, Installation, RunRequest, SelectedManager, machine_line, missing_note};
 use crate::published::{Published, Table, max_live_bytes};

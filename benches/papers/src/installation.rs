@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use heaptoll_callgrind::tools::{Compilers, Language, run};
 use heaptoll_catalog::{Catalog, Prepared, Size, fill_scratch};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::{self, Invocation};
-use heaptoll_lab::manager::{self, Manager, ManagerSource};
-use heaptoll_lab::places::Places;
-use heaptoll_lab::{machine, runner};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::{self, Invocation};
+use heaptoll_experiment::manager::{self, Manager, ManagerSource};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::{machine, runner};
 use heaptoll_launcher::Ended;
-use heaptoll_statspage::{SlotRecord, StatsPage};
+use heaptoll_stats_page::{SlotRecord, StatsPage};
 
 use crate::{Error, stand_ins};
 
@@ -263,7 +263,7 @@ impl Installation {
     ) -> Result<Vec<SlotRecord>, Error> {
         let folder = self.folder()?;
         let page = StatsPage::create(&folder.path().join("page"), SLOTS)?;
-        request.environment.push((heaptoll_statspage::VARIABLE.into(), page.path().display().to_string()));
+        request.environment.push((heaptoll_stats_page::VARIABLE.into(), page.path().display().to_string()));
         self.run(program, manager, &request)?;
         Ok(page.read()?)
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use heaptoll_catalog::Prepared;
-use heaptoll_statspage::{SlotRecord, WriterKind};
+use heaptoll_stats_page::{SlotRecord, WriterKind};
 
 use crate::Error;
 use crate::installation::{Installation, RunRequest, SelectedManager};

@@ -1,16 +1,16 @@
-//! CPU time of a program under several managers: planned, interleaved and compared by `heaptoll_lab`, like any
+//! CPU time of a program under several managers: planned, interleaved and compared by `heaptoll_experiment`, like any
 //! experiment, but under objects that were not requested by name, and without preflight.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use heaptoll_catalog::Prepared;
-use heaptoll_lab::compare::{compare, judge_outputs};
-use heaptoll_lab::comparison::{Interval, Metric};
-use heaptoll_lab::experiment::{self, StackInfo};
-use heaptoll_lab::observation::Observation;
-use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{Progress, RunContext};
+use heaptoll_experiment::compare::{compare, judge_outputs};
+use heaptoll_experiment::comparison::{Interval, Metric};
+use heaptoll_experiment::experiment::{self, StackInfo};
+use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::plan::Cell;
+use heaptoll_experiment::runner::{Progress, RunContext};
 use heaptoll_rig::Stack;
 
 use crate::Error;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use heaptoll_statspage::{SlotRecord, StatsPage};
+use heaptoll_stats_page::{SlotRecord, StatsPage};
 
 fn layer() -> PathBuf {
     let home = std::env::var_os("HEAPTOLL_HOME").expect("HEAPTOLL_HOME is set");
@@ -46,7 +46,7 @@ impl Fixture {
             .collect();
         let output = command
             .env("LD_PRELOAD", preload.join(":"))
-            .env(heaptoll_statspage::VARIABLE, page.path())
+            .env(heaptoll_stats_page::VARIABLE, page.path())
             .stdout(Stdio::null())
             .output()
             .expect("the program starts");
@@ -198,7 +198,7 @@ fn operators_of_cxx_count() {
 #[test]
 fn another_manager_below_changes_nothing() {
     let fixture = Fixture::new();
-    let places = heaptoll_lab::places::Places::find().expect("an installation: run `make build`");
+    let places = heaptoll_experiment::places::Places::find().expect("an installation: run `make build`");
     let rpmalloc = places.managers().join("rpmalloc.so");
     // It does not read its environment, which is longer by the manager's path.
     let run = |below| {

@@ -7,7 +7,7 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 use heaptoll_catalog::{Catalog, Prepared, Program, Size};
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::places::Places;
 
 use crate::BenchError;
 

@@ -6,7 +6,7 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum BenchError {
     #[error(transparent)]
-    Places(#[from] heaptoll_lab::places::PlacesError),
+    Places(#[from] heaptoll_experiment::places::PlacesError),
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
     #[error(transparent)]

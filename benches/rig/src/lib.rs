@@ -1,14 +1,14 @@
 //! An experiment made for a bench: one program of the catalog under stacks given by hand, planned, interleaved and run
-//! by `heaptoll_lab` like any other, but without preflight and without a file that is kept.
+//! by `heaptoll_experiment` like any other, but without preflight and without a file that is kept.
 
 use std::path::PathBuf;
 
 use heaptoll_catalog::Prepared;
-use heaptoll_lab::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
-use heaptoll_lab::machine;
-use heaptoll_lab::plan;
-use heaptoll_lab::runner::{self, Progress, RunContext, RunError};
-use heaptoll_lab::store::Store;
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, Settings, StackInfo};
+use heaptoll_experiment::machine;
+use heaptoll_experiment::plan;
+use heaptoll_experiment::runner::{self, Progress, RunContext, RunError};
+use heaptoll_experiment::store::Store;
 
 /// A stack: its name, what it preloads, its environment.
 #[derive(Debug, Clone)]

@@ -8,11 +8,11 @@
 use std::path::{Path, PathBuf};
 
 use heaptoll_catalog::Size;
-use heaptoll_lab::comparison::Metric;
-use heaptoll_lab::experiment::{Experiment, Pairing};
-use heaptoll_lab::manager;
-use heaptoll_lab::places::Places;
-use heaptoll_lab::side::Sides;
+use heaptoll_experiment::comparison::Metric;
+use heaptoll_experiment::experiment::{Experiment, Pairing};
+use heaptoll_experiment::manager;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::side::Sides;
 
 use crate::rig::{self, Stack};
 use crate::{BenchError, c_object, print_figure};

@@ -7,16 +7,16 @@ use thiserror::Error;
 pub enum BenchError {
     /// heaptoll is not built.
     #[error(transparent)]
-    Places(#[from] heaptoll_lab::places::PlacesError),
+    Places(#[from] heaptoll_experiment::places::PlacesError),
     /// The catalog cannot be read.
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),
     /// The launcher failed.
     #[error(transparent)]
-    Launch(#[from] heaptoll_lab::launch::LaunchError),
+    Launch(#[from] heaptoll_experiment::launch::LaunchError),
     /// An experiment failed.
     #[error(transparent)]
-    Run(#[from] heaptoll_lab::runner::RunError),
+    Run(#[from] heaptoll_experiment::runner::RunError),
     /// The system refused something.
     #[error("{what}: {cause}")]
     System {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Parser, Subcommand};
 use heaptoll_catalog::Size;
-use heaptoll_lab::experiment::Pairing;
+use heaptoll_experiment::experiment::Pairing;
 
 use crate::error::BenchError;
 

@@ -4,9 +4,9 @@
 //! the machine. First on the machine as it is, then with four busy processes.
 
 use heaptoll_catalog::Size;
-use heaptoll_lab::experiment::{Experiment, Pairing};
-use heaptoll_lab::observation::Phase;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::experiment::{Experiment, Pairing};
+use heaptoll_experiment::observation::Phase;
+use heaptoll_experiment::places::Places;
 
 use crate::load::{BUSY, Load};
 use crate::rig::{self, Stack};

@@ -6,10 +6,10 @@
 use std::path::Path;
 
 use heaptoll_catalog::Size;
-use heaptoll_lab::compare::{compare, judge_outputs};
-use heaptoll_lab::comparison::{Interval, Metric};
-use heaptoll_lab::experiment::Pairing;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::compare::{compare, judge_outputs};
+use heaptoll_experiment::comparison::{Interval, Metric};
+use heaptoll_experiment::experiment::Pairing;
+use heaptoll_experiment::places::Places;
 
 use crate::load::Load;
 use crate::rig::{self, Stack};

@@ -1,12 +1,12 @@
 //! The experiment of these benches: the catalog's cfrac, at its quick size, under stacks given by hand.
 
 use heaptoll_catalog::{Catalog, Prepared, Size};
-use heaptoll_lab::experiment::{Experiment, Pairing, Settings, StackInfo};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::observation::Observation;
-use heaptoll_lab::places::Places;
-use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{Progress, RunContext};
+use heaptoll_experiment::experiment::{Experiment, Pairing, Settings, StackInfo};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::plan::Cell;
+use heaptoll_experiment::runner::{Progress, RunContext};
 pub use heaptoll_rig::Stack;
 
 use crate::BenchError;

@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::{self, Finished, Invocation};
-use heaptoll_lab::own_cost;
-use heaptoll_lab::places::Places;
-use heaptoll_lab::statistics::median;
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::{self, Finished, Invocation};
+use heaptoll_experiment::own_cost;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::statistics::median;
 
 use crate::{BenchError, print_figure};
 

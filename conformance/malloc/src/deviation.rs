@@ -1,8 +1,8 @@
 //! Known deviations of managers from what the suite requires. An entry whose manager no longer deviates makes the suite
 //! fail, so that the list stays true.
 
-use heaptoll_lab::manager::Manager;
-use heaptoll_lab::stack::LayerKind;
+use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::stack::LayerKind;
 
 /// One known deviation.
 #[derive(Debug, Clone, Copy)]

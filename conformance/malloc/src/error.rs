@@ -43,10 +43,10 @@ pub enum Error {
     },
     /// heaptoll's own files are missing.
     #[error(transparent)]
-    Places(#[from] heaptoll_lab::places::PlacesError),
+    Places(#[from] heaptoll_experiment::places::PlacesError),
     /// No such manager.
     #[error(transparent)]
-    Manager(#[from] heaptoll_lab::manager::ManagerError),
+    Manager(#[from] heaptoll_experiment::manager::ManagerError),
     /// The catalog of programs cannot be read.
     #[error(transparent)]
     Catalog(#[from] heaptoll_catalog::CatalogError),

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::places::Places;
 
 use crate::deviation::Deviation;
 use crate::error::{Error, file};

@@ -10,9 +10,9 @@ use heaptoll_conformance::outputs::{self, Output};
 use heaptoll_conformance::suite::{self, Case, CaseKind, Suite};
 use heaptoll_conformance::verdict::{self, Cell};
 use heaptoll_conformance::{deviation, exceptions, misuse, table};
-use heaptoll_lab::manager::{self, Manager, ManagerError};
-use heaptoll_lab::places::Places;
-use heaptoll_lab::stack::StackError;
+use heaptoll_experiment::manager::{self, Manager, ManagerError};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::stack::StackError;
 use serde::Serialize;
 
 /// Run the conformance suite over managers, each case in a process of its own.

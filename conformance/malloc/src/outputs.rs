@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use heaptoll_catalog::Catalog;
-use heaptoll_lab::manager::Manager;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::places::Places;
 use serde_json::Value;
 
 use crate::error::{Error, file};

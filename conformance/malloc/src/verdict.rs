@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use heaptoll_lab::manager::Manager;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::places::Places;
 use serde::Serialize;
 
 use crate::deviation::{self, Deviation};

@@ -3,8 +3,8 @@
 use heaptoll_conformance::deviation::{DEVIATIONS, LAYER_DEVIATIONS};
 use heaptoll_conformance::suite::{Case, CaseKind, Suite, sources};
 use heaptoll_conformance::verdict;
-use heaptoll_lab::manager::{self, ManagerSource as Origin};
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager::{self, ManagerSource as Origin};
+use heaptoll_experiment::places::Places;
 
 /// Every name that a deviation may use, built here or not.
 const KNOWN_NAMES: [&str; 28] = [

@@ -3,8 +3,8 @@
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use heaptoll_catalog::Catalog;
-use heaptoll_lab::manager;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager;
+use heaptoll_experiment::places::Places;
 
 use crate::Cli;
 use commands::{Shown, of_help, of_markdown};

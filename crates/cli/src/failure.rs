@@ -4,11 +4,11 @@
 //! written, ...). 2: nothing was measured because the request cannot be carried out. 130: Ctrl-C.
 
 use heaptoll_catalog::CatalogError;
-use heaptoll_lab::launch::LaunchError;
-use heaptoll_lab::manager::ManagerError;
-use heaptoll_lab::places::PlacesError;
-use heaptoll_lab::runner::RunError;
-use heaptoll_lab::store::StoreError;
+use heaptoll_experiment::launch::LaunchError;
+use heaptoll_experiment::manager::ManagerError;
+use heaptoll_experiment::places::PlacesError;
+use heaptoll_experiment::runner::RunError;
+use heaptoll_experiment::store::StoreError;
 use heaptoll_preflight::Refusal;
 use heaptoll_report::ReportError;
 use thiserror::Error;

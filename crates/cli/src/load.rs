@@ -1,7 +1,7 @@
 //! Whether the machine has other work than what is measured: times are then longer, and intervals wider.
 
-use heaptoll_lab::disturbance::Disturbance;
-use heaptoll_lab::experiment::Machine;
+use heaptoll_experiment::disturbance::Disturbance;
+use heaptoll_experiment::experiment::Machine;
 
 /// Shorter spans are not judged: the system counts in hundredths of a second.
 const LEAST_S: f64 = 2.0;

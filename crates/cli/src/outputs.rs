@@ -6,8 +6,8 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use heaptoll_lab::comparison::Comparison;
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_experiment::comparison::Comparison;
+use heaptoll_experiment::experiment::Experiment;
 use heaptoll_report::{ReportError, csv, files, html, json, parquet};
 
 use crate::failure::Failure;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use heaptoll_lab::experiment::{Pairing, ProgramInfo, StackInfo, Turns};
+use heaptoll_experiment::experiment::{Pairing, ProgramInfo, StackInfo, Turns};
 use heaptoll_launcher::affinity;
 use heaptoll_preflight::{Effect, Watched};
 
@@ -206,7 +206,7 @@ fn turns(
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_lab::experiment::ServeInfo;
+    use heaptoll_experiment::experiment::ServeInfo;
 
     use super::*;
 

@@ -5,13 +5,13 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use heaptoll_lab::experiment::{Experiment, Pairing, ProgramInfo, StackInfo};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::lockstep;
-use heaptoll_lab::manager::Manager;
-use heaptoll_lab::places::Places;
-use heaptoll_lab::runner::PINNED;
-use heaptoll_lab::working_copy;
+use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, StackInfo};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::lockstep;
+use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::runner::PINNED;
+use heaptoll_experiment::working_copy;
 use heaptoll_preflight::{Proof, Refusal, Request, Watch, Watched, inspect_manager, preflight};
 use heaptoll_scratch::Scratch;
 use indicatif::ProgressBar;
@@ -312,7 +312,7 @@ fn as_proven(proven: &StackInfo, manager: &Manager, name: &str) -> StackInfo {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_lab::manager;
+    use heaptoll_experiment::manager;
 
     use super::*;
 

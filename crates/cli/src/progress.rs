@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use heaptoll_lab::experiment::{Experiment, StackInfo};
-use heaptoll_lab::observation::{Observation, Phase};
-use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::Progress;
+use heaptoll_experiment::experiment::{Experiment, StackInfo};
+use heaptoll_experiment::observation::{Observation, Phase};
+use heaptoll_experiment::plan::Cell;
+use heaptoll_experiment::runner::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::lines::Lines;

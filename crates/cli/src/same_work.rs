@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_lab::experiment::{Experiment, ProgramInfo};
-use heaptoll_lab::observation::Phase;
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo};
+use heaptoll_experiment::observation::Phase;
 use heaptoll_report::format::shell_command;
 
 /// What differs for one program, in words.

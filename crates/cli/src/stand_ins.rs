@@ -1,8 +1,8 @@
 //! Notes which manager is used where no manager has exactly the given name: Debian's object for one that is not built
 //! here, the newest version for a name without one.
 
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::stack;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::stack;
 
 use crate::terminal;
 

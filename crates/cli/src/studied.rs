@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use heaptoll_lab::compare::judge_outputs;
-use heaptoll_lab::comparison::Interval;
-use heaptoll_lab::experiment::{Experiment, Pairing, ProgramInfo};
-use heaptoll_lab::manager::Manager;
-use heaptoll_lab::observation::{Outcome, Phase};
-use heaptoll_lab::places::Places;
-use heaptoll_lab::runner::Ending;
+use heaptoll_experiment::compare::judge_outputs;
+use heaptoll_experiment::comparison::Interval;
+use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo};
+use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::observation::{Outcome, Phase};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::runner::Ending;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{self, NONE, date, shell_command};
 use indicatif::ProgressBar;
@@ -249,7 +249,7 @@ fn go_on(path: &Path, arguments: &StudyArguments, places: &Places) -> Result<Stu
 fn finish(
     mut experiment: Experiment,
     path: PathBuf,
-    ended: Result<Ending, heaptoll_lab::runner::RunError>,
+    ended: Result<Ending, heaptoll_experiment::runner::RunError>,
 ) -> Result<StudyOutcome, Failure> {
     let ending = ended?;
     let measured = experiment.observations.iter().any(|row| row.phase == Phase::Timed);
@@ -306,7 +306,7 @@ impl StudyOutcome {
         all
     }
 
-    fn failed(&self) -> impl Iterator<Item = &heaptoll_lab::observation::Observation> {
+    fn failed(&self) -> impl Iterator<Item = &heaptoll_experiment::observation::Observation> {
         self.experiment
             .observations
             .iter()

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heaptoll_catalog::{Catalog, Places as CatalogPlaces, Prepared, Program, Size};
-use heaptoll_lab::experiment::{ProgramInfo, ServeInfo};
-use heaptoll_lab::places::Places;
-use heaptoll_lab::serve::signal_number;
-use heaptoll_lab::words;
+use heaptoll_experiment::experiment::{ProgramInfo, ServeInfo};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::serve::signal_number;
+use heaptoll_experiment::words;
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -180,7 +180,7 @@ impl WorkloadArgs {
                 self.stop
             )));
         }
-        heaptoll_lab::serve::check_patterns(&ready, self.figures.as_deref())
+        heaptoll_experiment::serve::check_patterns(&ready, self.figures.as_deref())
             .map_err(|error| Failure::Usage(error.to_string()))?;
         Ok(ProgramInfo {
             name: base_name(&command),

@@ -4,11 +4,11 @@
 use std::process::ExitCode;
 
 use heaptoll_drag::{Clock, Drag, FigureOptions, ManagerInfo};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::Invocation;
-use heaptoll_lab::places::Places;
-use heaptoll_reference::{Event, Owner, Reference, Sink};
-use heaptoll_tracer::{Options, Traced, Tracer, trace};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::Invocation;
+use heaptoll_experiment::places::Places;
+use heaptoll_reftrace::{Event, Owner, Reference, Sink};
+use heaptoll_reftrace_host::{Options, Traced, Tracer, trace};
 
 /// Counts references.
 #[derive(Default)]

@@ -10,8 +10,8 @@
 
 use std::collections::HashMap;
 
-use heaptoll_reference::word::Text;
-use heaptoll_reference::{Clock as Counted, Event, Owner, Reference, Routine, Sink};
+use heaptoll_reftrace::word::Text;
+use heaptoll_reftrace::{Clock as Counted, Event, Owner, Reference, Routine, Sink};
 
 use crate::group::{EndCause, Groups, Sum};
 use crate::lifetime::{Ended, Lifetime, PhaseSink};

@@ -1,6 +1,6 @@
 //! Stores of heap pointers: what the write barrier of a generational collector would see.
 
-use heaptoll_reference::Owner;
+use heaptoll_reftrace::Owner;
 use serde::Serialize;
 
 /// Stores of pointers by one owner.

@@ -194,7 +194,7 @@ pub fn start(
         gate_fd: invocation.together.map(|together| together.gate),
         refill: invocation.together.is_some(),
         refill_by_loop: invocation.together.is_some_and(|together| together.by_loop),
-        measured_only: vec![heaptoll_statspage::VARIABLE.into()],
+        measured_only: vec![heaptoll_stats_page::VARIABLE.into()],
         parent: i32::try_from(std::process::id()).unwrap_or(0),
     };
     let mut command = Command::new(launcher);

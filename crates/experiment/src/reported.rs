@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_statspage::{SlotRecord, WriterKind};
+use heaptoll_stats_page::{SlotRecord, WriterKind};
 
 use crate::observation::{Collections, Observation};
 use crate::stack::LayerKind;

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use heaptoll_launcher::{Ended, Thp};
 use heaptoll_scratch::Scratch;
-use heaptoll_statspage::{StatsPage, VARIABLE};
+use heaptoll_stats_page::{StatsPage, VARIABLE};
 use regex::Regex;
 use thiserror::Error;
 

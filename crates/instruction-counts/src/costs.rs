@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use heaptoll_reference::{Clock, Event, Owner, Reference, Routine, Sink};
+use heaptoll_reftrace::{Clock, Event, Owner, Reference, Routine, Sink};
 
 use crate::blocks::Blocks;
 use crate::class::Request;
@@ -32,7 +32,7 @@ struct Thread {
     of_manager: bool,
 }
 
-/// Tallies the cost of a process image's calls. Feed it to a [`heaptoll_reference::Decoder`], then read
+/// Tallies the cost of a process image's calls. Feed it to a [`heaptoll_reftrace::Decoder`], then read
 /// [`Costs::figures`].
 #[derive(Debug, Default)]
 pub struct Costs {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_reference::{Clock, Owner, Routine};
+use heaptoll_reftrace::{Clock, Owner, Routine};
 use serde::Serialize;
 
 use crate::class::SizeClass;

@@ -1,6 +1,6 @@
 //! The groups of routines: the columns of Detlefs, Dosser & Zorn, and the two that they leave out.
 
-use heaptoll_reference::Routine;
+use heaptoll_reftrace::Routine;
 
 use crate::class::Request;
 use crate::figures::Group;

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use heaptoll_reference::event::Origin;
+use heaptoll_reftrace::event::Origin;
 
 use crate::pages::Pages;
 

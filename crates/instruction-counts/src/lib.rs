@@ -3,7 +3,7 @@
 //!
 //! The figures are those of Detlefs, Dosser & Zorn, "Memory Allocation Costs in Large C and C++ Programs" (1994),
 //! Tables IV to VII and X, and of Zorn, "The Measured Cost of Conservative Garbage Collection" (1992), Table 2. A
-//! [`Costs`] is a [`heaptoll_reference::Sink`]: it needs events only, no references, and its memory is bounded by the
+//! [`Costs`] is a [`heaptoll_reftrace::Sink`]: it needs events only, no references, and its memory is bounded by the
 //! program's live blocks and the number of distinct sizes and costs, never by the length of the run.
 
 mod blocks;

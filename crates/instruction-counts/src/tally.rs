@@ -1,6 +1,6 @@
 //! Costs of the calls of one routine, in total and by size class.
 
-use heaptoll_reference::Clock;
+use heaptoll_reftrace::Clock;
 
 use crate::class::{Request, SizeClass};
 use crate::spread::Spread;

@@ -1,9 +1,9 @@
 //! A process may write anything into its ring.
 
-#[path = "../../reference/tests/support/corrupted.rs"]
+#[path = "../../reftrace/tests/support/corrupted.rs"]
 mod corrupted;
 
-use heaptoll_costs::Costs;
+use heaptoll_instruction_counts::Costs;
 
 #[test]
 fn corrupted_words_give_wrong_figures_without_a_panic() {

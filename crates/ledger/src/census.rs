@@ -1,6 +1,6 @@
 //! The manager's figures of its heap, taken inside the process during the pause.
 
-use heaptoll_facts::{Facts, request};
+use heaptoll_manager_facts::{Facts, request};
 use serde::{Deserialize, Serialize};
 
 /// `struct heaptoll_census` of include/heaptoll.h, and what else a manager reports. All in bytes.
@@ -38,7 +38,7 @@ impl Census {
         if collect { request::COLLECT | request::HELD } else { 0 }
     }
 
-    /// From the layer's answer (`heaptoll_facts`). `None`: the manager reports nothing.
+    /// From the layer's answer (`heaptoll_manager_facts`). `None`: the manager reports nothing.
     pub fn from_bytes(bytes: &[u8]) -> Option<Census> {
         Facts::from_bytes(bytes).and_then(|facts| Census::of(&facts))
     }
@@ -105,7 +105,7 @@ pub struct HeldByRoots {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_facts::{Mallinfo, Totals};
+    use heaptoll_manager_facts::{Mallinfo, Totals};
 
     use super::*;
 

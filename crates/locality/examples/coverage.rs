@@ -1,10 +1,10 @@
 //! How often the exact number of misses lies in the interval that sampling returns: over many seeds, for sizes beyond
-//! the seam, on streams of reference words from files (see `heaptoll_reference`) or, without files, on synthetic ones.
+//! the seam, on streams of reference words from files (see `heaptoll_reftrace`) or, without files, on synthetic ones.
 //! Also the error of the estimates and the width of the intervals, as shares of the exact number.
 
 use heaptoll_locality::distance::curve::Curve;
 use heaptoll_locality::simulation::{Sampling, Settings, Simulation};
-use heaptoll_reference::{Owner, Reference};
+use heaptoll_reftrace::{Owner, Reference};
 
 const SEEDS: u64 = 40;
 

@@ -1,11 +1,11 @@
-//! Speed of the simulators on a stream of reference words from files (native 64-bit words, see `heaptoll_reference`),
+//! Speed of the simulators on a stream of reference words from files (native 64-bit words, see `heaptoll_reftrace`),
 //! or, without files, on three synthetic ones. Prints millions of references a second of processor time (Linux): the
 //! median of the rounds, with the slowest and the fastest. `--only=KIND` measures one configuration first.
 
 use heaptoll_locality::image::{ImageSimulator, Plan};
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::{Sampling, Settings, Simulation};
-use heaptoll_reference::{Owner, Reference, Sink};
+use heaptoll_reftrace::{Owner, Reference, Sink};
 
 const ROUNDS: usize = 5;
 

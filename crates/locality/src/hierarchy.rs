@@ -6,7 +6,7 @@
 //! of the process, which the first level of any machine uses; sets of the others depend on physical addresses on a real
 //! machine.
 
-use heaptoll_reference::{Owner, Reference};
+use heaptoll_reftrace::{Owner, Reference};
 use serde::Serialize;
 
 use crate::machine::{Level, Machine};

@@ -1,6 +1,6 @@
 //! All simulators over one process image: the basis of `heaptoll locality`.
 
-use heaptoll_reference::{Event, Owner, Reference, Sink};
+use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 
 use crate::hierarchy::Hierarchy;
 use crate::machine::Machine;
@@ -347,7 +347,7 @@ mod tests {
             let (first, rest) = references.split_at(before as usize);
             simulator.references(Owner::Program, first);
             if main_seen {
-                let mut clocks = [heaptoll_reference::Clock::default(); 3];
+                let mut clocks = [heaptoll_reftrace::Clock::default(); 3];
                 clocks[0].loads = before / 2;
                 clocks[0].stores = before - before / 2;
                 simulator.event(&Event::Main { before: clocks });

@@ -1,7 +1,7 @@
 //! A machine's caches over one process image, without any more expensive simulator: the basis of `heaptoll run
 //! --exact`.
 
-use heaptoll_reference::{Event, Owner, Reference, Sink};
+use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 
 use crate::hierarchy::Hierarchy;
 use crate::image::Levels;

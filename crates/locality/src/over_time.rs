@@ -11,7 +11,7 @@
 
 use std::collections::HashMap;
 
-use heaptoll_reference::{Owner, Reference};
+use heaptoll_reftrace::{Owner, Reference};
 use serde::Serialize;
 
 /// References of the program in the shortest window.

@@ -93,7 +93,7 @@ pub fn other_work(baseline: u64, other: u64) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_reference::{Owner, Reference};
+    use heaptoll_reftrace::{Owner, Reference};
     use proptest::prelude::*;
 
     use super::*;

@@ -14,7 +14,7 @@ pub mod profile;
 pub mod settings;
 pub mod split;
 
-use heaptoll_reference::{Owner, Reference};
+use heaptoll_reftrace::{Owner, Reference};
 
 use crate::distance::Distances;
 #[cfg(target_arch = "x86_64")]

@@ -1,6 +1,6 @@
 //! A process may write anything into its ring.
 
-#[path = "../../reference/tests/support/corrupted.rs"]
+#[path = "../../reftrace/tests/support/corrupted.rs"]
 mod corrupted;
 
 use heaptoll_locality::image::{ImageSimulator, Plan};

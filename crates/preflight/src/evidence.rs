@@ -2,7 +2,7 @@
 //!
 //! The files belong to heaptoll's user, mode 0600. A program that root started may go on as another user: when it
 //! executes something as that user, a report and a statistics page of that user's own are put next to root's, where
-//! layers find them (`heaptoll_statspage::shared`). Such files count for images of that user only: other processes of
+//! layers find them (`heaptoll_stats_page::shared`). Such files count for images of that user only: other processes of
 //! the user may have written them.
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use heaptoll_scratch::Scratch;
-use heaptoll_statspage::{PageError, SlotRecord, StatsPage, VARIABLE, shared};
+use heaptoll_stats_page::{PageError, SlotRecord, StatsPage, VARIABLE, shared};
 
 use crate::binding::{self, Report};
 use crate::process::own_user;

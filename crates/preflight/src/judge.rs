@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use heaptoll_statspage::{SlotRecord, WriterKind};
+use heaptoll_stats_page::{SlotRecord, WriterKind};
 
 use crate::binding::Report;
 use crate::elf::{self, ElfError};

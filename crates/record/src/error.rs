@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use heaptoll_ring::RingError;
+use heaptoll_alloc_ring::RingError;
 use heaptoll_trace::TraceError;
 use thiserror::Error;
 

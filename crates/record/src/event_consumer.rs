@@ -1,6 +1,6 @@
 //! The consumer of one process's events, as they come out of its rings.
 
-use heaptoll_ring::{RingEvent, Sink};
+use heaptoll_alloc_ring::{RingEvent, Sink};
 use heaptoll_trace::{Allocation, EventKind, Output, Sites, TraceError, Writer};
 
 use crate::request::Request;

@@ -1,7 +1,7 @@
 //! Processes that are not recorded though they have the layer: they are sent the request to stop, and what they record
 //! before it reaches them is discarded, since a full ring would block them.
 
-use heaptoll_ring::{Arrival, RingEvent, Shared, Sink, Tap};
+use heaptoll_alloc_ring::{Arrival, RingEvent, Shared, Sink, Tap};
 
 /// Words that are consumed of one process before the next one's turn.
 const BUDGET: usize = 1 << 16;

@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use heaptoll_alloc_ring::{Shared, Tap};
 use heaptoll_ledger::{Block, Blocks, Census, Ledger, Observer, Options, Pace};
-use heaptoll_ring::{Shared, Tap};
 use heaptoll_trace::Output;
 
 use crate::event_consumer::EventConsumer;

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use heaptoll_ring::{Arrival, Flags, Options, Shared};
+use heaptoll_alloc_ring::{Arrival, Flags, Options, Shared};
 
 use crate::child::{self, Child, ProgramExit};
 use crate::error::RecordError;

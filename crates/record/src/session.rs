@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptoll_ring::{Arrival, Losses, Shared, Tap};
+use heaptoll_alloc_ring::{Arrival, Losses, Shared, Tap};
 use heaptoll_trace::{Ending, Gap, Header, Settings, TraceError, Writer};
 
 use crate::child::ProgramExit;

@@ -51,7 +51,7 @@ fn threads_and_what_they_give_each_other_are_recorded_in_order() {
 fn threads_that_share_a_ring_are_recorded_all_the_same() {
     let fixture = Fixture::new();
     let program = fixture.program("threads.c", &[]);
-    let options = heaptoll_ring::Options { rings: 4, ..Recording::default().options };
+    let options = heaptoll_alloc_ring::Options { rings: 4, ..Recording::default().options };
     let run = Recording { options, ..Recording::default() }.run(&fixture, &program, &["30", "500"]).ok();
     let image = run.image();
     for (tid, expected) in &logged(&run.stdout) {

@@ -5,8 +5,8 @@ mod layer_support;
 
 use std::process::Command;
 
-use heaptoll_facts::{Facts, request};
-use heaptoll_ring::Flags;
+use heaptoll_alloc_ring::Flags;
+use heaptoll_manager_facts::{Facts, request};
 use layer_support::recorded::{Counts, Event, Image, Recording, Run, agree, logged};
 use layer_support::{Fixture, layers, manager};
 

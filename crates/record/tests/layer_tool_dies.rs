@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use heaptoll_ring::{Options, RingEvent, Shared, Sink, Tap};
+use heaptoll_alloc_ring::{Options, RingEvent, Shared, Sink, Tap};
 use layer_support::{Fixture, layers};
 
 struct Nothing;

@@ -1,9 +1,9 @@
 //! Prints what the tracer records of a program, for work on the tracer.
 //! `V=1` prints events, `VV=1` calls too, `REFS=1` requests references; `PRE` is preloaded.
 
-use heaptoll_lab::{interrupt::Interrupt, launch::Invocation, places::Places};
-use heaptoll_reference::{Owner, Reference, Sink, event::Event};
-use heaptoll_tracer::*;
+use heaptoll_experiment::{interrupt::Interrupt, launch::Invocation, places::Places};
+use heaptoll_reftrace::{Owner, Reference, Sink, event::Event};
+use heaptoll_reftrace_host::*;
 struct Counter {
     events: u64,
     references: u64,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use heaptoll_lab::launch::LaunchError;
+use heaptoll_experiment::launch::LaunchError;
 use thiserror::Error;
 
 /// A run under the tracer without a result.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::places::Places;
 
 use crate::error::TracerError;
 

@@ -14,11 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::{self, Finished, Invocation};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::{self, Finished, Invocation};
 use heaptoll_launcher::Ended;
-use heaptoll_reference::decoder::Sink;
-use heaptoll_reference::{Event, Owner, Reference};
+use heaptoll_reftrace::decoder::Sink;
+use heaptoll_reftrace::{Event, Owner, Reference};
 
 use crate::error::TracerError;
 use crate::find::Tracer;

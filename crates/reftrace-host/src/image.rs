@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_lab::launch::Finished;
-use heaptoll_reference::decoder::Damage;
-use heaptoll_reference::{Clock, Routine};
+use heaptoll_experiment::launch::Finished;
+use heaptoll_reftrace::decoder::Damage;
+use heaptoll_reftrace::{Clock, Routine};
 
 /// One process image: from `exec` (or `fork`) to the next `exec` or the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -67,7 +67,7 @@ pub struct TracedImage<S> {
     pub image: Image,
     /// The sink that received its references and events.
     pub sink: S,
-    /// What each owner executed, by the numbers of [`heaptoll_reference::Owner`], all threads together.
+    /// What each owner executed, by the numbers of [`heaptoll_reftrace::Owner`], all threads together.
     pub totals: [Clock; 3],
     /// The part of that before `main`, if the image's `main` was seen to begin.
     pub before_main: Option<[Clock; 3]>,

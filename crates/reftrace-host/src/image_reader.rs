@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use heaptoll_reference::decoder::Damage;
-use heaptoll_reference::event::Event;
-use heaptoll_reference::word::Text;
-use heaptoll_reference::{Clock, Decoder, Owner, Reference, Routine, Sink};
+use heaptoll_reftrace::decoder::Damage;
+use heaptoll_reftrace::event::Event;
+use heaptoll_reftrace::word::Text;
+use heaptoll_reftrace::{Clock, Decoder, Owner, Reference, Routine, Sink};
 
 use crate::image::{Calls, Image, ImageEnding, TracedImage};
 use crate::ring::{self, Ring};

@@ -6,7 +6,7 @@
 //! events to a sink of its own. An image that is not recorded to its end is marked; nothing is dropped silently.
 //!
 //! Three things end a recording before the program ends, and all keep what was recorded: Ctrl-C and the time limit (the
-//! launcher ends the program; see [`Traced::finished`]), a sink that is full ([`heaptoll_reference::Sink::full`]) and
+//! launcher ends the program; see [`Traced::finished`]), a sink that is full ([`heaptoll_reftrace::Sink::full`]) and
 //! memory that runs out ([`Traced::stopped`]).
 
 mod error;

@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use heaptoll_reference::Sink;
+use heaptoll_reftrace::Sink;
 
 use crate::image::{Image, TracedImage};
 use crate::image_reader::ImageReader;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use heaptoll_reference::word::EventKind;
+use heaptoll_reftrace::word::EventKind;
 
 use crate::ring::{self, at};
 

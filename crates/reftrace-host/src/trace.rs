@@ -5,10 +5,10 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::{self, Finished, Invocation, LaunchError};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::{self, Finished, Invocation, LaunchError};
 use heaptoll_launcher::Ended;
-use heaptoll_reference::Sink;
+use heaptoll_reftrace::Sink;
 
 use crate::error::TracerError;
 use crate::find::Tracer;

@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::Invocation;
-use heaptoll_lab::places::Places;
-use heaptoll_reference::{Clock, Event, Owner, Reference, Sink};
-use heaptoll_tracer::{Fitness, Options, Tracer, TracerError, fitness, trace};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::Invocation;
+use heaptoll_experiment::places::Places;
+use heaptoll_reftrace::{Clock, Event, Owner, Reference, Sink};
+use heaptoll_reftrace_host::{Fitness, Options, Tracer, TracerError, fitness, trace};
 
 /// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
 fn places() -> Places {
@@ -92,7 +92,7 @@ fn managers() -> Vec<PathBuf> {
     objects
 }
 
-/// Seconds a manager: `cargo test -p heaptoll-tracer --test fitness -- --ignored --nocapture`.
+/// Seconds a manager: `cargo test -p heaptoll-reftrace-host --test fitness -- --ignored --nocapture`.
 #[test]
 #[ignore = "runs the probe under every manager that is staged or installed"]
 fn every_manager_here_works() {

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::Invocation;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::Invocation;
+use heaptoll_experiment::places::Places;
 use heaptoll_launcher::Ended;
-use heaptoll_reference::event::Event;
-use heaptoll_reference::{Owner, Reference, Routine, Sink};
-use heaptoll_tracer::{Image, ImageEnding, Options, Traced, Tracer, TracerError, trace};
+use heaptoll_reftrace::event::Event;
+use heaptoll_reftrace::{Owner, Reference, Routine, Sink};
+use heaptoll_reftrace_host::{Image, ImageEnding, Options, Traced, Tracer, TracerError, trace};
 
 /// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
 fn places() -> Places {

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::Invocation;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::Invocation;
+use heaptoll_experiment::places::Places;
 use heaptoll_launcher::Ended;
-use heaptoll_reference::event::{Event, Origin};
-use heaptoll_reference::word::Text;
-use heaptoll_reference::{Owner, Reference, Routine, Sink};
-use heaptoll_tracer::{Options, Traced, Tracer, trace};
+use heaptoll_reftrace::event::{Event, Origin};
+use heaptoll_reftrace::word::Text;
+use heaptoll_reftrace::{Owner, Reference, Routine, Sink};
+use heaptoll_reftrace_host::{Options, Traced, Tracer, trace};
 
 /// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
 fn places() -> Places {

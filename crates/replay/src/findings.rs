@@ -1,8 +1,8 @@
 //! From runs to figures: medians, paired ratios to the baseline, the replay next to the run that was recorded.
 
-use heaptoll_lab::compare::ALPHA;
-use heaptoll_lab::comparison::Interval;
-use heaptoll_lab::statistics::{self, median};
+use heaptoll_experiment::compare::ALPHA;
+use heaptoll_experiment::comparison::Interval;
+use heaptoll_experiment::statistics::{self, median};
 use serde::Serialize;
 
 use crate::drift::{Drift, drift};

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use heaptoll_scratch::Scratch;
-use heaptoll_statspage::{StatsPage, WriterKind};
+use heaptoll_stats_page::{StatsPage, WriterKind};
 
 use crate::error::ReplayError;
 use crate::job::{Answer, Job, Outcome, Pass};

@@ -1,8 +1,8 @@
 //! The columns of one observation as a flat table: CSV and Parquet are both written from this list, so that they
 //! cannot differ in a name, a unit or in what may be missing.
 
-use heaptoll_lab::disturbance::Disturbance;
-use heaptoll_lab::observation::{ByOwner, ExactFigures, LocalityFigures, Observation, Outcome, Phase};
+use heaptoll_experiment::disturbance::Disturbance;
+use heaptoll_experiment::observation::{ByOwner, ExactFigures, LocalityFigures, Observation, Outcome, Phase};
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,7 +175,10 @@ fn disturbance(row: &Observation, get: impl Fn(&Disturbance) -> Option<f64>) -> 
     row.disturbance.as_ref().and_then(get).map_or(Value::Missing, Value::Real)
 }
 
-fn server(row: &Observation, get: impl Fn(&heaptoll_lab::observation::ServeFigures) -> Value) -> Value {
+fn server(
+    row: &Observation,
+    get: impl Fn(&heaptoll_experiment::observation::ServeFigures) -> Value,
+) -> Value {
     row.serve.as_ref().map_or(Value::Missing, get)
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_experiment::experiment::Experiment;
 
 use crate::ReportError;
 use crate::columns::{COLUMNS, Value};

@@ -1,6 +1,6 @@
 //! Text and figures of exact counts, the same in the terminal and on the page.
 
-use heaptoll_lab::comparison::{Counted, ExactRow, ExactTable};
+use heaptoll_experiment::comparison::{Counted, ExactRow, ExactTable};
 
 use crate::format::{self, NONE};
 

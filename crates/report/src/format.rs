@@ -1,8 +1,8 @@
 //! Figures and names as text: one place decides how many digits a reader sees, and nothing unprintable gets past it.
 
-use heaptoll_lab::comparison::{Figure, Interval, Metric, ProgramTable};
-use heaptoll_lab::disturbance::Disturbed;
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_experiment::comparison::{Figure, Interval, Metric, ProgramTable};
+use heaptoll_experiment::disturbance::Disturbed;
+use heaptoll_experiment::experiment::Experiment;
 
 /// What is printed where there is no figure.
 pub const NONE: &str = "–";
@@ -262,7 +262,7 @@ pub fn left_out(experiment: &Experiment) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_lab::disturbance::Disturbance;
+    use heaptoll_experiment::disturbance::Disturbance;
 
     use super::*;
 

@@ -2,8 +2,8 @@
 
 use std::io::{BufReader, BufWriter, Read, Write};
 
-use heaptoll_lab::comparison::Comparison;
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_experiment::comparison::Comparison;
+use heaptoll_experiment::experiment::Experiment;
 use serde::{Deserialize, Serialize};
 
 use crate::ReportError;

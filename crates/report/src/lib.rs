@@ -1,7 +1,7 @@
 //! Every form in which an experiment is shown: terminal tables, the self-contained HTML page, JSON, CSV, Parquet.
 //!
 //! This crate formats and never computes a statistic: ratios, intervals and verdicts come ready in a
-//! [`heaptoll_lab::comparison::Comparison`], rows in a [`heaptoll_lab::experiment::Experiment`].
+//! [`heaptoll_experiment::comparison::Comparison`], rows in a [`heaptoll_experiment::experiment::Experiment`].
 
 pub mod book;
 mod bounds;

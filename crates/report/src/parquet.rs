@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_experiment::experiment::Experiment;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;

@@ -7,19 +7,19 @@ mod book;
 
 use std::collections::BTreeMap;
 
-use heaptoll_lab::comparison::{
+use heaptoll_experiment::comparison::{
     CollectionFigures, CompanyEffect, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
 };
-use heaptoll_lab::disturbance::{Disturbance, Disturbed};
-use heaptoll_lab::experiment::{
+use heaptoll_experiment::disturbance::{Disturbance, Disturbed};
+use heaptoll_experiment::experiment::{
     Experiment, Machine, Pairing, ProgramInfo, ServeInfo, Settings, StackInfo, Turns,
 };
-use heaptoll_lab::observation::{
+use heaptoll_experiment::observation::{
     ByOwner, Collections, Counters, ExactFigures, GeometryMisses, LocalityFigures, MemoryTrack, Observation,
     Outcome, Phase, ServeFigures,
 };
-use heaptoll_lab::side::Startup;
-use heaptoll_lab::words::RawWord;
+use heaptoll_experiment::side::Startup;
+use heaptoll_experiment::words::RawWord;
 
 pub use book::book;
 
@@ -569,7 +569,7 @@ fn compare(experiment: &Experiment) -> Comparison {
         let rows_of =
             experiment.observations.iter().filter(|o| o.phase == Phase::Timed && o.program == program.name);
         let spans: Vec<Disturbance> = rows_of.filter_map(|o| o.disturbance).collect();
-        let exact = heaptoll_lab::exact::table(experiment, &program.name, Startup::Apart, &rows);
+        let exact = heaptoll_experiment::exact::table(experiment, &program.name, Startup::Apart, &rows);
         tables.push(ProgramTable {
             program: program.name.clone(),
             rows,
@@ -608,6 +608,7 @@ fn compare(experiment: &Experiment) -> Comparison {
     // Only the first repetition has start-up runs here: with them there would be one pair.
     let mut measured = experiment.clone();
     measured.observations.retain(|row| row.phase != Phase::Startup);
-    let lower_bounds = heaptoll_lab::lower_bound::lower_bounds(&measured, experiment.settings.repetitions);
+    let lower_bounds =
+        heaptoll_experiment::lower_bound::lower_bounds(&measured, experiment.settings.repetitions);
     Comparison { baseline: experiment.baseline.clone(), alpha: 0.05, tables, overall, lower_bounds }
 }

@@ -6,12 +6,12 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_lab::compare::ALPHA;
-use heaptoll_lab::comparison::{Interval, Metric};
-use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::side::{Side, Sides};
-use heaptoll_lab::stack::{LayerKind, layers};
-use heaptoll_lab::statistics::{self, median};
+use heaptoll_experiment::compare::ALPHA;
+use heaptoll_experiment::comparison::{Interval, Metric};
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::side::{Side, Sides};
+use heaptoll_experiment::stack::{LayerKind, layers};
+use heaptoll_experiment::statistics::{self, median};
 use serde::Serialize;
 
 use crate::means::{over_programs, repetitions};
@@ -117,7 +117,7 @@ pub fn part(stack: &str) -> Option<(String, Option<u64>)> {
     }
 }
 
-/// Computes the study from an experiment's rows. Call [`heaptoll_lab::compare::judge_outputs`] first.
+/// Computes the study from an experiment's rows. Call [`heaptoll_experiment::compare::judge_outputs`] first.
 pub fn study(experiment: &Experiment) -> Delay {
     let mut managers: Vec<String> = Vec::new();
     let mut sizes = BTreeSet::new();

@@ -1,4 +1,4 @@
-use heaptoll_lab::observation::Outcome;
+use heaptoll_experiment::observation::Outcome;
 use proptest::prelude::{ProptestConfig, prop, prop_assert, prop_assert_eq, proptest};
 
 use super::*;

@@ -7,13 +7,13 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_lab::compare::ALPHA;
-use heaptoll_lab::comparison::{Interval, Metric};
-use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::observation::Observation;
-use heaptoll_lab::side::{Side, Sides};
-use heaptoll_lab::stack::{LayerKind, layers};
-use heaptoll_lab::statistics::{self, median};
+use heaptoll_experiment::compare::ALPHA;
+use heaptoll_experiment::comparison::{Interval, Metric};
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::side::{Side, Sides};
+use heaptoll_experiment::stack::{LayerKind, layers};
+use heaptoll_experiment::statistics::{self, median};
 use heaptoll_units::size;
 use serde::Serialize;
 
@@ -248,7 +248,7 @@ struct Compared {
     series: [Vec<Option<f64>>; 4],
 }
 
-/// Computes the study from an experiment's rows. Call [`heaptoll_lab::compare::judge_outputs`] first.
+/// Computes the study from an experiment's rows. Call [`heaptoll_experiment::compare::judge_outputs`] first.
 pub fn study(experiment: &Experiment) -> Frequency {
     let mut collectors: Vec<String> = Vec::new();
     for (collector, _) in experiment.stacks.iter().filter_map(|stack| part(&stack.name)) {

@@ -1,8 +1,8 @@
 //! Made-up experiments for the tests of this crate. Rows are written as JSON, so that fields which no test is about
 //! take their defaults.
 
-use heaptoll_lab::experiment::{Experiment, Machine, ProgramInfo, Settings, StackInfo};
-use heaptoll_lab::observation::{Collections, Observation};
+use heaptoll_experiment::experiment::{Experiment, Machine, ProgramInfo, Settings, StackInfo};
+use heaptoll_experiment::observation::{Collections, Observation};
 use serde_json::json;
 
 /// An experiment of these programs under these stacks, without rows.

@@ -5,12 +5,12 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
-use heaptoll_analyse::feed::feed;
-use heaptoll_analyse::lifetimes::{By, Lifetimes};
-use heaptoll_analyse::stacks::CallSites;
-use heaptoll_analyse::stat::Stat;
-use heaptoll_analyse::subject::Subject;
 use heaptoll_trace::{Allocation, Ending, EventKind, Header, Reader, Settings, Sites, TraceFile, Writer};
+use heaptoll_trace_analysis::feed::feed;
+use heaptoll_trace_analysis::lifetimes::{By, Lifetimes};
+use heaptoll_trace_analysis::stacks::CallSites;
+use heaptoll_trace_analysis::stat::Stat;
+use heaptoll_trace_analysis::subject::Subject;
 
 /// Objects that live long, about.
 const LONG_LIVED: usize = 200_000;

@@ -7,13 +7,13 @@ mod common;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use heaptoll_analyse::bound::{self, Options};
-use heaptoll_analyse::lifetimes::{By, Lifetimes};
-use heaptoll_analyse::stacks::CallSites;
-use heaptoll_analyse::stat::Stat;
-use heaptoll_analyse::subject::Subject;
 use heaptoll_mutate::Dice;
 use heaptoll_trace::{Batch, Memory, Reader, TraceError};
+use heaptoll_trace_analysis::bound::{self, Options};
+use heaptoll_trace_analysis::lifetimes::{By, Lifetimes};
+use heaptoll_trace_analysis::stacks::CallSites;
+use heaptoll_trace_analysis::stat::Stat;
+use heaptoll_trace_analysis::subject::Subject;
 
 /// Bytes that a trace of a few kilobytes may cost: its tables are at most 256 MiB, objects what is allowed below, and
 /// tables by thread and site some tens.

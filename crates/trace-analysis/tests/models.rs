@@ -1,11 +1,11 @@
 //! The analyses against naive models of them: everything computed again from the whole list of events for each figure,
 //! in quadratic time and without optimisation.
 
-use heaptoll_analyse::lifetimes::{By, Clock, LifetimeFigures, Lifetimes};
-use heaptoll_analyse::stacks::CallSites;
-use heaptoll_analyse::stat::{Stat, StatFigures};
-use heaptoll_analyse::subject::Subject;
 use heaptoll_trace::{Event, EventKind, Sites};
+use heaptoll_trace_analysis::lifetimes::{By, Clock, LifetimeFigures, Lifetimes};
+use heaptoll_trace_analysis::stacks::CallSites;
+use heaptoll_trace_analysis::stat::{Stat, StatFigures};
+use heaptoll_trace_analysis::subject::Subject;
 use proptest::prelude::*;
 
 /// What a random program does next; objects are chosen among the live ones.

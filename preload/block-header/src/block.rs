@@ -11,7 +11,7 @@
 //!                                                │ ...              │
 //! ```
 
-use heaptoll_floor::{ALIGNMENT, Misuse, Region, WORD, round_up};
+use heaptoll_runtime::{ALIGNMENT, Misuse, Region, WORD, round_up};
 
 /// What the word in front of an address marks. The upper 16 bits of the word; the rest is a number below 2^48.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 
-use heaptoll_floor::{PAGE, Region};
+use heaptoll_runtime::{PAGE, Region};
 
 use crate::pool::Pool;
 use crate::sync::call;

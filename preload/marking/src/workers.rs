@@ -12,7 +12,7 @@ use core::ops::{AddAssign, Range};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use heaptoll_floor::Region;
+use heaptoll_runtime::Region;
 
 use crate::pool::Pool;
 use crate::stack::{Grey, MarkStack};

@@ -4,7 +4,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use heaptoll_statspage::{Slot, Writer, WriterKind};
+use heaptoll_stats_page::{Slot, Writer, WriterKind};
 
 use crate::Search;
 use crate::contract::{

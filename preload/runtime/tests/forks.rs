@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use heaptoll_floor::{AtFork, at_fork};
+use heaptoll_runtime::{AtFork, at_fork};
 
 static NESTED: AtomicBool = AtomicBool::new(false);
 static STATUS: AtomicUsize = AtomicUsize::new(usize::MAX);

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use heaptoll_floor::{Lock, prepare_barriers};
+use heaptoll_runtime::{Lock, prepare_barriers};
 
 /// The forks of these tests share one lock's handlers with no other test.
 static FORKED: Lock<[usize; 2]> = Lock::new([0; 2]);

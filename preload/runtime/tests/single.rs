@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use heaptoll_floor::Lock;
+use heaptoll_runtime::Lock;
 
 static LOCK: Lock<usize> = Lock::new(0);
 /// The status with which the child of the fork in the handler ended.

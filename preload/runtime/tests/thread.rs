@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use heaptoll_floor::{ThreadEnd, thread_word};
+use heaptoll_runtime::{ThreadEnd, thread_word};
 
 static FIRST: [u64; 4] = [41, 42, 43, 44];
 

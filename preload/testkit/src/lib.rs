@@ -1,4 +1,4 @@
-//! The trials that every [`heaptoll_floor::Heap`] must pass, whatever its algorithm: random sequences of operations
+//! The trials that every [`heaptoll_runtime::Heap`] must pass, whatever its algorithm: random sequences of operations
 //! against a model that knows what should be live and what it should contain.
 //!
 //! A manager's `tests/trial.rs` is one line, [`trial!`]. A sequence that once failed is kept there as a test of its
@@ -38,7 +38,7 @@ macro_rules! trial {
     };
 }
 
-use heaptoll_floor::Heap;
+use heaptoll_runtime::Heap;
 use proptest::test_runner::{Config, FileFailurePersistence, TestRunner};
 
 /// Runs random sequences on fresh heaps, every `fail_every`-th request for memory failing (0: none). A failing sequence

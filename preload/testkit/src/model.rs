@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ptr::NonNull;
 
-use heaptoll_floor::{ALIGNMENT, Heap, PieceKind, tally};
+use heaptoll_runtime::{ALIGNMENT, Heap, PieceKind, tally};
 
 use crate::Operation;
 

@@ -1,6 +1,6 @@
 //! The cost of a producer and a consumer: one thread records mallocs and frees, another drains.
 //!
-//! `cargo run --release -p heaptoll-ring --features tool --example throughput [EVENTS] [THREADS]`
+//! `cargo run --release -p heaptoll-alloc-ring --features tool --example throughput [EVENTS] [THREADS]`
 //!
 //! First in turns (bursts into an empty ring, and draining full rings), then both at once.
 
@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use heaptoll_ring::{Options, RingEvent, Rings, Shared, Sink, Tap, ThreadWord};
+use heaptoll_alloc_ring::{Options, RingEvent, Rings, Shared, Sink, Tap, ThreadWord};
 
 thread_local! {
     static WORD: Cell<usize> = const { Cell::new(0) };

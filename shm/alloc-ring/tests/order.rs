@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use heaptoll_ring::{Flags, Options, Tap};
+use heaptoll_alloc_ring::{Flags, Options, Tap};
 use proptest::prelude::*;
 
 use common::{Event, Fixture, Received, tiny};

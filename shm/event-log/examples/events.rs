@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use heaptoll_events::{EventsError, EventsFile};
+use heaptoll_event_log::{EventsError, EventsFile};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -82,10 +82,10 @@ impl Mapped {
         unsafe {
             let entry = &*entry;
             write_exe(&entry.exe);
-            let now = heaptoll_clock::pair();
+            let now = heaptoll_tsc::pair();
             entry.pid.store(libc::getpid() as u32, Relaxed);
             entry.parent_pid.store(libc::getppid() as u32, Relaxed);
-            entry.flags.store(if heaptoll_clock::is_counter() { COUNTER } else { 0 }, Relaxed);
+            entry.flags.store(if heaptoll_tsc::is_counter() { COUNTER } else { 0 }, Relaxed);
             entry.observed.store(observed, Relaxed);
             entry.unobserved.store(unobserved, Relaxed);
             entry.claimed_ticks.store(now.ticks, Relaxed);
@@ -144,7 +144,7 @@ impl Mapped {
                 self.header.chunks_claimed.store(self.chunks + 1, Release);
                 return None;
             }
-            let now = heaptoll_clock::pair();
+            let now = heaptoll_tsc::pair();
             let head = &*chunk.cast::<Chunk>();
             head.process.store(process, Relaxed);
             head.claimed_ticks.store(now.ticks, Relaxed);

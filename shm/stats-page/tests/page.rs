@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use heaptoll_statspage::{StatsPage, Writer, WriterKind};
+use heaptoll_stats_page::{StatsPage, Writer, WriterKind};
 
 /// Every member of the Rust side's slot, to be compared with the C header.
 const MEMBERS: &str = "state kind pid parent_pid claimed_ns reserved_0 writer exe mapped_bytes mapped_high_bytes \
@@ -30,7 +30,7 @@ fn compile(directory: &Path, compiler: &str, standard: &str, file: &str, source:
 #[test]
 fn c_and_rust_agree_on_every_offset() {
     use core::mem::offset_of;
-    use heaptoll_statspage::{Header, Slot};
+    use heaptoll_stats_page::{Header, Slot};
     let directory = tempfile::tempdir().expect("a directory");
     let prints: String = MEMBERS
         .split_whitespace()

@@ -7,12 +7,12 @@
 
 use heaptoll_callgrind::cachegrind::Cache;
 use heaptoll_catalog::Prepared;
-use heaptoll_lab::manager::Manager;
+use heaptoll_experiment::manager::Manager;
 use heaptoll_locality::hierarchy::{Hierarchy, all};
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::{Settings, Simulation};
-use heaptoll_reference::{Event, Owner, Reference, Sink};
-use heaptoll_tracer::Options as TracerOptions;
+use heaptoll_reftrace::{Event, Owner, Reference, Sink};
+use heaptoll_reftrace_host::Options as TracerOptions;
 
 use super::Options;
 use crate::Error;

@@ -2,8 +2,8 @@
 
 use heaptoll_callgrind::outermost::Outermost;
 use heaptoll_catalog::Prepared;
-use heaptoll_lab::manager::Manager;
-use heaptoll_reference::Routine;
+use heaptoll_experiment::manager::Manager;
+use heaptoll_reftrace::Routine;
 
 use super::Options;
 use crate::Error;

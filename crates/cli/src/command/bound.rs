@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use heaptoll_analyse::bound::{self, BoundError, EACH_OBJECT, Options};
 use heaptoll_trace::Reader;
+use heaptoll_trace_analysis::bound::{self, BoundError, EACH_OBJECT, Options};
 
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_lab::compare::{across, judge_outputs};
-use heaptoll_lab::comparison::Metric;
-use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::store::Store;
+use heaptoll_experiment::compare::{across, judge_outputs};
+use heaptoll_experiment::comparison::Metric;
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::store::Store;
 use heaptoll_report::terminal::{PairRow, render_pair};
 
 use crate::failure::Failure;
@@ -50,7 +50,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
                 metric: label.into(),
                 a_median: Some(line.a_median * scale),
                 b_median: Some(line.b_median * scale),
-                verdict: heaptoll_lab::compare::across_verdict(line.metric, line.ratio),
+                verdict: heaptoll_experiment::compare::across_verdict(line.metric, line.ratio),
                 ratio: line.ratio,
             }
         })

@@ -1,8 +1,8 @@
 //! `heaptoll delay`: what it costs when freed memory waits.
 
 use clap::Args;
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::places::Places;
 use heaptoll_studies::delay::{NO_DELAY, part, study};
 use heaptoll_units::size;
 

@@ -2,10 +2,10 @@
 
 use clap::{Args, ValueEnum};
 use heaptoll_drag::{Clock, Drag, FigureOptions, ManagerInfo};
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::places::Places;
+use heaptoll_reftrace_host::Options;
 use heaptoll_report::format::shell_command;
-use heaptoll_tracer::Options;
 
 use self::results::{ImageTotals, ProgramResults, Results, Row};
 use crate::documents::DocumentOutputs;

@@ -1,10 +1,10 @@
 //! `heaptoll frequency`: what collections cost the program besides their pauses.
 
 use clap::Args;
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::observation::{Observation, Phase};
-use heaptoll_lab::places::Places;
-use heaptoll_lab::stack::LayerKind;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::observation::{Observation, Phase};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::stack::LayerKind;
 use heaptoll_studies::frequency::{FIXED, Period, part, study};
 use heaptoll_units::size;
 
@@ -164,7 +164,7 @@ fn word(collector: &Manager, period: Period) -> Result<String, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_lab::stack::{ManagerOption, Values};
+    use heaptoll_experiment::stack::{ManagerOption, Values};
 
     use super::*;
 

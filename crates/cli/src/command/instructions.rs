@@ -1,10 +1,10 @@
 //! `heaptoll instructions`: what malloc and free cost, exactly, in instructions.
 
 use clap::Args;
-use heaptoll_costs::{Amounts, Costs};
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::places::Places;
+use heaptoll_instruction_counts::{Amounts, Costs};
+use heaptoll_reftrace_host::{Options, Traced, TracedImage};
 use heaptoll_report::format::shell_command;
-use heaptoll_tracer::{Options, Traced, TracedImage};
 
 use self::results::{ImageTotals, Results, Row};
 use crate::documents::DocumentOutputs;

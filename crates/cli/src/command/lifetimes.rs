@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use heaptoll_analyse::feed::feed;
-use heaptoll_analyse::lifetimes::{By, EACH_OBJECT, Lifetimes};
-use heaptoll_analyse::stacks::CallSites;
-use heaptoll_analyse::subject::Subject;
+use heaptoll_trace_analysis::feed::feed;
+use heaptoll_trace_analysis::lifetimes::{By, EACH_OBJECT, Lifetimes};
+use heaptoll_trace_analysis::stacks::CallSites;
+use heaptoll_trace_analysis::subject::Subject;
 
 use super::stat::source;
 use crate::documents::DocumentOutputs;

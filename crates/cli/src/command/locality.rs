@@ -3,16 +3,16 @@
 use std::collections::HashMap;
 
 use clap::{Args, ValueEnum};
-use heaptoll_lab::observation::{ByOwner, GeometryMisses, LocalityFigures};
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::observation::{ByOwner, GeometryMisses, LocalityFigures};
+use heaptoll_experiment::places::Places;
 use heaptoll_locality::hierarchy::all;
 use heaptoll_locality::image::{ImageResult, ImageSimulator, Levels, Plan};
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::{Partial, Sampling, Settings, Split};
 use heaptoll_locality::study::{RunInfo, StudyOptions, study};
-use heaptoll_reference::Clock;
+use heaptoll_reftrace::Clock;
+use heaptoll_reftrace_host::Options;
 use heaptoll_report::format::shell_command;
-use heaptoll_tracer::Options;
 use heaptoll_units::size_text;
 
 use self::figures::{Figures, Program, SamplingFigures};
@@ -193,7 +193,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 fn one(cell: &Cell, run: traced::JudgedRun<ImageSimulator>) -> Option<(RunInfo, ImageResult)> {
     let good = run.is_good();
     let mut traced = run.traced;
-    let key = |image: &heaptoll_tracer::Image| (image.pid, image.number);
+    let key = |image: &heaptoll_reftrace_host::Image| (image.pid, image.number);
     let main = key(&traced.main()?.image);
     let references = |totals: &[Clock; 3]| totals.iter().map(|clock| clock.loads + clock.stores).sum::<u64>();
     let all: u64 = traced.images.iter().map(|image| references(&image.totals)).sum();

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use clap::Args;
-use heaptoll_lab::experiment::ProgramInfo;
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::places::Places;
-use heaptoll_lab::stack::{LAYERS, LayerKind, Values};
+use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::stack::{LAYERS, LayerKind, Values};
 use heaptoll_report::terminal::{LayerRow, ManagerRow, layers_table, managers_table, options_table};
 
 use crate::failure::{self, Failure};

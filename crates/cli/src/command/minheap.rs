@@ -1,8 +1,8 @@
 //! `heaptoll minheap`: the smallest heap in which a program completes, by collector.
 
 use clap::Args;
-use heaptoll_lab::manager;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager;
+use heaptoll_experiment::places::Places;
 use heaptoll_report::format::shell_command;
 use indicatif::{ProgressBar, ProgressStyle};
 

@@ -1,4 +1,4 @@
-//! One file a command. Commands gather arguments, call `heaptoll_lab`, and hand values to the report.
+//! One file a command. Commands gather arguments, call `heaptoll_experiment`, and hand values to the report.
 
 pub mod bound;
 pub mod compare;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::places::Places;
 use heaptoll_report::terminal::{ProgramRow, programs_table};
 
 use crate::failure::Failure;

@@ -3,8 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use heaptoll_lab::manager;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager;
+use heaptoll_experiment::places::Places;
 use heaptoll_report::format::shell_command;
 use heaptoll_studies::proximity::Shape;
 

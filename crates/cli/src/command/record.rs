@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use heaptoll_catalog::fill_scratch;
-use heaptoll_lab::manager;
-use heaptoll_lab::places::Places;
-use heaptoll_lab::runner::PINNED;
-use heaptoll_lab::stack::LayerKind;
+use heaptoll_experiment::manager;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::runner::PINNED;
+use heaptoll_experiment::stack::LayerKind;
 use heaptoll_preflight::{Refusal, inspect_manager, inspect_program};
 use heaptoll_record::{Children, Manager, RecordError, Request, record};
 

@@ -6,8 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use clap::{Args, ValueEnum};
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::places::Places;
 use heaptoll_replay::error::ReplayError;
 use heaptoll_replay::findings::{Findings, findings};
 use heaptoll_replay::job::Touch;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use heaptoll_lab::compare::{compare, judge_outputs};
-use heaptoll_lab::experiment::{Experiment, StackInfo};
-use heaptoll_lab::store::Store;
+use heaptoll_experiment::compare::{compare, judge_outputs};
+use heaptoll_experiment::experiment::{Experiment, StackInfo};
+use heaptoll_experiment::store::Store;
 use heaptoll_report::terminal::{Extras, render, render_document};
 
 use crate::extras::ExtraTables;

@@ -3,17 +3,17 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
-use heaptoll_lab::compare::{compare, judge_outputs};
-use heaptoll_lab::disturbance::Since;
-use heaptoll_lab::experiment::{Experiment, Pairing, StackInfo};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::machine;
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::observation::Observation;
-use heaptoll_lab::places::Places;
-use heaptoll_lab::plan::Cell;
-use heaptoll_lab::runner::{self, Ending, Progress, RunContext};
-use heaptoll_lab::store::Store;
+use heaptoll_experiment::compare::{compare, judge_outputs};
+use heaptoll_experiment::disturbance::Since;
+use heaptoll_experiment::experiment::{Experiment, Pairing, StackInfo};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::machine;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::plan::Cell;
+use heaptoll_experiment::runner::{self, Ending, Progress, RunContext};
+use heaptoll_experiment::store::Store;
 use heaptoll_report::terminal::render;
 
 use crate::duration::{duration, slice};

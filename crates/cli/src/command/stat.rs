@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_analyse::feed::feed;
-use heaptoll_analyse::stacks::CallSites;
-use heaptoll_analyse::stat::{EACH_OBJECT, Stat};
-use heaptoll_analyse::subject::Subject;
+use heaptoll_trace_analysis::feed::feed;
+use heaptoll_trace_analysis::stacks::CallSites;
+use heaptoll_trace_analysis::stat::{EACH_OBJECT, Stat};
+use heaptoll_trace_analysis::subject::Subject;
 
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;

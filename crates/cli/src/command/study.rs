@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use heaptoll_lab::machine;
-use heaptoll_lab::manager;
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::machine;
+use heaptoll_experiment::manager;
+use heaptoll_experiment::places::Places;
 use heaptoll_studies::paper::budget::Length;
 use heaptoll_studies::paper::definition::all;
 

@@ -1,8 +1,8 @@
 //! One run of a plan, and its result.
 
-use heaptoll_lab::experiment::{ProgramInfo, StackInfo};
-use heaptoll_lab::observation::{LocalityFigures, Outcome};
-use heaptoll_tracer::Traced;
+use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
+use heaptoll_experiment::observation::{LocalityFigures, Outcome};
+use heaptoll_reftrace_host::Traced;
 use serde::Serialize;
 
 /// A program under a manager.

@@ -1,10 +1,10 @@
 //! The runs of a plan, one after the other: each is traced, judged, stored and handed to the command.
 
-use heaptoll_lab::compare::judge_outputs;
-use heaptoll_lab::observation::{Observation, Outcome};
-use heaptoll_lab::store::Store;
-use heaptoll_reference::Sink;
-use heaptoll_tracer::{Image, Options};
+use heaptoll_experiment::compare::judge_outputs;
+use heaptoll_experiment::observation::{Observation, Outcome};
+use heaptoll_experiment::store::Store;
+use heaptoll_reftrace::Sink;
+use heaptoll_reftrace_host::{Image, Options};
 
 use super::cell::{Cell, Figures, JudgedRun};
 use super::plan::Plan;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use heaptoll_lab::experiment::StackInfo;
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_tracer::{Fitness, Tracer, fitness};
+use heaptoll_experiment::experiment::StackInfo;
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_reftrace_host::{Fitness, Tracer, fitness};
 use indicatif::ProgressBar;
 
 use crate::failure::Failure;

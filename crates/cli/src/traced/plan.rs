@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use heaptoll_lab::experiment::{Experiment, Pairing, ProgramInfo, Settings, StackInfo};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::machine;
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::places::Places;
-use heaptoll_lab::store::StoreError;
+use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings, StackInfo};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::machine;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::store::StoreError;
 use heaptoll_preflight::{Refusal, inspect_program};
-use heaptoll_tracer::{Fitness, Tracer};
+use heaptoll_reftrace_host::{Fitness, Tracer};
 
 use super::arguments::TracedArguments;
 use super::cell::Cell;

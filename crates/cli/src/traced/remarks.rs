@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use heaptoll_lab::observation::Outcome;
-use heaptoll_reference::Routine;
-use heaptoll_tracer::{ImageEnding, Traced, TracedImage, syscalls};
+use heaptoll_experiment::observation::Outcome;
+use heaptoll_reftrace::Routine;
+use heaptoll_reftrace_host::{ImageEnding, Traced, TracedImage, syscalls};
 
 use super::cell::Cell;
 

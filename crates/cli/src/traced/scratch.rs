@@ -1,7 +1,7 @@
 //! The scratch folder that replaces `{tmp}`, of the same name in every run where that is possible: the name is input of
 //! the program, and another input is another run.
 
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::places::Places;
 use heaptoll_scratch::Scratch;
 
 use crate::failure::Failure;

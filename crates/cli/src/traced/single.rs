@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::Invocation;
-use heaptoll_lab::observation::{ByOwner, ExactFigures, Observation, Outcome, Phase};
-use heaptoll_lab::runner::environment_of;
-use heaptoll_lab::{machine, working_copy};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::Invocation;
+use heaptoll_experiment::observation::{ByOwner, ExactFigures, Observation, Outcome, Phase};
+use heaptoll_experiment::runner::environment_of;
+use heaptoll_experiment::{machine, working_copy};
 
 use heaptoll_launcher::Ended;
-use heaptoll_reference::{Clock, Owner, Sink};
-use heaptoll_tracer::{Image, Options, Progress, Traced, Tracer, TracerError, trace_with};
+use heaptoll_reftrace::{Clock, Owner, Sink};
+use heaptoll_reftrace_host::{Image, Options, Progress, Traced, Tracer, TracerError, trace_with};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::cell::Cell;

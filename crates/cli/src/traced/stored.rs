@@ -1,7 +1,7 @@
 //! The traced runs of an experiment file, as `heaptoll report` shows them again.
 
-use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::observation::{ByOwner, ExactFigures, Observation, Phase};
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::observation::{ByOwner, ExactFigures, Observation, Phase};
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, date, left_out, mib_from_bytes, shell_command};
 

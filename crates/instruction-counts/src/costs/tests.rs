@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_reference::Decoder;
-use heaptoll_reference::word::EventKind;
+use heaptoll_reftrace::Decoder;
+use heaptoll_reftrace::word::EventKind;
 use proptest::prelude::*;
 
 use super::*;

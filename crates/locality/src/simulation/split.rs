@@ -1,6 +1,6 @@
 //! A figure for each accessor.
 
-use heaptoll_reference::Owner;
+use heaptoll_reftrace::Owner;
 use serde::{Deserialize, Serialize};
 
 /// Whose code made a reference: the owner of the instruction, or the kernel in a system call.

@@ -9,8 +9,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use heaptoll_ring::{Flags, LeftOut, Options, RingEvent, Shared, Sink, Tap};
-use heaptoll_statspage::{SlotRecord, StatsPage, WriterKind};
+use heaptoll_alloc_ring::{Flags, LeftOut, Options, RingEvent, Shared, Sink, Tap};
+use heaptoll_stats_page::{SlotRecord, StatsPage, WriterKind};
 
 use super::{Fixture, layers};
 

@@ -2,9 +2,9 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use heaptoll_reference::event::Event;
-use heaptoll_reference::word::{EventKind, Reference, Text};
-use heaptoll_reference::{Owner, Routine};
+use heaptoll_reftrace::event::Event;
+use heaptoll_reftrace::word::{EventKind, Reference, Text};
+use heaptoll_reftrace::{Owner, Routine};
 
 use super::*;
 use crate::image::ImageEnding;

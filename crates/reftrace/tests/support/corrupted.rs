@@ -1,6 +1,6 @@
 //! Words that no tracer writes, for tests of each `Sink`: a process may write anything into its ring.
 
-use heaptoll_reference::{Decoder, Sink};
+use heaptoll_reftrace::{Decoder, Sink};
 
 /// Decodes streams of words that are mostly events with arguments of all sizes, each into its own sink; `finish`
 /// requests from a sink what a command requests at the end.

@@ -17,8 +17,8 @@ mod views;
 use std::collections::BTreeMap;
 
 use askama::Template;
-use heaptoll_lab::comparison::Comparison;
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_experiment::comparison::Comparison;
+use heaptoll_experiment::experiment::Experiment;
 use plotly::Plot;
 
 use crate::ReportError;

@@ -1,8 +1,8 @@
 //! Everything the template of the page shows.
 
 use askama::Template;
-use heaptoll_lab::comparison::{Comparison, Interval, Metric, ProgramTable};
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_experiment::comparison::{Comparison, Interval, Metric, ProgramTable};
+use heaptoll_experiment::experiment::Experiment;
 
 use super::palette::Palette;
 use super::program::{BoundLine, Program, environment};

@@ -3,7 +3,7 @@
 //! The hues are those of Okabe and Ito, which readers with any common colour blindness distinguish; the page's style
 //! sheet holds two shades of each, for paper and for the dark. Symbols differ too, so no figure rests on colour alone.
 
-use heaptoll_lab::experiment::Experiment;
+use heaptoll_experiment::experiment::Experiment;
 use plotly::common::MarkerSymbol;
 
 /// Hues besides the baseline's grey; the style sheet defines `--hue-0` to `--hue-5`.

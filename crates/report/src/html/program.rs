@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_lab::comparison::{Comparison, ExactRow, ExactTable, Metric, ProgramTable, Row};
-use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::lower_bound::ProgramBounds;
-use heaptoll_lab::observation::{Counters, Observation, Phase};
-use heaptoll_lab::statistics;
+use heaptoll_experiment::comparison::{Comparison, ExactRow, ExactTable, Metric, ProgramTable, Row};
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::lower_bound::ProgramBounds;
+use heaptoll_experiment::observation::{Counters, Observation, Phase};
+use heaptoll_experiment::statistics;
 
 use super::charts;
 use super::palette::Palette;
@@ -291,7 +291,7 @@ fn bound_lines(found: &ProgramBounds, palette: &Palette) -> Vec<BoundLine> {
     bounds::lines(found).iter().map(line).collect()
 }
 
-fn facts(info: &heaptoll_lab::experiment::ProgramInfo) -> Vec<Fact> {
+fn facts(info: &heaptoll_experiment::experiment::ProgramInfo) -> Vec<Fact> {
     let mut facts = vec![Fact::new("Command", format::shell_command(&info.command))];
     if let Some(stdin) = &info.stdin {
         facts.push(Fact::new("Standard input", stdin));

@@ -1,7 +1,7 @@
 //! Exact counts of one program next to its measured CPU ratio.
 
 use comfy_table::Table;
-use heaptoll_lab::comparison::{Comparison, ExactRow, ExactTable};
+use heaptoll_experiment::comparison::{Comparison, ExactRow, ExactTable};
 
 use super::experiment::{ratio_text, tone};
 use super::style::{Style, Tone, right};

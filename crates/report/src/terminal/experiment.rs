@@ -1,9 +1,9 @@
 //! One experiment as text: a head line, one table a program, what was refused, and the geometric means.
 
 use comfy_table::{ColumnConstraint, Table, Width};
-use heaptoll_lab::comparison::{Comparison, Interval, Metric, OverallRow, ProgramTable, Row};
-use heaptoll_lab::experiment::{Experiment, StackInfo};
-use heaptoll_lab::lower_bound::ProgramBounds;
+use heaptoll_experiment::comparison::{Comparison, Interval, Metric, OverallRow, ProgramTable, Row};
+use heaptoll_experiment::experiment::{Experiment, StackInfo};
+use heaptoll_experiment::lower_bound::ProgramBounds;
 
 use super::style::{Style, Tone, right};
 use crate::bounds::{self, Bound};
@@ -594,7 +594,7 @@ mod tests {
         for row in made.observations.iter_mut().filter(|row| row.stack == other) {
             row.stack = long.into();
         }
-        let comparison = heaptoll_lab::compare::compare(&made);
+        let comparison = heaptoll_experiment::compare::compare(&made);
         for width in [None, Some(200)] {
             let text = render(&made, &comparison, &Style { color: false, width, unicode: true }, ALL);
             let row = text.lines().find(|line| line.starts_with(long));

@@ -1,6 +1,6 @@
 //! The table of `heaptoll compare A.db B.db`.
 
-use heaptoll_lab::comparison::Interval;
+use heaptoll_experiment::comparison::Interval;
 
 use super::experiment::{ratio_text, tone};
 use super::style::{Style, Tone, right};

@@ -205,7 +205,7 @@ proptest! {
 fn a_step_in_lockstep_takes_longer_and_one_of_few_repetitions_is_none() {
     let mut paired = step("a", StepKind::Run, 3, 1);
     let plain = Form::whole(&paired).guess(&paired);
-    paired.pairing = Some(heaptoll_lab::experiment::Pairing::Lockstep);
+    paired.pairing = Some(heaptoll_experiment::experiment::Pairing::Lockstep);
     let whole = Form::whole(&paired);
     let share = whole.guess(&paired) / plain;
     assert!((1.5..3.0).contains(&share), "{share}");

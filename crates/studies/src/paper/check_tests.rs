@@ -160,7 +160,7 @@ fn what_is_right_is_taken() {
 
 #[test]
 fn steps_run_in_lockstep_where_a_claim_compares_the_cpu_time_of_managers_on_one_program() {
-    use heaptoll_lab::experiment::Pairing;
+    use heaptoll_experiment::experiment::Pairing;
     let paired = |study: &Study| study.step("t").expect("a step").pairing;
     let test =
         |quantity: &str| format!("rule = \"all\"\nabove = 1.0\nquantity = {{ step = \"t\", {quantity} }}");

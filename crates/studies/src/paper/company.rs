@@ -9,10 +9,10 @@
 //! - Else its interval is that of the runs at once, wider by [`UNSEEN`] either way: nothing is decided by less than what
 //!   company could do and runs alone would not show.
 //!
-//! A stack that company contradicts has its runs alone in both already (`heaptoll_lab::seconds`).
+//! A stack that company contradicts has its runs alone in both already (`heaptoll_experiment::seconds`).
 
-use heaptoll_lab::comparison::Interval;
-use heaptoll_lab::statistics::{FEWEST_PAIRS, paired};
+use heaptoll_experiment::comparison::Interval;
+use heaptoll_experiment::statistics::{FEWEST_PAIRS, paired};
 
 use super::effect::Basis;
 use super::figures::Value;

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_lab::experiment::Pairing;
-use heaptoll_lab::statistics::FEWEST_PAIRS;
+use heaptoll_experiment::experiment::Pairing;
+use heaptoll_experiment::statistics::FEWEST_PAIRS;
 use serde::{Deserialize, Serialize};
 
 pub use self::exhibit::{Divisor, Exhibit, Form, ListRow, MetricColumn, Published, Shown};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_lab::statistics::median;
+use heaptoll_experiment::statistics::median;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Exhibit, Form, Rule, Shown as AsShown, Study};

@@ -1,13 +1,13 @@
 //! One value as far as it is known, and one over another.
 
-use heaptoll_lab::statistics::{FEWEST_PAIRS, median};
+use heaptoll_experiment::statistics::{FEWEST_PAIRS, median};
 
 use super::effect::Basis;
 use super::figures::Value;
 use super::student;
 
 /// The log ratio of a count to none, and by how much an interval reaches to either side at most: a factor of a
-/// million, as in `heaptoll_lab`.
+/// million, as in `heaptoll_experiment`.
 pub(super) const WIDEST: f64 = 14.0;
 /// Log ratios end here, so that what comes of them is finite.
 pub(super) const FINITE: f64 = 600.0;

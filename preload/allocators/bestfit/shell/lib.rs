@@ -1,4 +1,4 @@
 //! `libbestfit.so`: see `heaptoll_bestfit`.
 #![no_std]
 
-heaptoll_floor::preload!(heaptoll_bestfit::BestFitHeap);
+heaptoll_runtime::preload!(heaptoll_bestfit::BestFitHeap);

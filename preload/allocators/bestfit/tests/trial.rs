@@ -3,14 +3,14 @@
 use std::ptr::NonNull;
 
 use heaptoll_bestfit::BestFitHeap;
-use heaptoll_floor::{Heap, Misuse, PieceKind};
 use heaptoll_knuth::Block;
-use heaptoll_trial::{Operation, sequence};
+use heaptoll_runtime::{Heap, Misuse, PieceKind};
+use heaptoll_testkit::{Operation, sequence};
 use proptest::prelude::ProptestConfig;
 use proptest::proptest;
 use proptest::test_runner::FileFailurePersistence;
 
-heaptoll_trial::trial!(BestFitHeap, reuses: true);
+heaptoll_testkit::trial!(BestFitHeap, reuses: true);
 
 /// Free blocks as (address, size), tags included.
 fn free_blocks(heap: &BestFitHeap) -> Vec<(usize, usize)> {

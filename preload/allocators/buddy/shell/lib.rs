@@ -1,4 +1,4 @@
 //! `libbuddy.so`: see `heaptoll_buddy`.
 #![no_std]
 
-heaptoll_floor::preload!(heaptoll_buddy::Buddy);
+heaptoll_runtime::preload!(heaptoll_buddy::Buddy);

@@ -2,8 +2,8 @@
 
 use core::ptr::NonNull;
 
-use heaptoll_floor::{ALIGNMENT, Damage, Heap, Misuse, PAGE, Piece, Region, WORD};
-use heaptoll_header::{Block, Fingerprint, Mark};
+use heaptoll_block_header::{Block, Fingerprint, Mark};
+use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, PAGE, Piece, Region, WORD};
 
 use crate::lists::Lists;
 use crate::{ORDERS, SMALLEST, order_for};

@@ -3,9 +3,9 @@
 use std::ptr::NonNull;
 
 use heaptoll_buddy::Buddy;
-use heaptoll_floor::{Heap, Misuse, PAGE, PieceKind};
+use heaptoll_runtime::{Heap, Misuse, PAGE, PieceKind};
 
-heaptoll_trial::trial!(Buddy, reuses: true);
+heaptoll_testkit::trial!(Buddy, reuses: true);
 
 fn sizes(heap: &Buddy, kind: PieceKind) -> Vec<usize> {
     let mut sizes = Vec::new();

@@ -1,4 +1,4 @@
 //! `libbump.so`: see `heaptoll_bump`.
 #![no_std]
 
-heaptoll_floor::preload!(heaptoll_bump::Bump);
+heaptoll_runtime::preload!(heaptoll_bump::Bump);

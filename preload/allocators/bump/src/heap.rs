@@ -2,8 +2,8 @@
 
 use core::ptr::NonNull;
 
-use heaptoll_floor::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, WORD, round_up};
-use heaptoll_header::{Block, Mark};
+use heaptoll_block_header::{Block, Mark};
+use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, WORD, round_up};
 
 /// Sizes fit the header's number, bytes.
 const SIZES: usize = 1 << 48;

@@ -3,9 +3,9 @@
 use std::ptr::NonNull;
 
 use heaptoll_bump::Bump;
-use heaptoll_floor::{Heap, Misuse, PAGE};
+use heaptoll_runtime::{Heap, Misuse, PAGE};
 
-heaptoll_trial::trial!(Bump, reuses: false);
+heaptoll_testkit::trial!(Bump, reuses: false);
 
 fn allocate(heap: &mut Bump, bytes: usize) -> usize {
     heap.allocate(bytes).expect("memory").as_ptr() as usize
@@ -93,7 +93,7 @@ fn an_aligned_block_leaves_a_gap_that_the_walk_knows() {
     assert_eq!(aligned, heap.region().start() + 1024);
     assert_eq!(allocate(&mut heap, 8), aligned + 112);
     assert_eq!(heap.check(), Ok(()));
-    let tally = heaptoll_floor::tally(&heap);
+    let tally = heaptoll_runtime::tally(&heap);
     assert_eq!((tally.live, tally.unused), (8 + 104 + 8, tally.mapped - tally.live - tally.metadata));
     // SAFETY: the word in front of the aligned block is its header.
     unsafe { at(aligned - 8).cast::<usize>().write(5) };

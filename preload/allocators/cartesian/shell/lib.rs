@@ -1,4 +1,4 @@
 //! `libcartesian.so`: see `heaptoll_cartesian`.
 #![no_std]
 
-heaptoll_floor::preload!(heaptoll_cartesian::Cartesian);
+heaptoll_runtime::preload!(heaptoll_cartesian::Cartesian);

@@ -11,7 +11,7 @@
 //!                        └──────────────┘
 //! ```
 
-use heaptoll_floor::{ALIGNMENT, WORD, round_up};
+use heaptoll_runtime::{ALIGNMENT, WORD, round_up};
 
 /// Bytes of a block that are its header.
 pub const HEADER: usize = WORD;

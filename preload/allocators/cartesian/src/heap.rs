@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use heaptoll_floor::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, Search, WORD, round_up};
+use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, Search, WORD, round_up};
 
 use crate::{Block, HEADER, InOrder, Link, SMALLEST, Tree};
 

@@ -2,7 +2,7 @@
 //! in which the walk notes the way back up. Every node is proved to be in its place as it is reached, so that a
 //! damaged tree ends the walk and never leads it in a circle.
 
-use heaptoll_floor::{ALIGNMENT, Damage, WORD};
+use heaptoll_runtime::{ALIGNMENT, Damage, WORD};
 
 use crate::Block;
 

@@ -3,9 +3,9 @@
 use std::ptr::NonNull;
 
 use heaptoll_cartesian::{Block, Cartesian, HEADER, SMALLEST};
-use heaptoll_floor::{Heap, Misuse, PAGE, PieceKind, WORD};
+use heaptoll_runtime::{Heap, Misuse, PAGE, PieceKind, WORD};
 
-heaptoll_trial::trial!(Cartesian, reuses: true);
+heaptoll_testkit::trial!(Cartesian, reuses: true);
 
 /// Bytes to request so that the block has `size`.
 const fn request(size: usize) -> usize {

@@ -2,7 +2,7 @@
 //! its end visits all of them.
 
 use heaptoll_cartesian::{Cartesian, HEADER, SMALLEST};
-use heaptoll_floor::{Heap, tally};
+use heaptoll_runtime::{Heap, tally};
 
 /// Groups of equal blocks, each group larger than the one before.
 const GROUPS: usize = 100;

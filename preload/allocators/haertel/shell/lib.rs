@@ -1,4 +1,4 @@
 //! `libhaertel.so`: see `heaptoll_haertel`.
 #![no_std]
 
-heaptoll_floor::preload!(heaptoll_haertel::Haertel);
+heaptoll_runtime::preload!(heaptoll_haertel::Haertel);

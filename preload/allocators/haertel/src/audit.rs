@@ -1,7 +1,7 @@
 //! What the heap shows of itself: the walk and the check. Both take time in the heap's size: a chunk's free fragments
 //! are adjacent in their list and are visited once.
 
-use heaptoll_floor::{Damage, Piece};
+use heaptoll_runtime::{Damage, Piece};
 
 use crate::fragments::Fragment;
 use crate::{CHUNK, ChunkEntry, ChunkKind, Haertel, LARGEST, SMALLEST, Table};

@@ -3,7 +3,7 @@
 //! All free fragments of one size are in one doubly linked list, and those of one chunk stand together in it, from the
 //! one that the chunk's entry names. So a chunk whose last fragment is freed leaves the list in one piece.
 
-use heaptoll_floor::{Misuse, WORD};
+use heaptoll_runtime::{Misuse, WORD};
 
 use crate::{CHUNK, ChunkEntry, ChunkKind, Haertel, SMALLEST};
 

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use heaptoll_floor::{Damage, Heap, Misuse, Piece, Region, Search, round_up};
+use heaptoll_runtime::{Damage, Heap, Misuse, Piece, Region, Search, round_up};
 
 use crate::fragments::{Fragment, class_of, place_of};
 use crate::{CHUNK, ChunkEntry, ChunkKind, LARGEST, Table};

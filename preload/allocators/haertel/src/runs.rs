@@ -1,6 +1,6 @@
 //! Runs of chunks: first fit in a list of free runs in order of address, and the table that grows with the heap.
 
-use heaptoll_floor::PAGE;
+use heaptoll_runtime::PAGE;
 
 use crate::{CHUNK, ChunkEntry, ChunkKind, Haertel, Table};
 

@@ -2,10 +2,10 @@
 
 use std::ptr::NonNull;
 
-use heaptoll_floor::{Heap, Misuse, PieceKind, tally};
 use heaptoll_haertel::{CHUNK, Haertel};
+use heaptoll_runtime::{Heap, Misuse, PieceKind, tally};
 
-heaptoll_trial::trial!(Haertel, reuses: true);
+heaptoll_testkit::trial!(Haertel, reuses: true);
 
 /// What the first table takes of the heap.
 const TABLE: usize = 4 * CHUNK;

@@ -1,4 +1,4 @@
 //! `libkingsley.so`: see `heaptoll_kingsley`.
 #![no_std]
 
-heaptoll_floor::preload!(heaptoll_kingsley::Kingsley);
+heaptoll_runtime::preload!(heaptoll_kingsley::Kingsley);

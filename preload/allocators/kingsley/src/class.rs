@@ -1,6 +1,6 @@
 //! Size classes: the powers of two from 16 bytes on, headers included.
 
-use heaptoll_floor::WORD;
+use heaptoll_runtime::WORD;
 
 /// The smallest block, bytes: a header, and a link while it is free.
 pub const SMALLEST: usize = 2 * WORD;

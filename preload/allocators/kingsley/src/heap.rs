@@ -4,8 +4,8 @@
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use heaptoll_floor::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, WORD};
-use heaptoll_header::{Block, Fingerprint, Mark};
+use heaptoll_block_header::{Block, Fingerprint, Mark};
+use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, WORD};
 
 use crate::lists::Lists;
 use crate::{CLASSES, Refill, UNATTAINABLE, class_for, size_of_class};

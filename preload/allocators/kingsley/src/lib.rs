@@ -26,8 +26,8 @@ mod lists;
 pub use class::{CLASSES, SMALLEST, UNATTAINABLE, class_for, size_of_class};
 pub use heap::ClassHeap;
 
-use heaptoll_floor::PAGE;
-use heaptoll_header::Block;
+use heaptoll_block_header::Block;
+use heaptoll_runtime::PAGE;
 
 /// Where blocks come from when their list is empty.
 pub trait Refill: Sized + Send + 'static {

@@ -8,8 +8,8 @@
 //!                                                     │ (old)        │
 //! ```
 
-use heaptoll_floor::{Damage, Region};
-use heaptoll_header::{Block, Fingerprint, Mark};
+use heaptoll_block_header::{Block, Fingerprint, Mark};
+use heaptoll_runtime::{Damage, Region};
 
 use crate::CLASSES;
 

@@ -2,10 +2,10 @@
 
 use std::ptr::NonNull;
 
-use heaptoll_floor::{Heap, Misuse, PAGE, Piece, PieceKind};
 use heaptoll_kingsley::Kingsley;
+use heaptoll_runtime::{Heap, Misuse, PAGE, Piece, PieceKind};
 
-heaptoll_trial::trial!(Kingsley, reuses: true);
+heaptoll_testkit::trial!(Kingsley, reuses: true);
 
 fn pieces(heap: &Kingsley, kind: PieceKind) -> Vec<Piece> {
     let mut pieces = Vec::new();

@@ -1,4 +1,4 @@
 //! `libknuth.so`: see `heaptoll_knuth`.
 #![no_std]
 
-heaptoll_floor::preload!(heaptoll_knuth::Knuth);
+heaptoll_runtime::preload!(heaptoll_knuth::Knuth);

@@ -12,7 +12,7 @@
 //!                        └──────────────┘
 //! ```
 
-use heaptoll_floor::{ALIGNMENT, WORD, round_up};
+use heaptoll_runtime::{ALIGNMENT, WORD, round_up};
 
 /// Bytes of a block that are its tags.
 pub const TAGS: usize = 2 * WORD;

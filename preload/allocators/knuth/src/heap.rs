@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use heaptoll_floor::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, Search, WORD, round_up};
+use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, Search, WORD, round_up};
 
 use crate::{Block, Fit, FreeList, SMALLEST, TAGS};
 

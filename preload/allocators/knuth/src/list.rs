@@ -1,6 +1,6 @@
 //! The circular, doubly linked list of free blocks, with the roving pointer as its only handle.
 
-use heaptoll_floor::Damage;
+use heaptoll_runtime::Damage;
 
 use crate::Block;
 

@@ -1,9 +1,9 @@
 //! Knuth's heap against the model, and what its tags notice.
 
-use heaptoll_floor::{Heap, Misuse};
 use heaptoll_knuth::Knuth;
+use heaptoll_runtime::{Heap, Misuse};
 
-heaptoll_trial::trial!(Knuth, reuses: true);
+heaptoll_testkit::trial!(Knuth, reuses: true);
 
 #[test]
 fn tags_reveal_double_frees_foreign_addresses_and_writes_beyond_a_block() {
@@ -33,7 +33,7 @@ fn freed_neighbours_become_one_block_whatever_the_order() {
             // SAFETY: each is live, and freed once.
             assert_eq!(unsafe { heap.free(blocks[at]) }, Ok(()));
         }
-        let tally = heaptoll_floor::tally(&heap);
+        let tally = heaptoll_runtime::tally(&heap);
         assert_eq!(tally.filled().map(|range| range.free_blocks).sum::<u64>(), 1, "{order:?}");
         assert_eq!(heap.check(), Ok(()));
     }

@@ -1,4 +1,4 @@
 //! `liblea.so`: see `heaptoll_lea`.
 #![no_std]
 
-heaptoll_floor::preload!(heaptoll_lea::Lea);
+heaptoll_runtime::preload!(heaptoll_lea::Lea);

@@ -1,6 +1,6 @@
 //! What the heap shows of itself: the walk and the check.
 
-use heaptoll_floor::{ALIGNMENT, Damage, Piece, WORD};
+use heaptoll_runtime::{ALIGNMENT, Damage, Piece, WORD};
 
 use crate::{Block, Lea, SMALLEST, TAGS};
 

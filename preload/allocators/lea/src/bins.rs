@@ -1,6 +1,6 @@
 //! The bins: for each range of sizes a list of dirty blocks and one of clean blocks.
 
-use heaptoll_floor::{ALIGNMENT, Damage, WORD};
+use heaptoll_runtime::{ALIGNMENT, Damage, WORD};
 
 use crate::{Block, SMALLEST};
 

@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use heaptoll_floor::{ALIGNMENT, Damage, Heap, Message, Misuse, Piece, Region, Search, WORD, round_up};
+use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Message, Misuse, Piece, Region, Search, WORD, round_up};
 
 use crate::bins::{LARGEST, List, SMALL, bin_of};
 use crate::{Bins, Block, SMALLEST, TAGS};

@@ -1,7 +1,7 @@
 //! Where malloc searches for space, one phase after the other: dirty blocks, returned ones, clean ones, coalesced dirty
 //! ones, and the system.
 
-use heaptoll_floor::{WORD, round_up};
+use heaptoll_runtime::{WORD, round_up};
 
 use crate::bins::{FIRST, LAST, List};
 use crate::{Bins, Block, Lea, SMALLEST};

@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::ptr::NonNull;
 
-use heaptoll_floor::{Heap, Misuse, PieceKind, tally};
 use heaptoll_lea::{Block, Lea};
+use heaptoll_runtime::{Heap, Misuse, PieceKind, tally};
 
-heaptoll_trial::trial!(Lea, reuses: true);
+heaptoll_testkit::trial!(Lea, reuses: true);
 
 fn blocks<const N: usize>(heap: &mut Lea, sizes: [usize; N]) -> [NonNull<u8>; N] {
     sizes.map(|bytes| heap.allocate(bytes).expect("memory"))

@@ -1,4 +1,4 @@
 //! `libpow2.so`: see `heaptoll_pow2`.
 #![no_std]
 
-heaptoll_floor::preload!(heaptoll_pow2::Pow2);
+heaptoll_runtime::preload!(heaptoll_pow2::Pow2);

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 
-use heaptoll_floor::{Damage, Heap, Misuse, PAGE, Piece, PieceKind, Region};
 use heaptoll_pow2::{CHUNK, Pow2};
-use heaptoll_trial::{replay, sequence};
+use heaptoll_runtime::{Damage, Heap, Misuse, PAGE, Piece, PieceKind, Region};
+use heaptoll_testkit::{replay, sequence};
 use proptest::test_runner::{Config, TestRunner};
 
-heaptoll_trial::trial!(Pow2, reuses: true);
+heaptoll_testkit::trial!(Pow2, reuses: true);
 
 /// Boehm's heap under watch: after each step blocks are counted by size, and his bound must hold.
 struct Watched {

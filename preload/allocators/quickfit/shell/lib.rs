@@ -1,4 +1,4 @@
 //! `libquickfit.so`: see `heaptoll_quickfit`.
 #![no_std]
 
-heaptoll_floor::preload!(heaptoll_quickfit::QuickFit);
+heaptoll_runtime::preload!(heaptoll_quickfit::QuickFit);

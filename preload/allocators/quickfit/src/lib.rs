@@ -20,8 +20,8 @@
 
 use core::ptr::NonNull;
 
-use heaptoll_floor::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, Search, WORD};
 use heaptoll_lea::{Block, Lea, TAGS};
+use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, Search, WORD};
 
 /// The largest request that has a list, bytes: eight words.
 pub const QUICK: usize = 8 * WORD;

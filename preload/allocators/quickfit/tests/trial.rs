@@ -2,10 +2,10 @@
 
 use std::ptr::NonNull;
 
-use heaptoll_floor::{Heap, Misuse, PieceKind, tally};
 use heaptoll_quickfit::{QUICK, QuickFit};
+use heaptoll_runtime::{Heap, Misuse, PieceKind, tally};
 
-heaptoll_trial::trial!(QuickFit, reuses: true);
+heaptoll_testkit::trial!(QuickFit, reuses: true);
 
 fn blocks<const N: usize>(heap: &mut QuickFit, sizes: [usize; N]) -> [NonNull<u8>; N] {
     sizes.map(|bytes| heap.allocate(bytes).expect("memory"))

@@ -1,7 +1,7 @@
 //! Walking and checking a heap. Only the lists show which objects are free, so these are entered into a set of bits
 //! outside the heap first.
 
-use heaptoll_floor::{Damage, Piece, WORD};
+use heaptoll_runtime::{Damage, Piece, WORD};
 
 use crate::header::{CHUNK, Header, MARK_WORDS, has, set};
 use crate::{Boehm, LARGE, Version, first_bit, is_large};

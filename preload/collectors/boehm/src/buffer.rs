@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::ops::Range;
 use core::ptr;
 
-use heaptoll_floor::{PAGE, round_up};
+use heaptoll_runtime::{PAGE, round_up};
 
 /// An array of `T` in a mapping of its own, zeroed from the start.
 #[derive(Debug)]

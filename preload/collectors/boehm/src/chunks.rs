@@ -6,7 +6,7 @@
 use core::marker::PhantomData;
 use core::ptr;
 
-use heaptoll_floor::{Region, round_up};
+use heaptoll_runtime::{Region, round_up};
 
 use crate::header::{Bits, CHUNK, HEADER, Header};
 use crate::{BlackLists, Buffer, LARGE, Version};

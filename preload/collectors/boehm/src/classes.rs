@@ -1,6 +1,6 @@
 //! Size classes: from the words of a request to the size of the objects that serve it.
 
-use heaptoll_floor::WORD;
+use heaptoll_runtime::WORD;
 
 /// The largest object that shares a chunk with others, bytes: half a chunk, as in both versions.
 pub const LARGEST_SMALL: usize = 2048;

@@ -1,7 +1,7 @@
 //! A collection: stop the program, mark from its roots, reclaim what is not marked.
 
-use heaptoll_floor::{Collected, Phase, Reason, WORD, now_ns, thread_cpu_ns};
 use heaptoll_roots::{Origin, Root};
+use heaptoll_runtime::{Collected, Phase, Reason, WORD, now_ns, thread_cpu_ns};
 
 use crate::header::{CHUNK, clear, has, set};
 use crate::stack::MarkEntry;

@@ -1,6 +1,6 @@
 //! The header of a chunk, with its mark bits.
 
-use heaptoll_floor::WORD;
+use heaptoll_runtime::WORD;
 
 /// The unit of the heap, bytes.
 pub const CHUNK: usize = 4096;

@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use core::ptr::{self, NonNull};
 
-use heaptoll_floor::{
+use heaptoll_runtime::{
     ADDRESSES, ALIGNMENT, Damage, Heap, Misuse, Piece, Reason, Region, StatsReporter, WORD, round_up,
 };
 

@@ -3,7 +3,7 @@
 
 use core::ffi::CStr;
 
-use heaptoll_floor::Message;
+use heaptoll_runtime::Message;
 
 use crate::header::CHUNK;
 

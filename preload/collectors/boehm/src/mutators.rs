@@ -3,8 +3,8 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use heaptoll_floor::Message;
 use heaptoll_roots::{StopError, World};
+use heaptoll_runtime::Message;
 
 use crate::{Aborted, Mutators, Visitor};
 

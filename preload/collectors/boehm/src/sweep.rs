@@ -5,7 +5,7 @@
 
 use core::ptr;
 
-use heaptoll_floor::WORD;
+use heaptoll_runtime::WORD;
 
 use crate::header::{CHUNK, Header, MARK_WORDS, has};
 use crate::{Boehm, Version, first_bit, is_large};

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use heaptoll_boehm::{Aborted, Boehm, CHUNK, Mutators, Version, Visitor};
 use heaptoll_bw16::V16;
 use heaptoll_bw26::V26;
-use heaptoll_floor::{Heap, PieceKind};
 use heaptoll_roots::{Origin, Root};
+use heaptoll_runtime::{Heap, PieceKind};
 use proptest::collection::vec;
 use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
 

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use heaptoll_boehm::{Aborted, Boehm, CHUNK, Mutators, Version, Visitor};
 use heaptoll_bw16::{Bw16, V16};
 use heaptoll_bw26::{Bw26, V26};
-use heaptoll_floor::{Heap, PieceKind, RawEvent, StatsReporter};
 use heaptoll_roots::{Origin, Root};
+use heaptoll_runtime::{Heap, PieceKind, RawEvent, StatsReporter};
 
 /// A program that keeps every block the test holds.
 #[derive(Default)]

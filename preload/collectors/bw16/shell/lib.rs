@@ -2,9 +2,9 @@
 #![no_std]
 
 use heaptoll_boehm::Boehm;
-use heaptoll_floor::Shell;
 use heaptoll_roots::World;
+use heaptoll_runtime::Shell;
 
 static WORLD: World = World::new();
 
-heaptoll_floor::preload!(static SHELL: Shell<heaptoll_bw16::Bw16> = Shell::new(Boehm::of(&WORLD)));
+heaptoll_runtime::preload!(static SHELL: Shell<heaptoll_bw16::Bw16> = Shell::new(Boehm::of(&WORLD)));

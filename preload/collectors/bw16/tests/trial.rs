@@ -2,4 +2,4 @@
 
 use heaptoll_bw16::Bw16;
 
-heaptoll_trial::trial!(Bw16, reuses: false);
+heaptoll_testkit::trial!(Bw16, reuses: false);

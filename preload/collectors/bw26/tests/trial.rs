@@ -2,4 +2,4 @@
 
 use heaptoll_bw26::Bw26;
 
-heaptoll_trial::trial!(Bw26, reuses: false);
+heaptoll_testkit::trial!(Bw26, reuses: false);

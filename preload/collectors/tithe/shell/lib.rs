@@ -1,5 +1,5 @@
 //! `libtithe.so`: see `heaptoll_tithe`.
 #![no_std]
 
-heaptoll_floor::preload!(static TITHE: heaptoll_tithe::Process = heaptoll_tithe::Process::new());
+heaptoll_runtime::preload!(static TITHE: heaptoll_tithe::Process = heaptoll_tithe::Process::new());
 heaptoll_tithe::tithe_api!(TITHE);

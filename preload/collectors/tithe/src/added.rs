@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use heaptoll_floor::Region;
+use heaptoll_runtime::Region;
 
 /// A range, and the thread whose stack it is; 0 for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

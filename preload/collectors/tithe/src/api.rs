@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 use core::slice;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use heaptoll_floor::LARGEST;
+use heaptoll_runtime::LARGEST;
 
 use crate::class::{FREE, UNIT};
 use crate::heap::Heap;
@@ -210,7 +210,7 @@ impl Heap {
 pub fn readable(range: core::ops::Range<usize>, visit: &mut dyn FnMut(core::ops::Range<usize>)) {
     let mut at = range.start;
     while at < range.end {
-        let end = (at / heaptoll_floor::PAGE + 1).saturating_mul(heaptoll_floor::PAGE).min(range.end);
+        let end = (at / heaptoll_runtime::PAGE + 1).saturating_mul(heaptoll_runtime::PAGE).min(range.end);
         // The kernel takes a set of signals at 0 for no set.
         if is_readable(at.max(size_of::<usize>())) {
             visit(at..end);
@@ -366,4 +366,4 @@ macro_rules! tithe_api {
 
 // For the expansion of `tithe_api!`.
 #[doc(hidden)]
-pub use heaptoll_floor::family;
+pub use heaptoll_runtime::family;

@@ -3,7 +3,7 @@
 use core::ptr;
 use core::sync::atomic::Ordering;
 
-use heaptoll_floor::{PAGE, Region};
+use heaptoll_runtime::{PAGE, Region};
 
 use crate::cache::Cache;
 use crate::heap::Heap;

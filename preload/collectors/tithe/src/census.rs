@@ -1,6 +1,6 @@
 //! The census: what the bytes of the heap are used for.
 
-use heaptoll_floor::{RawCensus, RawClass};
+use heaptoll_runtime::{RawCensus, RawClass};
 
 use crate::class::{CLASS, CLASSES, FREE, SPAN_CLASSES, UNIT, is_small};
 use crate::heap::Heap;

@@ -5,9 +5,11 @@ use core::ffi::c_void;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
-use heaptoll_floor::{Collected, Damage, Message, PAGE, Phase, Reason as EventReason, now_ns, thread_cpu_ns};
 use heaptoll_marking::{KEPT, MarkStack};
 use heaptoll_roots::{StopError, StoppedWorld, UnstoppedThread, World};
+use heaptoll_runtime::{
+    Collected, Damage, Message, PAGE, Phase, Reason as EventReason, now_ns, thread_cpu_ns,
+};
 
 use crate::added::AddedRoots;
 use crate::class::{CLASS, FREE, SPAN_CLASSES, UNIT, UNIT_SHIFT};

@@ -7,7 +7,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicIsize, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
 };
 
-use heaptoll_floor::{Damage, Guard, LARGEST, Lock, Misuse, PAGE, StatsReporter};
+use heaptoll_runtime::{Damage, Guard, LARGEST, Lock, Misuse, PAGE, StatsReporter};
 
 use crate::cache::{Cache, FreeBlock};
 use crate::caches::Caches;

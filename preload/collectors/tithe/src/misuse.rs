@@ -3,7 +3,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-use heaptoll_floor::{Message, Misuse};
+use heaptoll_runtime::{Message, Misuse};
 
 /// Sorts of misuse already reported, one bit each.
 static REPORTED: AtomicU8 = AtomicU8::new(0);

@@ -4,7 +4,7 @@
 //! every collection scans all that is live and all roots again; a large one costs memory. The rules ([`Rule`]) differ
 //! in how they trade one for the other. Nothing here reads a clock or the heap, so every rule can be simulated.
 
-use heaptoll_floor::Message;
+use heaptoll_runtime::Message;
 
 use crate::settings::{Mode, Settings};
 

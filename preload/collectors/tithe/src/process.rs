@@ -6,10 +6,10 @@ use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 
-use heaptoll_floor::{
+use heaptoll_roots::{DEFAULT_SIGNAL, World};
+use heaptoll_runtime::{
     EventFunction, Manager, Message, RawCensus, ThreadEnd, fail_every, prepare_barriers, thread_word,
 };
-use heaptoll_roots::{DEFAULT_SIGNAL, World};
 
 use crate::cache::{Cache, FreeBlock};
 use crate::class::{CLASS, FAST, FAST_MAX, UNIT, UNIT_SHIFT};

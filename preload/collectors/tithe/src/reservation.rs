@@ -5,7 +5,7 @@ use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use heaptoll_floor::Region;
+use heaptoll_runtime::Region;
 
 use crate::class::{FREE, SpanClass, UNIT, UNIT_SHIFT};
 use crate::span::{Span, UnitIndex};
@@ -70,7 +70,7 @@ impl Memory {
 
     /// Bytes of the tables.
     pub fn metadata_bytes(&self) -> usize {
-        self.tables().iter().map(|table| table.len().next_multiple_of(heaptoll_floor::PAGE)).sum()
+        self.tables().iter().map(|table| table.len().next_multiple_of(heaptoll_runtime::PAGE)).sum()
     }
 
     /// A heap beyond its first growth is dense: where the system leaves huge pages to the program's choice, a fault

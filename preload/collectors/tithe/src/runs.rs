@@ -4,7 +4,7 @@
 //! length, and the table of first units maps its last unit to its first (a boundary tag): neighbours that become free
 //! are coalesced at once.
 
-use heaptoll_floor::{Damage, PAGE};
+use heaptoll_runtime::{Damage, PAGE};
 
 use crate::class::{FREE, UNIT, UNIT_SHIFT};
 use crate::reservation::{HeapReservation, Memory};

@@ -5,7 +5,7 @@
 
 use core::ffi::{CStr, c_char, c_int};
 
-use heaptoll_floor::Message;
+use heaptoll_runtime::Message;
 
 use crate::class::UNIT;
 use crate::log::Sink;

@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use heaptoll_floor::Damage;
+use heaptoll_runtime::Damage;
 
 use crate::cache::{Cache, PENDING_MAX, ReservedBlocks};
 use crate::class::{CLASS, SizeClass};

@@ -17,7 +17,7 @@ use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::slice;
 
-use heaptoll_floor::Region;
+use heaptoll_runtime::Region;
 
 use crate::collection::Collection;
 use crate::heap::Heap;

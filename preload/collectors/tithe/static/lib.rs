@@ -5,7 +5,7 @@
 //! `pack` in this folder hides every symbol of the archive that is not in `include/tithe.h`.
 #![no_std]
 
-use heaptoll_floor::{AtFork, Manager, Message, at_fork};
+use heaptoll_runtime::{AtFork, Manager, Message, at_fork};
 use heaptoll_tithe::Process;
 
 static TITHE: Process = Process::linked();

@@ -10,7 +10,7 @@
 
 use core::ffi::{CStr, c_void};
 
-use heaptoll_statspage::shared;
+use heaptoll_stats_page::shared;
 
 /// Maximum length of a line; one with longer paths is not written, and the preflight finds it missing.
 const MOST: usize = 2 * 4096 + 64;

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering::Relaxed;
 
-use heaptoll_statspage::Slot;
+use heaptoll_stats_page::Slot;
 
 /// Counts a call for a new block of `size` bytes, which got one or not.
 #[inline(always)]

@@ -24,7 +24,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use heaptoll_statspage::shared;
+use heaptoll_stats_page::shared;
 
 use crate::WRITER;
 use crate::text::Text;

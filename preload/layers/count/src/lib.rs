@@ -14,7 +14,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use heaptoll_next::tally;
 use heaptoll_next::watched::{Call, Watch};
-use heaptoll_statspage::{Writer, WriterKind};
+use heaptoll_stats_page::{Writer, WriterKind};
 
 use crate::binding::Stage;
 

@@ -20,7 +20,7 @@ mod thread;
 
 use core::sync::atomic::Ordering;
 
-use heaptoll_clock::ticks;
+use heaptoll_tsc::ticks;
 
 use crate::process::current as process;
 use crate::thread::Thread;

@@ -3,8 +3,8 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use heaptoll_clock::ticks;
 use heaptoll_controls::{COLLECTION_END, COLLECTION_START, Event};
+use heaptoll_tsc::ticks;
 
 use crate::process::{CollectorState, context, current as process};
 use crate::start;

@@ -7,7 +7,7 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use heaptoll_events::layout::{CollectionRecord, RequestRecord};
+use heaptoll_event_log::layout::{CollectionRecord, RequestRecord};
 
 /// Maximum number of chunks of ended threads that are kept for other threads.
 const SPARE: usize = 128;

@@ -6,8 +6,8 @@ use core::mem::MaybeUninit;
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use heaptoll_events::layout::VARIABLE;
-use heaptoll_events::mapped::Mapped;
+use heaptoll_event_log::layout::VARIABLE;
+use heaptoll_event_log::mapped::Mapped;
 
 use crate::listen;
 use crate::process::{current as process, prepare};
@@ -61,7 +61,7 @@ fn start() {
     if STATE.compare_exchange(NEW, STARTING, Ordering::Acquire, Ordering::Relaxed).is_err() {
         return;
     }
-    heaptoll_clock::choose();
+    heaptoll_tsc::choose();
     let found = attach().is_some();
     STATE.store(if found { ATTACHED } else { DETACHED }, Ordering::Release);
 }

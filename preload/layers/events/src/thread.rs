@@ -6,7 +6,7 @@
 
 use core::ptr;
 
-use heaptoll_events::layout::RequestRecord;
+use heaptoll_event_log::layout::RequestRecord;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the events layer knows the thread-local storage of Linux on x86-64 only");

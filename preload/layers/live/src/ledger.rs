@@ -4,7 +4,7 @@ use core::sync::atomic::Ordering::Relaxed;
 
 use heaptoll_next::blocks::Blocks;
 use heaptoll_next::family::fatal;
-use heaptoll_statspage::Slot;
+use heaptoll_stats_page::Slot;
 
 /// Requested sizes of live blocks.
 pub struct Ledger {

@@ -18,10 +18,10 @@ mod ledger;
 use core::ffi::c_void;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use heaptoll_floor::{AtFork, Lock, at_fork, prepare_barriers};
 use heaptoll_next::tally;
 use heaptoll_next::watched::{Call, Watch};
-use heaptoll_statspage::{Writer, WriterKind};
+use heaptoll_runtime::{AtFork, Lock, at_fork, prepare_barriers};
+use heaptoll_stats_page::{Writer, WriterKind};
 
 use crate::ledger::Ledger;
 

@@ -10,12 +10,12 @@ use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize};
 
-use heaptoll_held::checked::{Admission, Checked, Damage, Stays};
-use heaptoll_held::fill::Change;
-use heaptoll_held::memory;
-use heaptoll_held::text::StderrLine;
 use heaptoll_next::family::{Family, Free, UsableSize};
 use heaptoll_next::forward;
+use heaptoll_quarantine_core::checked::{Admission, Checked, Damage, Stays};
+use heaptoll_quarantine_core::fill::Change;
+use heaptoll_quarantine_core::memory;
+use heaptoll_quarantine_core::text::StderrLine;
 use heaptoll_stacks::{LOWEST_ADDRESS, Stacks, readable};
 
 use crate::QUARANTINE;

@@ -4,7 +4,7 @@
 //! fixed when the object is loaded, which a preloaded one is from the start, and a reading is two instructions.
 //! (`thread_local!` goes through `__tls_get_addr`, which may allocate.)
 
-use heaptoll_held::thread::Thread;
+use heaptoll_quarantine_core::thread::Thread;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the quarantine layer knows the thread-local storage of Linux on x86-64 only");

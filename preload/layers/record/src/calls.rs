@@ -2,9 +2,9 @@
 
 use core::ffi::c_void;
 
-use heaptoll_clock as clock;
 use heaptoll_next::arena;
 use heaptoll_next::watched::{Call, Watch};
+use heaptoll_tsc as clock;
 
 use crate::start::{DETACHED, LATENCY, SITES, STARTING, detach, mode, start};
 use crate::thread::Word;
@@ -14,7 +14,7 @@ use crate::{RINGS, STACKS, usable};
 pub struct Record;
 
 /// The thread's access to its ring.
-type Producer = heaptoll_ring::Producer<'static, Word>;
+type Producer = heaptoll_alloc_ring::Producer<'static, Word>;
 
 /// The largest size that the ring can hold: 60 bits. Only calls that fail can request more. (Truncated instead, 2^60
 /// would be 0, and a failed `realloc` would be one that frees.)

@@ -11,8 +11,8 @@ use core::mem::transmute;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
+use heaptoll_alloc_ring::ExecNote;
 use heaptoll_next::family::symbol;
-use heaptoll_ring::ExecNote;
 
 use crate::RINGS;
 

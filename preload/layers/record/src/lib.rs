@@ -1,7 +1,7 @@
 //! The recording layer: reports every allocation call to heaptoll, through the rings of a shared file.
 //!
 //! Preloaded in front of a manager it exports the whole malloc family and every `operator new` and `operator delete`,
-//! forwards each call to the next object's malloc family, and records it in the thread's ring ([`heaptoll_ring`]), in
+//! forwards each call to the next object's malloc family, and records it in the thread's ring ([`heaptoll_alloc_ring`]), in
 //! the file that `HEAPTOLL_RECORD` names. Without that file it only forwards.
 //!
 //! - An allocation is recorded after the manager has returned, a free before the manager is called: so in the record an
@@ -21,7 +21,7 @@ mod start;
 mod thread;
 mod usable;
 
-use heaptoll_ring::Rings;
+use heaptoll_alloc_ring::Rings;
 use heaptoll_stacks::Stacks;
 
 use crate::calls::Record;

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use heaptoll_clock as clock;
+use heaptoll_tsc as clock;
 
 use crate::{RINGS, STACKS, execs, facts, usable};
 

@@ -4,7 +4,7 @@
 //! fixed when the object is loaded, at start-up for a preloaded one, and a read takes two instructions.
 //! (`thread_local!` goes through `__tls_get_addr`, which may allocate.)
 
-use heaptoll_ring::ThreadWord;
+use heaptoll_alloc_ring::ThreadWord;
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 compile_error!("the recording layer knows the thread-local storage of Linux on x86-64 only");

@@ -7,8 +7,8 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
-use heaptoll_floor::{ADDRESSES, Reason};
 use heaptoll_next::{arena, forward};
+use heaptoll_runtime::{ADDRESSES, Reason};
 
 use crate::gate::{self, Entry, enter, leave, leave_from};
 use crate::start::{HONOUR, LAZY, LIMIT_PAGES, REPORTER, TABLES};

@@ -6,13 +6,13 @@ use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use heaptoll_floor::{Collected, Lock, Message, Phase, Reason, now_ns, thread_cpu_ns};
 use heaptoll_next::forward;
 use heaptoll_roots::{Buffer, NoMemory};
 use heaptoll_roots::{Origin, StopError, StoppedWorld, World};
-use heaptoll_sweeping::policy::Policy;
-use heaptoll_sweeping::settings::Settings;
-use heaptoll_tables::{Marking, Roots, Tables};
+use heaptoll_runtime::{Collected, Lock, Message, Phase, Reason, now_ns, thread_cpu_ns};
+use heaptoll_sweep_core::policy::Policy;
+use heaptoll_sweep_core::settings::Settings;
+use heaptoll_sweep_tables::{Marking, Roots, Tables};
 
 use crate::calls::{BUDGET, SINCE};
 use crate::managed::Managed;

@@ -2,7 +2,7 @@
 
 use core::ffi::{c_int, c_void};
 
-use heaptoll_floor::{Control, EventFunction, Message, RawCensus, Reason};
+use heaptoll_runtime::{Control, EventFunction, Message, RawCensus, Reason};
 
 use crate::collection::{COLLECTION, collect as run};
 use crate::start::{REPORTER, TABLES};

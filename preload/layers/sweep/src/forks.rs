@@ -10,8 +10,8 @@ use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use heaptoll_floor::AtFork;
 use heaptoll_next::family;
+use heaptoll_runtime::AtFork;
 
 use crate::collection::{COLLECTION, WAITING, close_for_fork};
 use crate::start::{TABLES, WORLD, has_started};

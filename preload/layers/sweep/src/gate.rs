@@ -16,8 +16,8 @@
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
-use heaptoll_floor::thread_word;
 use heaptoll_roots::{StoppedWorld, is_readable, system_call};
+use heaptoll_runtime::thread_word;
 
 thread_word! {
     /// The thread's state.

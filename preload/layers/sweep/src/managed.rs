@@ -8,7 +8,7 @@
 use core::ops::Range;
 
 use heaptoll_roots::NoMemory;
-use heaptoll_sweeping::ranges::Ranges;
+use heaptoll_sweep_core::ranges::Ranges;
 
 use crate::mappings::{MAPPED, break_now};
 use crate::start::TABLES;

@@ -11,11 +11,11 @@ use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use heaptoll_floor::PAGE;
 use heaptoll_next::family;
 use heaptoll_roots::system_call;
-use heaptoll_sweeping::elf;
-use heaptoll_sweeping::ranges::Ranges;
+use heaptoll_runtime::PAGE;
+use heaptoll_sweep_core::elf;
+use heaptoll_sweep_core::ranges::Ranges;
 
 use crate::gate;
 use crate::innermost::Innermost;

@@ -3,8 +3,8 @@
 //! The manager may keep their addresses in memory that is not read for roots. They are few: a dynamic thread-local
 //! area, what a library allocates at its first call.
 
-use heaptoll_floor::Lock;
 use heaptoll_roots::Buffer;
+use heaptoll_runtime::Lock;
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 

@@ -3,11 +3,11 @@
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use heaptoll_floor::{StatsReporter, ThreadEnd, at_fork, prepare_barriers};
 use heaptoll_next::{family, settings};
 use heaptoll_roots::World;
-use heaptoll_sweeping::settings::{ALLOWED, Settings};
-use heaptoll_tables::Tables;
+use heaptoll_runtime::{StatsReporter, ThreadEnd, at_fork, prepare_barriers};
+use heaptoll_sweep_core::settings::{ALLOWED, Settings};
+use heaptoll_sweep_tables::Tables;
 
 use crate::calls::BUDGET;
 use crate::collection::{COLLECTION, PATIENCE_MS, report_used};

@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use heaptoll_ring::{Options, Producer, RingEvent, Rings, Shared, Sink, ThreadWord};
+use heaptoll_alloc_ring::{Options, Producer, RingEvent, Rings, Shared, Sink, ThreadWord};
 
 thread_local! {
     static WORD: Cell<usize> = const { Cell::new(0) };
@@ -117,7 +117,7 @@ static ENVIRONMENT: Mutex<()> = Mutex::new(());
 pub struct Fixture {
     pub shared: Shared,
     pub rings: &'static Rings<Word>,
-    pub flags: heaptoll_ring::Flags,
+    pub flags: heaptoll_alloc_ring::Flags,
     _environment: MutexGuard<'static, ()>,
 }
 

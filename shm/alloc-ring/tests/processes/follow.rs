@@ -3,7 +3,7 @@
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
 
-use heaptoll_ring::{Arrival, Shared, Tap};
+use heaptoll_alloc_ring::{Arrival, Shared, Tap};
 
 use crate::common::Received;
 

@@ -13,7 +13,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use heaptoll_ring::{Flags, Options, Shared};
+use heaptoll_alloc_ring::{Flags, Options, Shared};
 
 use common::{Event, Received, tiny};
 use follow::{FinishedProcess, TestTool};

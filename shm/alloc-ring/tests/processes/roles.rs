@@ -11,7 +11,7 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::Duration;
 
-use heaptoll_ring::{RingEvent, Rings, Shared, Sink, Tap};
+use heaptoll_alloc_ring::{RingEvent, Rings, Shared, Sink, Tap};
 
 use crate::common::{Event, Word, tiny};
 

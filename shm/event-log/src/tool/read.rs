@@ -3,7 +3,7 @@
 use std::string::String;
 use std::vec::Vec;
 
-use heaptoll_clock::Pair;
+use heaptoll_tsc::Pair;
 
 use super::error::EventsError;
 use super::timeline::Timeline;

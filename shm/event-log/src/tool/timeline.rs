@@ -6,7 +6,7 @@
 
 use std::vec::Vec;
 
-use heaptoll_clock::Pair;
+use heaptoll_tsc::Pair;
 
 /// Pairs nearer than this depend more on the time it takes to read both clocks than on their rates.
 const APART_NS: u64 = 10_000_000;

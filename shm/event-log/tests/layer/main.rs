@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use heaptoll_events::layout::{PROCESSES, file_bytes};
-use heaptoll_events::{EventsFile, ProcessEvents};
+use heaptoll_event_log::layout::{PROCESSES, file_bytes};
+use heaptoll_event_log::{EventsFile, ProcessEvents};
 
 /// A file of the staged build. `.cargo/config.toml` sets `HEAPTOLL_HOME`; `make stage-tests` fills that folder.
 fn staged(path: &str) -> PathBuf {
@@ -343,7 +343,7 @@ fn collections_of_the_manager_are_recorded_on_the_same_clock() {
     assert!(numbers.windows(2).all(|pair| pair[1] == pair[0] + 1), "{numbers:?}");
     for collection in &process.collections {
         // They are caused by mallocs, each of which is in a request.
-        let inside = |request: &&heaptoll_events::Request| {
+        let inside = |request: &&heaptoll_event_log::Request| {
             request.start_ns <= collection.start_ns && collection.end_ns <= request.end_ns
         };
         assert_eq!(process.requests.iter().filter(inside).count(), 1, "{collection:?}");

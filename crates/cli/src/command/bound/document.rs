@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use heaptoll_analyse::bound::{BoundFigures, RECTANGLES_MAX};
 use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Series};
 use heaptoll_report::format::{NONE, shell_command};
+use heaptoll_trace_analysis::bound::{BoundFigures, RECTANGLES_MAX};
 
 use crate::command::stat::about;
 use crate::command::stat::text::{number, percent, table, time_ns, whole_bytes};
@@ -264,8 +264,8 @@ fn packings(figures: &BoundFigures) -> Section {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_analyse::bound::{AfterPeak, Options, Packing, RecordedManager};
-    use heaptoll_analyse::subject::Subject;
+    use heaptoll_trace_analysis::bound::{AfterPeak, Options, Packing, RecordedManager};
+    use heaptoll_trace_analysis::subject::Subject;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! The paper's figures compared with ours.
 
-use heaptoll_lab::comparison::Interval;
+use heaptoll_experiment::comparison::Interval;
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_studies::delay::{Delay, Ratios};
 use heaptoll_studies::published::{Overhead, Quantity, overheads};
@@ -111,7 +111,7 @@ fn row(one: &PublishedPair) -> Vec<String> {
 fn verdict(theirs: f64, ours: Option<Interval>) -> &'static str {
     match ours {
         None => "",
-        Some(ours) if (ours.pairs as usize) < heaptoll_lab::statistics::FEWEST_PAIRS => {
+        Some(ours) if (ours.pairs as usize) < heaptoll_experiment::statistics::FEWEST_PAIRS => {
             "too few runs to judge"
         }
         Some(ours) if theirs < ours.low => "more here",

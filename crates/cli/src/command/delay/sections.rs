@@ -1,6 +1,6 @@
 //! Tables and charts of the study of delays.
 
-use heaptoll_lab::comparison::Interval;
+use heaptoll_experiment::comparison::Interval;
 use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, mib_from_kib, seconds};
 use heaptoll_studies::delay::{Curve, Delay, Mean, NO_DELAY, Ratios};

@@ -1,7 +1,7 @@
 //! The document of the study of collections' frequency.
 
-use heaptoll_lab::comparison::Interval;
-use heaptoll_lab::statistics::FEWEST_PAIRS;
+use heaptoll_experiment::comparison::Interval;
+use heaptoll_experiment::statistics::FEWEST_PAIRS;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, percent_off, plural};
 use heaptoll_studies::frequency::{Frequency, Question, Ratio};

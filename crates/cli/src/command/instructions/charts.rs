@@ -1,6 +1,6 @@
 //! The charts of `heaptoll instructions`.
 
-use heaptoll_costs::{BySize, ClassFigures, Figures};
+use heaptoll_instruction_counts::{BySize, ClassFigures, Figures};
 use heaptoll_report::document::{Axis, Chart, Form, Item, Series};
 
 use super::results::Row;

@@ -4,8 +4,8 @@
 //! instructions). It does where a program depends neither on addresses nor on time. The dynamic loader does: another
 //! object to load and to search is more work for it, so what comes before `main` is taken off where it is known.
 
-use heaptoll_costs::{Figures, Group};
-use heaptoll_lab::exact::{LAZY_BINDING, OTHER_WORK};
+use heaptoll_experiment::exact::{LAZY_BINDING, OTHER_WORK};
+use heaptoll_instruction_counts::{Figures, Group};
 use heaptoll_report::format::count;
 
 use super::results::{Disagreement, ProgramResults, Row};
@@ -155,7 +155,7 @@ pub fn oddities(results: &ProgramResults) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_costs::{Amounts, Instructions, Owners, RoutineFigures, SpreadFigures};
+    use heaptoll_instruction_counts::{Amounts, Instructions, Owners, RoutineFigures, SpreadFigures};
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_costs::{Amounts, Figures, Tables};
+use heaptoll_instruction_counts::{Amounts, Figures, Tables};
 use serde::Serialize;
 
 use crate::traced::ImageSummary;

@@ -65,7 +65,7 @@ fn gathered(runs: Vec<Row>) -> Option<Row> {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_costs::{Amounts, Figures, Instructions, Owners};
+    use heaptoll_instruction_counts::{Amounts, Figures, Instructions, Owners};
 
     use super::*;
 

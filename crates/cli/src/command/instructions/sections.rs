@@ -1,6 +1,6 @@
 //! The tables of `heaptoll instructions`.
 
-use heaptoll_costs::{ClassFigures, Figures, SizeClass, SpreadFigures, Tables};
+use heaptoll_instruction_counts::{ClassFigures, Figures, SizeClass, SpreadFigures, Tables};
 use heaptoll_report::document::{Column, Item, Table};
 use heaptoll_report::format::{NONE, count, ratio};
 
@@ -151,7 +151,7 @@ pub fn calls(rows: &[&Row]) -> Option<Item> {
     let all = figures(rows);
     let mut names: Vec<&str> =
         all.iter().flat_map(|(_, figures)| &figures.routines).map(|one| one.routine).collect();
-    let order = |name: &&str| heaptoll_reference::Routine::ALL.iter().position(|one| one.name() == *name);
+    let order = |name: &&str| heaptoll_reftrace::Routine::ALL.iter().position(|one| one.name() == *name);
     names.sort_by_key(order);
     names.dedup();
     let mut cells = Vec::new();

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use heaptoll_analyse::lifetimes::{By, Clock, CurvePoint, GroupFigures, LifetimeFigures, Survival};
 use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Series};
 use heaptoll_report::format::{NONE, shell_command};
+use heaptoll_trace_analysis::lifetimes::{By, Clock, CurvePoint, GroupFigures, LifetimeFigures, Survival};
 
 use super::verdict;
 use crate::command::stat::about;
@@ -323,9 +323,9 @@ fn never_freed(figures: &LifetimeFigures) -> Option<Section> {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_analyse::lifetimes::Lifetimes;
-    use heaptoll_analyse::subject::Subject;
     use heaptoll_trace::{Event, EventKind};
+    use heaptoll_trace_analysis::lifetimes::Lifetimes;
+    use heaptoll_trace_analysis::subject::Subject;
 
     use super::*;
 

@@ -1,6 +1,6 @@
 //! Sentences on whether generations would pay for this program.
 
-use heaptoll_analyse::lifetimes::{Clock, LifetimeFigures, NurseryFigures};
+use heaptoll_trace_analysis::lifetimes::{Clock, LifetimeFigures, NurseryFigures};
 
 use crate::command::stat::text::{bytes, number, part, percent, whole_bytes};
 
@@ -100,9 +100,9 @@ fn generations(figures: &LifetimeFigures) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_analyse::lifetimes::{By, Lifetimes};
-    use heaptoll_analyse::subject::Subject;
     use heaptoll_trace::{Event, EventKind};
+    use heaptoll_trace_analysis::lifetimes::{By, Lifetimes};
+    use heaptoll_trace_analysis::subject::Subject;
 
     use super::*;
 

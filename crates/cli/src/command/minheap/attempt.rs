@@ -4,15 +4,15 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use heaptoll_lab::experiment::ProgramInfo;
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::launch::{self, Finished, Invocation};
-use heaptoll_lab::places::Places;
-use heaptoll_lab::runner::{RunError, environment_of, page_in};
-use heaptoll_lab::serve;
+use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::launch::{self, Finished, Invocation};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::runner::{RunError, environment_of, page_in};
+use heaptoll_experiment::serve;
 use heaptoll_launcher::Ended;
 use heaptoll_scratch::Scratch;
-use heaptoll_statspage::SlotRecord;
+use heaptoll_stats_page::SlotRecord;
 use regex::Regex;
 
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! The document of `heaptoll minheap`.
 
-use heaptoll_lab::machine;
-use heaptoll_lab::manager::Manager;
+use heaptoll_experiment::machine;
+use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, count, ratio};
 use heaptoll_studies::minheap::{End, Mean, Overhead};

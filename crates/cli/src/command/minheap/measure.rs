@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::time::Instant;
 
-use heaptoll_lab::experiment::ProgramInfo;
-use heaptoll_lab::manager::Manager;
+use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::manager::Manager;
 use heaptoll_launcher::Ended;
 use heaptoll_preflight::inspect_program;
 use heaptoll_studies::minheap::{Outcome, Question, Search, Step};
@@ -258,7 +258,7 @@ impl Plan<'_> {
         honour: bool,
     ) -> Result<Baseline, Failure> {
         let word = selection::baseline_name(&allocator.name, every, honour);
-        let stack = heaptoll_lab::manager::find(self.known, &word)?;
+        let stack = heaptoll_experiment::manager::find(self.known, &word)?;
         self.bar.set_message(format!("{} under {}", program.name, stack.name));
         let mut row = Baseline {
             stack: stack.name.clone(),

@@ -1,7 +1,7 @@
 //! Selects the collectors to search, and the allocators of the baselines.
 
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::stack::LayerKind;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::stack::LayerKind;
 use heaptoll_units::{size, size_text};
 
 use crate::failure::Failure;
@@ -149,7 +149,7 @@ pub fn baseline_name(allocator: &str, every: u64, honour: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_lab::manager::glibc;
+    use heaptoll_experiment::manager::glibc;
 
     use super::*;
 

@@ -1,7 +1,7 @@
 //! The document of `heaptoll proximity`.
 
-use heaptoll_lab::machine;
-use heaptoll_lab::manager::Manager;
+use heaptoll_experiment::machine;
+use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, count, percent_off, ratio, significant};
 use heaptoll_studies::proximity::{Group, PORTIONS, Portion, Ratio};
@@ -270,7 +270,8 @@ fn sentences(program: &Program) -> Vec<String> {
             .flat_map(|scale| &scale.stretches)
             .filter_map(|one| one.mean)
             .map(|one| one.runs);
-        let enough = runs.max().is_some_and(|runs| runs as usize >= heaptoll_lab::statistics::FEWEST_PAIRS);
+        let enough =
+            runs.max().is_some_and(|runs| runs as usize >= heaptoll_experiment::statistics::FEWEST_PAIRS);
         match (claims.is_empty(), enough) {
             (false, _) => all.push(format!("{}: {}.", stack.stack, claims.join("; "))),
             (true, true) => {

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use heaptoll_events::EventsFile;
-use heaptoll_lab::compare::ALPHA;
-use heaptoll_lab::experiment::ProgramInfo;
-use heaptoll_lab::manager::Manager;
+use heaptoll_event_log::EventsFile;
+use heaptoll_experiment::compare::ALPHA;
+use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::manager::Manager;
 use heaptoll_launcher::Ended;
 use heaptoll_studies::proximity::{
     Distances, Series, Shape, Span, distances, group, normalise, portions, series,
@@ -156,7 +156,7 @@ impl Plan<'_> {
 
     /// One run under the events layer. The layer is preloaded into a server's load, too: its requests are a client's.
     fn run_events(&self, program: &ProgramInfo, mut set: Set, run: u32) -> Result<EventRun, Failure> {
-        let no_scratch = |error| Failure::Run(heaptoll_lab::runner::RunError::Scratch(error));
+        let no_scratch = |error| Failure::Run(heaptoll_experiment::runner::RunError::Scratch(error));
         let folder = heaptoll_scratch::Scratch::make().map_err(no_scratch)?;
         let events = EventsFile::create(&folder.path().join("heaptoll-run.events"), LIMIT)
             .map_err(|error| Failure::Trouble(Box::new(error)))?;
@@ -179,8 +179,9 @@ impl Plan<'_> {
             lost: lost.requests + lost.collections,
             unreported: false,
         };
-        let spans_of = |process: &heaptoll_events::ProcessEvents| -> Vec<Span> {
-            let of = |one: &heaptoll_events::Collection| Span { start_ns: one.start_ns, end_ns: one.end_ns };
+        let spans_of = |process: &heaptoll_event_log::ProcessEvents| -> Vec<Span> {
+            let of =
+                |one: &heaptoll_event_log::Collection| Span { start_ns: one.start_ns, end_ns: one.end_ns };
             process.collections.iter().map(of).collect()
         };
         let everywhere: Vec<Span> = processes.iter().flat_map(&spans_of).collect();

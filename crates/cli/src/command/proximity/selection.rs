@@ -1,7 +1,7 @@
 //! Selects the collectors and their periods.
 
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::stack::LayerKind;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::stack::LayerKind;
 
 use crate::failure::Failure;
 use crate::terminal;
@@ -78,7 +78,7 @@ pub fn options(stack: &Manager, every: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_lab::manager::glibc;
+    use heaptoll_experiment::manager::glibc;
 
     use super::*;
 

@@ -170,7 +170,7 @@ fn quoted(path: &Path) -> String {
 
 /// The machine, for a trace's header.
 pub fn machine() -> Vec<(String, String)> {
-    let machine = heaptoll_lab::machine::read();
+    let machine = heaptoll_experiment::machine::read();
     [
         ("cpu", machine.cpu),
         ("cores", machine.cores.to_string()),

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use heaptoll_lab::comparison::Interval;
-use heaptoll_lab::manager::Manager;
-use heaptoll_lab::statistics::FEWEST_PAIRS;
+use heaptoll_experiment::comparison::Interval;
+use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::statistics::FEWEST_PAIRS;
 use heaptoll_preflight::own_heap_of_trace;
 use heaptoll_replay::drift::Verdict;
 use heaptoll_replay::findings::{Findings, Row};
@@ -194,7 +194,7 @@ fn facts(found: &Findings, managers: &[Manager]) -> Vec<(String, String)> {
     for (manager, row) in managers.iter().zip(&found.rows) {
         all.push((row.name.clone(), format!("{}, {}", manager.version, row.served_by)));
     }
-    let machine = heaptoll_lab::machine::read();
+    let machine = heaptoll_experiment::machine::read();
     all.push((
         "machine".into(),
         format!("{}, {} cores, Linux {}", machine.cpu, machine.cores, machine.kernel),

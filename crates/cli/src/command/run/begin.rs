@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use heaptoll_lab::experiment::{Experiment, Pairing, Settings};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::manager::{self, Manager};
-use heaptoll_lab::places::Places;
-use heaptoll_lab::plan;
-use heaptoll_lab::precision::FIRST_ANALYSIS;
-use heaptoll_lab::store::Store;
-use heaptoll_lab::{machine, own_cost, working_copy};
+use heaptoll_experiment::experiment::{Experiment, Pairing, Settings};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::plan;
+use heaptoll_experiment::precision::FIRST_ANALYSIS;
+use heaptoll_experiment::store::Store;
+use heaptoll_experiment::{machine, own_cost, working_copy};
 
 use heaptoll_launcher::slice;
 
@@ -259,7 +259,7 @@ pub fn keep(
 /// [`check_db`] for a file that is not there yet.
 pub fn check_new_db(db: Option<&Path>) -> Result<(), Failure> {
     if let Some(path) = db.filter(|path| path.exists()) {
-        return Err(heaptoll_lab::store::StoreError::Exists(path.into()).into());
+        return Err(heaptoll_experiment::store::StoreError::Exists(path.into()).into());
     }
     check_db(db)
 }

@@ -5,17 +5,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use heaptoll_lab::experiment::{Experiment, ProgramInfo, StackInfo};
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::observation::{LocalityFigures, Observation, Outcome, Phase};
-use heaptoll_lab::places::Places;
-use heaptoll_lab::runner::Ending;
-use heaptoll_lab::statistics::median;
-use heaptoll_lab::store::Store;
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::observation::{LocalityFigures, Observation, Outcome, Phase};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::runner::Ending;
+use heaptoll_experiment::statistics::median;
+use heaptoll_experiment::store::Store;
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::machine_only::MachineOnly;
 use heaptoll_locality::simulation::Partial;
-use heaptoll_tracer::{Fitness, Options, Traced, Tracer};
+use heaptoll_reftrace_host::{Fitness, Options, Traced, Tracer};
 
 use crate::command::locality::options;
 use crate::command::locality::{machine_misses, owners};

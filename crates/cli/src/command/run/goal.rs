@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use heaptoll_lab::compare::{compare, judge_outputs};
-use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::places::Places;
-use heaptoll_lab::precision::{Interim, MOST, analyse};
-use heaptoll_lab::runner::{Ending, RunError};
-use heaptoll_lab::store::Store;
+use heaptoll_experiment::compare::{compare, judge_outputs};
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::precision::{Interim, MOST, analyse};
+use heaptoll_experiment::runner::{Ending, RunError};
+use heaptoll_experiment::store::Store;
 
 use super::lacking;
 use crate::terminal;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::store::Store;
-use heaptoll_lab::{machine, working_copy};
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::store::Store;
+use heaptoll_experiment::{machine, working_copy};
 
 use crate::failure::Failure;
 use crate::terminal;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use heaptoll_lab::forecast::{FIRST, Forecast};
-use heaptoll_lab::precision::MOST;
+use heaptoll_experiment::forecast::{FIRST, Forecast};
+use heaptoll_experiment::precision::MOST;
 use indicatif::HumanDuration;
 
 /// An experiment that ends sooner is not worth a line.

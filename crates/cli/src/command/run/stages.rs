@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::forecast::{FIRST, forecasts};
-use heaptoll_lab::observation::Phase;
-use heaptoll_lab::plan::{self, Cell};
-use heaptoll_lab::runner::{self, Ending, RunContext};
-use heaptoll_lab::slow::leave_slow_apart;
-use heaptoll_lab::store::Store;
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::forecast::{FIRST, forecasts};
+use heaptoll_experiment::observation::Phase;
+use heaptoll_experiment::plan::{self, Cell};
+use heaptoll_experiment::runner::{self, Ending, RunContext};
+use heaptoll_experiment::slow::leave_slow_apart;
+use heaptoll_experiment::store::Store;
 
 use super::sight::sentence;
 use super::{Watched, starts};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use heaptoll_analyse::subject::Subject;
 use heaptoll_preflight::own_heap_of_trace;
 use heaptoll_report::format::{date, shell_command};
+use heaptoll_trace_analysis::subject::Subject;
 
 use super::text::{number, time_ns};
 
@@ -63,7 +63,7 @@ pub fn facts(subject: &Subject, trace: &Path, events: u64) -> Vec<(String, Strin
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_analyse::subject::Hole;
+    use heaptoll_trace_analysis::subject::Hole;
 
     use super::*;
 

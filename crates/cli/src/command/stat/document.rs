@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use heaptoll_analyse::stat::StatFigures;
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::{NONE, shell_command};
+use heaptoll_trace_analysis::stat::StatFigures;
 
 use super::text::{bytes, number, objects, part, percent, rate, table, time_ns, whole_bytes};
 use super::{about, sections};

@@ -1,8 +1,8 @@
 //! The sections of `heaptoll stat` below its first table.
 
-use heaptoll_analyse::stat::{CallSiteFigures, Point, StatFigures};
 use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
 use heaptoll_trace::EventKind;
+use heaptoll_trace_analysis::stat::{CallSiteFigures, Point, StatFigures};
 
 use super::text::{
     bytes, number, objects, part, percent, site_table, table, table_item, time_ns, whole_bytes,
@@ -86,7 +86,7 @@ pub fn sizes(figures: &StatFigures) -> Option<Section> {
     }
     items.push(Item::Table(commonest));
     let names = sizes.powers.iter().map(|row| whole_bytes(row.up_to)).collect();
-    let bars = |name: &str, value: fn(&heaptoll_analyse::stat::SizeRow) -> u64, whole: u64| Series {
+    let bars = |name: &str, value: fn(&heaptoll_trace_analysis::stat::SizeRow) -> u64, whole: u64| Series {
         name: name.to_owned(),
         points: sizes
             .powers

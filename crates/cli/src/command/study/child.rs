@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use heaptoll_lab::interrupt::Interrupt;
+use heaptoll_experiment::interrupt::Interrupt;
 use thiserror::Error;
 
 /// Time for a command to end after the signal.

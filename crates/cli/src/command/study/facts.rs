@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use heaptoll_lab::machine;
-use heaptoll_lab::manager;
+use heaptoll_experiment::machine;
+use heaptoll_experiment::manager;
 use heaptoll_studies::paper::definition::Study;
 
 use super::selection::Available;

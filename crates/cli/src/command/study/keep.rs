@@ -5,7 +5,7 @@
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
-use heaptoll_lab::places::Places;
+use heaptoll_experiment::places::Places;
 use heaptoll_report::files::write_atomically;
 use heaptoll_report::{ReportError, format};
 use heaptoll_studies::paper::budget::Planned;

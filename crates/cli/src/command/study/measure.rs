@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use heaptoll_lab::interrupt::Interrupt;
-use heaptoll_lab::manager::{self, Manager};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_report::ReportError;
 use heaptoll_studies::paper::budget::{Planned, precision};
 use heaptoll_studies::paper::definition::{Step, StepKind};

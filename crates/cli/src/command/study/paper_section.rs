@@ -1,6 +1,6 @@
 //! The section of one paper: its claims with the tests that decided them, its tables and figures.
 
-use heaptoll_lab::comparison::Interval;
+use heaptoll_experiment::comparison::Interval;
 use heaptoll_report::book::{self, Claim, PaperSection, Region, Test};
 use heaptoll_report::format;
 use heaptoll_studies::paper::definition::{self, Rule};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use heaptoll_catalog::did_you_mean;
 use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
-use heaptoll_lab::manager::{self, Manager};
+use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_studies::paper::definition::{Study, all};
 
 use crate::failure::Failure;

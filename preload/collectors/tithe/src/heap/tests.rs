@@ -19,7 +19,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard};
 use std::vec::Vec;
 
-use heaptoll_floor::RawCensus;
+use heaptoll_runtime::RawCensus;
 
 use super::*;
 use crate::settings::Settings;

@@ -4,8 +4,8 @@
 use core::ops::Range;
 use core::slice;
 
-use heaptoll_floor::{PAGE, Region};
 use heaptoll_roots::{Origin, Root, StoppedWorld, World};
+use heaptoll_runtime::{PAGE, Region};
 
 use super::mappings::{self, Mapping};
 use super::tracer::{Block, Entry, Source, Tracer, block_at};

@@ -228,7 +228,7 @@ fn a_long_chain_has_its_middle_omitted_where_a_limit_is_given() {
 
 #[test]
 fn pages_that_cannot_be_read_are_skipped() {
-    const PAGE: usize = heaptoll_floor::PAGE;
+    const PAGE: usize = heaptoll_runtime::PAGE;
     // SAFETY: a new mapping of the test's own, of which only addresses are used.
     let start = unsafe {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

@@ -11,7 +11,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, AtomicU64};
 
 use heaptoll_next::family::{Free, UsableSize};
-use heaptoll_statspage::{Writer, WriterKind};
+use heaptoll_stats_page::{Writer, WriterKind};
 
 use crate::settings::Settings;
 use crate::thread::{Slot, Thread, Threads};

@@ -1,4 +1,4 @@
-//! `HEAPTOLL_SWEEP`: the layer's settings. The tool checks the same pairs (`heaptoll_lab::stack`) before it sets the
+//! `HEAPTOLL_SWEEP`: the layer's settings. The tool checks the same pairs (`heaptoll_experiment::stack`) before it sets the
 //! variable; this is for users who preload by hand.
 
 use heaptoll_next::settings::{self, InvalidPair};

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::hint::black_box;
 
-use heaptoll_tables::{Marking, Tables};
+use heaptoll_sweep_tables::{Marking, Tables};
 
 const OBJECTS: usize = 500_000;
 const ROUNDS: usize = 5;

@@ -6,7 +6,7 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-use heaptoll_floor::Region;
+use heaptoll_runtime::Region;
 
 use crate::NoMemory;
 use crate::chunk::{self, Chunk};
@@ -66,7 +66,7 @@ impl Supply {
 
     /// Zeroed memory for one of a kind, on a page's boundary.
     fn take<T>(&mut self) -> Result<*mut T, NoMemory> {
-        let bytes = size_of::<T>().next_multiple_of(heaptoll_floor::PAGE);
+        let bytes = size_of::<T>().next_multiple_of(heaptoll_runtime::PAGE);
         if self.left.len() < bytes {
             let needs = bytes - self.left.len();
             let (start, got) =

@@ -3,7 +3,7 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-use heaptoll_floor::Region;
+use heaptoll_runtime::Region;
 
 use crate::NoMemory;
 
@@ -76,7 +76,7 @@ impl Large {
         } else {
             let length = self.length.load(Ordering::Relaxed);
             if (length + 1) * size_of::<LargeEntry>() > supply.region.end() - supply.region.start() {
-                supply.region.grow(heaptoll_floor::PAGE).ok_or(NoMemory)?;
+                supply.region.grow(heaptoll_runtime::PAGE).ok_or(NoMemory)?;
                 self.entries.store(supply.region.start(), Ordering::Release);
             }
             self.length.store(length + 1, Ordering::Release);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use heaptoll_tables::{Marking, Tables};
+use heaptoll_sweep_tables::{Marking, Tables};
 use proptest::prelude::*;
 
 /// One test at a time: each has regions of its own, and a process has space for some tens of them.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use heaptoll_tables::Tables;
+use heaptoll_sweep_tables::Tables;
 use proptest::prelude::*;
 
 /// Where the blocks of these tests would lie: nothing is read there.

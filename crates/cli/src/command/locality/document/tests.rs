@@ -4,7 +4,7 @@ use heaptoll_locality::image::{ImageResult, ImageSimulator, Plan};
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::{Sampling, Settings};
 use heaptoll_locality::study::{RunInfo, StudyOptions, study};
-use heaptoll_reference::{Owner, Reference, Sink};
+use heaptoll_reftrace::{Owner, Reference, Sink};
 use heaptoll_report::document::{Chart, Item, Section, Table};
 
 use super::super::figures::SamplingFigures;

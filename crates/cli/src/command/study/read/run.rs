@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_lab::comparison::Metric;
-use heaptoll_lab::experiment::Experiment;
-use heaptoll_lab::observation::{Observation, Phase};
-use heaptoll_lab::seconds::cpu_seconds;
-use heaptoll_lab::side::{Side, Sides};
+use heaptoll_experiment::comparison::Metric;
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::observation::{Observation, Phase};
+use heaptoll_experiment::seconds::cpu_seconds;
+use heaptoll_experiment::side::{Side, Sides};
 use heaptoll_studies::means::repetitions;
 use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::{ALONE, AT_ONCE, Cell, Value};

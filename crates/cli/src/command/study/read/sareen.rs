@@ -2,7 +2,7 @@
 //! A ratio of too few runs has a value and no interval that claims anything, and is a single figure here. What such a
 //! command itself keeps out of its means, a program that hardly collects, is no figure.
 
-use heaptoll_lab::statistics::FEWEST_PAIRS;
+use heaptoll_experiment::statistics::FEWEST_PAIRS;
 use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! Counts: bytes, the census, the classes in it.
 
-use heaptoll_floor::RawClass;
+use heaptoll_runtime::RawClass;
 
 use super::*;
 

@@ -13,7 +13,7 @@ impl HeapFixture {
         self.heap.units.lock().used_bytes(&self.heap.reservation)
     }
 
-    fn counter(&self, counter: impl Fn(&heaptoll_statspage::Slot) -> &core::sync::atomic::AtomicU64) -> u64 {
+    fn counter(&self, counter: impl Fn(&heaptoll_stats_page::Slot) -> &core::sync::atomic::AtomicU64) -> u64 {
         counter(self.heap.reporter.slot()).load(Ordering::Relaxed)
     }
 }

@@ -144,9 +144,9 @@ fn collections_report_the_processor_time_they_took() {
         set_word(node, roots[0]);
         roots[0] = node;
     }
-    let start = heaptoll_floor::thread_cpu_ns();
+    let start = heaptoll_runtime::thread_cpu_ns();
     fixture.collect();
-    let took = heaptoll_floor::thread_cpu_ns() - start;
+    let took = heaptoll_runtime::thread_cpu_ns() - start;
     let reported = fixture.heap.reporter.slot().collector_cpu_ns.load(Ordering::Relaxed);
     assert!(reported <= took && reported > took / 2, "{reported} of {took} ns");
 }
