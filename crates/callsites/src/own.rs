@@ -1,5 +1,5 @@
-//! Which frames are the program's own. Frames of the language's and the system's libraries are not, by the file that
-//! their code is in, else by the symbol's namespace, else (a function that was inlined has no namespace in debug
+//! Decides which frames are the program's own. Frames of the language's and the system's libraries are not, by the file
+//! that their code is in, else by the symbol's namespace, else (a function that was inlined has no namespace in debug
 //! information) by the source file. Everything else is the program's, its own `xmalloc` and the libraries that it chose
 //! included: only the reader knows what those mean.
 
@@ -58,7 +58,7 @@ const FAMILY: [&str; 20] = [
     "realpath",
     "open_memstream",
 ];
-/// What calls `main` and threads.
+/// Functions that call `main` and threads.
 const BEGINNINGS: [&str; 7] = [
     "_start",
     "__libc_start_main",

@@ -23,7 +23,7 @@ pub struct Row {
     steps: Vec<Step>,
 }
 
-/// What a row needs of a frame, computed once for all stacks that have it.
+/// The parts of a frame that rows show, computed once for all stacks that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
     name: String,
@@ -94,7 +94,7 @@ impl Row {
         Row { steps }
     }
 
-    /// What rows that read alike have in common: the depth of a recursion is not part of it.
+    /// The key that rows which read alike share: the depth of a recursion is not part of it.
     pub(crate) fn key(&self) -> Vec<(String, String)> {
         self.steps.iter().map(|step| (step.name.clone(), step.line.clone())).collect()
     }

@@ -1,4 +1,4 @@
-//! What a sample costs: this process itself with a heap of 1 GiB and a million live blocks.
+//! The cost of a sample: this process itself with a heap of 1 GiB and a million live blocks.
 //!
 //! `cargo run --release -p heaptoll-ledger --example cost [BLOCKS] [MIB]`
 

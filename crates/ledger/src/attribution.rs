@@ -1,4 +1,4 @@
-//! Which bytes of the heap have which owner: live blocks laid over ranges of the heap and their pages.
+//! Attributes the bytes of the heap to owners: live blocks laid over ranges of the heap and their pages.
 //!
 //! One pass over the blocks in order of address. A page with a byte of a live block on it cannot be released: what is
 //! free on it is external fragmentation. A page without one could be.

@@ -23,7 +23,8 @@ pub struct Census {
     pub quarantined_bytes: u64,
     /// Mapped, never carved into blocks.
     pub unused_bytes: u64,
-    /// Of unused: avoided because words of the program could be taken for addresses in it (`tithe_stats`), where reported.
+    /// Of unused: avoided because words of the program could be taken for addresses in it (`tithe_stats`), where
+    /// reported.
     pub blacklisted_bytes: Option<u64>,
     /// `live_bytes` after a full collection that was requested during this pause, where one was.
     pub live_after_collection_bytes: Option<u64>,
@@ -84,8 +85,8 @@ pub enum Source {
     /// A manager that has the control symbol.
     #[default]
     Control,
-    /// glibc's mallinfo2: mapped is `arena + hblkhd`, live `uordblks + hblkhd` (headers and thread caches included), free
-    /// `fordblks`, unused `keepcost` (which is part of free).
+    /// glibc's mallinfo2: mapped is `arena + hblkhd`, live `uordblks + hblkhd` (headers and thread caches included),
+    /// free `fordblks`, unused `keepcost` (which is part of free).
     Mallinfo,
 }
 
@@ -93,13 +94,13 @@ pub enum Source {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct HeldByRoots {
-    /// Of the threads.
+    /// Stacks of the threads.
     pub stacks: u64,
     /// Data of the program and its libraries.
     pub statics: u64,
     /// Other memory.
     pub mappings: u64,
-    /// Of stopped threads.
+    /// Registers of stopped threads.
     pub registers: u64,
 }
 

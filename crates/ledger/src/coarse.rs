@@ -17,7 +17,7 @@ pub struct Point {
     pub clock_bytes: u64,
     /// Resident set, bytes.
     pub rss_bytes: u64,
-    /// Of it, anonymous, bytes.
+    /// Its anonymous part, bytes.
     pub anonymous_bytes: u64,
     /// Address space of the heap, bytes; 0 where not read.
     pub heap_bytes: u64,

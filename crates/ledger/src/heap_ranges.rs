@@ -1,4 +1,4 @@
-//! Which parts of the address space are the heap's.
+//! Finds the parts of the address space that are the heap's.
 //!
 //! In general: a mapping in which a block has ever been. The kernel merges neighbouring mappings, so memory that the
 //! program mapped itself may be in it; where the manager's layout is known (glibc), ranges are cut out of mappings.
@@ -7,7 +7,7 @@ use crate::attribution::HeapRange;
 use crate::block::Block;
 use crate::mapping::Mapping;
 
-/// What is known about a manager's heap.
+/// The layout of a manager's heap, where it is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// Nothing.
@@ -22,7 +22,7 @@ pub enum Layout {
 const WINDOW: u64 = 64 << 20;
 
 impl Layout {
-    /// Of a manager, by name.
+    /// The layout of a manager, by name.
     pub fn of(manager: &str) -> Layout {
         if manager == "glibc" { Layout::Glibc } else { Layout::Unknown }
     }

@@ -22,7 +22,7 @@ pub struct Ledger {
     pub snapshots: Vec<Snapshot>,
 }
 
-/// How many snapshots a run keeps, about: between this and twice as many.
+/// Number of snapshots that a run keeps, about: between this and twice as many.
 const WANTED: usize = 40;
 
 impl Ledger {

@@ -1,4 +1,4 @@
-//! What mappings that are not the heap's are for.
+//! Owners of mappings that are not the heap's.
 
 use std::path::Path;
 
@@ -47,7 +47,8 @@ impl MappingOwners {
         self.rings.as_deref().is_none_or(|rings| mappings.iter().any(|mapping| is(rings, &mapping.name)))
     }
 
-    /// What a mapping is, and how many of its resident and swapped bytes. `number` is its index in `mappings`.
+    /// The terms of a mapping, and how many of its resident and swapped bytes each has. `number` is its index in
+    /// `mappings`.
     pub fn terms(&self, mappings: &[Mapping], number: usize, rest: Amount) -> [(Term, Amount); 2] {
         let mapping = &mappings[number];
         let term = self.term(mappings, number);

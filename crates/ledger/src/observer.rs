@@ -192,7 +192,7 @@ impl Observer {
         Ok(runs)
     }
 
-    /// What is in mappings apart from the ranges of the heap.
+    /// Adds the rest of the mappings, without the ranges of the heap.
     fn rest(
         &mut self,
         mappings: &[Mapping],

@@ -1,4 +1,4 @@
-//! Which pages of a process are in memory.
+//! Reads which pages of a process are in memory.
 //!
 //! Read by the ioctl `PAGEMAP_SCAN` of `/proc/PID/pagemap` (Linux 6.7, Documentation/admin-guide/mm/pagemap.rst), which
 //! skips what was never touched and distinguishes the shared page of zeroes, which belongs to no resident set; on older

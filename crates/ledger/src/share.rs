@@ -106,7 +106,8 @@ impl LineBuilder {
         let held = self.amounts[Term::Live as usize] + self.amounts[Term::Internal as usize];
         let heap: u64 = HEAP.iter().map(|&term| self.amounts[term as usize].total()).sum();
 
-        // What was never carved was never written, except on huge pages and where carved memory has become whole again.
+        // Memory that was never carved was never written, except on huge pages and where carved memory has become whole
+        // again.
         let unused = census.unused_bytes;
         let mut moved = self.reassign_absent(&[Term::Fresh, Term::Caches], Term::Unused, unused);
         moved += self.reassign(&[Term::Fresh], Term::Unused, unused - moved);
@@ -126,7 +127,7 @@ impl LineBuilder {
             self.divide_dead(census);
         }
 
-        // What the manager has mapped beyond the ranges where blocks are is for its tables.
+        // Memory that the manager has mapped beyond the ranges of blocks holds its tables.
         let elsewhere = census.metadata_bytes.min(census.mapped_bytes.saturating_sub(heap));
         let located = self.amounts[Term::Metadata as usize].total();
         let within = (census.metadata_bytes - elsewhere).saturating_sub(located);

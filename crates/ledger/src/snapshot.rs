@@ -25,7 +25,7 @@ impl Amount {
         self.resident + self.swapped + self.absent
     }
 
-    /// What is left without `part`, which is contained in it.
+    /// This amount less `part`, which is contained in it.
     pub(crate) fn without(&self, part: Amount) -> Amount {
         Amount {
             resident: self.resident - part.resident,
@@ -52,7 +52,7 @@ impl Add for Amount {
     }
 }
 
-/// What a line of the ledger counts. In the order in which they are shown.
+/// The term that a line of the ledger counts. In the order in which they are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Term {
@@ -72,15 +72,15 @@ pub enum Term {
     Quarantine,
     /// Mapped, never carved into blocks: the step in which the heap grows.
     Unused,
-    /// Of what was never carved: avoided, since words of the program could be taken for addresses in it.
+    /// Never carved, and avoided since words of the program could be taken for addresses in it.
     Blacklisted,
     /// The manager's own: headers, tables, bitmaps.
     Metadata,
     /// Freed by the program and not reclaimed, not divided further.
     Dead,
-    /// Of the dead: what a collection now reclaims. The headroom between two collections.
+    /// The dead bytes that a collection now reclaims: the headroom between two collections.
     Headroom,
-    /// Of the dead: what a collection now does not reclaim, since some word leads to it.
+    /// The dead bytes that a collection now does not reclaim, since some word leads to it.
     Held,
     /// Live for the manager, unknown to the record: allocated before it began, or past the layer.
     Unrecorded,
@@ -180,7 +180,7 @@ pub struct Snapshot {
     pub rss_bytes: u64,
     /// The kernel's counter (`VmRSS`), bytes: another figure for the same, which may lag by some pages a core.
     pub vm_rss_bytes: u64,
-    /// What the mappings' totals have more than the page map (less, if negative), bytes: pages that came or went
+    /// The mappings' totals less those of the page map, bytes: pages that came or went
     /// between the two. 0 when all threads are stopped.
     pub difference_bytes: i64,
     /// Terms that have a byte, in the order of [`TERMS`]; each once.
@@ -235,7 +235,7 @@ impl Snapshot {
         self.lines = lines.finish();
     }
 
-    /// Of all lines. Its resident part and `difference_bytes` make `rss_bytes`.
+    /// The sum of all lines. Its resident part and `difference_bytes` make `rss_bytes`.
     pub fn sum(&self) -> Amount {
         self.lines.iter().fold(Amount::default(), |sum, line| sum + line.amount)
     }

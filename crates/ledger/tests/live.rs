@@ -19,7 +19,7 @@ struct Probe {
     _folder: Rc<TempDir>,
 }
 
-/// What a probe reports about itself.
+/// A probe's report about itself.
 struct Report {
     blocks: Vec<Block>,
     /// Resident bytes that were requested, and of the slack after them, as the probe itself sees them.

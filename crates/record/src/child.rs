@@ -25,10 +25,10 @@ pub struct Child {
     own_peak_kib: u64,
 }
 
-/// How it ended.
+/// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ProgramExit {
-    /// What `wait` returned.
+    /// The status that `wait` returned.
     pub status: ExitStatus,
     /// User and system time, s.
     pub cpu_s: f64,
@@ -50,7 +50,7 @@ impl ProgramExit {
         signals.iter().any(|&signal| i32::from(self.code()) == 128 + signal)
     }
 
-    /// As text.
+    /// A description of it.
     pub fn text(&self) -> String {
         match (self.status.code(), self.status.signal()) {
             (Some(code), _) => format!("exited with status {code}"),

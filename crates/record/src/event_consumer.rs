@@ -17,7 +17,7 @@ pub struct EventConsumer<W> {
     begun_ns: u64,
 }
 
-/// What remains when all events were consumed.
+/// The trace and its tables when all events were consumed.
 pub struct ConsumerResult<W> {
     /// The trace, but for its ending.
     pub writer: Writer<W>,

@@ -1,4 +1,4 @@
-//! Which block is which object: a table from the addresses of live blocks to their slots.
+//! Finds the object of a block: a table from the addresses of live blocks to their slots.
 //!
 //! It is a shadow of the program's heap: one entry for every 16 bytes of address space that ever held a block, found by
 //! two table look-ups, so there are no collisions, no growth and no deletion marks, and blocks that are neighbours in

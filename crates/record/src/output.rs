@@ -116,7 +116,7 @@ fn is_name_of_other(path: &Path) -> bool {
 /// Removes the other traces of a recording whose first one is overwritten.
 fn forget_others(first: &Path) {
     for path in others(first) {
-        // What stays is skipped when names are chosen.
+        // Names of files that stay are skipped by `make_next`.
         let _ = std::fs::remove_file(path);
     }
     let _ = std::fs::remove_dir(folder_of_others(first));

@@ -32,7 +32,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Of process `pid`.
+    /// Samples of process `pid`, none yet.
     pub fn new(pid: i32) -> Watch {
         Watch {
             pid,

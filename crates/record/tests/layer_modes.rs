@@ -10,7 +10,7 @@ use heaptoll_manager_facts::{Facts, request};
 use layer_support::recorded::{Counts, Event, Image, Recording, Run, agree, logged};
 use layer_support::{Fixture, layers, manager};
 
-/// What the counting layer counted in the process of an image. Directly after the recording layer, it gets the calls
+/// The counts of the counting layer in the process of an image. Directly after the recording layer, it gets the calls
 /// that this forwards: operators as the family's functions.
 fn counted(run: &Run, image: &Image) -> Counts {
     let slots = run.counted.iter().filter(|slot| slot.pid == image.pid && slot.writer == "count");

@@ -140,7 +140,7 @@ fn c_without_frame_pointers() {
     for size in [1001, 1002, 1003, 1004, 1005, 1006, 1007] {
         assert_eq!(stacks.by_size[&size].len(), 1, "{size} bytes");
     }
-    // Where it is, as the file counts: at a call's end.
+    // Its position in the file: at a call's end.
     let first = &stacks.of(1001).next().unwrap()[1];
     assert_eq!(first.object, program.to_str().unwrap());
     assert!(first.line.ends_with(&format!("chains.c:{}", line("take(1001)"))), "{first:?}");

@@ -39,7 +39,7 @@ const RULES: usize = 12;
 /// Up to this many blocks are packed as rectangles too.
 pub const RECTANGLES_MAX: u64 = 20_000;
 
-/// How the bounds are computed.
+/// Options of the computation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Options {
     /// Blocks of at most 8 bytes take 8; all others are rounded up to multiples of 16, as the ABI of x86-64 and AArch64
@@ -73,7 +73,7 @@ pub enum BoundError {
 pub struct BoundFigures {
     /// The recorded process.
     pub subject: Subject,
-    /// How they were computed.
+    /// Options of the computation.
     pub options: Options,
     /// Events.
     pub events: u64,

@@ -1,4 +1,5 @@
-//! What an analysis keeps of each live object: a plain array, since objects are named by slots that are reused.
+//! The table of an analysis, with an entry for each live object: a plain array, since objects are named by slots that
+//! are reused.
 
 /// Largest size and usable size that are distinguished, bytes: 2^48 - 1. No process can map more, and it lets a size
 /// share a word with flags.

@@ -11,7 +11,7 @@ pub struct CallSites<'a> {
 }
 
 impl<'a> CallSites<'a> {
-    /// Of the stacks of a trace; a row shows `shown` frames of the program's own code.
+    /// Rows of the stacks of a trace; a row shows `shown` frames of the program's own code.
     pub fn new(sites: &'a Sites, shown: usize) -> CallSites<'a> {
         CallSites { sites, rows: Rows::new(shown) }
     }

@@ -1,4 +1,4 @@
-//! What was analysed: the process image that a trace is of, and what makes its figures incomplete.
+//! The process image that a trace is of, and what makes its figures incomplete.
 
 use heaptoll_trace::{Ending, Gap, Header};
 use serde::Serialize;

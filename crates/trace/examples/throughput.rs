@@ -25,8 +25,8 @@ fn size(random: u64) -> u64 {
     }
 }
 
-/// A program: most objects die soon after their allocation, the last allocated first; some live for a while, some for ever. One
-/// event in two hundred resizes an object.
+/// A program: most objects die soon after their allocation, the last allocated first; some live for a while, some for
+/// ever. One event in two hundred resizes an object.
 fn program(events: usize) -> Vec<Event> {
     let mut random = 0x9e37_79b9_7f4a_7c15_u64;
     let mut next = move || {

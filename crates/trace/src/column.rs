@@ -1,8 +1,9 @@
 //! A column of numbers, each in as few bytes as it needs, without a branch on either side.
 //!
-//! The count of trailing zero bits in the first byte, plus one, is the number of bytes; the bits above that marker, from
-//! the lowest byte up, are the number. So a value below 2^7 takes one byte, below 2^14 two, ... below 2^56 eight; a first
-//! byte of 0 is followed by all eight bytes of it. The length is known from one byte, so no loop is needed (unlike LEB128).
+//! The count of trailing zero bits in the first byte, plus one, is the number of bytes; the bits above that marker,
+//! from the lowest byte up, are the number. So a value below 2^7 takes one byte, below 2^14 two, ... below 2^56 eight;
+//! a first byte of 0 is followed by all eight bytes of it. The length is known from one byte, so no loop is needed
+//! (unlike LEB128).
 
 /// A column that is written. Space is allocated once, for as many entries as a chunk may hold; pages that are never
 /// written to cost no memory.

@@ -36,11 +36,11 @@ pub(crate) struct Decoder {
     time_ns: u64,
 }
 
-/// What is wrong with a chunk.
+/// The defect of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// What the reader knows of the whole trace so far.
+/// The state of the whole trace so far.
 #[derive(Debug, Default)]
 pub(crate) struct TraceState {
     pub(crate) live: Live,
@@ -329,7 +329,7 @@ impl Decoder {
                             events.push(event);
                             return Ok(());
                         }
-                        // Of an object whose allocation is missing: treated as a realloc of an unknown block.
+                        // The object's allocation is missing: treated as a realloc of an unknown block.
                         _ if MISSING => {
                             event.kind = EventKind::Malloc;
                             event.moved = false;

@@ -1,4 +1,4 @@
-//! What can go wrong with a trace: the file is something else, newer, or the system refuses. Damage is no error: a
+//! Errors of a trace: the file is something else, newer, or the system refuses. Damage is no error: a
 //! reader warns of it and returns what is whole.
 
 use std::io;
@@ -58,9 +58,9 @@ pub enum TraceError {
         more: &'static str,
         /// Most objects alive at once.
         objects: u32,
-        /// What they take.
+        /// Bytes that they take.
         needs_bytes: u64,
-        /// What they may take.
+        /// Bytes that they may take.
         limit_bytes: u64,
     },
     /// An extra table cannot be read or written as JSON.

@@ -1,4 +1,4 @@
-//! What happened to the heap, one call at a time.
+//! Events of the heap, one call at a time.
 //!
 //! Objects are named by *slots*: small numbers that are reused when an object is freed, the last freed first. So a
 //! reader keeps what it needs to know of live objects in a plain array, and a replay drives a manager from one.

@@ -36,7 +36,7 @@ pub(crate) const THREAD_SLACK: u64 = 1 << 16;
 /// Site numbers are below the events so far plus this: a child of fork continues its parent's.
 pub(crate) const SITE_SLACK: u64 = 1 << 22;
 
-/// What a chunk holds.
+/// Kinds of chunks.
 pub(crate) mod chunk {
     pub(crate) const HEADER: u8 = 1;
     pub(crate) const EVENTS: u8 = 2;
@@ -47,7 +47,7 @@ pub(crate) mod chunk {
     pub(crate) const ENDING: u8 = 7;
 }
 
-/// What a column holds.
+/// Contents of columns.
 pub(crate) mod column {
     pub(crate) const OPS: usize = 0;
     pub(crate) const SIZES: usize = 1;
@@ -129,7 +129,7 @@ impl ChunkHead {
         head
     }
 
-    /// None when these bytes are no head, or a damaged one.
+    /// `None` when these bytes are no head, or a damaged one.
     pub(crate) fn parse(bytes: &[u8]) -> Option<ChunkHead> {
         let head: &[u8; CHUNK_HEAD] = bytes.first_chunk()?;
         let length = u32_at(head, 12);

@@ -1,9 +1,9 @@
-//! What a trace states about itself: where it was recorded, and how it ended. Unknown members are ignored by older
+//! The description of a trace: where it was recorded, and how it ended. Unknown members are ignored by older
 //! readers through serde; missing ones get a default.
 
 use serde::{Deserialize, Serialize};
 
-/// What the trace is of; the first chunk of the file, JSON.
+/// The recorded process and its settings; the first chunk of the file, JSON.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Header {

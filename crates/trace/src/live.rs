@@ -1,10 +1,10 @@
-//! Which objects are live, as far as the reader has read: it makes every sequence of events a legal one.
+//! The objects that are live at the reader's position: this makes every sequence of events a legal one.
 //!
 //! Without damage, the file is checked: a slot is allocated when it is free, and freed when it is live. Once events are
 //! missing, this no longer holds: then a free of an object whose allocation is missing becomes
-//! [`EventKind::Foreign`](crate::EventKind::Foreign), a resize of one a `Malloc`, and the allocation of a slot whose free is
-//! missing is preceded by a [`EventKind::Lost`](crate::EventKind::Lost). Slots that the file numbers higher than the number of
-//! events read are renumbered, so that tables by slot never grow beyond that number.
+//! [`EventKind::Foreign`](crate::EventKind::Foreign), a resize of one a `Malloc`, and the allocation of a slot whose
+//! free is missing is preceded by a [`EventKind::Lost`](crate::EventKind::Lost). Slots that the file numbers higher
+//! than the number of events read are renumbered, so that tables by slot never grow beyond that number.
 
 use std::collections::HashMap;
 

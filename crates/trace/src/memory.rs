@@ -1,6 +1,6 @@
-//! How much memory the reader of a trace may take. A few kilobytes of zstd can hold a hundred million objects that are
-//! never freed, and every summary of a trace keeps some bytes of each live object: without a limit a file from an
-//! untrusted source could fill the memory of the machine.
+//! Limits the memory that the reader of a trace may take. A few kilobytes of zstd can hold a hundred million objects
+//! that are never freed, and every summary of a trace keeps some bytes of each live object: without a limit a file from
+//! an untrusted source could fill the memory of the machine.
 
 /// Bytes that a reader may take for objects unless set otherwise: 1 GiB.
 pub const MEMORY_LIMIT: u64 = 1 << 30;

@@ -1,4 +1,4 @@
-//! Where a trace goes: memory, a pipe, or a file with space reserved for its last chunks.
+//! Outputs of a trace: memory, a pipe, or a file with space reserved for its last chunks.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use crate::TraceError;
 /// Bytes reserved after the end of a file: a gap and an ending fit in.
 pub(crate) const RESERVE: usize = 64 << 10;
 
-/// What a writer needs of its output.
+/// An output of a writer.
 pub trait Output {
     /// Appends whole chunks: all of it or, on an error, nothing.
     ///

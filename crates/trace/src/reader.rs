@@ -19,7 +19,7 @@ use crate::tables::Tables;
 const BATCH: u32 = 4096;
 /// Events that are counted of a trace that takes too much memory, to state what it takes: about a second's work.
 const COUNTED: u64 = 1 << 28;
-/// How far a chunk is searched for in a file without its first bytes.
+/// Bytes within which a chunk is searched for in a file without its first bytes.
 const SEARCHED: usize = 64 << 10;
 
 /// Events in order. Kept by the caller and filled again and again.
@@ -45,7 +45,7 @@ pub struct Reader<R> {
     decoder: Decoder,
     state: TraceState,
     memory: Memory,
-    /// What the next chunk must be.
+    /// Sequence number and first event of the next chunk.
     next_sequence: Option<u64>,
     next_event: u64,
     /// The next batch is the first after a gap.
@@ -152,7 +152,7 @@ impl<R: Read> Reader<R> {
                 let head = self.decoder.head();
                 batch.first_event = head.first_event + u64::from(head.events - self.decoder.left());
                 batch.chunk_clock_bytes = head.clock_bytes;
-                // What is malformed comes after the events of this batch: the next one is after that gap.
+                // Malformed data come after the events of this batch: the next one is after that gap.
                 let after_gap = std::mem::take(&mut self.gap);
                 let result = self.decoder.decode(BATCH, &mut self.state, &mut batch.events);
                 self.next_event = self.decoder.head().first_event + u64::from(self.decoder.head().events)

@@ -1,4 +1,4 @@
-//! What a file that is no trace seems to be, so that the error helps.
+//! Guesses what a file that is no trace is, so that the error helps.
 
 use crate::format::FILE_MAGIC;
 

@@ -1,4 +1,4 @@
-//! What a trace holds apart from its events: header, ending, samples, gaps, call stacks and extra tables.
+//! The tables of a trace, everything but its events: header, ending, samples, gaps, call stacks and extra tables.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -21,7 +21,7 @@ const MESSAGES_MAX: usize = 100;
 /// All of a trace but its events.
 #[derive(Debug, Default)]
 pub struct Tables {
-    /// What the trace is of. The default when that chunk is damaged, with a warning.
+    /// The recorded process and its settings. The default when that chunk is damaged, with a warning.
     pub header: Header,
     /// How it ended; none when it was cut off.
     pub ending: Option<Ending>,
@@ -83,7 +83,7 @@ impl Tables {
     /// Takes a chunk that is not one of events.
     pub(crate) fn take(&mut self, head: &ChunkHead, payload: &[u8]) {
         if !matches!(head.kind, chunk::HEADER | chunk::SAMPLES..=chunk::ENDING) {
-            // Of a later version.
+            // A chunk of a later version.
             return;
         }
         let Some(part) = text::parse(payload) else {
@@ -116,7 +116,7 @@ impl Tables {
         ));
     }
 
-    /// None when the text does not match its kind.
+    /// `None` when the text does not match its kind.
     fn put(&mut self, head: &ChunkHead, name: String, bytes: Vec<u8>) -> Option<()> {
         // Parsed data take some 30 times their text at most (an empty frame is two bytes).
         if head.kind != chunk::EXTRA && bytes.len() > 16 * TEXT_MAX {

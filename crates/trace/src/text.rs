@@ -48,7 +48,7 @@ pub(crate) struct Text {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// None when the payload does not match its head.
+/// `None` when the payload does not match its head.
 pub(crate) fn parse(payload: &[u8]) -> Option<Text> {
     let (head, rest) = payload.split_at_checked(TEXT_HEAD)?;
     let length = u32_at(head, 4) as usize;

@@ -15,7 +15,7 @@ use crate::header::{Ending, Gap, Header, Sample, Sites};
 use crate::output::{self, Output, RESERVE};
 use crate::{TraceError, sites, text};
 
-/// How a trace is written.
+/// Settings of a writer.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {
     /// Level of zstd; 0 keeps columns as they are. Negative levels are faster.
@@ -33,7 +33,7 @@ impl Default for Settings {
 /// A call that made or resized an object, or failed to.
 #[derive(Debug, Clone, Copy)]
 pub struct Allocation {
-    /// Which call.
+    /// The function called.
     pub kind: EventKind,
     /// The calling thread, an index.
     pub thread: u32,
@@ -205,8 +205,8 @@ impl<W: Output> Writer<W> {
         Ok(())
     }
 
-    /// A call that changed nothing: [`EventKind::Failed`] (size, thread, site and latency are kept) or [`EventKind::Foreign`]
-    /// (thread and latency are kept).
+    /// A call that changed nothing: [`EventKind::Failed`] (size, thread, site and latency are kept) or
+    /// [`EventKind::Foreign`] (thread and latency are kept).
     ///
     /// # Errors
     /// The caller's: another kind.
@@ -239,7 +239,7 @@ impl<W: Output> Writer<W> {
 
     /// Marks events that were lost before they reached the writer, at this position.
     pub fn gap(&mut self, gap: &Gap) {
-        // What follows the gap is in a chunk of its own.
+        // Events after the gap are in a chunk of their own.
         self.cut();
         self.put(chunk::GAP, "", gap);
         self.write_pending();

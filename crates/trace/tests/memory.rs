@@ -33,7 +33,7 @@ fn a_small_file_of_millions_of_live_objects_is_refused_with_what_it_takes() {
     assert_eq!(*needs_bytes, (32 << 20) + (1 << 17));
     let message = refused.to_string();
     assert!(message.contains("32.1 MiB") && message.ends_with("--memory-limit 33M"), "{message}");
-    // What is proposed is enough, and nothing else is needed of a reader that keeps nothing.
+    // The proposed limit is enough, and a caller that keeps nothing of the objects needs no more.
     assert_eq!(read(&bytes, Memory { limit_bytes: 33 << 20, each_object_bytes: 32 }).ok(), Some(1 << 20));
     assert_eq!(read(&bytes, Memory::default()).ok(), Some(1 << 20));
 }

@@ -1,6 +1,6 @@
-//! The names in an ELF file: its symbol tables, and the debug information which names the functions that were inlined and
-//! which line of which file the code was. Both also from the file of debug information that a distribution keeps apart
-//! under `/usr/lib/debug`, when it is installed.
+//! The names in an ELF file: its symbol tables, and the debug information which names the functions that were inlined
+//! and which line of which file the code was. Both also from the file of debug information that a distribution keeps
+//! apart under `/usr/lib/debug`, when it is installed.
 //!
 //! Files are read and not mapped: a mapped file that another program shortens ends this one.
 

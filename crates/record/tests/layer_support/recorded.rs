@@ -181,7 +181,7 @@ impl Run {
     }
 }
 
-/// How to run.
+/// Options of a run.
 pub struct Recording<'a> {
     pub flags: Flags,
     pub options: Options,
@@ -316,7 +316,7 @@ impl Recording<'_> {
     }
 }
 
-/// What each thread did according to a program's own log (layer_programs/log.h).
+/// The events of each thread according to a program's own log (layer_programs/log.h).
 pub fn logged(text: &str) -> BTreeMap<i32, Vec<Event>> {
     let mut threads: BTreeMap<i32, Vec<Event>> = BTreeMap::new();
     for line in text.lines() {
@@ -367,7 +367,7 @@ pub fn agree(recorded: &[Event], expected: &[Event], more: bool) {
     }
 }
 
-/// What was recorded between the two marks of layer_programs/log.h.
+/// The events between the two marks of layer_programs/log.h.
 pub fn marked(recorded: &[Event]) -> &[Event] {
     let at = |wanted| {
         recorded

@@ -42,7 +42,7 @@ struct Object {
     number: u64,
 }
 
-/// What a trace demands of its manager.
+/// The demand of a trace on its manager.
 #[derive(Debug)]
 pub(super) struct Demand {
     options: Options,

@@ -1,4 +1,4 @@
-//! How long each object will live, known after the first pass: four bytes an object, in memory while they are few, in
+//! The lifetime of each object, known after the first pass: four bytes an object, in memory while they are few, in
 //! a temporary file that the system may page out when they are many.
 
 use std::fs::File;

@@ -16,7 +16,7 @@ const STEP: f64 = 0.0005;
 /// Everything that `heaptoll lifetimes` reports.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LifetimeFigures {
-    /// What was analysed.
+    /// The process that was analysed.
     pub subject: Subject,
     /// Events read.
     pub events: u64,
@@ -33,17 +33,17 @@ pub struct LifetimeFigures {
     pub clock_bytes: u64,
     /// Survival of all objects, by clock.
     pub survival: Vec<Survival>,
-    /// What `groups` are.
+    /// The key of `groups`.
     pub by: By,
     /// Survival by group: sizes rising, sites and threads with the most bytes first.
     pub groups: Vec<GroupFigures>,
     /// The groups that have no entry of their own, merged; none when all are in `groups`.
     pub other_groups: Option<GroupFigures>,
-    /// How many those are.
+    /// Number of those groups.
     pub other_groups_count: u64,
     /// Never-freed objects by call site, most bytes first; empty when the trace has no sites.
     pub still_live_by_site: Vec<StillLive>,
-    /// What a generational collector's nursery would see.
+    /// Simulated nurseries of a generational collector.
     pub nurseries: Vec<NurseryFigures>,
     /// Events that contradict those before them, in a damaged trace.
     pub misfits: u64,
@@ -119,7 +119,7 @@ pub struct StillLive {
     pub site: u32,
     /// Their text.
     pub name: String,
-    /// How many there are.
+    /// Number of them.
     pub stacks: u64,
     /// All frames of the one that left most bytes, innermost first.
     pub stack: Vec<WholeFrame>,
@@ -128,7 +128,7 @@ pub struct StillLive {
 }
 
 impl Survival {
-    /// Of objects with these ages, and of others that are still live.
+    /// Survival of objects with these ages, and of others that are still live.
     pub(super) fn new(clock: Clock, ages: &Ages, all: Sum) -> Survival {
         let quantile = |q: f64, weight: fn(&Sum) -> u64| {
             let whole = weight(&all);

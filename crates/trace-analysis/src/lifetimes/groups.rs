@@ -11,7 +11,7 @@ use super::ages::{Ages, Sum};
 use super::birth::Birth;
 use crate::stat::size_class;
 
-/// What objects are grouped by.
+/// The key by which objects are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum By {

@@ -1,6 +1,6 @@
 //! A simulated generational collector: a nursery that new objects fill, and which of them are live when it is full.
 //!
-//! What survives that is promoted and not followed further. Objects larger than the nursery are allocated elsewhere.
+//! Survivors are promoted and not followed further. Objects larger than the nursery are allocated elsewhere.
 //! Growth of a realloc fills the nursery as a new object would.
 
 use serde::Serialize;

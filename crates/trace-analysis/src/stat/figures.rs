@@ -15,7 +15,7 @@ use crate::subject::Subject;
 /// Everything that `heaptoll stat` reports.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct StatFigures {
-    /// What was analysed.
+    /// The process that was analysed.
     pub subject: Subject,
     /// Events read.
     pub events: u64,
@@ -39,7 +39,7 @@ pub struct StatFigures {
     pub sizes: Sizes,
     /// Usable minus requested bytes.
     pub internal: Internal,
-    /// How realloc was used.
+    /// Use of realloc.
     pub reallocs: Reallocs,
     /// Objects that live very shortly.
     pub temporary: Temporary,
@@ -83,7 +83,7 @@ pub struct Peak {
     pub event: u64,
 }
 
-/// What is held at a time.
+/// Live objects at one time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LiveTotals {
     /// Objects.

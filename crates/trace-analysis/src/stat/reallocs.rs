@@ -1,4 +1,4 @@
-//! What realloc does: growing, shrinking, moving, and how often the same object is resized.
+//! Use of realloc: growing, shrinking, moving, and how often the same object is resized.
 
 use serde::Serialize;
 
@@ -34,7 +34,7 @@ pub struct ReallocCounts {
     longest: u64,
 }
 
-/// How realloc was used.
+/// Use of realloc.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Reallocs {
     /// Calls that returned a block for an existing object.

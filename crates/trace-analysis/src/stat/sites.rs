@@ -64,7 +64,7 @@ pub struct SiteFigures {
 pub struct CallSiteFigures {
     /// Their text.
     pub name: String,
-    /// How many there are.
+    /// Number of them.
     pub stacks: u64,
     /// All frames of the one with the most bytes, innermost first.
     pub stack: Vec<WholeFrame>,

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Most points kept.
 const POINTS: usize = 1024;
 
-/// What was live at one event.
+/// Live bytes and objects at one event.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Point {
     /// Byte clock: bytes allocated so far.

@@ -143,7 +143,7 @@ pub fn file_head(version: u32) -> Vec<u8> {
     head
 }
 
-/// What a careful consumer has read.
+/// The result of a careful consumer.
 #[derive(Debug, Default)]
 pub struct Read {
     pub events: Vec<Event>,

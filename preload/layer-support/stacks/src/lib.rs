@@ -68,7 +68,7 @@ struct State {
     objects: RecordedObjects,
 }
 
-/// How often each way was taken.
+/// Counts of each way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
     /// Stacks recognised. 0 without the feature `figures`.
@@ -322,7 +322,7 @@ impl Stacks {
         state.rules.clear();
     }
 
-    /// How often each way was taken, so far.
+    /// Counts of each way, so far.
     pub fn figures(&self) -> Figures {
         let [hits, walks, rules] = self.threads.figures();
         Figures { hits, walks, rules, stacks: self.state().map_or(0, |state| state.numbers.assigned()) }

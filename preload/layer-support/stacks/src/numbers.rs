@@ -5,9 +5,9 @@
 //! each, which is a cache line, and goes into the first of them that has a free word. Nothing is ever moved or removed,
 //! so a word once written stays, and one compare-and-swap inserts.
 //!
-//! A word is 40 bits of the digest and the 24 bits of the number. Two stacks are taken for one when they meet in a bucket
-//! and agree in those 40 bits. A new stack meets up to eight others a level, some forty in all when there are a million:
-//! then one program in thirty thousand has such a pair.
+//! A word is 40 bits of the digest and the 24 bits of the number. Two stacks are taken for one when they meet in a
+//! bucket and agree in those 40 bits. A new stack meets up to eight others a level, some forty in all when there are a
+//! million: then one program in thirty thousand has such a pair.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -56,7 +56,7 @@ impl Numbers {
         unsafe { self.words.add(at).as_ref() }
     }
 
-    /// How many numbers were assigned.
+    /// Count of numbers assigned.
     pub fn assigned(&self) -> u64 {
         self.word(0).load(Ordering::Relaxed)
     }

@@ -40,7 +40,7 @@ pub struct Entry {
 #[repr(C)]
 pub struct StackCache {
     entries: [[Entry; 2]; SETS],
-    /// Of each set, the entry that was used last.
+    /// The entry of each set that was used last.
     last: [u8; SETS],
 }
 

@@ -46,7 +46,7 @@ pub struct Object {
     pub start: usize,
     /// The byte after its last.
     pub end: usize,
-    /// What is to be added to an address of its file.
+    /// Its addresses in memory less those in its file.
     pub difference: usize,
     name: *const c_char,
     /// Its table of tables, `.eh_frame_hdr`.
