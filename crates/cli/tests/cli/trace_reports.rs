@@ -70,7 +70,7 @@ fn what_is_no_trace_is_named_and_a_program_is_shown_its_place() {
     let fixture = Fixture::new();
     let program = fixture.program("prog", "int main(void) { free(malloc(9)); return 0; }");
     fixture.heaptoll(&["stat", &fixture.at("")]).exits(2).complains(&["it seems to be a folder"]);
-    let hint = format!("put it behind `--`: heaptoll ledger -- {program}");
+    let hint = format!("put it after `--`: heaptoll ledger -- {program}");
     fixture.heaptoll(&["ledger", &program]).exits(2).complains(&["it seems to be a program", &hint]);
 }
 
