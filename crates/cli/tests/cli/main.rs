@@ -33,6 +33,7 @@ mod reporting;
 mod servers;
 mod stacks;
 mod stopping;
+mod stored;
 mod studies;
 mod sweeping;
 mod trace_reports;
