@@ -87,8 +87,8 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run(command: Command) -> Result<u8, failure::Failure> {
-    // A file-size limit then is an error of the write, as a full disk is, and not the end of heaptoll. A handler, for
-    // programs would inherit that a signal is ignored.
+    // With a handler for SIGXFSZ a write beyond the file-size limit fails, as on a full disk, and does not end
+    // heaptoll. The signal is not ignored, since programs would inherit that.
     signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(failure::Failure::Signals)?;
     match command {
         Command::Run(arguments) => command::run::run(*arguments),

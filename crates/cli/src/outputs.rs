@@ -1,6 +1,5 @@
 //! The files that a user can request: HTML, JSON, CSV, Parquet. Checked before anything is measured, written at the
-//! end;
-//! one that fails does not keep the others from being written.
+//! end; one that fails does not keep the others from being written.
 
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};

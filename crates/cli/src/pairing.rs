@@ -104,8 +104,8 @@ pub fn decide(
     turns
 }
 
-/// Whether the next proof run is to go to its end, too: the baseline's made files, and no other shows yet whether each
-/// run makes them under names of its own.
+/// Whether the next proof run is to go to its end, too: the baseline's made files, and no second run has shown yet
+/// whether each run gives them names of its own.
 pub fn wants_another_whole(runs: &[ProofRun]) -> bool {
     let makes = |run: &ProofRun| run.watched.as_ref().is_some_and(|watched| !watched.made.is_empty());
     runs.first().is_some_and(makes) && !runs[1..].iter().any(|run| run.finished && !run.copied)
@@ -152,8 +152,8 @@ fn why_not(program: &ProgramInfo, run: &ProofRun, machine: Machine) -> Option<St
 }
 
 /// How the stacks of a program that has one block take turns, where all of them at once would take too much memory: as
-/// many run with the baseline as there is memory for whichever they are. One that has none with the baseline alone runs
-/// apart. A run that was stopped early counts as the baseline's, if that held more.
+/// many run with the baseline as there is memory for, whichever stacks they are. A stack for which there is none even
+/// with the baseline alone runs apart. Of a run that was stopped early the baseline's memory counts, if that is more.
 ///
 /// # Errors
 /// There is too little memory for two, or turns are not allowed: why nothing runs at once.

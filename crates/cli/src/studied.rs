@@ -38,7 +38,7 @@ pub struct StudyArguments {
     /// Timed repetitions; below 6 no difference can be claimed [default: 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repetitions: Option<u32>,
-    /// Repetitions before that, not compared; the first is watched and gives memory over time
+    /// Repetitions before the timed ones, not compared; the first is watched and gives memory over time
     #[arg(long, value_name = "W", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     pub warmup: u32,
     /// Seed of the order and of every other random choice [default: from the clock, printed]

@@ -331,7 +331,7 @@ fn blocks_in_lockstep_count_once_for_what_disturbed_them_and_runs_one_by_one() {
     made.settings.pairing = crate::experiment::Pairing::Interleaved;
     assert_eq!((found(&made).blocks, found(&made).loaded), (16, 6));
     made.observations.iter_mut().for_each(|row| row.disturbance = None);
-    assert_eq!(compare(&made).tables[0].disturbance, None, "a file of before it was measured");
+    assert_eq!(compare(&made).tables[0].disturbance, None, "a file from before it was measured");
 }
 
 #[test]

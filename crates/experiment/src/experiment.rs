@@ -172,7 +172,7 @@ pub struct Settings {
     /// Programs whose stacks take turns in lockstep.
     #[serde(default)]
     pub turns: BTreeMap<String, Turns>,
-    /// How runs are paired; interleaved in files of before there was another way.
+    /// How runs are paired; interleaved in files from before there was another way.
     #[serde(default)]
     pub pairing: Pairing,
     /// Whether each run has a copy of the folder, and runs there.

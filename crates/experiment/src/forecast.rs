@@ -70,8 +70,8 @@ fn forecast(experiment: &Experiment, program: &str, all: u32) -> Option<Forecast
     })
 }
 
-/// The standard deviation of the first log ratios, without one bad repetition: the smallest and the largest count as their
-/// neighbours, as those that intervals leave out do.
+/// The winsorised standard deviation of the first log ratios, which one bad repetition does not move: the smallest and
+/// the largest count as their neighbours, as the values that intervals leave out do.
 fn spread(mut ratios: Vec<f64>) -> f64 {
     ratios.sort_unstable_by(f64::total_cmp);
     if let [first, second, .., before, last] = ratios.as_mut_slice() {

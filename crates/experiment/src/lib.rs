@@ -1,4 +1,4 @@
-//! The laboratory: plan an experiment, execute its cells, measure them, store rows, compare them.
+//! Experiments: plan one, execute its cells, measure them, store rows, compare them.
 
 mod company;
 pub mod compare;

@@ -14,9 +14,9 @@ use heaptoll_launcher::affinity;
 use crate::launch::{self, Finished, Invocation, LaunchError, Running, Together};
 use crate::runner::RunContext;
 
-/// Runs the invocations together on one processor and gives how each ended, in their order. Each has the time limit of
-/// all: together they take as long as one after the other. With `by_loop` what has ended is not run again: fillers are
-/// ended in the middle, and would leave the program's files.
+/// Runs the invocations together on one processor and gives how each ended, in their order. Each one's time limit is
+/// multiplied by their number, since together they take as long as one after the other. With `by_loop` the filler is a
+/// loop, and not the program again: fillers are ended in the middle, and would leave the program's files.
 ///
 /// # Errors
 /// A launcher cannot be started, or died.

@@ -286,7 +286,8 @@ impl Attributor {
         let collections = match (kinds.collections, metric) {
             (false, _) => 0.0,
             (true, Metric::Cpu) => row.collector_cpu_ns.unwrap_or(0) as f64 / 1e9,
-            // Pauses of several processes may lie side by side: the longest sum of one is the mean at least.
+            // Pauses of several processes may overlap, so their sum may exceed the elapsed time; the process that was
+            // paused longest was paused for at least the mean.
             (true, _) => row.collections.map_or(0.0, |collections| {
                 collections.pause_total_ns as f64 / 1e9 / f64::from(collections.processes.max(1))
             }),

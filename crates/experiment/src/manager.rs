@@ -388,7 +388,8 @@ pub fn choose<'a>(
         }
         let group = grouped.iter().filter(|manager| rest == EVERY_GROUP || rest == manager.group.as_str());
         let stacks: Vec<_> = group.map(|manager| stack::stacked(layers.clone(), manager.clone())).collect();
-        // What makes no sense in front of one member is left out where it was not named, but for the last.
+        // Members that the layers make no sense in front of are left out, since they were not named; it is an error
+        // when none is left.
         if stacks.iter().all(Result::is_err) {
             return Err(stacks.into_iter().find_map(Result::err).unwrap_or_else(|| unknown(known, rest)));
         }

@@ -113,7 +113,7 @@ pub struct Collections {
     pub pause_max_ns: u64,
     /// Bytes in blocks that they reclaimed, of all processes.
     pub reclaimed_bytes: u64,
-    /// Processes that collected; 0 in files of before it was reported.
+    /// Processes that collected; 0 in files from before it was reported.
     #[serde(default)]
     pub processes: u32,
 }
@@ -169,7 +169,7 @@ pub struct GeometryMisses {
     /// Misses.
     pub misses: ByOwner,
     /// Cycles that a reference which this cache does not have is assumed to wait when the next one serves it, or memory
-    /// after the last; `None` in files of before it was stored.
+    /// after the last; `None` in files from before it was stored.
     #[serde(default)]
     pub wait_cycles: Option<u64>,
 }
@@ -288,7 +288,7 @@ pub struct Observation {
     #[serde(default)]
     pub locality: Option<LocalityFigures>,
     /// What else the machine did meanwhile; in lockstep the same for all rows of a block. Missing for start-up runs, which
-    /// are shorter than the kernel's clock can show, and in files of before it was measured.
+    /// are shorter than the kernel's clock can show, and in files from before it was measured.
     #[serde(default)]
     pub disturbance: Option<Disturbance>,
 }
@@ -362,7 +362,7 @@ pub struct MemoryTrack {
     /// `peak_rss_kib`.
     pub vm_hwm_kib: u64,
     /// The most anonymous memory of the whole process tree that was resident at once (`RssAnon`), KiB, as sampled; 0
-    /// in files of before it was.
+    /// in files from before it was sampled.
     #[serde(default)]
     pub anonymous_peak_kib: u64,
 }

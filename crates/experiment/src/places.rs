@@ -138,7 +138,7 @@ impl Places {
         base("XDG_CACHE_HOME", ".cache").join("heaptoll/inputs")
     }
 
-    /// Where the secret lies that scratch folders have their names from: `$XDG_CACHE_HOME/heaptoll`.
+    /// Where the secret lies from which the names of scratch folders are derived: `$XDG_CACHE_HOME/heaptoll`.
     pub fn secret() -> PathBuf {
         base("XDG_CACHE_HOME", ".cache").join("heaptoll")
     }

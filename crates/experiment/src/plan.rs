@@ -9,8 +9,8 @@
 //! runs alone.
 //!
 //! Where memory is too short for all at once, the stacks take turns: balanced incomplete blocks, with the baseline in
-//! each. A round has as many repetitions as there are turns, and each stack its run in one of them. Who is in whose company
-//! is drawn again for each round, so that none has more to bear from a certain neighbour than another.
+//! each. A round has as many repetitions as there are turns, and each stack its run in one of them. Which stacks run
+//! together is drawn again for each round, so that none is disturbed by a certain neighbour more than another.
 
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};

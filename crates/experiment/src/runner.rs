@@ -161,7 +161,7 @@ pub fn execute_part(
 }
 
 /// The cells with each server's first watched or warm-up run moved to its baseline: one that is never ready, because its
-/// pattern is wrong, then costs one patience and not one a manager. Timed runs keep their order.
+/// pattern is wrong, then is waited for once and not once a manager. Timed runs keep their order.
 fn servers_begin_under_the_baseline(experiment: &Experiment, cells: &[Cell]) -> Vec<Cell> {
     let mut cells = cells.to_vec();
     for program in experiment.programs.iter().filter(|program| program.serve.is_some()) {
@@ -334,7 +334,7 @@ fn prepare(
     Ok((invocation, scratch, page))
 }
 
-/// The beginning of a span in which it is measured what disturbs. A start-up run is shorter than that can be.
+/// Begins a span over which disturbances are measured; `None` for start-up runs, which are too short to be measured so.
 fn since(phase: Phase) -> Option<Since> {
     if phase == Phase::Startup { None } else { Since::now() }
 }
@@ -372,7 +372,7 @@ fn observe_together(
 fn with_page(row: Observation, page: Option<&StatsPage>, finished: &Finished) -> Observation {
     let reported =
         page.and_then(|page| page.read().ok()).map(|slots| ReportedFigures::of(&slots)).unwrap_or_default();
-    // What a checking quarantine found stands there, of a good run too.
+    // The tail of standard error holds what a checking quarantine found, so it is kept of a good run, too.
     let found = reported.written_after_free.is_some_and(|found| found > 0);
     let row = if found { Observation { stderr_tail: finished.error_tail.clone(), ..row } } else { row };
     reported.added_to(row)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// At most this many samples are kept; when more come, every second one goes and the pace halves.
+/// At most this many samples are kept; when more come, every second one is dropped and the interval doubles.
 const MOST: usize = 1000;
 
 /// What a sampler saw.
@@ -28,7 +28,7 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Begins to watch process `pid` and its descendants, every `pace`.
+    /// Begins to watch process `pid` and its descendants, at intervals of `pace` at first.
     pub fn watch(pid: i32, pace: Duration) -> Sampler {
         let stop = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&stop);

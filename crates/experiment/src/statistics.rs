@@ -61,9 +61,9 @@ impl MeanAndVariance {
 /// Most values left out at either end, as a share.
 const TRIMMED: f64 = 0.2;
 
-/// How many of `n` values are left out at either end. A clear difference whose flip turns no more than these against it
-/// is as clear as unflipped; such flips must stay a small part of all, or nothing could be claimed: with ten pairs one
-/// is cut, with six to eight none.
+/// How many of `n` values are left out at either end. A flip that turns no more values than these leaves the statistic
+/// of a clear difference as large as it is unflipped; such flips must stay a small part of all, or nothing could be
+/// claimed: with ten pairs one is cut, with six to eight none.
 fn cut(n: usize) -> usize {
     let mut ways = 1.0;
     let mut turned = 1.0;

@@ -43,8 +43,8 @@ impl ProgramExit {
         code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
     }
 
-    /// Whether a signal of those that users send has ended it, or the status that a shell returns for its program means
-    /// so.
+    /// Whether one of the signals that users send ended it, or, where it is a shell, ended the program that it ran: the
+    /// shell's exit status then states so.
     pub fn was_signalled(&self) -> bool {
         let signals = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM];
         signals.iter().any(|&signal| i32::from(self.code()) == 128 + signal)
@@ -169,8 +169,8 @@ impl Child {
 
     /// Sends it a signal, when it has not been reaped.
     pub fn signal(&self, signal: i32) {
-        // SAFETY: kill takes no pointers. The process is reaped by `ended` alone, after which the recorder sends
-        // nothing (`Recorder::is_stopped` checks `ended`), so that its number cannot be another's.
+        // SAFETY: kill takes no pointers. The process is reaped by `Child::ended` alone, after which the only caller,
+        // `Recorder::is_stopped`, sends nothing (it checks `Recorder::ended`), so that its number cannot be another's.
         unsafe { libc::kill(self.pid, signal) };
     }
 }

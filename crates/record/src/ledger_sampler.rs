@@ -17,8 +17,8 @@ const SILENCE: Duration = Duration::from_micros(100);
 /// The program is paused no longer than this to wait for silence, and as long again for its manager's answer: a program
 /// that makes no call records nothing.
 const PATIENCE: Duration = Duration::from_millis(20);
-/// A paused thread takes up a request within this time, however busy the machine is. Only paused threads are held up,
-/// and one of these answers.
+/// A request that no thread has taken up after this time is given up: then no thread is paused at the gate. A paused
+/// one takes it up earlier, however busy the machine is.
 const NOTICE: Duration = Duration::from_millis(100);
 /// An answer that is being given is awaited no longer than this: a forced collection may be in it.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -109,8 +109,8 @@ fn consume_all<W: Output>(tap: &mut Tap, consumer: &mut EventConsumer<W>) {
     }
 }
 
-/// Decides when the program has fallen silent. While the scheduler lets this process wait it receives nothing, which is
-/// no silence: what counts is that nothing was there when it polled again.
+/// Decides when the program has fallen silent. That this process received nothing while the scheduler kept it waiting
+/// is no silence: it counts only when a poll that begins after the wait finds nothing.
 struct SilenceDetector {
     begun: Instant,
     last_received: Instant,
@@ -185,7 +185,7 @@ mod tests {
             "polled from before the silence on"
         );
         assert!(!detector.keeps_polling(after(2 * late), false, after(2 * late)));
-        // For longer than its patience: it polls once more all the same.
+        // Kept waiting for longer than its patience: it polls once more all the same.
         let mut detector = SilenceDetector::new(begun);
         assert!(detector.keeps_polling(begun, true, after(2 * PATIENCE)));
         assert!(!detector.keeps_polling(after(2 * PATIENCE), true, after(2 * PATIENCE)));

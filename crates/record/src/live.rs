@@ -15,7 +15,8 @@ const CHUNK_SHIFT: u32 = 16;
 const ENTRIES: usize = 1 << (CHUNK_SHIFT - 4);
 /// Bits of an address that the tables use: user space has 47.
 const ADDRESS_BITS: u32 = 47;
-/// Bits of a chunk's number that the lower table resolves; the upper one does the rest. The lowest is the plane.
+/// Bits of a chunk's number that the lower table resolves; the upper one does the rest. The number's lowest bit is the
+/// plane: 1 for blocks at an odd multiple of 8.
 const LOWER_BITS: u32 = 16;
 const UPPER_BITS: u32 = ADDRESS_BITS - CHUNK_SHIFT + 1 - LOWER_BITS;
 

@@ -24,16 +24,17 @@ use crate::unverified::UnverifiedImages;
 
 /// Words that are consumed of one process before the next one's turn.
 const BUDGET: usize = 1 << 16;
-/// Starts and ends of processes are polled this often, ns; and the rings' clock ticks.
+/// Starts and ends of processes are polled, and the rings' clock is advanced, this often, ns.
 const TICK_NS: u64 = 1_000_000;
-/// How long the loop rests when there is nothing to do, by the number of rests there were before. In a burst after a
-/// long silence the time is no finer than the last of these.
+/// How long the loop rests when there is little to do, by the number of rests in a row without an event. The rings'
+/// clock does not advance during a rest, so times at the start of a burst after a long silence are no finer than the
+/// longest.
 const RESTS: [(u32, Duration); 3] = [
     (100, Duration::from_millis(1)),
     (200, Duration::from_millis(10)),
     (u32::MAX, Duration::from_millis(25)),
 ];
-/// Words that may wait in the rings: a quarter of one. With fewer at a time the loop rests.
+/// Words, a quarter of a ring: the loop rests after a turn that found fewer of every process.
 const ENOUGH: usize = 1 << 15;
 /// Processes that outlive the first one are polled this often, and reported after this time.
 const ORPHAN_POLL: Duration = Duration::from_millis(100);
@@ -110,8 +111,9 @@ struct Orphans {
     next_poll: Option<Instant>,
     pids: Vec<i32>,
     reported: bool,
-    /// Images whose processes did not have the rings at the last poll, and when the next is.
+    /// Images whose processes did not have the rings at the last poll.
     detached: HashSet<u32>,
+    /// When they are polled next.
     next_detached: Option<Instant>,
 }
 

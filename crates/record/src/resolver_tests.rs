@@ -151,7 +151,7 @@ impl Process {
                 Step::Begun { block, object: Some(object), size: if size < 60 { 0 } else { size } }
             }
             14 => {
-                // A block that was allocated past the layer is freed or resized.
+                // A block whose allocation bypassed the layer is freed or resized.
                 let block = self.take();
                 if size.is_multiple_of(2) {
                     self.truth.push(Truth::Noted { kind: EventKind::Foreign });
@@ -164,7 +164,7 @@ impl Process {
                 }
             }
             _ => {
-                // A block is freed past the layer: its object is lost when the address comes up again.
+                // A free bypasses the layer: the object is lost when the address comes up again.
                 let Some((_, block)) = self.pick(choice / 16) else { return Step::Idle };
                 self.free.insert(0, block);
                 Step::Idle

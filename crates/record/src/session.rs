@@ -102,7 +102,7 @@ impl Session {
         let writer = self.consumer.resolver_mut().writer();
         if now_ns >= self.flushed_ns + FLUSH_NS {
             self.flushed_ns = now_ns;
-            // Its error is the writer's trouble.
+            // The writer keeps the error: `trouble` returns it below.
             let _ = writer.flush();
         }
         // A disk may have space again before this is checked: what was lost until then is lost.

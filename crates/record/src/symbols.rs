@@ -42,7 +42,7 @@ struct Object {
     path: PathBuf,
     start: u64,
     end: u64,
-    /// What its addresses in memory have more than those in the file.
+    /// Its addresses in memory less those in the file.
     difference: u64,
     /// When it was recorded.
     recorded_at: SystemTime,
@@ -55,7 +55,7 @@ enum Code {
     Of { object: u32, address: u64 },
     /// At an address in memory.
     Bare(u64),
-    /// The stack's end, which is not its end: [`DEEPER`] or [`LOST`].
+    /// Where the recorded stack ends before the call stack does: [`DEEPER`] or [`LOST`].
     Cut(u64),
 }
 

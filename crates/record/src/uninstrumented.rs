@@ -30,7 +30,7 @@ pub struct UninstrumentedPrograms {
     seen: HashSet<PathBuf>,
     /// Files that were started without the layer's environment, each with one warning.
     cleared: HashSet<PathBuf>,
-    /// Processes and files that were seen without that environment once.
+    /// Processes, with their files, that were seen once without that environment: they must be seen twice.
     suspects: HashSet<(i32, PathBuf)>,
     warnings: Vec<String>,
     /// Files that never registered, in order, and how many more images there were when no more were kept.
@@ -265,7 +265,7 @@ mod tests {
             std::thread::sleep(std::time::Duration::from_millis(5));
             uninstrumented.became(pid).is_some()
         };
-        // It becomes another when the scheduler lets it; then it is polled as often again.
+        // `env` becomes `sleep` when the scheduler lets it; then it is polled many times more.
         let until = std::time::Instant::now() + std::time::Duration::from_secs(8);
         let mut number = 1;
         while !poll(number) && std::time::Instant::now() < until {

@@ -40,7 +40,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = period,
         default_value = "8M,16M,32M", conflicts_with = "resume")]
     every: Vec<u64>,
-    /// One collection in as many reclaims; the largest is used with every period, all with the shortest
+    /// Reclaim at one collection in K only; the largest K is run with every period, all with the shortest
     #[arg(long, value_name = "K,...", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1 << 32),
         default_value = "1,4,16", conflicts_with = "resume")]
     reclaim: Vec<u64>,

@@ -26,8 +26,8 @@ mod document;
 /// Where the memory of a program is: one sum that closes against its resident set.
 ///
 /// Live bytes, fragmentation, caches, metadata, what a collector has not reclaimed, and what is no heap at all, each
-/// with what of it is in memory and what is only mapped; at the peak, in other snapshots and over time. docs/ledger.md
-/// explains how each is known.
+/// with the part that is resident and the part that is only mapped; at the peak, in other snapshots and over time.
+/// docs/ledger.md explains how each is known.
 ///
 /// Of a command, the process image with the largest resident set is shown. It runs as under `heaptoll record`.
 ///

@@ -31,12 +31,11 @@ pub use selection::with;
 /// Heaps of a collector that takes a fixed one (option heap=) are bisected: a run is done (right output and status),
 /// out of memory (a call was refused), or anything else, which is shown and never taken for one of the two. Both sides
 /// of the edge are run --repeats times, so that a program whose need varies is found and reported. The baseline is not
-/// bisected:
-/// it is the footprint, in pages that hold a live block, that mark-sweep over an allocator reports when it collects
-/// every 32, 64 and 128 KiB (Sareen and Blackburn 2022, section 4), and the same under the program's own frees.
-/// docs/minheap.md explains how. RLIMIT_DATA is never used: it counts reservations. Nothing is kept in a database:
-/// there is no
-/// --resume, as a search needs the answers of all its runs at once; programs that were finished are shown.
+/// bisected: it is the footprint, in pages that hold a live block, that mark-sweep over an allocator reports when it
+/// collects every 32, 64 and 128 KiB (Sareen and Blackburn 2022, section 4), and the same under the program's own
+/// frees. docs/minheap.md explains how. RLIMIT_DATA is never used: it counts reservations. Nothing is kept in a
+/// database: there is no --resume, as a search needs the answers of all its runs at once; programs that were finished
+/// are shown.
 ///
 /// Exit status: 0 all well; 1 a search or a baseline failed, or an output file could not be written; 2 the request
 /// cannot be carried out; 130 interrupted (programs that were finished are shown).

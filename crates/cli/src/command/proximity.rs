@@ -33,9 +33,8 @@ mod selection;
 /// left out; the rest is sorted by the time from the end of the last collection to their start, averaged in up to 1000
 /// groups and set against the fastest group of all three (Sareen and Blackburn 2022, section 6). Where the next
 /// collection is nearer than long requests take, only short ones survive to be counted: that end is marked.
-/// docs/proximity.md explains how. Requests are of µs: run it by `chrt -f 10` on a machine with other work. Nothing is
-/// kept in a database: there is no
-/// --resume.
+/// docs/proximity.md explains how. Requests take microseconds: on a machine with other work run it under `chrt -f 10`.
+/// Nothing is kept in a database: there is no --resume.
 ///
 /// Exit status: 0 all well; 1 a collector failed or was refused, or an output file could not be written; 2 the request
 /// cannot be carried out; 130 interrupted (what was measured is shown).
@@ -51,7 +50,7 @@ pub struct Arguments {
     /// sweep/mimalloc3, sweep/tcmalloc, tithe-collect, as far as they are built]
     #[arg(short, long, value_name = "STACK")]
     manager: Vec<String>,
-    /// Collections a run
+    /// Collections per run, as a period that a first run found gives them
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10,100,1000",
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     collections: Vec<u64>,
@@ -64,8 +63,8 @@ pub struct Arguments {
     /// Requests in a group, at least
     #[arg(long, value_name = "N", default_value_t = 30, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
     fewest: u32,
-    /// In means a request counts for at most so many times what 99 of 100 stay below: what takes longer, the system
-    /// held up
+    /// In means a request counts for at most this many times the 99th percentile: longer ones were held up by the
+    /// system
     #[arg(long, value_name = "TIMES", default_value_t = 10.0, value_parser = times)]
     cap: f64,
     /// Seed of the order of runs [default: from the clock, shown]

@@ -87,7 +87,7 @@ impl From<PairingArg> for Pairing {
 
 /// Run a program under several managers and compare them.
 ///
-/// Every repetition runs the program under every manager, at once on one processor where that may be and else in a
+/// Every repetition runs the program under every manager, at once on one processor where that is possible, else in a
 /// fresh random order; ratios are paired within a repetition. A difference is claimed only when its interval, corrected
 /// for the number of comparisons in the table, excludes 1. Each row is stored as soon as it is measured: Ctrl-C loses
 /// nothing, and --resume goes on.
@@ -118,14 +118,14 @@ pub struct Arguments {
     /// Timed repetitions; below 6 no difference can be claimed [default: 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     repetitions: Option<u32>,
-    /// Repeat each program until its CPU intervals are as narrow as this either way, such as 1%; 8 repetitions at
+    /// Repeat each program until its CPU intervals have at most this half-width, such as 1%; 8 repetitions at
     /// least, and 400 or the time of --budget at most
     #[arg(long, value_name = "P", conflicts_with = "repetitions", value_parser = goal::precision)]
     precision: Option<f64>,
-    /// Measure for so long, such as 5m: programs with narrow enough intervals (--precision) end before
+    /// Measure for so long, such as 5m: programs with narrow enough intervals (--precision) end earlier
     #[arg(long, value_name = "TIME", conflicts_with = "repetitions", value_parser = duration)]
     budget: Option<f64>,
-    /// Repetitions before that, not compared; the first is watched and gives memory over time
+    /// Repetitions before the timed ones, not compared; the first is watched and gives memory over time
     #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
     warmup: u32,
     /// Seed of the order and of every other random choice [default: from the clock, printed]

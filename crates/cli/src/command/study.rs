@@ -53,8 +53,8 @@ mod testing;
 /// it is measured: Ctrl-C loses nothing, and --resume goes on. docs/study.md explains how to read the page,
 /// docs/study-format.md how to write a study of your own.
 ///
-/// Exit status: 0 well, whatever the verdicts; 1 a step failed, was cut or an output file could not be written; 2 the
-/// request cannot be carried out; 130 interrupted (what was measured is shown and kept).
+/// Exit status: 0 all well, whatever the verdicts; 1 a step failed, was cut or an output file could not be written; 2
+/// the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  heaptoll study --list\n  heaptoll study zorn1992 --quick                 (a minute: does it all run here?)\n  \
@@ -182,7 +182,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let code = show::deliver(&arguments.outputs, &results, Some(&folder))?;
     let go_on = format!("heaptoll study --resume {}", folder.path().display());
     if let Some(failure) = ran.stopped {
-        terminal::note(&format!("what was measured is kept; when it is mended, go on with: {go_on}"));
+        terminal::note(&format!("what was measured is kept; when the cause is mended, go on with: {go_on}"));
         return Err(failure);
     }
     if ran.interrupted {

@@ -27,7 +27,7 @@ pub struct TracedRunner<'a> {
     pub tracer: &'a Tracer,
     /// The launcher.
     pub launcher: &'a Path,
-    /// The layer that requests a manager to report its collections.
+    /// The layer through which a manager reports its collections to the tracer.
     pub announce: &'a Path,
     /// Ctrl-C.
     pub interrupt: &'a Interrupt,
@@ -107,7 +107,7 @@ fn invocation(
     let mut environment = environment_of(&cell.program, scratch.path());
     environment.extend(cell.stack.environment.iter().cloned());
     let mut preload: Vec<PathBuf> = cell.stack.preload.iter().map(PathBuf::from).collect();
-    // The layer requests the manager after it to report its collections.
+    // Through this layer the manager after it reports its collections.
     if cell.stack.reports_statistics && runner.announce.is_file() {
         preload.insert(0, runner.announce.to_path_buf());
     }

@@ -129,7 +129,7 @@ impl LineSplitter {
                         return;
                     }
                 }
-                // A server that floods one endless line must not grow us.
+                // A server that writes one endless line must not fill heaptoll's memory.
                 _ if self.partial.len() < KEPT_OUTPUT => self.partial.push(byte),
                 _ => {}
             }

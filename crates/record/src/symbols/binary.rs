@@ -58,7 +58,8 @@ thread_local! {
     static CACHE: RefCell<Vec<(Identity, Rc<Binary>)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// As [`Binary::load`], of a file that this thread has perhaps loaded before; one without names when there is none.
+/// As [`Binary::load`], from the cache when this thread has loaded the file before; a binary without names when there
+/// is none.
 pub fn load(path: &Path, bytes: u64, loaded: SystemTime) -> Rc<Binary> {
     let Some(identity) = identity(path, bytes, loaded) else { return Rc::default() };
     CACHE.with_borrow_mut(|cache| {
@@ -76,7 +77,7 @@ pub fn load(path: &Path, bytes: u64, loaded: SystemTime) -> Rc<Binary> {
     })
 }
 
-/// Of a regular file that was not changed or put there after `loaded`.
+/// The identity of a regular file; `None` for another kind, or when it was changed or put there after `loaded`.
 fn identity(path: &Path, bytes: u64, loaded: SystemTime) -> Option<Identity> {
     let about = fs::metadata(path).ok()?;
     let whole = about.is_file() && !is_newer(&about, loaded);
@@ -90,8 +91,8 @@ fn is_newer(about: &fs::Metadata, loaded: SystemTime) -> bool {
 }
 
 impl Binary {
-    /// Of the file at `path`, `None` when it is not there, is not ELF, or is not the file that a process had loaded at
-    /// `loaded`, taking up `bytes` of memory.
+    /// The names in the file at `path`; `None` when it is not there, is not ELF, or is not the file that a process had
+    /// loaded at `loaded`, taking up `bytes` of memory.
     fn load(path: &Path, bytes: u64, loaded: SystemTime) -> Option<Binary> {
         let data = read(path, Some(loaded))?;
         let file = object::File::parse(&*data).ok()?;

@@ -140,7 +140,8 @@ impl Stacks {
     #[inline(always)]
     pub fn site(&self, define: impl FnMut(u32, &[usize])) -> u32 {
         let (place, pointer, base): (usize, usize, usize);
-        // SAFETY: reads three registers. Within a function's body the tables describe its frame at any instruction.
+        // SAFETY: the instructions only read the instruction, stack and frame pointers. (The walk may begin at any
+        // instruction of this function: the tables describe its frame at each.)
         unsafe {
             core::arch::asm!(
                 "lea {}, [rip]",

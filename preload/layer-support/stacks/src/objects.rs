@@ -110,8 +110,8 @@ fn path_words(object: &tables::Object, words: &mut [usize]) -> (usize, usize) {
     for at in (0..count).rev() {
         let mut word = [0; 8];
         let (from, until) = (at * PATH_BYTES, ((at + 1) * PATH_BYTES).min(PATH));
-        // SAFETY: the bytes of the slice made first, still borrowed exclusively through `words`; that slice is no
-        // longer used.
+        // SAFETY: `words` are at least `PATH` initialised bytes; the exclusive slice of them made before the loop is no
+        // longer used, and this one is last used before `words` is written to.
         let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast::<u8>(), PATH) };
         word[..until - from].copy_from_slice(&bytes[from..until]);
         words[at] = usize::from_le_bytes(word);

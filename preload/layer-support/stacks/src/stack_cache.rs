@@ -60,12 +60,14 @@ impl StackCache {
     pub unsafe fn find(&mut self, at: &Cursor, hint: usize, era: u32, stack: &mut Readable) -> u32 {
         let set = StackCache::set(at, hint);
         let last = self.last[set] as usize & 1;
-        // SAFETY: the caller of `find` guarantees the same for `at` and `stack`.
+        // SAFETY: by this function's contract `at` is a frame of the calling thread's current stack, at which `stack`
+        // began, which is all that `site` requires.
         let site = unsafe { self.entries[set][last].site(at, era, stack) };
         if site != 0 {
             return site;
         }
-        // SAFETY: the caller of `find` guarantees the same for `at` and `stack`.
+        // SAFETY: by this function's contract `at` is a frame of the calling thread's current stack, at which `stack`
+        // began, which is all that `site` requires.
         let site = unsafe { self.entries[set][last ^ 1].site(at, era, stack) };
         if site != 0 {
             self.last[set] = last as u8 ^ 1;

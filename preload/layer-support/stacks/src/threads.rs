@@ -90,9 +90,9 @@ pub struct Threads {
     made: AtomicUsize,
     /// Where the next search for a free one begins.
     next: AtomicUsize,
-    /// The thread pointer of the program's first thread, which a child that it forks has too,
+    /// The thread pointer of the program's first thread; the first thread of a child that it forks has the same.
     first: AtomicUsize,
-    /// and where its stack ends; 0: not known.
+    /// Where the first thread's stack ends; 0: not known.
     first_end: AtomicUsize,
 }
 
@@ -108,7 +108,7 @@ impl Threads {
         }
     }
 
-    /// Called on the program's first thread.
+    /// Notes the first thread's pointer and the end of its stack. Called on the program's first thread.
     pub fn prepare(&self) {
         // SAFETY: getauxval takes no pointers and reads the process's auxiliary vector. The kernel lays these bytes
         // above the first frame.

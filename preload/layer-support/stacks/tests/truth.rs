@@ -205,7 +205,8 @@ fn wherever_a_signal_interrupts() {
     let stack: &'static mut [u8] = Box::leak(vec![0; 256 << 10].into_boxed_slice());
     let stack = libc::stack_t { ss_sp: stack.as_mut_ptr().cast(), ss_flags: 0, ss_size: stack.len() };
     for flags in [0, libc::SA_ONSTACK] {
-        // SAFETY: an alternate stack of its own, a handler that keeps to what handlers may do, a timer for this thread.
+        // SAFETY: the alternate stack was leaked above and nothing else uses it; `handler` has the type of a handler
+        // without SA_SIGINFO and does only what handlers may do; all zeroes are valid for the three zeroed values.
         let timer = unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = handler as *const () as usize;
@@ -235,7 +236,7 @@ fn wherever_a_signal_interrupts() {
             rounds += 1;
             assert!(rounds < 1_000_000);
         }
-        // SAFETY: the timer just made.
+        // SAFETY: `timer` was created above, and is deleted once.
         unsafe { libc::timer_delete(timer) };
     }
     let complete = COMPLETE.load(Ordering::Relaxed);

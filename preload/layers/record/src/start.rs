@@ -6,7 +6,7 @@ use heaptoll_tsc as clock;
 
 use crate::{RINGS, STACKS, execs, facts, usable};
 
-/// A bit of the mode: it is not determined yet. Calls meanwhile are the layer's own.
+/// A bit of the mode: it is not determined yet. Calls made meanwhile are taken for the layer's own, and not recorded.
 pub const STARTING: u64 = 1;
 /// There is no tool to report to.
 pub const DETACHED: u64 = 2;

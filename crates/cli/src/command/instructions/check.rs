@@ -89,7 +89,7 @@ fn application(row: &Row, baseline: &Row) -> Option<String> {
     ))
 }
 
-/// Calls for one end: those that ended, failed, and were given no block. Where the program has threads, calls with
+/// Calls of one group: those that ended, failed, and were given no block. Where the program has threads, calls with
 /// blocks that are not known are left out: the C library's own heap has such, when it empties a thread's cache.
 fn counts(figures: &Figures, group: Group) -> [u64; 3] {
     let of_group = figures.routines.iter().filter(|one| one.group == group);
@@ -99,7 +99,7 @@ fn counts(figures: &Figures, group: Group) -> [u64; 3] {
     })
 }
 
-/// Calls that are not as many as the baseline's. Routines for the same end count together: where `free` and `operator
+/// Calls that are not as many as the baseline's. Routines of one group count together: where `free` and `operator
 /// delete` are one function, both are counted as `free`.
 fn calls(row: &Row, baseline: &Row) -> Option<String> {
     let (mine, theirs) = (row.figures.as_ref()?, baseline.figures.as_ref()?);
@@ -107,7 +107,7 @@ fn calls(row: &Row, baseline: &Row) -> Option<String> {
         (Group::Allocate, "calls that make a block"),
         (Group::Free, "calls that free"),
         (Group::Resize, "calls that resize"),
-        (Group::Query, "calls that request a size"),
+        (Group::Query, "calls that query a size"),
     ];
     let kinds = ["", " and failed", " of no block"];
     let mut differences = Vec::new();
