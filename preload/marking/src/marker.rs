@@ -18,13 +18,13 @@ use crate::stack::{Grey, MarkStack};
 const WORD: usize = size_of::<usize>();
 /// Words that may wait to be resolved.
 pub const WORDS: usize = 128;
-/// Words scanned at once: there is always space for so many, and as many between them.
+/// Words scanned at once: there is always space for so many, and for as many that lie across two of them.
 const SLICE: usize = 32;
-/// Blocks that wait for their words.
+/// Blocks whose first words are being prefetched, at most.
 const FETCHED: usize = 32;
-/// Fewer waiting blocks than this are too few.
+/// With fewer blocks than this being prefetched, the waiting words are resolved first, which may add blocks.
 const FEW: usize = FETCHED * 7 / 8;
-/// Bytes between the addresses at which pointers are searched for.
+/// Half a word, bytes: pointers are searched for at its multiples.
 const HALF: usize = 4;
 /// Longer blocks are scanned in pieces, bytes: others may help, and the stack stays low.
 const PIECE: usize = 32 << 10;
@@ -92,7 +92,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
             let piece = Grey { start, bytes };
             start += bytes;
             if start < range.end {
-                // An address may lie across.
+                // An address may lie across two pieces.
                 start -= WORD;
             }
             // The last piece is scanned here: waiting markers have enough with the others.
@@ -135,9 +135,9 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     /// Marks everything that is reachable from what waits.
     pub fn drain(&mut self) {
         self.empty();
-        // Parallel markers leave it to the last one.
+        // Parallel markers only report an overflow: one that marks alone handles it after them.
         while !PARALLEL && core::mem::take(&mut self.overflowed) {
-            // SAFETY: the world is stopped, which the callers that pushed the marked blocks require.
+            // SAFETY: a marker is used only while the world is stopped (see `Marker`).
             unsafe { H::scan_marked(self) };
         }
     }
@@ -203,7 +203,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     #[inline(never)]
     fn resolve(&mut self) {
         let waiting = core::mem::take(&mut self.waiting);
-        // SAFETY: `sift` has written `waiting` words; the world is stopped, as the callers require.
+        // SAFETY: `sift` has written `waiting` words; a marker is used only while the world is stopped (see `Marker`).
         unsafe { H::resolve(self, waiting) };
     }
 
@@ -244,7 +244,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 && let Some(mut grey) = self.stack.pop()
             {
                 if grey.bytes > PIECE {
-                    // An address may lie across: the piece's last word is scanned again.
+                    // An address may lie across two pieces: the piece's last word is scanned again.
                     let rest = Grey { start: grey.start + PIECE - WORD, bytes: grey.bytes - PIECE + WORD };
                     if self.stack.push(rest) {
                         grey.bytes = PIECE;

@@ -159,7 +159,7 @@ impl MarkStack {
         unsafe { self.entries.copy_from_nonoverlapping(self.entries.add(self.length), given) };
     }
 
-    /// Gives the memory of a stack that was deep back to the system, but for `kept` bytes.
+    /// Releases the memory of an empty stack to the system, but for `kept` bytes.
     pub fn shrink(&self, kept: usize) {
         let start = (self.entries as usize + kept).next_multiple_of(PAGE);
         let end = (self.entries as usize + self.capacity * size_of::<Grey>()) & !(PAGE - 1);

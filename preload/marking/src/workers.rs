@@ -23,7 +23,7 @@ use crate::sync::{call, wait};
 pub const THRESHOLD: usize = 16 << 20;
 /// Most threads that mark.
 pub const MARKERS_MAX: usize = 64;
-/// Cores from which on several threads mark if no setting gives a number, and the most that do.
+/// If no setting gives a number: the cores from which several threads mark, and the most threads that do.
 const CORES_MIN: usize = 4;
 const DEFAULT_MAX: usize = 4;
 
@@ -105,8 +105,8 @@ impl Workers {
         self.count = wanted.unwrap_or_else(|| default_for(cores())).clamp(1, MARKERS_MAX);
     }
 
-    /// From how many live bytes on several threads mark, and how many entries their stacks and the pool have at most:
-    /// for tests.
+    /// Sets the live bytes from which several threads mark, and the maximum number of entries of their stacks and of
+    /// the pool: for tests.
     pub fn set_limits(&mut self, threshold: usize, limit: usize) {
         self.threshold = threshold;
         self.limit = limit.max(1);
@@ -147,7 +147,8 @@ impl Workers {
         let led = lead(&pool);
         let mut outcome = MarkOutcome::default();
         for number in 0..helpers {
-            // SAFETY: a helper that was started. It borrows work and pool, which outlive it, as it has ended here.
+            // SAFETY: a helper that was started, in a slot of the region. Until `end` has seen its thread end, only
+            // `running` is read.
             let helper = unsafe { &*self.helper::<W>(number) };
             end(helper);
             outcome += helper.outcome;
@@ -165,7 +166,7 @@ impl Workers {
         let (all, mut mask) = (u64::MAX, 0_u64);
         let block = |mask: &u64, old: *mut u64| {
             let how = libc::SIG_SETMASK as usize;
-            // SAFETY: a set of 64 signals to read, and null or one to write.
+            // SAFETY: the kernel reads `mask`, a set of 64 signals, and writes `old`, null or another such set.
             unsafe { call(libc::SYS_rt_sigprocmask, [how, ptr::from_ref(mask) as usize, old as usize, 8]) };
         };
         block(&all, &raw mut mask);
@@ -184,7 +185,8 @@ impl Workers {
                 place.write(Helper { running, tid: 0, work, pool, stack, outcome });
             }
             pool.join();
-            // SAFETY: the end of the slot is the stack, and the helper is ended before it is used again.
+            // SAFETY: `place` was written above, and the end of its slot is its call stack; all signals are blocked.
+            // `run` ends the helper before the slot is used again.
             let tid = unsafe { spawn(place, place as usize + SLOT) };
             if tid < 0 {
                 pool.leave();
@@ -217,8 +219,8 @@ pub fn help(pool: &Pool<Grey>, mut read: impl FnMut(&[Grey])) {
 /// # Safety
 /// The helper is as `Workers::start` makes it.
 unsafe extern "C" fn enter<W: Work>(helper: *mut Helper<W>) {
-    // SAFETY: until the thread has ended no other uses these, and it ends before work and pool do: `Workers::run`
-    // waits.
+    // SAFETY: until the thread has ended, `Workers` uses only `running` and `tid` of the helper, which the thread does
+    // not. It ends before work and pool do: `Workers::run` waits.
     let (helper, work, pool) = unsafe { (&mut *helper, &*(*helper).work, &*(*helper).pool) };
     // SAFETY: this is a helper of `Workers::run`, and the world is stopped.
     helper.outcome = unsafe { work.help(&mut helper.stack, pool) };

@@ -33,7 +33,7 @@ pub struct Area {
     guarded: bool,
     /// The lowest stack pointer in it; `usize::MAX`: none.
     lowest: usize,
-    /// Below `lowest` is nothing in use.
+    /// Nothing below `lowest` is in use.
     trimmed: bool,
     /// A thread runs on an alternate signal stack in it.
     alternate: bool,
@@ -61,7 +61,7 @@ fn begins(name: &[u8], with: &[&[u8]]) -> bool {
 
 /// Whether a mapping is a layer's.
 fn is_a_layers(name: &[u8]) -> bool {
-    // What the kernel appends once the file has been taken away.
+    // What the kernel appends once the file has been removed.
     let name = name.strip_suffix(b" (deleted)").unwrap_or(name);
     let file = name.rsplit(|&byte| byte == b'/').next().unwrap_or(name);
     name.starts_with(b"/")
@@ -147,7 +147,7 @@ impl<'a> Gatherer<'a> {
 }
 
 impl Area {
-    /// Where the words begin that may be in use.
+    /// The range of words that may be in use.
     pub fn used(&self) -> Range<usize> {
         let start = if self.trimmed && !self.alternate {
             self.start.max(self.lowest.saturating_sub(RED_ZONE) & !7)

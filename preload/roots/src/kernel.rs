@@ -8,7 +8,7 @@ use core::sync::atomic::AtomicU32;
 /// The page size, bytes.
 pub const PAGE: usize = 4096;
 
-/// A negated `errno`.
+/// An `errno` value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Error(pub c_int);
 
@@ -75,7 +75,7 @@ pub fn now_ns() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Whether a time, two words, can be written to an address. It is: the kernel writes one.
+/// Whether a time, two words, can be written to an address: the kernel writes one there to find out.
 ///
 /// # Safety
 /// What is at `address` is not needed: it may be overwritten.
@@ -93,7 +93,7 @@ unsafe fn write_time(address: usize) -> Result<usize, Error> {
     unsafe { call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, address, 0, 0, 0, 0]) }
 }
 
-/// Makes the calling thread block these signals and no others; returns those that it blocked.
+/// Makes the calling thread block these signals and no others; returns those that it blocked before.
 pub fn block(signals: u64) -> u64 {
     let mut former = 0_u64;
     let how = libc::SIG_SETMASK as usize;

@@ -186,7 +186,7 @@ pub fn mask(context: &libc::ucontext_t) -> u64 {
 /// Whether returns are checked against a stack of their own, which `rt_sigreturn` keeps right.
 fn has_shadow_stack() -> bool {
     let mut pointer = 0_usize;
-    // SAFETY: `rdsspq rax`, which does nothing where there is none.
+    // SAFETY: the bytes are `rdsspq rax`, which only writes rax, and does nothing where there is no shadow stack.
     unsafe { asm!(".byte 0xf3, 0x48, 0x0f, 0x1e, 0xc8", inout("rax") pointer, options(nomem, nostack)) };
     pointer != 0
 }

@@ -64,7 +64,7 @@ struct Region {
 
 const MADV_POPULATE_READ: usize = 22;
 
-/// The means by which resident pages are found, best first.
+/// The means by which resident pages are found, best first: the scan, a word per page, `mincore`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum ResidencyMethod {

@@ -91,7 +91,7 @@ impl Registers {
     /// Those of the calling function that its caller may have pointers in: a call preserves them, and no others.
     #[inline(always)]
     pub fn spill(&mut self) {
-        // SAFETY: reads registers only, and writes them to the array.
+        // SAFETY: reads registers, and writes seven words to the array, which has `COUNT`.
         unsafe {
             asm!(
                 "mov [{to}], rbx",

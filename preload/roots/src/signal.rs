@@ -23,7 +23,8 @@ const FIRST_REAL_TIME: c_int = 32;
 /// The highest signal.
 const LAST: c_int = 64;
 
-/// In the upper half of the value that is sent along; the number of the record is in the lower.
+/// Marks the signals of this crate: the upper half of the value that is sent along. The lower half is the number of the
+/// record.
 const MARK: usize = 0x7469_7468 << 32;
 
 /// The kernel's `struct sigaction`, which is not the C library's.
@@ -61,7 +62,8 @@ unsafe extern "C" fn restorer() {
 }
 
 unsafe extern "C" fn handler(signal: c_int, information: *mut libc::siginfo_t, context: *mut c_void) {
-    // SAFETY: the kernel passes a valid structure, whose layout is the queued one for this code.
+    // SAFETY: the kernel passes a structure of 128 bytes; of those after `code` only `value` is read, and only for the
+    // code of queued signals, which have one.
     let queued = unsafe { &*information.cast::<QueuedSignal>() };
     if queued.code == libc::SI_QUEUE && queued.value & !0xffff_ffff == MARK {
         // SAFETY: `context` is what the kernel passed to this handler: the interrupted context.

@@ -35,7 +35,8 @@ impl Phase {
 pub struct Record {
     /// The thread; 0: the record is free.
     pub tid: AtomicI32,
-    /// A [`Phase`] of an epoch. The collector requests, the thread stops: the later of the two finds another epoch.
+    /// A [`Phase`] of an epoch. The collector stores the request, the thread that it has stopped; a thread that is too
+    /// late finds another epoch.
     pub state: AtomicU32,
     /// A signal is sent and its handler has not begun: no need for another.
     pub pending: AtomicBool,

@@ -37,7 +37,7 @@ const MISMATCHES_MAX: u32 = 100;
 static STARTED: AtomicPtr<World> = AtomicPtr::new(core::ptr::null_mut());
 
 pub fn started() -> Option<&'static World> {
-    // SAFETY: only `World::start` stores, a static.
+    // SAFETY: null, or what `World::start` stored, which has it as `&'static self`.
     unsafe { STARTED.load(Ordering::Acquire).as_ref() }
 }
 

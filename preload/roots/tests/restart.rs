@@ -1,5 +1,5 @@
-//! Calls that wait continue after a stop, which signal(7) denies to those that have a handler interrupt them; and a
-//! signal of the program's ends them as ever.
+//! Calls that wait continue after a stop, though by signal(7) a handler that interrupts them ends them; and a signal of
+//! the program's ends them as ever.
 
 mod common;
 
@@ -136,7 +136,7 @@ fn clock_nanosleep_sleeps_until_its_time() {
 #[test]
 fn poll_waits_all_of_its_time() {
     amid(libc::SYS_poll, (0, 0), || {
-        // SAFETY: no descriptors.
+        // SAFETY: the array is null and of no descriptors, so that none is read or written.
         i64::from(unsafe { libc::poll(std::ptr::null_mut(), 0, WAIT.as_millis() as i32) })
     });
 }
@@ -144,7 +144,7 @@ fn poll_waits_all_of_its_time() {
 #[test]
 fn ppoll_without_a_mask_waits_all_of_its_time() {
     amid(libc::SYS_ppoll, (0, 0), || {
-        // SAFETY: no descriptors; the time is valid.
+        // SAFETY: the array is null and of no descriptors; the call reads the time, a temporary.
         i64::from(unsafe { libc::ppoll(std::ptr::null_mut(), 0, &timespec(WAIT), std::ptr::null()) })
     });
 }
@@ -154,7 +154,7 @@ fn select_waits_all_of_its_time() {
     amid(libc::SYS_pselect6, (0, 0), || {
         let mut time = libc::timeval { tv_sec: 0, tv_usec: WAIT.as_micros() as i64 };
         let none = std::ptr::null_mut;
-        // SAFETY: no descriptors; the time is valid.
+        // SAFETY: all sets of descriptors are null; the call reads and writes `time`, a local variable.
         i64::from(unsafe { libc::select(0, none(), none(), none(), &mut time) })
     });
 }
@@ -163,7 +163,7 @@ fn select_waits_all_of_its_time() {
 fn pselect_without_a_mask_waits_all_of_its_time() {
     amid(libc::SYS_pselect6, (0, 0), || {
         let none = std::ptr::null_mut;
-        // SAFETY: no descriptors; the time is valid.
+        // SAFETY: all sets of descriptors are null; the call reads the time, a temporary.
         i64::from(unsafe { libc::pselect(0, none(), none(), none(), &timespec(WAIT), std::ptr::null()) })
     });
 }
@@ -219,7 +219,7 @@ fn epoll_wait_without_a_time_waits_for_its_event() {
 #[test]
 fn poll_without_a_time_waits_for_its_event() {
     let _alone = alone(None, 60_000);
-    // SAFETY: a descriptor of this test's own.
+    // SAFETY: a descriptor of this test's own; `one` is a local variable, the only element that poll reads and writes.
     unsafe {
         let bell = libc::eventfd(0, 0);
         let call = move || {
@@ -324,7 +324,7 @@ fn a_signal_of_the_programs_ends_nanosleep_with_the_rest_of_its_time() {
 
 #[test]
 fn a_signal_of_the_programs_ends_poll() {
-    // SAFETY: no descriptors.
+    // SAFETY: the array is null and of no descriptors, so that none is read or written.
     interrupted(libc::SYS_poll, || i64::from(unsafe { libc::poll(std::ptr::null_mut(), 0, -1) }));
 }
 
@@ -332,7 +332,7 @@ fn a_signal_of_the_programs_ends_poll() {
 fn a_signal_of_the_programs_ends_select() {
     let none = std::ptr::null_mut;
     interrupted(libc::SYS_pselect6, move || {
-        // SAFETY: no descriptors.
+        // SAFETY: all sets of descriptors and the time are null: nothing is read or written.
         i64::from(unsafe { libc::select(0, none(), none(), none(), std::ptr::null_mut()) })
     });
 }
@@ -348,7 +348,7 @@ fn a_signal_that_is_ignored_ends_no_call() {
         }
         let waiter = Waiter::new(|| {
             let (mut time, none) = (libc::timeval { tv_sec: 0, tv_usec: 400_000 }, std::ptr::null_mut);
-            // SAFETY: no descriptors; the time is valid.
+            // SAFETY: all sets of descriptors are null; the call reads and writes `time`, a local variable.
             i64::from(unsafe { libc::select(0, none(), none(), none(), &mut time) })
         });
         waiter.await_call(libc::SYS_pselect6);
@@ -475,7 +475,7 @@ fn sleep_and_compare() -> u64 {
 fn a_thread_without_an_alternate_stack_sleeps_all_of_its_time() {
     amid(libc::SYS_poll, (0, 0), || {
         let none = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: libc::SS_DISABLE, ss_size: 0 };
-        // SAFETY: the alternate stack is not in use; no descriptors.
+        // SAFETY: the alternate stack is not in use; the array is null and of no descriptors.
         unsafe {
             assert_eq!(libc::sigaltstack(&none, std::ptr::null_mut()), 0);
             i64::from(libc::poll(std::ptr::null_mut(), 0, WAIT.as_millis() as i32))
@@ -495,7 +495,7 @@ fn a_thread_that_was_stopped_in_its_sleep_can_be_cancelled() {
     }
     let _alone = alone(None, 60_000);
     for during in [false, true] {
-        // SAFETY: the thread is joined; its argument and its result are writable.
+        // SAFETY: the thread is joined below; the calls write its number and its result to local variables.
         unsafe {
             let mut thread = 0;
             assert_eq!(libc::pthread_create(&mut thread, std::ptr::null(), sleep, std::ptr::null_mut()), 0);
@@ -524,7 +524,8 @@ fn the_time_of_stops_is_taken_off_what_select_waits() {
         let none = std::ptr::null_mut::<libc::c_void>;
         let time = &raw mut time;
         let result: i64;
-        // SAFETY: no descriptors; the time is valid. As the C library calls, which keeps what is left to itself.
+        // SAFETY: all sets of descriptors are null; the call reads and writes `time`, a local variable. The C library
+        // makes the same call, but does not pass on what is left of the time.
         unsafe {
             std::arch::asm!(
                 "mov eax, 270",

@@ -119,7 +119,7 @@ fn a_word_in_a_register_of_another_thread_is_found() {
     for hide in general {
         let secret = Secret::new();
         let hider = Hider::new(move |ready, end| hide(secret, ready, end));
-        // The frame of the signal may be seen too: it is on the alternate stack that the thread has of std.
+        // The frame of the signal may be seen too: it is on the alternate stack that std gives the thread.
         let Occurrences { registers, stack, statics, .. } = search(secret);
         assert_eq!((registers, stack, statics), (1, 0, 0));
         hider.finish();

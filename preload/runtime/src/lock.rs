@@ -1,4 +1,4 @@
-//! The one lock of a manager, as in its time. It may be forked under.
+//! The lock of a heap, or of a part of one, that is also safe to fork under.
 //!
 //! While the process has one thread it is taken and released by plain loads and stores. glibc reports this in
 //! `__libc_single_threaded` (2.32 and later) and does the same in its own malloc. A thread is created by a thread that
@@ -56,7 +56,7 @@ unsafe impl<T: Send> Sync for Lock<T> {}
 /// The value, held.
 pub struct Guard<'a, T> {
     lock: &'a Lock<T>,
-    /// Held already by this thread's fork, and to be held on.
+    /// This thread's fork held the lock already, and goes on to hold it when the guard is dropped.
     borrowed: bool,
 }
 
@@ -67,7 +67,7 @@ fn barrier(command: c_int) -> bool {
 }
 
 /// Registers with the kernel that this process will request barriers. Called once, when there is one thread: later it
-/// takes milliseconds. A child of fork needs not repeat it.
+/// takes milliseconds. A child of fork need not repeat it.
 pub fn prepare_barriers() {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
@@ -126,7 +126,7 @@ impl<T> Lock<T> {
     ///
     /// Unless the fork is in the middle of one itself: in a signal handler that interrupted the one thread inside the
     /// lock. The child then has a copy of that thread, which will finish the change when the handler returns. So the
-    /// lock stays as it is on both sides, as glibc, which takes no locks to fork a process of one thread.
+    /// lock stays as it is on both sides, as in glibc, which takes no locks to fork a process of one thread.
     pub fn before_fork(&self) {
         if !self.is_forker() {
             if single_threaded() && self.state.load(Ordering::Relaxed) != FREE {

@@ -33,7 +33,7 @@ macro_rules! preload {
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn free(block: *mut c_void) {
-            // SAFETY: the C caller keeps to the contract of this function, here and in all that follow.
+            // SAFETY: the C caller keeps to the contract of `free`.
             unsafe { $crate::family::free(&$name, block) }
         }
 

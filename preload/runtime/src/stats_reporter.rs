@@ -88,7 +88,8 @@ impl StatsReporter {
             value,
             mapped_bytes: self.mapped.load(Ordering::Relaxed) as u64,
         };
-        // SAFETY: `listen` stored it from a function of that type, with its context, and the lock it takes is held.
+        // SAFETY: `listen` stored it from a function of that type, with its context; the caller holds a lock that the
+        // caller of `listen` held, so the two belong together.
         unsafe {
             let function = core::mem::transmute::<*mut c_void, EventFunction>(listener);
             function(&event, self.context.load(Ordering::Relaxed));

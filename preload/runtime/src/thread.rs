@@ -19,7 +19,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// CACHE::get(); CACHE::set(word);
 /// ```
 ///
-/// The string is the word's name for the linker, once in a program image.
+/// The string is the word's name for the linker, unique in a program image.
 #[macro_export]
 macro_rules! thread_word {
     ($(#[$about:meta])* $visible:vis $name:ident: $symbol:literal) => {

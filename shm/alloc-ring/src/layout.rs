@@ -158,7 +158,8 @@ pub struct Process {
     pub facts_bytes: AtomicU32,
     /// The options of the request: the layer's hook finds them in the first byte.
     pub facts_options: AtomicU32,
-    /// 1 once the process has read that it is dismissed, or has detached.
+    /// 1 once the process has read that it is dismissed, or has detached; 2 once the tool has seen that another image
+    /// replaced it.
     pub detached: AtomicU32,
     /// Threads of the process that found no ring: they are not recorded.
     pub threads_left_out: AtomicU32,
@@ -207,7 +208,7 @@ pub struct Consumer {
     pub waiting: AtomicU32,
     /// Blocks for which the owner has reserved memory, a power of two, and [`FIXED`]. The owner writes it, seldom.
     pub reach: AtomicU32,
-    /// Blocks that are counted in [`Registry::blocks`]: a free ring keeps its memory.
+    /// Blocks that are counted in [`Registry::blocks`]: a free ring keeps its memory. The owner writes it, seldom.
     pub held: AtomicU32,
 }
 

@@ -29,9 +29,10 @@ pub(crate) mod mark {
     pub const OWN: usize = 1;
     /// It is registering, or about to find that it cannot.
     pub const REGISTERING: usize = 2;
-    /// It shares a ring: bits 8-29 the kernel's number, 30-55 the index, 56-63 of the image's number.
+    /// It shares a ring: bits 8-29 the kernel's number, 30-55 the index, 56-63 the low byte of the image's
+    /// number.
     pub const SHARED: usize = 4;
-    /// There was no ring for it, not even a shared one: bits 56-63 of the image's number.
+    /// There was no ring for it, not even a shared one: bits 56-63 the low byte of the image's number.
     pub const LEFT_OUT: usize = 8;
 
     const TID: usize = (1 << 22) - 1;

@@ -75,8 +75,8 @@ pub(crate) const STATE_BYTES: usize = size_of::<State>();
 pub(crate) struct ProcessLocal {
     /// Held while a process or thread registers: 0 free, otherwise the holder's kernel number.
     pub lock: AtomicU32,
-    /// Held while a thread writes to the shared ring: 0 free, otherwise the holder's kernel number, or
-    /// where that is not known bit 31 and its index.
+    /// Held while a thread writes to the shared ring: 0 free, otherwise the holder's kernel number, or,
+    /// where that is not known, bit 31 and its index.
     pub shared_lock: AtomicU32,
     /// The process's entry. Null: not registered.
     pub process: AtomicPtr<Process>,

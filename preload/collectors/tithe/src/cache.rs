@@ -119,5 +119,5 @@ impl Cache {
     }
 }
 
-// SAFETY: the empty cache, the one static, is never written.
+// SAFETY: the only statics of this type, `EMPTY` and `GONE` in `process.rs`, are never written.
 unsafe impl Sync for Cache {}

@@ -31,7 +31,7 @@ const CLEARED_MAX: usize = 8 << 10;
 /// The heap of a process. Locks are taken in this order: the collection's, a span class's, the units', the caches'.
 pub struct Heap {
     pub(crate) reservation: HeapReservation,
-    /// Below this unit a free may take the fast path: all units where frees are honoured, none in mode `collect`.
+    /// Below this unit a free may take the fast path: all units, or none in mode `collect` and with `TITHE_POISON`.
     pub(crate) fast_free_units: AtomicUsize,
     /// The second word of a cached block that the program freed.
     pub(crate) key: AtomicU64,
@@ -41,7 +41,7 @@ pub struct Heap {
     pub(crate) rounding: AtomicUsize,
     pub(crate) mode: AtomicU32,
     pub(crate) poison: AtomicBool,
-    /// The number of the last collection.
+    /// The epoch, by which swept spans are known: each collection that reclaims advances it.
     pub(crate) epoch: AtomicU32,
     /// No span or large block waits to be swept.
     pub(crate) swept: AtomicBool,
@@ -479,7 +479,8 @@ impl Heap {
         self.reservation.assign(taken.first, count, span_class);
         let address = self.reservation.address(taken.first);
         if !taken.clean {
-            // Clears the key that a small block may have left: realloc would copy it into a small block again.
+            // Clears the key that a small block may have left: realloc would copy it into a small block, whose free
+            // would then count as a double free.
             // SAFETY: the units were just taken, and no other thread uses them.
             unsafe { (*(address as *mut FreeBlock)).key = 0 };
         }

@@ -178,7 +178,7 @@ pub enum Cause {
     Memory,
     /// A child of vfork requested it, which shares the parent's memory.
     Vfork,
-    /// The threads could not be listed in `/proc/self/task`.
+    /// The threads could not be listed in `/proc/self/task`, or the handler that stops them not installed.
     Threads,
     /// The mappings or their pages could not be read.
     Roots,

@@ -40,8 +40,8 @@ impl Markers {
     }
 
     #[cfg(test)]
-    /// Sets from how many live bytes on several threads mark, and how many entries their stacks and the pool have at
-    /// most: for tests.
+    /// Sets the live bytes from which several threads mark, and the maximum number of entries of their stacks and of
+    /// the pool: for tests.
     pub fn set_limits(&mut self, threshold: usize, limit: usize) {
         self.workers.set_limits(threshold, limit);
     }
@@ -123,7 +123,7 @@ impl Roots<'_> {
         let mut bytes = 0;
         let mut read = |root: Root| {
             bytes += root.range.len();
-            // SAFETY: `ranges`, `readable` and `StoppedWorld::roots` yield readable ranges; the world is stopped.
+            // SAFETY: `readable` and `StoppedWorld::roots` yield readable ranges of whole words; the world is stopped.
             unsafe {
                 match root.origin {
                     Origin::Code => marker.bytes(root.range),

@@ -15,8 +15,8 @@ pub const COLLECT_MIN_HEADROOM: usize = 256 << 10;
 /// Mode `collect`: the headroom is counted in quarters, and grows from 4 of them to this many where collections are
 /// expensive.
 pub const COLLECT_QUARTERS: usize = 7;
-/// The same where most of the cost is waiting for threads that get no processor to stop. It applies to the bytes on top
-/// as well.
+/// The same where most of the cost is waiting for threads to stop, which get no processor. It applies to the bytes on
+/// top as well.
 pub const STOPPING_QUARTERS: usize = 32;
 /// A collection is expensive when it takes more than this share of the time since the previous one, percent, and cheap
 /// when it takes less than the second.
@@ -65,7 +65,7 @@ pub struct Cycle {
     pub allocated: usize,
     /// Bytes of roots that were scanned.
     pub roots: usize,
-    /// Its whole duration, ns.
+    /// From its start until everything is marked, the stop included, ns.
     pub mark_ns: u64,
     /// The part of it spent waiting for threads to stop, ns.
     pub stop_ns: u64,

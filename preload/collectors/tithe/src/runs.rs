@@ -36,7 +36,7 @@ pub struct Units {
     pub limit: usize,
     /// The system rejects the release of memory (mlockall).
     locked: bool,
-    /// The number of the last collection, for the blacklist.
+    /// The epoch of the last collection, for the blacklist.
     pub epoch: u32,
     /// Number of units when the heap's size was last reported.
     pub reported_units: usize,

@@ -17,7 +17,7 @@ pub const SIGNAL: i32 = 63;
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 static STARTED: Once = Once::new();
 
-/// Starts the world at first, and keeps other tests of the file out.
+/// Starts the world at its first call, and keeps other tests of the file out.
 pub fn alone(signal: Option<i32>, patience_ms: u32) -> MutexGuard<'static, ()> {
     let guard = ONE_AT_A_TIME.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
     STARTED.call_once(|| WORLD.start(signal, patience_ms));

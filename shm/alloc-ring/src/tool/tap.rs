@@ -23,7 +23,7 @@ pub struct Drained {
     pub blocked: bool,
     /// Events that never arrive, or arrive late: their threads died while recording them, or were suspended.
     pub missing: u64,
-    /// Of these, those whose numbers no thread has taken.
+    /// Places where numbers were overwritten.
     pub(crate) corrupted: u64,
 }
 
