@@ -13,7 +13,7 @@ use heaptoll_preflight::{Effect, Watched};
 
 use crate::preflights::ProofRun;
 
-/// All copies together may take this share of the memory that is available: 1 over it.
+/// All copies together may take one part in this many of the memory that is available.
 const MEMORY_SHARE: u64 = 2;
 
 /// The machine's resources for runs at the same time.

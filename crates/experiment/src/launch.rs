@@ -199,7 +199,7 @@ pub fn start(
     };
     let mut command = Command::new(launcher);
     command.args(spec.to_args()).stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-    // Whatever the user preloads or audits in the shell would ride along in every run, glibc's too.
+    // Whatever the user's shell preloads or audits would otherwise be loaded in every run, also in glibc's.
     command.env_remove("LD_PRELOAD").env_remove("LD_AUDIT");
     if let Some(directory) = &invocation.directory {
         command.current_dir(directory);

@@ -5,8 +5,8 @@
 //! environment is random too, because it moves the stack and with it cache and branch aliasing (Mytkowicz et al. 2009).
 //!
 //! In lockstep the stacks of a program are a block of cells, which are made at once, or several where ratios are taken
-//! within each (a manager and its quarantines); what it does not give, memory and elapsed time, comes from additional
-//! runs alone.
+//! within each (a manager and its quarantines); what lockstep does not give, memory and elapsed time, comes from
+//! additional runs alone.
 //!
 //! Where memory is too short for all at once, the stacks take turns: balanced incomplete blocks, with the baseline in
 //! each. A round has as many repetitions as there are turns, and each stack its run in one of them. Which stacks run

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Watches processes, each under a number of the caller's.
+/// Watches processes, each under a key that the caller chooses.
 #[derive(Debug)]
 pub struct ExitWatcher {
     epoll: OwnedFd,
     watched: HashMap<u32, OwnedFd>,
-    /// Had ended when the watch began.
+    /// Keys of processes that had ended when the watch began.
     found_dead: Vec<u32>,
     /// Processes for which the kernel gives no descriptor (an older kernel, a sandbox, too many open files), with their
     /// keys: `/proc` is read for them at intervals.
@@ -43,7 +43,7 @@ impl ExitWatcher {
         })
     }
 
-    /// Watches process `pid` as number `key`.
+    /// Watches process `pid` under the key `key`.
     pub fn watch(&mut self, pid: i32, key: u32) {
         // No process has such a number, and kill would take it for a group. It comes from a shared page that was
         // overwritten.

@@ -17,7 +17,7 @@ type Work = Box<dyn FnOnce() -> Recording + Send>;
 pub struct Finisher {
     thread: Option<Thread>,
     waiting: usize,
-    /// Those that no thread could take.
+    /// Those that `push` finished itself, since no thread could take them.
     done: Vec<(bool, Recording)>,
 }
 

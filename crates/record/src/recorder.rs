@@ -42,7 +42,7 @@ const REPORT_AFTER: Duration = Duration::from_secs(2);
 const REPORT_SOON: Duration = Duration::from_millis(500);
 /// How long one poll for finished traces waits, within which an interrupt is noticed.
 const LAST_TRACES: Duration = Duration::from_millis(25);
-/// What is still to come when the recording is stopped is awaited this long.
+/// Events that are still under way when the recording is stopped are awaited this long.
 const LAST_EVENTS: Duration = Duration::from_millis(300);
 /// Images that never registered are polled this often, ns.
 const UNREGISTERED_POLL_NS: u64 = 5_000_000;

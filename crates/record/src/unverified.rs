@@ -41,7 +41,7 @@ impl UnverifiedImages {
         self.corrupted = true;
     }
 
-    /// Whether an image cannot have existed, or there were too many to believe in.
+    /// Whether an image cannot have existed, or too many traces of such processes were empty.
     pub fn are_corrupted(&self) -> bool {
         self.corrupted
     }

@@ -12,7 +12,7 @@ use crate::proc;
 const INTERVAL_NS: u64 = 10_000_000;
 /// Of a process that records nothing they come this often at most, ns.
 const IDLE_NS: u64 = 200_000_000;
-/// Samples of new peaks take at most the part of the time that is 1 over this.
+/// Samples of new peaks take at most one part in this many of the time.
 const SHARE: u64 = 50;
 
 /// The samples of one process.

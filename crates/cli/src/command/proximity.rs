@@ -50,7 +50,7 @@ pub struct Arguments {
     /// sweep/mimalloc3, sweep/tcmalloc, tithe-collect, as far as they are built]
     #[arg(short, long, value_name = "STACK")]
     manager: Vec<String>,
-    /// Collections per run, as a period that a first run found gives them
+    /// Collections that each run is made to have, about
     #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "10,100,1000",
         value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     collections: Vec<u64>,

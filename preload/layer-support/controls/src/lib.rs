@@ -85,7 +85,8 @@ pub fn each(mut visit: impl FnMut(&'static Control)) {
     // The loader's lock has been released: a manager may do anything in `listen`.
     for &address in &addresses[..count.min(MOST)] {
         // SAFETY: the address is that of the exported `heaptoll_control_v1`, which has this type (include/heaptoll.h);
-        // the struct that it returns lives as long as the object; its size is checked below before members are read.
+        // the struct that it returns lives as long as the object; its version and size, which every version has, are
+        // checked below before later members are read.
         let control =
             unsafe { transmute::<usize, unsafe extern "C" fn() -> *const Control>(address)().as_ref() };
         if let Some(control) = control

@@ -309,8 +309,8 @@ impl Stacks {
         tables::object(address).map(|object| (object.start, object.end))
     }
 
-    /// Called after it: if it was unloaded, everything about its code is forgotten, since other code may be loaded
-    /// there.
+    /// Called after `dlclose`: if the object was unloaded, everything about its code is forgotten, since other code may
+    /// be loaded there.
     pub fn closed(&self, object: (usize, usize)) {
         let Some(state) = self.state() else { return };
         if tables::object(object.0).is_some() {

@@ -22,7 +22,7 @@ pub struct Readable {
     /// The known range of the thread's own stack, to its end. Both are the end while nothing is known.
     own_low: usize,
     own_high: usize,
-    /// The walk is on the thread's own.
+    /// Whether the walk is on the thread's own stack.
     own: bool,
 }
 
