@@ -319,7 +319,7 @@ fn a_word_in_a_block_of_malloc_is_found() {
         secret.write(block);
         assert_eq!(search(secret), Occurrences { mapping: 1, ..Occurrences::default() });
         secret.erase(block);
-        // SAFETY: made above.
+        // SAFETY: `block` came from malloc above, and is not used after this.
         unsafe { libc::free(block.cast()) };
     }
 }

@@ -109,7 +109,7 @@ pub enum PieceKind {
     Free,
     /// The manager's own.
     Metadata,
-    /// Never carved into blocks yet, or too odd to become one.
+    /// Never carved into blocks yet, or not fit to become one.
     Unused,
 }
 

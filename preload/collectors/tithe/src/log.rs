@@ -140,7 +140,8 @@ pub struct Report {
     pub live: usize,
     /// Bytes in blocks found dead.
     pub reclaimed: usize,
-    /// Bytes held only by ambiguous words of stacks, statics and other mappings; `None` when they were not counted.
+    /// Bytes held only by ambiguous words of registers, stacks, statics and other mappings; `None` when they were not
+    /// counted.
     pub ambiguous: Option<usize>,
     /// Bytes of roots that were scanned.
     pub roots_bytes: usize,
@@ -150,15 +151,15 @@ pub struct Report {
     pub threads: usize,
     /// Threads that marked.
     pub markers: usize,
-    /// From the first signal until the last thread had stopped.
+    /// From before the locks are taken until the last thread had stopped.
     pub stop_ns: u64,
-    /// Finding the roots.
+    /// Always 0: the roots are read while marking.
     pub roots_ns: u64,
-    /// Marking.
+    /// Marking, the reading of the roots included.
     pub mark_ns: u64,
     /// Sweeping, as far as it was done while the threads were stopped.
     pub sweep_ns: u64,
-    /// From the first signal until all threads ran again.
+    /// From before the locks are taken until all threads were resumed.
     pub pause_ns: u64,
 }
 
@@ -207,7 +208,7 @@ pub struct Abandoned {
     pub cause: Cause,
     /// Bytes in allocated blocks.
     pub heap_before: usize,
-    /// From the first signal until it was abandoned, ns.
+    /// From before the locks are taken until it was abandoned, ns.
     pub waited_ns: u64,
 }
 

@@ -158,8 +158,8 @@ impl Heap for Marks<'_> {
             for block in 0..blocks {
                 // SAFETY: `span` is the descriptor read above, and `block` is one of its blocks.
                 if unsafe { (*span).is_taken(block) && (*span).is_marked(block) } {
-                    // SAFETY: a marked block is readable. Blocks in caches are marked too, and point to free blocks
-                    // only.
+                    // SAFETY: a marked block is readable, and the world is stopped. Blocks in caches are marked too:
+                    // their old contents may keep dead blocks, which does no harm.
                     unsafe {
                         marker.rescan(Grey { start: reservation.address(first) + block * size, bytes: size })
                     };
