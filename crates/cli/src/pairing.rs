@@ -320,7 +320,7 @@ mod tests {
         );
     }
 
-    /// What is decided of stacks that hold so many MiB each, the baseline first, where so many GiB are available.
+    /// Decides on stacks that hold so many MiB each, the baseline first, where so many GiB are available.
     fn with_memory(held_mib: &[u64], gib: u64, in_turns: bool) -> (Option<Turns>, Option<String>) {
         let held = |mib: &u64| ProofRun { anonymous_bytes: mib << 20, ..proven(&[]) };
         let runs: Vec<ProofRun> = held_mib.iter().map(held).collect();

@@ -1,4 +1,4 @@
-//! Samples of the ledger, about sixty in a recording: the program is paused, all events that it has recorded are
+//! Snapshots for the ledger, about sixty in a recording: the program is paused, all events that it has recorded are
 //! consumed, and the ledger's observer reads its memory.
 
 use std::path::Path;
@@ -23,7 +23,7 @@ const NOTICE: Duration = Duration::from_millis(100);
 /// An answer that is being given is awaited no longer than this: a forced collection may be in it.
 const ANSWER: Duration = Duration::from_secs(10);
 
-/// Samples the ledger of one process.
+/// Takes the snapshots of one process.
 pub struct LedgerSampler {
     observer: Observer,
     ledger: Ledger,
@@ -53,12 +53,12 @@ impl LedgerSampler {
         }
     }
 
-    /// Whether a sample is due.
+    /// Whether a snapshot is due.
     pub fn is_due(&self, now_ns: u64, live_bytes: u64) -> bool {
         self.pace.due(now_ns, live_bytes)
     }
 
-    /// Pauses the program and takes a sample. `now_ns` counts from the beginning of the trace.
+    /// Pauses the program and takes a snapshot. `now_ns` counts from the beginning of the trace.
     pub fn sample<W: Output>(
         &mut self,
         shared: &Shared,
@@ -89,7 +89,7 @@ impl LedgerSampler {
         }
     }
 
-    /// The samples so far.
+    /// The ledger of the snapshots so far.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }

@@ -60,9 +60,9 @@ pub struct Request {
     pub latency: bool,
     /// Whether each event gets a time of its own; otherwise about every millisecond has one.
     pub event_time: bool,
-    /// Whether to sample the ledger, about sixty times.
+    /// Whether to take snapshots for the ledger, about sixty.
     pub ledger: bool,
-    /// Whether to force a collection at each of these samples, to see what it reclaims.
+    /// Whether to force a collection at each of these snapshots, to see what it reclaims.
     pub collect: bool,
     /// Processes that the program starts.
     pub children: Children,
