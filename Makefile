@@ -103,7 +103,7 @@ demo:
 	@$(MAKE) --no-print-directory peers-fast
 	@scripts/demo $(HEAPTOLL)
 
-# The papers repeated: half an hour of measuring, a page in out/study.html.
+# The papers repeated: about 40 minutes, a page in out/study.html.
 study:
 	@scripts/setup study
 	@$(MAKE) --no-print-directory peers-fast
