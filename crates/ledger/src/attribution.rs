@@ -4,8 +4,9 @@
 //! free on it is external fragmentation. A page without one could be.
 
 use crate::block::Block;
+use crate::line::Amount;
 use crate::residency::{RangeResidency, Run, Walk};
-use crate::snapshot::{Amount, Defects};
+use crate::snapshot::Defects;
 
 /// A part of the address space that is the heap's: a mapping, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

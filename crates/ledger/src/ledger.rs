@@ -123,7 +123,7 @@ impl Pace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::How;
+    use crate::line::How;
 
     fn snapshot(time_ns: u64, rss_bytes: u64, live_bytes: u64) -> Snapshot {
         Snapshot { time_ns, rss_bytes, live_bytes, took_ns: 1_000_000, ..Snapshot::default() }

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::heap_ranges::follows_image;
+use crate::line::{Amount, Term};
 use crate::mapping::{self, Mapping};
-use crate::snapshot::{Amount, Term};
 
 /// Tasks whose stacks are read: more would take too long.
 const MOST_TASKS: usize = 4096;

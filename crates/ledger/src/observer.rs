@@ -10,11 +10,12 @@ use crate::block_history::BlockHistory;
 use crate::census::Census;
 use crate::error::LedgerError;
 use crate::heap_ranges::{HeapRanges, Layout};
+use crate::line::{Amount, How, Term};
 use crate::mapping::{self, Mapping};
 use crate::mapping_owners::{MappingOwners, image, resident};
 use crate::residency::{PageMap, Run, State, Walk};
 use crate::share::LineBuilder;
-use crate::snapshot::{Amount, How, Snapshot, Term};
+use crate::snapshot::Snapshot;
 
 /// Facts of the process before the first sample.
 #[derive(Debug, Clone, Default)]

@@ -10,7 +10,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::snapshot::Amount;
+use crate::line::Amount;
 
 /// Where a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! and how much of it is resident follows from them. The sum stays the same.
 
 use crate::census::{Census, Source};
-use crate::snapshot::{Amount, How, LedgerLine, TERMS, Term};
+use crate::line::{Amount, How, LedgerLine, TERMS, Term};
 
 /// Builds the lines: an amount for each term.
 #[derive(Debug, Clone)]
