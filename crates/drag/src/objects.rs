@@ -6,14 +6,12 @@
 //! one before it in its own first granule: no other granule can contain both an object's start and bytes before it.
 
 mod granules;
+mod index;
 
 use granules::{Granules, MapEntry};
+pub use index::Index;
+use index::NONE;
 
-/// Number of an object, valid until it is removed.
-pub type Index = u32;
-
-/// No object.
-pub(crate) const NONE: Index = 0;
 /// The first number too large for an object.
 const LIMIT: Index = 1 << 31;
 /// Bits of an address.

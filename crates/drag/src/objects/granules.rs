@@ -1,6 +1,6 @@
 //! A map from addresses to numbers by granules of 16 bytes: three levels, of which a large object fills upper ones.
 
-use super::{Index, NONE};
+use super::index::{Index, NONE};
 
 /// Bytes that lead to the same number.
 pub(super) const GRANULE: u64 = 16;
