@@ -8,6 +8,7 @@ mod decoder;
 mod encoder;
 mod error;
 mod event;
+mod file_head;
 mod format;
 mod frame;
 mod header;

@@ -1,7 +1,7 @@
 //! The reader: events in batches, in bounded memory, from any source of bytes.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::Path;
 
 use serde::de::DeserializeOwned;
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::TraceError;
 use crate::decoder::{Decoder, TraceState};
 use crate::event::Event;
-use crate::format::{CHUNK_MAGIC, FILE_HEAD, FILE_MAGIC, VERSION, chunk, u32_at};
+use crate::format::chunk;
 use crate::frame::{Framer, StreamItem};
 use crate::header::{Ending, Gap, Header, Sample, Sites};
 use crate::memory::Memory;
@@ -19,8 +19,6 @@ use crate::tables::Tables;
 const BATCH: u32 = 4096;
 /// Events that are counted of a trace that takes too much memory, to state what it takes: about a second's work.
 const COUNTED: u64 = 1 << 28;
-/// Bytes within which a chunk is searched for in a file without its first bytes.
-const SEARCHED: usize = 64 << 10;
 
 /// Events in order. Kept by the caller and filled again and again.
 #[derive(Debug, Default)]
@@ -93,7 +91,7 @@ impl<R: Read> Reader<R> {
             lost_by_recorder: 0,
             ended: false,
         };
-        begin(&mut reader.framer, &mut reader.tables)?;
+        reader.tables.begin(&mut reader.framer)?;
         // The header is the first chunk; with anything else, `read` continues from there.
         reader.advance()?;
         Ok(reader)
@@ -243,7 +241,7 @@ impl<R: Read> Reader<R> {
                         self.lost_by_recorder.saturating_add(new.and_then(|gap| gap.events).unwrap_or(0));
                 }
             }
-            StreamItem::Damage { bytes, what } => damage(&mut self.tables, bytes, &what),
+            StreamItem::Damage { bytes, what } => self.tables.damage(bytes, &what),
             StreamItem::End => {
                 self.ended = true;
                 self.end();
@@ -309,44 +307,4 @@ impl<R> std::fmt::Debug for Reader<R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reader").field("event", &self.next_event).finish_non_exhaustive()
     }
-}
-
-/// Warns of damage.
-pub(crate) fn damage(tables: &mut Tables, bytes: u64, what: &str) {
-    tables.warn(format!("{what}: {bytes} bytes are left out"));
-}
-
-/// Reads the first bytes of a file.
-pub(crate) fn begin<R: Read>(framer: &mut Framer<R>, tables: &mut Tables) -> Result<(), TraceError> {
-    let name = tables.name().to_string();
-    let error = |source: io::Error| match source.kind() {
-        io::ErrorKind::IsADirectory => {
-            TraceError::NotATrace { name: name.clone(), content: "a folder".into() }
-        }
-        _ => TraceError::system("read", &name, source),
-    };
-    let state = framer.peek(FILE_HEAD).map_err(error)?;
-    if state.len() >= FILE_HEAD && state[..8] == FILE_MAGIC {
-        let version = u32_at(state, 8);
-        let whole = crc32fast::hash(&state[..12]) == u32_at(state, 12);
-        if whole && version > VERSION {
-            return Err(TraceError::Newer { name, version, known: VERSION });
-        }
-        framer.consume(FILE_HEAD);
-        if !whole {
-            tables.warn("the first bytes of the file are damaged".to_string());
-        }
-        return Ok(());
-    }
-    // A trace that lost its first bytes still has chunks.
-    let state = framer.peek(SEARCHED).map_err(error)?;
-    let mut positions = state.windows(CHUNK_MAGIC.len()).enumerate();
-    let chunk = positions
-        .any(|(at, window)| window == CHUNK_MAGIC && crate::format::ChunkHead::parse(&state[at..]).is_some());
-    if chunk {
-        tables.warn("the first bytes of the file are damaged".to_string());
-        return Ok(());
-    }
-    let content = crate::sniff::describe(state);
-    Err(TraceError::NotATrace { name, content })
 }

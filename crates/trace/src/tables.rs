@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, Seek, SeekFrom};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::format::{CHUNK_HEAD, ChunkHead, TEXT_MAX, chunk};
 use crate::frame::{Framer, StreamItem};
 use crate::header::{Ending, Gap, Header, Sample, Sites};
-use crate::{TraceError, reader, sites, text};
+use crate::{TraceError, file_head, sites, text};
 
 /// Memory that all tables of a trace may take, bytes: what a hostile file can cost.
 const MEMORY_MAX: usize = 256 << 20;
@@ -78,6 +78,19 @@ impl Tables {
         if self.gaps.len() < MESSAGES_MAX {
             self.gaps.push(Gap { why, events });
         }
+    }
+
+    /// Warns of damage.
+    pub(crate) fn damage(&mut self, bytes: u64, what: &str) {
+        self.warn(format!("{what}: {bytes} bytes are left out"));
+    }
+
+    /// Reads the first bytes of a file; warns where they are damaged.
+    pub(crate) fn begin<R: Read>(&mut self, framer: &mut Framer<R>) -> Result<(), TraceError> {
+        if !file_head::read(framer, &self.name)? {
+            self.warn("the first bytes of the file are damaged".to_string());
+        }
+        Ok(())
     }
 
     /// Takes a chunk that is not one of events.
@@ -197,7 +210,7 @@ pub fn tables(path: &Path) -> Result<Tables, TraceError> {
     let mut file = File::open(path).map_err(open)?;
     let mut framer = Framer::new(&file, 0);
     let mut tables = Tables::new(&name);
-    reader::begin(&mut framer, &mut tables)?;
+    tables.begin(&mut framer)?;
     let mut offset = framer.offset();
     drop(framer);
     // From head to head, as long as each is whole and leads to the next.
@@ -229,7 +242,7 @@ pub fn tables(path: &Path) -> Result<Tables, TraceError> {
         match framer.next().map_err(read)? {
             StreamItem::Chunk(head) if head.kind != chunk::EVENTS => tables.take(&head, framer.payload()),
             StreamItem::Chunk(_) => {}
-            StreamItem::Damage { bytes, what } => reader::damage(&mut tables, bytes, &what),
+            StreamItem::Damage { bytes, what } => tables.damage(bytes, &what),
             StreamItem::End => break,
         }
     }

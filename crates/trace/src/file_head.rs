@@ -1,0 +1,40 @@
+//! The first bytes of a file: whether it is a trace, and of a version that can be read. All readers of a file begin here.
+
+use std::io::{self, Read};
+
+use crate::error::TraceError;
+use crate::format::{CHUNK_MAGIC, ChunkHead, FILE_HEAD, FILE_MAGIC, VERSION, u32_at};
+use crate::frame::Framer;
+use crate::sniff;
+
+/// Bytes within which a chunk is searched for in a file without its first bytes.
+const SEARCHED: usize = 64 << 10;
+
+/// Reads the first bytes of the file called `name`. False when they are damaged; chunks follow nevertheless.
+pub(crate) fn read<R: Read>(framer: &mut Framer<R>, name: &str) -> Result<bool, TraceError> {
+    let error = |source: io::Error| match source.kind() {
+        io::ErrorKind::IsADirectory => {
+            TraceError::NotATrace { name: name.to_string(), content: "a folder".into() }
+        }
+        _ => TraceError::system("read", name, source),
+    };
+    let state = framer.peek(FILE_HEAD).map_err(error)?;
+    if state.len() >= FILE_HEAD && state[..8] == FILE_MAGIC {
+        let version = u32_at(state, 8);
+        let whole = crc32fast::hash(&state[..12]) == u32_at(state, 12);
+        if whole && version > VERSION {
+            return Err(TraceError::Newer { name: name.to_string(), version, known: VERSION });
+        }
+        framer.consume(FILE_HEAD);
+        return Ok(whole);
+    }
+    // A trace that lost its first bytes still has chunks.
+    let state = framer.peek(SEARCHED).map_err(error)?;
+    let mut positions = state.windows(CHUNK_MAGIC.len()).enumerate();
+    let chunk =
+        positions.any(|(at, window)| window == CHUNK_MAGIC && ChunkHead::parse(&state[at..]).is_some());
+    if chunk {
+        return Ok(false);
+    }
+    Err(TraceError::NotATrace { name: name.to_string(), content: sniff::describe(state) })
+}
