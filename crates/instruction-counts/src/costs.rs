@@ -6,8 +6,7 @@ use heaptoll_reftrace::{Clock, Event, Owner, Reference, Routine, Sink};
 
 use crate::blocks::Blocks;
 use crate::class::Request;
-use crate::figures::Group;
-use crate::group::{group, request};
+use crate::group::{Group, group, request};
 use crate::heap::Heap;
 use crate::tally::Tally;
 

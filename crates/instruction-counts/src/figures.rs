@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::class::SizeClass;
 use crate::costs::Costs;
-use crate::group::group;
+use crate::group::{Group, group};
 use crate::tally::{CallCosts, Classes, Tally};
 
 /// Instructions and data references.
@@ -46,21 +46,6 @@ pub struct Owners {
     pub allocator: Instructions,
     /// Collections that were announced, and threads that the manager started.
     pub collector: Instructions,
-}
-
-/// What a routine is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Group {
-    /// `malloc`, `calloc`, aligned ones, `operator new`, and `realloc` of no block: a block from nothing.
-    Allocate,
-    /// `free`, `operator delete`.
-    Free,
-    /// `realloc`, `reallocarray`.
-    Resize,
-    /// `malloc_usable_size`.
-    #[serde(rename = "ask")]
-    Query,
 }
 
 /// Calls and their instructions.

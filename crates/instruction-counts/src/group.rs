@@ -1,9 +1,24 @@
 //! The groups of routines: the columns of Detlefs, Dosser & Zorn, and the two that they leave out.
 
 use heaptoll_reftrace::Routine;
+use serde::Serialize;
 
 use crate::class::Request;
-use crate::figures::Group;
+
+/// What a routine is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Group {
+    /// `malloc`, `calloc`, aligned ones, `operator new`, and `realloc` of no block: a block from nothing.
+    Allocate,
+    /// `free`, `operator delete`.
+    Free,
+    /// `realloc`, `reallocarray`.
+    Resize,
+    /// `malloc_usable_size`.
+    #[serde(rename = "ask")]
+    Query,
+}
 
 /// The group of a routine.
 pub fn group(routine: Routine) -> Group {

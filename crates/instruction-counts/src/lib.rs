@@ -19,8 +19,8 @@ mod tally;
 pub use class::SizeClass;
 pub use costs::Costs;
 pub use figures::{
-    Amounts, BySize, ClassFigures, Counts, Figures, Group, Groups, HeapFigures, Instructions, Owners,
+    Amounts, BySize, ClassFigures, Counts, Figures, Groups, HeapFigures, Instructions, Owners,
     RoutineFigures, SpreadFigures, Tables,
 };
-pub use group::group;
+pub use group::{Group, group};
 pub use spread::Spread;
