@@ -13,7 +13,7 @@
 
 use std::io::{self, Read};
 
-use heaptoll_trace::{Batch, Ending, Event, EventKind, Reader, Sample, TraceError};
+use heaptoll_trace::{Batch, Ending, EventKind, Reader, Sample, TraceError};
 use serde::Serialize;
 use thiserror::Error;
 
@@ -24,11 +24,15 @@ mod gaps;
 mod lifetimes;
 mod packer;
 mod rectangles;
+mod rounding;
 
+pub use demand::Point;
 use demand::{Demand, Live};
 use lifetimes::Lifetimes;
 use packer::{Block, Packer, Rule};
 use rectangles::{Order, Rectangle};
+pub use rounding::Options;
+use rounding::rounded;
 
 /// Bytes kept for each object that is live at the same time as others: by the first reading, and by those that pack,
 /// where each rule keeps an address and, where the heap is fragmented, gaps.
@@ -38,14 +42,6 @@ const READINGS: usize = 4;
 const RULES: usize = 12;
 /// Up to this many blocks are packed as rectangles too.
 pub const RECTANGLES_MAX: u64 = 20_000;
-
-/// Options of the computation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Options {
-    /// Blocks of at most 8 bytes take 8; all others are rounded up to multiples of 16, as the ABI of x86-64 and AArch64
-    /// requires of `malloc`.
-    pub small_blocks_of_8: bool,
-}
 
 /// Why there is no bound.
 #[derive(Debug, Error)]
@@ -136,19 +132,6 @@ pub struct AfterPeak {
     pub held_bytes: u64,
     /// Requested bytes live then.
     pub live_bytes: u64,
-}
-
-/// Live bytes in an interval of the trace.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Point {
-    /// Number of the first event of the interval.
-    pub event: u64,
-    /// Its time, ns from the beginning.
-    pub time_ns: u64,
-    /// Most requested bytes live in it.
-    pub live_bytes: u64,
-    /// Most of them rounded up.
-    pub rounded_bytes: u64,
 }
 
 /// Computes the bounds of a trace, which `open` opens repeatedly.
@@ -356,16 +339,6 @@ fn pack<R: Read>(
         }
     }
     Ok(packers.iter().map(|packer| (packer.rule(), packer.heap_bytes())).collect())
-}
-
-/// Bytes that a block takes, and what its address is a multiple of.
-fn rounded(event: &Event, options: Options) -> (u64, u64) {
-    // No program uses alignments beyond a terabyte.
-    let alignment = 1_u64 << event.align_log2.min(40);
-    if options.small_blocks_of_8 && event.size <= 8 {
-        return (8, alignment.max(8));
-    }
-    (event.size.max(1).next_multiple_of(16), alignment.max(16))
 }
 
 impl Rule {

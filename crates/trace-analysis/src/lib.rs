@@ -6,6 +6,7 @@
 pub mod bound;
 pub mod feed;
 pub mod lifetimes;
+mod share;
 pub mod slots;
 pub mod stacks;
 pub mod stat;

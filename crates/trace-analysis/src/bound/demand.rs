@@ -1,14 +1,28 @@
 //! The first pass: how much is live at each time, and how long objects live.
 
 use heaptoll_trace::{Event, EventKind};
+use serde::Serialize;
 
-use super::{Options, Point, rounded};
+use super::rounding::{Options, rounded};
 
 /// Points of the curve: between half as many and this.
 const POINTS: usize = 1024;
 
 /// Bytes kept for each object that is live at the same time as others.
 pub(super) const EACH_OBJECT: usize = size_of::<Object>() + size_of::<u64>();
+
+/// Live bytes in an interval of the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Point {
+    /// Number of the first event of the interval.
+    pub event: u64,
+    /// Its time, ns from the beginning.
+    pub time_ns: u64,
+    /// Most requested bytes live in it.
+    pub live_bytes: u64,
+    /// Most of them rounded up.
+    pub rounded_bytes: u64,
+}
 
 /// Rounded lengths of live blocks by slot.
 #[derive(Debug, Default)]

@@ -24,6 +24,7 @@ pub use figures::*;
 use groups::{Group, Groups};
 use nursery::Nursery;
 
+use crate::share::share;
 use crate::slots::{MAX_SIZE, Slots};
 use crate::stacks::CallSites;
 use crate::stat::size_bounds;
@@ -189,8 +190,8 @@ impl Lifetimes {
         let mut survival = survivals(&all);
         for younger in survival.iter_mut().filter(|s| s.clock == Clock::Time).flat_map(|s| &mut s.younger) {
             if let Some(ended) = self.decades.younger_than(younger.age) {
-                younger.objects = crate::stat::share(ended.objects, all.all().objects);
-                younger.bytes = crate::stat::share(ended.bytes, all.all().bytes);
+                younger.objects = share(ended.objects, all.all().objects);
+                younger.bytes = share(ended.bytes, all.all().bytes);
             }
         }
         let still_live_by_site = call_sites.as_deref_mut().map(|call_sites| still_live(left, call_sites));

@@ -22,6 +22,7 @@ use timeline::Timeline;
 
 pub use sizes::{bounds as size_bounds, class as size_class};
 
+use crate::share::share;
 use crate::slots::{MAX_SIZE, Slots};
 use crate::stacks::CallSites;
 use crate::subject::Subject;
@@ -348,11 +349,6 @@ fn internal(peak: &Peak, allocated: &LiveTotals, unknown: u64) -> Internal {
         overall_share: part(allocated.usable_bytes, allocated.bytes),
         unknown,
     }
-}
-
-/// A part of a whole, 0 to 1; of nothing 0.
-pub(crate) fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
+use crate::share::share;
+
 /// Sizes below this have a counter each.
 const SMALL: u64 = 1 << 15;
 /// Number of larger sizes that are distinguished; further ones are counted by their power of two only.
@@ -124,8 +126,7 @@ impl SizeCounts {
             .into_iter()
             .map(|(size, objects)| {
                 sum += objects;
-                let (share, cumulative) =
-                    (super::share(objects, all.objects), super::share(sum, all.objects));
+                let (share, cumulative) = (share(objects, all.objects), share(sum, all.objects));
                 ExactSize { size, objects, share, cumulative }
             })
             .collect();
@@ -154,8 +155,8 @@ fn rows(classes: &[Class; CLASSES], all: Class) -> Vec<SizeRow> {
                 up_to,
                 objects,
                 bytes,
-                cumulative_objects: super::share(sum.objects, all.objects),
-                cumulative_bytes: super::share(sum.bytes, all.bytes),
+                cumulative_objects: share(sum.objects, all.objects),
+                cumulative_bytes: share(sum.bytes, all.bytes),
             }
         })
         .collect()
