@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use crate::objects::is_libc;
+
 /// One report of one process.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Report {
@@ -93,7 +95,7 @@ pub fn parse(bytes: &[u8]) -> Vec<Report> {
     for line in text.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         if let (["slot", symbol, _], Some(report)) = (fields.as_slice(), open.as_mut())
-            && !report.objects.last().is_some_and(|o| crate::judge::is_libc(o))
+            && !report.objects.last().is_some_and(|o| is_libc(o))
         {
             report.referenced.insert((*symbol).to_owned());
         }

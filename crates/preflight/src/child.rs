@@ -8,7 +8,7 @@ use std::ptr;
 use heaptoll_launcher::affinity::only;
 
 use crate::filter;
-use crate::tree::Plan;
+use crate::plan::Plan;
 
 /// What lets the child go on.
 pub const GO: u8 = b'g';

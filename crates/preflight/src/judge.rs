@@ -9,6 +9,7 @@ use heaptoll_stats_page::{SlotRecord, WriterKind};
 
 use crate::binding::Report;
 use crate::elf::{self, ElfError};
+use crate::objects::{is_cxx_runtime, is_libc, same_file};
 use crate::proof::ProcessProof;
 use crate::tree::{Image, Run};
 
@@ -321,30 +322,4 @@ pub fn fallthroughs(findings: &[ImageFinding], expected: &Expected) -> Vec<Strin
             )
         })
         .collect()
-}
-
-/// glibc's shared object.
-pub fn is_libc(object: &Path) -> bool {
-    object.file_name().is_some_and(|n| n == "libc.so.6" || n.as_bytes().starts_with(b"libc-2."))
-}
-
-/// A C++ runtime, whose operators call malloc.
-pub fn is_cxx_runtime(object: &Path) -> bool {
-    object.file_name().is_some_and(|n| {
-        [&b"libstdc++.so"[..], b"libc++.so", b"libc++abi.so", b"libsupc++.so"]
-            .iter()
-            .any(|p| n.as_bytes().starts_with(p))
-    })
-}
-
-/// Whether two paths name one file.
-pub fn same_file(a: &Path, b: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    if a == b {
-        return true;
-    }
-    match (std::fs::metadata(a), std::fs::metadata(b)) {
-        (Ok(a), Ok(b)) => (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        _ => false,
-    }
 }

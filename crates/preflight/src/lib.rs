@@ -14,6 +14,8 @@ mod evidence;
 mod filter;
 mod judge;
 mod manager;
+mod objects;
+mod plan;
 mod process;
 mod program;
 mod proof;

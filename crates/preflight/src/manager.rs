@@ -8,9 +8,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use crate::elf::{self, ElfError};
+use crate::plan::Plan;
 use crate::proof::ManagerFacts;
 use crate::refusal::Refusal;
-use crate::tree::{self, Ending, Plan};
+use crate::tree::{self, Ending};
 
 /// The most that loading an object into `sh -c :` may take.
 const LOAD_LIMIT: Duration = Duration::from_secs(5);

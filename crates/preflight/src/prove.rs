@@ -12,12 +12,14 @@ use crate::elsewhere;
 use crate::evidence::{Evidence, Left};
 use crate::judge::{self, Expected, Fault, ImageFinding, Source};
 use crate::manager::{check_load_of, inspect_manager, inspect_object, preload_list};
+use crate::objects;
+use crate::plan::Plan;
 use crate::process::own_user;
 use crate::program::inspect_program;
 use crate::proof::{ProcessProof, ProgramFacts, Proof};
 use crate::refusal::Refusal;
 use crate::request::{Request, Watch};
-use crate::tree::{self, Ending, Plan, Run};
+use crate::tree::{self, Ending, Run};
 
 /// Fewer calls than this in a program that works are suspicious: start-up alone makes some.
 const FEW_CALLS: u64 = 200;
@@ -46,7 +48,7 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
     }
     let preload: Vec<PathBuf> = layers.iter().chain(&manager).cloned().collect();
     // The loader loads an object once: a counting layer further in is the one in front of all.
-    let layers = layers.into_iter().filter(|other| !judge::same_file(other, &layer)).collect();
+    let layers = layers.into_iter().filter(|other| !objects::same_file(other, &layer)).collect();
     let expected = Expected { layers, source };
 
     let mut sighting = ProofRun::of(request, &program, &layer, &preload, &expected)?;
@@ -243,7 +245,7 @@ impl ProofRun {
         for finding in &reached {
             if let Some(new) = &finding.process.new_bound_to
                 && !expected.holds(new)
-                && !judge::is_cxx_runtime(new)
+                && !objects::is_cxx_runtime(new)
             {
                 warnings.push(format!(
                     "{} takes operator new from {}, not from the manager",
@@ -416,7 +418,8 @@ fn additions<'a>(
     for report in reports.filter(|report| report.user == own_user()) {
         let mut add = |is: fn(&Path) -> bool, reason: String| {
             let Some(object) = report.objects.iter().find(|o| is(o)) else { return };
-            let there = preload.iter().chain(found.iter().map(|f| &f.0)).any(|p| judge::same_file(p, object));
+            let there =
+                preload.iter().chain(found.iter().map(|f| &f.0)).any(|p| objects::same_file(p, object));
             if !there && object.is_absolute() {
                 found.push((object.clone(), reason));
             }
@@ -424,14 +427,14 @@ fn additions<'a>(
         let exe = report.exe.display();
         let fault = judge::misbinding(report, expected);
         if let (Source::Glibc, Some(Fault::BoundTo(other))) = (&expected.source, &fault) {
-            add(judge::is_libc, format!("{exe} links the allocator {}", other.display()));
+            add(objects::is_libc, format!("{exe} links the allocator {}", other.display()));
         }
         if let Some(new) = report.next.get("_Znwm")
             && !expected.holds(new)
-            && !judge::is_cxx_runtime(new)
+            && !objects::is_cxx_runtime(new)
             && !matches!(fault, Some(Fault::OwnMalloc(_)))
         {
-            add(judge::is_cxx_runtime, format!("{exe} would take operator new from {}", new.display()));
+            add(objects::is_cxx_runtime, format!("{exe} would take operator new from {}", new.display()));
         }
     }
     found

@@ -21,9 +21,9 @@ use std::time::{Duration, Instant};
 use crate::child::{Child, GO, GO_WATCHED, UNWATCHED};
 use crate::effects::{Call, Effect, Effects, Watched};
 use crate::filter::FOREIGN;
+use crate::plan::Plan;
 use crate::process::{auxiliary, cpu_clock, environment_of, monotonic_ns, own_user, process_of, user_of};
 use crate::refusal::Refusal;
-use crate::request::Watch;
 
 /// How much longer than its limit a command may take until its first process is loaded.
 const LOADING: Duration = Duration::from_secs(20);
@@ -35,32 +35,6 @@ const FIRST_POLL: Duration = Duration::from_millis(100);
 const SAMPLED: usize = 64;
 /// Bytes of standard error that are kept.
 const KEPT: usize = 16 * 1024;
-
-/// What to run.
-pub struct Plan<'a> {
-    /// The file to execute.
-    pub program: PathBuf,
-    /// All arguments, the zeroth included.
-    pub arguments: Vec<OsString>,
-    /// The complete environment.
-    pub environment: Vec<(OsString, OsString)>,
-    /// Working directory.
-    pub directory: Option<PathBuf>,
-    /// Standard input; `/dev/null` when `None`.
-    pub stdin: Option<PathBuf>,
-    /// When to stop it.
-    pub limit: Duration,
-    /// Whether to try ptrace.
-    pub trace: bool,
-    /// Polled: whether enough was seen; the run is then ended immediately.
-    pub enough: &'a (dyn Fn() -> bool + Sync),
-    /// Called when the time is up: whether the command has shown anything.
-    pub begun: &'a (dyn Fn() -> bool + Sync),
-    /// Called with the user of each image before it runs.
-    pub admit: &'a (dyn Fn(u32) + Sync),
-    /// How it is watched for effects, where it is; without ptrace it is not.
-    pub watch: Option<&'a Watch>,
-}
 
 /// How a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
