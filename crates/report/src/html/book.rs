@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 
+use super::chart_registry::ChartRegistry;
 use super::drawing::{self, DrawingSlot, Names};
+use super::engine;
 use super::sparkline::{Scale, Sparkline};
 use super::views::Fact;
-use super::{ChartRegistry, engine};
 use crate::book::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Standing, Step, Test, Tone};
 use crate::format::printable;
 use crate::{ReportError, format};

@@ -6,10 +6,11 @@ use plotly::Plot;
 use plotly::Scatter;
 use plotly::common::{Line, Marker, Mode};
 
+use super::chart_registry::{ChartRegistry, ChartSlot};
 use super::charts::{self, plot_text};
+use super::engine;
 use super::palette::Palette;
 use super::views::{Chip, Fact};
-use super::{ChartRegistry, ChartSlot, engine};
 use crate::{ReportError, format};
 
 /// One setting of a curve.

@@ -2,9 +2,10 @@
 
 use askama::Template;
 
+use super::chart_registry::ChartRegistry;
 use super::drawing::{self, DrawingSlot, Names};
+use super::engine;
 use super::views::Fact;
-use super::{ChartRegistry, engine};
 use crate::document::{Document, Item};
 use crate::{ReportError, format};
 

@@ -8,8 +8,9 @@ use plotly::common::{
 use plotly::layout::{Axis as PlotAxis, AxisType, BarMode, HoverMode, Legend, Margin};
 use plotly::{Bar, Plot, Scatter};
 
+use super::amount_axis;
+use super::chart_registry::{ChartRegistry, ChartSlot};
 use super::charts::{self, plot_text};
-use super::{ChartRegistry, ChartSlot, amount_axis};
 use crate::document::{Axis, Chart, Form, Series};
 use crate::format;
 

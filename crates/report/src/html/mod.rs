@@ -2,6 +2,7 @@
 
 mod amount_axis;
 pub mod book;
+mod chart_registry;
 mod charts;
 pub mod curves;
 pub mod document;
@@ -14,14 +15,12 @@ mod ratio_axis;
 mod sparkline;
 mod views;
 
-use std::collections::BTreeMap;
-
 use askama::Template;
 use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;
-use plotly::Plot;
 
 use crate::ReportError;
+use chart_registry::ChartRegistry;
 
 /// One page that needs nothing but itself: no network, no other file. About 1.9 MB, nearly all of it the charting
 /// library.
@@ -34,44 +33,6 @@ pub fn render(experiment: &Experiment, comparison: &Comparison) -> Result<String
     page.engine = engine::packed()?;
     page.charts = registry.json();
     page.render().map_err(|error| ReportError::Encode { form: "HTML", detail: error.to_string() })
-}
-
-/// The charts of a page by the id of their element.
-#[derive(Default)]
-struct ChartRegistry {
-    charts: BTreeMap<String, String>,
-}
-
-/// An element of the page in which a chart will be drawn.
-struct ChartSlot {
-    /// Id of the element.
-    id: String,
-    /// What the chart shows.
-    title: &'static str,
-    /// How to read it.
-    caption: &'static str,
-    /// Takes the whole width.
-    wide: bool,
-}
-
-impl ChartRegistry {
-    /// Keeps a chart and returns its slot; nothing where there is no chart.
-    fn put(&mut self, plot: Option<Plot>, title: &'static str, caption: &'static str) -> Option<ChartSlot> {
-        let id = format!("chart-{}", self.charts.len());
-        self.charts.insert(id.clone(), plot?.to_json());
-        Some(ChartSlot { id, title, caption, wide: false })
-    }
-
-    /// All charts as a JSON object that may stand inside a script element.
-    fn json(&self) -> String {
-        let entries: Vec<String> =
-            self.charts.iter().map(|(id, chart)| format!("\"{id}\":{chart}")).collect();
-        // `<` could end the element, and these two end a line in older script engines.
-        format!("{{{}}}", entries.join(",\n"))
-            .replace('<', "\\u003c")
-            .replace('\u{2028}', "\\u2028")
-            .replace('\u{2029}', "\\u2029")
-    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@ use askama::Template;
 use heaptoll_experiment::comparison::{Comparison, Interval, Metric, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
 
+use super::chart_registry::{ChartRegistry, ChartSlot};
 use super::palette::Palette;
 use super::program::{BoundLine, Program, environment};
 use super::views::{Chip, Fact, Ratio};
-use super::{ChartRegistry, ChartSlot, charts, engine};
+use super::{charts, engine};
 use crate::format::{self, NONE, plural};
 use crate::terminal::overall_verdict;
 

@@ -8,10 +8,10 @@ use heaptoll_experiment::lower_bound::ProgramBounds;
 use heaptoll_experiment::observation::{Counters, Observation, Phase};
 use heaptoll_experiment::statistics;
 
+use super::chart_registry::{ChartRegistry, ChartSlot};
 use super::charts;
 use super::palette::Palette;
 use super::views::{Chip, Fact, Ratio};
-use super::{ChartRegistry, ChartSlot};
 use crate::bounds::{self, Bound, StackBounds};
 use crate::columns;
 use crate::exact;

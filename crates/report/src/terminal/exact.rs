@@ -3,7 +3,7 @@
 use comfy_table::Table;
 use heaptoll_experiment::comparison::{Comparison, ExactRow, ExactTable};
 
-use super::experiment::{ratio_text, tone};
+use super::ratio::{ratio_text, tone};
 use super::style::{Style, Tone, right};
 use crate::exact;
 use crate::format::NONE;

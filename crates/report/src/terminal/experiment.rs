@@ -5,6 +5,7 @@ use heaptoll_experiment::comparison::{Comparison, Interval, Metric, OverallRow, 
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::lower_bound::ProgramBounds;
 
+use super::ratio::{ratio_text, tone};
 use super::style::{Style, Tone, right};
 use crate::bounds::{self, Bound};
 use crate::format::{self, NO_DIFFERENCE, NONE, and_list, plural};
@@ -500,21 +501,6 @@ pub(crate) fn overall_verdict(comparison: &Comparison, row: &OverallRow) -> Stri
         true if row.cpu.is_none() && row.peak_rss.is_none() => "too few pairs".to_owned(),
         true => NO_DIFFERENCE.to_owned(),
         false => and_list(&claims),
-    }
-}
-
-/// A ratio with its interval, on one line or two.
-pub(super) fn ratio_text(interval: &Interval, split: bool) -> String {
-    let text = format::interval(interval);
-    if split { text.replacen(' ', "\n", 1) } else { text }
-}
-
-/// The colour of a claim.
-pub(super) fn tone(interval: &Interval) -> Tone {
-    match interval.differs {
-        false => Tone::Dim,
-        true if interval.ratio < 1.0 => Tone::Good,
-        true => Tone::Bad,
     }
 }
 

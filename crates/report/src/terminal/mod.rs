@@ -7,6 +7,7 @@ mod exact;
 mod experiment;
 mod fit;
 mod pair;
+mod ratio;
 mod style;
 
 pub use book::{render_book, render_verdicts};

@@ -2,7 +2,7 @@
 
 use heaptoll_experiment::comparison::Interval;
 
-use super::experiment::{ratio_text, tone};
+use super::ratio::{ratio_text, tone};
 use super::style::{Style, Tone, right};
 use crate::format::{NONE, significant};
 
