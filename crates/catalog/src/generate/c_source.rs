@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::Generate;
 use super::dice::Dice;
+use super::input::Generate;
 
 /// `functions` functions over `structures` structures.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

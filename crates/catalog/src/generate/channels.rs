@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::Generate;
 use super::dice::Dice;
+use super::input::Generate;
 
 /// `channels` channels of `width` columns, of whose pins `percent` are used.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

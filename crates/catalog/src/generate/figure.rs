@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::Generate;
 use super::dice::Dice;
+use super::input::Generate;
 use super::vocabulary::word;
 
 /// `groups` compounds of `objects` objects each, on sheets that overlap.

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::Generate;
 use super::dice::Dice;
+use super::input::Generate;
 
 /// `games` games on a board of `board` lines (5 to 19): two random stones of each side, then `moves` generated moves.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::Generate;
 use super::dice::Dice;
+use super::input::Generate;
 use super::vocabulary::word;
 
 /// `modules` archives of `sources` objects each, which depend on some of `headers` headers.

@@ -9,6 +9,7 @@ mod channels;
 mod dice;
 mod figure;
 mod go_game;
+mod input;
 mod json;
 mod makefile;
 mod objects;
@@ -28,6 +29,7 @@ use std::io::{self, Write};
 use serde::Deserialize;
 
 use crate::entry::Parameter;
+use input::Generate;
 
 /// A generator with its parameters: all that determines an input's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -68,15 +70,6 @@ pub enum Generator {
     Text(text::Text),
     /// An XML document of nested records.
     Xml(xml::Xml),
-}
-
-/// What each kind of input implements.
-pub(crate) trait Generate {
-    /// Raised whenever the bytes for the same parameters change, so that cached inputs are not mistaken for new ones.
-    const VERSION: u32;
-
-    /// Writes the input. Only `out` can fail.
-    fn generate(&self, out: &mut dyn Write) -> io::Result<()>;
 }
 
 impl Generator {

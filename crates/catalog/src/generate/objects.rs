@@ -12,8 +12,8 @@ use object::{
 use object::{SymbolKind, SymbolScope};
 use serde::Deserialize;
 
-use super::Generate;
 use super::dice::Dice;
+use super::input::Generate;
 use super::vocabulary::word;
 
 /// `files` object files with `functions` functions each, which call functions of the other files.

@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::Generate;
 use super::dice::Dice;
+use super::input::Generate;
 
 /// `terms` random product terms over `inputs` variables, each in at least one of `outputs` functions.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]

@@ -7,8 +7,8 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::Generate;
 use super::dice::Dice;
+use super::input::Generate;
 use super::vocabulary::word;
 
 /// The amino acids in the order of the profile format.

@@ -6,8 +6,8 @@ use std::num::NonZeroU32;
 
 use serde::Deserialize;
 
-use super::Generate;
 use super::dice::Dice;
+use super::input::Generate;
 
 /// `rounds` questions in turn of three kinds: differences of integers, bit vectors, and functions over arrays, each
 /// with `constraints` constraints on `variables` variables.
