@@ -2,42 +2,17 @@
 
 mod caches;
 mod instructions;
-
-use std::path::PathBuf;
+mod options;
 
 use crate::Error;
-use crate::setup::{Choice, Setup, machine_line};
+use crate::setup::{Setup, machine_line};
+
+pub use options::Options;
 
 /// Programs of the catalog that are written in C, C and C, C and C: allocation-heavy, deterministic, of one thread.
 const PROGRAMS: [&str; 5] = ["gawk", "cfrac", "espresso", "lua", "perl"];
 /// A baseline, two current ones of different design, and one of 1982 whose routines are short.
 const MANAGERS: [&str; 4] = ["glibc", "mimalloc3", "kingsley", "jemalloc"];
-
-/// The command line of `agreement`.
-#[derive(Debug, clap::Args)]
-pub struct Options {
-    #[command(flatten)]
-    choice: Choice,
-    /// Only instructions, against callgrind
-    #[arg(long, conflicts_with = "caches")]
-    instructions: bool,
-    /// Only cache misses, against cachegrind
-    #[arg(long)]
-    caches: bool,
-    /// Let programs and managers see the real clock: work that depends on the time then depends on the tool
-    #[arg(long)]
-    real_clock: bool,
-    /// Folder of the tracer [default: the installation's]; one built by `make -C tracer ALIKE=yes OUT=DIR BUILD=DIR` gives
-    /// programs the addresses that they have under Valgrind's own tools
-    #[arg(long, value_name = "DIR")]
-    tracer: Option<PathBuf>,
-    /// Bind functions at their first call, as programs do, and not at the start
-    #[arg(long)]
-    lazy: bool,
-    /// Per cent that a figure may be off
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.01)]
-    tolerance: f64,
-}
 
 /// Compares. False if a figure is off by more than the tolerance.
 ///

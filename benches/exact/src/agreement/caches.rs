@@ -14,7 +14,7 @@ use heaptoll_locality::simulation::{Settings, Simulation};
 use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 use heaptoll_reftrace_host::Options as TracerOptions;
 
-use super::Options;
+use super::options::Options;
 use crate::Error;
 use crate::profiled;
 use crate::setup::Setup;

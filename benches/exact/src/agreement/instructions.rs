@@ -5,7 +5,7 @@ use heaptoll_catalog::Prepared;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_reftrace::Routine;
 
-use super::Options;
+use super::options::Options;
 use crate::Error;
 use crate::profiled::{self, Profiled};
 use crate::setup::Setup;
