@@ -16,8 +16,8 @@ pub mod curve;
 pub mod front;
 pub mod histogram;
 
-use crate::sampled::Following;
-use crate::simulation::{Accessor, Sampling, Split};
+use crate::sampled::{Following, Sampling};
+use crate::split::{Accessor, Split};
 use curve::Curve;
 use front::{Fallen, Lanes, Row, to_front};
 use histogram::Histogram;
@@ -221,7 +221,8 @@ impl Distances {
 
     /// Exact up to a seam, sampled beyond.
     pub fn sampled(sampling: Sampling) -> Distances {
-        Distances { following: Some(Box::new(Following::new(sampling, FEWEST_SLOTS))), ..Distances::new() }
+        let following = Following::new(sampling, TOP as u32, FEWEST_SLOTS);
+        Distances { following: Some(Box::new(following)), ..Distances::new() }
     }
 
     /// Touches an entry and returns its distance: [`COLD`] for the first touch, [`BEYOND`] beyond the seam. Numbers of

@@ -14,7 +14,7 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Serialize};
 
 use crate::distance::front::{Lanes, Row, to_front};
-use crate::simulation::{Accessor, Split};
+use crate::split::{Accessor, Split};
 
 /// The most ways of a cache.
 pub const WAYS: usize = 8;

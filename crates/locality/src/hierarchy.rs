@@ -10,7 +10,7 @@ use heaptoll_reftrace::{Owner, Reference};
 use serde::Serialize;
 
 use crate::machine::{Level, Machine};
-use crate::simulation::{Accessor, Split};
+use crate::split::{Accessor, Split};
 
 /// Loads and stores.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]

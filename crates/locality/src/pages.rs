@@ -4,9 +4,10 @@
 //! A memory of this many bytes holds whole pages; a TLB is the same with its entries for pages (fully associative).
 
 use crate::distance::Distances;
-use crate::distance::curve::{Curve, Misses};
+use crate::distance::curve::Curve;
 use crate::distance::front::{Fallen, Lanes};
-use crate::simulation::Accessor;
+use crate::misses::Misses;
+use crate::split::Accessor;
 
 /// No page.
 const NONE: u32 = u32::MAX;

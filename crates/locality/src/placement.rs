@@ -13,7 +13,7 @@
 
 use serde::Serialize;
 
-use crate::simulation::Split;
+use crate::split::Split;
 
 /// Largest relative difference in the references of two runs that do the same work.
 pub const SAME_WORK: f64 = 0.001;

@@ -21,9 +21,8 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::distance::TOP;
-use crate::distance::curve::{Estimate, Misses};
-use crate::simulation::{Accessor, Sampling, Split};
+use crate::misses::{Estimate, Misses};
+use crate::split::{Accessor, Split};
 
 /// Disjoint groups of followed lines.
 pub const GROUPS: usize = 32;
@@ -38,6 +37,24 @@ const FEWEST_GROUPS: usize = 8;
 const FINE: u32 = 64;
 /// Buckets of each doubling beyond.
 const PER_OCTAVE: u32 = 32;
+
+/// Sampling by a hash of the line (Waldspurger et al., SHARDS, FAST 2015, section 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// One line in two to this power is followed: 4 is one in 16. 1 to 16.
+    pub shift: u32,
+    /// Caches of up to this many lines are simulated exactly, on all lines. At least 16.
+    pub exact_lines: u32,
+    /// Selects the lines. The same seed selects the same lines.
+    pub seed: u64,
+}
+
+impl Default for Sampling {
+    /// One line in 16; exact up to 1024 lines (64 KB of lines of 64 bytes).
+    fn default() -> Sampling {
+        Sampling { shift: 4, exact_lines: 1024, seed: 0 }
+    }
+}
 
 /// The bucket of a count of followed lines.
 fn bucket(count: u32) -> usize {
@@ -248,9 +265,10 @@ pub struct Following {
 }
 
 impl Following {
-    /// With these settings; `slots` is the number of slots at first.
-    pub fn new(sampling: Sampling, slots: usize) -> Following {
-        let exact = sampling.exact_lines.max(TOP as u32);
+    /// With these settings; the `top` most recent entries have no slots and are exact in any case, and `slots` is the
+    /// number of slots at first.
+    pub fn new(sampling: Sampling, top: u32, slots: usize) -> Following {
+        let exact = sampling.exact_lines.max(top);
         Following {
             shift: sampling.shift,
             seed: sampling.seed,
@@ -260,7 +278,7 @@ impl Following {
             marks: vec![0; slots / 64],
             boundary: 0,
             recent: 0,
-            most: exact - TOP as u32,
+            most: exact - top,
             found: None,
         }
     }

@@ -12,7 +12,6 @@
 
 pub mod profile;
 pub mod settings;
-pub mod split;
 
 use heaptoll_reftrace::{Owner, Reference};
 
@@ -23,9 +22,10 @@ use crate::distance::front::{Fallen, Lanes, Portable};
 use crate::forest::{Depths, Forest, MOST_LEVELS};
 use crate::ids::{Ids, MOST_CHUNKS};
 use crate::pages::Pages;
+pub use crate::sampled::Sampling;
+pub use crate::split::{Accessor, Split};
 pub use profile::{Partial, Profile};
-pub use settings::{BadSettings, Sampling, Settings};
-pub use split::{Accessor, Split};
+pub use settings::{BadSettings, Settings};
 
 /// No line.
 const NONE: u64 = u64::MAX;

@@ -6,40 +6,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::histogram::Histogram;
+pub use crate::misses::{Estimate, Misses};
 use crate::sampled::Tail;
-use crate::simulation::{Accessor, Split};
-
-/// A number of misses: exact, or estimated with an interval that contains the true number 95 times in 100.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// Best estimate.
-    pub value: u64,
-    /// Lower end; the value itself if it is exact.
-    pub low: u64,
-    /// Upper end; the value itself if it is exact.
-    pub high: u64,
-}
-
-impl Estimate {
-    /// A value known exactly.
-    pub fn exact(value: u64) -> Estimate {
-        Estimate { value, low: value, high: value }
-    }
-
-    /// Whether it is known exactly.
-    pub fn is_exact(&self) -> bool {
-        self.low == self.high
-    }
-}
-
-/// Misses in a memory of one size.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Misses {
-    /// By accessor.
-    pub by: Split<Estimate>,
-    /// Of all accessors.
-    pub total: Estimate,
-}
+use crate::split::{Accessor, Split};
 
 /// A point of a curve.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

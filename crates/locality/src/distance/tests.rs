@@ -198,7 +198,7 @@ proptest! {
         seed in any::<u64>(),
     ) {
         let sampling = Sampling { shift: 2, exact_lines, seed };
-        let following = Following::new(sampling, 64);
+        let following = Following::new(sampling, TOP as u32, 64);
         let (mut distances, mut list) = (Distances::sampled(sampling), List::default());
         for &entry in &stream {
             let before = list.0.clone();

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::split::Split;
 use crate::distance::curve::Curve;
 use crate::forest::Associative;
+use crate::split::Split;
 
 /// Misses and faults of one stream of references, for every size of memory.
 ///

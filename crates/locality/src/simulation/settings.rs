@@ -2,6 +2,8 @@
 
 use std::ops::RangeInclusive;
 
+use crate::sampled::Sampling;
+
 /// The settings of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
@@ -35,24 +37,6 @@ impl Default for Settings {
             sampling: None,
             memory_limit: 4 << 30,
         }
-    }
-}
-
-/// Sampling by a hash of the line (Waldspurger et al., SHARDS, FAST 2015, section 3).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sampling {
-    /// One line in two to this power is followed: 4 is one in 16. 1 to 16.
-    pub shift: u32,
-    /// Caches of up to this many lines are simulated exactly, on all lines. At least 16.
-    pub exact_lines: u32,
-    /// Selects the lines. The same seed selects the same lines.
-    pub seed: u64,
-}
-
-impl Default for Sampling {
-    /// One line in 16; exact up to 1024 lines (64 KB of lines of 64 bytes).
-    fn default() -> Sampling {
-        Sampling { shift: 4, exact_lines: 1024, seed: 0 }
     }
 }
 
