@@ -71,7 +71,7 @@ fn place(file: &Path) -> Option<(PathBuf, Module)> {
 
 /// The modules that a file uses, other than itself and the root.
 fn used(module: &Module, text: &str, known: BTreeSet<&Module>) -> syn::Result<BTreeSet<Module>> {
-    let mut visitor = Paths { module, known, used: BTreeSet::new() };
+    let mut visitor = Paths { module, inside: module.clone(), known, used: BTreeSet::new() };
     visitor.visit_file(&syn::parse_file(text)?);
     let mut used = visitor.used;
     used.remove(module);
@@ -79,7 +79,10 @@ fn used(module: &Module, text: &str, known: BTreeSet<&Module>) -> syn::Result<BT
 }
 
 struct Paths<'a> {
+    /// The file's module.
     module: &'a Module,
+    /// The module whose items are visited: the file's, or one written out in it. `self` and `super` are from here.
+    inside: Module,
     known: BTreeSet<&'a Module>,
     used: BTreeSet<Module>,
 }
@@ -89,13 +92,13 @@ impl Paths<'_> {
     fn add(&mut self, names: &[String]) {
         let (mut module, rest) = match names.first().map(String::as_str) {
             Some("crate") => (Module::new(), names.get(1..)),
-            Some("self") => (self.module.clone(), names.get(1..)),
+            Some("self") => (self.inside.clone(), names.get(1..)),
             Some("super") => {
-                let mut parent = self.module.clone();
+                let mut parent = self.inside.clone();
                 parent.pop();
                 (parent, names.get(1..))
             }
-            _ => (self.module.clone(), Some(names)),
+            _ => (self.inside.clone(), Some(names)),
         };
         for name in rest.unwrap_or_default() {
             if name == "super" {
@@ -107,6 +110,10 @@ impl Paths<'_> {
                 module.pop();
                 break;
             }
+        }
+        // A module written out in the file is the file's.
+        if module.starts_with(self.module) && !self.known.contains(&module) {
+            module.clone_from(self.module);
         }
         if !module.is_empty() {
             self.used.insert(module);
@@ -139,7 +146,9 @@ impl Paths<'_> {
 impl<'ast> Visit<'ast> for Paths<'_> {
     fn visit_item_mod(&mut self, item: &'ast syn::ItemMod) {
         if !for_tests(&item.attrs) {
+            self.inside.push(item.ident.to_string());
             syn::visit::visit_item_mod(self, item);
+            self.inside.pop();
         }
     }
 
@@ -275,6 +284,12 @@ mod tests {
         assert_eq!(uses("a", "mod b; fn f() { b::g(); crate::d::h(); }"), ["a::b", "d"]);
         assert_eq!(uses("d", "use crate::Root; use std::a::B;"), [""; 0]);
         assert_eq!(uses("d", "fn f(x: &crate::a::T) {}"), ["a"]);
+    }
+
+    #[test]
+    fn super_in_a_module_written_out_in_a_file_is_that_file() {
+        assert_eq!(uses("a::b", "mod fast { use super::X; fn f() { super::g(); } }"), [""; 0]);
+        assert_eq!(uses("a::b", "mod fast { use super::super::X; use super::c::Y; }"), ["a", "a::b::c"]);
     }
 
     #[test]

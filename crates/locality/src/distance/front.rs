@@ -111,7 +111,7 @@ mod avx2 {
         _mm256_permutevar8x32_epi32, _mm256_set1_epi32, _mm256_setr_epi32, _mm256_store_si256,
     };
 
-    use crate::distance::front::{Fallen, Lanes, Places, Row};
+    use super::{Fallen, Lanes, Places, Row};
 
     /// With AVX2, BMI1 and POPCNT. A value exists only on processors that have them.
     #[derive(Debug, Clone, Copy)]
@@ -242,7 +242,7 @@ mod avx512 {
         _mm512_set1_epi32, _mm512_storeu_si512,
     };
 
-    use crate::distance::front::{Fallen, Lanes, Places, Row};
+    use super::{Fallen, Lanes, Places, Row};
 
     /// With AVX-512 (F and VL), BMI1 and POPCNT. A value exists only on processors that have them.
     #[derive(Debug, Clone, Copy)]
