@@ -93,6 +93,13 @@ pub struct Ratio {
     pub peak_rss: Option<Interval>,
 }
 
+impl Ratio {
+    /// The ratio by which a result is claimed: of CPU where the collector reports its own, else of elapsed time.
+    pub fn of_mutator(&self) -> Option<Interval> {
+        self.mutator_cpu.or(self.mutator_wall)
+    }
+}
+
 /// One program under one collector.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Study {

@@ -1,19 +1,13 @@
 //! The document of the study of collections' frequency.
 
-use heaptoll_experiment::comparison::Interval;
 use heaptoll_experiment::statistics::FEWEST_PAIRS;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, percent_off, plural};
-use heaptoll_studies::frequency::{Frequency, Question, Ratio};
+use heaptoll_studies::frequency::{Frequency, Question};
 
 use super::published;
 use super::sections;
 use crate::studied::StudyOutcome;
-
-/// The ratio that is judged: of CPU where the collector reports its own, else of elapsed time.
-pub fn judged(ratio: &Ratio) -> Option<Interval> {
-    ratio.mutator_cpu.or(ratio.mutator_wall)
-}
 
 /// The whole document.
 pub fn document(found: &Frequency, outcome: &StudyOutcome) -> Document {
@@ -54,7 +48,7 @@ fn verdict(found: &Frequency, collector: &str, question: Question) -> Option<Str
     for study in found.programs.iter().filter(|study| study.collector == collector && study.often_enough) {
         // The farthest from what it is compared with: the longest period, the rarest reclamation.
         let Some(ratio) = study.ratios.iter().rfind(|ratio| ratio.question == question) else { continue };
-        let Some(interval) = judged(ratio) else { continue };
+        let Some(interval) = ratio.of_mutator() else { continue };
         if (interval.pairs as usize) < FEWEST_PAIRS {
             continue;
         }

@@ -6,7 +6,6 @@ use heaptoll_studies::frequency::{Frequency, Question};
 use heaptoll_studies::published::{Gain, gains};
 use serde::Serialize;
 
-use super::document::judged;
 use crate::studied::size_label;
 
 /// A published count with ours.
@@ -38,7 +37,7 @@ pub fn published_pairs(found: &Frequency) -> Vec<PublishedPair> {
                             && ratio.period.every_bytes == published.every_bytes
                             && ratio.over.every_bytes == published.over_every_bytes
                     };
-                    Some((study.program.as_str(), judged(study.ratios.iter().find(same)?)?))
+                    Some((study.program.as_str(), study.ratios.iter().find(same)?.of_mutator()?))
                 })
                 .collect();
             if ratios.is_empty() {

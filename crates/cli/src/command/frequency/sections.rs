@@ -5,7 +5,6 @@ use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series
 use heaptoll_report::format::{NONE, and_list, count, mib_from_kib, seconds};
 use heaptoll_studies::frequency::{FEWEST_COLLECTIONS, Frequency, Period, Question, Ratio, Study};
 
-use super::document::judged;
 use crate::studied::{ratio_cell, size_label};
 
 /// More lines than this are drawn without bands.
@@ -190,7 +189,7 @@ fn chart(title: &str, collector: &str, question: Question, studies: &[(&Study, V
     let series = own.iter().map(|(study, ratios)| {
         let mut line = Series { name: study.program.clone(), ..Series::default() };
         for (place, period) in periods.iter().enumerate() {
-            let there = ratios.iter().find(|ratio| ratio.period == *period).and_then(judged);
+            let there = ratios.iter().find(|ratio| ratio.period == *period).and_then(Ratio::of_mutator);
             let (ratio, ends) = match there {
                 _ if *period == over => (1.0, (1.0, 1.0)),
                 Some(Interval { ratio, low, high, .. }) => (ratio, (low, high)),
