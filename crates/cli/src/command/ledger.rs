@@ -22,6 +22,10 @@ use crate::workload_args::SizeArg;
 mod coarse;
 mod collector;
 mod document;
+mod groups;
+mod over_time;
+mod sum;
+mod units;
 
 /// Where the memory of a program is: one sum that closes against its resident set.
 ///

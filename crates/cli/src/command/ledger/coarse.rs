@@ -4,7 +4,8 @@ use heaptoll_ledger::Point;
 use heaptoll_report::document::{Chart, Column, Document, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
 
-use super::document::{MIB, axis, kib, spread};
+use super::over_time::{axis, spread};
+use super::units::{MIB, kib};
 
 const NOT_REQUESTED: &str = "This trace was recorded without --ledger, so the pages of the process were not read: what is \
 resident of the live blocks is not known, and the rest of the resident set is not split. `heaptoll record \

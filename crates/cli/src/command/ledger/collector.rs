@@ -4,7 +4,7 @@ use heaptoll_ledger::{Amount, Ledger, Snapshot, Source, Term};
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
 
-use super::document::kib;
+use super::units::kib;
 
 /// The parts of a collector's memory that Detlefs, Dosser and Zorn could not separate.
 pub fn collector(ledger: &Ledger, peak: &Snapshot) -> Section {

@@ -1,0 +1,93 @@
+//! The groups of lines by which the ledger shows where memory is.
+
+use heaptoll_ledger::{Amount, Snapshot, Term};
+
+/// A summand of the resident set, and the lines that it has.
+pub struct Group {
+    /// Its name in tables and charts.
+    pub name: &'static str,
+    /// The terms that it sums up.
+    pub terms: &'static [Term],
+    /// Shown also when it is zero.
+    pub always: bool,
+}
+
+/// The groups of the sum, in order; in the chart from the bottom.
+pub const GROUPS: [Group; 8] = [
+    Group { name: "live, as requested", terms: &[Term::Live], always: true },
+    Group { name: "internal fragmentation", terms: &[Term::Internal], always: true },
+    Group { name: "external fragmentation", terms: &[Term::External], always: true },
+    Group {
+        name: "caches and quarantine",
+        terms: &[Term::Caches, Term::Quarantine, Term::Unused, Term::Blacklisted, Term::Fresh],
+        always: true,
+    },
+    Group { name: "metadata", terms: &[Term::Metadata], always: true },
+    Group { name: "dead but not reclaimed", terms: &[Term::Headroom, Term::Held, Term::Dead], always: false },
+    Group { name: "live, not in the record", terms: &[Term::Unrecorded], always: false },
+    Group {
+        name: "not heap",
+        terms: &[
+            Term::Code,
+            Term::StaticData,
+            Term::Stacks,
+            Term::Shared,
+            Term::Recorder,
+            Term::Kernel,
+            Term::OtherAnonymous,
+        ],
+        always: true,
+    },
+];
+
+/// A line's name below its group's.
+pub fn line_name(term: Term) -> &'static str {
+    match term {
+        Term::Live => "requested",
+        Term::Internal => "in the block and not requested",
+        Term::External => "free, on pages with live blocks",
+        Term::Caches => "pages without a live block",
+        Term::Fresh => "pages of the heap where no block was seen",
+        Term::Quarantine => "quarantine",
+        Term::Unused => "never carved: the step of growth",
+        Term::Blacklisted => "never carved: black-listed",
+        Term::Metadata => "metadata",
+        Term::Dead => "not split",
+        Term::Headroom => "headroom: a collection reclaims it",
+        Term::Held => "held by words that point there",
+        Term::Unrecorded => "not in the record",
+        Term::Code => "code and constants",
+        Term::StaticData => "static data",
+        Term::Stacks => "stacks",
+        Term::Shared => "shared memory and files",
+        Term::Recorder => "the recorder's own rings",
+        Term::Kernel => "the kernel's pages",
+        Term::OtherAnonymous => "other anonymous memory",
+    }
+}
+
+impl Group {
+    /// What its lines sum up to.
+    pub fn amount(&self, snapshot: &Snapshot) -> Amount {
+        self.terms.iter().fold(Amount::default(), |sum, &term| sum + snapshot.amount(term))
+    }
+}
+
+/// Groups that are not zero in every snapshot, and those always shown.
+pub fn shown(snapshots: &[Snapshot]) -> impl Iterator<Item = &'static Group> {
+    GROUPS
+        .iter()
+        .filter(|group| group.always || snapshots.iter().any(|snapshot| group.amount(snapshot).total() > 0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_term_is_in_one_group() {
+        for term in heaptoll_ledger::TERMS {
+            assert_eq!(GROUPS.iter().filter(|group| group.terms.contains(&term)).count(), 1, "{term:?}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Memory over the run: a table of some snapshots and a chart of all.
+
+use heaptoll_ledger::{Ledger, Snapshot};
+use heaptoll_report::document::{Axis, Chart, Column, Form, Series, Table};
+use heaptoll_report::format::{plural, seconds};
+
+use super::groups::{Group, shown};
+use super::units::{MIB, kib};
+
+/// Rows of the table over time, at most.
+const ROWS: usize = 12;
+
+/// An axis with a title.
+pub fn axis(title: &str) -> Axis {
+    Axis { title: title.into(), ..Axis::default() }
+}
+
+/// Numbers of at most [`ROWS`] of `many`, evenly, one of them `also`, and the last.
+pub fn spread(many: usize, also: Option<usize>) -> Vec<usize> {
+    let rows = ROWS.min(many);
+    let mut all: Vec<usize> =
+        (0..rows).map(|row| if rows > 1 { row * (many - 1) / (rows - 1) } else { 0 }).collect();
+    all.extend(also);
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// The table, with the snapshot at the peak.
+pub fn over_time(ledger: &Ledger, peak: usize) -> Table {
+    let snapshots = &ledger.snapshots;
+    let groups: Vec<&Group> = shown(snapshots).collect();
+    let mut columns = vec![Column::figures("Time s"), Column::figures("RSS KiB")];
+    columns.extend(groups.iter().map(|group| Column::figures(group.name)));
+    let rows = spread(snapshots.len(), Some(peak)).into_iter().map(|at| {
+        let snapshot = &snapshots[at];
+        let mut cells = vec![seconds(snapshot.time_ns as f64 / 1e9), kib(snapshot.rss_bytes)];
+        cells.extend(groups.iter().map(|group| kib(group.amount(snapshot).resident)));
+        cells
+    });
+    let notes = vec![format!(
+        "Resident KiB; {} of {}.",
+        spread(snapshots.len(), Some(peak)).len(),
+        plural(snapshots.len(), "snapshot")
+    )];
+    Table { columns, rows: rows.collect(), notes, ..Table::default() }
+}
+
+/// The chart.
+pub fn chart(snapshots: &[Snapshot]) -> Chart {
+    let series = shown(snapshots).map(|group| Series {
+        name: group.name.into(),
+        points: snapshots
+            .iter()
+            .map(|snapshot| (snapshot.time_ns as f64 / 1e9, group.amount(snapshot).resident as f64 / MIB))
+            .collect(),
+        ..Series::default()
+    });
+    Chart {
+        title: "Resident memory over time".into(),
+        caption: "The areas on top of each other are the resident set.".into(),
+        form: Form::Stacked,
+        x: axis("time s"),
+        y: axis("resident MiB"),
+        series: series.collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_over_time_hold_the_peak_and_the_ends() {
+        assert_eq!(spread(3, Some(1)), [0, 1, 2]);
+        assert_eq!(spread(1, None), [0]);
+        let many = spread(1000, Some(501));
+        assert_eq!((many.len(), many[0], many[12]), (13, 0, 999));
+        assert!(many.contains(&501));
+    }
+}
