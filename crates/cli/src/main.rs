@@ -17,6 +17,7 @@ mod outputs;
 mod pairing;
 mod preflights;
 mod progress;
+mod recording;
 mod same_work;
 mod stand_ins;
 mod studied;

@@ -4,18 +4,20 @@ use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, FromArgMatches, ValueEnum};
+use clap::{Args, ValueEnum};
+use heaptoll_experiment::places::Places;
 use heaptoll_ledger::{EXTRA, Ledger, LedgerError, Point};
 use heaptoll_preflight::own_heap_of_trace;
+use heaptoll_record::Children;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::plural;
 use heaptoll_trace::Tables;
 use serde::Serialize;
 
-use super::record;
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
 use crate::memory::MemoryArguments;
+use crate::recording::{ProgramChoice, RecordingOptions, record};
 use crate::terminal;
 use crate::workload_args::SizeArg;
 
@@ -109,7 +111,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
     })?;
     let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("trace"));
-    let status = record::run(&recording(arguments, &first)?)?;
+    let status = record(&recording(arguments, &first), &Places::find()?)?;
     if status == failure::INTERRUPTED {
         return Ok(status);
     }
@@ -138,34 +140,26 @@ fn with_dashes(failure: Failure, trace: &Path) -> Failure {
     }
 }
 
-/// The arguments for `heaptoll record`.
-fn recording(arguments: &Arguments, trace: &Path) -> Result<record::Arguments, Failure> {
-    let mut words: Vec<OsString> = vec!["--ledger".into(), "--output".into(), trace.into()];
-    let mut option = |name: &str, value: Option<OsString>| {
-        if let Some(value) = value {
-            words.extend([name.into(), value]);
-        }
-    };
-    option("--manager", arguments.manager.as_ref().map(Into::into));
-    option("--program", arguments.program.as_ref().map(Into::into));
-    option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
-    if arguments.collect {
-        words.push("--collect".into());
+/// What is recorded for the ledger, into this trace.
+fn recording(arguments: &Arguments, trace: &Path) -> RecordingOptions {
+    RecordingOptions {
+        program: ProgramChoice {
+            command: arguments.command.clone(),
+            name: arguments.program.clone(),
+            size: arguments.size.unwrap_or(SizeArg::Full),
+            catalog: None,
+        },
+        manager: arguments.manager.clone(),
+        output: Some(trace.into()),
+        force: arguments.force,
+        sites: false,
+        latency: false,
+        event_time: false,
+        ledger: true,
+        collect: arguments.collect,
+        children: Children::Files,
+        is_temporary: arguments.output.is_none(),
     }
-    if arguments.force {
-        words.push("--force".into());
-    }
-    if arguments.output.is_none() {
-        words.push("--brief".into());
-    }
-    if !arguments.command.is_empty() {
-        words.push("--".into());
-        words.extend(arguments.command.iter().cloned());
-    }
-    record::Arguments::augment_args(clap::Command::new("record").no_binary_name(true))
-        .try_get_matches_from(words)
-        .and_then(|matches| record::Arguments::from_arg_matches(&matches))
-        .map_err(|error| Failure::Usage(error.to_string()))
 }
 
 /// The trace with the largest resident set among one and those of the processes that its process started.

@@ -4,21 +4,12 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use heaptoll_catalog::fill_scratch;
-use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiment::runner::PINNED;
-use heaptoll_experiment::stack::LayerKind;
-use heaptoll_preflight::{Refusal, inspect_manager, inspect_program};
-use heaptoll_record::{Children, Manager, RecordError, Request, record};
+use heaptoll_record::Children;
 
-use crate::failure::{self, Failure};
-use crate::workload_args::{SizeArg, catalog, catalog_places};
-use crate::{stand_ins, terminal};
-
-mod messages;
-mod program;
-mod signals;
+use crate::failure::Failure;
+use crate::recording::{self, ProgramChoice, RecordingOptions};
+use crate::workload_args::SizeArg;
 
 /// When events get a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -114,15 +105,15 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
-    let manager = manager_of(arguments, &places)?;
-    let found = program::find(arguments, &places)?;
-    let mut request = Request {
-        command: found.command,
-        environment: found.environment,
-        stdin: found.stdin,
-        layer: places.record_layer(),
-        manager,
-        output: arguments.output.clone().unwrap_or_else(|| PathBuf::from(format!("{}.heaptoll", found.name))),
+    let options = RecordingOptions {
+        program: ProgramChoice {
+            command: arguments.command.clone(),
+            name: arguments.program.clone(),
+            size: arguments.size,
+            catalog: arguments.catalog.clone(),
+        },
+        manager: arguments.manager.clone(),
+        output: arguments.output.clone(),
         force: arguments.force,
         sites: arguments.sites,
         latency: arguments.latency,
@@ -133,54 +124,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             ChildrenArg::Files => Children::Files,
             ChildrenArg::Ignore => Children::Ignore,
         },
-        machine: messages::machine(),
-        ..Request::default()
+        is_temporary: arguments.brief,
     };
-    program::inspect(&mut request, arguments.manager.is_some())?;
-    signals::watch(&request.interrupt)?;
-    let recorded = record(&request, &mut messages::ProgressMessages).map_err(refused)?;
-    messages::summary(&request, &recorded, arguments.brief);
-    Ok(match recorded.status {
-        None => failure::INTERRUPTED,
-        Some(0) if !recorded.is_whole() || recorded.events() == 0 => failure::TROUBLE,
-        Some(status) => status,
-    })
-}
-
-fn refused(error: RecordError) -> Failure {
-    Failure::Refused(Box::new(error))
-}
-
-/// The requested manager, which must be one.
-fn manager_of(arguments: &Arguments, places: &Places) -> Result<Manager, Failure> {
-    let known = manager::known(places)?;
-    let name = arguments.manager.as_deref().unwrap_or("glibc");
-    if manager::is_group(&known, name) {
-        return Err(Failure::Usage(format!(
-            "-m {name} names several managers; a recording has one: see `heaptoll managers`"
-        )));
-    }
-    stand_ins::note(&known, &arguments.manager);
-    let found = manager::find(&known, name)?;
-    if found.layers.iter().any(|layer| layer.kind == LayerKind::Record) {
-        return Err(Failure::Usage(format!(
-            "-m {name}: `heaptoll record` puts the recording layer in front itself; leave it out"
-        )));
-    }
-    if let Some(reason) = found.why_no_layers() {
-        return Err(Failure::Usage(format!(
-            "{name} cannot be recorded over: {reason}; record over another manager, and `heaptoll run -m {name}` for its \
-             figures"
-        )));
-    }
-    if let Some(object) = &found.object {
-        inspect_manager(object)?;
-    }
-    Ok(Manager {
-        collector: found.collects(),
-        preload: found.preload(places),
-        environment: found.environment.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
-        name: found.name,
-        version: found.version,
-    })
+    recording::record(&options, &places)
 }

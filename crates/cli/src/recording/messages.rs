@@ -37,14 +37,14 @@ fn name(pid: i32) -> String {
     format!("{} ({pid})", printable(name.trim()))
 }
 
-/// Prints the summary at the end. For a temporary trace (`brief`) it has only what went wrong.
-pub fn summary(request: &Request, recorded: &RecordingOutcome, brief: bool) {
+/// Prints the summary at the end. For a temporary trace it has only what went wrong.
+pub fn summary(request: &Request, recorded: &RecordingOutcome, is_temporary: bool) {
     let Some(first) = recorded.recordings.first() else { return };
-    if !brief {
+    if !is_temporary {
         traces(request, recorded, first);
         own_heaps(request, recorded).iter().for_each(|sentence| terminal::warning(sentence));
     }
-    troubles(request, recorded, first, brief);
+    troubles(request, recorded, first, is_temporary);
 }
 
 /// Programs whose objects are not all malloc's, each in a sentence.
@@ -93,7 +93,7 @@ fn others(recorded: &RecordingOutcome) -> (Vec<&Recording>, Vec<&Recording>) {
 }
 
 /// Prints what went wrong, or which command reads the trace.
-fn troubles(request: &Request, recorded: &RecordingOutcome, first: &Recording, brief: bool) {
+fn troubles(request: &Request, recorded: &RecordingOutcome, first: &Recording, is_temporary: bool) {
     let (others, traceless) = others(recorded);
     const SHOWN: usize = 4;
     let troubled: Vec<_> = std::iter::once(first).chain(others).filter(|one| one.trouble.is_some()).collect();
@@ -130,7 +130,7 @@ fn troubles(request: &Request, recorded: &RecordingOutcome, first: &Recording, b
     }
     let most = recorded.recordings.iter().max_by_key(|recording| recording.events);
     if let Some(most) = most.filter(|most| most.events > 0) {
-        if !brief {
+        if !is_temporary {
             terminal::note(&format!("what it allocated: heaptoll stat {}", quoted(&most.path)));
         }
     } else {

@@ -3,7 +3,27 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use super::*;
+use heaptoll_catalog::fill_scratch;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::runner::PINNED;
+use heaptoll_preflight::{Refusal, inspect_program};
+use heaptoll_record::Request;
+
+use crate::failure::Failure;
+use crate::terminal;
+use crate::workload_args::{SizeArg, catalog, catalog_places};
+
+/// The program as the user named it: a command, or an entry of the catalog.
+pub struct ProgramChoice {
+    /// Program and arguments; empty where an entry was named.
+    pub command: Vec<OsString>,
+    /// Name of the entry.
+    pub name: Option<String>,
+    /// Size of its input.
+    pub size: SizeArg,
+    /// A folder with further entries.
+    pub catalog: Option<PathBuf>,
+}
 
 /// The command to record.
 pub struct RecordedCommand {
@@ -23,11 +43,11 @@ pub struct RecordedCommand {
 ///
 /// # Errors
 /// Neither was named, or it is not available.
-pub fn find(arguments: &Arguments, places: &Places) -> Result<RecordedCommand, Failure> {
-    if let Some(name) = &arguments.program {
-        return of_catalog(name, arguments, places);
+pub fn find(choice: &ProgramChoice, places: &Places) -> Result<RecordedCommand, Failure> {
+    if let Some(name) = &choice.name {
+        return of_catalog(name, choice, places);
     }
-    let Some(first) = arguments.command.first().filter(|first| !first.is_empty()) else {
+    let Some(first) = choice.command.first().filter(|first| !first.is_empty()) else {
         return Err(Failure::Usage(
             "nothing to record: give a command after `--`, or --program NAME (`heaptoll programs` lists them)".into(),
         ));
@@ -36,20 +56,20 @@ pub fn find(arguments: &Arguments, places: &Places) -> Result<RecordedCommand, F
     let name = path.file_name().unwrap_or(first).to_string_lossy().into_owned();
     Ok(RecordedCommand {
         name,
-        command: arguments.command.clone(),
+        command: choice.command.clone(),
         environment: Vec::new(),
         stdin: None,
         _scratch: None,
     })
 }
 
-fn of_catalog(name: &str, arguments: &Arguments, places: &Places) -> Result<RecordedCommand, Failure> {
-    let catalog = catalog(places, arguments.catalog.as_deref())?;
+fn of_catalog(name: &str, choice: &ProgramChoice, places: &Places) -> Result<RecordedCommand, Failure> {
+    let catalog = catalog(places, choice.catalog.as_deref())?;
     let (program, folders) = (catalog.find(name)?, catalog_places(places));
     if let Some(what) = program.missing(&folders) {
         return Err(Failure::Usage(format!("{name}: {what}")));
     }
-    let prepared = program.prepare(arguments.size.into(), &folders)?;
+    let prepared = program.prepare(choice.size.into(), &folders)?;
     if prepared.serve.is_some() {
         return Err(Failure::Usage(format!(
             "{name} is a server, which ends on a signal: record it by its command, and load it from another terminal"
