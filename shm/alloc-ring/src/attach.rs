@@ -1,10 +1,9 @@
 //! Registration: a process image attaches to the file at its first event, a process registers after each fork, and
 //! each thread registers at its first event.
 
-use core::ffi::{CStr, c_char};
 use core::mem::size_of;
-use core::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
+use crate::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::layout::{
     EXE_BYTES, FIXED, Geometry, Header, MAGIC, PAGE, Process, SHARED, VARIABLE, VERSION, gate, state,
 };
@@ -246,16 +245,7 @@ impl Core {
     }
 
     fn map(&self) -> bool {
-        let mut name = [0u8; 32];
-        name[..VARIABLE.len()].copy_from_slice(VARIABLE.as_bytes());
-        // SAFETY: `name` ends with NUL bytes; getenv returns null, which is checked, or a C string of the environment.
-        let path = unsafe {
-            let path = libc::getenv(name.as_ptr().cast::<c_char>());
-            if path.is_null() {
-                return false;
-            }
-            CStr::from_ptr(path)
-        };
+        let Some(path) = sys::variable(VARIABLE) else { return false };
         let bytes = path.to_bytes_with_nul();
         // SAFETY: `attach` lets only one thread call this, and others read `path` only once `header` is set, below.
         let kept = unsafe { &mut *self.path.get() };

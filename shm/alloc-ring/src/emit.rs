@@ -3,8 +3,7 @@
 //! A thread that writes to a ring has marked its state busy, so a signal handler that interrupts it records its own
 //! events in the shared ring instead of between the thread's words.
 
-use core::sync::atomic::{AtomicU64, Ordering};
-
+use crate::atomic::{AtomicU64, Ordering};
 use crate::layout::{Process, gate};
 use crate::lock::lock;
 use crate::rings::Core;

@@ -4,8 +4,8 @@
 //! Async-signal-safe, and for children of vfork: only atomics and system calls.
 
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicU8, Ordering};
 
+use crate::atomic::{AtomicU8, Ordering};
 use crate::layout::{EXEC_PATH_BYTES, EXECS, Exec, exec_state};
 use crate::pointers::exec;
 use crate::rings::{Core, Rings, ThreadWord, stage};

@@ -4,8 +4,9 @@
 //! between them at every event.
 
 use core::mem::{offset_of, size_of};
-use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 
+use crate::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
+use crate::bounds::LEAST_BLOCK_LOG2;
 use crate::flags::Flags;
 
 /// The environment variable that names the file.
@@ -347,7 +348,7 @@ impl Geometry {
 impl Header {
     /// The geometry that the header states; `None` when it is invalid.
     pub fn geometry(&self) -> Option<Geometry> {
-        use core::sync::atomic::Ordering::Relaxed;
+        use crate::atomic::Ordering::Relaxed;
         let geometry = Geometry {
             processes: self.processes.load(Relaxed) as usize,
             rings: self.rings.load(Relaxed) as usize,
@@ -359,14 +360,14 @@ impl Header {
 
     /// What the tool wants recorded.
     pub fn flags(&self) -> Flags {
-        Flags::from_bits(self.flags.load(core::sync::atomic::Ordering::Relaxed))
+        Flags::from_bits(self.flags.load(crate::atomic::Ordering::Relaxed))
     }
 }
 
 impl Geometry {
     /// Whether it keeps the bounds on which the code relies: a block holds two groups of any length, a ring two blocks.
     pub const fn sensible(&self) -> bool {
-        self.block_log2 >= 6
+        self.block_log2 >= LEAST_BLOCK_LOG2
             && self.block_log2 < self.ring_log2
             && self.ring_log2 <= 24
             && self.rings >= 1

@@ -6,7 +6,9 @@
 //! describes the layout and the protocol, and why they lose nothing and order events correctly.
 #![cfg_attr(not(feature = "tool"), no_std)]
 
+mod atomic;
 mod attach;
+mod bounds;
 mod emit;
 mod execs;
 mod flags;

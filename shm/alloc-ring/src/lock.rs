@@ -1,7 +1,7 @@
 //! The lock of rare operations: registration, and writes to the ring that threads share.
 
-use core::sync::atomic::{AtomicU32, Ordering};
-
+use crate::atomic::{AtomicU32, Ordering};
+use crate::bounds::{LOCK_SPINS, LOCK_YIELDS};
 use crate::sys;
 
 /// Takes a spin lock. Its holders wait for nothing but, at worst, the tool. A holder that has died is found by its
@@ -19,9 +19,9 @@ pub(crate) fn lock(word: &AtomicU32, holder: u32, pid: u32) -> bool {
             return false;
         }
         rounds += 1;
-        if rounds < 64 {
-            core::hint::spin_loop();
-        } else if rounds < 1000 {
+        if rounds < LOCK_SPINS {
+            sys::spin();
+        } else if rounds < LOCK_YIELDS {
             sys::yield_now();
         } else {
             sys::futex_wait(word, held, 200_000);

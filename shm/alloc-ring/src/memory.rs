@@ -5,8 +5,8 @@
 //! before the program started. A statement of the other side about a page is not trusted: it may be overwritten.
 
 use core::ops::Range;
-use core::sync::atomic::{AtomicU32, Ordering};
 
+use crate::atomic::{AtomicU32, Ordering};
 use crate::layout::{ENTRY_GROUP, Geometry, Header};
 use crate::rings::Core;
 use crate::sys;

@@ -1,7 +1,6 @@
 //! Pointers to the parts of a mapping of the file, for both sides. They are computed, not dereferenced, here.
 
-use core::sync::atomic::AtomicU64;
-
+use crate::atomic::AtomicU64;
 use crate::layout::{Control, Exec, Geometry, Header, Process};
 
 /// An entry of the process table.

@@ -6,8 +6,8 @@
 //! path ([`crate::emit`]), out of line.
 
 use core::marker::PhantomData;
-use core::sync::atomic::Ordering;
 
+use crate::atomic::Ordering;
 use crate::emit::{Event, Message};
 use crate::rings::{Core, ThreadWord, mark, stage};
 use crate::state::State;

@@ -3,8 +3,9 @@
 use core::cell::UnsafeCell;
 use core::marker::PhantomData;
 use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::AtomicUsize;
 
+use crate::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use crate::flags::Flags;
 use crate::layout::{FACTS_BYTES, Geometry, Header, MOST_RINGS};
 use crate::producer::Producer;

@@ -2,8 +2,8 @@
 
 use core::cell::Cell;
 use core::mem::size_of;
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, compiler_fence};
 
+use crate::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use crate::layout::{Control, MOST_RINGS, Process, gate};
 use crate::word::PREDICTED;
 

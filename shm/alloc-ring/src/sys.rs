@@ -4,8 +4,10 @@
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::AtomicU32;
+#[cfg(feature = "tool")]
+pub use std::time::Instant;
 
+use crate::atomic::AtomicU32;
 use crate::layout::PAGE;
 
 /// Restores `errno`, when it is dropped, to the value it had when this was made.
@@ -62,6 +64,23 @@ pub fn futex_wait(word: &AtomicU32, expected: u32, ns: u64) {
 pub fn futex_wake(word: &AtomicU32) {
     // SAFETY: the kernel compares the word's address with those of sleepers and does not access the word.
     unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, i32::MAX, 0, 0, 0) };
+}
+
+/// A turn of a loop that waits for another thread.
+pub fn spin() {
+    core::hint::spin_loop();
+}
+
+/// The value of an environment variable whose name is shorter than 32 bytes.
+pub fn variable(name: &str) -> Option<&'static CStr> {
+    let mut terminated = [0u8; 32];
+    terminated[..name.len()].copy_from_slice(name.as_bytes());
+    // SAFETY: `terminated` ends with NUL bytes; getenv returns null, which is checked, or a C string of the environment,
+    // which stays until the program changes the variable.
+    unsafe {
+        let value = libc::getenv(terminated.as_ptr().cast::<c_char>());
+        if value.is_null() { None } else { Some(CStr::from_ptr(value)) }
+    }
 }
 
 /// Lets other threads run.

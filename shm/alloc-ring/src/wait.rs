@@ -1,8 +1,9 @@
 //! What a producer waits for: the gate, space in its ring; and how it finds that the tool has gone.
 
 use core::ffi::CStr;
-use core::sync::atomic::Ordering;
 
+use crate::atomic::Ordering;
+use crate::bounds::SPINS;
 use crate::emit::pad;
 use crate::layout::{FACTS_BYTES, FIXED, Geometry, Header, Process, gate};
 use crate::memory::Need;
@@ -17,8 +18,6 @@ pub(crate) struct Detached;
 
 /// How long a producer sleeps before it checks again whether the tool runs, ns.
 pub(crate) const PATIENCE_NS: u64 = 10_000_000;
-/// How often a producer polls before it sleeps.
-const SPINS: u32 = 200;
 /// How long a tool whose process number means nothing here may make no progress before it counts as gone, ns.
 const STILL_NS: u64 = 2_000_000_000;
 
@@ -109,7 +108,7 @@ impl Core {
             }
             if spins < SPINS {
                 spins += 1;
-                core::hint::spin_loop();
+                sys::spin();
                 continue;
             }
             // It may have been overwritten; the reader must know how far the ring reaches.

@@ -3,9 +3,9 @@
 //! Nothing that a program writes into a ring, however corrupted, leads a reader out of the ring.
 
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::map::Map;
+use crate::atomic::{AtomicU64, Ordering};
 use crate::layout::SHARED;
 use crate::word::{
     ADDRESS_BITS, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_NEW, LAP, NEW, NOTE, PREDICTED,

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
 
 use super::map::Map;
 use super::proc::ProcessIdentity;
 use super::shared::Arrival;
+use crate::atomic::Ordering;
 use crate::layout::{EXECS, exec_state};
 
 /// An image that has not registered.

@@ -7,9 +7,10 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::atomic::{AtomicU64, Ordering};
 use crate::flags::Flags;
 use crate::layout::{Control, ENTRY_GROUP, Exec, Geometry, Header, PAGE, Process};
 use crate::pointers::{control, exec, process_entry, ring_words};
@@ -50,8 +51,16 @@ impl Map {
         file.set_len(bytes as u64)?;
         hold(&file)?;
         let base = map(&file, bytes)?;
+        let map = Map::over(base, path, file, geometry, flags);
+        map.reserve(0..geometry.entry_group(0).end)?;
+        map.reserve(geometry.directory()..geometry.first_ring())?;
+        Ok(map)
+    }
+
+    /// The map of a file that `base` maps whole, and that is unmapped when this is dropped.
+    pub fn over(base: *mut u8, path: PathBuf, file: File, geometry: Geometry, flags: Flags) -> Map {
         let groups = geometry.processes.div_ceil(ENTRY_GROUP);
-        let map = Map {
+        Map {
             path,
             _file: file,
             geometry,
@@ -62,10 +71,7 @@ impl Map {
             entry_groups: (0..groups).map(|_| AtomicBool::new(false)).collect(),
             highest: AtomicUsize::new(0),
             live: Mutex::new(Vec::new()),
-        };
-        map.reserve(0..geometry.entry_group(0).end)?;
-        map.reserve(geometry.directory()..geometry.first_ring())?;
-        Ok(map)
+        }
     }
 
     pub fn header(&self) -> &Header {

@@ -8,11 +8,11 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::decode::{Head, Reader, Sink};
 use super::map::Map;
 use super::tap::Drained;
+use crate::atomic::Ordering;
 
 /// Numbers that were skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

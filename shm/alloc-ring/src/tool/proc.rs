@@ -7,9 +7,9 @@ use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use super::map::Map;
+use crate::atomic::Ordering;
 
 /// A process as the tool finds it.
 #[derive(Debug, Clone, Copy)]

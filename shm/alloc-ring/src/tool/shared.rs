@@ -9,8 +9,8 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::counter::SampledCounter;
 use super::error::RingError;
@@ -18,9 +18,10 @@ use super::execs::{Execs, Unregistered};
 use super::folder::{self, Candidate};
 use super::map::Map;
 use super::proc::{self, ProcessIdentity};
+use crate::atomic::{AtomicU32, Ordering};
 use crate::flags::Flags;
 use crate::layout::{Geometry, MAGIC, Registry, VERSION, gate, state};
-use crate::sys::{self, Descriptor};
+use crate::sys::{self, Descriptor, Instant};
 
 /// The properties of a new file.
 #[derive(Debug, Clone)]
@@ -156,7 +157,12 @@ impl Shared {
             let _ = std::fs::remove_file(&path);
         });
         let map = made.map_err(|error| (path, error))?;
-        let header = map.header();
+        Ok(Shared::over(map, candidate.budget_bytes))
+    }
+
+    /// Fills in the header of a file that is all zero. The rings may have `budget_bytes` of memory.
+    pub(crate) fn over(map: Map, budget_bytes: u64) -> Shared {
+        let (header, geometry, flags) = (map.header(), map.geometry, map.flags);
         header.version.store(VERSION, Ordering::Relaxed);
         header.flags.store(flags.bits(), Ordering::Relaxed);
         header.tool_pid.store(process::id() as i32, Ordering::Relaxed);
@@ -166,10 +172,10 @@ impl Shared {
         header.block_log2.store(geometry.block_log2, Ordering::Relaxed);
         header.created_ns.store(map.created_ns, Ordering::Relaxed);
         header.namespace.store(map.namespace, Ordering::Relaxed);
-        let blocks = candidate.budget_bytes / geometry.block_bytes() as u64;
+        let blocks = budget_bytes / geometry.block_bytes() as u64;
         header.budget.store(u32::try_from(blocks).unwrap_or(u32::MAX), Ordering::Relaxed);
         header.magic.store(MAGIC, Ordering::Release);
-        Ok(Shared {
+        Shared {
             map: Arc::new(map),
             swept: Instant::now(),
             highest: 0,
@@ -178,7 +184,7 @@ impl Shared {
             arrived: 0,
             counted: Default::default(),
             forged: false,
-        })
+        }
     }
 
     /// The file's path, for `HEAPTOLL_RECORD`.

@@ -1,8 +1,8 @@
 //! The events of one process, in the order of the process.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use super::counter::SampledCounter;
 use super::decode::{Reader, Sink, threads};
@@ -10,7 +10,9 @@ use super::map::Map;
 use super::merge::Merge;
 use super::proc::ProcessIdentity;
 use super::shared::{REPLACED, Shared};
+use crate::atomic::Ordering;
 use crate::layout::{SHARED, gate, state};
+use crate::sys::Instant;
 
 /// The result of a drain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
