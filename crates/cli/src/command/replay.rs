@@ -27,6 +27,8 @@ use crate::{preflights, stand_ins, terminal};
 
 mod document;
 mod sections;
+mod sizes;
+mod verdict;
 
 /// Order of a trace's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -2,18 +2,17 @@
 
 use std::path::Path;
 
-use heaptoll_experiment::comparison::Interval;
 use heaptoll_experiment::manager::Manager;
-use heaptoll_experiment::statistics::FEWEST_PAIRS;
 use heaptoll_preflight::own_heap_of_trace;
-use heaptoll_replay::drift::Verdict;
-use heaptoll_replay::findings::{Findings, Row};
+use heaptoll_replay::findings::Findings;
 use heaptoll_replay::job::Touch;
 use heaptoll_replay::program::Order;
 use heaptoll_report::document::{Document, Section};
-use heaptoll_report::format::{and_list, claim, count, plural, shell_command};
+use heaptoll_report::format::{and_list, count, plural, shell_command};
 
 use super::sections;
+use super::sizes::bytes;
+use super::verdict::trouble;
 
 /// The whole document.
 pub fn document(found: &Findings, managers: &[Manager]) -> Document {
@@ -44,7 +43,7 @@ fn subtitle(found: &Findings) -> String {
         "{} calls of {}, {} live at most",
         count(facts.calls as f64),
         plural(facts.threads as usize, "thread"),
-        sections::bytes(facts.max_live_bytes as f64)
+        bytes(facts.max_live_bytes as f64)
     );
     if found.copies > 1 {
         text += &format!(", {} copies at once", found.copies);
@@ -53,40 +52,6 @@ fn subtitle(found: &Findings) -> String {
         text += &format!(", {} times in each process", found.repetitions);
     }
     text
-}
-
-/// What went wrong under a manager, as a cell.
-pub fn trouble(row: &Row) -> String {
-    let failures = row.failures.iter().map(|(what, times)| format!("{times}x {what}"));
-    failures.collect::<Vec<_>>().join("; ")
-}
-
-/// The verdict of a row.
-pub fn verdict(index: usize, row: &Row) -> String {
-    if row.refused.is_some() {
-        return "not replayed".into();
-    }
-    let claims = [
-        row.time.and_then(|time| time.ratio).and_then(|ratio| claim(&ratio, "CPU")),
-        row.memory.as_ref().and_then(|memory| memory.ratio).and_then(|ratio| claim(&ratio, "memory")),
-    ];
-    let words = claims.into_iter().flatten().collect::<Vec<_>>().join(", ");
-    let measured = row.time.is_some() || row.memory.is_some();
-    let memory = row.memory.as_ref().and_then(|memory| memory.ratio);
-    let enough = |ratio: Option<Interval>| ratio.is_some_and(|ratio| ratio.pairs as usize >= FEWEST_PAIRS);
-    let claims_text = match (index, measured, words.is_empty()) {
-        (_, false, _) if row.failures.is_empty() => "not run".into(),
-        (_, false, _) => "failed".into(),
-        (0, ..) => "baseline".into(),
-        (_, _, false) => words,
-        _ if enough(memory) || enough(row.time.and_then(|time| time.ratio)) => "no difference seen".into(),
-        _ => "too few runs to judge".into(),
-    };
-    if row.failures.is_empty() || !measured {
-        claims_text
-    } else {
-        format!("fails at times; else {claims_text}")
-    }
 }
 
 fn warnings(found: &Findings) -> Vec<String> {
@@ -213,17 +178,4 @@ fn command(seed: u64) -> String {
         words.extend(["--seed".into(), seed.to_string()]);
     }
     shell_command(&words)
-}
-
-/// What repetitions show, as text.
-pub fn drift_text(row: &Row) -> String {
-    let Some(drift) = &row.drift else { return "–".into() };
-    let slope = drift.slope_bytes;
-    match drift.verdict {
-        Verdict::TooFew => format!("fewer than {} repetitions show nothing", heaptoll_replay::drift::FEWEST),
-        Verdict::Steady => "does not drift".into(),
-        Verdict::Settled { after } => format!("rose until repetition {after}, holds since"),
-        Verdict::Rising => format!("still rises at the end, {} a repetition", sections::bytes(slope)),
-        Verdict::Falling => "falls".into(),
-    }
 }

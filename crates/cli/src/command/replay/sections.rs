@@ -5,17 +5,8 @@ use heaptoll_replay::job::{Checkpoint, Latencies, Percentiles, Repetition};
 use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, count, interval, mib_from_bytes, percent_off, ratio, seconds};
 
-use super::document::{drift_text, verdict};
-
-/// Bytes with their unit.
-pub fn bytes(value: f64) -> String {
-    match value.abs() {
-        ..1024.0 => format!("{value:.0} B"),
-        ..1_048_576.0 => format!("{:.1} KiB", value / 1024.0),
-        ..1_073_741_824.0 => format!("{:.1} MiB", value / 1_048_576.0),
-        _ => format!("{:.2} GiB", value / 1_073_741_824.0),
-    }
-}
+use super::sizes::bytes;
+use super::verdict::{drift_text, verdict};
 
 fn nanoseconds(value: f64) -> String {
     match value {
