@@ -26,6 +26,7 @@ use crate::terminal;
 use crate::workload_args::{catalog, catalog_places};
 
 mod book;
+mod brackets;
 mod budget;
 mod child;
 mod commands;

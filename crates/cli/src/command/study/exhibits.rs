@@ -6,7 +6,7 @@ use heaptoll_report::format;
 use heaptoll_studies::paper::definition::{self, Study};
 use heaptoll_studies::paper::exhibit::{Body, Ours, Pair, Shown};
 
-use super::paper_section::{plainly, ratio};
+use super::brackets::{plainly, ratio};
 
 /// A value and its interval as text.
 type Figure = fn(f64, Option<(f64, f64)>) -> (String, String);
