@@ -29,6 +29,7 @@ mod book;
 mod brackets;
 mod budget;
 mod child;
+mod command_name;
 mod commands;
 mod exhibits;
 mod facts;

@@ -7,7 +7,7 @@ use heaptoll_report::format::shell_command;
 use heaptoll_studies::paper::budget::Planned;
 use heaptoll_studies::paper::definition::{Step, StepKind};
 
-use super::read::command_name;
+use super::command_name::command_name;
 
 /// Below so many repetitions no warm-up is made: nothing will be claimed from them.
 const FEWEST_FOR_A_WARM_UP: u32 = 6;

@@ -4,7 +4,7 @@ use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::terminal::render_document;
 use heaptoll_studies::paper::definition::Study;
 
-use super::read::command_name;
+use super::command_name::command_name;
 use crate::terminal;
 
 /// As text for the terminal.

@@ -13,10 +13,12 @@ use heaptoll_studies::paper::results::{Ended as Ending, Ran};
 use thiserror::Error;
 
 use super::child::{ChildError, End, EndCause, Run};
+use super::command_name::command_name;
 use super::commands::Extent;
 use super::keep::{Ended, StepFolder};
 use super::messages::Messages;
-use super::read::{self, ReadError, command_name};
+use super::read;
+use super::read::json::ReadError;
 
 /// A step that the machine cannot carry out; the study ends there.
 #[derive(Debug, Error)]

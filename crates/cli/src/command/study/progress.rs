@@ -6,7 +6,7 @@ use heaptoll_studies::paper::budget::Planned;
 use heaptoll_studies::paper::definition::Step;
 use indicatif::{ProgressBar, ProgressStyle};
 
-use super::read::command_name;
+use super::command_name::command_name;
 use super::summary::took;
 use crate::lines::Lines;
 use crate::terminal;

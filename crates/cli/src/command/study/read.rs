@@ -5,30 +5,19 @@
 //! field which it always has is one.
 
 use heaptoll_studies::paper::definition::{Step, StepKind};
-use heaptoll_studies::paper::figures::{Cell, Value};
-use serde::de::DeserializeOwned;
-use thiserror::Error;
+use heaptoll_studies::paper::figures::Cell;
 
+use self::json::ReadError;
+
+mod cell_writer;
 mod instructions;
+pub mod json;
 pub mod lifetimes;
 mod locality;
 mod run;
 mod sareen;
 #[cfg(test)]
 mod testing;
-
-/// JSON that is not what the command writes.
-#[derive(Debug, Error, PartialEq, Eq)]
-pub enum ReadError {
-    /// It has another shape.
-    #[error("the JSON of heaptoll {kind} is not as docs/ describes it: {detail}")]
-    Shape {
-        /// Which command.
-        kind: &'static str,
-        /// What is missing or of another type.
-        detail: String,
-    },
-}
 
 /// The figures of a step that a command wrote. Managers are called as the command calls them.
 ///
@@ -77,57 +66,4 @@ pub fn warnings(json: &serde_json::Value) -> Vec<String> {
         all.extend(texts(&program["warnings"]).into_iter().map(|text| format!("{name}: {text}")));
     }
     all
-}
-
-/// The command's name.
-pub const fn command_name(kind: StepKind) -> &'static str {
-    match kind {
-        StepKind::Run => "run",
-        StepKind::Instructions => "instructions",
-        StepKind::Locality => "locality",
-        StepKind::Lifetimes => "lifetimes",
-        StepKind::Delay => "delay",
-        StepKind::Frequency => "frequency",
-        StepKind::Proximity => "proximity",
-        StepKind::Minheap => "minheap",
-    }
-}
-
-/// Deserialises the fields that are read.
-fn shaped<T: DeserializeOwned>(kind: StepKind, json: &serde_json::Value) -> Result<T, ReadError> {
-    T::deserialize(json)
-        .map_err(|error| ReadError::Shape { kind: command_name(kind), detail: error.to_string() })
-}
-
-/// Writes the cells of one program under one manager.
-struct CellWriter<'a> {
-    step: &'a str,
-    program: &'a str,
-    manager: &'a str,
-    cells: &'a mut Vec<Cell>,
-}
-
-impl CellWriter<'_> {
-    fn put(&mut self, metric: &str, at: Option<f64>, value: Value) {
-        self.cells.push(Cell {
-            step: self.step.into(),
-            program: self.program.into(),
-            manager: self.manager.into(),
-            metric: metric.into(),
-            at,
-            value,
-        });
-    }
-
-    /// A count that is the same on each run, where there is one.
-    fn exact(&mut self, metric: &str, value: Option<f64>) {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            self.put(metric, None, Value::Exact(value));
-        }
-    }
-
-    /// An exact value of a metric at one of many points.
-    fn exact_at(&mut self, metric: &str, at: f64, value: f64) {
-        self.put(metric, Some(at), Value::Exact(value));
-    }
 }

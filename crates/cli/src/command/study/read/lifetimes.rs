@@ -4,7 +4,8 @@ use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::Cell;
 use serde::Deserialize;
 
-use super::{CellWriter, ReadError, shaped};
+use super::cell_writer::CellWriter;
+use super::json::{ReadError, shaped};
 
 #[derive(Deserialize)]
 struct Document {

@@ -6,7 +6,8 @@ use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::Cell;
 use serde::Deserialize;
 
-use super::{CellWriter, ReadError, shaped};
+use super::cell_writer::CellWriter;
+use super::json::{ReadError, shaped};
 
 /// Memories in parts of what the program touches under the first manager: [`heaptoll_locality::study::TIGHT`].
 use heaptoll_locality::study::TIGHT;

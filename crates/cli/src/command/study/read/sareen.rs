@@ -2,43 +2,18 @@
 //! A ratio of too few runs has a value and no interval that claims anything, and is a single figure here. What such a
 //! command itself keeps out of its means, a program that hardly collects, is no figure.
 
-use heaptoll_experiment::statistics::FEWEST_PAIRS;
 use heaptoll_studies::paper::definition::{Step, StepKind};
-use heaptoll_studies::paper::figures::{Cell, Value};
+use heaptoll_studies::paper::figures::Cell;
 use serde::Deserialize;
 
-use super::{CellWriter, ReadError, shaped};
+use super::cell_writer::CellWriter;
+use super::json::{ReadError, shaped};
 
 mod minheap;
 mod proximity;
+mod ratio;
 
-/// A ratio and its interval; `pairs` or `runs` is the number of repetitions or runs.
-#[derive(Deserialize)]
-struct Ratio {
-    ratio: f64,
-    low: f64,
-    high: f64,
-    #[serde(alias = "runs")]
-    pairs: u32,
-}
-
-impl From<&Ratio> for Value {
-    fn from(ratio: &Ratio) -> Value {
-        if (ratio.pairs as usize) < FEWEST_PAIRS {
-            Value::Single(ratio.ratio)
-        } else {
-            Value::Estimate { value: ratio.ratio, low: ratio.low, high: ratio.high }
-        }
-    }
-}
-
-impl CellWriter<'_> {
-    fn ratio(&mut self, metric: &str, at: Option<f64>, ratio: Option<&Ratio>) {
-        if let Some(ratio) = ratio {
-            self.put(metric, at, ratio.into());
-        }
-    }
-}
+use ratio::Ratio;
 
 /// The figures of one of the four.
 ///
@@ -160,8 +135,10 @@ fn frequency(found: &Frequency, step: &Step, cells: &mut Vec<Cell>) {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use heaptoll_studies::paper::figures::Value;
     use serde_json::json;
+
+    use super::*;
 
     pub fn step(kind: &str) -> Step {
         toml::from_str(&format!("id = \"s\"\nkind = \"{kind}\"\nprograms = [\"cfrac\"]")).expect("a step")
@@ -200,16 +177,6 @@ mod tests {
         assert_eq!(value(one(&cells, "layer_time_ratio", None)), 1.06);
         assert!(cells.iter().all(|cell| cell.program == "cfrac" && cell.manager == "tcmalloc"));
         assert!(cells.iter().all(|cell| cell.at != Some(1.0)), "a size has no ratio to itself");
-    }
-
-    #[test]
-    fn a_ratio_of_too_few_runs_claims_nothing() {
-        assert!(matches!(
-            Value::from(&Ratio { ratio: 1.4, low: 1.3, high: 1.5, pairs: 5 }),
-            Value::Single(_)
-        ));
-        let six = Value::from(&Ratio { ratio: 1.4, low: 1.3, high: 1.5, pairs: 6 });
-        assert_eq!(six, Value::Estimate { value: 1.4, low: 1.3, high: 1.5 });
     }
 
     #[test]

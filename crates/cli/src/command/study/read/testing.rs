@@ -3,7 +3,7 @@
 use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::{Cell, Value};
 
-use super::command_name;
+use crate::command::study::command_name::command_name;
 
 pub fn run() -> serde_json::Value {
     json(include_str!("testdata/run.json"))

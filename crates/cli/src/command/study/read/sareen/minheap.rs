@@ -4,7 +4,7 @@ use heaptoll_studies::paper::definition::Step;
 use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::Deserialize;
 
-use super::CellWriter;
+use crate::command::study::read::cell_writer::CellWriter;
 
 #[derive(Deserialize)]
 pub struct Minheap {

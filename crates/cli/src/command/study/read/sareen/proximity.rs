@@ -5,7 +5,8 @@ use heaptoll_studies::paper::definition::Step;
 use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::Deserialize;
 
-use super::{CellWriter, Ratio};
+use super::ratio::Ratio;
+use crate::command::study::read::cell_writer::CellWriter;
 
 /// Ranges of distance between two collections as `heaptoll proximity` names them, and as metrics.
 const RANGES: [(&str, &str); 4] =
