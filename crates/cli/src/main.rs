@@ -17,6 +17,7 @@ mod outputs;
 mod pairing;
 mod preflights;
 mod progress;
+mod proof_run;
 mod recording;
 mod same_work;
 mod stand_ins;

@@ -11,7 +11,7 @@ use heaptoll_experiment::experiment::{Pairing, ProgramInfo, StackInfo, Turns};
 use heaptoll_launcher::affinity;
 use heaptoll_preflight::{Effect, Watched};
 
-use crate::preflights::ProofRun;
+use crate::proof_run::ProofRun;
 
 /// All copies together may take one part in this many of the memory that is available.
 const MEMORY_SHARE: u64 = 2;

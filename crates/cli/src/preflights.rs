@@ -12,12 +12,13 @@ use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::runner::PINNED;
 use heaptoll_experiment::working_copy;
-use heaptoll_preflight::{Proof, Refusal, Request, Watch, Watched, inspect_manager, preflight};
+use heaptoll_preflight::{Proof, Refusal, Request, Watch, inspect_manager, preflight};
 use heaptoll_scratch::Scratch;
 use indicatif::ProgressBar;
 
 use crate::failure::Failure;
 use crate::lines::Lines;
+use crate::proof_run::ProofRun;
 use crate::{pairing, terminal};
 
 /// Time limit of the baseline's proof run, which observes every process that the program starts.
@@ -40,23 +41,6 @@ pub struct Limits {
     pub working_copy: bool,
     /// Whether the run is watched for what copies of it at the same time would meet.
     pub watch: bool,
-}
-
-/// Further findings of a proof run.
-#[derive(Debug, Clone, Default)]
-pub struct ProofRun {
-    /// Wall time, s.
-    pub seconds: f64,
-    /// Whether the program came to its own end.
-    pub finished: bool,
-    /// Programs whose memory is mostly not malloc's, each in a sentence.
-    pub elsewhere: Vec<String>,
-    /// What the run did beyond its own memory; `None` when it was not watched.
-    pub watched: Option<Watched>,
-    /// It is another stack's run, which serves for this one too.
-    pub copied: bool,
-    /// The most that its processes held at once in memory that is no file's, bytes.
-    pub anonymous_bytes: u64,
 }
 
 /// The result of preflight for one manager on one program.

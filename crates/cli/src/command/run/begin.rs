@@ -19,7 +19,7 @@ use super::resume::warn_of_settings_in_the_environment;
 use super::{Arguments, REPETITIONS};
 use crate::estimate::Estimate;
 use crate::failure::Failure;
-use crate::preflights::ProofRun;
+use crate::proof_run::ProofRun;
 use crate::workload_args::WorkloadArgs;
 use crate::{outputs, pairing, preflights, stand_ins, terminal};
 
