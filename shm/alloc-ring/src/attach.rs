@@ -4,15 +4,16 @@
 use core::mem::size_of;
 
 use crate::atomic::{AtomicU8, AtomicU32, Ordering};
+use crate::attachment::{Attachment, stage};
 use crate::layout::{
     EXE_BYTES, FIXED, Geometry, Header, MAGIC, PAGE, Process, SHARED, VARIABLE, VERSION, gate, state,
 };
 use crate::lock::lock;
 use crate::memory::Need;
 use crate::pointers::{control, process_entry, ring_words};
-use crate::rings::{Core, mark, stage};
 use crate::state::{Claim, ProcessLocal, STATE_BYTES, State};
 use crate::sys::{self, Descriptor, Errno};
+use crate::thread_word::mark;
 use crate::wait::{PATIENCE_NS, ToolWatch, wake_tool};
 
 /// Of a limited address space, the mapping takes at most one part in this many.
@@ -27,71 +28,7 @@ const LONGEST_WAIT_NS: u64 = 20_000_000_000;
 /// Fewest rings worth having.
 const FEWEST_RINGS: usize = 4;
 
-impl Core {
-    /// The process's private memory.
-    pub(crate) fn local(&self) -> *const ProcessLocal {
-        self.local.load(Ordering::Acquire)
-    }
-
-    /// The gate of this process; until it has registered, that of the process from which it was forked.
-    #[inline(always)]
-    pub(crate) fn gate(&self) -> u32 {
-        // SAFETY: only producers call this, and they exist only once this process or its parent has registered, which
-        // sets `gate` to a word of the mapping, which stays.
-        unsafe { (*self.gate.load(Ordering::Relaxed)).load(Ordering::Relaxed) }
-    }
-
-    /// The mapped header.
-    ///
-    /// # Safety
-    /// This process is attached.
-    pub(crate) unsafe fn mapped_header(&self) -> &Header {
-        // SAFETY: the caller has checked that this process is attached, so `map` has set `header`; the mapping stays.
-        unsafe { &*self.header.load(Ordering::Acquire) }
-    }
-
-    /// Where each part of the file lies.
-    pub(crate) fn geometry(&self) -> Geometry {
-        // SAFETY: `map`, on the one thread that attached, wrote it before it published the header; callers have the
-        // header.
-        unsafe { *self.geometry.get() }
-    }
-
-    /// Whether a word of a thread without a ring of its own was made in this process, not before a fork.
-    pub(crate) fn current(&self, word: usize) -> bool {
-        // SAFETY: only `register_locked` makes such a word, after `attach` has set `local`; that mapping stays.
-        let local = unsafe { &*self.local() };
-        !local.process.load(Ordering::Acquire).is_null()
-            && local.image.load(Ordering::Relaxed) as u8 == mark::image(word)
-    }
-
-    /// The state through which a thread with this word writes.
-    pub(crate) fn state_of(&self, word: usize) -> Option<*const State> {
-        if word & mark::OWN != 0 {
-            Some((word - mark::OWN) as *const State)
-        } else if mark::is_shared(word) {
-            // SAFETY: only `register_locked` makes such a word, after `attach` has set `local`; that mapping stays.
-            Some(unsafe { &raw const (*self.local()).unassigned })
-        } else {
-            None
-        }
-    }
-
-    /// From now on events of this process, and of children that it forks, are dropped.
-    pub(crate) fn detach(&self) {
-        self.attached.store(stage::DETACHED, Ordering::Release);
-        let local = self.local();
-        if !local.is_null() {
-            // SAFETY: `local` is not null, and the private memory and the entries stay mapped.
-            unsafe {
-                let process = (*local).process.load(Ordering::Acquire);
-                if !process.is_null() {
-                    (*process).detached.store(1, Ordering::Release);
-                }
-            }
-        }
-    }
-
+impl Attachment {
     /// Registers the calling thread, whose word was `word`, after attaching and registering the process if needed.
     /// Returns the thread's new word; 0 when detached.
     #[cold]
@@ -226,7 +163,7 @@ impl Core {
     /// Maps the file, once.
     fn attach(&self) -> bool {
         loop {
-            match self.attached.compare_exchange(
+            match self.stage.compare_exchange(
                 stage::NEW,
                 stage::ATTACHING,
                 Ordering::AcqRel,
@@ -235,7 +172,7 @@ impl Core {
                 Ok(_) => {
                     let mapped = self.map();
                     let now = if mapped { stage::ATTACHED } else { stage::DETACHED };
-                    self.attached.store(now, Ordering::Release);
+                    self.stage.store(now, Ordering::Release);
                     return mapped;
                 }
                 Err(stage::ATTACHING) => sys::yield_now(),

@@ -3,16 +3,16 @@
 //! A thread that writes to a ring has marked its state busy, so a signal handler that interrupts it records its own
 //! events in the shared ring instead of between the thread's words.
 
-use crate::atomic::{AtomicU64, Ordering};
+use crate::atomic::Ordering;
+use crate::attachment::Attachment;
 use crate::layout::{Process, gate};
 use crate::lock::lock;
-use crate::rings::Core;
 use crate::state::{ProcessLocal, State};
 use crate::sys;
 use crate::wait::Detached;
 use crate::word::{
-    ADDRESS_MASK, DATA, LAP, LONGEST, PREDICTED, TID_BITS, address_rest, note, note_word, prefix,
-    prefix_word, tagged,
+    ADDRESS_MASK, DATA, LONGEST, PREDICTED, TID_BITS, address_rest, note, note_word, prefix, prefix_word,
+    tagged,
 };
 
 /// The parts of one event.
@@ -106,7 +106,7 @@ fn predict(state: &State, size: usize, usable: usize) -> bool {
 
 const _: () = assert!(PREDICTED < 1 << 16);
 
-impl Core {
+impl Attachment {
     /// Records an event in the caller's own ring, if there is nothing to wait for and no time to record.
     #[inline(always)]
     pub(crate) fn emit_now(&self, state: &State, event: &Event) -> bool {
@@ -118,7 +118,8 @@ impl Core {
         if now {
             let mut words = [0; LONGEST];
             let end = event.words(state, None, &mut words);
-            self.write_event(state, &mut words, end);
+            // SAFETY: `end` is from 2 to `LONGEST`, and the block has that many free words, as checked above.
+            unsafe { Attachment::write_event(state, &mut words, end) };
         }
         state.leave();
         now
@@ -126,10 +127,14 @@ impl Core {
 
     /// Writes the words of an event for which the block has space; the first becomes the number, if events have
     /// numbers.
+    ///
+    /// # Safety
+    /// `end` is above 1, and the current block has that many free words.
     #[inline(always)]
-    fn write_event(&self, state: &State, words: &mut [u64; LONGEST], end: usize) {
+    unsafe fn write_event(state: &State, words: &mut [u64; LONGEST], end: usize) {
         if state.seen.get() & gate::SEQUENCED == 0 {
-            write(state, &words[1..end]);
+            // SAFETY: the caller has established that `words[1..end]` is not empty and fits.
+            unsafe { state.write(&words[1..end]) };
             return;
         }
         // SAFETY: `seen` is a gate that this state has passed, so it is not wiped: `begin` has set its ring and its
@@ -139,7 +144,8 @@ impl Core {
         // words are written.
         busy.store(1, Ordering::Relaxed);
         words[0] = prefix_word(prefix::SEQ, sequence.fetch_add(1, Ordering::AcqRel));
-        write(state, &words[..end]);
+        // SAFETY: the caller has established that there are `end` words and that they fit.
+        unsafe { state.write(&words[..end]) };
         busy.store(0, Ordering::Release);
     }
 
@@ -203,12 +209,14 @@ impl Core {
                     .then(|| sys::now_ns().saturating_sub(header.created_ns.load(Ordering::Relaxed)));
                 let mut words = [0; LONGEST];
                 let end = event.words(state, time_ns, &mut words);
-                self.write_event(state, &mut words, end);
+                // SAFETY: `end` is from 2 to `LONGEST`, for which `ensure_space` has made space.
+                unsafe { Attachment::write_event(state, &mut words, end) };
             }
             // No gate: the latency of a free follows the free directly.
             Message::Note(words) => {
                 self.ensure_space(state, words.len())?;
-                write(state, words);
+                // SAFETY: a note has a first word, and `ensure_space` has made space for all of them.
+                unsafe { state.write(words) };
             }
         }
         Ok(())
@@ -218,35 +226,4 @@ impl Core {
 /// The identity with which a thread holds the lock of the shared ring.
 fn holder(thread: u32, tid: u32) -> u32 {
     if tid == 0 { 1 << 31 | thread } else { tid }
-}
-
-/// Fills the rest of a block with padding.
-pub(crate) fn pad(state: &State) {
-    loop {
-        let free = state.free_words();
-        if free == 0 {
-            return;
-        }
-        let mut pads = [note_word(note::PAD, 0); 16];
-        let now = free.min(pads.len());
-        pads[0] = note_word(note::PAD, now as u64 - 1);
-        write(state, &pads[..now]);
-    }
-}
-
-/// Writes a group for which the block has space. The first word is written last: a reader that sees it sees them all.
-#[inline(always)]
-fn write(state: &State, words: &[u64]) {
-    debug_assert!(words.len() <= state.free_words() && words.iter().all(|word| word & LAP == 0));
-    let at = state.at.get();
-    let lap = state.lap.get();
-    // SAFETY: the group fits before the end of the block: `ensure_space`, or the check in `emit_now`, has established
-    // it, and `pad` writes no more than the free words.
-    unsafe {
-        for (n, word) in words.iter().enumerate().skip(1) {
-            (*at.add(n)).store(word | lap, Ordering::Relaxed);
-        }
-        (*at.cast::<AtomicU64>()).store(words[0] | lap, Ordering::Release);
-    }
-    state.at.set(at.wrapping_add(words.len()));
 }

@@ -6,9 +6,9 @@
 use core::ffi::CStr;
 
 use crate::atomic::{AtomicU8, Ordering};
+use crate::attachment::{Attachment, stage};
 use crate::layout::{EXEC_PATH_BYTES, EXECS, Exec, exec_state};
 use crate::pointers::exec;
-use crate::rings::{Core, Rings, ThreadWord, stage};
 use crate::sys::{self, Errno};
 use crate::wait::wake_tool;
 
@@ -20,34 +20,7 @@ const PATIENCE: u32 = 50;
 #[must_use]
 pub struct ExecNote(Option<usize>);
 
-impl<W: ThreadWord> Rings<W> {
-    /// Notes that this process is about to become another image, by executing `path`.
-    pub fn exec_begins(&self, path: Option<&CStr>) -> ExecNote {
-        self.core().note(path, exec_state::BEGUN)
-    }
-
-    /// Notes that this process is about to start another, whose number [`Rings::started`] records afterwards.
-    pub fn start_begins(&self, path: Option<&CStr>) -> ExecNote {
-        self.core().note(path, exec_state::CLAIMED)
-    }
-
-    /// Notes that this process starts another without the variables that load the layer.
-    pub fn starts_without_layer(&self, path: &CStr) {
-        let _ = self.core().note(Some(path), exec_state::WITHOUT);
-    }
-
-    /// Withdraws a note, because the call has failed. Preserves `errno`.
-    pub fn withdraw(&self, note: ExecNote) {
-        self.core().finish(note, exec_state::FREE);
-    }
-
-    /// Completes a note: the process was started, as number `pid`.
-    pub fn started(&self, note: ExecNote, pid: i32) {
-        self.core().finish(note, u64::from(pid as u32) << 8 | exec_state::BEGUN);
-    }
-}
-
-impl Core {
+impl Attachment {
     /// An entry of the table. `None`: nothing is mapped.
     fn entry(&self, index: usize) -> Option<&Exec> {
         let header = self.header.load(Ordering::Acquire);
@@ -56,8 +29,9 @@ impl Core {
         (!header.is_null()).then(|| unsafe { &*exec(header, self.geometry(), index) })
     }
 
-    fn note(&self, path: Option<&CStr>, state: u64) -> ExecNote {
-        if self.attached.load(Ordering::Acquire) != stage::ATTACHED {
+    /// Notes a call that begins. None when this process is not attached, or no entry is free.
+    pub(crate) fn note(&self, path: Option<&CStr>, state: u64) -> ExecNote {
+        if self.stage.load(Ordering::Acquire) != stage::ATTACHED {
             return ExecNote(None);
         }
         let _errno = Errno::keep();
@@ -135,7 +109,8 @@ impl Core {
         })
     }
 
-    fn finish(&self, note: ExecNote, state: u64) {
+    /// Leaves a note's entry in `state`.
+    pub(crate) fn finish(&self, note: ExecNote, state: u64) {
         if let Some(entry) = note.0.and_then(|index| self.entry(index)) {
             entry.state.store(state, Ordering::Release);
         }

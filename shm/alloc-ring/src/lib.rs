@@ -8,6 +8,7 @@
 
 mod atomic;
 mod attach;
+mod attachment;
 mod bounds;
 mod emit;
 mod execs;
@@ -20,15 +21,18 @@ mod producer;
 mod rings;
 mod state;
 mod sys;
+mod thread_word;
 #[cfg(feature = "tool")]
 mod tool;
 mod wait;
 pub mod word;
 
+pub use attachment::FactsHook;
 pub use execs::ExecNote;
 pub use flags::Flags;
 pub use producer::{FRAMES, Producer};
-pub use rings::{FactsHook, Rings, ThreadWord};
+pub use rings::Rings;
+pub use thread_word::ThreadWord;
 #[cfg(feature = "tool")]
 pub use tool::{
     Arrival, Drained, LeftOut, Losses, Options, Paused, RingError, RingEvent, Shared, Sink, Tap, Unregistered,

@@ -7,8 +7,8 @@
 use core::ops::Range;
 
 use crate::atomic::{AtomicU32, Ordering};
+use crate::attachment::Attachment;
 use crate::layout::{ENTRY_GROUP, Geometry, Header};
-use crate::rings::Core;
 use crate::sys;
 
 /// What memory is reserved for: a less urgent need may use a smaller part of the budget.
@@ -42,7 +42,7 @@ fn charge(count: &AtomicU32, blocks: u32, budget: u32, need: Need) -> bool {
     fits
 }
 
-impl Core {
+impl Attachment {
     /// Reserves part of the file for this process's mapping. False: there is no memory, or this cannot be found out.
     fn reserve(header: &Header, part: Range<usize>) -> bool {
         let part = sys::whole_pages(part);

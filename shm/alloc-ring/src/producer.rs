@@ -8,10 +8,11 @@
 use core::marker::PhantomData;
 
 use crate::atomic::Ordering;
+use crate::attachment::{Attachment, stage};
 use crate::emit::{Event, Message};
-use crate::rings::{Core, ThreadWord, mark, stage};
 use crate::state::State;
 use crate::sys::Errno;
+use crate::thread_word::{ThreadWord, mark};
 use crate::word::{
     ADDRESS_BITS, ADDRESS_MASK, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_NEW, NEW, PREDICTED,
     RESIZE_BEGIN, RESIZE_END, SHORT_SIZES, note, note_word, plain, tagged,
@@ -24,7 +25,7 @@ pub const FRAMES: usize = 256;
 ///
 /// It is passed by value, so that on the fast path it never leaves the registers.
 pub struct Producer<'a, W> {
-    core: &'a Core,
+    attachment: &'a Attachment,
     state: &'a State,
     site: u32,
     latency_ns: u32,
@@ -33,8 +34,8 @@ pub struct Producer<'a, W> {
 
 impl<'a, W: ThreadWord> Producer<'a, W> {
     #[inline(always)]
-    pub(crate) fn new(core: &'a Core, state: &'a State) -> Producer<'a, W> {
-        Producer { core, state, site: 0, latency_ns: 0, word: PhantomData }
+    pub(crate) fn new(attachment: &'a Attachment, state: &'a State) -> Producer<'a, W> {
+        Producer { attachment, state, site: 0, latency_ns: 0, word: PhantomData }
     }
 
     #[inline(always)]
@@ -143,7 +144,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     #[cold]
     #[inline(never)]
     fn define_site_general(mut self, site: u32, frames: &[usize]) {
-        let frames = &frames[..frames.len().min(FRAMES).min(self.core.geometry().block_words() - 1)];
+        let frames = &frames[..frames.len().min(FRAMES).min(self.attachment.geometry().block_words() - 1)];
         let mut words = [0u64; FRAMES + 1];
         words[0] = note_word(note::SITE, (frames.len() as u64) << 32 | u64::from(site));
         for (word, frame) in words[1..].iter_mut().zip(frames) {
@@ -174,7 +175,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
             return false;
         }
         let at = state.at.get();
-        let written = self.core.gate() == state.fast.get() && fits(state) && at < state.limit.get();
+        let written = self.attachment.gate() == state.fast.get() && fits(state) && at < state.limit.get();
         if written {
             // SAFETY: `at` is before `limit`, the end of its block, so within the ring; a wiped state has `fast` 0,
             // which no gate equals.
@@ -218,7 +219,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     /// The slow path; writes at once if the ring is the thread's own and there is nothing to wait for.
     #[inline(always)]
     fn emit(&mut self, event: &Event) {
-        if !self.core.emit_now(self.state, event) {
+        if !self.attachment.emit_now(self.state, event) {
             self.send(&Message::Event(event));
         }
     }
@@ -228,34 +229,34 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     #[inline(never)]
     fn send(&mut self, message: &Message<'_>) {
         let _errno = Errno::keep();
-        let core = self.core;
+        let attachment = self.attachment;
         loop {
             let state = self.state;
-            if core.attached.load(Ordering::Relaxed) == stage::DETACHED {
+            if attachment.stage.load(Ordering::Relaxed) == stage::DETACHED {
                 W::set(0);
                 return;
             }
             // SAFETY: producers exist only after `register`, which returns without one unless `local` is set.
-            let local = unsafe { &*core.local() };
+            let local = unsafe { &*attachment.local() };
             if !state.wiped() {
                 if state.entered() {
                     // This is a signal handler, which has interrupted the recording of another event.
                     // SAFETY: the state is not wiped, as checked above.
                     let owner_id = unsafe { state.control() }.owner.0.id.load(Ordering::Relaxed);
-                    return core.send_shared(local, state.thread.get(), owner_id as u32, message);
+                    return attachment.send_shared(local, state.thread.get(), owner_id as u32, message);
                 }
-                if core.send_own(local, state, message).is_err() {
-                    core.detach();
+                if attachment.send_own(local, state, message).is_err() {
+                    attachment.detach();
                     W::set(0);
                 }
                 return;
             }
             let word = W::get();
-            if mark::is_shared(word) && core.current(word) {
-                return core.send_shared(local, mark::thread(word), mark::tid(word), message);
+            if mark::is_shared(word) && attachment.current(word) {
+                return attachment.send_shared(local, mark::thread(word), mark::tid(word), message);
             }
             if word & mark::OWN != 0
-                && let Some(state) = core.state_of(word)
+                && let Some(state) = attachment.state_of(word)
                 // SAFETY: `state_of` gives pointers into the mapping of states, which stays.
                 && let state = unsafe { &*state }
                 && !state.wiped()
@@ -266,9 +267,9 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
             }
             // The child of a fork.
             W::set(mark::REGISTERING);
-            let word = core.register(word);
+            let word = attachment.register(word);
             W::set(word);
-            match core.state_of(word) {
+            match attachment.state_of(word) {
                 // SAFETY: `state_of` gives pointers into the mapping of states, which stays.
                 Some(state) => self.state = unsafe { &*state },
                 None => return,

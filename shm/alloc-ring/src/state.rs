@@ -5,7 +5,7 @@ use core::mem::size_of;
 
 use crate::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use crate::layout::{Control, MOST_RINGS, Process, gate};
-use crate::word::PREDICTED;
+use crate::word::{LAP, PREDICTED, note, note_word};
 
 /// One ring's writer. All zero: wiped, or never claimed.
 ///
@@ -112,7 +112,7 @@ impl State {
         // SAFETY: `Geometry::sensible` has checked that a block is smaller than a ring, and `ring` is a ring's first
         // word.
         self.limit.set(unsafe { ring.add(block_words) });
-        self.lap.set(crate::word::LAP);
+        self.lap.set(LAP);
         self.block.set(0);
         self.thread.set(thread);
         self.control.set(control);
@@ -176,5 +176,39 @@ impl State {
     #[inline(always)]
     pub fn free_words(&self) -> usize {
         (self.limit.get() as usize - self.at.get() as usize) / size_of::<u64>()
+    }
+    /// Writes a group. The first word is written last: a reader that sees it sees them all.
+    ///
+    /// # Safety
+    /// `words` is not empty, and the current block has that many free words.
+    #[inline(always)]
+    pub unsafe fn write(&self, words: &[u64]) {
+        debug_assert!(words.len() <= self.free_words() && words.iter().all(|word| word & LAP == 0));
+        let at = self.at.get();
+        let lap = self.lap.get();
+        // SAFETY: the caller has established that the group fits before the end of the block, and that it has a first
+        // word; a state with free words is not wiped, so `at` lies in its ring.
+        unsafe {
+            for (n, word) in words.iter().enumerate().skip(1) {
+                (*at.add(n)).store(word | lap, Ordering::Relaxed);
+            }
+            (*at).store(words[0] | lap, Ordering::Release);
+        }
+        self.at.set(at.wrapping_add(words.len()));
+    }
+
+    /// Fills the rest of the current block with padding.
+    pub fn pad(&self) {
+        loop {
+            let free = self.free_words();
+            if free == 0 {
+                return;
+            }
+            let mut pads = [note_word(note::PAD, 0); 16];
+            let now = free.min(pads.len());
+            pads[0] = note_word(note::PAD, now as u64 - 1);
+            // SAFETY: `now` is at least 1 and at most the free words.
+            unsafe { self.write(&pads[..now]) };
+        }
     }
 }

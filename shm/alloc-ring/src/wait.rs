@@ -3,11 +3,10 @@
 use core::ffi::CStr;
 
 use crate::atomic::Ordering;
+use crate::attachment::{Attachment, FactsHook};
 use crate::bounds::SPINS;
-use crate::emit::pad;
 use crate::layout::{FACTS_BYTES, FIXED, Geometry, Header, Process, gate};
 use crate::memory::Need;
-use crate::rings::{Core, FactsHook};
 use crate::state::State;
 use crate::sys::{self, Descriptor};
 use crate::word::LAP;
@@ -21,7 +20,7 @@ pub(crate) const PATIENCE_NS: u64 = 10_000_000;
 /// How long a tool whose process number means nothing here may make no progress before it counts as gone, ns.
 const STILL_NS: u64 = 2_000_000_000;
 
-impl Core {
+impl Attachment {
     /// Does what the gate requests, and records the gate.
     pub(crate) fn pass_gate(&self, process: &Process, state: &State) -> Result<(), Detached> {
         let mut watch = ToolWatch::new();
@@ -84,7 +83,7 @@ impl Core {
         // SAFETY: the state refers to a ring in the mapping, so this process is attached.
         let header = unsafe { self.mapped_header() };
         let geometry = self.geometry();
-        pad(state);
+        state.pad();
         let block = state.block.get().wrapping_add(1);
         // SAFETY: `send` and `shared_state` give only states that `begin` has set, and this thread has entered the
         // state.
@@ -215,7 +214,7 @@ impl ToolWatch {
 
     /// If the tool ticks, it runs: this check needs no system call, for which a sandbox might kill the process.
     /// Otherwise its lock on the file decides.
-    pub fn check(&mut self, core: &Core, header: &Header) -> Result<(), Detached> {
+    pub fn check(&mut self, attachment: &Attachment, header: &Header) -> Result<(), Detached> {
         let beat = header.beat.0.load(Ordering::Relaxed);
         let now = sys::now_ns();
         if self.since_ns == 0 || beat != self.beat {
@@ -223,7 +222,7 @@ impl ToolWatch {
             self.since_ns = now;
             return if header.closed.load(Ordering::Acquire) == 0 { Ok(()) } else { Err(Detached) };
         }
-        match core.tool_liveness(header) {
+        match attachment.tool_liveness(header) {
             Liveness::Running => Ok(()),
             Liveness::Unknown if now - self.since_ns < STILL_NS => Ok(()),
             Liveness::Gone | Liveness::Unknown => Err(Detached),

@@ -9,9 +9,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use super::arrival::Arrival;
 use super::map::Map;
 use super::proc::ProcessIdentity;
-use super::shared::Arrival;
 use crate::atomic::Ordering;
 use crate::layout::{EXECS, exec_state};
 

@@ -10,8 +10,8 @@ use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use super::decode::{Head, Reader, Sink};
+use super::drained::Drained;
 use super::map::Map;
-use super::tap::Drained;
 use crate::atomic::Ordering;
 
 /// Numbers that were skipped.

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::counter::SampledCounter;
 use super::decode::{Reader, Sink, threads};
+use super::drained::Drained;
 use super::map::Map;
 use super::merge::Merge;
 use super::proc::ProcessIdentity;
@@ -13,21 +14,6 @@ use super::shared::{REPLACED, Shared};
 use crate::atomic::Ordering;
 use crate::layout::{SHARED, gate, state};
 use crate::sys::Instant;
-
-/// The result of a drain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Drained {
-    /// Words read.
-    pub words: usize,
-    /// Whether nothing more was there.
-    pub idle: bool,
-    /// Whether events are there, but one before them is not: a thread has been interrupted while recording it.
-    pub blocked: bool,
-    /// Events that never arrive, or arrive late: their threads died while recording them, or were suspended.
-    pub missing: u64,
-    /// Places where numbers were overwritten.
-    pub(crate) corrupted: u64,
-}
 
 /// What no ring has of a process image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
