@@ -1,10 +1,12 @@
 //! Checks of the repository itself, which no compiler makes: that names and comments use the words of docs/glossary.md,
-//! that folders depend on each other in one direction, and that no modules of a crate use each other in a circle.
+//! that folders depend on each other in one direction, that no modules of a crate use each other in a circle, and that
+//! files and functions are short.
 
 pub mod error;
 pub mod folders;
 pub mod language;
 pub mod modules;
+pub mod sizes;
 pub mod source;
 
 pub use error::Error;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_lint::{Error, Finding, folders, language, modules};
+use heaptoll_lint::{Error, Finding, folders, language, modules, sizes};
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -27,4 +27,9 @@ fn folders_depend_on_each_other_in_their_order() {
 #[test]
 fn modules_of_a_crate_use_each_other_without_new_circles() {
     none(modules::check(root()));
+}
+
+#[test]
+fn files_and_functions_keep_the_limits_of_their_sizes() {
+    none(sizes::check(root()));
 }
