@@ -7,6 +7,8 @@
 use core::ptr;
 use core::sync::atomic::{Ordering, compiler_fence};
 
+use heaptoll_assertions::{assert_expensive, assert_internal};
+
 use crate::class::{CACHE_LIMITS, SPAN_CLASSES};
 use crate::heap::Heap;
 use crate::span::UnitIndex;
@@ -83,6 +85,7 @@ impl Cache {
     pub fn pop(&mut self, span_class: usize) -> *mut FreeBlock {
         let list = &mut self.lists[span_class];
         let head = list.head;
+        assert_internal!((head as usize).is_multiple_of(16), "blocks in a list are aligned");
         if !head.is_null() {
             // SAFETY: blocks in a list are free and of at least 16 bytes.
             unsafe {
@@ -91,8 +94,16 @@ impl Cache {
                 (*head).next = ptr::null_mut();
                 (*head).key = 0;
             }
-            list.free_slots += 1;
+            list.free_slots = list.free_slots.wrapping_add(1);
+            assert_internal!(
+                list.free_slots <= u32::from(CACHE_LIMITS[span_class].capacity),
+                "a list's free slots do not exceed its capacity"
+            );
         }
+        assert_internal!(
+            !self.lists[span_class].head.is_null() || self.length(span_class) == 0,
+            "a list without a block counts none"
+        );
         head
     }
 
@@ -102,6 +113,16 @@ impl Cache {
     /// The block is of this span class, free, and in no list.
     #[inline(always)]
     pub unsafe fn push(&mut self, span_class: usize, block: *mut FreeBlock, key: u64) {
+        assert_internal!(
+            (block as usize).is_multiple_of(16) && !block.is_null(),
+            "blocks in a list are aligned"
+        );
+        assert_internal!(
+            self.lists[span_class].free_slots > 0,
+            "a list holds no more blocks than its capacity"
+        );
+        assert_internal!(self.lists[span_class].head != block, "a block is in a list once");
+        assert_expensive!(!self.holds(span_class, block), "a block is in a list once");
         let list = &mut self.lists[span_class];
         // SAFETY: the block is free and of at least 16 bytes (this function's contract).
         unsafe {
@@ -111,6 +132,35 @@ impl Cache {
         compiler_fence(Ordering::SeqCst);
         list.head = block;
         list.free_slots = list.free_slots.wrapping_sub(1);
+    }
+
+    /// The blocks of a list, newest first.
+    pub fn blocks(&self, span_class: usize) -> impl Iterator<Item = *mut FreeBlock> {
+        let head = self.lists[span_class].head;
+        // SAFETY: blocks in a list are free and linked.
+        core::iter::successors(Some(head), |&block| (!block.is_null()).then(|| unsafe { (*block).next }))
+            .take_while(|block| !block.is_null())
+    }
+
+    /// Whether a block is in a list.
+    fn holds(&self, span_class: usize, block: *mut FreeBlock) -> bool {
+        self.blocks(span_class).any(|listed| ptr::eq(listed, block))
+    }
+
+    /// Whether a list has as many blocks as it counts.
+    pub fn is_counted(&self, span_class: usize) -> bool {
+        let length = self.length(span_class) as usize;
+        self.blocks(span_class).take(length + 1).count() == length
+    }
+
+    /// How many blocks are reserved and not linked yet.
+    pub fn reserved_blocks(&self) -> u32 {
+        self.pending[..self.pending_count].iter().map(|reserved| reserved.mask.count_ones()).sum()
+    }
+
+    /// Whether it holds no blocks.
+    pub fn is_empty(&self) -> bool {
+        self.lists.iter().all(|list| list.head.is_null())
     }
 
     /// How many blocks a list has.

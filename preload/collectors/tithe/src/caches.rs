@@ -3,6 +3,7 @@
 use core::ptr;
 use core::sync::atomic::Ordering;
 
+use heaptoll_assertions::{assert_expensive, assert_internal};
 use heaptoll_runtime::{PAGE, Region};
 
 use crate::cache::Cache;
@@ -44,14 +45,34 @@ impl Caches {
         }
     }
 
+    /// Whether a cache is in the list of those without a thread.
+    fn is_idle(&self, wanted: *mut Cache) -> bool {
+        let mut cache = self.idle;
+        while !cache.is_null() && cache != wanted {
+            // SAFETY: caches are never unmapped, and their links change under this lock only.
+            cache = unsafe { (*cache).next_idle };
+        }
+        !cache.is_null()
+    }
+
     fn take(&mut self) -> Option<*mut Cache> {
         if !self.idle.is_null() {
             let cache = self.idle;
-            // SAFETY: an idle cache has no thread, and the lock on `Caches` is held.
-            self.idle = unsafe { (*cache).next_idle };
+            // SAFETY: an idle cache has no thread, and the lock on `Caches` is held. fork may have copied it in the
+            // middle of a call, so its counts begin again.
+            unsafe {
+                assert_internal!((*cache).thread == 0, "an idle cache has no thread");
+                assert_internal!((*cache).pending_count == 0, "an idle cache has reserved no blocks");
+                assert_internal!((*cache).is_empty(), "an idle cache holds no blocks");
+                assert_internal!((*cache).next_idle != cache, "the list of idle caches ends");
+                self.idle = (*cache).next_idle;
+                (*cache).open();
+            }
             return Some(cache);
         }
         let cache: *mut Cache = self.region.grow(size_of::<Cache>())?.as_ptr().cast();
+        assert_internal!(cache.is_aligned(), "caches share no line of the processor's cache");
+        assert_internal!(self.range().contains(&(cache as usize)), "caches lie in their region");
         // SAFETY: fresh zeroed memory of a cache's size, which no other thread knows.
         unsafe {
             (*cache).open();
@@ -73,6 +94,11 @@ impl Heap {
         drop(caches);
         // SAFETY: `take` has returned it to this caller only; no thread uses it yet.
         unsafe {
+            assert_internal!(thread != 0, "a cache is opened for a thread");
+            assert_internal!(
+                (*cache).heap.is_null() || ptr::eq((*cache).heap, self),
+                "a cache stays with its heap"
+            );
             (*cache).heap = self;
             (*cache).thread = thread;
         }
@@ -89,9 +115,15 @@ impl Heap {
     pub unsafe fn close_cache(&self, cache: *mut Cache) {
         {
             // SAFETY: no thread uses the cache any more (this function's contract).
-            self.flush_all(unsafe { &mut *cache });
+            let cache = unsafe { &mut *cache };
+            assert_internal!(cache.thread != 0, "a cache is closed once");
+            assert_internal!(ptr::eq(cache.heap, self), "a cache is closed by its heap");
+            self.flush_all(cache);
+            assert_internal!(cache.is_empty(), "a closed cache holds no blocks");
         }
         let mut caches = self.caches.lock();
+        assert_internal!(caches.range().contains(&(cache as usize)), "caches lie in their region");
+        assert_expensive!(!caches.is_idle(cache), "a cache is idle once");
         // SAFETY: no thread uses the cache any more (this function's contract).
         unsafe {
             (*cache).thread = 0;

@@ -3,6 +3,8 @@
 //! Steps of 16 bytes up to 128, then eight classes a doubling up to 32 KiB. Above 128 bytes a block is at most 12.5 %
 //! larger than the request; below, the alignment of 16 bytes decides.
 
+use heaptoll_assertions::assert_internal;
+
 /// A unit of the heap, bytes: spans and large blocks consist of whole units.
 pub const UNIT: usize = 1 << UNIT_SHIFT;
 pub const UNIT_SHIFT: u32 = 14;
@@ -61,6 +63,14 @@ impl SizeClass {
     #[inline(always)]
     pub const fn index(&self, offset: usize) -> usize {
         ((offset as u64 * self.reciprocal) >> 40) as usize
+    }
+}
+
+impl SizeClass {
+    /// As [`SizeClass::index`], for the address of a block's first byte.
+    pub const fn is_block(&self, offset: usize) -> bool {
+        let index = self.index(offset);
+        index * self.size as usize == offset && index < self.blocks as usize
     }
 }
 
@@ -161,6 +171,10 @@ pub static FAST: [u8; FAST_MAX / 16 + 1] = {
 
 /// The class of a request of 1 to [`SMALL_MAX`] bytes.
 pub const fn class_of(bytes: usize) -> usize {
+    assert_internal!(
+        bytes > 0 && bytes <= SMALL_MAX,
+        "a request that has a class is of 1 to SMALL_MAX bytes"
+    );
     if bytes <= 128 {
         return bytes.div_ceil(16);
     }
@@ -177,6 +191,7 @@ pub fn aligned_class_of(alignment: usize, bytes: usize) -> Option<usize> {
     if bytes > SMALL_MAX {
         return None;
     }
+    assert_internal!(alignment.is_power_of_two() && alignment <= UNIT, "an alignment is a power of two");
     (class_of(bytes)..=CLASSES).find(|&class| (CLASS[class].size as usize).is_multiple_of(alignment))
 }
 
@@ -191,8 +206,21 @@ const _: () = {
             (CLASS[class].size as usize <= FAST_MAX) == (CLASS[class].units == 1)
                 || class > FAST[64] as usize
         );
+        // Blocks are aligned, no class is empty, and each is larger than the one before.
+        assert!(CLASS[class].size.is_multiple_of(16) && CLASS[class].blocks >= 8);
+        assert!(CLASS[class].size > CLASS[class - 1].size);
+        assert!(class_of(CLASS[class].size as usize) == class);
+        // A batch never overfills the list that it is linked into, which is empty before.
+        let limits = CACHE_LIMITS[class];
+        assert!(limits.batch > 0 && limits.batch <= limits.capacity);
         class += 1;
     }
+    // The numbers of span classes are distinct.
+    assert!((LAST_PLAIN as usize) < SPAN_CLASSES && SPAN_CLASSES <= LARGE as usize && LARGE < LARGE_ATOMIC);
+    assert!(is_small(LAST_PLAIN) && !is_small(FREE) && !is_small(LARGE) && !is_small(LARGE_ATOMIC));
+    assert!(
+        !is_atomic(LAST_PLAIN) && is_atomic(LAST_PLAIN + 1) && !is_atomic(LARGE) && is_atomic(LARGE_ATOMIC)
+    );
 };
 
 #[cfg(test)]

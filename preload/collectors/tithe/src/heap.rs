@@ -7,6 +7,7 @@ use core::sync::atomic::{
     AtomicBool, AtomicIsize, AtomicU32, AtomicU64, AtomicUsize, Ordering, compiler_fence,
 };
 
+use heaptoll_assertions::{assert_expensive, assert_internal, assert_sound};
 use heaptoll_runtime::{Damage, Guard, LARGEST, Lock, Misuse, PAGE, StatsReporter};
 
 use crate::cache::{Cache, FreeBlock};
@@ -152,6 +153,7 @@ impl Heap {
     /// Called after units were taken: reports the growth of the heap, and enables the fast path of free in new units.
     fn on_growth(&self, units: &mut Units) {
         self.report_used(units);
+        assert_internal!(units.reported_units <= self.reservation.units(), "the heap never shrinks");
         if units.reported_units == self.reservation.units() {
             return;
         }
@@ -259,12 +261,18 @@ impl Heap {
     /// Fills an empty list with a batch, and pops its first block. Null when there is no memory.
     #[inline(never)]
     pub fn refill(&self, cache: &mut Cache, span_class: SpanClass) -> *mut u8 {
+        assert_internal!(is_small(span_class), "a cache has lists of span classes that have a size class");
+        assert_internal!(
+            cache.lists[span_class as usize].head.is_null(),
+            "a list is filled again when it is empty"
+        );
         if self.is_due() && self.collects() {
             let _ = self.collect(Reason::Budget);
         }
         let most = self.batch_bytes.load(Ordering::Relaxed) / CLASS[span_class as usize].size as usize;
         let wanted = usize::from(CACHE_LIMITS[span_class as usize].batch).min(most).max(1) as u32;
         let Some(got) = self.reserve_blocks(cache, span_class, wanted) else { return ptr::null_mut() };
+        assert_internal!((1..=wanted).contains(&got), "a batch is of one block to as many as wanted");
         self.count_allocated(got as usize * CLASS[span_class as usize].size as usize);
         self.link_reserved(cache, span_class);
         cache.pop(span_class.into()).cast()
@@ -282,6 +290,16 @@ impl Heap {
                 loop {
                     let got = spans.reserve(&self.reservation, cache, class, wanted);
                     if got > 0 {
+                        assert_internal!(
+                            cache.reserved_blocks() == got,
+                            "as many blocks are pending as were reserved"
+                        );
+                        assert_internal!(
+                            cache.pending[..cache.pending_count].iter().all(|reserved| {
+                                self.reservation.span_class(reserved.unit as usize) == span_class
+                            }),
+                            "blocks are reserved from spans of their span class"
+                        );
                         if collected {
                             self.note_effective_collection();
                         }
@@ -363,6 +381,12 @@ impl Heap {
         // The program may leave parts of a block unwritten, and their old contents would keep garbage alive.
         let clear = size <= CLEARED_MAX && !is_atomic(span_class) && self.is_mode(Mode::Collect);
         for reserved in cache.pending[..cache.pending_count].iter().rev() {
+            assert_internal!(reserved.mask != 0, "what is pending is of one block at least");
+            assert_internal!(
+                reserved.word as usize * 64 + 63 - (reserved.mask.leading_zeros() as usize)
+                    < CLASS[span_class as usize].blocks.into(),
+                "reserved blocks lie in their span"
+            );
             let start = self.reservation.address(reserved.unit) + reserved.word as usize * 64 * size;
             let mut mask = reserved.mask;
             count += mask.count_ones();
@@ -385,6 +409,7 @@ impl Heap {
         list.free_slots = list.free_slots.wrapping_sub(count);
         compiler_fence(Ordering::SeqCst);
         cache.pending_count = 0;
+        assert_expensive!(cache.is_counted(span_class.into()), "a list has as many blocks as it counts");
     }
 
     /// Returns the newest `count` blocks of a list to their spans.
@@ -401,6 +426,10 @@ impl Heap {
                 if block.is_null() {
                     break;
                 }
+                assert_internal!(
+                    self.is_block_of(block as usize, span_class),
+                    "blocks in a list are of its span class"
+                );
                 // SAFETY: a block in a list is free. The collector cannot intervene: it needs the lock held here.
                 list.head = unsafe { (*block).next };
                 list.free_slots = list.free_slots.wrapping_add(1);
@@ -411,6 +440,11 @@ impl Heap {
                         let unit =
                             self.reservation.first((block as usize - self.reservation.base()) >> UNIT_SHIFT);
                         let units = u32::from(CLASS[span_class as usize].units);
+                        assert_internal!(
+                            // SAFETY: the first unit of a span of this span class, whose lock is held.
+                            unsafe { !(*self.reservation.span(unit)).listed },
+                            "a span whose units are released is in no list"
+                        );
                         let mut all = self.units.lock();
                         all.release(&self.reservation, unit, units, false);
                         self.report_used(&all);
@@ -419,6 +453,8 @@ impl Heap {
                 }
             }
         }
+        assert_internal!(done <= count, "no more blocks return to their spans than requested");
+        assert_expensive!(cache.is_counted(span_class.into()), "a list has as many blocks as it counts");
         self.count_freed(done as usize * size);
         if let Some((address, wrong)) = wrong {
             crate::misuse::report("free", address, misuse_of(wrong));
@@ -441,6 +477,8 @@ impl Heap {
             return ptr::null_mut();
         };
         let Ok(units) = u32::try_from(whole) else { return ptr::null_mut() };
+        assert_internal!(!is_small(span_class) && span_class != FREE, "a large block has no size class");
+        assert_internal!(units as usize * UNIT >= bytes, "a large block fits its units");
         let Ok(alignment) = u32::try_from((alignment / UNIT).max(1)) else { return ptr::null_mut() };
         if self.is_due() && self.collects() {
             let _ = self.collect(Reason::Budget);
@@ -467,6 +505,15 @@ impl Heap {
         let mut units = self.units.lock();
         let taken = units.take(&self.reservation, count, alignment, !is_atomic(span_class))?;
         self.on_growth(&mut units);
+        assert_internal!(
+            bytes > 0 && bytes.is_multiple_of(PAGE) && bytes.div_ceil(UNIT) <= count as usize,
+            "a large block fits its units"
+        );
+        assert_internal!(
+            self.reservation.span_class(taken.first as usize) == FREE
+                && self.reservation.span_class((taken.first + count - 1) as usize) == FREE,
+            "a new large block is of units that are free"
+        );
         // SAFETY: the units were just taken, and their lock is held.
         let span = unsafe { &mut *self.reservation.span(taken.first) };
         span.units = count;
@@ -477,6 +524,7 @@ impl Heap {
         span.clear_bits(1);
         span.bits[0].taken = 1;
         self.reservation.assign(taken.first, count, span_class);
+        assert_sound!(units.check(&self.reservation));
         let address = self.reservation.address(taken.first);
         if !taken.clean {
             // Clears the key that a small block may have left: realloc would copy it into a small block, whose free
@@ -593,6 +641,12 @@ impl Heap {
         // SAFETY: the first unit of a large block; the units' lock is held.
         let (count, bytes) =
             unsafe { ((*self.reservation.span(first)).units, (*self.reservation.span(first)).bytes) };
+        assert_internal!(bytes > 0 && bytes.div_ceil(UNIT) <= count as usize, "a large block fits its units");
+        assert_internal!(
+            // SAFETY: the first unit of a large block; the units' lock is held.
+            unsafe { (*self.reservation.span(first)).is_taken(0) },
+            "a large block is taken until it is freed"
+        );
         if self.poison.load(Ordering::Relaxed) {
             // SAFETY: the descriptor read above gives the block's size; the caller no longer uses it.
             unsafe { block.write_bytes(crate::spans::POISON, bytes) };
@@ -674,6 +728,11 @@ impl Heap {
             self.allocate(cache, bytes, is_atomic(span_class))
         };
         if !new.is_null() {
+            assert_internal!(new != block.as_ptr(), "a block that is copied is another one");
+            assert_internal!(
+                self.usable(new) >= usable.min(bytes),
+                "the contents of a block fit the one that replaces it"
+            );
             // SAFETY: both blocks are live, distinct, and at least that long; the old one is freed once.
             unsafe {
                 ptr::copy_nonoverlapping(block.as_ptr(), new, usable.min(bytes));
@@ -701,6 +760,7 @@ impl Heap {
         // SAFETY: the first unit of a large block; the units' lock is held.
         let span = unsafe { &mut *self.reservation.span(first) };
         let before = span.bytes;
+        assert_internal!(span.span_class == span_class, "a large block's descriptor has its span class");
         if count > span.units {
             let more = count - span.units;
             if units.take_at(&self.reservation, first + span.units, more).is_none() {
@@ -718,6 +778,16 @@ impl Heap {
         }
         span.bytes = bytes;
         span.clean = false;
+        assert_internal!(bytes.div_ceil(UNIT) <= span.units as usize, "a large block fits its units");
+        let end = first as usize + span.units as usize;
+        assert_internal!(
+            self.reservation.span_class(end - 1) == span_class && self.reservation.first(end - 1) == first,
+            "a large block's units point to its first"
+        );
+        assert_internal!(
+            end == self.reservation.units() || self.reservation.first(end) != first,
+            "what follows a large block is not part of it"
+        );
         self.report_used(&units);
         drop(units);
         if bytes > before {
@@ -784,6 +854,7 @@ impl Heap {
         let mut units = self.units.lock();
         self.report_used(&units);
         if self.epoch() == epoch {
+            assert_expensive!(self.is_all_swept(), "no span and no large block misses a sweep of all");
             self.swept.store(true, Ordering::Release);
             if self.purge_due.swap(false, Ordering::Relaxed) {
                 units.purge(&self.reservation);
@@ -808,8 +879,10 @@ impl Heap {
                 self.sweep_large(&mut guards.units, first as usize, poison);
             }
             // The table also maps the last unit of a free run to its first.
+            assert_internal!((first as usize) < end, "a sweep of all goes on to lower units");
             end = first as usize;
         }
+        assert_expensive!(self.is_all_swept(), "no span and no large block misses a sweep of all");
         guards.spans_by_class.iter_mut().for_each(|spans| spans.all_swept());
         self.swept.store(true, Ordering::Release);
         if self.purge_due.swap(false, Ordering::Relaxed) {
@@ -823,7 +896,16 @@ impl Heap {
         // SAFETY: the first unit of a large block; the units' lock is held.
         let span = unsafe { &mut *self.reservation.span(first) };
         let (count, bytes) = (span.units, span.bytes);
+        assert_internal!(
+            (first as usize..first as usize + count as usize).contains(&unit),
+            "a large block's units point to its first"
+        );
+        assert_internal!(span.is_taken(0), "a large block is taken until it is freed");
         if span.epoch != self.epoch() {
+            assert_internal!(
+                span.epoch.wrapping_add(1) == self.epoch(),
+                "a large block is swept after every collection"
+            );
             span.epoch = self.epoch();
             let marked = span.is_marked(0);
             span.bits[0].marked.store(0, Ordering::Relaxed);
@@ -852,7 +934,11 @@ impl Heap {
     /// # Errors
     /// The first invariant that does not hold.
     pub fn check(&self) -> Result<(), Damage> {
-        let guards = self.lock_all();
+        self.check_locked(&self.lock_all())
+    }
+
+    /// As [`Heap::check`], with the locks held.
+    pub(crate) fn check_locked(&self, guards: &HeapGuards<'_>) -> Result<(), Damage> {
         guards.units.check(&self.reservation)?;
         for (span_class, spans) in guards.spans_by_class.iter().enumerate().skip(1) {
             spans.check(&self.reservation, span_class as SpanClass, self.epoch())?;
@@ -866,6 +952,12 @@ impl Heap {
                 // SAFETY: the first unit of a large block; the units' lock is held.
                 let span = unsafe { &*self.reservation.span(first) };
                 Damage::unless(first as usize == unit, address, "a large block's units point to its first")?;
+                Damage::unless(span.is_taken(0), address, "a large block is taken until it is freed")?;
+                Damage::unless(
+                    !self.swept.load(Ordering::Relaxed) || span.epoch == self.epoch(),
+                    address,
+                    "no span and no large block misses a sweep of all",
+                )?;
                 let fits = span.bytes > 0 && span.bytes.div_ceil(UNIT) <= span.units as usize;
                 Damage::unless(fits, address, "a large block fits its units")?;
                 unit += span.units as usize;
@@ -887,6 +979,26 @@ impl Heap {
     }
 }
 
+/// What assertions read.
+impl Heap {
+    /// Whether an address is that of a block of this span class.
+    pub(crate) fn is_block_of(&self, address: usize, span_class: SpanClass) -> bool {
+        self.reservation.unit_of(address).is_some_and(|unit| {
+            let first = self.reservation.first(unit);
+            self.reservation.span_class(unit) == span_class
+                && CLASS[span_class as usize].is_block(address - self.reservation.address(first))
+        })
+    }
+
+    /// Whether every span and every large block was swept after the last collection. Called with the units' lock held.
+    pub(crate) fn is_all_swept(&self) -> bool {
+        (0..self.reservation.units()).filter(|&unit| self.reservation.span_class(unit) != FREE).all(|unit| {
+            // SAFETY: the first unit of a span or large block; the units' lock is held.
+            unsafe { (*self.reservation.span(self.reservation.first(unit))).epoch == self.epoch() }
+        })
+    }
+}
+
 impl Default for Heap {
     fn default() -> Heap {
         Heap::new()
@@ -901,6 +1013,10 @@ unsafe fn clear_blocks(start: usize, size: usize, mut mask: u64) {
     while mask != 0 {
         let first = mask.trailing_zeros();
         let count = (!(mask >> first)).trailing_zeros();
+        assert_internal!(
+            count > 0 && first + count <= 64,
+            "the blocks that are cleared are those of one word"
+        );
         // SAFETY: the blocks are reserved for the caller (this function's contract), and `mask` selects adjacent ones.
         unsafe { ((start + first as usize * size) as *mut u8).write_bytes(0, count as usize * size) };
         mask &= !(u64::MAX >> (64 - count) << first);

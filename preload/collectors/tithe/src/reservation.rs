@@ -5,6 +5,7 @@ use core::ops::Range;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::Region;
 
 use crate::class::{FREE, SpanClass, UNIT, UNIT_SHIFT};
@@ -71,6 +72,16 @@ impl Memory {
     /// Bytes of the tables.
     pub fn metadata_bytes(&self) -> usize {
         self.tables().iter().map(|table| table.len().next_multiple_of(heaptoll_runtime::PAGE)).sum()
+    }
+
+    /// Whether heap and tables are mapped for so many units.
+    fn has_rows_for(&self, units: usize) -> bool {
+        let length = |region: &Region| region.end() - region.start();
+        length(&self.heap) >= units << UNIT_SHIFT
+            && length(&self.spans) >= units * size_of::<Span>()
+            && length(&self.firsts) >= units * size_of::<UnitIndex>()
+            && length(&self.span_classes) >= units + AHEAD
+            && length(&self.blacklist) >= units + AHEAD
     }
 
     /// A heap beyond its first growth is dense: where the system leaves huge pages to the program's choice, a fault
@@ -142,7 +153,7 @@ impl HeapReservation {
     /// The span class of a unit below [`HeapReservation::units`].
     #[inline(always)]
     pub fn span_class(&self, unit: usize) -> SpanClass {
-        debug_assert!(unit < self.units());
+        assert_internal!(unit < self.units(), "a unit whose span class is read is one of the heap");
         // SAFETY: the table has a row for every unit, and the caller passes one below `units`.
         unsafe { self.span_classes().add(unit).read() }
     }
@@ -150,14 +161,15 @@ impl HeapReservation {
     /// The first unit of the span or block that contains a unit below [`HeapReservation::units`].
     #[inline(always)]
     pub fn first(&self, unit: usize) -> UnitIndex {
-        debug_assert!(unit < self.units());
+        assert_internal!(unit < self.units(), "a unit whose first is read is one of the heap");
         // SAFETY: the table has a row for every unit, and the caller passes one below `units`.
         unsafe { self.firsts().add(unit).read() }
     }
 
     /// Maps `unit` to `first`. The caller holds the units' lock, or has taken the unit.
     pub fn set_first(&self, unit: UnitIndex, first: UnitIndex) {
-        debug_assert!((unit as usize) < self.units());
+        assert_internal!((unit as usize) < self.units(), "a unit that gets a first is one of the heap");
+        assert_internal!(first <= unit, "no unit lies before the first of its span");
         // SAFETY: the table has a row for every unit, and the caller holds the lock or has taken this one.
         unsafe { self.firsts().add(unit as usize).write(first) };
     }
@@ -173,7 +185,10 @@ impl HeapReservation {
 
     /// Sets the span class of `count` units from `first` on. As [`HeapReservation::assign`].
     pub fn set_span_class(&self, first: UnitIndex, count: u32, span_class: SpanClass) {
-        debug_assert!(first as usize + count as usize <= self.units());
+        assert_internal!(
+            first as usize + count as usize <= self.units(),
+            "units that get a span class are units of the heap"
+        );
         // SAFETY: the table has a row for every unit, and the caller holds the lock or has taken these.
         unsafe { self.span_classes().add(first as usize).write_bytes(span_class, count as usize) };
     }
@@ -182,7 +197,7 @@ impl HeapReservation {
     /// holds: that of its span class, that of the units, or all of them.
     #[inline(always)]
     pub fn span(&self, unit: UnitIndex) -> *mut Span {
-        debug_assert!((unit as usize) < self.units(), "unit {unit}");
+        assert_internal!((unit as usize) < self.units(), "a unit with a descriptor is one of the heap");
         // SAFETY: the table has a row for every unit, and the caller passes one below `units`.
         unsafe { self.spans().add(unit as usize) }
     }
@@ -225,6 +240,14 @@ impl HeapReservation {
                 place.store(region.start(), Ordering::Relaxed);
             }
         }
+        assert_internal!(grown >= wanted as usize, "the heap grows by what is wanted at least");
+        assert_internal!(self.base() == memory.heap.start(), "the heap never moves");
+        assert_internal!(
+            self.spans() as usize == memory.spans.start() && self.firsts() as usize == memory.firsts.start(),
+            "the tables never move"
+        );
+        assert_internal!(self.base().is_multiple_of(heaptoll_runtime::PAGE), "the heap begins at a page");
+        assert_internal!(memory.has_rows_for(units + grown), "every unit has its rows before it is counted");
         self.units.store(units + grown, Ordering::Release);
         memory.advise_huge_pages();
         u32::try_from(grown).ok()
@@ -246,6 +269,7 @@ fn extend(memory: &mut Memory, units: usize, more: usize) -> Option<()> {
 fn up_to(region: &mut Region, bytes: usize) -> Option<()> {
     let bytes = bytes.next_multiple_of(size_of::<usize>());
     let has = region.end() - region.start();
+    assert_internal!(has.is_multiple_of(size_of::<usize>()), "regions grow by whole words");
     if bytes > has {
         let _: NonNull<u8> = region.grow(bytes - has)?;
     }

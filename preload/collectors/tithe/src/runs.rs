@@ -4,6 +4,7 @@
 //! length, and the table of first units maps its last unit to its first (a boundary tag): neighbours that become free
 //! are coalesced at once.
 
+use heaptoll_assertions::{assert_expensive, assert_internal, assert_sound};
 use heaptoll_runtime::{Damage, PAGE};
 
 use crate::class::{FREE, UNIT, UNIT_SHIFT};
@@ -80,6 +81,7 @@ impl Units {
 
     /// Bytes of the units that belong to spans and large blocks.
     pub fn used_bytes(&self, reservation: &HeapReservation) -> usize {
+        assert_internal!(self.free as usize <= reservation.units(), "free units are units of the heap");
         (reservation.units() - self.free as usize) * UNIT
     }
 
@@ -89,8 +91,23 @@ impl Units {
     }
 
     fn link(&mut self, reservation: &HeapReservation, first: UnitIndex, units: u32, clean: bool) {
+        let end = first as usize + units as usize;
+        assert_internal!(units > 0 && end <= reservation.units(), "a free run lies in the heap");
+        assert_internal!(
+            reservation.span_class(first as usize) == FREE && reservation.span_class(end - 1) == FREE,
+            "a free run is of free units"
+        );
+        assert_expensive!(
+            (first as usize..end).all(|unit| reservation.span_class(unit) == FREE),
+            "a free run is of free units"
+        );
         let bin = bin_of(units);
         let head = self.bins[bin];
+        assert_internal!(head != first, "a free run enters its list once");
+        assert_internal!(
+            (head == NONE) == (self.filled >> bin & 1 == 0),
+            "a list's bit is set if it is not empty"
+        );
         // SAFETY: the units are free and `&mut self` holds their lock; `head` is NONE or a free run.
         unsafe {
             let run = &mut *reservation.span(first);
@@ -99,7 +116,9 @@ impl Units {
             run.previous = NONE;
             run.next = head;
             if head != NONE {
-                (*reservation.span(head)).previous = first;
+                let after = &mut *reservation.span(head);
+                assert_internal!(after.previous == NONE, "no run is before the first of a list");
+                after.previous = first;
             }
         }
         reservation.set_first(first, first);
@@ -110,6 +129,8 @@ impl Units {
         if !clean {
             self.dirty += units;
         }
+        assert_internal!(self.dirty <= self.free, "dirty units are free ones");
+        assert_internal!(self.free as usize <= reservation.units(), "free units are units of the heap");
     }
 
     /// Removes a run from its list; returns its length and whether it is clean.
@@ -120,7 +141,17 @@ impl Units {
             let run = &*reservation.span(first);
             (run.units, run.clean, run.next, run.previous)
         };
+        assert_internal!(units > 0, "a free run has units");
+        assert_internal!(reservation.span_class(first as usize) == FREE, "a free run is of free units");
+        assert_internal!(
+            reservation.first(first as usize + units as usize - 1) == first,
+            "a free run's last unit points to its first"
+        );
         let bin = bin_of(units);
+        assert_internal!(
+            (previous == NONE) == (self.bins[bin] == first),
+            "the first run of a list is the one without a run before it"
+        );
         if previous == NONE {
             self.bins[bin] = next;
             if next == NONE {
@@ -128,12 +159,20 @@ impl Units {
             }
         } else {
             // SAFETY: `previous` is a free run of the same list, protected by the units' lock.
-            unsafe { (*reservation.span(previous)).next = next };
+            let before = unsafe { &mut *reservation.span(previous) };
+            assert_internal!(before.next == first, "the links of free runs are mutual");
+            assert_internal!(bin_of(before.units) == bin, "a free run is in the list of its length");
+            before.next = next;
         }
         if next != NONE {
             // SAFETY: `next` is a free run of the same list, protected by the units' lock.
-            unsafe { (*reservation.span(next)).previous = previous };
+            let after = unsafe { &mut *reservation.span(next) };
+            assert_internal!(after.previous == first, "the links of free runs are mutual");
+            assert_internal!(bin_of(after.units) == bin, "a free run is in the list of its length");
+            after.previous = previous;
         }
+        assert_internal!(units <= self.free, "free units are counted");
+        assert_internal!(clean || units <= self.dirty, "dirty units are counted");
         self.free -= units;
         if !clean {
             self.dirty -= units;
@@ -143,11 +182,29 @@ impl Units {
 
     /// Releases units to the free runs, coalescing them with free neighbours.
     pub fn release(&mut self, reservation: &HeapReservation, first: UnitIndex, units: u32, clean: bool) {
+        let mut released = first as usize..first as usize + units as usize;
+        assert_internal!(
+            units > 0 && released.end <= reservation.units(),
+            "what is released lies in the heap"
+        );
+        // New units are clean and free already.
+        assert_internal!(
+            clean
+                || reservation.span_class(released.start) != FREE
+                    && reservation.span_class(released.end - 1) != FREE,
+            "units are released once"
+        );
+        assert_expensive!(
+            clean || released.all(|unit| reservation.span_class(unit) != FREE),
+            "units are released once"
+        );
         reservation.set_span_class(first, units, FREE);
         let (mut first, mut units, mut clean) = (first, units, clean);
         if first > 0 && reservation.span_class(first as usize - 1) == FREE {
             let before = reservation.first(first as usize - 1);
+            assert_internal!(before < first, "a run before another one begins before it");
             let (more, was_clean) = self.unlink(reservation, before);
+            assert_internal!(before + more == first, "a run ends where its free neighbour begins");
             first = before;
             units += more;
             clean &= was_clean;
@@ -159,6 +216,13 @@ impl Units {
             clean &= was_clean;
         }
         self.link(reservation, first, units, clean);
+        assert_internal!(
+            (first == 0 || reservation.span_class(first as usize - 1) != FREE)
+                && (first as usize + units as usize == reservation.units()
+                    || reservation.span_class(first as usize + units as usize) != FREE),
+            "free neighbours are coalesced"
+        );
+        assert_sound!(self.check(reservation));
         let resident = RESIDENT_MIN.max(self.used_bytes(reservation) / RESIDENT_SHARE).max(self.keep);
         if self.dirty as usize * UNIT > resident && !self.locked {
             self.purge(reservation);
@@ -174,15 +238,26 @@ impl Units {
         alignment: u32,
         avoid: bool,
     ) -> Option<TakenUnits> {
+        assert_internal!(units > 0 && alignment.is_power_of_two(), "units are taken by powers of two");
         if self.exceeds_limit(reservation, units) {
             return None;
         }
-        self.find(reservation, units, alignment, avoid, TRIES)
+        let taken = self
+            .find(reservation, units, alignment, avoid, TRIES)
             .or_else(|| {
                 self.grow(reservation, units.checked_add(alignment - 1)?)?;
                 self.find(reservation, units, alignment, avoid, TRIES)
             })
-            .or_else(|| self.find(reservation, units, alignment, false, u32::MAX))
+            .or_else(|| self.find(reservation, units, alignment, false, u32::MAX))?;
+        assert_internal!(
+            (reservation.address(taken.first) >> UNIT_SHIFT).is_multiple_of(alignment as usize),
+            "units that are taken are aligned as requested"
+        );
+        assert_internal!(
+            self.used_bytes(reservation) / UNIT <= self.limit,
+            "what is taken stays within the limit of the heap"
+        );
+        Some(taken)
     }
 
     /// Examines at most `limit` runs of a list: every list is searched, however many runs of shorter lists do not fit.
@@ -204,6 +279,8 @@ impl Units {
                 // SAFETY: a free run in a list, protected by the units' lock.
                 let (length, next) =
                     unsafe { ((*reservation.span(run)).units, (*reservation.span(run)).next) };
+                assert_internal!(bin_of(length) == bin, "a free run is in the list of its length");
+                assert_internal!(next != run, "lists of free runs end");
                 if let Some(at) = self.place(reservation, run..run + length, units, alignment, avoid) {
                     return Some(self.cut(reservation, run, at, units));
                 }
@@ -264,7 +341,12 @@ impl Units {
         at: UnitIndex,
         units: u32,
     ) -> TakenUnits {
+        let free = self.free;
         let (length, clean) = self.unlink(reservation, run);
+        assert_internal!(
+            run <= at && at + units <= run + length,
+            "the units that are taken lie in the run that they are cut from"
+        );
         if at > run {
             self.link(reservation, run, at - run, clean);
         }
@@ -272,6 +354,7 @@ impl Units {
         if rest > 0 {
             self.link(reservation, at + units, rest, clean);
         }
+        assert_internal!(self.free + units == free, "what is cut from a run is no longer free");
         TakenUnits { first: at, clean }
     }
 
@@ -288,7 +371,10 @@ impl Units {
         {
             return None;
         }
-        debug_assert_eq!(reservation.first(at as usize), at);
+        assert_internal!(
+            reservation.first(at as usize) == at,
+            "a free run begins where the unit before it is not free"
+        );
         // SAFETY: a free run begins there, as the unit before it is not free; the units' lock protects it.
         let long_enough = unsafe { (*reservation.span(at)).units } >= units;
         long_enough.then(|| self.cut(reservation, at, at, units))
@@ -305,6 +391,8 @@ impl Units {
             0
         };
         let grown = reservation.grow(&mut self.memory, units.saturating_sub(at_end).max(1))?;
+        assert_internal!(at_end + grown >= units, "the heap grows by what is missing");
+        assert_internal!(reservation.units() == before + grown as usize, "units are counted when they exist");
         self.release(reservation, before as UnitIndex, grown, true);
         Some(())
     }
@@ -314,6 +402,8 @@ impl Units {
         // SAFETY: errno's address is valid for the calling thread.
         let errno = unsafe { *libc::__errno_location() };
         self.advise(reservation);
+        assert_internal!(self.locked || self.dirty == 0, "no free unit is dirty after a purge");
+        assert_sound!(self.check(reservation));
         // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = errno };
     }
@@ -338,6 +428,7 @@ impl Units {
                             self.locked = true;
                             return;
                         }
+                        assert_internal!(span.units <= self.dirty, "dirty units are counted");
                         span.clean = true;
                         self.dirty -= span.units;
                     }
@@ -350,6 +441,7 @@ impl Units {
     /// Drops the pages of units that the caller is about to release; they then read as zeros. Returns whether the
     /// system did so.
     pub fn drop_pages(&mut self, start: usize, bytes: usize) -> bool {
+        assert_internal!(start.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE), "whole pages are dropped");
         // SAFETY: errno's address is valid for the calling thread; the pages are of units that hold no live block (the
         // caller is about to release them).
         unsafe {
@@ -413,6 +505,7 @@ impl Units {
             }
         }
         Damage::unless(free == self.free, reservation.base(), "the count of free units is right")?;
+        Damage::unless(self.dirty <= self.free, reservation.base(), "dirty units are free ones")?;
         let all = (0..reservation.units()).filter(|&unit| reservation.span_class(unit) == FREE).count();
         Damage::unless(all == free as usize, reservation.base(), "every free unit is in a free run")
     }

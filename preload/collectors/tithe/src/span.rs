@@ -5,6 +5,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::class::{BLOCKS_MAX, SpanClass};
 
 /// The number of a unit, counted from the heap's start.
@@ -51,11 +53,20 @@ pub struct Span {
     pub bits: [Bits; BLOCKS_MAX / 64],
 }
 
-const _: () = assert!(size_of::<Span>() == 64 + BLOCKS_MAX / 64 * 16);
+const _: () = {
+    assert!(size_of::<Span>() == 64 + BLOCKS_MAX / 64 * 16);
+    // A marker's bits of 64 blocks are in one line of the cache, and no descriptor shares one with another.
+    assert!(size_of::<Bits>() == 16 && core::mem::offset_of!(Span, bits) == 64);
+    assert!(size_of::<Span>().is_multiple_of(64));
+};
 
 impl Span {
     /// Clears the bits: no block is taken or marked.
     pub fn clear_bits(&mut self, blocks: usize) {
+        assert_internal!(
+            blocks > 0 && blocks <= BLOCKS_MAX,
+            "a descriptor has bits for all blocks of its span"
+        );
         for bits in &mut self.bits[..blocks.div_ceil(64)] {
             bits.taken = 0;
             bits.marked = AtomicU64::new(0);
@@ -65,6 +76,7 @@ impl Span {
     /// The bits of word `word` that stand for blocks, in a span of `blocks`.
     #[inline(always)]
     pub const fn present(blocks: usize, word: usize) -> u64 {
+        assert_internal!(word * 64 < blocks, "each word of a span's bits has a block");
         let rest = blocks - word * 64;
         if rest >= 64 { u64::MAX } else { (1 << rest) - 1 }
     }
@@ -72,12 +84,14 @@ impl Span {
     /// Whether the block is taken; of a span that was swept.
     #[inline(always)]
     pub const fn is_taken(&self, block: usize) -> bool {
+        assert_internal!(block < BLOCKS_MAX, "a block has a bit");
         self.bits[block / 64].taken >> (block % 64) & 1 != 0
     }
 
     /// Whether the block was marked.
     #[inline(always)]
     pub fn is_marked(&self, block: usize) -> bool {
+        assert_internal!(block < BLOCKS_MAX, "a block has a bit");
         self.bits[block / 64].marked.load(Ordering::Relaxed) >> (block % 64) & 1 != 0
     }
 }

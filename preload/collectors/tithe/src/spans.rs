@@ -6,10 +6,11 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use heaptoll_assertions::{assert_internal, assert_sound};
 use heaptoll_runtime::Damage;
 
 use crate::cache::{Cache, PENDING_MAX, ReservedBlocks};
-use crate::class::{CLASS, SizeClass};
+use crate::class::{CLASS, FREE, SizeClass, is_small};
 use crate::reservation::HeapReservation;
 use crate::runs::TakenUnits;
 use crate::span::{NONE, Span, UnitIndex};
@@ -50,11 +51,17 @@ impl Spans {
         // SAFETY: a span of this span class, whose lock `&mut self` implies.
         unsafe {
             let span = &mut *reservation.span(unit);
+            assert_internal!(!span.listed && self.partial != unit, "a span enters its list once");
+            assert_internal!(span.free > 0, "spans in the list have free blocks");
+            assert_internal!(reservation.first(unit as usize) == unit, "lists link the first units of spans");
             span.listed = true;
             span.previous = NONE;
             span.next = self.partial;
             if self.partial != NONE {
-                (*reservation.span(self.partial)).previous = unit;
+                let head = &mut *reservation.span(self.partial);
+                assert_internal!(head.span_class == span.span_class, "spans in a list are of its span class");
+                assert_internal!(head.previous == NONE, "no span is before the first of a list");
+                head.previous = unit;
             }
         }
         self.partial = unit;
@@ -65,14 +72,23 @@ impl Spans {
         unsafe {
             let span = &mut *reservation.span(unit);
             let (next, previous) = (span.next, span.previous);
+            assert_internal!(span.listed, "only a listed span leaves its list");
+            assert_internal!(
+                (previous == NONE) == (self.partial == unit),
+                "the first span of a list is the one without a span before it"
+            );
             span.listed = false;
             if previous == NONE {
                 self.partial = next;
             } else {
-                (*reservation.span(previous)).next = next;
+                let before = &mut *reservation.span(previous);
+                assert_internal!(before.next == unit, "the links of spans are mutual");
+                before.next = next;
             }
             if next != NONE {
-                (*reservation.span(next)).previous = previous;
+                let after = &mut *reservation.span(next);
+                assert_internal!(after.previous == unit, "the links of spans are mutual");
+                after.previous = previous;
             }
         }
     }
@@ -92,6 +108,12 @@ impl Spans {
     ) {
         let unit = taken.first;
         let class = &CLASS[span_class as usize];
+        assert_internal!(is_small(span_class), "a span has a size class");
+        assert_internal!(
+            (unit as usize..unit as usize + usize::from(class.units))
+                .all(|unit| reservation.span_class(unit) == FREE),
+            "a new span is of units that are free"
+        );
         // SAFETY: the caller has just taken the units, and no other thread uses them.
         let span = unsafe { &mut *reservation.span(unit) };
         span.units = u32::from(class.units);
@@ -104,6 +126,7 @@ impl Spans {
         span.clear_bits(class.blocks as usize);
         reservation.assign(unit, u32::from(class.units), span_class);
         self.link(reservation, unit);
+        assert_sound!(self.check(reservation, span_class, epoch));
     }
 
     /// Reserves up to `wanted` blocks as pending ones of the cache; returns how many.
@@ -114,17 +137,32 @@ impl Spans {
         class: &SizeClass,
         wanted: u32,
     ) -> u32 {
+        assert_internal!(cache.pending_count == 0, "blocks reserved before are linked by now");
         let words = usize::from(class.blocks).div_ceil(64);
         let mut got = 0;
         while got < wanted && cache.pending_count < PENDING_MAX && self.partial != NONE {
             let unit = self.partial;
             // SAFETY: a span of this span class, whose lock `&mut self` implies.
             let span = unsafe { &mut *reservation.span(unit) };
+            assert_internal!(span.listed && span.free > 0, "spans in the list have free blocks");
+            assert_internal!(
+                CLASS[span.span_class as usize].size == class.size,
+                "spans in a list are of its span class"
+            );
             let mut word = span.hint as usize;
             while got < wanted && cache.pending_count < PENDING_MAX && word < words {
                 let bits = &mut span.bits[word];
                 let available = Span::present(class.blocks.into(), word) & !bits.taken;
                 let mask = lowest(available, wanted - got);
+                assert_internal!(mask & !available == 0, "only free blocks are reserved");
+                assert_internal!(
+                    mask.count_ones() <= wanted - got,
+                    "no more blocks are reserved than wanted"
+                );
+                assert_internal!(
+                    u32::from(span.free) >= mask.count_ones(),
+                    "a span's count of free blocks covers what is reserved"
+                );
                 if mask != 0 {
                     bits.taken |= mask;
                     got += mask.count_ones();
@@ -138,6 +176,7 @@ impl Spans {
                 }
             }
             span.hint = word as u32;
+            assert_internal!(span.free == 0 || word < words, "free blocks lie in the words from the hint on");
             if span.free == 0 {
                 self.unlink(reservation, unit);
             }
@@ -164,8 +203,14 @@ impl Spans {
             return None;
         }
         let unit = found as usize - reservation.span_classes() as usize;
+        assert_internal!((self.cursor..end).contains(&unit), "a search finds units of the heap");
         self.cursor = unit + usize::from(CLASS[span_class as usize].units);
-        Some(reservation.first(unit))
+        let first = reservation.first(unit);
+        assert_internal!(
+            first as usize <= unit && reservation.span_class(first as usize) == span_class,
+            "a span's units point to its first"
+        );
+        Some(first)
     }
 
     /// After a collection: everything waits to be swept.
@@ -192,6 +237,15 @@ impl Spans {
         if span.epoch == epoch {
             return SweepOutcome::Already;
         }
+        assert_internal!(
+            reservation.first(unit as usize) == unit,
+            "a span's descriptor is that of its first unit"
+        );
+        assert_internal!(
+            span.span_class == reservation.span_class(unit as usize),
+            "a span's descriptor has its span class"
+        );
+        assert_internal!(span.epoch.wrapping_add(1) == epoch, "a span is swept after every collection");
         span.epoch = epoch;
         span.listed = false;
         span.clean = false;
@@ -199,6 +253,11 @@ impl Spans {
         let mut free = 0;
         for (word, bits) in span.bits[..usize::from(class.blocks).div_ceil(64)].iter_mut().enumerate() {
             let marked = *bits.marked.get_mut();
+            assert_internal!(marked & !bits.taken == 0, "only taken blocks are marked");
+            assert_internal!(
+                bits.taken & !Span::present(class.blocks.into(), word) == 0,
+                "no block is beyond the last"
+            );
             if poison {
                 fill(reservation.address(unit), class, word, bits.taken & !marked);
             }
@@ -206,6 +265,7 @@ impl Spans {
             bits.marked = AtomicU64::new(0);
             free += (Span::present(class.blocks.into(), word) & !marked).count_ones();
         }
+        assert_internal!(free <= u32::from(class.blocks), "a span has no more free blocks than blocks");
         span.free = free as u16;
         span.hint = 0;
         if span.free == class.blocks {
@@ -231,6 +291,7 @@ impl Spans {
         let unit = reservation.first(address.wrapping_sub(reservation.base()) >> crate::class::UNIT_SHIFT);
         // SAFETY: a span of this span class, whose lock `&mut self` implies.
         let span = unsafe { &mut *reservation.span(unit) };
+        assert_internal!(is_small(span.span_class), "a block in a cache lies in a span");
         let class = &CLASS[span.span_class as usize];
         let offset = address - reservation.address(unit);
         let block = class.index(offset);
@@ -241,6 +302,7 @@ impl Spans {
         let bits = &mut span.bits[word];
         let marked = bits.marked.load(Ordering::Relaxed);
         if span.epoch != epoch {
+            assert_internal!(span.epoch.wrapping_add(1) == epoch, "a span is swept after every collection");
             // The span waits to be swept: its marks hold which blocks are taken.
             if marked & bit == 0 {
                 return Err(ReleaseError::Free);
@@ -251,6 +313,15 @@ impl Spans {
         if bits.taken & bit == 0 {
             return Err(ReleaseError::Free);
         }
+        assert_internal!(marked == 0, "a swept span has no marks");
+        assert_internal!(
+            span.free < class.blocks,
+            "a span with a taken block has fewer free ones than blocks"
+        );
+        assert_internal!(
+            span.listed == (span.free > 0),
+            "a swept span is in its list exactly while it has free blocks"
+        );
         bits.taken &= !bit;
         span.clean = false;
         span.free += 1;
@@ -265,6 +336,7 @@ impl Spans {
         if !listed {
             self.link(reservation, unit);
         }
+        assert_sound!(self.check(reservation, span.span_class, epoch));
         Ok(false)
     }
 
@@ -351,6 +423,7 @@ fn lowest(bits: u64, count: u32) -> u64 {
     for _ in 0..count {
         rest &= rest - 1;
     }
+    assert_internal!((bits & !rest).count_ones() == count, "as many bits are chosen as were requested");
     bits & !rest
 }
 
@@ -363,6 +436,7 @@ fn fill(start: usize, class: &SizeClass, word: usize, mut mask: u64) {
         let block = word * 64 + mask.trailing_zeros() as usize;
         mask &= mask - 1;
         let size = class.size as usize;
+        assert_internal!(block < class.blocks.into(), "what is filled lies in its span");
         // SAFETY: `sweep` found the block taken and not marked: it is unreachable.
         unsafe { ((start + block * size) as *mut u8).write_bytes(POISON, size) };
     }
