@@ -3,7 +3,7 @@
 use core::ffi::c_int;
 use core::ptr::NonNull;
 
-use crate::{Region, Search, StatsReporter};
+use crate::{Message, Region, Search, StatsReporter};
 
 /// A heap of one algorithm. One thread at a time uses it; [`crate::Shell`] ensures that.
 ///
@@ -188,5 +188,11 @@ impl Damage {
     /// `Err` with this damage unless `holds`: checks read as a list of invariants.
     pub fn unless(holds: bool, address: usize, invariant: &'static str) -> Result<(), Damage> {
         if holds { Ok(()) } else { Err(Damage { address, invariant }) }
+    }
+
+    /// What does not hold in the heap of the manager `name`, as a line for the user.
+    pub const fn message(&self, name: &str) -> Message {
+        let line = Message::new().text(name).text(": the heap is damaged at ").address(self.address);
+        line.text(": this does not hold: ").text(self.invariant)
     }
 }

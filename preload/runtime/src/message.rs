@@ -48,6 +48,22 @@ impl Message {
         self.put(digits.split_at(length).0)
     }
 
+    /// Appends a number in decimal: core's formatting would bring several KiB of code into every program.
+    pub const fn number(self, number: u64) -> Message {
+        let mut digits = [0; 20];
+        let mut first = digits.len();
+        let mut rest = number;
+        loop {
+            first -= 1;
+            digits[first] = b'0' + (rest % 10) as u8;
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        self.put(digits.split_at(first).1)
+    }
+
     /// The line, as far as it has come.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..self.length]
@@ -84,6 +100,14 @@ mod tests {
         assert_eq!(line(0).as_bytes(), b"heaptoll: 0x0");
         assert_eq!(line(0x10f0).as_bytes(), b"heaptoll: 0x10f0");
         assert_eq!(line(usize::MAX).as_bytes(), b"heaptoll: 0xffffffffffffffff");
+    }
+
+    #[test]
+    fn numbers_are_written_in_decimal() {
+        let line = |number| Message::new().number(number);
+        assert_eq!(line(0).as_bytes(), b"heaptoll: 0");
+        assert_eq!(line(1080).as_bytes(), b"heaptoll: 1080");
+        assert_eq!(line(u64::MAX).as_bytes(), b"heaptoll: 18446744073709551615");
     }
 
     #[test]

@@ -6,7 +6,7 @@ use core::ptr::{self, NonNull};
 use crate::contract::{EventFunction, RawCensus, RawClass};
 use crate::fault::fail_every;
 use crate::lock::prepare_barriers;
-use crate::{Damage, Guard, Heap, LARGEST, Lock, Manager, Message, Misuse, StatsReporter, tally};
+use crate::{Guard, Heap, LARGEST, Lock, Manager, Message, Misuse, StatsReporter, tally};
 
 /// A debug build checks the whole heap after every this many calls.
 #[cfg(debug_assertions)]
@@ -38,14 +38,9 @@ impl<H: Heap> Shell<H> {
         if self.calls.fetch_add(1, core::sync::atomic::Ordering::Relaxed).is_multiple_of(CHECK_EVERY)
             && let Err(damage) = heap.check()
         {
-            Self::describe(damage).abort();
+            damage.message(H::NAME).abort();
         }
         heap
-    }
-
-    fn describe(damage: Damage) -> Message {
-        let line = Message::new().text(H::NAME).text(": the heap is damaged at ").address(damage.address);
-        line.text(": this does not hold: ").text(damage.invariant)
     }
 
     #[cold]
@@ -157,7 +152,7 @@ impl<H: Heap> Manager for Shell<H> {
         match checked {
             Ok(()) => 0,
             Err(damage) => {
-                Self::describe(damage).write();
+                damage.message(H::NAME).write();
                 libc::EINVAL
             }
         }

@@ -4,7 +4,7 @@
 //! registers, and the counters. [`tithe_api!`](crate::tithe_api) exports all of it as C functions, the same in the
 //! shared object and in the static library.
 
-use core::ffi::{c_int, c_void};
+use core::ffi::c_int;
 use core::slice;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -60,7 +60,7 @@ impl Heap {
         if start > end {
             return libc::EINVAL;
         }
-        keeping_errno(|| match self.collection.lock().added.add(start, end, 0) {
+        keeping_errno(|| match self.collector.lock().added.add(start, end, 0) {
             Ok(()) => 0,
             Err(_) => libc::ENOMEM,
         })
@@ -68,7 +68,7 @@ impl Heap {
 
     /// `tithe_remove_roots`.
     pub fn remove_roots(&self, start: usize, end: usize) -> c_int {
-        keeping_errno(|| match self.collection.lock().added.remove(start, end) {
+        keeping_errno(|| match self.collector.lock().added.remove(start, end) {
             Ok(()) => 0,
             Err(_) => libc::ENOENT,
         })
@@ -79,7 +79,7 @@ impl Heap {
         if low >= high {
             return libc::EINVAL;
         }
-        keeping_errno(|| match self.collection.lock().added.add(low, high, this_thread()) {
+        keeping_errno(|| match self.collector.lock().added.add(low, high, this_thread()) {
             Ok(()) => {
                 REGISTERED.fetch_add(1, Ordering::Relaxed);
                 0
@@ -91,9 +91,9 @@ impl Heap {
     /// `tithe_unregister_thread`: all stacks that the calling thread has registered.
     pub fn unregister_thread(&self) -> c_int {
         keeping_errno(|| {
-            let mut collection = self.collection.lock();
+            let mut collector = self.collector.lock();
             let mut status = libc::ENOENT;
-            while collection.added.remove_thread(this_thread()).is_ok() {
+            while collector.added.remove_thread(this_thread()).is_ok() {
                 REGISTERED.fetch_sub(1, Ordering::Relaxed);
                 status = 0;
             }
@@ -113,7 +113,7 @@ impl Heap {
         if REGISTERED.load(Ordering::Relaxed) == 0 {
             return;
         }
-        let left = self.collection.lock().added.remove_other_threads(this_thread());
+        let left = self.collector.lock().added.remove_other_threads(this_thread());
         REGISTERED.store(left, Ordering::Relaxed);
     }
 
@@ -180,7 +180,7 @@ impl Heap {
     }
 
     fn counters(&self, size: u64) -> Stats {
-        let statistics = self.collection.lock().statistics;
+        let statistics = self.collector.lock().statistics;
         let units = self.units.lock();
         let heap = self.reservation.units() * UNIT;
         let blacklist_marks = [blacklist_mark(units.epoch), blacklist_mark(units.epoch.wrapping_sub(1))];
@@ -205,37 +205,12 @@ impl Heap {
     }
 }
 
-/// Visits the parts of a range that can be read now, page by page; the program may have unmapped others without
-/// removing the root. `range` is of whole words.
-pub fn readable(range: core::ops::Range<usize>, visit: &mut dyn FnMut(core::ops::Range<usize>)) {
-    let mut at = range.start;
-    while at < range.end {
-        let end = (at / heaptoll_runtime::PAGE + 1).saturating_mul(heaptoll_runtime::PAGE).min(range.end);
-        // The kernel takes a set of signals at 0 for no set.
-        if is_readable(at.max(size_of::<usize>())) {
-            visit(at..end);
-        }
-        at = end;
-    }
-}
-
-/// Whether a word can be read. The kernel reads the set of signals before it rejects the unknown command.
-fn is_readable(address: usize) -> bool {
-    const NOTHING_KNOWN: c_int = -1;
-    // SAFETY: the kernel only reads the word, if it can, and changes nothing for a command that it does not know.
-    let status = unsafe {
-        libc::syscall(libc::SYS_rt_sigprocmask, NOTHING_KNOWN, address, core::ptr::null::<c_void>(), 8)
-    };
-    // SAFETY: errno's address is valid for the calling thread. The callers restore its value.
-    status == 0 || unsafe { *libc::__errno_location() } != libc::EFAULT
-}
-
 /// Exports the functions of `include/tithe.h` over a static [`Process`](crate::Process).
 #[macro_export]
 macro_rules! tithe_api {
     ($process:ident) => {
         mod tithe_api {
-            use core::ffi::{c_int, c_void};
+            use core::ffi::c_int;
 
             use $crate::api::{Stats, family};
             use $crate::why::{Frame, Shares};

@@ -10,7 +10,6 @@ use core::sync::atomic::{Ordering, compiler_fence};
 use heaptoll_assertions::{assert_expensive, assert_internal};
 
 use crate::class::{CACHE_LIMITS, SPAN_CLASSES};
-use crate::heap::Heap;
 use crate::span::UnitIndex;
 
 /// Words of reserved blocks that a thread may have pending.
@@ -53,9 +52,7 @@ pub struct Cache {
     /// Links of the list of all caches, and of the list of those without a thread.
     pub next: *mut Cache,
     pub next_idle: *mut Cache,
-    /// The heap it belongs to.
-    pub heap: *const Heap,
-    /// The thread it belongs to, as the kernel numbers it; 0 for none.
+    /// The thread it belongs to, as the kernel numbers it; 0 or less for none.
     pub thread: i32,
 }
 
@@ -68,7 +65,6 @@ impl Cache {
             pending_count: 0,
             next: ptr::null_mut(),
             next_idle: ptr::null_mut(),
-            heap: ptr::null(),
             thread: 0,
         }
     }
@@ -78,6 +74,12 @@ impl Cache {
         for (list, limits) in self.lists.iter_mut().zip(&CACHE_LIMITS) {
             list.free_slots = u32::from(limits.capacity);
         }
+    }
+
+    /// Whether it belongs to a thread.
+    #[inline(always)]
+    pub fn has_thread(&self) -> bool {
+        self.thread > 0
     }
 
     /// Takes the newest block of a list.

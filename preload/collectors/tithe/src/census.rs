@@ -12,7 +12,7 @@ impl Heap {
     /// `census.classes` is null or points to `class_capacity` elements.
     pub unsafe fn census(&self, census: &mut RawCensus, alone: bool) {
         self.sweep_all();
-        let collection = self.collection.lock();
+        let collector = self.collector.lock();
         let guards = self.lock_all();
         let mut classes = [RawClass::default(); CLASSES + 1];
         for (class, row) in classes.iter_mut().zip(&CLASS).skip(1) {
@@ -61,10 +61,10 @@ impl Heap {
             }
         });
         let metadata =
-            guards.units.memory.metadata_bytes() + guards.caches.mapped_bytes() + collection.mapped_bytes();
+            guards.units.memory.metadata_bytes() + guards.caches.mapped_bytes() + collector.mapped_bytes();
         debug_assert_eq!(
             self.auxiliary_bytes.load(core::sync::atomic::Ordering::Relaxed),
-            guards.caches.mapped_bytes() + collection.mapped_bytes()
+            guards.caches.mapped_bytes() + collector.mapped_bytes()
         );
         census.class_count = 0;
         (census.live_bytes, census.free_bytes) = (large.live_bytes, 0);

@@ -7,7 +7,7 @@ use crate::heap::Heap;
 impl Heap {
     /// fork's prepare handler.
     pub fn before_fork(&self) {
-        self.collection.before_fork();
+        self.collector.before_fork();
         self.spans_by_class.iter().for_each(|spans| spans.before_fork());
         self.units.before_fork();
         self.caches.before_fork();
@@ -18,7 +18,7 @@ impl Heap {
         self.caches.after_fork();
         self.units.after_fork();
         self.spans_by_class.iter().for_each(|spans| spans.after_fork());
-        self.collection.after_fork();
+        self.collector.after_fork();
     }
 
     /// fork's handler in the child, whose thread has this cache.
@@ -29,7 +29,7 @@ impl Heap {
         self.caches.after_fork_in_child();
         self.units.after_fork_in_child();
         self.spans_by_class.iter().for_each(|spans| spans.after_fork_in_child());
-        self.collection.after_fork_in_child();
+        self.collector.after_fork_in_child();
         self.reporter.after_fork_in_child();
         // The lock is held if a signal handler forked that interrupted this thread inside it.
         if let Some(units) = self.units.try_lock() {

@@ -16,11 +16,11 @@ use crate::class::{
     CACHE_LIMITS, CLASS, CLASSES, FREE, LARGE, LARGE_ATOMIC, LAST_PLAIN, SMALL_MAX, SPAN_CLASSES, SpanClass,
     UNIT, UNIT_SHIFT, aligned_class_of, class_of, is_atomic, is_small,
 };
-use crate::collection::Collection;
+use crate::collector::Collector;
 use crate::log::Reason;
+use crate::mode::Mode;
 use crate::reservation::HeapReservation;
 use crate::runs::Units;
-use crate::settings::Mode;
 use crate::spans::{ReleaseError, Spans, SweepOutcome};
 
 /// Ineffective collections on memory pressure, one after the other, before requests skip them.
@@ -29,7 +29,7 @@ const INEFFECTIVE_MAX: u32 = 8;
 /// Mode `collect`: blocks up to this size are cleared before they are reused, bytes.
 const CLEARED_MAX: usize = 8 << 10;
 
-/// The heap of a process. Locks are taken in this order: the collection's, a span class's, the units', the caches'.
+/// The heap of a process. Locks are taken in this order: the collector's, a span class's, the units', the caches'.
 pub struct Heap {
     pub(crate) reservation: HeapReservation,
     /// Below this unit a free may take the fast path: all units, or none in mode `collect` and with `TITHE_POISON`.
@@ -69,13 +69,13 @@ pub struct Heap {
     ineffective_collections: AtomicU32,
     skipped_collections: AtomicU32,
     pub(crate) reporter: StatsReporter,
-    pub(crate) collection: Lock<Collection>,
+    pub(crate) collector: Lock<Collector>,
     pub(crate) spans_by_class: [Lock<Spans>; SPAN_CLASSES],
     pub(crate) units: Lock<Units>,
     pub(crate) caches: Lock<Caches>,
 }
 
-/// All locks of the heap but the collection's.
+/// All locks of the heap but the collector's.
 pub(crate) struct HeapGuards<'a> {
     pub spans_by_class: [Guard<'a, Spans>; SPAN_CLASSES],
     pub units: Guard<'a, Units>,
@@ -108,7 +108,7 @@ impl Heap {
             ineffective_collections: AtomicU32::new(0),
             skipped_collections: AtomicU32::new(0),
             reporter: StatsReporter::new("tithe"),
-            collection: Lock::new(Collection::new()),
+            collector: Lock::new(Collector::new()),
             spans_by_class: [const { Lock::new(Spans::new()) }; SPAN_CLASSES],
             units: Lock::new(Units::new()),
             caches: Lock::new(Caches::new()),

@@ -6,31 +6,41 @@
 //!
 //! From the bottom up: [`class`] defines the size classes, [`reservation`] the addresses of the heap and its tables;
 //! [`runs`] manages the free units, [`spans`] the free blocks of a span class, [`cache`] those of a thread. [`heap`]
-//! joins these. [`mark`] finds what is reachable, [`collection`] stops the world for it, [`policy`] decides when.
+//! joins these. [`collector`] is the state between collections, [`mark`] finds what is reachable, [`stopped`] stops the
+//! world, [`collection`] joins these, [`policy`] and [`budget`] decide when.
 //! [`process`] implements malloc with all of it.
 #![no_std]
 
 mod added;
+
 pub mod api;
+mod budget;
 mod cache;
 mod caches;
 mod census;
 pub mod class;
 mod collection;
+mod collector;
 mod fork;
 mod heap;
 mod log;
 mod mark;
 mod markers;
 mod misuse;
+mod mode;
 mod policy;
 pub mod process;
+mod readable;
 mod reservation;
+mod rule;
 mod runs;
 mod settings;
+mod signal;
 mod signal_mask;
 mod span;
 mod spans;
+mod stopped;
+mod thread_cache;
 pub mod why;
 
 pub use heap::Heap;

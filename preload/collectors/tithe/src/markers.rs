@@ -6,8 +6,8 @@ use heaptoll_marking::{Grey, MarkOutcome, MarkStack, Pool, Work, Workers, help};
 use heaptoll_roots::{Origin, Root, RootsError, StoppedWorld};
 
 use crate::added::AddedRoots;
-use crate::api::readable;
 use crate::mark::{Marker, Marks};
+use crate::readable::readable;
 use crate::reservation::HeapReservation;
 
 /// The threads that mark the heap.

@@ -6,12 +6,10 @@
 
 use heaptoll_runtime::Message;
 
-use crate::settings::{Mode, Settings};
+use crate::mode::{HYBRID_HEADROOM, HYBRID_MIN_HEADROOM, Mode};
+use crate::rule::Rule;
+use crate::settings::Settings;
 
-/// Mode `collect`: percent of what a collection reads that may be allocated before the next one.
-pub const COLLECT_HEADROOM: usize = 48;
-/// Mode `collect`: bytes that may be allocated on top of that.
-pub const COLLECT_MIN_HEADROOM: usize = 256 << 10;
 /// Mode `collect`: the headroom is counted in quarters, and grows from 4 of them to this many where collections are
 /// expensive.
 pub const COLLECT_QUARTERS: usize = 7;
@@ -22,11 +20,6 @@ pub const STOPPING_QUARTERS: usize = 32;
 /// when it takes less than the second.
 pub const EXPENSIVE: u64 = 20;
 pub const CHEAP: u64 = 8;
-/// Mode `hybrid`: as [`COLLECT_HEADROOM`], of bytes allocated less those freed. The program frees by itself, so a
-/// collection only finds what it leaked, and may come more rarely.
-pub const HYBRID_HEADROOM: usize = 100;
-/// Mode `hybrid`: as [`COLLECT_MIN_HEADROOM`].
-pub const HYBRID_MIN_HEADROOM: usize = 16 << 20;
 /// Mode `hybrid`: how often the headroom may double while collections find next to nothing (2: four times as much).
 pub const HYBRID_DOUBLINGS: u32 = 2;
 
@@ -41,20 +34,6 @@ pub const BALANCE_AT: usize = 16 << 20;
 pub const LEAST: usize = 64 << 10;
 /// No budget is larger, bytes: the address space of a process. Sums of a few such budgets do not overflow.
 pub const MOST: usize = 1 << 47;
-
-/// How the budget is computed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// A percentage of what the collection had to scan, but some bytes at least.
-    Proportional,
-    /// The space left below a fixed size.
-    Fixed,
-    /// The heap grows by half when a collection reclaims less than a quarter of it (Zorn 1992, §2.2).
-    Zorn1992,
-    /// The square root of what is live, weighted by the rate of allocation and the speed of collection (Kirisame,
-    /// Shenoy and Panchekha, *Optimal heap limits for reducing browser memory use*, OOPSLA 2022).
-    MemBalancer,
-}
 
 /// The outcome of a collection, and the period before it.
 #[derive(Debug, Clone, Copy)]
@@ -206,9 +185,9 @@ impl Policy {
         let Outgrown::Unreported { live } = self.outgrown else { return None };
         self.outgrown = Outgrown::Reported;
         let mut line = Message::new().text("tithe: ");
-        line = decimal(line, live as u64);
+        line = line.number(live as u64);
         line = line.text(" bytes are live, but TITHE_MAX_HEAP allows ");
-        line = decimal(line, self.max_heap.unwrap_or(0) as u64);
+        line = line.number(self.max_heap.unwrap_or(0) as u64);
         Some(
             line.text(
                 ": the heap grows beyond it, in small steps; allow more, or expect a collection at each",
@@ -344,12 +323,6 @@ fn grown_by_half(size: usize) -> usize {
 /// A product of sizes, as a size.
 fn bytes(product: u128) -> usize {
     product.min(MOST as u128) as usize
-}
-
-/// Appends a decimal number.
-pub(crate) fn decimal(line: Message, number: u64) -> Message {
-    let mut digits = [0; 20];
-    line.text(crate::log::digits(number, &mut digits))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 
-use heaptoll_roots::{DEFAULT_SIGNAL, World};
+use heaptoll_roots::World;
 use heaptoll_runtime::{
     EventFunction, Manager, Message, RawCensus, ThreadEnd, fail_every, prepare_barriers, thread_word,
 };
@@ -17,7 +17,9 @@ use crate::collection::NotCollected;
 use crate::heap::Heap;
 use crate::log::Reason;
 use crate::misuse::report;
-use crate::settings::{Mode, Settings};
+use crate::mode::Mode;
+use crate::settings::Settings;
+use crate::signal::stopping_signal;
 
 /// The cache of a thread that has never allocated: every list is empty and accepts no block, so that the fast paths
 /// fail on it.
@@ -38,7 +40,7 @@ static WORLD: World = World::new();
 /// Span classes with spans of one unit that are not pointer-free: those the fast paths serve.
 const FAST_SPAN_CLASSES: u8 = FAST[FAST_MAX / 16];
 
-/// The heap of this process.
+/// The heap of this process. It must be a static: threads find it by its address when they end.
 pub struct Process {
     heap: Heap,
     thread_end: ThreadEnd,
@@ -46,17 +48,21 @@ pub struct Process {
     is_linked: bool,
 }
 
-/// Destructor of a thread's cache: the thread ends.
-unsafe extern "C" fn on_thread_end(cache: *mut c_void) {
-    let cache: *mut Cache = cache.cast();
-    if CACHE::get() == cache as usize {
-        CACHE::set(ptr::from_ref(&GONE) as usize);
-    }
-    // SAFETY: `new_cache` and `start` armed it with the thread's cache, which points to its heap and which the ending
-    // thread no longer uses.
+/// The thread ends: closes its cache.
+///
+/// # Safety
+/// `process` is a [`Process`] that lives as long as the threads that armed this with it.
+unsafe extern "C" fn on_thread_end(process: *mut c_void) {
+    // SAFETY: this function's contract.
+    let heap = unsafe { &(*process.cast::<Process>()).heap };
+    let cache = CACHE::get() as *mut Cache;
+    // SAFETY: the word holds the thread's cache, or one of the two statics; the ending thread no longer uses it.
     unsafe {
-        (*(*cache).heap).end_thread();
-        (*(*cache).heap).close_cache(cache);
+        if (*cache).has_thread() {
+            CACHE::set(ptr::from_ref(&GONE) as usize);
+            heap.end_thread();
+            heap.close_cache(cache);
+        }
     }
 }
 
@@ -87,9 +93,8 @@ impl Process {
     fn with_cache<R>(&self, action: impl FnOnce(&mut Cache) -> R) -> Option<R> {
         let mut cache = CACHE::get() as *mut Cache;
         let mut temporary = false;
-        // SAFETY: the word holds the thread's cache, which points to its heap, or one of the two statics, whose pointer
-        // is null.
-        if unsafe { (*cache).heap.is_null() } {
+        // SAFETY: the word holds the thread's cache, or one of the two statics, which have no thread.
+        if unsafe { !(*cache).has_thread() } {
             (cache, temporary) = self.new_cache(cache)?;
         }
         // SAFETY: only this thread uses the cache while it runs; the collector reads it while the thread is stopped.
@@ -111,8 +116,13 @@ impl Process {
         }
         CACHE::set(cache as usize);
         // Arming may allocate, which the cache serves already. Before start there are no other threads to end.
-        let _ = self.thread_end.arm(cache.cast());
+        let _ = self.arm();
         Some((cache, false))
+    }
+
+    /// Arms the hook at the calling thread's end. False when it cannot be armed.
+    fn arm(&self) -> bool {
+        self.thread_end.arm(ptr::from_ref(self).cast_mut().cast())
     }
 
     #[cold]
@@ -280,7 +290,9 @@ impl Manager for Process {
     }
 
     fn check(&self) -> c_int {
-        self.heap.check_and_report()
+        let Err(damage) = self.heap.check() else { return 0 };
+        damage.message(Self::NAME).write();
+        libc::EINVAL
     }
 
     fn collect(&self) -> c_int {
@@ -292,7 +304,7 @@ impl Manager for Process {
     }
 
     fn listen(&self, function: Option<EventFunction>, context: *mut c_void) -> c_int {
-        let _collection = self.heap.collection.lock();
+        let _collector = self.heap.collector.lock();
         let _units = self.heap.units.lock();
         self.heap.reporter.listen(function, context)
     }
@@ -310,17 +322,12 @@ impl Manager for Process {
         if self.thread_end.prepare().is_err() {
             Message::new().text("tithe: no key for the ends of threads is left (PTHREAD_KEYS_MAX)").abort();
         }
-        let signal = settings.signal.unwrap_or(DEFAULT_SIGNAL);
-        let signal = if self.is_linked && is_handled(signal) {
-            libc::SIGRTMAX() - LINKED_SIGNAL_OFFSET
-        } else {
-            signal
-        };
+        let signal = stopping_signal(settings.signal, self.is_linked);
         WORLD.start(Some(signal), settings.patience_ms);
         let cache = CACHE::get();
         if cache != ptr::from_ref(&EMPTY) as usize {
             // The main thread's cache: that thread may end before the process.
-            let _ = self.thread_end.arm(cache as *mut c_void);
+            let _ = self.arm();
         }
         self.heap.units.lock().memory.fail_every = fail_every();
         self.heap.configure(&settings, Some(&WORLD));
@@ -344,27 +351,6 @@ impl Manager for Process {
     }
 }
 
-/// Distance below the highest signal of the one that a linked heap takes where another heap has taken its own: with one
-/// signal for both, each handler would forward a foreign signal to the other, for ever.
-pub(crate) const LINKED_SIGNAL_OFFSET: c_int = 7;
-
-/// Whether a handler is set for the signal. glibc's own function refuses to report on the signals that glibc uses.
-fn is_handled(signal: c_int) -> bool {
-    let mut action = [0_usize; 4];
-    // SAFETY: `action` is as long as the kernel's structure, which begins with the handler; without a new action the
-    // call changes nothing.
-    let status = unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigaction,
-            signal,
-            ptr::null::<c_void>(),
-            action.as_mut_ptr(),
-            size_of::<u64>(),
-        )
-    };
-    status == 0 && action[0] != libc::SIG_DFL && action[0] != libc::SIG_IGN
-}
-
 /// Whether the process has one thread, as far as the C library knows.
 fn is_alone() -> bool {
     unsafe extern "C" {
@@ -373,5 +359,3 @@ fn is_alone() -> bool {
     // SAFETY: glibc's variable, a byte that it writes when threads are created.
     unsafe { ptr::read_volatile(&raw const __libc_single_threaded) != 0 }
 }
-
-const _: () = assert!(DEFAULT_SIGNAL != 0);

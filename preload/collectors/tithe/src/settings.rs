@@ -9,29 +9,8 @@ use heaptoll_runtime::Message;
 
 use crate::class::UNIT;
 use crate::log::Sink;
-use crate::policy::{self, Rule};
-
-/// How the heap is run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// free reclaims at once, collections reclaim what the program leaked.
-    Hybrid,
-    /// free does nothing, collections reclaim everything.
-    Collect,
-    /// free reclaims, nothing is ever collected.
-    Explicit,
-}
-
-impl Mode {
-    /// Its name in `TITHE_MODE`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Mode::Hybrid => "hybrid",
-            Mode::Collect => "collect",
-            Mode::Explicit => "explicit",
-        }
-    }
-}
+use crate::mode::{self, Mode};
+use crate::rule::Rule;
 
 /// The user's settings, with defaults filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,9 +87,9 @@ impl Settings {
         Settings {
             mode: Mode::Hybrid,
             rule: Rule::Proportional,
-            headroom: policy::HYBRID_HEADROOM,
+            headroom: mode::HYBRID_HEADROOM,
             adaptive: true,
-            min_headroom: policy::HYBRID_MIN_HEADROOM,
+            min_headroom: mode::HYBRID_MIN_HEADROOM,
             max_heap: None,
             every: None,
             reclaim: 1,
@@ -211,8 +190,8 @@ impl Settings {
             return Err(wrong);
         }
         let defaults = match settings.mode {
-            Mode::Collect => (policy::COLLECT_HEADROOM, policy::COLLECT_MIN_HEADROOM),
-            Mode::Hybrid | Mode::Explicit => (policy::HYBRID_HEADROOM, policy::HYBRID_MIN_HEADROOM),
+            Mode::Collect => (mode::COLLECT_HEADROOM, mode::COLLECT_MIN_HEADROOM),
+            Mode::Hybrid | Mode::Explicit => (mode::HYBRID_HEADROOM, mode::HYBRID_MIN_HEADROOM),
         };
         settings.headroom = headroom.unwrap_or(defaults.0);
         settings.adaptive = headroom.is_none();
@@ -285,7 +264,7 @@ impl SettingError {
                 let line = line.text("; allowed: ").text(allowed("TITHE_LOG")).text("; this one: ");
                 match reason(error) {
                     Some(reason) => line.text(reason),
-                    None => policy::decimal(line.text("error "), error as u64),
+                    None => line.text("error ").number(error as u64),
                 }
             }
         }

@@ -9,7 +9,7 @@ use core::ptr;
 use heaptoll_marking::call;
 use heaptoll_roots::DEFAULT_SIGNAL;
 
-use crate::process::LINKED_SIGNAL_OFFSET;
+use crate::signal::LINKED_SIGNAL_OFFSET;
 
 /// Signals that stay unblocked, by number: those of the C library, one of which stops threads, and the one by which a
 /// second heap in the process stops them. Two heaps that collect at once would otherwise wait for each other.

@@ -8,22 +8,25 @@
 //! The calling thread holds the address itself, in a register or on its stack. Therefore [`with_frame`] separates the
 //! caller's part of the stack from this module's, and a chain avoids the calling thread's stack if there is another.
 
+mod frame;
 mod mappings;
 mod stopped_heap;
 mod text;
 mod tracer;
 
-use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::slice;
 
 use heaptoll_runtime::Region;
 
-use crate::collection::Collection;
+use crate::collector::Collector;
 use crate::heap::Heap;
 use stopped_heap::{Query, StoppedHeap, with_stopped_heap};
 use text::{Text, write_line};
 use tracer::{Entry, Source};
+
+pub use frame::{Frame, with_frame};
+pub use stopped_heap::Unavailable;
 
 /// `struct tithe_held`: bytes in blocks that only this sort of root reaches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -42,41 +45,11 @@ impl Shares {
     }
 }
 
-/// There is no answer: a thread did not stop, the mappings are not readable, or there is no memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Unavailable;
-
-/// The address from which on the calling thread's stack is read: that of the caller's frame, as [`with_frame`] passes
-/// it. The callee-saved registers lie there too. 0: no roots are needed.
-pub type Frame = usize;
-
-/// Calls `inner(context, frame)`.
-///
-/// # Safety
-/// Calling `inner` with this context and any frame is sound.
-#[unsafe(naked)]
-pub unsafe extern "C" fn with_frame(context: *mut c_void, inner: unsafe extern "C" fn(*mut c_void, Frame)) {
-    naked_asm!(
-        "push rbx",
-        "push rbp",
-        "push r12",
-        "push r13",
-        "push r14",
-        "push r15",
-        "mov rax, rsi",
-        "mov rsi, rsp",
-        "sub rsp, 8",
-        "call rax",
-        "add rsp, 56",
-        "ret",
-    )
-}
-
 impl Heap {
     /// `tithe_is_live`: 1 if the address lies in an allocated block, 0 if not, -1 if the answer is unavailable.
     pub fn is_live(&self, address: usize) -> c_int {
-        let mut collection = self.collection.lock();
-        let live = with_stopped_heap(self, &mut collection, Query::Blocks, 0, |stopped_heap| {
+        let mut collector = self.collector.lock();
+        let live = with_stopped_heap(self, &mut collector, Query::Blocks, 0, |stopped_heap| {
             stopped_heap.live(address).is_some()
         });
         live.map_or(-1, c_int::from)
@@ -88,9 +61,9 @@ impl Heap {
     /// # Errors
     /// [`Unavailable`].
     pub fn why(&self, address: usize, text: &mut [u8], frame: Frame) -> Result<usize, Unavailable> {
-        let mut collection = self.collection.lock();
+        let mut collector = self.collector.lock();
         let mut text = Text::new(text);
-        with_stopped_heap(self, &mut collection, Query::Chains, frame, |stopped_heap| {
+        with_stopped_heap(self, &mut collector, Query::Chains, frame, |stopped_heap| {
             chain(stopped_heap, address, usize::MAX, &mut text)
         })??;
         text.finish();
@@ -102,15 +75,15 @@ impl Heap {
     /// # Errors
     /// [`Unavailable`].
     pub fn held(&self, frame: Frame) -> Result<Shares, Unavailable> {
-        let mut collection = self.collection.lock();
-        with_stopped_heap(self, &mut collection, Query::Chains, frame, shares)?
+        let mut collector = self.collector.lock();
+        with_stopped_heap(self, &mut collector, Query::Chains, frame, shares)?
     }
 
     /// After a collection, if `TITHE_WHY` is set: writes the chain to the log or to standard error, and the bytes that
     /// roots hold alone. Returns the sum of these.
-    pub(crate) fn explain(&self, collection: &mut Collection) -> Option<usize> {
-        collection.why?;
-        let mut task = Task { heap: self, collection, held: None };
+    pub(crate) fn explain(&self, collector: &mut Collector) -> Option<usize> {
+        collector.why?;
+        let mut task = Task { heap: self, collector, held: None };
         // SAFETY: the context is a `Task` that only this call uses, as `explain` requires.
         unsafe { with_frame((&raw mut task).cast(), explain) };
         task.held
@@ -120,7 +93,7 @@ impl Heap {
 /// The context of [`explain`].
 struct Task<'a> {
     heap: &'a Heap,
-    collection: &'a mut Collection,
+    collector: &'a mut Collector,
     held: Option<usize>,
 }
 
@@ -132,14 +105,14 @@ const LOGGED_BYTES: usize = 24 << 10;
 /// The context points to a [`Task`] that no other code uses meanwhile.
 unsafe extern "C" fn explain(context: *mut c_void, frame: Frame) {
     // SAFETY: the context points to a `Task` that no other code uses (this function's contract).
-    let Task { heap, collection, held } = unsafe { &mut *context.cast::<Task<'_>>() };
-    let (Some(address), sink) = (collection.why, collection.log) else { return };
+    let Task { heap, collector, held } = unsafe { &mut *context.cast::<Task<'_>>() };
+    let (Some(address), sink) = (collector.why, collector.log) else { return };
     let mut region = Region::new();
     let Some(memory) = region.grow(LOGGED_BYTES) else { return };
     // SAFETY: `grow` has just mapped these bytes, and `region` owns them until this function returns.
     let memory = unsafe { slice::from_raw_parts_mut(memory.as_ptr(), LOGGED_BYTES) };
     let mut text = Text::new(memory);
-    let outcome = with_stopped_heap(heap, collection, Query::Chains, frame, |stopped_heap| {
+    let outcome = with_stopped_heap(heap, collector, Query::Chains, frame, |stopped_heap| {
         let live = chain(stopped_heap, address, LOGGED, &mut text)?;
         Ok::<_, Unavailable>((live, shares(stopped_heap)?))
     });

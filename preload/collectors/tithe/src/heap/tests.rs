@@ -90,8 +90,8 @@ impl HeapFixture {
     /// Adds words as roots.
     fn add_roots(&self, words: &[usize]) {
         let range = words.as_ptr_range();
-        let mut collection = self.heap.collection.lock();
-        collection.added.add(range.start as usize, range.end as usize, 0).expect("memory for a range");
+        let mut collector = self.heap.collector.lock();
+        collector.added.add(range.start as usize, range.end as usize, 0).expect("memory for a range");
     }
 
     fn collect(&self) {
@@ -196,7 +196,7 @@ impl HeapFixture {
         let mapped = {
             let units = self.heap.units.lock();
             let caches = self.heap.caches.lock().range().len().next_multiple_of(PAGE);
-            units.memory.mapped_bytes() + caches + self.heap.collection.lock().mapped_bytes()
+            units.memory.mapped_bytes() + caches + self.heap.collector.lock().mapped_bytes()
         };
         assert_eq!(census.mapped_bytes, mapped as u64, "the census accounts for all mapped bytes");
         assert_eq!(

@@ -15,7 +15,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::class::{CLASS, FREE};
 use crate::heap::Heap;
-use crate::settings::{Mode, Settings};
+use crate::mode::Mode;
+use crate::settings::Settings;
 
 /// One test at a time: each has regions of its own, and a process has addresses for some tens of them.
 static TURN: Mutex<()> = Mutex::new(());
@@ -78,12 +79,12 @@ impl Graph {
 
     fn add_roots(&mut self) {
         let range = self.roots.as_ptr_range();
-        self.heap.collection.lock().added.add(range.start as usize, range.end as usize, 0).expect("memory");
+        self.heap.collector.lock().added.add(range.start as usize, range.end as usize, 0).expect("memory");
     }
 
     /// Marks, and returns the marked blocks; clears all marks.
     fn mark(&self, way: Way) -> (BTreeSet<usize>, Marked) {
-        let collection = self.heap.collection.lock();
+        let collector = self.heap.collector.lock();
         let _guards = self.heap.lock_all();
         let mut stack = MarkStack::new();
         stack.limit(way.own);
@@ -92,13 +93,13 @@ impl Graph {
         markers.set_limits(0, way.others);
         let count = markers.prepare(0);
         assert_eq!(count, way.markers);
-        let roots = Roots { added: &collection.added, stopped: None, excluded_ranges: &[] };
+        let roots = Roots { added: &collector.added, stopped: None, excluded_ranges: &[] };
         let marked = markers
             .mark(count, &self.heap.reservation, &mut stack, 7, &roots)
             .expect("all roots are readable");
         assert_eq!(marked.roots, self.roots.len() * 8);
         assert_eq!(marked.markers, way.markers, "the system gives threads");
-        drop(collection);
+        drop(collector);
         (self.take_marks(), marked)
     }
 

@@ -37,7 +37,7 @@ fn nothing_set_means_the_defaults() {
 fn each_variable_is_understood() {
     let new = Settings::new();
     assert_eq!(good("TITHE_MODE=hybrid"), new);
-    let collect = (policy::COLLECT_HEADROOM, policy::COLLECT_MIN_HEADROOM);
+    let collect = (mode::COLLECT_HEADROOM, mode::COLLECT_MIN_HEADROOM);
     assert_eq!(
         good("TITHE_MODE=collect"),
         Settings { mode: Mode::Collect, headroom: collect.0, min_headroom: collect.1, ..new }
@@ -79,7 +79,7 @@ fn each_variable_is_understood() {
 fn what_is_set_outweighs_the_modes_defaults_in_any_order() {
     for order in [["TITHE_HEADROOM=33", "TITHE_MODE=collect"], ["TITHE_MODE=collect", "TITHE_HEADROOM=33"]] {
         let settings = read(&order).expect("both are good");
-        assert_eq!((settings.headroom, settings.min_headroom), (33, policy::COLLECT_MIN_HEADROOM));
+        assert_eq!((settings.headroom, settings.min_headroom), (33, mode::COLLECT_MIN_HEADROOM));
     }
 }
 
@@ -261,10 +261,10 @@ fn the_manual_has_every_variable_and_what_it_allows() {
         assert!(manual.contains(&format!("| `{name}` |")), "docs/tithe-settings.md does not explain {name}");
     }
     for default in [
-        format!("{} %", policy::COLLECT_HEADROOM),
-        format!("{} %", policy::HYBRID_HEADROOM),
-        format!("{}K", policy::COLLECT_MIN_HEADROOM >> 10),
-        format!("{}M", policy::HYBRID_MIN_HEADROOM >> 20),
+        format!("{} %", mode::COLLECT_HEADROOM),
+        format!("{} %", mode::HYBRID_HEADROOM),
+        format!("{}K", mode::COLLECT_MIN_HEADROOM >> 10),
+        format!("{}M", mode::HYBRID_MIN_HEADROOM >> 20),
         PATIENCE_MS.to_string(),
     ] {
         assert!(manual.contains(&default), "docs/tithe-settings.md does not give the default {default}");
@@ -298,7 +298,7 @@ proptest! {
             .filter(|entry| !entry.starts_with(b"TITHE_LOG="))
             .collect();
         match Settings::read(entries.iter().map(Vec::as_slice)) {
-            Ok(settings) => prop_assert!(settings.headroom >= 1 && settings.min_headroom >= policy::LEAST),
+            Ok(settings) => prop_assert!(settings.headroom >= 1 && settings.min_headroom >= crate::policy::LEAST),
             Err(wrong) => prop_assert!(text(&wrong).starts_with("heaptoll: tithe: TITHE_")),
         }
     }

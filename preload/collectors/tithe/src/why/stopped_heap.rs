@@ -7,19 +7,23 @@ use core::slice;
 use heaptoll_roots::{Origin, Root, StoppedWorld, World};
 use heaptoll_runtime::{PAGE, Region};
 
+use super::frame::Frame;
 use super::mappings::{self, Mapping};
 use super::tracer::{Block, Entry, Source, Tracer, block_at};
-use super::{Frame, Unavailable};
 use crate::added::AddedRoots;
-use crate::api::readable;
 use crate::class::{CLASS, FREE};
-use crate::collection::Collection;
+use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
+use crate::readable::readable;
 
 /// The frames of this module reach at most this far below the caller's, bytes.
 const FRAMES: usize = 8 << 10;
 /// Most ranges that are excluded.
 const EXCLUDED_MAX: usize = 16;
+
+/// There is no answer: a thread did not stop, the mappings are not readable, or there is no memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unavailable;
 
 /// The heap while the world is stopped.
 pub struct StoppedHeap<'a> {
@@ -66,20 +70,20 @@ fn taken(heap: &Heap) -> usize {
 }
 
 /// Sweeps the heap, takes its locks, stops the world, runs `act`, and resumes the world. The caller holds the
-/// collection's lock.
+/// collector's lock.
 ///
 /// # Errors
 /// [`Unavailable`]: it cannot be stopped, or there is no memory.
 pub fn with_stopped_heap<T>(
     heap: &Heap,
-    collection: &mut Collection,
+    collector: &mut Collector,
     query: Query,
     frame: Frame,
     act: impl FnOnce(&StoppedHeap<'_>) -> T,
 ) -> Result<T, Unavailable> {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
-    let done = stop_and_act(heap, collection, query, frame, act);
+    let done = stop_and_act(heap, collector, query, frame, act);
     // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
     done
@@ -87,13 +91,13 @@ pub fn with_stopped_heap<T>(
 
 fn stop_and_act<T>(
     heap: &Heap,
-    collection: &mut Collection,
+    collector: &mut Collector,
     query: Query,
     frame: Frame,
     act: impl FnOnce(&StoppedHeap<'_>) -> T,
 ) -> Result<T, Unavailable> {
     heap.sweep_all();
-    let (guards, stopped) = heap.stop_world(collection.world).map_err(|_| Unavailable)?;
+    let (guards, stopped) = heap.stop_world(collector.world).map_err(|_| Unavailable)?;
     let mut region = Region::new();
     let mut capacity = 0;
     if query == Query::Chains {
@@ -101,14 +105,14 @@ fn stop_and_act<T>(
         let bytes = (mappings::SCRATCH_BYTES + capacity * size_of::<Entry>()).next_multiple_of(PAGE);
         region.grow(bytes).ok_or(Unavailable)?;
     }
-    let world = collection.world.map_or(0..0, |world| {
+    let world = collector.world.map_or(0..0, |world| {
         let start = core::ptr::from_ref(world) as usize;
         start..start + size_of::<World>()
     });
     heap.mark_cached(&guards);
     let mut excluded_ranges = [const { 0..0 }; EXCLUDED_MAX];
     let marker = &raw const excluded_ranges as usize;
-    let ours = heap.excluded_ranges(collection, &guards);
+    let ours = heap.excluded_ranges(collector, &guards);
     let frames = marker.saturating_sub(FRAMES)..frame;
     let mine = [region.start()..region.end(), if frame == 0 { 0..0 } else { frames }];
     for (place, range) in excluded_ranges.iter_mut().zip(ours.into_iter().chain(mine)) {
@@ -117,7 +121,7 @@ fn stop_and_act<T>(
     let mut stopped_heap = StoppedHeap {
         heap,
         guards: &guards,
-        added: &collection.added,
+        added: &collector.added,
         stopped: stopped.as_ref(),
         world,
         excluded_ranges,
@@ -195,9 +199,8 @@ impl<'a> StoppedHeap<'a> {
     pub fn mapping(&self, address: usize) -> Option<Mapping<'_>> {
         // SAFETY: `memory` begins with these bytes, mapped for this; `Mapping` borrows `self`, and callers drop one
         // before they find the next.
-        let reservation =
-            unsafe { slice::from_raw_parts_mut(self.memory as *mut u8, mappings::SCRATCH_BYTES) };
-        mappings::find(address, reservation)
+        let scratch = unsafe { slice::from_raw_parts_mut(self.memory as *mut u8, mappings::SCRATCH_BYTES) };
+        mappings::find(address, scratch)
     }
 }
 

@@ -12,7 +12,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::cache::Cache;
-use crate::settings::{Mode, Settings};
+use crate::mode::Mode;
+use crate::settings::Settings;
 
 /// One heap at a time: a process has address space for some tens of regions.
 static HEAP_PERMIT: Mutex<()> = Mutex::new(());
@@ -207,8 +208,8 @@ fn a_long_chain_has_its_middle_omitted_where_a_limit_is_given() {
     let chain_text = |most: usize, last: usize| {
         let mut place = std::vec![0; 1 << 15];
         let mut text = Text::new(&mut place);
-        let mut collection = fixture.heap.collection.lock();
-        let chained = with_stopped_heap(&fixture.heap, &mut collection, Query::Chains, 0, |stopped_heap| {
+        let mut collector = fixture.heap.collector.lock();
+        let chained = with_stopped_heap(&fixture.heap, &mut collector, Query::Chains, 0, |stopped_heap| {
             chain(stopped_heap, blocks[last], most, &mut text)
         });
         assert_eq!(chained, Ok(Ok(true)));
@@ -239,7 +240,7 @@ fn pages_that_cannot_be_read_are_skipped() {
     };
     let shown = |range| {
         let mut ranges = Vec::new();
-        crate::api::readable(range, &mut |range| ranges.push(range));
+        crate::readable::readable(range, &mut |range| ranges.push(range));
         ranges
     };
     let end = start + 4 * PAGE;

@@ -265,9 +265,9 @@ fn collections_are_counted_and_numbered() {
     let fixture = HeapFixture::new(Mode::Collect, 1);
     for number in 1..=600 {
         let bytes = fixture.usable(fixture.allocate(100_000));
-        let before = fixture.heap.collection.lock().statistics.collected_bytes;
+        let before = fixture.heap.collector.lock().statistics.collected_bytes;
         fixture.collect();
-        let statistics = fixture.heap.collection.lock().statistics;
+        let statistics = fixture.heap.collector.lock().statistics;
         assert_eq!(statistics.collections, number);
         assert_eq!(statistics.collected_bytes - before, bytes as u64);
         assert!(statistics.pause_max_ns <= statistics.pause_total_ns);
@@ -280,13 +280,13 @@ fn a_budget_brings_collections_by_itself() {
     let settings = Settings { mode: Mode::Collect, min_headroom: 256 << 10, ..Settings::new() };
     let fixture = HeapFixture::with(&settings, 1);
     for bytes in [100, 5000, 40_000] {
-        let before = fixture.heap.collection.lock().statistics.collections;
+        let before = fixture.heap.collector.lock().statistics.collections;
         for _ in 0..(16 << 20) / bytes {
             let block = fixture.allocate(bytes);
             // Touched memory counts; untouched addresses may not.
             (0..bytes - 8).step_by(PAGE).for_each(|at| set_word(block + at, 1));
         }
-        let collections = fixture.heap.collection.lock().statistics.collections - before;
+        let collections = fixture.heap.collector.lock().statistics.collections - before;
         assert!((20..=80).contains(&collections), "{collections} collections with blocks of {bytes} bytes");
     }
     fixture.audit();
@@ -302,7 +302,7 @@ fn what_is_freed_does_not_count_towards_a_collection() {
             blocks.iter().for_each(|&block| assert_eq!(fixture.free(block), Ok(())));
         }
     }
-    assert_eq!(fixture.heap.collection.lock().statistics.collections, 0);
+    assert_eq!(fixture.heap.collector.lock().statistics.collections, 0);
     fixture.audit();
 }
 

@@ -59,7 +59,7 @@ impl Graph {
     }
 
     fn with(fixture: HeapFixture, stack: usize) -> Graph {
-        fixture.heap.collection.lock().stack.limit(stack);
+        fixture.heap.collector.lock().stack.limit(stack);
         let roots = std::vec![0; ROOTS];
         fixture.add_roots(&roots);
         Graph { fixture, roots, targets: [None; ROOTS], nodes: Vec::new() }
@@ -247,7 +247,7 @@ proptest! {
 fn a_long_list_is_marked_whatever_the_stack() {
     for stack in [1, 2, 1000, usize::MAX] {
         let fixture = HeapFixture::new(Mode::Collect, 1);
-        fixture.heap.collection.lock().stack.limit(stack);
+        fixture.heap.collector.lock().stack.limit(stack);
         let mut roots = std::vec![0];
         fixture.add_roots(&roots);
         for _ in 0..3000 {
@@ -271,7 +271,7 @@ fn a_long_list_is_marked_whatever_the_stack() {
 fn a_wide_block_is_marked_whatever_the_stack() {
     for stack in [1, 3, usize::MAX] {
         let fixture = HeapFixture::new(Mode::Hybrid, 1);
-        fixture.heap.collection.lock().stack.limit(stack);
+        fixture.heap.collector.lock().stack.limit(stack);
         let wide = fixture.allocate_clear(400_000, false);
         let roots = std::vec![wide + 17];
         fixture.add_roots(&roots);

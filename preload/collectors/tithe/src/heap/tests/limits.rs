@@ -5,7 +5,7 @@ use std::vec::Vec;
 use super::*;
 
 fn limited(mode: Mode, bytes: usize) -> Settings {
-    Settings { mode, heap: Some(bytes), rule: crate::policy::Rule::Fixed, poison: true, ..Settings::new() }
+    Settings { mode, heap: Some(bytes), rule: crate::rule::Rule::Fixed, poison: true, ..Settings::new() }
 }
 
 impl HeapFixture {

@@ -30,7 +30,7 @@ fn out_of_memory_collects_first() {
         for _ in 0..(8 << 20) / bytes {
             fixture.allocate(bytes);
         }
-        assert!(fixture.heap.collection.lock().statistics.collections > 0);
+        assert!(fixture.heap.collector.lock().statistics.collections > 0);
         assert!(fixture.is_taken(first) || bytes > 48, "{bytes}: an address that was used again or not");
         fixture.audit();
     }
@@ -124,12 +124,12 @@ fn without_memory_for_the_mark_stack_there_is_no_collection_and_nothing_is_lost(
     let roots = std::vec![fixture.allocate(64)];
     fixture.add_roots(&roots);
     let lost = fixture.allocate(64);
-    fixture.heap.collection.lock().stack.fail_every(1);
+    fixture.heap.collector.lock().stack.fail_every(1);
     assert_eq!(fixture.heap.collect(Reason::Called), Err(crate::collection::NotCollected::Abandoned));
     assert!(fixture.is_taken(roots[0]) && fixture.is_taken(lost));
-    assert_eq!(fixture.heap.collection.lock().statistics.abandoned, 1);
+    assert_eq!(fixture.heap.collector.lock().statistics.abandoned, 1);
     fixture.audit();
-    fixture.heap.collection.lock().stack.fail_every(0);
+    fixture.heap.collector.lock().stack.fail_every(0);
     fixture.collect();
     assert!(fixture.is_taken(roots[0]) && !fixture.is_taken(lost));
     fixture.audit();

@@ -8,7 +8,7 @@ fn every(bytes: usize) -> Settings {
 }
 
 fn collections(fixture: &HeapFixture) -> u64 {
-    fixture.heap.collection.lock().statistics.collections
+    fixture.heap.collector.lock().statistics.collections
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn of_k_collections_one_reclaims_and_the_others_only_mark() {
             assert_eq!(fixture.heap.live_bytes() < before, reclaims, "round {round}");
             fixture.audit();
         }
-        let statistics = fixture.heap.collection.lock().statistics;
+        let statistics = fixture.heap.collector.lock().statistics;
         assert_eq!(statistics.collections, 9);
     }
 }

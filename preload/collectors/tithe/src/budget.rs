@@ -1,0 +1,115 @@
+//! When the next collection is due: the settings, the policy's budget, and the postponement of a collection whose blocks
+//! are hardly touched.
+
+use core::ffi::c_void;
+use core::sync::atomic::Ordering;
+
+use heaptoll_roots::World;
+use heaptoll_runtime::{PAGE, now_ns};
+
+use crate::class::UNIT;
+use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
+use crate::heap::Heap;
+use crate::misuse;
+use crate::mode::Mode;
+use crate::settings::Settings;
+
+/// Fewest batches between two collections by `TITHE_EVERY`, so that collections start when they are due.
+const BATCHES: usize = 16;
+/// Most bytes of addresses that blocks may have for a hundred bytes of memory.
+const ADDRESS_PERCENT_MAX: usize = 800;
+
+impl Heap {
+    /// Applies the settings. Without a world only added roots are read: for tests.
+    pub fn configure(&self, settings: &Settings, world: Option<&'static World>) {
+        let mut collector = self.collector.lock();
+        collector.policy.configure(settings);
+        collector.markers.configure(settings.markers);
+        collector.world = world;
+        collector.log = settings.log;
+        collector.why = settings.why;
+        collector.ended_ns = now_ns();
+        self.mode.store(settings.mode as u32, Ordering::Relaxed);
+        let rounding = if settings.mode == Mode::Explicit { 15 } else { 16 };
+        self.rounding.store(rounding, Ordering::Relaxed);
+        self.poison.store(settings.poison, Ordering::Relaxed);
+        misuse::abort(settings.abort);
+        collector.every = settings.every;
+        collector.reclaim = settings.reclaim;
+        collector.eager = settings.eager;
+        self.units.lock().limit = settings.heap.map_or(usize::MAX, |bytes| bytes / UNIT);
+        self.batch_bytes.store(settings.every.map_or(usize::MAX, |every| every / BATCHES), Ordering::Relaxed);
+        collector.last_budget = collector.policy.first();
+        self.set_budget(&collector, collector.last_budget, 0);
+        if settings.every.is_some() && self.collects() {
+            self.due_at_allocated.store(collector.last_budget as u64, Ordering::Relaxed);
+        }
+        self.fast_free_units.store(0, Ordering::Relaxed);
+        self.enable_fast_path();
+    }
+
+    /// Sets how many bytes may be allocated before the next collection, in addition to those counted already.
+    pub(crate) fn set_budget(&self, collector: &Collector, bytes: usize, counted: isize) {
+        if collector.every.is_none() || !self.collects() {
+            let budget = isize::try_from(bytes).unwrap_or(isize::MAX);
+            self.budget.store(counted.saturating_add(budget), Ordering::Relaxed);
+            return;
+        }
+        // A late collection does not postpone the next: their number is that of the bytes divided by `every`.
+        let (allocated, was_due) =
+            (self.allocated_total.load(Ordering::Relaxed), self.due_at_allocated.load(Ordering::Relaxed));
+        let bytes = bytes as u64;
+        let next = was_due.saturating_add(bytes);
+        let on_time = allocated >= was_due && next > allocated;
+        self.due_at_allocated
+            .store(if on_time { next } else { allocated.saturating_add(bytes) }, Ordering::Relaxed);
+        self.budget.store(isize::MAX, Ordering::Relaxed);
+    }
+
+    /// A program may allocate large blocks and touch little of them: these cost addresses, not memory. When they are a
+    /// good part of what was allocated, blocks may take more addresses than the budget, as long as the resident pages
+    /// do not exceed it. Returns whether the collection can wait.
+    pub(crate) fn postpone(&self, collector: &mut Collector) -> bool {
+        let live = self.live_after_gc.load(Ordering::Relaxed);
+        let allowed = live.saturating_add(collector.last_budget);
+        let resident = self.resident_bytes();
+        // Free resident memory will be reused, unless it is more than that.
+        self.purge_due.store(resident > allowed.saturating_add(allowed / 4), Ordering::Relaxed);
+        if self.large_since_gc.load(Ordering::Relaxed) < collector.last_budget / 4 {
+            collector.address_percent = ADDRESS_PERCENT_MIN;
+            return false;
+        }
+        let blocks = self.live_bytes();
+        let address_percent =
+            (blocks / (allowed / ADDRESS_PERCENT_MIN).max(1)).clamp(ADDRESS_PERCENT_MIN, ADDRESS_PERCENT_MAX);
+        if resident < allowed - allowed / 8 && address_percent < ADDRESS_PERCENT_MAX {
+            let left = allowed - resident;
+            let extended = self.allocated_since_gc.load(Ordering::Relaxed).saturating_add_unsigned(left);
+            self.budget.store(extended, Ordering::Relaxed);
+            return true;
+        }
+        collector.address_percent = if resident > allowed + allowed / 8 {
+            (address_percent - address_percent / 8).max(ADDRESS_PERCENT_MIN)
+        } else {
+            address_percent
+        };
+        false
+    }
+
+    /// Resident bytes of the heap.
+    fn resident_bytes(&self) -> usize {
+        let mut pages = [0u8; 4096];
+        let bytes = self.reservation.units() * UNIT;
+        let mut resident = 0;
+        for at in (0..bytes).step_by(pages.len() * PAGE) {
+            let length = (bytes - at).min(pages.len() * PAGE);
+            let start = (self.reservation.base() + at) as *mut c_void;
+            // SAFETY: the range is mapped memory of the heap, and `pages` has a byte for each page of it.
+            if unsafe { libc::mincore(start, length, pages.as_mut_ptr()) } != 0 {
+                return bytes;
+            }
+            resident += pages[..length / PAGE].iter().filter(|&&page| page & 1 != 0).count() * PAGE;
+        }
+        resident
+    }
+}

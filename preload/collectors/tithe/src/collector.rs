@@ -1,0 +1,85 @@
+//! The collector's state from one collection to the next: policy, markers, added roots, counters.
+
+use heaptoll_marking::MarkStack;
+use heaptoll_roots::World;
+
+use crate::added::AddedRoots;
+use crate::log::Sink;
+use crate::markers::Markers;
+use crate::policy::Policy;
+
+/// Bytes of addresses that blocks may have for a hundred bytes of memory where every block is touched.
+pub(crate) const ADDRESS_PERCENT_MIN: usize = 100;
+
+/// The state of the collector, kept from one collection to the next. Its lock lets one thread collect at a time.
+pub struct Collector {
+    pub(crate) policy: Policy,
+    pub(crate) stack: MarkStack,
+    pub(crate) markers: Markers,
+    pub(crate) added: AddedRoots,
+    pub(crate) statistics: Statistics,
+    pub(crate) world: Option<&'static World>,
+    pub(crate) log: Option<Sink>,
+    /// After each collection the chain that keeps the block at this address is written.
+    pub(crate) why: Option<usize>,
+    /// The last budget of the policy, bytes.
+    pub(crate) last_budget: usize,
+    /// Bytes of addresses that blocks may have for a hundred bytes of memory.
+    pub(crate) address_percent: usize,
+    /// Collections are due by allocated bytes, and not by a budget: `TITHE_EVERY`.
+    pub(crate) every: Option<usize>,
+    /// Every `reclaim`-th of the collections that were due reclaims.
+    pub(crate) reclaim: u64,
+    /// All is swept before the program is resumed.
+    pub(crate) eager: bool,
+    /// When the last collection ended, ns.
+    pub(crate) ended_ns: u64,
+    /// A collection is running: a listener that it calls must not start another.
+    pub(crate) busy: bool,
+    /// An abandoned collection has been reported.
+    pub(crate) warned: bool,
+}
+
+/// Counters since the start.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Statistics {
+    pub collections: u64,
+    pub abandoned: u64,
+    pub pause_total_ns: u64,
+    pub pause_max_ns: u64,
+    pub collected_bytes: u64,
+}
+
+impl Collector {
+    pub const fn new() -> Collector {
+        Collector {
+            policy: Policy::new(),
+            stack: MarkStack::new(),
+            markers: Markers::new(),
+            added: AddedRoots::new(),
+            statistics: Statistics {
+                collections: 0,
+                abandoned: 0,
+                pause_total_ns: 0,
+                pause_max_ns: 0,
+                collected_bytes: 0,
+            },
+            world: None,
+            log: None,
+            why: None,
+            last_budget: 0,
+            address_percent: ADDRESS_PERCENT_MIN,
+            every: None,
+            reclaim: 1,
+            eager: false,
+            ended_ns: 0,
+            busy: false,
+            warned: false,
+        }
+    }
+
+    /// Bytes of its own mapped memory.
+    pub fn mapped_bytes(&self) -> usize {
+        self.stack.range().len() + self.markers.range().len()
+    }
+}

@@ -1,0 +1,33 @@
+//! How the heap is run, and the headroom that each way has by default.
+
+/// How the heap is run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// free reclaims at once, collections reclaim what the program leaked.
+    Hybrid,
+    /// free does nothing, collections reclaim everything.
+    Collect,
+    /// free reclaims, nothing is ever collected.
+    Explicit,
+}
+
+impl Mode {
+    /// Its name in `TITHE_MODE`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Mode::Hybrid => "hybrid",
+            Mode::Collect => "collect",
+            Mode::Explicit => "explicit",
+        }
+    }
+}
+
+/// Mode `collect`: percent of what a collection reads that may be allocated before the next one.
+pub const COLLECT_HEADROOM: usize = 48;
+/// Mode `collect`: bytes that may be allocated on top of that.
+pub const COLLECT_MIN_HEADROOM: usize = 256 << 10;
+/// Mode `hybrid`: as [`COLLECT_HEADROOM`], of bytes allocated less those freed. The program frees by itself, so a
+/// collection only finds what it leaked, and may come more rarely.
+pub const HYBRID_HEADROOM: usize = 100;
+/// Mode `hybrid`: as [`COLLECT_MIN_HEADROOM`].
+pub const HYBRID_MIN_HEADROOM: usize = 16 << 20;

@@ -1,0 +1,36 @@
+//! The signal that stops threads, and the one that a linked heap takes instead.
+
+use core::ffi::{c_int, c_void};
+use core::ptr;
+
+use heaptoll_roots::DEFAULT_SIGNAL;
+
+/// Distance below the highest signal of the one that a linked heap takes where another heap has taken its own: with one
+/// signal for both, each handler would forward a foreign signal to the other, for ever.
+pub(crate) const LINKED_SIGNAL_OFFSET: c_int = 7;
+
+/// The signal by which a heap stops threads: the user's, or the default. A linked heap takes another where that is
+/// handled already.
+pub fn stopping_signal(wanted: Option<c_int>, is_linked: bool) -> c_int {
+    let signal = wanted.unwrap_or(DEFAULT_SIGNAL);
+    if is_linked && is_handled(signal) { libc::SIGRTMAX() - LINKED_SIGNAL_OFFSET } else { signal }
+}
+
+/// Whether a handler is set for the signal. glibc's own function refuses to report on the signals that glibc uses.
+fn is_handled(signal: c_int) -> bool {
+    let mut action = [0_usize; 4];
+    // SAFETY: `action` is as long as the kernel's structure, which begins with the handler; without a new action the
+    // call changes nothing.
+    let status = unsafe {
+        libc::syscall(
+            libc::SYS_rt_sigaction,
+            signal,
+            ptr::null::<c_void>(),
+            action.as_mut_ptr(),
+            size_of::<u64>(),
+        )
+    };
+    status == 0 && action[0] != libc::SIG_DFL && action[0] != libc::SIG_IGN
+}
+
+const _: () = assert!(DEFAULT_SIGNAL != 0);

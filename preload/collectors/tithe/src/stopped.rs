@@ -1,0 +1,115 @@
+//! The stopped heap: all its locks are held and the world is stopped, for a collection or for the tracer of chains. Both
+//! mark the blocks in caches, clear marks, and leave the heap's own memory out of the roots.
+
+use core::ops::Range;
+use core::sync::atomic::Ordering;
+
+use heaptoll_roots::{StopError, StoppedWorld, World};
+
+use crate::class::{CLASS, FREE, SPAN_CLASSES, UNIT_SHIFT};
+use crate::collector::Collector;
+use crate::heap::{Heap, HeapGuards};
+
+/// How long a thread may take to stop before the locks are released briefly, ms; doubles each time.
+const FIRST_PATIENCE_MS: u32 = 10;
+
+impl Heap {
+    /// Takes all locks and stops the world. A thread that ends frees its C library data with all signals blocked: if it
+    /// waits for a lock there, the locks are released for it, and it is signalled again.
+    pub(crate) fn stop_world(
+        &self,
+        world: Option<&'static World>,
+    ) -> Result<(HeapGuards<'_>, Option<StoppedWorld<'static>>), StopError> {
+        let Some(world) = world else { return Ok((self.lock_all(), None)) };
+        let mut left_ms = world.patience_ms();
+        let mut patience_ms = FIRST_PATIENCE_MS;
+        loop {
+            let guards = self.lock_all();
+            match world.stop_within(patience_ms.min(left_ms)) {
+                Ok(stopped) => return Ok((guards, Some(stopped))),
+                Err(StopError::Thread(_)) if patience_ms < left_ms => {
+                    left_ms -= patience_ms;
+                    patience_ms *= 2;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Marks the blocks in caches without scanning them, so that they stay there. Returns their bytes.
+    pub(crate) fn mark_cached(&self, guards: &HeapGuards<'_>) -> usize {
+        let mut bytes = 0;
+        guards.caches.each(|cache| {
+            // SAFETY: caches are never unmapped; their threads are stopped, and lists are consistent at every
+            // instruction.
+            let cache = unsafe { &*cache };
+            for list in &cache.lists[1..] {
+                let mut block = list.head;
+                while !block.is_null() {
+                    bytes += self.mark_block(block as usize);
+                    // SAFETY: a block in a list is free and linked.
+                    block = unsafe { (*block).next };
+                }
+            }
+            for reserved in &cache.pending[..cache.pending_count] {
+                // SAFETY: pending blocks lie in a span of the heap, whose bits have their word.
+                let bits = unsafe { &(*self.reservation.span(reserved.unit)).bits[reserved.word as usize] };
+                bits.marked.fetch_or(reserved.mask, Ordering::Relaxed);
+            }
+        });
+        bytes
+    }
+
+    /// Marks a block; returns its size, bytes.
+    fn mark_block(&self, address: usize) -> usize {
+        let unit = self.reservation.first((address - self.reservation.base()) >> UNIT_SHIFT);
+        let span_class = self.reservation.span_class(unit as usize) as usize;
+        let block = CLASS[span_class].index(address - self.reservation.address(unit));
+        // SAFETY: `unit` is the first of the block's span, and the span has a bit for each block.
+        let bits = unsafe { &(*self.reservation.span(unit)).bits[block / 64] };
+        bits.marked.fetch_or(1 << (block % 64), Ordering::Relaxed);
+        CLASS[span_class].size as usize
+    }
+
+    pub(crate) fn clear_marks(&self) {
+        let mut unit = 0;
+        while unit < self.reservation.units() {
+            if self.reservation.span_class(unit) == FREE {
+                unit += 1;
+                continue;
+            }
+            // SAFETY: the first unit of a span or large block; all locks are held.
+            let span = unsafe { &*self.reservation.span(self.reservation.first(unit)) };
+            for bits in &span.bits
+                [..CLASS.get(span.span_class as usize).map_or(1, |class| class.blocks.div_ceil(64).into())]
+            {
+                bits.marked.store(0, Ordering::Relaxed);
+            }
+            unit += span.units as usize;
+        }
+    }
+
+    /// The heap's own ranges: they are read block by block, or not at all.
+    pub(crate) fn excluded_ranges(
+        &self,
+        collector: &Collector,
+        guards: &HeapGuards<'_>,
+    ) -> [Range<usize>; 9] {
+        let [spans, span_classes, firsts, blacklist] = guards.units.memory.tables();
+        let own = core::ptr::from_ref(self) as usize;
+        let heap = &guards.units.memory.heap;
+        [
+            heap.start()..heap.end(),
+            spans,
+            span_classes,
+            firsts,
+            blacklist,
+            guards.caches.range(),
+            collector.stack.range(),
+            collector.markers.range(),
+            own..own + size_of::<Heap>(),
+        ]
+    }
+}
+
+const _: () = assert!(SPAN_CLASSES < 200, "the span classes of large blocks have no size class");
