@@ -1,4 +1,4 @@
-//! A time as people write it: `90s`, `10m`, `1h30m`.
+//! Times as options give them: `90s`, `10m`, `1h30m`.
 
 /// Seconds of a time; a number alone is seconds.
 ///
@@ -35,6 +35,17 @@ pub fn duration(text: &str) -> Result<f64, String> {
         seconds = number.parse::<f64>().map_err(|_| refuse())?;
     }
     if seconds > 0.0 && seconds <= 1e7 { Ok(seconds) } else { Err(refuse()) }
+}
+
+/// Seconds of a time limit.
+///
+/// # Errors
+/// The text is no such number; the error is a message for the user.
+pub fn positive_seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 1e6 => Ok(seconds),
+        _ => Err("give a number of seconds above 0".into()),
+    }
 }
 
 /// Seconds of a time slice, given in milliseconds: `3ms`, `.5ms`.

@@ -1,25 +1,36 @@
 //! heaptoll: runs an unmodified program under many memory managers and compares them.
 
+mod baseline;
+mod beginning;
+mod clock;
 mod command;
 #[cfg(test)]
 mod documented;
 mod documents;
 mod duration;
 mod estimate;
+mod experiment_file;
 mod extras;
 mod failure;
 mod frames;
 mod hints;
+mod interrupt;
 mod lines;
 mod load;
+mod measure;
 mod memory;
 mod outputs;
 mod pairing;
+mod pairing_arg;
 mod preflights;
 mod progress;
 mod proof_run;
 mod recording;
+mod repeat_command;
+mod resume;
 mod same_work;
+mod settings_in_environment;
+mod simulated_machine;
 mod stand_ins;
 mod studied;
 mod terminal;

@@ -18,16 +18,16 @@ use heaptoll_report::format::{self, NONE, date, shell_command};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
-use crate::command::run::begin::{self, Beginning};
-use crate::command::run::resume::{go_where_it_began, resume};
-use crate::command::run::{
-    PairingArg, StopReason, measure, measure_unless, positive_seconds, watch_for_interrupt,
-};
+use crate::beginning::{self, Beginning};
 use crate::documents::DocumentOutputs;
+use crate::duration::positive_seconds;
 use crate::failure::{self, Failure};
 use crate::lines::Lines;
-use crate::terminal;
+use crate::measure::{StopReason, measure, measure_unless};
+use crate::pairing_arg::PairingArg;
+use crate::resume::{go_where_it_began, resume};
 use crate::workload_args::WorkloadArgs;
+use crate::{experiment_file, interrupt, terminal};
 
 /// Timed repetitions by default, as in the paper (Sareen and Blackburn 2022, §7.1).
 pub const REPETITIONS: u32 = 10;
@@ -179,8 +179,8 @@ pub fn carry_out(
     if stacks.is_empty() {
         return Err(Failure::Usage("no manager to study: name one with -m (`heaptoll managers`)".into()));
     }
-    begin::check_new_db(arguments.db.as_deref())?;
-    let interrupt = watch_for_interrupt()?;
+    experiment_file::check(arguments.db.as_deref())?;
+    let interrupt = interrupt::watch()?;
     let beginning = Beginning {
         workload: &arguments.workload,
         managers: stacks,
@@ -199,7 +199,7 @@ pub fn carry_out(
         budget_s: None,
         exact: false,
     };
-    let mut experiment = begin::describe(&beginning, places, &interrupt)?;
+    let mut experiment = beginning::describe(&beginning, places, &interrupt)?;
     if experiment.stacks.is_empty() {
         let reasons: Vec<String> = refusals(&experiment).collect();
         return Err(Failure::NothingToCompare(format!(
@@ -207,7 +207,7 @@ pub fn carry_out(
             reasons.join("\n  ")
         )));
     }
-    let mut store = begin::keep(&mut experiment, arguments.db.as_deref(), places, &interrupt)?;
+    let mut store = beginning::keep(&mut experiment, arguments.db.as_deref(), places, &interrupt)?;
     terminal::note(&format!("every row is kept in {}", store.path().display()));
     let (ended, stop_reason) = measure_unless(&mut experiment, &mut store, places, &interrupt, stop_reason);
     if let Some(why) = stop_reason {
@@ -232,7 +232,7 @@ fn blocks(stacks: &[Manager], subject: &dyn Fn(&str) -> Option<String>) -> Vec<u
 
 /// Resumes a study's experiment where it was stopped.
 fn go_on(path: &Path, arguments: &StudyArguments, places: &Places) -> Result<StudyOutcome, Failure> {
-    let interrupt = watch_for_interrupt()?;
+    let interrupt = interrupt::watch()?;
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
     let here = std::env::current_dir();
     let (mut store, mut experiment) = resume(&absolute, arguments.repetitions)?;

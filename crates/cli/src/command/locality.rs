@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiment::observation::{ByOwner, GeometryMisses, LocalityFigures};
+use heaptoll_experiment::observation::LocalityFigures;
 use heaptoll_experiment::places::Places;
-use heaptoll_locality::hierarchy::all;
-use heaptoll_locality::image::{ImageResult, ImageSimulator, Levels, Plan};
+use heaptoll_locality::image::{ImageResult, ImageSimulator, Plan};
 use heaptoll_locality::machine::Machine;
-use heaptoll_locality::simulation::{Partial, Sampling, Settings, Split};
+use heaptoll_locality::simulation::{Partial, Sampling, Settings};
 use heaptoll_locality::study::{RunInfo, StudyOptions, study};
 use heaptoll_reftrace::Clock;
 use heaptoll_reftrace_host::Options;
@@ -19,12 +18,13 @@ use self::figures::{Figures, Program, SamplingFigures};
 use self::options::{SamplingArg, Sizes};
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
+use crate::simulated_machine;
 use crate::traced::{self, Cell, Ending, TracedArguments, execute, plan};
 
 mod curves;
 mod document;
 mod figures;
-pub mod options;
+mod options;
 mod sections;
 mod text;
 
@@ -115,7 +115,8 @@ struct Runs {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let (machine, machine_origin) =
-        options::machine(arguments.cache.as_deref(), arguments.latency.as_deref()).map_err(Failure::Usage)?;
+        simulated_machine::choose(arguments.cache.as_deref(), arguments.latency.as_deref())
+            .map_err(Failure::Usage)?;
     let sampling = arguments.sample.sampling();
     let settings = Settings {
         line_bytes: arguments.line,
@@ -231,30 +232,13 @@ fn one(cell: &Cell, run: traced::JudgedRun<ImageSimulator>) -> Option<(RunInfo, 
     Some((about, simulated))
 }
 
-/// System calls count as the program's.
-pub fn owners(split: &Split<u64>) -> ByOwner {
-    ByOwner { program: split.program + split.system, allocator: split.allocator, collector: split.collector }
-}
-
-/// Misses of the machine's caches, as they are stored.
-pub fn machine_misses(machine: &Machine, levels: &Levels) -> Vec<GeometryMisses> {
-    let caches = machine.levels.iter().zip(&machine.cycles).zip(levels);
-    caches
-        .map(|((level, cycles), misses)| GeometryMisses {
-            cache: format!("{}/{}", size_text(level.bytes), level.ways),
-            misses: owners(&all(misses)),
-            wait_cycles: Some(*cycles),
-        })
-        .collect()
-}
-
 /// The stored figures of a run.
 fn locality(result: &ImageResult, machine: &Machine, sampling: Option<Sampling>) -> LocalityFigures {
     LocalityFigures {
-        references: owners(&result.profile.references),
+        references: simulated_machine::owners(&result.profile.references),
         line_bytes: result.profile.line_bytes,
         page_bytes: result.profile.page_bytes,
-        caches: machine_misses(machine, &result.machine),
+        caches: simulated_machine::misses(machine, &result.machine),
         pages_touched: result.pages_touched(),
         sampled_one_in: sampling.map_or(1, |sampling| 1 << sampling.shift),
     }

@@ -10,13 +10,13 @@ use self::attempt::Runs;
 use self::figures::{Figures, Program};
 use self::measure::Plan;
 use self::selection::Periods;
-use super::run::{positive_seconds, watch_for_interrupt};
 use crate::documents::DocumentOutputs;
+use crate::duration::positive_seconds;
 use crate::failure::{self, Failure};
 use crate::outputs::own_arguments;
-use crate::stand_ins;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload_args::WorkloadArgs;
+use crate::{interrupt, stand_ins};
 
 pub mod attempt;
 mod document;
@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             server.name
         )));
     }
-    let interrupt = watch_for_interrupt()?;
+    let interrupt = interrupt::watch()?;
     let cells = programs.len() * (collectors.len() + allocators.len() * (arguments.every.0.len() + 1));
     let bar = bar(cells);
     let plan = Plan {

@@ -1,7 +1,5 @@
 //! `heaptoll proximity`: how long requests take, by their distance to the last collection.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use clap::Args;
 use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
@@ -12,13 +10,13 @@ use self::figures::{Figures, Program};
 use self::measure::Plan;
 use super::minheap::attempt::Runs;
 use super::minheap::bar;
-use super::run::{positive_seconds, watch_for_interrupt};
 use crate::documents::DocumentOutputs;
+use crate::duration::positive_seconds;
 use crate::failure::{self, Failure};
 use crate::outputs::own_arguments;
-use crate::stand_ins;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload_args::WorkloadArgs;
+use crate::{clock, interrupt, stand_ins};
 
 mod charts;
 mod document;
@@ -114,10 +112,8 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     collections.sort_unstable();
     collections.dedup();
     let programs = arguments.workload.resolve(&places)?;
-    let interrupt = watch_for_interrupt()?;
-    let seed = arguments.seed.unwrap_or_else(|| {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |time| time.subsec_nanos().into())
-    });
+    let interrupt = interrupt::watch()?;
+    let seed = arguments.seed.unwrap_or_else(clock::seed);
     let bar = bar(programs.len() * stacks.len() * collections.len() * arguments.runs as usize);
     let plan = Plan {
         runs: Runs { places: &places, interrupt: &interrupt, timeout_s: arguments.timeout },

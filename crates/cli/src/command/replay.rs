@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use heaptoll_experiment::manager::{self, Manager};
@@ -17,13 +17,13 @@ use heaptoll_replay::study::{Progress, Request, study};
 use indicatif::{ProgressBar, ProgressStyle};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::command::run::positive_seconds;
 use crate::documents::DocumentOutputs;
+use crate::duration::positive_seconds;
 use crate::estimate::Estimate;
 use crate::failure::{self, Failure};
 use crate::lines::Lines;
 use crate::memory::MemoryArguments;
-use crate::{preflights, stand_ins, terminal};
+use crate::{baseline, clock, preflights, stand_ins, terminal};
 
 mod document;
 mod sections;
@@ -76,7 +76,7 @@ pub struct Arguments {
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// The manager that ratios are taken to; added to the list when it is not in it
-    #[arg(long, value_name = "MANAGER", default_value = "glibc")]
+    #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
     baseline: String,
     /// Order of threads [default: per-thread where time is measured, exact where memory is]
     #[arg(long, value_enum, value_name = "ORDER")]
@@ -122,9 +122,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let interrupt = watch()?;
     let managers = choose(arguments, &places)?;
     let names = preflights::row_names(&managers);
-    let seed = arguments.seed.unwrap_or_else(|| {
-        SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.subsec_nanos().into())
-    });
+    let seed = arguments.seed.unwrap_or_else(clock::seed);
     let request = Request {
         trace: arguments.trace.clone(),
         memory_limit_bytes: arguments.memory.each(0).limit_bytes,

@@ -18,12 +18,10 @@ use self::keep::{Folder, StudyRequest};
 use self::measure::Measure;
 use self::selection::{Available, left_out_sentences, studies};
 use self::session::{Ran, Session};
-use super::run::begin::now;
-use super::run::watch_for_interrupt;
 use crate::documents::DocumentOutputs;
 use crate::failure::{self, Failure};
-use crate::terminal;
 use crate::workload_args::{catalog, catalog_places};
+use crate::{clock, interrupt, terminal};
 
 mod book;
 mod brackets;
@@ -155,7 +153,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if let (None, Length::Seconds(seconds)) = (&arguments.resume, length) {
         budget::check(&fitted, seconds, &has_size)?;
     }
-    let interrupt = watch_for_interrupt()?;
+    let interrupt = interrupt::watch()?;
     let folder = match folder {
         Some(folder) => folder,
         None => Folder::make(arguments.keep.as_deref(), &request)?,
@@ -200,7 +198,7 @@ fn begin(arguments: &Arguments) -> Result<StudyRequest, Failure> {
     if let Some(first) = command.first_mut() {
         *first = "heaptoll".into();
     }
-    let begun = now();
+    let begun = clock::now();
     Ok(StudyRequest {
         schema: StudyRequest::schema(),
         heaptoll: env!("CARGO_PKG_VERSION").into(),

@@ -5,19 +5,15 @@ use std::time::Instant;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::forecast::{FIRST, forecasts};
 use heaptoll_experiment::observation::Phase;
-use heaptoll_experiment::plan::{self, Cell};
+use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::{self, Ending, RunContext};
 use heaptoll_experiment::slow::leave_slow_apart;
 use heaptoll_experiment::store::Store;
 
+use super::cells;
 use super::sight::sentence;
-use super::{Watched, starts};
+use super::watched::Watched;
 use crate::progress::Bar;
-
-/// The cells that an experiment lacks by now.
-pub fn planned(experiment: &Experiment) -> Vec<Cell> {
-    plan::remaining(experiment, plan::plan(experiment, &starts(experiment)))
-}
 
 /// Makes what is lacking: warm-ups, which show what is too slow to run with the others; the first repetitions, which
 /// show what the rest will; the rest.
@@ -31,18 +27,18 @@ pub fn execute(
     watched: &mut Watched,
 ) -> Result<Ending, runner::RunError> {
     let is_warmup = |cell: &Cell| matches!(cell.phase, Phase::Profile | Phase::Warmup);
-    let warm: Vec<Cell> = planned(experiment).into_iter().filter(is_warmup).collect();
+    let warm: Vec<Cell> = cells::lacking(experiment).into_iter().filter(is_warmup).collect();
     if runner::execute_part(experiment, &warm, store, bench, watched)? == Ending::Interrupted {
         return Ok(Ending::Interrupted);
     }
     if leave_slow_apart(experiment) {
         store.describe(experiment)?;
         watched.bar.clear();
-        watched.bar = Bar::new(&planned(experiment), experiment);
+        watched.bar = Bar::new(&cells::lacking(experiment), experiment);
     }
     let all = experiment.settings.repetitions;
     // Warm-ups of stacks that were dropped have no row.
-    let timed = planned(experiment).into_iter().filter(|cell| !is_warmup(cell));
+    let timed = cells::lacking(experiment).into_iter().filter(|cell| !is_warmup(cell));
     let (first, rest): (Vec<Cell>, Vec<Cell>) = timed.partition(|cell| {
         let program = &experiment.stacks[cell.stack].program;
         cell.repetition / experiment.turns(program) < FIRST

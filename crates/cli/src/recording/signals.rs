@@ -4,6 +4,7 @@ use heaptoll_record::Interrupt;
 use signal_hook::iterator::Signals;
 
 use crate::failure::Failure;
+use crate::interrupt::is_ignored;
 
 /// Catches the signals of a user or a supervisor. Those that the caller ignores (`nohup`, `command &` in a script) stay
 /// ignored, for the program inherits that.
@@ -25,13 +26,4 @@ pub fn watch(interrupt: &Interrupt) -> Result<(), Failure> {
         }
     });
     Ok(())
-}
-
-fn is_ignored(signal: i32) -> bool {
-    // SAFETY: all zeroes is a valid `sigaction`; with a null new action the call only writes to the old one, a live
-    // local.
-    unsafe {
-        let mut now: libc::sigaction = std::mem::zeroed();
-        libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
-    }
 }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::command::run::{DEFAULT_BASELINE, positive_seconds};
+use crate::baseline;
+use crate::duration::positive_seconds;
 use crate::workload_args::{SizeArg, WorkloadArgs};
 
 /// Default limit in seconds: a traced run takes some ten to a hundred times as long as the program alone.
@@ -20,7 +21,7 @@ pub struct TracedArguments {
     #[arg(short, long, value_name = "MANAGER")]
     pub manager: Vec<String>,
     /// The manager that the others are compared with; run first
-    #[arg(long, value_name = "MANAGER", default_value = DEFAULT_BASELINE)]
+    #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
     pub baseline: String,
     /// Seconds after which a run is ended; what was traced until then is shown and marked
     #[arg(long, value_name = "T", default_value_t = LIMIT_S, allow_negative_numbers = true, value_parser = positive_seconds)]

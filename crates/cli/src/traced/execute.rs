@@ -10,9 +10,8 @@ use super::cell::{Cell, Figures, JudgedRun};
 use super::plan::Plan;
 use super::remarks;
 use super::single::Run;
-use crate::command::run::begin::default_db;
 use crate::failure::{self, Failure};
-use crate::terminal;
+use crate::{experiment_file, terminal};
 
 /// How the runs of a plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +150,7 @@ impl Keeper {
     fn create(&mut self, plan: &Plan) -> Result<&Store, Failure> {
         let path = match &plan.db {
             Some(path) => path.clone(),
-            None => default_db(&plan.experiment)?,
+            None => experiment_file::default_path(&plan.experiment)?,
         };
         let store = Store::create(&path, &plan.experiment)?;
         Ok(self.store.insert(store))

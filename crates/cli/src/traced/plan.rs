@@ -9,7 +9,6 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
-use heaptoll_experiment::store::StoreError;
 use heaptoll_preflight::{Refusal, inspect_program};
 use heaptoll_reftrace_host::{Fitness, Tracer};
 
@@ -17,11 +16,12 @@ use super::arguments::TracedArguments;
 use super::cell::Cell;
 use super::fit::{NOT_MEASURABLE, fitness_of, other_path};
 use super::single::TracedRunner;
-use crate::command::run::begin::{check_db, now, repeat_command};
-use crate::command::run::resume::warn_of_settings_in_the_environment;
-use crate::command::run::{DEFAULT_BASELINE, watch_for_interrupt};
 use crate::failure::Failure;
-use crate::{pairing, preflights, stand_ins, terminal};
+use crate::repeat_command::repeating;
+use crate::{
+    baseline, clock, experiment_file, interrupt, pairing, preflights, settings_in_environment, stand_ins,
+    terminal,
+};
 
 /// The proof of a program that no manager can be put into.
 const STATIC: &str = "statically linked";
@@ -104,21 +104,18 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
         ));
     }
     let tracer = Tracer::find(places).map_err(|error| Failure::Refused(Box::new(error)))?;
-    if let Some(path) = arguments.db.as_ref().filter(|path| path.exists()) {
-        return Err(StoreError::Exists(path.clone()).into());
-    }
-    check_db(arguments.db.as_deref())?;
+    experiment_file::check(arguments.db.as_deref())?;
     let known = manager::known(places)?;
     let managers = choose(arguments, &known)?;
     let programs = without_servers(workload.resolve(places)?, arguments.all)?;
-    let interrupt = watch_for_interrupt()?;
+    let interrupt = interrupt::watch()?;
     let mut experiment = begun(arguments, &managers, programs);
     prove(&mut experiment, &managers, places, &interrupt)?;
-    warn_of_settings_in_the_environment(&experiment);
+    settings_in_environment::warn(&experiment);
     if interrupt.is_set() {
         return Err(Failure::Interrupted);
     }
-    let named_baseline = (arguments.baseline != DEFAULT_BASELINE).then_some(&arguments.baseline);
+    let named_baseline = (arguments.baseline != baseline::DEFAULT).then_some(&arguments.baseline);
     let cautions = judge(&mut experiment, &tracer, places, &interrupt)?;
     let cells: Vec<Cell> = experiment
         .programs
@@ -185,7 +182,7 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
     let words = crate::outputs::own_arguments();
     Experiment {
         heaptoll_version: env!("CARGO_PKG_VERSION").into(),
-        created_unix_s: now().as_secs_f64(),
+        created_unix_s: clock::now().as_secs_f64(),
         settings: Settings {
             repetitions: 0,
             warmup: 0,
@@ -203,7 +200,7 @@ fn begun(arguments: &TracedArguments, managers: &[Manager], programs: Vec<Progra
             turns: BTreeMap::new(),
             exact: false,
             // No seed has to be made explicit.
-            repeat_command: repeat_command(words, 0, true),
+            repeat_command: repeating(words, 0, true),
         },
         machine: machine::read(),
         baseline: preflights::row_names(managers)[0].clone(),

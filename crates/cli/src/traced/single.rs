@@ -16,7 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::cell::Cell;
 use super::scratch;
-use crate::command::run::begin::now;
+use crate::clock;
 use crate::failure::Failure;
 use crate::lines::Lines;
 
@@ -69,7 +69,7 @@ impl TracedRunner<'_> {
         let title = format!("{place}  {} under {}", cell.program.name, cell.stack.name);
         bar.set_message(title.clone());
         let _lines = Lines::of(&bar);
-        let (started_unix_s, load_average) = (now().as_secs_f64(), machine::load()[0]);
+        let (started_unix_s, load_average) = (clock::now().as_secs_f64(), machine::load()[0]);
         let traced = trace_with(
             self.tracer,
             self.launcher,

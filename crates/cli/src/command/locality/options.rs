@@ -2,7 +2,6 @@
 
 use std::str::FromStr;
 
-use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::Sampling;
 
 /// How the curves of large caches are obtained.
@@ -107,25 +106,6 @@ impl FromStr for Sizes {
     }
 }
 
-/// The machine, and the source of its figures.
-///
-/// # Errors
-/// The text describes no machine.
-pub fn machine(cache: Option<&str>, latency: Option<&str>) -> Result<(Machine, &'static str), String> {
-    let (machine, origin) = match cache {
-        Some(text) => (text.parse::<Machine>().map_err(|error| error.to_string())?, "as requested"),
-        None => match Machine::at_hand() {
-            Some(machine) => (machine, "this machine's data caches, as its kernel reports"),
-            None => (Machine::usual(), "a usual machine: the kernel does not report the caches of this one"),
-        },
-    };
-    let machine = match latency {
-        Some(text) => machine.with_latencies(text).map_err(|error| error.to_string())?,
-        None => machine,
-    };
-    Ok((machine, origin))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,14 +130,5 @@ mod tests {
         assert_eq!((line("32"), page("4K")), (Ok(32), Ok(4096)));
         assert!(line("48").is_err() && line("8K").is_err() && page("64").is_err());
         assert_eq!((window("1M"), window("0").is_err()), (Ok(1 << 20), true));
-    }
-
-    #[test]
-    fn a_machine_is_requested_or_detected() {
-        let (machine, origin) = machine(Some("32K/8,1M/16"), Some("10,300")).expect("a machine");
-        assert_eq!((machine.cycles, origin), (vec![10, 300], "as requested"));
-        assert!(super::machine(Some("32K"), None).is_err());
-        assert!(super::machine(Some("32K/8"), Some("1,2")).is_err());
-        assert!(super::machine(None, None).is_ok());
     }
 }

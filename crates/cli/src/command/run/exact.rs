@@ -17,12 +17,10 @@ use heaptoll_locality::machine_only::MachineOnly;
 use heaptoll_locality::simulation::Partial;
 use heaptoll_reftrace_host::{Fitness, Options, Traced, Tracer};
 
-use crate::command::locality::options;
-use crate::command::locality::{machine_misses, owners};
 use crate::estimate::Estimate;
 use crate::failure::Failure;
-use crate::terminal;
 use crate::traced::{Cell, LIMIT_S, NOT_MEASURABLE, Run, TracedRunner, fitness_of, other_path, remarks_of};
+use crate::{simulated_machine, terminal};
 
 /// A traced run takes so many times the program's CPU time, with the machine's caches simulated: 45 to 85 (gawk, lua,
 /// espresso, on a machine with other work).
@@ -110,7 +108,7 @@ fn all(
     bench: &TracedRunner,
     cells: &[Cell],
 ) -> Result<Ending, Failure> {
-    let (machine, _) = options::machine(None, None).map_err(Failure::Usage)?;
+    let (machine, _) = simulated_machine::choose(None, None).map_err(Failure::Usage)?;
     for (number, cell) in cells.iter().enumerate() {
         if !cell.is_baseline && !baseline_is_counted(experiment, &cell.program.name) {
             let why = format!("{LEFT_OUT}: there are none of {} to compare with", experiment.baseline);
@@ -272,10 +270,10 @@ fn locality(mut traced: Traced<MachineOnly>, machine: &Machine) -> (Option<Local
         ));
     }
     let figures = LocalityFigures {
-        references: owners(&found.references),
+        references: simulated_machine::owners(&found.references),
         line_bytes: found.line_bytes,
         page_bytes: found.page_bytes,
-        caches: machine_misses(machine, &found.levels),
+        caches: simulated_machine::misses(machine, &found.levels),
         pages_touched: found.pages_touched,
         sampled_one_in: 1,
     };

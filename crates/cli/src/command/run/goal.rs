@@ -10,8 +10,7 @@ use heaptoll_experiment::precision::{Interim, MOST, analyse};
 use heaptoll_experiment::runner::{Ending, RunError};
 use heaptoll_experiment::store::Store;
 
-use super::lacking;
-use crate::terminal;
+use crate::{measure, terminal};
 
 /// A half-width from an option, as a share: `1%`.
 pub fn precision(text: &str) -> Result<f64, String> {
@@ -33,7 +32,7 @@ pub fn measure(
     interrupt: &Interrupt,
 ) -> Result<Ending, RunError> {
     let begun = Instant::now();
-    let mut ended = super::measure(experiment, store, places, interrupt);
+    let mut ended = measure::measure(experiment, store, places, interrupt);
     while experiment.settings.precision.is_some() && matches!(ended, Ok(Ending::Complete)) {
         // Rows are judged on a copy: what an output is judged by may still change.
         let mut judged = experiment.clone();
@@ -50,7 +49,7 @@ pub fn measure(
         experiment.settings.repetitions = next;
         experiment.complete = false;
         store.describe(experiment)?;
-        ended = lacking(experiment, store, places, interrupt, &|_| None).0;
+        ended = measure::measure_lacking(experiment, store, places, interrupt, &|_| None).0;
     }
     ended
 }

@@ -1,0 +1,13 @@
+//! The time of day.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Since 1970.
+pub fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// A seed of random choices, where the user gave none.
+pub fn seed() -> u64 {
+    now().subsec_nanos().into()
+}

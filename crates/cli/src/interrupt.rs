@@ -1,0 +1,40 @@
+//! Signals that cancel what heaptoll runs.
+
+use heaptoll_experiment::interrupt::Interrupt;
+
+use crate::failure::{self, Failure};
+
+/// An interrupt that Ctrl-C and its like set.
+///
+/// # Errors
+/// Signals cannot be caught.
+pub fn watch() -> Result<Interrupt, Failure> {
+    let interrupt = Interrupt::default();
+    let mut signals = vec![libc::SIGINT, libc::SIGTERM];
+    // Under `nohup` the caller wants heaptoll to outlive the terminal.
+    if !is_ignored(libc::SIGHUP) {
+        signals.push(libc::SIGHUP);
+    }
+    let mut signals = signal_hook::iterator::Signals::new(signals).map_err(Failure::Signals)?;
+    let shared = interrupt.clone();
+    std::thread::spawn(move || {
+        for (count, _) in signals.forever().enumerate() {
+            shared.set();
+            // The first requests an orderly end; a second one exits at once, and the launcher cleans up.
+            if count >= 2 {
+                std::process::exit(i32::from(failure::INTERRUPTED));
+            }
+        }
+    });
+    Ok(interrupt)
+}
+
+/// Whether the caller had a signal ignored, which the programs that heaptoll runs inherit.
+pub fn is_ignored(signal: i32) -> bool {
+    // SAFETY: all zeroes is a valid `sigaction`; with a null new action the call only writes to the old one, a live
+    // local.
+    unsafe {
+        let mut now: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, std::ptr::null(), &mut now) == 0 && now.sa_sigaction == libc::SIG_IGN
+    }
+}
