@@ -210,7 +210,7 @@ impl Heap {
 macro_rules! tithe_api {
     ($process:ident) => {
         mod tithe_api {
-            use core::ffi::c_int;
+            use core::ffi::{c_int, c_void};
 
             use $crate::api::{Stats, family};
             use $crate::why::{Frame, Shares};

@@ -7,12 +7,11 @@
 //! From the bottom up: [`class`] defines the size classes, [`reservation`] the addresses of the heap and its tables;
 //! [`runs`] manages the free units, [`spans`] the free blocks of a span class, [`cache`] those of a thread. [`heap`]
 //! joins these. [`collector`] is the state between collections, [`mark`] finds what is reachable, [`stopped`] stops the
-//! world, [`collection`] joins these, [`policy`] and [`budget`] decide when.
-//! [`process`] implements malloc with all of it.
+//! world, [`collection`] joins these, [`policy`] and [`budget`] decide when. [`process`] implements malloc
+//! with all of it.
 #![no_std]
 
 mod added;
-
 pub mod api;
 mod budget;
 mod cache;
