@@ -23,6 +23,7 @@ extern crate std;
 
 mod areas;
 mod buffer;
+mod handshake;
 mod kernel;
 mod leave;
 mod maps;
@@ -30,7 +31,9 @@ mod pages;
 mod proc;
 mod registers;
 mod restart;
+mod scratch;
 mod signal;
+mod signal_mask;
 mod stopped;
 mod tasks;
 mod thread;
@@ -41,6 +44,7 @@ use core::ops::Range;
 pub use buffer::{Buffer, NoMemory};
 pub use kernel::{is_readable, system_call};
 pub use signal::DEFAULT_SIGNAL;
+pub use signal_mask::SignalMaskGuard;
 pub use stopped::{RootsError, StoppedWorld};
 pub use world::{StopError, UnstoppedThread, World};
 

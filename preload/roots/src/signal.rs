@@ -9,10 +9,11 @@ use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::handshake::Handshake;
 use crate::kernel::{self, Error};
 use crate::registers::Registers;
 use crate::restart;
-use crate::world;
+use crate::signal_mask::SignalMaskGuard;
 
 /// The signal unless the user sets another: glibc's SIGSETXID, by which one thread makes the others change their user.
 /// Its own signals for it differ from this crate's by their origin, and are passed on.
@@ -68,10 +69,9 @@ unsafe extern "C" fn handler(signal: c_int, information: *mut libc::siginfo_t, c
     if queued.code == libc::SI_QUEUE && queued.value & !0xffff_ffff == MARK {
         // SAFETY: `context` is what the kernel passed to this handler: the interrupted context.
         let begun = restart::begin(unsafe { &*context.cast() });
-        if let Some(world) = world::started() {
+        if let Some(handshake) = Handshake::published() {
             // SAFETY: `context` is what the kernel passed to this handler: the interrupted context.
-            world
-                .stop_if_requested(queued.value as u32, || unsafe { Registers::interrupted(context.cast()) });
+            handshake.reply(queued.value as u32, || unsafe { Registers::interrupted(context.cast()) });
         }
         // SAFETY: the same context; all signals are blocked, and nothing here needs to be dropped.
         return unsafe { restart::go_on(&mut *context.cast(), begun) };
@@ -166,10 +166,8 @@ pub fn send(signal: c_int, process: c_int, tid: c_int, record: u32) -> SendResul
 
 /// Makes the calling thread handle one signal, without a record; false: it could not be sent.
 pub fn take_one(signal: c_int) -> bool {
-    let blocked = kernel::block(!(1 << (signal - 1)));
-    let sent = send(signal, kernel::process(), kernel::thread(), u32::MAX);
-    kernel::block(blocked);
-    sent == SendResult::Yes
+    let _signal_mask = SignalMaskGuard::all_but(&[signal]);
+    send(signal, kernel::process(), kernel::thread(), u32::MAX) == SendResult::Yes
 }
 
 const _: () = assert!(size_of::<QueuedSignal>() == 128);

@@ -1,17 +1,18 @@
 //! The world while it is stopped: where its words are.
 
 use core::cell::RefCell;
-use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use crate::areas::{self, Gatherer};
 use crate::buffer::NoMemory;
+use crate::handshake::Handshake;
 use crate::kernel;
 use crate::maps::{self, MapsError};
 use crate::pages::Pages;
 use crate::registers::{RED_ZONE, Registers};
-use crate::world::{ScratchBuffers, World};
+use crate::scratch::{ScratchBuffers, ScratchGuard};
+use crate::signal_mask::SignalMaskGuard;
 use crate::{Origin, Root};
 
 /// Bytes of a word.
@@ -46,23 +47,27 @@ impl From<MapsError> for RootsError {
 
 /// All other threads are stopped until this is dropped.
 pub struct StoppedWorld<'a> {
-    world: &'a World,
-    scratch: RefCell<&'a mut ScratchBuffers>,
-    threads: usize,
-    /// The signals that the thread blocks after the stop.
-    blocked: u64,
+    handshake: &'a Handshake,
+    /// How many threads the process has, but exempt ones.
+    pub(crate) threads: usize,
+    /// Where the world lies, which is no root.
+    world: Range<usize>,
+    // In this order, after the threads are resumed, the buffers are freed and the signals unblocked: a handler that
+    // runs then may stop the world itself.
+    scratch: RefCell<ScratchGuard<'a>>,
     /// To be dropped by the thread that has stopped the others.
-    _here: PhantomData<*const ()>,
+    _signal_mask: SignalMaskGuard,
 }
 
 impl<'a> StoppedWorld<'a> {
     pub(crate) fn new(
-        world: &'a World,
-        scratch: &'a mut ScratchBuffers,
-        threads: usize,
-        blocked: u64,
+        handshake: &'a Handshake,
+        scratch: ScratchGuard<'a>,
+        world: Range<usize>,
+        signal_mask: SignalMaskGuard,
     ) -> StoppedWorld<'a> {
-        StoppedWorld { world, scratch: RefCell::new(scratch), threads, blocked, _here: PhantomData }
+        let scratch = RefCell::new(scratch);
+        StoppedWorld { handshake, threads: 0, world, scratch, _signal_mask: signal_mask }
     }
 
     /// How many threads the process has, the calling one included; exempt threads are not.
@@ -109,21 +114,22 @@ impl<'a> StoppedWorld<'a> {
         maps::read(text, &mut |line| gatherer.take(&line))?;
         areas::note(areas.as_mut_slice(), caller);
         registers(caller, visit);
-        let epoch = self.world.epoch();
-        for (_, record) in self.world.records.iter() {
+        let epoch = self.handshake.epoch();
+        for (_, record) in self.handshake.records.iter() {
             if let Some(thread) = record.registers(epoch) {
                 areas::note(areas.as_mut_slice(), thread);
                 registers(thread, visit);
             }
         }
-        scratch.mappings(self.world, left_out, visit)
+        let own = self.handshake.records.ranges().chain([self.world.clone()]);
+        scratch.mappings(own, left_out, visit)
     }
 
     /// Shows the thread pointers of all threads that were stopped, not the caller's: thread-local storage lies at fixed
     /// distances from them. One that is unknown is not shown.
     pub fn thread_pointers(&self, visit: &mut dyn FnMut(usize)) {
-        let epoch = self.world.epoch();
-        for (_, record) in self.world.records.iter() {
+        let epoch = self.handshake.epoch();
+        for (_, record) in self.handshake.records.iter() {
             if let Some(registers) = record.registers(epoch)
                 && registers.thread_pointer != 0
             {
@@ -136,9 +142,9 @@ impl<'a> StoppedWorld<'a> {
     /// last. `None`: no thread's. Callers use it to describe where a pointer is.
     pub fn thread_of(&self, word: usize) -> Option<i32> {
         let scratch = self.scratch.borrow();
-        let epoch = self.world.epoch();
+        let epoch = self.handshake.epoch();
         let others =
-            self.world.records.iter().filter_map(|(_, record)| {
+            self.handshake.records.iter().filter_map(|(_, record)| {
                 Some((record.tid.load(Ordering::Relaxed), record.registers(epoch)?))
             });
         let threads = core::iter::once((kernel::thread(), &scratch.caller)).chain(others);
@@ -171,10 +177,10 @@ fn registers(thread: &Registers, visit: &mut dyn FnMut(Root)) {
 }
 
 impl ScratchBuffers {
-    /// Shows what the areas hold.
+    /// Shows what the areas hold. `own` are ranges of this crate besides the buffers.
     fn mappings(
         &mut self,
-        world: &World,
+        own: impl Iterator<Item = Range<usize>>,
         left_out: &mut dyn Iterator<Item = (usize, usize)>,
         visit: &mut dyn FnMut(Root),
     ) -> Result<(), RootsError> {
@@ -184,12 +190,11 @@ impl ScratchBuffers {
         }
         // The buffer is grown before the addresses of all buffers are read.
         self.left_out.reserve(self.left_out.as_slice().len() + OWN)?;
-        let mut own = [const { 0..0 }; OWN];
-        let ranges = self.ranges().chain(world.records.ranges()).chain([whereabouts(world)]);
-        for (own, range) in own.iter_mut().zip(ranges) {
-            *own = range;
+        let mut ranges = [const { 0..0 }; OWN];
+        for (place, range) in ranges.iter_mut().zip(self.ranges().chain(own)) {
+            *place = range;
         }
-        for range in &own {
+        for range in &ranges {
             self.left_out.push((range.start, range.end))?;
         }
         let kept = areas::in_order(self.left_out.as_mut_slice());
@@ -211,13 +216,13 @@ impl ScratchBuffers {
 }
 
 /// The addresses that a value occupies.
-fn whereabouts<T>(value: &T) -> Range<usize> {
+pub(crate) fn whereabouts<T>(value: &T) -> Range<usize> {
     let start = core::ptr::from_ref(value) as usize;
     start..start + size_of::<T>()
 }
 
 impl Drop for StoppedWorld<'_> {
     fn drop(&mut self) {
-        self.world.release(self.blocked);
+        self.handshake.resume();
     }
 }

@@ -1,25 +1,21 @@
 //! The world of a collector: all threads of its process, which it stops and resumes.
 //!
-//! A stop is an epoch: an odd number while threads are to be stopped, an even one while they run. A thread that is
-//! requested to stop finds the epoch in its record, saves its registers there, sets the record's state to stopped and
-//! sleeps until the epoch changes. A signal that arrives too late finds another epoch, or none, and returns at once.
+//! It lists the threads, requests each to stop ([`crate::handshake`]), and waits until all have replied or ended.
 
-use core::cell::UnsafeCell;
 use core::ffi::c_int;
-use core::ops::Range;
-use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use crate::areas::Area;
-use crate::buffer::{Buffer, NoMemory};
+use crate::buffer::NoMemory;
+use crate::handshake::Handshake;
 use crate::kernel;
-use crate::pages::PageBuffers;
 use crate::proc::{self, ThreadState};
-use crate::registers::Registers;
 use crate::restart;
+use crate::scratch::{Scratch, ScratchBuffers};
 use crate::signal::{self, DEFAULT_SIGNAL, SendResult};
-use crate::stopped::StoppedWorld;
+use crate::signal_mask::SignalMaskGuard;
+use crate::stopped::{StoppedWorld, whereabouts};
 use crate::tasks::{Tasks, TasksError};
-use crate::thread::{Phase, Record, Records};
+use crate::thread::{Phase, Record};
 
 /// How many threads may be exempt from stops.
 const EXEMPT_MAX: usize = 64;
@@ -32,14 +28,6 @@ const LOST_US: u64 = 20_000;
 
 /// Readings of the thread list that may seem incomplete without showing a new thread.
 const MISMATCHES_MAX: u32 = 100;
-
-/// The world that has started: the only way in which the signal handler finds it.
-static STARTED: AtomicPtr<World> = AtomicPtr::new(core::ptr::null_mut());
-
-pub fn started() -> Option<&'static World> {
-    // SAFETY: null, or what `World::start` stored, which has it as `&'static self`.
-    unsafe { STARTED.load(Ordering::Acquire).as_ref() }
-}
 
 /// A thread that did not stop in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,48 +71,16 @@ impl From<TasksError> for StopError {
     }
 }
 
-/// Buffers that only the collecting thread uses.
-pub(crate) struct ScratchBuffers {
-    tids: Buffer<i32>,
-    entries: Buffer<u8>,
-    pub text: Buffer<u8>,
-    pub areas: Buffer<Area>,
-    /// Start and end.
-    pub left_out: Buffer<(usize, usize)>,
-    pub page_buffers: PageBuffers,
-    pub caller: Registers,
-}
-
-impl ScratchBuffers {
-    /// The addresses that its buffers occupy.
-    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + Clone {
-        let lists = [self.tids.range(), self.entries.range(), self.text.range(), self.areas.range()];
-        lists.into_iter().chain([self.left_out.range()]).chain(self.page_buffers.ranges())
-    }
-}
-
 /// All threads of the process. A collector has one, a static.
 pub struct World {
     signal: AtomicI32,
     patience_ms: AtomicU32,
     process: AtomicI32,
-    /// Odd: threads are stopped or to be stopped. They sleep on it.
-    epoch: AtomicU32,
-    /// Threads that have stopped in this epoch, or a few more: late ones of an earlier one. The collector sleeps on
-    /// it.
-    arrived: AtomicU32,
-    /// The arrival that wakes the collector.
-    awaited: AtomicU32,
-    pub(crate) records: Records,
+    handshake: Handshake,
     /// Threads that stops leave running, 0 for none.
     exempt: [AtomicI32; EXEMPT_MAX],
-    scratch: UnsafeCell<ScratchBuffers>,
-    /// Guards the scratch buffers against two collecting threads.
-    busy: AtomicBool,
+    scratch: Scratch,
 }
-
-// SAFETY: only the thread that has set `busy` uses the scratch buffers.
-unsafe impl Sync for World {}
 
 impl World {
     /// A world that has not started.
@@ -133,21 +89,9 @@ impl World {
             signal: AtomicI32::new(0),
             patience_ms: AtomicU32::new(0),
             process: AtomicI32::new(0),
-            epoch: AtomicU32::new(0),
-            arrived: AtomicU32::new(0),
-            awaited: AtomicU32::new(u32::MAX),
-            records: Records::new(),
+            handshake: Handshake::new(),
             exempt: [const { AtomicI32::new(0) }; EXEMPT_MAX],
-            scratch: UnsafeCell::new(ScratchBuffers {
-                tids: Buffer::new(),
-                entries: Buffer::new(),
-                text: Buffer::new(),
-                areas: Buffer::new(),
-                left_out: Buffer::new(),
-                page_buffers: PageBuffers::new(),
-                caller: Registers::new(),
-            }),
-            busy: AtomicBool::new(false),
+            scratch: Scratch::new(),
         }
     }
 
@@ -162,7 +106,7 @@ impl World {
         self.signal.store(signal, Ordering::Relaxed);
         self.patience_ms.store(patience_ms, Ordering::Relaxed);
         self.process.store(kernel::process(), Ordering::Relaxed);
-        STARTED.store(core::ptr::from_ref(self).cast_mut(), Ordering::Release);
+        self.handshake.publish();
         if signal::install(signal).is_ok() {
             restart::learn(|| signal::take_one(signal));
         }
@@ -171,12 +115,12 @@ impl World {
     /// Makes this process the world's, in the child of a fork, which the other threads are not in.
     pub fn after_fork_in_child(&self) {
         self.process.store(kernel::process(), Ordering::Relaxed);
-        self.records.forget_all();
+        self.handshake.records.forget_all();
         for slot in &self.exempt {
             slot.store(0, Ordering::Relaxed);
         }
-        self.resume();
-        self.busy.store(false, Ordering::Release);
+        self.handshake.resume();
+        self.scratch.free();
     }
 
     /// The patience that [`World::start`] was given, ms.
@@ -216,50 +160,23 @@ impl World {
     /// As [`World::stop`].
     pub fn stop_within(&self, patience_ms: u32) -> Result<StoppedWorld<'_>, StopError> {
         let process = kernel::process();
-        if process != self.process.load(Ordering::Relaxed) || self.busy.swap(true, Ordering::Acquire) {
+        if process != self.process.load(Ordering::Relaxed) {
             return Err(StopError::NotOurProcess);
         }
-        // SAFETY: `busy` was false and is true: this call alone uses the scratch buffers until it is false again.
-        let scratch = unsafe { &mut *self.scratch.get() };
+        let mut scratch = self.scratch.take().ok_or(StopError::NotOurProcess)?;
         // A handler of the program that ran here now might wait for another thread, or never return.
-        let unblocked = kernel::block(u64::MAX);
-        match self.halt(process, scratch, patience_ms) {
-            Ok(threads) => Ok(StoppedWorld::new(self, scratch, threads, unblocked)),
-            Err(refused) => {
-                self.release(unblocked);
-                Err(refused)
-            }
-        }
-    }
-
-    /// The stop's epoch.
-    pub(crate) fn epoch(&self) -> u32 {
-        self.epoch.load(Ordering::SeqCst)
-    }
-
-    /// Ends a stop: everything runs on, and the scratch buffers are free. `blocked` are the signals that the caller
-    /// blocks.
-    pub(crate) fn release(&self, blocked: u64) {
-        self.resume();
-        self.busy.store(false, Ordering::Release);
-        kernel::block(blocked);
-    }
-
-    fn resume(&self) {
-        if self.epoch() & 1 == 1 {
-            self.epoch.fetch_add(1, Ordering::SeqCst);
-            if self.arrived.load(Ordering::SeqCst) > 0 {
-                kernel::wake(&self.epoch);
-            }
-        }
+        let signal_mask = SignalMaskGuard::all_but(&[]);
+        // Dropped, also where the stop fails, it resumes the threads, frees the buffers and unblocks the signals.
+        let threads = self.halt(process, &mut scratch, patience_ms);
+        let mut stopped = StoppedWorld::new(&self.handshake, scratch, whereabouts(self), signal_mask);
+        stopped.threads = threads?;
+        Ok(stopped)
     }
 
     /// Stops the others; returns the number of stopped threads, the caller included.
     fn halt(&self, process: i32, scratch: &mut ScratchBuffers, patience_ms: u32) -> Result<usize, StopError> {
         let caller = kernel::thread();
-        self.arrived.store(0, Ordering::SeqCst);
-        self.awaited.store(u32::MAX, Ordering::SeqCst);
-        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
+        let epoch = self.handshake.begin();
         let mut deadline = None;
         let tasks = Tasks::open()?;
         let mut requested = 0;
@@ -284,9 +201,9 @@ impl World {
                 if tid == caller || self.is_exempt(tid) {
                     continue;
                 }
-                let index = self.records.of(tid, hint)?;
+                let index = self.handshake.records.of(tid, hint)?;
                 hint = index + 1;
-                let Some(record) = self.records.get(index) else { continue };
+                let Some(record) = self.handshake.records.get(index) else { continue };
                 if self.needs_request(record, epoch) {
                     if requested == 0 {
                         signal::install(self.signal()).map_err(|_| StopError::NoSignal)?;
@@ -305,11 +222,11 @@ impl World {
             }
             mismatches = 0;
             let deadline = *deadline.get_or_insert_with(|| kernel::now_us() + u64::from(patience_ms) * 1000);
-            self.awaited.store(requested, Ordering::SeqCst);
+            self.handshake.await_replies(requested);
             self.wait_for_all(process, epoch, deadline)?;
         }
-        self.records.forget_unseen(epoch);
-        let standing = self.records.iter().filter(|(_, record)| record.registers(epoch).is_some());
+        self.handshake.records.forget_unseen(epoch);
+        let standing = self.handshake.records.iter().filter(|(_, record)| record.registers(epoch).is_some());
         Ok(1 + standing.count())
     }
 
@@ -355,12 +272,16 @@ impl World {
     /// Waits until every requested thread is stopped or has ended.
     fn wait_for_all(&self, process: i32, epoch: u32, deadline: u64) -> Result<(), StopError> {
         let requested = Phase::Requested.of(epoch);
-        let missing =
-            || self.records.iter().filter(|(_, record)| record.state.load(Ordering::SeqCst) == requested);
+        let missing = || {
+            self.handshake
+                .records
+                .iter()
+                .filter(|(_, record)| record.state.load(Ordering::SeqCst) == requested)
+        };
         let begun = kernel::now_us();
         let (mut pause, mut next_poll) = (FIRST_POLL_US, begun + FIRST_POLL_US);
         loop {
-            let arrived = self.arrived.load(Ordering::SeqCst);
+            let arrived = self.handshake.replies();
             if missing().next().is_none() {
                 return Ok(());
             }
@@ -388,7 +309,7 @@ impl World {
                 };
                 return Err(StopError::Thread(UnstoppedThread { tid, name: proc::name(tid), state }));
             }
-            kernel::wait(&self.arrived, arrived, Some(next_poll.min(deadline).saturating_sub(now).max(1)));
+            self.handshake.wait_for_reply(arrived, next_poll.min(deadline).saturating_sub(now).max(1));
         }
     }
 
@@ -409,34 +330,6 @@ impl World {
             // The queue was full, or the program has taken the signal: by ignoring it for a while, or by waiting for
             // it.
             self.send(process, index, record, epoch);
-        }
-    }
-
-    /// Runs in the signal's handler: stops the thread if that is requested.
-    #[inline(always)]
-    pub(crate) fn stop_if_requested(&self, index: u32, registers: impl FnOnce() -> Registers) {
-        let Some(record) = self.records.get(index) else { return };
-        if record.tid.load(Ordering::Acquire) != kernel::thread() {
-            return;
-        }
-        record.pending.store(false, Ordering::SeqCst);
-        let epoch = self.epoch();
-        let requested = Phase::Requested.of(epoch);
-        if epoch & 1 == 0 || record.state.load(Ordering::SeqCst) != requested {
-            return;
-        }
-        // SAFETY: this runs on the record's own thread, in the handler, which blocks all signals.
-        unsafe { record.save_registers(registers()) };
-        let stopped = Phase::Stopped.of(epoch);
-        if record.state.compare_exchange(requested, stopped, Ordering::SeqCst, Ordering::SeqCst).is_err() {
-            return;
-        }
-        let arrived = self.arrived.fetch_add(1, Ordering::SeqCst) + 1;
-        if arrived >= self.awaited.load(Ordering::SeqCst) {
-            kernel::wake(&self.arrived);
-        }
-        while self.epoch() == epoch {
-            kernel::wait(&self.epoch, epoch, None);
         }
     }
 }

@@ -1,0 +1,94 @@
+//! The working memory of a stop and of the search for roots: one thread at a time uses it.
+
+use core::cell::UnsafeCell;
+use core::ops::{Deref, DerefMut, Range};
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use crate::areas::Area;
+use crate::buffer::Buffer;
+use crate::pages::PageBuffers;
+use crate::registers::Registers;
+
+/// Buffers that only the collecting thread uses.
+pub struct ScratchBuffers {
+    pub tids: Buffer<i32>,
+    pub entries: Buffer<u8>,
+    pub text: Buffer<u8>,
+    pub areas: Buffer<Area>,
+    /// Start and end.
+    pub left_out: Buffer<(usize, usize)>,
+    pub page_buffers: PageBuffers,
+    pub caller: Registers,
+}
+
+impl ScratchBuffers {
+    /// The addresses that its buffers occupy.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + Clone {
+        let lists = [self.tids.range(), self.entries.range(), self.text.range(), self.areas.range()];
+        lists.into_iter().chain([self.left_out.range()]).chain(self.page_buffers.ranges())
+    }
+}
+
+/// The buffers, free or in use.
+pub struct Scratch {
+    buffers: UnsafeCell<ScratchBuffers>,
+    /// A thread uses the buffers.
+    busy: AtomicBool,
+}
+
+// SAFETY: only the thread that has set `busy` uses the buffers.
+unsafe impl Sync for Scratch {}
+
+impl Scratch {
+    pub const fn new() -> Scratch {
+        Scratch {
+            buffers: UnsafeCell::new(ScratchBuffers {
+                tids: Buffer::new(),
+                entries: Buffer::new(),
+                text: Buffer::new(),
+                areas: Buffer::new(),
+                left_out: Buffer::new(),
+                page_buffers: PageBuffers::new(),
+                caller: Registers::new(),
+            }),
+            busy: AtomicBool::new(false),
+        }
+    }
+
+    /// The buffers, for the calling thread alone. `None`: a thread uses them already.
+    pub fn take(&self) -> Option<ScratchGuard<'_>> {
+        (!self.busy.swap(true, Ordering::Acquire)).then_some(ScratchGuard { scratch: self })
+    }
+
+    /// In the child of a fork: frees the buffers, which a thread that the child has not may have used.
+    pub fn free(&self) {
+        self.busy.store(false, Ordering::Release);
+    }
+}
+
+/// The buffers are the holder's until this is dropped.
+pub struct ScratchGuard<'a> {
+    scratch: &'a Scratch,
+}
+
+impl Deref for ScratchGuard<'_> {
+    type Target = ScratchBuffers;
+
+    fn deref(&self) -> &ScratchBuffers {
+        // SAFETY: `Scratch::take` has found that no other thread uses the buffers, and gives them to no other.
+        unsafe { &*self.scratch.buffers.get() }
+    }
+}
+
+impl DerefMut for ScratchGuard<'_> {
+    fn deref_mut(&mut self) -> &mut ScratchBuffers {
+        // SAFETY: `Scratch::take` has found that no other thread uses the buffers, and gives them to no other.
+        unsafe { &mut *self.scratch.buffers.get() }
+    }
+}
+
+impl Drop for ScratchGuard<'_> {
+    fn drop(&mut self) {
+        self.scratch.free();
+    }
+}

@@ -1,0 +1,54 @@
+//! A signal-mask guard: while it lives, no handler of the signals that it blocks runs on this thread.
+//!
+//! A collection holds locks, and signals become pending while the world is stopped. If one were handled before the locks
+//! are released, a handler that forks would leave its child a heap that is locked for ever.
+
+use core::ffi::c_int;
+use core::marker::PhantomData;
+
+use crate::kernel;
+
+/// The thread blocks these signals until this is dropped; then those that it blocked before.
+#[must_use]
+pub struct SignalMaskGuard {
+    /// What the thread blocked before.
+    former: u64,
+    /// To be dropped by the same thread.
+    _here: PhantomData<*const ()>,
+}
+
+impl SignalMaskGuard {
+    /// Blocks all signals but `open`, by number.
+    pub fn all_but(open: &[c_int]) -> SignalMaskGuard {
+        let signals = open.iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1)));
+        SignalMaskGuard { former: kernel::block(signals), _here: PhantomData }
+    }
+}
+
+impl Drop for SignalMaskGuard {
+    fn drop(&mut self) {
+        kernel::block(self.former);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_signals_that_were_blocked_before_are_blocked_again() {
+        let mask = || kernel::block(u64::MAX);
+        let former = mask();
+        kernel::block(1 << 9);
+        {
+            let _guard = SignalMaskGuard::all_but(&[32, 34]);
+            // The kernel never blocks SIGKILL and SIGSTOP.
+            let unblockable = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
+            let within = mask();
+            assert_eq!(within, !(1 << 31 | 1 << 33 | unblockable));
+            kernel::block(within);
+        }
+        assert_eq!(mask(), 1 << 9);
+        kernel::block(former);
+    }
+}
