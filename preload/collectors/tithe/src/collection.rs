@@ -4,7 +4,7 @@
 use core::sync::atomic::Ordering;
 
 use heaptoll_marking::KEPT;
-use heaptoll_roots::{StopError, UnstoppedThread};
+use heaptoll_roots::{SignalMaskGuard, StopError, UnstoppedThread};
 use heaptoll_runtime::{Collected, Message, Phase, Reason as EventReason, now_ns, thread_cpu_ns};
 
 use crate::class::UNIT;
@@ -14,7 +14,7 @@ use crate::log::{self, Abandoned, Cause, Reason, Report};
 use crate::markers::Roots;
 use crate::mode::Mode;
 use crate::policy::Cycle;
-use crate::signal_mask::SignalMaskGuard;
+use crate::signal::UNBLOCKED;
 
 /// Why there was no collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,7 +67,7 @@ impl Heap {
             return Ok(());
         }
         collector.busy = true;
-        let signal_mask = SignalMaskGuard::new();
+        let signal_mask = SignalMaskGuard::all_but(&UNBLOCKED);
         let cpu_ns = thread_cpu_ns();
         self.sweep_all();
         if reason == Reason::Called {

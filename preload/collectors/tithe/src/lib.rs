@@ -35,7 +35,6 @@ mod rule;
 mod runs;
 mod settings;
 mod signal;
-mod signal_mask;
 mod span;
 mod spans;
 mod stopped;

@@ -7,7 +7,14 @@ use heaptoll_roots::DEFAULT_SIGNAL;
 
 /// Distance below the highest signal of the one that a linked heap takes where another heap has taken its own: with one
 /// signal for both, each handler would forward a foreign signal to the other, for ever.
-pub(crate) const LINKED_SIGNAL_OFFSET: c_int = 7;
+const LINKED_SIGNAL_OFFSET: c_int = 7;
+
+/// The highest signal, the C library's SIGRTMAX.
+const HIGHEST: c_int = 64;
+
+/// Signals that stay unblocked during a collection: those of the C library, one of which stops threads, and the one by
+/// which a second heap in the process stops them. Two heaps that collect at once would otherwise wait for each other.
+pub const UNBLOCKED: [c_int; 3] = [32, DEFAULT_SIGNAL, HIGHEST - LINKED_SIGNAL_OFFSET];
 
 /// The signal by which a heap stops threads: the user's, or the default. A linked heap takes another where that is
 /// handled already.

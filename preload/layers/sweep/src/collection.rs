@@ -1,14 +1,15 @@
 //! A collection: the world stops with no thread inside the manager, what is reachable is marked, and what is not is
 //! freed by the manager.
 
-use core::ffi::c_void;
+use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use heaptoll_next::forward;
-use heaptoll_roots::{Buffer, NoMemory};
-use heaptoll_roots::{Origin, StopError, StoppedWorld, World};
+use heaptoll_roots::{
+    Buffer, DEFAULT_SIGNAL, NoMemory, Origin, SignalMaskGuard, StopError, StoppedWorld, World,
+};
 use heaptoll_runtime::{Collected, Lock, Message, Phase, Reason, now_ns, thread_cpu_ns};
 use heaptoll_sweep_core::policy::Policy;
 use heaptoll_sweep_core::settings::Settings;
@@ -29,6 +30,8 @@ const LAST_WAIT_US: u64 = 2000;
 pub const PATIENCE_MS: u32 = 1000;
 /// As long for a fork, ms: it is made in any case.
 const FORK_PATIENCE_MS: u32 = 300;
+/// Signals that stay unblocked during a collection: those of the C library, one of which stops threads.
+const UNBLOCKED: [c_int; 2] = [32, DEFAULT_SIGNAL];
 /// Blocks that are given back by one call, where sweeping is lazy.
 const LAZY_BATCH: usize = 32;
 
@@ -115,7 +118,7 @@ pub fn collect(reason: Reason) -> bool {
 fn collect_outside(reason: Reason) -> bool {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
-    let signal_mask = crate::signal_mask::SignalMaskGuard::new();
+    let signal_mask = SignalMaskGuard::all_but(&UNBLOCKED);
     let collection = match reason {
         Reason::Allocation => COLLECTION.try_lock(),
         _ => Some(COLLECTION.lock()),
@@ -355,7 +358,7 @@ pub fn close_for_fork() -> bool {
     if crate::calls::single_threaded() {
         return false;
     }
-    let signal_mask = crate::signal_mask::SignalMaskGuard::new();
+    let signal_mask = SignalMaskGuard::all_but(&UNBLOCKED);
     let stopped = halt(&WORLD, FORK_PATIENCE_MS);
     let is_stopped = stopped.is_ok();
     if is_stopped {

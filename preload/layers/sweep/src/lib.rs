@@ -22,7 +22,6 @@ mod innermost;
 mod managed;
 mod mappings;
 mod pinned;
-mod signal_mask;
 mod start;
 mod thread_creation;
 mod thread_exit;
