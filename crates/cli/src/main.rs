@@ -1,8 +1,10 @@
 //! heaptoll: runs an unmodified program under many memory managers and compares them.
 
+mod attempt;
 mod baseline;
 mod beginning;
 mod clock;
+mod collector_options;
 mod command;
 #[cfg(test)]
 mod documented;
@@ -24,7 +26,9 @@ mod pairing;
 mod pairing_arg;
 mod preflights;
 mod progress;
+mod progress_bar;
 mod proof_run;
+mod quantities;
 mod recording;
 mod repeat_command;
 mod resume;
@@ -33,7 +37,10 @@ mod settings_in_environment;
 mod simulated_machine;
 mod stand_ins;
 mod studied;
+mod subject;
+mod tables;
 mod terminal;
+mod trace_source;
 mod traced;
 mod workload_args;
 

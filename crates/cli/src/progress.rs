@@ -8,10 +8,10 @@ use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::Progress;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::lines::Lines;
-use crate::terminal;
+use crate::{progress_bar, terminal};
 
 /// A bar on standard error; lines when that is no terminal.
 pub struct Bar {
@@ -25,10 +25,7 @@ pub struct Bar {
 impl Bar {
     /// A bar over these cells. Rows that exist already (a resumed experiment) inform the time left.
     pub fn new(cells: &[Cell], experiment: &Experiment) -> Bar {
-        let bar = ProgressBar::new(cells.len() as u64);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
-            bar.set_style(style);
-        }
+        let bar = progress_bar::of_steps(cells.len() as u64);
         let mut bar = Bar { _lines: Lines::of(&bar), bar, waiting: cells.to_vec(), seen: HashMap::new() };
         for row in &experiment.observations {
             let stack = experiment

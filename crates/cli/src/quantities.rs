@@ -1,6 +1,5 @@
-//! Figures as text: bytes, times and shares with units, and tables of them.
+//! Quantities as text: bytes, times and shares with their units.
 
-use heaptoll_report::document::{Column, Item, Table};
 use heaptoll_report::format::{NONE, count};
 
 /// Bytes in the unit that keeps them below 1024, three digits: `812 B`, `4.31 MiB`.
@@ -84,32 +83,6 @@ fn digits(value: f64) -> String {
     }
 }
 
-/// A table. The first column is text, the others are figures.
-pub fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let column =
-        |(index, title): (usize, &&str)| Column { title: (*title).to_owned(), figures: index > 0, lines: 0 };
-    Table {
-        caption: caption.to_owned(),
-        columns: columns.iter().enumerate().map(column).collect(),
-        rows,
-        notes: Vec::new(),
-    }
-}
-
-/// A table of call sites, whose names are in the first column; nothing when it has no rows.
-pub fn site_table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Option<Item> {
-    let mut table = table(caption, columns, rows);
-    if let Some(first) = table.columns.first_mut() {
-        *first = Column::sites(&first.title);
-    }
-    (!table.rows.is_empty()).then_some(Item::Table(table))
-}
-
-/// The same as an item; nothing when it has no rows.
-pub fn table_item(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Option<Item> {
-    (!rows.is_empty()).then(|| Item::Table(table(caption, columns, rows)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -129,12 +102,5 @@ mod tests {
         assert_eq!((objects(1), objects(2)), ("1 object".to_owned(), "2 objects".to_owned()));
         assert_eq!(rate(3.12e7), "31.2 million a second");
         assert_eq!(bytes(f64::NAN), NONE);
-    }
-
-    #[test]
-    fn a_table_without_rows_is_none() {
-        assert!(table_item("c", &["a", "b"], vec![]).is_none());
-        let table = table("c", &["a", "b"], vec![vec!["x".into(), "1".into()]]);
-        assert_eq!(table.columns.iter().map(|column| column.figures).collect::<Vec<_>>(), [false, true]);
     }
 }

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heaptoll_report::trace_parquet::{self, ExportError, sites_path};
 
-use super::stat::source;
 use crate::failure::{Failure, TROUBLE};
 use crate::memory::MemoryArguments;
+use crate::trace_source;
 use crate::{outputs, terminal};
 
 /// Write a trace as Parquet, for DuckDB, pandas or Spark.
@@ -64,9 +64,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         }
     }
     outputs::check(&path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
-    let mut reader = source::open(&arguments.trace, arguments.memory.each(0))?;
+    let mut reader = trace_source::open(&arguments.trace, arguments.memory.each(0))?;
     let exported = trace_parquet::export(&mut reader, &path).map_err(|error| match error {
-        ExportError::Trace(error) => source::refused(error),
+        ExportError::Trace(error) => trace_source::refused(error),
         ExportError::Report(error) => Failure::Report(error),
     })?;
     terminal::note(&format!("wrote {} events to {}", exported.rows, path.display()));

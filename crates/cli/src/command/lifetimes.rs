@@ -8,11 +8,11 @@ use heaptoll_trace_analysis::lifetimes::{By, EACH_OBJECT, Lifetimes};
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_trace_analysis::subject::Subject;
 
-use super::stat::source;
 use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
+use crate::trace_source;
 
 mod document;
 mod verdict;
@@ -61,7 +61,7 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let reader = source::open(&arguments.trace, arguments.memory.each(EACH_OBJECT))?;
+    let reader = trace_source::open(&arguments.trace, arguments.memory.each(EACH_OBJECT))?;
     let by = match arguments.by {
         ByArg::Size => By::Size,
         ByArg::Site => By::Site,
@@ -75,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         )));
     }
     let mut lifetimes = Lifetimes::new(by);
-    let reader = feed(reader, |batch| lifetimes.batch(batch)).map_err(source::refused)?;
+    let reader = feed(reader, |batch| lifetimes.batch(batch)).map_err(trace_source::refused)?;
     let subject =
         Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), lifetimes.time_ns());
     let sites = reader.sites().cloned().unwrap_or_default();

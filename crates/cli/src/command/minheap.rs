@@ -4,27 +4,23 @@ use clap::Args;
 use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
 use heaptoll_report::format::shell_command;
-use indicatif::{ProgressBar, ProgressStyle};
 
-use self::attempt::Runs;
 use self::figures::{Figures, Program};
 use self::measure::Plan;
 use self::selection::Periods;
+use crate::attempt::Runs;
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::failure::{self, Failure};
 use crate::outputs::own_arguments;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload_args::WorkloadArgs;
-use crate::{interrupt, stand_ins};
+use crate::{interrupt, progress_bar, stand_ins};
 
-pub mod attempt;
 mod document;
 mod figures;
 mod measure;
 mod selection;
-
-pub use selection::with;
 
 /// Find the smallest heap in which a program completes, by collector, and compare it with the program's own footprint.
 ///
@@ -98,7 +94,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let interrupt = interrupt::watch()?;
     let cells = programs.len() * (collectors.len() + allocators.len() * (arguments.every.0.len() + 1));
-    let bar = bar(cells);
+    let bar = progress_bar::of_steps(cells as u64);
     let plan = Plan {
         runs: Runs { places: &places, interrupt: &interrupt, timeout_s: arguments.timeout },
         known: &known,
@@ -153,13 +149,4 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         (true, true) => failure::TROUBLE,
         (true, false) => code,
     })
-}
-
-/// A bar that shows what runs now; nothing where standard error is no terminal.
-pub fn bar(steps: usize) -> ProgressBar {
-    let bar = ProgressBar::new(steps as u64);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }

@@ -8,15 +8,14 @@ use heaptoll_studies::proximity::Shape;
 
 use self::figures::{Figures, Program};
 use self::measure::Plan;
-use super::minheap::attempt::Runs;
-use super::minheap::bar;
+use crate::attempt::Runs;
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::failure::{self, Failure};
 use crate::outputs::own_arguments;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload_args::WorkloadArgs;
-use crate::{clock, interrupt, stand_ins};
+use crate::{clock, interrupt, progress_bar, stand_ins};
 
 mod charts;
 mod document;
@@ -114,7 +113,8 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     let programs = arguments.workload.resolve(&places)?;
     let interrupt = interrupt::watch()?;
     let seed = arguments.seed.unwrap_or_else(clock::seed);
-    let bar = bar(programs.len() * stacks.len() * collections.len() * arguments.runs as usize);
+    let steps = programs.len() * stacks.len() * collections.len() * arguments.runs as usize;
+    let bar = progress_bar::of_steps(steps as u64);
     let plan = Plan {
         runs: Runs { places: &places, interrupt: &interrupt, timeout_s: arguments.timeout },
         known: &known,

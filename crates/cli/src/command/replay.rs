@@ -14,7 +14,7 @@ use heaptoll_replay::job::Touch;
 use heaptoll_replay::program::Order;
 use heaptoll_replay::start::Stack;
 use heaptoll_replay::study::{Progress, Request, study};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::documents::DocumentOutputs;
@@ -23,7 +23,7 @@ use crate::estimate::Estimate;
 use crate::failure::{self, Failure};
 use crate::lines::Lines;
 use crate::memory::MemoryArguments;
-use crate::{baseline, clock, preflights, stand_ins, terminal};
+use crate::{baseline, clock, preflights, progress_bar, stand_ins, terminal};
 
 mod document;
 mod sections;
@@ -223,11 +223,7 @@ impl Bar {
     }
 
     fn new() -> Bar {
-        let bar = ProgressBar::new(0);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
-            bar.set_style(style);
-        }
-        Bar { bar }
+        Bar { bar: progress_bar::of_steps(0) }
     }
 }
 

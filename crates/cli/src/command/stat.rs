@@ -12,12 +12,10 @@ use crate::documents::DocumentOutputs;
 use crate::failure::Failure;
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
+use crate::trace_source;
 
-pub mod about;
 mod document;
 mod sections;
-pub mod source;
-pub mod text;
 
 /// Sum up a trace: counts, sizes, rates, realloc, threads, sites.
 ///
@@ -48,9 +46,9 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let reader = source::open(&arguments.trace, arguments.memory.each(EACH_OBJECT))?;
+    let reader = trace_source::open(&arguments.trace, arguments.memory.each(EACH_OBJECT))?;
     let mut stat = Stat::new(reader.header().latency, reader.header().sites);
-    let reader = feed(reader, |batch| stat.events(&batch.events)).map_err(source::refused)?;
+    let reader = feed(reader, |batch| stat.events(&batch.events)).map_err(trace_source::refused)?;
     let subject =
         Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), stat.time_ns());
     let sites = reader.sites().cloned().unwrap_or_default();

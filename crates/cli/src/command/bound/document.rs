@@ -6,8 +6,9 @@ use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Seri
 use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::bound::{BoundFigures, RECTANGLES_MAX};
 
-use crate::command::stat::about;
-use crate::command::stat::text::{number, percent, table, time_ns, whole_bytes};
+use crate::quantities::{number, percent, time_ns, whole_bytes};
+use crate::subject;
+use crate::tables::table;
 
 /// The whole document.
 pub fn document(figures: &BoundFigures, trace: &Path) -> Document {
@@ -17,10 +18,10 @@ pub fn document(figures: &BoundFigures, trace: &Path) -> Document {
     }
     Document {
         title: format!("The smallest heap for {}", figures.subject.program()),
-        subtitle: about::subtitle(&figures.subject),
-        warnings: about::warnings(&figures.subject, 0),
+        subtitle: subject::subtitle(&figures.subject),
+        warnings: subject::warnings(&figures.subject, 0),
         sections: vec![bounds(figures), packings(figures)],
-        facts: about::facts(&figures.subject, trace, figures.events),
+        facts: subject::facts(&figures.subject, trace, figures.events),
         command: shell_command(&command),
     }
 }

@@ -6,7 +6,8 @@ use heaptoll_report::format::{NONE, count, ratio};
 
 use super::check;
 use super::results::Row;
-use crate::command::stat::text::{bytes, part, table, whole_bytes};
+use crate::quantities::{bytes, part, whole_bytes};
+use crate::tables::table;
 
 /// An average of instructions: a decimal below a hundred.
 pub fn figure(value: f64) -> String {

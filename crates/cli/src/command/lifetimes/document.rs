@@ -7,10 +7,9 @@ use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::lifetimes::{By, Clock, CurvePoint, GroupFigures, LifetimeFigures, Survival};
 
 use super::verdict;
-use crate::command::stat::about;
-use crate::command::stat::text::{
-    bytes, number, objects, part, percent, site_table, table, table_item, time_ns, whole_bytes,
-};
+use crate::quantities::{bytes, number, objects, part, percent, time_ns, whole_bytes};
+use crate::subject;
+use crate::tables::{site_table, table, table_item};
 
 /// Groups and sites listed.
 const LISTED: usize = 20;
@@ -27,7 +26,7 @@ pub fn document(figures: &LifetimeFigures, trace: &Path) -> Document {
         sections.push(nurseries(figures));
         sections.extend(never_freed(figures));
     }
-    let mut warnings = about::warnings(&figures.subject, figures.misfits);
+    let mut warnings = subject::warnings(&figures.subject, figures.misfits);
     if figures.lost > 0 {
         warnings.push(format!(
             "{} freed unseen by the recorder: their ages are those at which their addresses were seen again, too high",
@@ -51,10 +50,10 @@ pub fn document(figures: &LifetimeFigures, trace: &Path) -> Document {
     let command = ["heaptoll", "lifetimes", &trace.display().to_string(), "--by", by].map(str::to_owned);
     Document {
         title: format!("How long the objects of {} live", figures.subject.program()),
-        subtitle: about::subtitle(&figures.subject),
+        subtitle: subject::subtitle(&figures.subject),
         warnings,
         sections,
-        facts: about::facts(&figures.subject, trace, figures.events),
+        facts: subject::facts(&figures.subject, trace, figures.events),
         command: shell_command(&command),
     }
 }

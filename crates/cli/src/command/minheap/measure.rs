@@ -10,9 +10,10 @@ use heaptoll_preflight::inspect_program;
 use heaptoll_studies::minheap::{Outcome, Question, Search, Step};
 use indicatif::ProgressBar;
 
-use super::attempt::{Attempt, Runs, Set};
 use super::figures::{Baseline, Collector, Program};
 use super::selection;
+use crate::attempt::{Attempt, Runs, Set};
+use crate::collector_options;
 use crate::estimate::Estimate;
 use crate::failure::Failure;
 use crate::preflights::{Limits, PreflightOutcome, prove};
@@ -233,7 +234,7 @@ impl Plan<'_> {
                 stack.name,
                 heap / 1024
             ));
-            let limited = selection::with(self.known, stack, &format!("heap={heap}"))?;
+            let limited = collector_options::with(self.known, stack, &format!("heap={heap}"))?;
             let set = Set { preload: set.preload.clone(), environment: limited.environment };
             let attempt = self.runs.attempt(program, &set)?;
             let outcome = expected.judge(&attempt, self.runs.timeout_s);

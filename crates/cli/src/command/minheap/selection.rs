@@ -90,35 +90,6 @@ pub fn allocators(known: &[Manager], words: &[String]) -> Result<Vec<Manager>, F
     Ok(found)
 }
 
-/// The stack with options of its collector added: `sweep,heap=2M/mimalloc3`, `tithe-collect,heap=2M`.
-///
-/// # Errors
-/// The collector does not take these options.
-pub fn with(known: &[Manager], stack: &Manager, options: &str) -> Result<Manager, Failure> {
-    Ok(manager::find(known, &name_with(stack, options))?)
-}
-
-fn name_with(stack: &Manager, options: &str) -> String {
-    let layers: usize = stack.layers.iter().map(|layer| layer.word.len() + 1).sum();
-    let manager = &stack.name[layers.min(stack.name.len())..];
-    let swept = stack.layers.iter().any(|layer| layer.kind == LayerKind::Sweep);
-    let mut word = String::new();
-    for layer in &stack.layers {
-        word.push_str(&layer.word);
-        if layer.kind == LayerKind::Sweep {
-            word.push(',');
-            word.push_str(options);
-        }
-        word.push('/');
-    }
-    word.push_str(manager);
-    if !swept {
-        word.push(',');
-        word.push_str(options);
-    }
-    word
-}
-
 /// Sizes, `32K,64K,128K`.
 #[derive(Debug, Clone)]
 pub struct Periods(pub Vec<u64>);
@@ -154,15 +125,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_go_to_the_collector_of_a_stack() {
-        let known = [glibc()];
-        let word = |text: &str| {
-            let stack = manager::find(&known, text).expect("a stack");
-            name_with(&stack, "heap=8192")
-        };
-        assert_eq!(word("sweep/glibc"), "sweep,heap=8192/glibc");
-        assert_eq!(word("count/sweep,every=64K/glibc"), "count/sweep,every=64K,heap=8192/glibc");
-        assert_eq!(name_with(&glibc(), "heap=8192"), "glibc,heap=8192");
+    fn the_stack_of_a_baseline_has_its_period() {
         assert_eq!(baseline_name("glibc", 32 << 10, false), "sweep,every=32K/glibc");
     }
 

@@ -18,8 +18,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::figures::{Program, Scale, Stack};
 use super::selection;
-use crate::command::minheap;
-use crate::command::minheap::attempt::{Attempt, Runs, Set};
+use crate::attempt::{Attempt, Runs, Set};
+use crate::collector_options;
 use crate::estimate::Estimate;
 use crate::failure::Failure;
 use crate::preflights::{Limits, PreflightOutcome, prove};
@@ -239,7 +239,7 @@ impl Plan<'_> {
         let mut cells: Vec<(Scale, Set, Vec<Distances>)> = Vec::new();
         for &aimed_at in self.collections {
             let every = (first.0 / aimed_at.max(1)).max(1);
-            let set = minheap::with(self.known, stack, &selection::options(stack, every))?;
+            let set = collector_options::with(self.known, stack, &selection::options(stack, every))?;
             let set = Set { preload: preload.clone(), environment: set.environment };
             cells.push((Scale::new(aimed_at, every), set, vec![]));
         }

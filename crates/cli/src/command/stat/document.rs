@@ -6,8 +6,10 @@ use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::stat::StatFigures;
 
-use super::text::{bytes, number, objects, part, percent, rate, table, time_ns, whole_bytes};
-use super::{about, sections};
+use super::sections;
+use crate::quantities::{bytes, number, objects, part, percent, rate, time_ns, whole_bytes};
+use crate::subject;
+use crate::tables::table;
 
 /// The whole document.
 pub fn document(figures: &StatFigures, trace: &Path) -> Document {
@@ -19,7 +21,7 @@ pub fn document(figures: &StatFigures, trace: &Path) -> Document {
     all.extend(sections::latencies(figures));
     all.extend(sections::sites(figures));
     all.extend(sections::over_the_run(figures));
-    let mut warnings = about::warnings(&figures.subject, figures.misfits);
+    let mut warnings = subject::warnings(&figures.subject, figures.misfits);
     let lost = figures.kinds.iter().find(|kind| kind.kind == heaptoll_trace::EventKind::Lost);
     if let Some(lost) = lost {
         warnings.push(format!(
@@ -29,10 +31,10 @@ pub fn document(figures: &StatFigures, trace: &Path) -> Document {
     }
     Document {
         title: format!("What {} allocates", figures.subject.program()),
-        subtitle: about::subtitle(&figures.subject),
+        subtitle: subject::subtitle(&figures.subject),
         warnings,
         sections: all,
-        facts: about::facts(&figures.subject, trace, figures.events),
+        facts: subject::facts(&figures.subject, trace, figures.events),
         command: shell_command(&["heaptoll".into(), "stat".into(), trace.display().to_string()]),
     }
 }

@@ -4,9 +4,8 @@ use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
 use heaptoll_trace::EventKind;
 use heaptoll_trace_analysis::stat::{CallSiteFigures, Point, StatFigures};
 
-use super::text::{
-    bytes, number, objects, part, percent, site_table, table, table_item, time_ns, whole_bytes,
-};
+use crate::quantities::{bytes, number, objects, part, percent, time_ns, whole_bytes};
+use crate::tables::{site_table, table, table_item};
 
 /// Threads listed.
 const THREADS: usize = 16;

@@ -4,12 +4,12 @@ use std::time::{Duration, Instant};
 
 use heaptoll_studies::paper::budget::Planned;
 use heaptoll_studies::paper::definition::Step;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::command_name::command_name;
 use super::summary::took;
 use crate::lines::Lines;
-use crate::terminal;
+use crate::{progress_bar, terminal};
 
 /// The bar; hidden where standard error is no terminal.
 pub struct Progress {
@@ -24,10 +24,7 @@ pub struct Progress {
 impl Progress {
     /// Before the first step.
     pub fn new() -> Progress {
-        let bar = ProgressBar::new(0);
-        if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len}  {msg}") {
-            bar.set_style(style);
-        }
+        let bar = progress_bar::of_steps(0);
         Progress {
             _lines: Lines::of(&bar),
             bar,
