@@ -11,6 +11,8 @@
 
 use core::ops::Range;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::pool::Pool;
 use crate::stack::{Grey, MarkStack};
 
@@ -28,6 +30,13 @@ const FEW: usize = FETCHED * 7 / 8;
 const HALF: usize = 4;
 /// Longer blocks are scanned in pieces, bytes: others may help, and the stack stays low.
 const PIECE: usize = 32 << 10;
+
+const _: () = {
+    // A slice's words, and those that lie across two of them, fit what is left when words are resolved.
+    assert!(WORDS >= 4 * SLICE && SLICE.is_multiple_of(2) && SLICE >= 8);
+    assert!(FEW < FETCHED && FETCHED.is_power_of_two());
+    assert!(PIECE > 2 * WORD && PIECE.is_multiple_of(WORD) && HALF * 2 == WORD);
+};
 
 /// What is marked.
 pub trait Heap: Sized {
@@ -78,6 +87,7 @@ pub fn prefetch<T>(address: *const T) {
 impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     /// A marker over an empty stack. Parallel markers have a pool.
     pub fn new(heap: H, stack: &'a mut MarkStack, pool: Option<&'a Pool<Grey>>) -> Marker<'a, H, PARALLEL> {
+        assert_internal!(PARALLEL == pool.is_some(), "parallel markers, and no others, have a pool");
         Marker { heap, stack, pool, words: [0; WORDS + 1], waiting: 0, marked: 0, overflowed: false }
     }
 
@@ -86,6 +96,10 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     /// # Safety
     /// The range is of whole readable words, no thread writes in it, and the world of the marker's heap is stopped.
     pub unsafe fn range(&mut self, range: Range<usize>) {
+        assert_internal!(
+            range.start.is_multiple_of(WORD) && range.end.is_multiple_of(WORD),
+            "what is scanned is of whole words"
+        );
         let mut start = range.start;
         while start < range.end {
             let bytes = PIECE.min(range.end - start);
@@ -124,6 +138,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 };
             }
             before = word;
+            assert_internal!(waiting <= WORDS, "waiting words fit their array");
             self.waiting = waiting;
             if waiting > WORDS - 2 * SLICE {
                 self.resolve();
@@ -140,6 +155,10 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
             // SAFETY: a marker is used only while the world is stopped (see `Marker`).
             unsafe { H::scan_marked(self) };
         }
+        assert_internal!(
+            self.stack.is_empty() && self.waiting == 0,
+            "nothing is left to scan when all is marked"
+        );
     }
 
     /// As [`Marker::range`] for what another marker lent.
@@ -160,6 +179,12 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     #[inline(always)]
     unsafe fn scan(&mut self, grey: Grey) {
         let (base, extent) = (self.heap.base(), self.heap.extent());
+        assert_internal!(
+            grey.start.is_multiple_of(WORD) && grey.bytes.is_multiple_of(WORD),
+            "what is scanned is of whole words"
+        );
+        assert_internal!(self.waiting <= WORDS - 2 * SLICE, "words of a slice find space");
+        assert_internal!(base.checked_add(extent).is_some(), "the heap ends below the highest address");
         // The upper half of an address in the heap: a word between two others ends with the lower half of the second.
         let upper = (base >> 32) as u32;
         let spread = ((base + extent) >> 32) as u32 - upper;
@@ -192,6 +217,8 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                     at = at.add(2);
                 }
             }
+            assert_internal!(at == stop, "a slice is scanned to its end");
+            assert_internal!(waiting <= WORDS, "waiting words fit their array");
             self.waiting = waiting;
             if waiting > WORDS - 2 * SLICE {
                 self.resolve();
@@ -203,6 +230,10 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     #[inline(never)]
     fn resolve(&mut self) {
         let waiting = core::mem::take(&mut self.waiting);
+        assert_internal!(
+            self.words[..waiting].iter().all(|&offset| offset < self.heap.extent()),
+            "words to be resolved are distances in the heap"
+        );
         // SAFETY: `sift` has written `waiting` words; a marker is used only while the world is stopped (see `Marker`).
         unsafe { H::resolve(self, waiting) };
     }
@@ -246,6 +277,10 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 if grey.bytes > PIECE {
                     // An address may lie across two pieces: the piece's last word is scanned again.
                     let rest = Grey { start: grey.start + PIECE - WORD, bytes: grey.bytes - PIECE + WORD };
+                    assert_internal!(
+                        rest.start + rest.bytes == grey.start + grey.bytes && rest.bytes < grey.bytes,
+                        "the rest of a block ends where the block does"
+                    );
                     if self.stack.push(rest) {
                         grey.bytes = PIECE;
                     }
@@ -263,7 +298,9 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 self.resolve();
                 continue;
             }
+            assert_internal!(tail.wrapping_sub(head) <= FETCHED, "blocks that are fetched have a slot each");
             if head == tail {
+                assert_internal!(self.stack.is_empty(), "nothing is left to scan when all is marked");
                 return;
             }
             // SAFETY: a marked block, which is readable; the world is stopped.

@@ -6,6 +6,8 @@
 
 use core::sync::atomic::Ordering;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::sync::{AtomicUsize, Exclusive, WakeUps};
 
 /// At least as many as ever wait.
@@ -49,12 +51,18 @@ impl<T: Copy> Pool<T> {
 
     /// Counts one marker more, before it starts.
     pub fn join(&self) {
-        self.state.locked(|state| state.markers += 1);
+        self.state.locked(|state| {
+            assert_internal!(!state.over, "no marker joins when everything is marked");
+            state.markers += 1;
+        });
     }
 
     /// Counts one marker less: it will not start. Called by a marker, so that one is left at least.
     pub fn leave(&self) {
-        self.state.locked(|state| state.markers -= 1);
+        self.state.locked(|state| {
+            assert_internal!(state.markers > 1, "the marker that counts another off is one itself");
+            state.markers -= 1;
+        });
     }
 
     /// Whether a marker waits for work.
@@ -66,10 +74,19 @@ impl<T: Copy> Pool<T> {
     /// Leaves work to others; returns how many of the entries found space, the first ones.
     pub fn give(&self, entries: &[T]) -> usize {
         let given = self.state.locked(|state| {
+            assert_internal!(
+                !state.over || entries.is_empty(),
+                "no marker has work left when everything is marked"
+            );
+            assert_internal!(
+                self.idle.load(Ordering::Relaxed) < state.markers,
+                "a marker that gives work does not wait"
+            );
             let given = entries.len().min(state.capacity - state.length);
             // SAFETY: `given` is at most the free capacity after `length`.
             unsafe { state.entries.add(state.length).copy_from_nonoverlapping(entries.as_ptr(), given) };
             state.length += given;
+            assert_internal!(state.length <= state.capacity, "a pool holds no more than its capacity");
             if given > 0 {
                 self.wake_ups.increment();
             }
@@ -88,8 +105,17 @@ impl<T: Copy> Pool<T> {
         loop {
             let found = self.state.locked(|state| {
                 if state.length > 0 {
+                    assert_internal!(!state.over, "the pool is empty when everything is marked");
+                    assert_internal!(
+                        self.idle.load(Ordering::Relaxed) >= usize::from(waits),
+                        "a marker that waits is counted"
+                    );
                     let others = self.idle.load(Ordering::Relaxed) - usize::from(waits);
                     let taken = state.length.div_ceil(others + 1).min(entries.len());
+                    assert_internal!(
+                        (1..=state.length).contains(&taken),
+                        "a marker takes some of what is there"
+                    );
                     state.length -= taken;
                     // SAFETY: `give` has written `length` entries, of which these are the last.
                     unsafe {
@@ -104,6 +130,10 @@ impl<T: Copy> Pool<T> {
                     waits = true;
                     self.idle.fetch_add(1, Ordering::Relaxed);
                 }
+                assert_internal!(
+                    self.idle.load(Ordering::Relaxed) <= state.markers,
+                    "no more markers wait than there are"
+                );
                 if state.over || self.idle.load(Ordering::Relaxed) == state.markers {
                     state.over = true;
                     self.wake_ups.increment();

@@ -3,6 +3,7 @@
 
 use core::ops::Range;
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::{PAGE, Region};
 
 use crate::pool::Pool;
@@ -22,6 +23,11 @@ pub struct Grey {
     pub start: usize,
     pub bytes: usize,
 }
+
+const _: () = {
+    assert!(size_of::<Grey>() == 16 && STEP.is_multiple_of(size_of::<Grey>()) && STEP.is_multiple_of(PAGE));
+    assert!(KEPT >= PAGE && GIVEN > 0);
+};
 
 /// A stack in memory of its own.
 #[derive(Debug)]
@@ -56,6 +62,11 @@ impl MarkStack {
     /// # Safety
     /// The memory is writable, begins at a multiple of 8, and is used for nothing else as long as the stack is used.
     pub const unsafe fn fixed(memory: Range<usize>) -> MarkStack {
+        assert_internal!(memory.start < memory.end, "a mark stack has memory");
+        assert_internal!(
+            memory.start.is_multiple_of(align_of::<Grey>()),
+            "a mark stack is aligned for its entries"
+        );
         let capacity = (memory.end - memory.start) / size_of::<Grey>();
         let entries = memory.start as *mut Grey;
         MarkStack { region: Region::new(), entries, length: 0, capacity, limit: capacity }
@@ -86,8 +97,13 @@ impl MarkStack {
         if self.region.grow(STEP).is_none() {
             return false;
         }
+        assert_internal!(
+            self.entries.is_null() || self.entries as usize == self.region.start(),
+            "a mark stack grows where it is"
+        );
         self.entries = self.region.start() as *mut Grey;
         self.capacity = (self.region.end() - self.region.start()) / size_of::<Grey>();
+        assert_internal!(self.capacity > self.length, "a mark stack that has grown has space");
         true
     }
 
@@ -98,6 +114,8 @@ impl MarkStack {
         if self.length >= self.limit || self.length == self.capacity && !self.grow() {
             return false;
         }
+        assert_internal!(self.length < self.capacity, "what is pushed has an entry of the mark stack");
+        assert_internal!(self.length < self.limit, "a mark stack with a limit has no more entries than that");
         // SAFETY: the region has space for `capacity` entries, and `length` is less.
         unsafe { self.entries.add(self.length).write(grey) };
         self.length += 1;
@@ -112,6 +130,10 @@ impl MarkStack {
                 return false;
             }
         }
+        assert_internal!(
+            self.length + entries <= self.capacity && self.length + entries <= self.limit,
+            "what is reserved has entries of the mark stack"
+        );
         true
     }
 
@@ -121,6 +143,7 @@ impl MarkStack {
     /// Space for it was reserved, wanted or not.
     #[inline(always)]
     pub unsafe fn push_if(&mut self, grey: Grey, wanted: bool) {
+        assert_internal!(self.length < self.capacity, "what is pushed has an entry of the mark stack");
         // SAFETY: the caller has reserved space for it, as this function requires.
         unsafe { self.entries.add(self.length).write(grey) };
         self.length += usize::from(wanted);
@@ -133,6 +156,7 @@ impl MarkStack {
             return None;
         }
         self.length -= 1;
+        assert_internal!(self.length < self.capacity, "what is popped was pushed");
         // SAFETY: `push` wrote all entries below the former length, and this is the last of them.
         Some(unsafe { self.entries.add(self.length).read() })
     }
@@ -150,11 +174,18 @@ impl MarkStack {
     /// Moves half of it to the pool, the oldest, from which most work can be expected; at most what the pool has space
     /// for.
     pub fn give(&mut self, pool: &Pool<Grey>) {
+        let before = self.length;
         let half = (self.length / 2).min(GIVEN);
+        assert_internal!(half * 2 <= self.length, "a marker keeps half of its stack at least");
         // SAFETY: `push` has written `length` entries, of which `half` is no more than half.
         let given = pool.give(unsafe { core::slice::from_raw_parts(self.entries, half) });
+        assert_internal!(given <= half, "a pool takes no more than it is given");
         // The newest entries fill the gap.
         self.length -= given;
+        assert_internal!(
+            self.length >= given && self.length + given == before,
+            "what fills the gap lies above it"
+        );
         // SAFETY: the gap is the first `given` entries, which are below those that are left on top.
         unsafe { self.entries.copy_from_nonoverlapping(self.entries.add(self.length), given) };
     }
@@ -163,6 +194,11 @@ impl MarkStack {
     pub fn shrink(&self, kept: usize) {
         let start = (self.entries as usize + kept).next_multiple_of(PAGE);
         let end = (self.entries as usize + self.capacity * size_of::<Grey>()) & !(PAGE - 1);
+        assert_internal!(
+            start >= self.entries as usize
+                && end <= self.entries as usize + self.capacity * size_of::<Grey>(),
+            "pages that are released lie in the mark stack"
+        );
         if self.length == 0 && start < end {
             // SAFETY: nothing is on the stack; what is dropped reads as zeros and is written before it is read.
             unsafe { call(libc::SYS_madvise, [start, end - start, libc::MADV_DONTNEED as usize, 0]) };

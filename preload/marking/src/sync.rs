@@ -5,7 +5,9 @@
 use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
+
 pub use core::sync::atomic::{AtomicU32, AtomicUsize};
+use heaptoll_assertions::assert_internal;
 
 /// A value that one thread at a time reaches. The lock is held for some ten nanoseconds, so a waiting thread does not
 /// sleep.
@@ -30,6 +32,10 @@ impl<T> Exclusive<T> {
         }
         // SAFETY: this thread has just set `held`: no other thread reaches the value.
         let result = action(unsafe { &mut *self.value.get() });
+        assert_internal!(
+            self.held.load(Ordering::Relaxed) == 1,
+            "what is reached is held until it is released"
+        );
         self.held.store(0, Ordering::Release);
         result
     }

@@ -12,6 +12,7 @@ use core::ops::{AddAssign, Range};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::Region;
 
 use crate::pool::Pool;
@@ -37,6 +38,14 @@ const POOL: usize = 256 << 10;
 const KEPT: usize = 64 << 10;
 /// Grey objects taken from the pool at once.
 const CHUNK: usize = 64;
+
+const _: () = {
+    // Description, mark stack and call stack have space in a slot, the pool for every marker's chunk.
+    assert!(CALLS + KEPT < SLOT && SLOT.is_multiple_of(4096) && POOL.is_multiple_of(4096));
+    assert!(CHUNK * MARKERS_MAX * size_of::<Grey>() <= POOL);
+    // The kernel clears the first word of a helper when its thread has ended.
+    assert!(mem::offset_of!(Helper<()>, running) == 0);
+};
 
 /// What a helper is to do.
 pub trait Work {
@@ -140,6 +149,11 @@ impl Workers {
         work: &W,
         lead: impl FnOnce(&Pool<Grey>) -> R,
     ) -> (R, MarkOutcome, usize) {
+        assert_internal!((2..=self.count).contains(&markers), "as many threads mark as were prepared for");
+        assert_internal!(
+            self.range().len() >= POOL + (markers - 1) * SLOT,
+            "each helper has a slot of the region"
+        );
         let entries = self.region.start() as *mut Grey;
         // SAFETY: the first part of the region, which `prepare` has made.
         let pool = unsafe { Pool::new(entries, (POOL / size_of::<Grey>()).min(self.limit)) };
@@ -151,6 +165,7 @@ impl Workers {
             // `running` is read.
             let helper = unsafe { &*self.helper::<W>(number) };
             end(helper);
+            assert_internal!(helper.stack.is_empty(), "a helper ends with an empty mark stack");
             outcome += helper.outcome;
             helper.stack.shrink(KEPT);
         }
@@ -158,6 +173,10 @@ impl Workers {
     }
 
     fn helper<W>(&self, number: usize) -> *mut Helper<W> {
+        assert_internal!(
+            POOL + (number + 1) * SLOT <= self.range().len(),
+            "each helper has a slot of the region"
+        );
         (self.region.start() + POOL + number * SLOT) as *mut Helper<W>
     }
 
@@ -175,6 +194,10 @@ impl Workers {
             let place = self.helper::<W>(started);
             let grey_objects =
                 place as usize + size_of::<Helper<W>>().next_multiple_of(64)..place as usize + SLOT - CALLS;
+            assert_internal!(
+                grey_objects.start < grey_objects.end && (place as usize + SLOT).is_multiple_of(16),
+                "description, mark stack and call stack of a helper do not overlap"
+            );
             // SAFETY: a slot of the region, which no thread uses; the mark stack lies between the description and the
             // call stack.
             unsafe {
@@ -197,6 +220,7 @@ impl Workers {
             started += 1;
         }
         block(&mask, ptr::null_mut());
+        assert_internal!(started <= wanted, "no more threads start than were wanted");
         started
     }
 }
@@ -207,6 +231,7 @@ pub fn help(pool: &Pool<Grey>, mut read: impl FnMut(&[Grey])) {
     let mut chunk = [Grey { start: 0, bytes: 0 }; CHUNK];
     loop {
         let taken = pool.take(&mut chunk);
+        assert_internal!(taken <= CHUNK, "a marker takes what it has space for");
         if taken == 0 {
             return;
         }

@@ -2,6 +2,8 @@
 
 use core::ops::Range;
 
+use heaptoll_assertions::{assert_expensive, assert_internal};
+
 use crate::Origin;
 use crate::buffer::{Buffer, NoMemory};
 use crate::maps::MapsEntry;
@@ -109,6 +111,11 @@ impl<'a> Gatherer<'a> {
 
     pub fn take(&mut self, line: &MapsEntry<'_>) -> Result<(), NoMemory> {
         let Range { start, end } = line.range;
+        assert_internal!(start < end, "a mapping is not empty");
+        assert_internal!(
+            self.areas.as_slice().last().is_none_or(|area| area.end <= start),
+            "areas are ordered and disjoint"
+        );
         let guarded = self.guard_end == start;
         let follows_data = self.data_end == start;
         let inaccessible = !line.readable && !line.writable && !line.executable;
@@ -154,6 +161,11 @@ impl Area {
         } else {
             self.start
         };
+        assert_internal!(self.start <= start && start <= self.end, "what is used of an area lies in it");
+        assert_internal!(
+            !self.trimmed || self.lowest >= self.start && self.lowest < self.end,
+            "a stack that is shown in part has its lowest stack pointer in it"
+        );
         start..self.end
     }
 
@@ -166,6 +178,10 @@ impl Area {
     }
 
     fn note(&mut self, thread: &Registers) {
+        assert_internal!(
+            (self.start..self.end).contains(&thread.stack_pointer),
+            "a stack pointer is recorded in the area that it points into"
+        );
         self.origin = Origin::Stack;
         self.alternate |= thread.on_alternate;
         if thread.stack_pointer < self.lowest {
@@ -177,6 +193,10 @@ impl Area {
 
 /// Records in the areas, which are in order, where a thread's stack pointer is.
 pub fn note(areas: &mut [Area], thread: &Registers) {
+    assert_expensive!(
+        areas.windows(2).all(|pair| pair[0].end <= pair[1].start),
+        "areas are ordered and disjoint"
+    );
     let at = areas.partition_point(|area| area.end <= thread.stack_pointer);
     if let Some(area) = areas.get_mut(at)
         && area.start <= thread.stack_pointer
@@ -192,6 +212,11 @@ pub fn subtract<E>(
     left_out: &[(usize, usize)],
     each: &mut dyn FnMut(Range<usize>) -> Result<(), E>,
 ) -> Result<(), E> {
+    assert_expensive!(
+        left_out.windows(2).all(|pair| pair[0].1 < pair[1].0)
+            && left_out.iter().all(|(start, end)| start < end),
+        "ranges that are left out are ordered, disjoint and apart"
+    );
     let mut start = range.start;
     let first = left_out.partition_point(|&(_, end)| end <= start);
     for &(begin, end) in &left_out[first..] {
@@ -199,6 +224,10 @@ pub fn subtract<E>(
             break;
         }
         if begin > start {
+            assert_internal!(
+                range.start <= start && begin <= range.end,
+                "what remains of a range lies in it"
+            );
             each(start..begin)?;
         }
         start = start.max(end);
@@ -218,11 +247,17 @@ pub fn in_order(ranges: &mut [(usize, usize)]) -> usize {
         match kept.checked_sub(1).map(|last| &mut ranges[last]) {
             Some(last) if last.1 >= start => last.1 = last.1.max(end),
             _ => {
+                assert_internal!(kept <= at, "ranges are written where they were read");
                 ranges[kept] = (start, end);
                 kept += 1;
             }
         }
     }
+    assert_internal!(kept <= ranges.len(), "joined ranges are no more than the ranges were");
+    assert_expensive!(
+        ranges[..kept].windows(2).all(|pair| pair[0].1 < pair[1].0),
+        "ranges that are left out are ordered, disjoint and apart"
+    );
     kept
 }
 

@@ -4,6 +4,8 @@
 use core::ffi::CStr;
 use core::ops::Range;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::kernel::{self, PAGE};
 
 /// What the mappings are called in `/proc/self/maps`, on kernels that keep names.
@@ -15,6 +17,7 @@ pub struct NoMemory;
 
 /// Maps zeroed memory, `bytes` a multiple of [`PAGE`].
 pub fn map(bytes: usize) -> Result<usize, NoMemory> {
+    assert_internal!(bytes > 0 && bytes.is_multiple_of(PAGE), "whole pages are mapped");
     let access = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let kind = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as usize;
     // SAFETY: a new anonymous mapping that replaces nothing.
@@ -67,6 +70,8 @@ impl<T: Copy> Buffer<T> {
         self.unmap();
         self.start = made;
         self.capacity = bytes / size_of::<T>();
+        assert_internal!(self.capacity >= capacity, "a buffer that has grown has what was reserved");
+        assert_internal!(self.range().len() == bytes, "a buffer unmaps what it has mapped");
         Ok(())
     }
 
@@ -78,6 +83,7 @@ impl<T: Copy> Buffer<T> {
         if self.length == self.capacity {
             self.reserve(self.length + 1)?;
         }
+        assert_internal!(self.length < self.capacity, "what is pushed has a place in the buffer");
         // SAFETY: `length` is less than `capacity`: `reserve` has grown the buffer if it was full.
         unsafe { self.start.add(self.length).write(value) };
         self.length += 1;
@@ -87,6 +93,7 @@ impl<T: Copy> Buffer<T> {
     /// Takes the last value out.
     pub fn pop(&mut self) -> Option<T> {
         self.length = self.length.checked_sub(1)?;
+        assert_internal!(self.length < self.capacity, "what is popped was pushed");
         // SAFETY: `push` has written the value at this index, which is below the old length.
         Some(unsafe { self.start.add(self.length).read() })
     }
@@ -97,6 +104,7 @@ impl<T: Copy> Buffer<T> {
     /// [`NoMemory`]; nothing has changed.
     pub fn insert(&mut self, at: usize, value: T) -> Result<(), NoMemory> {
         self.push(value)?;
+        assert_internal!(at < self.length, "a value is inserted among the values, or after the last");
         self.as_mut_slice()[at..].rotate_right(1);
         Ok(())
     }
@@ -104,6 +112,7 @@ impl<T: Copy> Buffer<T> {
     /// Takes some values out.
     pub fn remove(&mut self, range: Range<usize>) {
         let length = self.length;
+        assert_internal!(range.start <= range.end && range.end <= length, "what is removed was pushed");
         self.as_mut_slice().copy_within(range.end..length, range.start);
         self.length -= range.len();
     }
@@ -118,6 +127,7 @@ impl<T: Copy> Buffer<T> {
         if self.capacity == 0 {
             return &[];
         }
+        assert_internal!(self.length <= self.capacity, "a buffer has no more values than its capacity");
         // SAFETY: `push` has written the first `length` values.
         unsafe { core::slice::from_raw_parts(self.start, self.length) }
     }
@@ -127,6 +137,7 @@ impl<T: Copy> Buffer<T> {
         if self.capacity == 0 {
             return &mut [];
         }
+        assert_internal!(self.length <= self.capacity, "a buffer has no more values than its capacity");
         // SAFETY: `push` has written the first `length` values.
         unsafe { core::slice::from_raw_parts_mut(self.start, self.length) }
     }

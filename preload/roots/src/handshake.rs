@@ -7,6 +7,8 @@
 
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
+use heaptoll_assertions::{assert_expensive, assert_internal};
+
 use crate::kernel;
 use crate::registers::Registers;
 use crate::thread::{Phase, Records};
@@ -54,9 +56,16 @@ impl Handshake {
 
     /// Begins a stop; returns its epoch.
     pub fn begin(&self) -> u32 {
+        assert_internal!(self.epoch() & 1 == 0, "a stop begins while all threads run");
         self.arrived.store(0, Ordering::SeqCst);
         self.awaited.store(u32::MAX, Ordering::SeqCst);
-        self.epoch.fetch_add(1, Ordering::SeqCst) + 1
+        let epoch = self.epoch.fetch_add(1, Ordering::SeqCst) + 1;
+        assert_internal!(epoch & 1 == 1, "threads are stopped in an odd epoch");
+        assert_expensive!(
+            self.records.iter().all(|(_, record)| record.registers(epoch).is_none()),
+            "no thread has stopped before it is requested to stop"
+        );
+        epoch
     }
 
     /// Makes the reply of this number wake the collector.
@@ -82,6 +91,7 @@ impl Handshake {
                 kernel::wake(&self.epoch);
             }
         }
+        assert_internal!(self.epoch() & 1 == 0, "all threads run after a stop");
     }
 
     /// Runs in the signal's handler: if that is requested, replies and sleeps until the world is resumed.
@@ -97,12 +107,18 @@ impl Handshake {
         if epoch & 1 == 0 || record.state.load(Ordering::SeqCst) != requested {
             return;
         }
+        let registers = registers();
+        assert_internal!(registers.stack_pointer != 0, "a thread that stops has a stack");
         // SAFETY: this runs on the record's own thread, in the handler, which blocks all signals.
-        unsafe { record.save_registers(registers()) };
+        unsafe { record.save_registers(registers) };
         let stopped = Phase::Stopped.of(epoch);
         if record.state.compare_exchange(requested, stopped, Ordering::SeqCst, Ordering::SeqCst).is_err() {
             return;
         }
+        assert_internal!(
+            record.registers(epoch).is_some(),
+            "the registers of a thread that has stopped can be read"
+        );
         let arrived = self.arrived.fetch_add(1, Ordering::SeqCst) + 1;
         if arrived >= self.awaited.load(Ordering::SeqCst) {
             kernel::wake(&self.arrived);

@@ -5,6 +5,8 @@ use core::arch::asm;
 use core::ffi::{CStr, c_int};
 use core::sync::atomic::AtomicU32;
 
+use heaptoll_assertions::assert_internal;
+
 /// The page size, bytes.
 pub const PAGE: usize = 4096;
 
@@ -72,6 +74,7 @@ pub fn now_ns() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel overwrites `time`, which outlives the call.
     let _ = unsafe { write_time(&raw mut time as usize) };
+    assert_internal!((0..1_000_000_000).contains(&time.tv_nsec), "parts of a second are less than one");
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
@@ -120,6 +123,7 @@ pub fn effective(signals: u64) -> u64 {
     let mut rest = signals;
     while rest != 0 {
         let signal = rest.trailing_zeros() as c_int + 1;
+        assert_internal!((1..=64).contains(&signal), "a signal is in the set of signals");
         let is_ignored = match handler(signal) {
             Some(libc::SIG_IGN) => true,
             Some(libc::SIG_DFL) => by_default.contains(&signal),

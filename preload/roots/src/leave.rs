@@ -11,6 +11,8 @@
 use core::arch::{asm, naked_asm};
 use core::mem::offset_of;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::registers::Extended;
 
 /// Flag of an alternate stack which the kernel puts out of use while a handler runs on it.
@@ -51,7 +53,13 @@ unsafe extern "C" {
 }
 
 /// The kernel's number of `rt_sigprocmask`, and its command to set the mask: both are operands of instructions.
-const _: () = assert!(libc::SYS_rt_sigprocmask == 14 && libc::SIG_SETMASK == 2);
+const _: () = {
+    assert!(libc::SYS_rt_sigprocmask == 14 && libc::SIG_SETMASK == 2);
+    // The flags are popped, and the stack pointer goes back by what lies before them and by the word popped.
+    assert!(
+        offset_of!(Exit, flags) == 15 * 8 && offset_of!(Exit, mask) == 16 * 8 && size_of::<Exit>() == 19 * 8
+    );
+};
 
 /// Continues with the state in `exit`. Flags come first: nothing after changes them.
 #[unsafe(naked)]
@@ -154,6 +162,11 @@ pub unsafe fn leave(context: &libc::ucontext_t, call: NextCall) {
         vector: context.uc_mcontext.fpregs as usize,
         parts,
     };
+    assert_internal!(
+        exit.vector.is_multiple_of(64) && exit.vector != 0,
+        "the saved vector registers are aligned as their instruction requires"
+    );
+    assert_internal!(exit.rsp != 0 && exit.rip != 0, "a thread continues with a stack and an instruction");
     // SAFETY: the registers are those of the thread where it was interrupted; the frame with the vector registers lies
     // further up on this stack.
     unsafe { jump(&exit) }

@@ -6,6 +6,8 @@
 use core::ffi::CStr;
 use core::ops::Range;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::buffer::{Buffer, NoMemory};
 use crate::kernel::{Error, File};
 
@@ -70,14 +72,23 @@ fn split(
         }
         let got = source(text.capacity_mut().get_mut(kept..).unwrap_or_default())?;
         let filled = kept + got;
+        assert_internal!(
+            filled <= text.capacity_mut().len(),
+            "a source gives no more text than there is space for"
+        );
         let bytes = text.capacity_mut().get(..filled).ok_or(MapsError::Unreadable)?;
         let mut done = 0;
         while let Some(length) = bytes[done..].iter().position(|&byte| byte == b'\n') {
             each(MapsEntry::parse(&bytes[done..done + length]).ok_or(MapsError::Unreadable)?)?;
             done += length + 1;
         }
+        assert_internal!(done <= filled, "lines that are shown were read");
         text.capacity_mut().copy_within(done..filled, 0);
         kept = filled - done;
+        assert_internal!(
+            !text.capacity_mut()[..kept].contains(&b'\n'),
+            "what is kept of a text is the beginning of one line"
+        );
         if got == 0 {
             return if kept == 0 { Ok(()) } else { Err(MapsError::Unreadable) };
         }

@@ -9,6 +9,8 @@ use core::ffi::CStr;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU8, Ordering};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::areas::PageKind;
 use crate::buffer::{Buffer, NoMemory};
 use crate::kernel::{self, Error, File, PAGE};
@@ -63,6 +65,14 @@ struct Region {
 }
 
 const MADV_POPULATE_READ: usize = 22;
+
+// The layouts of the kernel's structures, and its request's number, which has the size of the first.
+const _: () = {
+    assert!(size_of::<Scan>() == 96 && size_of::<Region>() == 24);
+    assert!(core::mem::offset_of!(Scan, walk_end) == 32 && core::mem::offset_of!(Scan, regions) == 40);
+    assert!(core::mem::offset_of!(Scan, output_categories) == 88);
+    assert!(SCAN >> 16 & 0x3fff == size_of::<Scan>() as u64);
+};
 
 /// The means by which resident pages are found, best first: the scan, a word per page, `mincore`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -134,7 +144,21 @@ impl<'a> Pages<'a> {
         each: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), NoMemory> {
         let pages = range.start & !(PAGE - 1)..range.end.next_multiple_of(PAGE);
+        let (mut shown, first, last) = (range.start, pages.start, pages.end);
         let mut clipped = |found: Range<usize>| {
+            assert_internal!(
+                found.start.is_multiple_of(PAGE) && found.end.is_multiple_of(PAGE),
+                "pages are shown whole"
+            );
+            assert_internal!(
+                first <= found.start && found.end <= last,
+                "pages that are shown lie in the range that was requested"
+            );
+            assert_internal!(
+                shown <= found.end && shown <= found.start.max(range.start),
+                "pages are shown once, in order"
+            );
+            shown = found.end;
             let found = found.start.max(range.start)..found.end.min(range.end);
             if !found.is_empty() {
                 each(found);
@@ -201,6 +225,7 @@ impl<'a> Pages<'a> {
                 }
             }
             let end = scan.walk_end as usize;
+            assert_internal!(end <= pages.end, "the kernel's scan ends in the range that was requested");
             if end <= at {
                 return Err(at);
             }
@@ -228,6 +253,7 @@ impl<'a> Pages<'a> {
                 readable(at..pages.end, kind == PageKind::Anonymous, each);
                 return Ok(());
             }
+            assert_internal!(got <= size_of_val(words), "no more words are read than pages were requested");
             let words = &words[..got / size_of::<u64>()];
             let is_held = |word: u64| {
                 word & (WORD_PRESENT | WORD_SWAPPED) != 0
@@ -293,12 +319,14 @@ impl<'a> Pages<'a> {
 /// Shows runs of equal class.
 fn runs<T>(values: &[T], class: impl Fn(&T) -> u8, mut each: impl FnMut(Range<usize>, u8)) {
     let mut start = 0;
+    assert_internal!(values.len() <= BLOCK, "pages are read a block at a time");
     for run in values.chunk_by(|one, next| class(one) == class(next)) {
         if let Some(first) = run.first() {
             each(start..start + run.len(), class(first));
         }
         start += run.len();
     }
+    assert_internal!(start == values.len(), "every page is in one run");
 }
 
 /// Shows what of a range can be read, by having the kernel bring it in: a page may be a guard (`MADV_GUARD_INSTALL`,

@@ -2,6 +2,8 @@
 
 use core::ffi::CStr;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::kernel::{Error, File};
 
 /// Bytes of a name, the zero byte at its end included.
@@ -40,6 +42,7 @@ impl Path {
         path.put(&digits[at..]);
         path.put(b"/");
         path.put(file);
+        assert_internal!(path.length < path.bytes.len() - 1, "the longest path fits");
         path
     }
 
@@ -69,6 +72,7 @@ fn read<'a>(tid: i32, file: &[u8], to: &'a mut [u8]) -> Result<&'a [u8], Error> 
         }
         length += got;
     }
+    assert_internal!(length <= to.len(), "no more is read than there is space for");
     Ok(&to[..length])
 }
 
@@ -127,6 +131,7 @@ pub fn is_pending(tid: i32, signal: i32) -> Option<bool> {
     let text = read(tid, b"status", &mut buffer).ok()?;
     let mask = field(text, b"SigPnd:")?;
     let mask = u64::from_str_radix(core::str::from_utf8(mask).ok()?, 16).ok()?;
+    assert_internal!((1..=64).contains(&signal), "a signal is in the set of signals");
     Some(mask >> (signal - 1) & 1 == 1)
 }
 

@@ -4,6 +4,8 @@
 use core::arch::asm;
 use core::ops::Range;
 
+use heaptoll_assertions::assert_internal;
+
 /// General registers kept of a thread.
 pub const COUNT: usize = 16;
 
@@ -35,6 +37,11 @@ const EXTENDED_AT: usize = 464;
 const EXTENDED_MAGIC: u32 = 0x4650_5853;
 /// Length of the state without extensions, bytes.
 const LEGACY_STATE: usize = 512;
+
+const _: () = {
+    assert!(GENERAL[COUNT - 1] == libc::REG_RSP && RED_ZONE.is_multiple_of(8));
+    assert!(size_of::<Extended>() == 16 && EXTENDED_AT + size_of::<Extended>() <= LEGACY_STATE);
+};
 
 /// The registers of one thread, and where it keeps the others.
 #[derive(Debug, Clone)]
@@ -85,6 +92,14 @@ impl Registers {
             let extended = unsafe { Extended::of(context) }.map_or(0, |extended| extended.size as usize & !7);
             registers.vector = vector..vector + LEGACY_STATE.max(extended);
         }
+        assert_internal!(
+            registers.general[COUNT - 1] == registers.stack_pointer,
+            "the stack pointer is the last of the registers that are kept"
+        );
+        assert_internal!(
+            registers.vector.start.is_multiple_of(8) && registers.vector.end.is_multiple_of(8),
+            "saved registers are whole words"
+        );
         registers
     }
 
@@ -106,6 +121,7 @@ impl Registers {
             );
         }
         self.stack_pointer = self.general[6];
+        assert_internal!(self.stack_pointer.is_multiple_of(8), "a stack pointer is a multiple of a word");
         self.thread_pointer = thread_pointer();
         self.on_alternate = alternate_stack().is_some_and(|stack| within(&stack, self.stack_pointer));
     }

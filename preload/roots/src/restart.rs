@@ -15,6 +15,8 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::kernel;
 use crate::leave::{self, NextCall};
 
@@ -131,6 +133,10 @@ pub unsafe fn go_on(context: &mut libc::ucontext_t, begun: u64) {
     {
         return;
     }
+    assert_internal!(
+        code(at + SYSCALL.len()).is_none_or(|code| code[BEFORE - SYSCALL.len()..BEFORE] == SYSCALL),
+        "a call is made again by its own instruction"
+    );
     context.uc_mcontext.gregs[libc::REG_RIP as usize] = at as i64;
     context.uc_mcontext.gregs[libc::REG_RAX as usize] = number;
 }
@@ -152,6 +158,8 @@ fn shorten(at: usize, parts: i64, stop: u64) -> bool {
     if part < 0 {
         (seconds, part) = (seconds - 1, part + parts);
     }
+    assert_internal!((0..parts).contains(&part) || seconds < 0, "parts of a second are less than one");
+    assert_internal!(stop == 0 || off >= 0, "a stop never adds to the time that is left");
     // SAFETY: `kernel::is_time_writable` has shown that both words can be written.
     unsafe { place.write(if seconds < 0 { [0, 0] } else { [seconds, part] }) };
     true

@@ -4,6 +4,8 @@ use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut, Range};
 use core::sync::atomic::{AtomicBool, Ordering};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::areas::Area;
 use crate::buffer::Buffer;
 use crate::pages::PageBuffers;
@@ -57,7 +59,8 @@ impl Scratch {
 
     /// The buffers, for the calling thread alone. `None`: a thread uses them already.
     pub fn take(&self) -> Option<ScratchGuard<'_>> {
-        (!self.busy.swap(true, Ordering::Acquire)).then_some(ScratchGuard { scratch: self })
+        // Lazily: a guard that is dropped frees buffers which another thread uses.
+        (!self.busy.swap(true, Ordering::Acquire)).then(|| ScratchGuard { scratch: self })
     }
 
     /// In the child of a fork: frees the buffers, which a thread that the child has not may have used.
@@ -89,6 +92,26 @@ impl DerefMut for ScratchGuard<'_> {
 
 impl Drop for ScratchGuard<'_> {
     fn drop(&mut self) {
+        assert_internal!(
+            self.scratch.busy.load(Ordering::Relaxed),
+            "the buffers are in use until their one guard is dropped"
+        );
         self.scratch.free();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_request_for_the_buffers_leaves_them_to_the_first() {
+        let scratch = Scratch::new();
+        let first = scratch.take().expect("they are free");
+        for _ in 0..2 {
+            assert!(scratch.take().is_none());
+        }
+        drop(first);
+        assert!(scratch.take().is_some());
     }
 }

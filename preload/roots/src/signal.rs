@@ -9,6 +9,8 @@ use core::arch::naked_asm;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::handshake::Handshake;
 use crate::kernel::{self, Error};
 use crate::registers::Registers;
@@ -149,6 +151,8 @@ pub fn send(signal: c_int, process: c_int, tid: c_int, record: u32) -> SendResul
         value: MARK | record as usize,
         rest: [0; 12],
     };
+    assert_internal!(queued.value & !0xffff_ffff == MARK, "a signal of this crate bears its mark");
+    assert_internal!(tid > 0 && process > 0, "a signal goes to a thread of this process");
     let information = &raw const queued as usize;
     // SAFETY: the structure is as long as the kernel's siginfo.
     let sent = unsafe {
@@ -170,4 +174,13 @@ pub fn take_one(signal: c_int) -> bool {
     send(signal, kernel::process(), kernel::thread(), u32::MAX) == SendResult::Yes
 }
 
-const _: () = assert!(size_of::<QueuedSignal>() == 128);
+// The layouts of the kernel's structures.
+const _: () = {
+    assert!(size_of::<QueuedSignal>() == 128 && core::mem::offset_of!(QueuedSignal, code) == 8);
+    assert!(
+        core::mem::offset_of!(QueuedSignal, process) == 16
+            && core::mem::offset_of!(QueuedSignal, value) == 24
+    );
+    assert!(size_of::<Action>() == 32 && core::mem::offset_of!(Action, mask) == 24);
+    assert!(MARK & 0xffff_ffff == 0 && FIRST_REAL_TIME <= DEFAULT_SIGNAL && DEFAULT_SIGNAL <= LAST);
+};

@@ -6,6 +6,8 @@
 use core::ffi::c_int;
 use core::marker::PhantomData;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::kernel;
 
 /// The thread blocks these signals until this is dropped; then those that it blocked before.
@@ -20,6 +22,10 @@ pub struct SignalMaskGuard {
 impl SignalMaskGuard {
     /// Blocks all signals but `open`, by number.
     pub fn all_but(open: &[c_int]) -> SignalMaskGuard {
+        assert_internal!(
+            open.iter().all(|signal| (1..=64).contains(signal)),
+            "a signal is in the set of signals"
+        );
         let signals = open.iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1)));
         SignalMaskGuard { former: kernel::block(signals), _here: PhantomData }
     }

@@ -4,6 +4,8 @@ use core::cell::RefCell;
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
+use heaptoll_assertions::{assert_expensive, assert_internal};
+
 use crate::areas::{self, Gatherer};
 use crate::buffer::NoMemory;
 use crate::handshake::Handshake;
@@ -115,6 +117,12 @@ impl<'a> StoppedWorld<'a> {
         areas::note(areas.as_mut_slice(), caller);
         registers(caller, visit);
         let epoch = self.handshake.epoch();
+        assert_internal!(epoch & 1 == 1, "roots are shown while the world is stopped");
+        assert_expensive!(
+            self.handshake.records.iter().filter(|(_, record)| record.registers(epoch).is_some()).count() + 1
+                == self.threads,
+            "as many threads are shown as were stopped"
+        );
         for (_, record) in self.handshake.records.iter() {
             if let Some(thread) = record.registers(epoch) {
                 areas::note(areas.as_mut_slice(), thread);
@@ -168,6 +176,10 @@ impl<'a> StoppedWorld<'a> {
 
 /// Shows the registers of a thread.
 fn registers(thread: &Registers, visit: &mut dyn FnMut(Root)) {
+    assert_internal!(
+        thread.general.contains(&thread.stack_pointer),
+        "the stack pointer is one of the registers that are shown"
+    );
     let general = thread.general.as_ptr_range();
     for range in [general.start as usize..general.end as usize, thread.vector.clone()] {
         if !range.is_empty() {
@@ -194,6 +206,7 @@ impl ScratchBuffers {
         for (place, range) in ranges.iter_mut().zip(self.ranges().chain(own)) {
             *place = range;
         }
+        assert_internal!(ranges[OWN - 1].is_empty(), "all ranges of this crate's own have a place");
         for range in &ranges {
             self.left_out.push((range.start, range.end))?;
         }
@@ -206,6 +219,14 @@ impl ScratchBuffers {
                 pages.present(piece, area.kind, &mut |found| {
                     let range = found.start.next_multiple_of(WORD)..found.end & !(WORD - 1);
                     if !range.is_empty() {
+                        assert_internal!(
+                            area.start <= range.start && range.end <= area.end,
+                            "a root lies in its area"
+                        );
+                        assert_expensive!(
+                            left_out.iter().all(|&(start, end)| range.end <= start || end <= range.start),
+                            "no root lies in what is left out"
+                        );
                         visit(Root { range, origin: area.origin });
                     }
                 })

@@ -2,6 +2,8 @@
 
 use core::ffi::CStr;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::buffer::{Buffer, NoMemory};
 use crate::kernel::{Error, File};
 
@@ -50,6 +52,7 @@ impl Tasks {
         self.list.rewind()?;
         loop {
             let got = self.list.entries(entries.capacity_mut())?;
+            assert_internal!(got <= entries.capacity_mut().len(), "entries that are read have space");
             if got == 0 {
                 return Ok(());
             }
@@ -76,6 +79,7 @@ impl Iterator for Names<'_> {
             let length = u16::from_ne_bytes(*self.0.get(LENGTH_AT..)?.first_chunk()?) as usize;
             let name = self.0.get(NAME_AT..length)?;
             self.0 = self.0.get(length..)?;
+            assert_internal!(length > NAME_AT, "an entry of a directory has a name");
             if let Some(tid) = number(name) {
                 return Some(tid);
             }

@@ -7,6 +7,8 @@ use core::cell::UnsafeCell;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU32, Ordering};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::buffer::{self, NoMemory};
 use crate::kernel::PAGE;
 use crate::registers::Registers;
@@ -73,6 +75,12 @@ impl Record {
     }
 }
 
+const _: () = {
+    // A phase fits below the epoch; records of different threads share no line of the processor's cache.
+    assert!((Phase::Gone as u32) < 4 && Phase::Requested.of(1) != Phase::Requested.of(2));
+    assert!(align_of::<Record>() == 64 && size_of::<Record>().is_multiple_of(64));
+};
+
 /// Records of the first chunk; each further chunk doubles the number.
 const FIRST: u32 = 64;
 const CHUNKS: usize = 17;
@@ -111,7 +119,9 @@ impl Records {
             return None;
         }
         let (chunk, at) = Self::place(index);
+        assert_internal!(at * size_of::<Record>() < Self::bytes(chunk), "a record lies in its chunk");
         let chunk = self.chunks.get(chunk)?.load(Ordering::Acquire);
+        assert_internal!(!chunk.is_null(), "the chunk of a record that is counted is mapped");
         // SAFETY: `add` maps the chunks of all records below `count`, and never unmaps them; zeroed memory is a free
         // record.
         unsafe { chunk.add(at).as_ref() }
@@ -125,6 +135,7 @@ impl Records {
     /// The record of a thread, a free or a new one if it has none yet. The search begins at `hint` and goes round:
     /// threads are listed in the same order each time. Returns the number.
     pub fn of(&self, tid: i32, hint: u32) -> Result<u32, NoMemory> {
+        assert_internal!(tid > 0, "a record belongs to a thread");
         let count = self.count.load(Ordering::Acquire);
         let mut free = None;
         for step in 0..count {
@@ -142,6 +153,7 @@ impl Records {
             None => self.add()?,
         };
         if let Some(record) = self.get(index) {
+            assert_internal!(record.tid.load(Ordering::Relaxed) == 0, "a record is taken when it is free");
             record.pending.store(false, Ordering::Relaxed);
             record.unsent.store(false, Ordering::Relaxed);
             record.skipped.store(false, Ordering::Relaxed);
@@ -165,6 +177,19 @@ impl Records {
         Ok(index)
     }
 
+    /// Whether all records are free: for assertions.
+    pub fn is_free(&self) -> bool {
+        self.iter().all(|(_, record)| record.tid.load(Ordering::Relaxed) == 0)
+    }
+
+    /// Whether no two records belong to the same thread: for assertions.
+    pub fn has_each_thread_once(&self) -> bool {
+        let tid = |record: &Record| record.tid.load(Ordering::Relaxed);
+        self.iter().filter(|(_, record)| tid(record) != 0).all(|(index, record)| {
+            self.iter().all(|(other, another)| other == index || tid(another) != tid(record))
+        })
+    }
+
     /// Frees the records of all threads that were not listed in `epoch`.
     pub fn forget_unseen(&self, epoch: u32) {
         for (_, record) in self.iter() {
@@ -183,7 +208,7 @@ impl Records {
     }
 
     /// The addresses that the chunks occupy.
-    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> {
+    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + Clone {
         self.chunks.iter().enumerate().filter_map(|(chunk, slot)| {
             let start = slot.load(Ordering::Acquire) as usize;
             (start != 0).then(|| start..start + Self::bytes(chunk).next_multiple_of(PAGE))

@@ -5,6 +5,8 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
+use heaptoll_assertions::{assert_expensive, assert_internal};
+
 use crate::buffer::NoMemory;
 use crate::handshake::Handshake;
 use crate::kernel;
@@ -103,6 +105,7 @@ impl World {
     /// The first [`World::stop`] of a process with several threads reports a signal that is unavailable.
     pub fn start(&'static self, signal: Option<c_int>, patience_ms: u32) {
         let signal = signal.unwrap_or(DEFAULT_SIGNAL);
+        assert_internal!(self.handshake.epoch() & 1 == 0, "a world starts while its threads run");
         self.signal.store(signal, Ordering::Relaxed);
         self.patience_ms.store(patience_ms, Ordering::Relaxed);
         self.process.store(kernel::process(), Ordering::Relaxed);
@@ -121,6 +124,10 @@ impl World {
         }
         self.handshake.resume();
         self.scratch.free();
+        assert_expensive!(
+            self.handshake.records.is_free(),
+            "no record of a forked child belongs to a thread"
+        );
     }
 
     /// The patience that [`World::start`] was given, ms.
@@ -204,6 +211,10 @@ impl World {
                 let index = self.handshake.records.of(tid, hint)?;
                 hint = index + 1;
                 let Some(record) = self.handshake.records.get(index) else { continue };
+                assert_internal!(
+                    record.tid.load(Ordering::Relaxed) == tid,
+                    "a thread is stopped by its own record"
+                );
                 if self.needs_request(record, epoch) {
                     if requested == 0 {
                         signal::install(self.signal()).map_err(|_| StopError::NoSignal)?;
@@ -224,8 +235,23 @@ impl World {
             let deadline = *deadline.get_or_insert_with(|| kernel::now_us() + u64::from(patience_ms) * 1000);
             self.handshake.await_replies(requested);
             self.wait_for_all(process, epoch, deadline)?;
+            assert_expensive!(
+                self.handshake
+                    .records
+                    .iter()
+                    .all(|(_, record)| record.state.load(Ordering::SeqCst) != Phase::Requested.of(epoch)),
+                "no thread is waited for when all have stopped"
+            );
         }
         self.handshake.records.forget_unseen(epoch);
+        assert_expensive!(
+            self.handshake.records.iter().all(|(_, record)| {
+                let tid = record.tid.load(Ordering::Relaxed);
+                record.registers(epoch).is_none() || tid != 0 && tid != caller && !self.is_exempt(tid)
+            }),
+            "a thread that is stopped is another one, and not exempt"
+        );
+        assert_expensive!(self.handshake.records.has_each_thread_once(), "a thread has one record");
         let standing = self.handshake.records.iter().filter(|(_, record)| record.registers(epoch).is_some());
         Ok(1 + standing.count())
     }
@@ -247,6 +273,14 @@ impl World {
 
     /// Requests a thread to stop, by a signal if none is on its way.
     fn request_stop(&self, process: i32, index: u32, record: &Record, epoch: u32) {
+        assert_internal!(
+            record.state.load(Ordering::SeqCst) != Phase::Stopped.of(epoch),
+            "a thread is requested to stop before it does"
+        );
+        assert_internal!(
+            record.seen.load(Ordering::Relaxed) == epoch,
+            "a thread that is requested to stop is listed in this stop"
+        );
         record.state.store(Phase::Requested.of(epoch), Ordering::SeqCst);
         if !record.pending.swap(true, Ordering::SeqCst) || record.unsent.load(Ordering::Relaxed) {
             self.send(process, index, record, epoch);

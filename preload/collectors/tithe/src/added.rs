@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::Region;
 
 /// A range, and the thread whose stack it is; 0 for none.
@@ -34,7 +35,7 @@ impl AddedRoots {
     }
 
     fn entry(&self, index: usize) -> *mut Entry {
-        debug_assert!(index < self.capacity());
+        assert_internal!(index < self.capacity(), "an added root has an entry");
         (self.region.start() as *mut Entry).wrapping_add(index)
     }
 
@@ -53,6 +54,7 @@ impl AddedRoots {
         // SAFETY: the region has grown above if it was full, so `count` is below its capacity.
         unsafe { self.entry(self.count).write(Entry { start, end, thread }) };
         self.count += 1;
+        assert_internal!(self.count <= self.capacity(), "added roots fit their table");
         Ok(())
     }
 
@@ -75,6 +77,11 @@ impl AddedRoots {
     /// Removes the stacks of all threads but one; returns how many that one has.
     pub fn remove_other_threads(&mut self, thread: usize) -> usize {
         while self.remove_where(|entry| entry.thread != 0 && entry.thread != thread).is_ok() {}
+        assert_internal!(
+            // SAFETY: entries below the count were written by `add`.
+            (0..self.count).all(|index| [0, thread].contains(&unsafe { self.entry(index).read() }.thread)),
+            "no stack of a thread that fork did not copy is left"
+        );
         // SAFETY: entries below the count were written by `add`.
         (0..self.count).filter(|&index| unsafe { self.entry(index).read() }.thread == thread).count()
     }
@@ -86,6 +93,7 @@ impl AddedRoots {
         let last = read(self.count - 1);
         // SAFETY: `found` is below the count, so the entry lies in the region; `&mut self` excludes other uses.
         unsafe { self.entry(found).write(last) };
+        assert_internal!(self.count > 0, "what is removed was added");
         self.count -= 1;
         Ok(())
     }

@@ -5,9 +5,11 @@
 //! shared object and in the static library.
 
 use core::ffi::c_int;
+use core::mem::offset_of;
 use core::slice;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::LARGEST;
 
 use crate::class::{FREE, UNIT};
@@ -34,6 +36,17 @@ pub struct Stats {
     pub collected_bytes: u64,
     pub blacklisted_bytes: u64,
 }
+
+// The layout of include/tithe.h.
+const _: () = {
+    assert!(size_of::<Stats>() == 88 && offset_of!(Stats, size) == 0);
+    assert!(offset_of!(Stats, heap_bytes) == 8 && offset_of!(Stats, heap_high_bytes) == 16);
+    assert!(offset_of!(Stats, live_bytes) == 24 && offset_of!(Stats, allocated_bytes) == 32);
+    assert!(offset_of!(Stats, collections) == 40 && offset_of!(Stats, abandoned) == 48);
+    assert!(offset_of!(Stats, pause_total_ns) == 56 && offset_of!(Stats, pause_max_ns) == 64);
+    assert!(offset_of!(Stats, collected_bytes) == 72 && offset_of!(Stats, blacklisted_bytes) == 80);
+    assert!(size_of::<Stats>() as u64 <= STATS_MOST);
+};
 
 /// A structure of a later version is no longer than this, bytes: a larger value is an uninitialised size.
 const STATS_MOST: u64 = 4096;
@@ -94,6 +107,7 @@ impl Heap {
             let mut collector = self.collector.lock();
             let mut status = libc::ENOENT;
             while collector.added.remove_thread(this_thread()).is_ok() {
+                assert_internal!(REGISTERED.load(Ordering::Relaxed) > 0, "every registered stack is counted");
                 REGISTERED.fetch_sub(1, Ordering::Relaxed);
                 status = 0;
             }
@@ -189,6 +203,8 @@ impl Heap {
             self.reservation.span_class(unit) == FREE
                 && blacklist_marks.contains(&unsafe { self.reservation.blacklist().add(unit).read() })
         });
+        assert_internal!(units.free_bytes() <= heap, "free units are units of the heap");
+        assert_internal!(size >= size_of::<Stats>() as u64, "the caller's structure has all counters");
         Stats {
             size,
             heap_bytes: (heap - units.free_bytes()) as u64,

@@ -4,6 +4,7 @@
 use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_roots::World;
 use heaptoll_runtime::{PAGE, now_ns};
 
@@ -93,6 +94,10 @@ impl Heap {
         } else {
             address_percent
         };
+        assert_internal!(
+            (ADDRESS_PERCENT_MIN..=ADDRESS_PERCENT_MAX).contains(&collector.address_percent),
+            "blocks have addresses for their memory, and not for more than eight times of it"
+        );
         false
     }
 
@@ -110,6 +115,7 @@ impl Heap {
             }
             resident += pages[..length / PAGE].iter().filter(|&&page| page & 1 != 0).count() * PAGE;
         }
+        assert_internal!(resident <= bytes, "no more of the heap is resident than is mapped");
         resident
     }
 }

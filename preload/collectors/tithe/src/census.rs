@@ -1,5 +1,6 @@
 //! The census: what the bytes of the heap are used for.
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::{RawCensus, RawClass};
 
 use crate::class::{CLASS, CLASSES, FREE, SPAN_CLASSES, UNIT, is_small};
@@ -31,11 +32,14 @@ impl Heap {
                 continue;
             }
             let bytes = span.units as u64 * UNIT as u64;
+            assert_internal!(span.units > 0, "a span has units");
+            assert_internal!(span.span_class == span_class, "a span's descriptor has its span class");
             unit += span.units as usize;
             if is_small(span_class) {
                 let row = &CLASS[span_class as usize];
                 let class = &mut classes[(span_class as usize - 1) % CLASSES + 1];
                 // A span left unswept by a collection that ran since `sweep_all` counts by its marks.
+                assert_internal!(span.free <= row.blocks, "a span has no more free blocks than blocks");
                 let taken: u64 = if span.epoch == self.epoch() {
                     u64::from(row.blocks - span.free)
                 } else {
@@ -50,6 +54,7 @@ impl Heap {
                 unused += bytes - span.bytes as u64;
             }
         }
+        assert_internal!(unit == self.reservation.units(), "spans and large blocks end in the heap");
         guards.caches.each(|cache| {
             for span_class in 1..SPAN_CLASSES {
                 // SAFETY: caches are never unmapped; a length that changes meanwhile is merely outdated.
@@ -62,9 +67,10 @@ impl Heap {
         });
         let metadata =
             guards.units.memory.metadata_bytes() + guards.caches.mapped_bytes() + collector.mapped_bytes();
-        debug_assert_eq!(
-            self.auxiliary_bytes.load(core::sync::atomic::Ordering::Relaxed),
-            guards.caches.mapped_bytes() + collector.mapped_bytes()
+        assert_internal!(
+            self.auxiliary_bytes.load(core::sync::atomic::Ordering::Relaxed)
+                == guards.caches.mapped_bytes() + collector.mapped_bytes(),
+            "the memory of caches and marking is counted as it is mapped"
         );
         census.class_count = 0;
         (census.live_bytes, census.free_bytes) = (large.live_bytes, 0);
@@ -85,6 +91,10 @@ impl Heap {
         census.quarantined_bytes = 0;
         census.unused_bytes = unused;
         census.requested_bytes = u64::MAX;
+        assert_internal!(
+            census.live_bytes + census.free_bytes + unused == (self.reservation.units() * UNIT) as u64,
+            "the census accounts for every byte of the heap's units"
+        );
         census.mapped_bytes = census.live_bytes + census.free_bytes + unused + metadata as u64;
         census.mapped_high_bytes = census.mapped_bytes;
     }

@@ -3,6 +3,7 @@
 
 use core::sync::atomic::Ordering;
 
+use heaptoll_assertions::{assert_expensive, assert_internal, assert_sound};
 use heaptoll_marking::KEPT;
 use heaptoll_roots::{SignalMaskGuard, StopError, UnstoppedThread};
 use heaptoll_runtime::{Collected, Message, Phase, Reason as EventReason, now_ns, thread_cpu_ns};
@@ -70,14 +71,24 @@ impl Heap {
         let signal_mask = SignalMaskGuard::all_but(&UNBLOCKED);
         let cpu_ns = thread_cpu_ns();
         self.sweep_all();
+        assert_internal!(self.swept.load(Ordering::Relaxed), "all is swept before the next collection");
         if reason == Reason::Called {
             // The caller wants the collection finished, and free memory released.
             self.purge_due.store(true, Ordering::Relaxed);
         }
         let outcome = self.collect_stopped(&mut collector, reason);
+        assert_internal!(
+            self.epoch() == before || self.epoch() == before.wrapping_add(1) || reason == Reason::Called,
+            "a collection advances the epoch by one"
+        );
         if reason == Reason::Called {
             self.sweep_all();
+            assert_internal!(
+                self.swept.load(Ordering::Relaxed),
+                "a collection that the program calls for is finished on return"
+            );
         }
+        assert_internal!(collector.busy, "one collection runs at a time");
         self.reporter.collector_cpu(thread_cpu_ns().saturating_sub(cpu_ns));
         collector.busy = false;
         let warning = collector.policy.warning();
@@ -114,6 +125,8 @@ impl Heap {
         }
         let epoch = self.epoch().wrapping_add(1);
         self.reporter.phase(number, Phase::Mark);
+        assert_expensive!(self.is_unmarked(), "no block is marked when marking begins");
+        assert_sound!(self.check_locked(&guards));
         let cached = self.mark_cached(&guards);
         let markers = collector.markers.prepare(self.live_after_gc.load(Ordering::Relaxed));
         let excluded_ranges = self.excluded_ranges(collector, &guards);
@@ -130,11 +143,18 @@ impl Heap {
         wipe_stack();
         self.reporter.collector_cpu(marked.helpers_cpu_ns);
         let live = marked.live + cached;
+        assert_internal!(
+            live <= guards.units.used_bytes(&self.reservation),
+            "no more is live than the units of spans and large blocks hold"
+        );
+        assert_expensive!(self.marked_bytes() >= live, "what is counted as live is marked");
+        assert_internal!(collector.stack.is_empty(), "marking ends with an empty mark stack");
         times.marked = now_ns();
         guards.units.epoch = epoch;
         // A collection that was requested, or that runs on memory pressure, reclaims in any case.
         let reclaims = reason != Reason::Budget || number.is_multiple_of(collector.reclaim);
         let (kept, reclaimed) = if reclaims {
+            assert_internal!(self.swept.load(Ordering::Relaxed), "all is swept before the next collection");
             self.epoch.store(epoch, Ordering::Relaxed);
             self.swept.store(false, Ordering::Release);
             for spans in &mut guards.spans_by_class {
@@ -143,15 +163,22 @@ impl Heap {
             (live, before.saturating_sub(live))
         } else {
             self.clear_marks();
+            assert_expensive!(self.is_unmarked(), "a collection that reclaims nothing leaves no mark");
             (self.live_bytes(), 0)
         };
+        assert_sound!(self.check_locked(&guards));
         times.swept = times.marked;
         if collector.eager && reclaims {
             self.reporter.phase(number, Phase::Sweep);
             self.sweep_all_locked(&mut guards);
             self.report_used(&guards.units);
+            assert_sound!(self.check_locked(&guards));
             times.swept = now_ns();
         }
+        assert_internal!(
+            times.started <= times.stopped && times.stopped <= times.marked && times.marked <= times.swept,
+            "the times of a collection are in order"
+        );
         let budget = collector.policy.next(&Cycle {
             live,
             allocated: usize::try_from(allocated_since_gc).unwrap_or(0),
@@ -173,6 +200,7 @@ impl Heap {
         let allowed = live.saturating_add(budget);
         let scaled =
             (allowed / ADDRESS_PERCENT_MIN).saturating_mul(collector.address_percent).max(allowed) - live;
+        assert_internal!(scaled >= budget.min(usize::MAX - live), "a budget in addresses is no smaller");
         let scaled_budget = if collector.every.is_some() { budget } else { scaled };
         self.set_budget(collector, scaled_budget, 0);
         let auxiliary_bytes = guards.caches.mapped_bytes() + collector.mapped_bytes();
@@ -189,6 +217,10 @@ impl Heap {
         statistics.pause_total_ns += pause_ns;
         statistics.pause_max_ns = statistics.pause_max_ns.max(pause_ns);
         statistics.collected_bytes += reclaimed as u64;
+        assert_internal!(
+            statistics.pause_max_ns <= statistics.pause_total_ns,
+            "the longest pause is one of those that are added up"
+        );
         self.reporter.collection_ends(Collected {
             number,
             live_bytes: live,

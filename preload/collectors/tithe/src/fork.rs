@@ -1,6 +1,8 @@
 //! fork: all locks are taken before and released after, so that the child's heap is consistent. The child closes the
 //! caches of the threads that fork did not copy.
 
+use heaptoll_assertions::assert_sound;
+
 use crate::cache::Cache;
 use crate::heap::Heap;
 
@@ -37,5 +39,14 @@ impl Heap {
         }
         // SAFETY: fork has copied only the calling thread, whose cache `own` is.
         unsafe { self.close_other_caches(own) };
+        assert_sound!(self.check_if_free());
+    }
+
+    /// As [`Heap::check`], unless this thread's fork interrupted a change of the heap.
+    fn check_if_free(&self) -> Result<(), heaptoll_runtime::Damage> {
+        let is_free = self.units.try_lock().is_some()
+            && self.caches.try_lock().is_some()
+            && self.spans_by_class.iter().all(|spans| spans.try_lock().is_some());
+        if is_free { self.check() } else { Ok(()) }
     }
 }

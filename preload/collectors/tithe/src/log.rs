@@ -5,6 +5,8 @@
 
 use core::ffi::{c_char, c_int};
 
+use heaptoll_assertions::assert_internal;
+
 /// The file to which the lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sink {
@@ -293,6 +295,7 @@ impl LogLine {
         // One byte is reserved for the end of the line.
         let length = text.len().min(LogLine::CAPACITY - 1 - self.length);
         self.bytes[self.length..self.length + length].copy_from_slice(&text[..length]);
+        assert_internal!(length == text.len(), "the longest line of the log fits");
         self.length += length;
     }
 
@@ -335,6 +338,10 @@ impl LogLine {
     }
 
     fn end(mut self) -> LogLine {
+        assert_internal!(
+            self.length < LogLine::CAPACITY && !self.bytes().contains(&b'\n'),
+            "a line of the log is one line"
+        );
         self.bytes[self.length] = b'\n';
         self.length += 1;
         self

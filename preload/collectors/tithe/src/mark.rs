@@ -4,6 +4,7 @@
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_marking::{Grey, Heap, WORDS, prefetch};
 
 use crate::class::{CLASS, FREE, LARGE_ATOMIC, SPAN_CLASSES, UNIT_SHIFT, is_atomic};
@@ -56,6 +57,7 @@ impl<'a> Marks<'a> {
     /// A word points into a unit that is free, or into which the heap may grow.
     #[cold]
     fn add_to_blacklist(&self, unit: usize) {
+        assert_internal!(unit < self.reservation.units() + AHEAD, "the blacklist has a row for a unit in it");
         // SAFETY: `unit` is below `extent`, which the table covers (`resolve`). Concurrent markers store the same
         // value.
         unsafe { AtomicU8::from_ptr(self.blacklist.add(unit)) }.store(self.blacklist_mark, Ordering::Relaxed);
@@ -86,6 +88,10 @@ impl Heap for Marks<'_> {
             // row for each such unit, the others for every unit that is not free; a span's blocks have bits.
             unsafe {
                 let offset = marker.word(word);
+                assert_internal!(
+                    offset < marker.heap.extent,
+                    "words to be resolved are distances in the heap"
+                );
                 let unit = offset >> UNIT_SHIFT;
                 let span_class = *marker.heap.span_classes.add(unit);
                 if span_class as usize >= SPAN_CLASSES {
@@ -95,6 +101,10 @@ impl Heap for Marks<'_> {
                 let class = CLASS.get_unchecked(span_class as usize);
                 // Free units have no first unit, and those beyond the heap's end no row in that table.
                 let first = if class.units <= 1 { unit } else { *marker.heap.firsts.add(unit) as usize };
+                assert_internal!(
+                    first <= unit && unit - first < (class.units as usize).max(1),
+                    "a unit lies in the span of its first unit"
+                );
                 let block = class.index(offset - (first << UNIT_SHIFT));
                 if block >= class.blocks as usize {
                     // A free unit has no blocks; other spans have unused bytes after the last.
@@ -103,6 +113,11 @@ impl Heap for Marks<'_> {
                     }
                     continue;
                 }
+                assert_internal!(
+                    unit < marker.heap.reservation.units()
+                        && (*marker.heap.spans.add(first)).span_class == span_class,
+                    "a span's descriptor has its span class"
+                );
                 let candidate = Candidate {
                     bits: &raw mut *(*marker.heap.spans.add(first)).bits.get_unchecked_mut(block / 64),
                     start: marker.heap.base + (first << UNIT_SHIFT) + block * class.size as usize,
@@ -115,6 +130,7 @@ impl Heap for Marks<'_> {
                 found += 1;
             }
         }
+        assert_internal!(found <= count && count <= WORDS, "a word points into one block at most");
         let reserved = marker.stack.reserve(WORDS);
         let mut marked = 0;
         for candidate in &candidates[..found] {
@@ -146,6 +162,7 @@ impl Heap for Marks<'_> {
             let first = reservation.first(unit);
             // SAFETY: the first unit of a span or block; all other threads are stopped.
             let (units, span) = unsafe { ((*reservation.span(first)).units, reservation.span(first)) };
+            assert_internal!(first as usize == unit && units > 0, "spans and large blocks follow each other");
             unit = first as usize + units as usize;
             if is_atomic(span_class) {
                 continue;
@@ -181,6 +198,11 @@ fn large<const PARALLEL: bool>(
         let first = *marker.heap.firsts.add(offset >> UNIT_SHIFT) as usize;
         let span = marker.heap.spans.add(first);
         let bytes = (*span).bytes;
+        assert_internal!((*span).span_class == span_class, "a large block's descriptor has its span class");
+        assert_internal!(
+            bytes > 0 && offset - (first << UNIT_SHIFT) < ((*span).units as usize) << UNIT_SHIFT,
+            "a large block's units point to its first"
+        );
         if offset - (first << UNIT_SHIFT) >= bytes || !mark::<PARALLEL>(&raw mut (*span).bits[0], 0) {
             return;
         }
@@ -200,6 +222,7 @@ unsafe fn mark<const PARALLEL: bool>(bits: *mut Bits, bit: u8) -> bool {
     // SAFETY: a span's bits (this function's contract); only `marked`, an atomic, changes during marking.
     let bits = unsafe { &*bits };
     let marked = bits.marked.load(Ordering::Relaxed);
+    assert_internal!(marked & !bits.taken == 0, "only taken blocks are marked");
     let new = bits.taken & !marked & 1 << bit;
     if PARALLEL {
         return new != 0 && bits.marked.fetch_or(new, Ordering::Relaxed) & new == 0;

@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_marking::{Grey, MarkOutcome, MarkStack, Pool, Work, Workers, help};
 use heaptoll_roots::{Origin, Root, RootsError, StoppedWorld};
 
@@ -68,6 +69,8 @@ impl Markers {
         epoch: u32,
         roots: &Roots<'_>,
     ) -> Result<Marked, RootsError> {
+        assert_internal!(markers >= 1, "the thread that collects marks");
+        assert_internal!(stack.is_empty(), "marking begins with an empty mark stack");
         if markers == 1 {
             let mut marker = Marker::<false>::new(Marks::new(reservation, epoch), stack, None);
             let read = roots.read(&mut marker)?;
@@ -79,11 +82,13 @@ impl Markers {
                 (roots.read(&mut marker), finish(&mut marker, pool))
             });
         share += helpers_share;
+        assert_internal!(helpers < markers, "no more threads mark than were prepared for");
         let read = read?;
         if share.overflowed {
             let mut marker = Marker::<false>::new(Marks::new(reservation, epoch), stack, None);
             marker.overflowed = true;
             marker.drain();
+            assert_internal!(!marker.overflowed, "one marker handles what several had no space for");
             share.marked += marker.marked;
         }
         let MarkOutcome { marked: live, cpu_ns: helpers_cpu_ns, .. } = share;
@@ -118,11 +123,21 @@ pub struct Roots<'a> {
 }
 
 impl Roots<'_> {
+    /// Whether a part of a range is excluded.
+    fn is_excluded(&self, range: &Range<usize>) -> bool {
+        self.excluded_ranges.iter().any(|own| own.start.max(range.start) < own.end.min(range.end))
+    }
+
     /// Scans all roots and marks from there; returns their bytes.
     fn read<const PARALLEL: bool>(&self, marker: &mut Marker<'_, PARALLEL>) -> Result<usize, RootsError> {
         let mut bytes = 0;
         let mut read = |root: Root| {
             bytes += root.range.len();
+            assert_internal!(
+                root.range.start.is_multiple_of(size_of::<usize>())
+                    && root.range.end.is_multiple_of(size_of::<usize>()),
+                "roots are whole words"
+            );
             // SAFETY: `readable` and `StoppedWorld::roots` yield readable ranges of whole words; the world is stopped.
             unsafe {
                 match root.origin {
@@ -135,7 +150,13 @@ impl Roots<'_> {
             readable(range, &mut |range| read(Root { range, origin: Origin::Mapping }));
         }
         if let Some(stopped) = self.stopped {
-            stopped.roots(self.excluded_ranges, &mut read)?;
+            stopped.roots(self.excluded_ranges, &mut |root| {
+                assert_internal!(
+                    root.origin == Origin::Registers || !self.is_excluded(&root.range),
+                    "no root that was found lies in what the heap excludes"
+                );
+                read(root);
+            })?;
         }
         Ok(bytes)
     }

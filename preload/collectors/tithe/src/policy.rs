@@ -4,6 +4,7 @@
 //! every collection scans all that is live and all roots again; a large one costs memory. The rules ([`Rule`]) differ
 //! in how they trade one for the other. Nothing here reads a clock or the heap, so every rule can be simulated.
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::Message;
 
 use crate::mode::{HYBRID_HEADROOM, HYBRID_MIN_HEADROOM, Mode};
@@ -166,6 +167,12 @@ impl Policy {
             Rule::MemBalancer => self.membalancer(cycle),
         };
         self.budget = self.below_maximum(wanted, cycle.live).clamp(LEAST, MOST);
+        assert_internal!(
+            self.max_heap.is_none_or(|most| {
+                self.budget <= most.saturating_sub(cycle.live).max(most / 20).max(LEAST)
+            }),
+            "live blocks and budget stay below the maximum, or grow beyond it in small steps"
+        );
         self.budget
     }
 
@@ -176,7 +183,16 @@ impl Policy {
             return usize::MAX;
         }
         self.abandoned = 20.min(self.abandoned + 1);
-        self.budget.saturating_mul(1 << (self.abandoned - 1)).min(MOST)
+        let budget = self.budget.saturating_mul(1 << (self.abandoned - 1)).min(MOST);
+        assert_internal!(
+            self.every.is_some() || (LEAST..=MOST).contains(&budget),
+            "a budget is neither so small that collections follow each other nor larger than any heap"
+        );
+        assert_internal!(
+            budget >= self.budget.min(MOST),
+            "an abandoned collection does not lower the budget"
+        );
+        budget
     }
 
     /// The warning, once, that the program needs more than the maximum. It must be written after the program is
@@ -222,6 +238,15 @@ impl Policy {
                 self.quarters = 4.max(self.quarters - 1);
             }
         }
+        // A step of two may pass the bound by one.
+        assert_internal!(
+            (4..=STOPPING_QUARTERS + 1).contains(&self.quarters),
+            "the headroom is at least the one that is set"
+        );
+        assert_internal!(
+            self.doublings <= HYBRID_DOUBLINGS,
+            "the headroom doubles no more often than allowed"
+        );
         // Roots cost as much to scan as blocks, so a program with large statics and a small heap would otherwise scan
         // them far too often.
         let read = cycle.live.saturating_add(cycle.roots);
@@ -241,6 +266,10 @@ impl Policy {
         while self.size < MOST && self.size.saturating_sub(cycle.live) < self.size / 4 {
             self.size = grown_by_half(self.size);
         }
+        assert_internal!(
+            self.size >= MOST || self.size.saturating_sub(cycle.live) >= self.size / 4,
+            "the heap of 1992 keeps the quarter that it expects to reclaim"
+        );
         self.size.saturating_sub(cycle.live)
     }
 
@@ -252,6 +281,10 @@ impl Policy {
         // share of time one is ready to pay for a byte less. Instead of c, which is hard to guess, the user sets the
         // headroom h for a heap of BALANCE_AT bytes with g = s: c = 1 / (h² * BALANCE_AT).
         let ratio = self.allocation.ratio(&self.marking);
+        assert_internal!(
+            ratio <= Rate::STEEPEST,
+            "a ratio of two rates has a bound, so that no product overflows"
+        );
         let product = read.min(MOST) as u128 * BALANCE_AT as u128 * ratio;
         let root = (product >> Rate::POINT).isqrt();
         bytes(root * self.headroom as u128 / 100).max(self.min_headroom)
@@ -303,6 +336,10 @@ impl Rate {
     fn add(&mut self, bytes: usize, ns: u64) {
         self.bytes = self.bytes / 2 + bytes.min(MOST) as u128;
         self.ns = self.ns / 2 + ns.clamp(1, Rate::LONGEST) as u128;
+        assert_internal!(
+            self.ns > 0 && self.ns <= 2 * u128::from(Rate::LONGEST) && self.bytes <= 2 * MOST as u128,
+            "a smoothed rate is at most twice its largest figure"
+        );
     }
 
     /// This rate in terms of another, a fixed-point number.
@@ -315,6 +352,13 @@ impl Rate {
 fn percent(part: usize, whole: usize) -> usize {
     bytes(part as u128 * 100 / whole.max(1) as u128)
 }
+
+const _: () = {
+    // Products of sizes and percentages fit 128 bits, sums of budgets 64.
+    assert!(LEAST < MOST && MOST <= usize::MAX / 8);
+    assert!(HYBRID_DOUBLINGS < 8 && COLLECT_QUARTERS < STOPPING_QUARTERS && CHEAP < EXPENSIVE);
+    assert!(ZORN_START >= LEAST && HYBRID_MIN_HEADROOM >= LEAST);
+};
 
 fn grown_by_half(size: usize) -> usize {
     size.saturating_add(size / 2).min(MOST)

@@ -6,13 +6,14 @@ use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering;
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_roots::World;
 use heaptoll_runtime::{
     EventFunction, Manager, Message, RawCensus, ThreadEnd, fail_every, prepare_barriers, thread_word,
 };
 
 use crate::cache::{Cache, FreeBlock};
-use crate::class::{CLASS, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
+use crate::class::{CACHE_LIMITS, CLASS, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
 use crate::collection::NotCollected;
 use crate::heap::Heap;
 use crate::log::Reason;
@@ -97,6 +98,8 @@ impl Process {
         if unsafe { !(*cache).has_thread() } {
             (cache, temporary) = self.new_cache(cache)?;
         }
+        // SAFETY: the thread's cache, as above, or the one that was just opened.
+        assert_internal!(unsafe { (*cache).has_thread() }, "only a cache of a thread is changed");
         // SAFETY: only this thread uses the cache while it runs; the collector reads it while the thread is stopped.
         let done = action(unsafe { &mut *cache });
         if temporary {
@@ -197,6 +200,7 @@ impl Manager for Process {
         // With the byte after its end a request of FAST_MAX bytes is beyond the table.
         if bytes < FAST_MAX {
             let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
+            assert_internal!(step < FAST.len(), "a request that takes the fast path has a row in the table");
             // SAFETY: `bytes` is below FAST_MAX and `rounding` at most 16, so `step` is at most 64, the last row.
             let span_class = usize::from(unsafe { *FAST.get_unchecked(step) });
             let cache = CACHE::get() as *mut Cache;
@@ -206,8 +210,16 @@ impl Manager for Process {
                 let list = (*cache).lists.as_mut_ptr().add(span_class);
                 let head = (*list).head;
                 if !head.is_null() {
+                    assert_internal!(
+                        self.heap.is_block_of(head as usize, span_class as u8),
+                        "blocks in a list are of its span class"
+                    );
                     (*list).head = (*head).next;
                     (*list).free_slots += 1;
+                    assert_internal!(
+                        (*list).free_slots <= u32::from(CACHE_LIMITS[span_class].capacity),
+                        "a list's free slots do not exceed its capacity"
+                    );
                     (*head).next = ptr::null_mut();
                     (*head).key = 0;
                     return head.cast();
@@ -245,11 +257,14 @@ impl Manager for Process {
                     let list = (*cache).lists.as_mut_ptr().add(span_class as usize);
                     let key = self.heap.key.load(Ordering::Relaxed);
                     let index = class.index(within);
+                    assert_internal!(class.units == 1, "the fast path of free serves spans of one unit");
                     if index * class.size as usize == within
                         && index < class.blocks as usize
                         && (*list).free_slots != 0
                         && (*block).key != key
                     {
+                        assert_internal!((*list).head != block, "a block is in a list once");
+                        assert_internal!((*cache).has_thread(), "only a cache of a thread is changed");
                         (*block).next = (*list).head;
                         (*block).key = key;
                         core::sync::atomic::compiler_fence(Ordering::SeqCst);
@@ -359,3 +374,15 @@ fn is_alone() -> bool {
     // SAFETY: glibc's variable, a byte that it writes when threads are created.
     unsafe { ptr::read_volatile(&raw const __libc_single_threaded) != 0 }
 }
+
+// What the fast paths assume: every class of their table is plain, has spans of one unit and is below the bound that
+// `free` tests; a request with the byte after its end is within the table.
+const _: () = {
+    assert!((FAST_MAX - 1 + 16) >> 4 == FAST.len() - 1);
+    let mut class = 1;
+    while class <= FAST_SPAN_CLASSES as usize {
+        assert!(CLASS[class].units == 1 && CLASS[class].size as usize <= FAST_MAX);
+        class += 1;
+    }
+    assert!(CLASS[FAST_SPAN_CLASSES as usize + 1].size as usize > FAST_MAX);
+};

@@ -4,6 +4,7 @@ use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::ptr;
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::PAGE;
 
 /// Visits the parts of a range that can be read now, page by page; the program may have unmapped others without
@@ -12,6 +13,7 @@ pub fn readable(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>)) {
     let mut at = range.start;
     while at < range.end {
         let end = (at / PAGE + 1).saturating_mul(PAGE).min(range.end);
+        assert_internal!(at < end && end <= range.end, "a range is read page by page, up to its end");
         // The kernel takes a set of signals at 0 for no set.
         if is_readable(at.max(size_of::<usize>())) {
             visit(at..end);

@@ -4,11 +4,13 @@
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_roots::{StopError, StoppedWorld, World};
 
 use crate::class::{CLASS, FREE, SPAN_CLASSES, UNIT_SHIFT};
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
+use crate::span::Span;
 
 /// How long a thread may take to stop before the locks are released briefly, ms; doubles each time.
 const FIRST_PATIENCE_MS: u32 = 10;
@@ -54,6 +56,10 @@ impl Heap {
             for reserved in &cache.pending[..cache.pending_count] {
                 // SAFETY: pending blocks lie in a span of the heap, whose bits have their word.
                 let bits = unsafe { &(*self.reservation.span(reserved.unit)).bits[reserved.word as usize] };
+                assert_internal!(
+                    reserved.mask & !bits.taken == 0,
+                    "blocks that a cache has reserved are taken"
+                );
                 bits.marked.fetch_or(reserved.mask, Ordering::Relaxed);
             }
         });
@@ -64,14 +70,32 @@ impl Heap {
     fn mark_block(&self, address: usize) -> usize {
         let unit = self.reservation.first((address - self.reservation.base()) >> UNIT_SHIFT);
         let span_class = self.reservation.span_class(unit as usize) as usize;
+        assert_internal!(
+            span_class < SPAN_CLASSES && CLASS[span_class].is_block(address - self.reservation.address(unit)),
+            "what is in a list is a block of a span"
+        );
         let block = CLASS[span_class].index(address - self.reservation.address(unit));
         // SAFETY: `unit` is the first of the block's span, and the span has a bit for each block.
         let bits = unsafe { &(*self.reservation.span(unit)).bits[block / 64] };
+        assert_internal!(bits.taken >> (block % 64) & 1 != 0, "blocks in caches are taken");
+        assert_internal!(
+            bits.marked.load(Ordering::Relaxed) >> (block % 64) & 1 == 0,
+            "a block is in one list once"
+        );
         bits.marked.fetch_or(1 << (block % 64), Ordering::Relaxed);
         CLASS[span_class].size as usize
     }
 
     pub(crate) fn clear_marks(&self) {
+        self.each_span(&mut |span| {
+            let words =
+                CLASS.get(span.span_class as usize).map_or(1, |class| class.blocks.div_ceil(64).into());
+            span.bits[..words].iter().for_each(|bits| bits.marked.store(0, Ordering::Relaxed));
+        });
+    }
+
+    /// Visits the descriptors of all spans and large blocks. All locks are held.
+    fn each_span(&self, visit: &mut dyn FnMut(&Span)) {
         let mut unit = 0;
         while unit < self.reservation.units() {
             if self.reservation.span_class(unit) == FREE {
@@ -80,13 +104,30 @@ impl Heap {
             }
             // SAFETY: the first unit of a span or large block; all locks are held.
             let span = unsafe { &*self.reservation.span(self.reservation.first(unit)) };
-            for bits in &span.bits
-                [..CLASS.get(span.span_class as usize).map_or(1, |class| class.blocks.div_ceil(64).into())]
-            {
-                bits.marked.store(0, Ordering::Relaxed);
-            }
+            visit(span);
             unit += span.units as usize;
         }
+        assert_internal!(unit == self.reservation.units(), "spans and large blocks end in the heap");
+    }
+
+    /// Bytes in spans and large blocks that are marked: for assertions. All locks are held.
+    pub(crate) fn marked_bytes(&self) -> usize {
+        let mut bytes = 0;
+        self.each_span(&mut |span| {
+            bytes += match CLASS.get(span.span_class as usize) {
+                Some(class) => {
+                    let marked = (0..class.blocks.into()).filter(|&block| span.is_marked(block));
+                    marked.count() * class.size as usize
+                }
+                None => usize::from(span.is_marked(0)) * span.bytes,
+            };
+        });
+        bytes
+    }
+
+    /// Whether no block is marked: for assertions. All locks are held.
+    pub(crate) fn is_unmarked(&self) -> bool {
+        self.marked_bytes() == 0
     }
 
     /// The heap's own ranges: they are read block by block, or not at all.
@@ -98,6 +139,11 @@ impl Heap {
         let [spans, span_classes, firsts, blacklist] = guards.units.memory.tables();
         let own = core::ptr::from_ref(self) as usize;
         let heap = &guards.units.memory.heap;
+        assert_internal!(
+            heap.start() == self.reservation.base()
+                && heap.end() - heap.start() >= self.reservation.units() << UNIT_SHIFT,
+            "all blocks lie in the heap's region"
+        );
         [
             heap.start()..heap.end(),
             spans,

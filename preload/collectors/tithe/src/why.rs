@@ -38,6 +38,13 @@ pub struct Shares {
     pub registers: u64,
 }
 
+// The layout of include/tithe.h.
+const _: () = {
+    assert!(size_of::<Shares>() == 32 && core::mem::offset_of!(Shares, stacks) == 0);
+    assert!(core::mem::offset_of!(Shares, statics) == 8 && core::mem::offset_of!(Shares, mappings) == 16);
+    assert!(core::mem::offset_of!(Shares, registers) == 24);
+};
+
 impl Shares {
     /// The sum, bytes.
     pub const fn total(&self) -> u64 {

@@ -4,6 +4,7 @@
 use core::ops::Range;
 use core::slice;
 
+use heaptoll_assertions::{assert_expensive, assert_internal};
 use heaptoll_roots::{Origin, Root, StoppedWorld, World};
 use heaptoll_runtime::{PAGE, Region};
 
@@ -109,11 +110,13 @@ fn stop_and_act<T>(
         let start = core::ptr::from_ref(world) as usize;
         start..start + size_of::<World>()
     });
+    assert_internal!(heap.is_all_swept(), "a heap whose blocks are queried is swept");
     heap.mark_cached(&guards);
     let mut excluded_ranges = [const { 0..0 }; EXCLUDED_MAX];
     let marker = &raw const excluded_ranges as usize;
     let ours = heap.excluded_ranges(collector, &guards);
     let frames = marker.saturating_sub(FRAMES)..frame;
+    assert_internal!(ours.len() + 2 <= EXCLUDED_MAX, "all excluded ranges have a place");
     let mine = [region.start()..region.end(), if frame == 0 { 0..0 } else { frames }];
     for (place, range) in excluded_ranges.iter_mut().zip(ours.into_iter().chain(mine)) {
         *place = range;
@@ -135,6 +138,7 @@ fn stop_and_act<T>(
     }
     let done = act(&stopped_heap);
     heap.clear_marks();
+    assert_expensive!(heap.is_unmarked(), "a query leaves no mark");
     drop(stopped);
     drop(guards);
     Ok(done)

@@ -1,5 +1,7 @@
 //! Text without an allocator: into a buffer of limited size, counting what does not fit.
 
+use heaptoll_assertions::assert_internal;
+
 use crate::log::{Sink, digits};
 
 /// A text under construction.
@@ -52,6 +54,7 @@ impl<'a> Text<'a> {
             return &[];
         }
         let end = self.length.min(self.place.len() - 1);
+        assert_internal!(end < self.place.len(), "a text leaves a byte for its zero");
         self.place[end] = 0;
         &self.place[..end]
     }

@@ -3,6 +3,8 @@
 use core::ops::Range;
 use core::sync::atomic::Ordering;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::class::{CLASS, FREE, is_atomic};
 use crate::heap::Heap;
 use crate::span::{Bits, UnitIndex};
@@ -146,6 +148,10 @@ impl<'a> Tracer<'a> {
         while self.next < self.count && self.found.is_none() {
             let index = self.next;
             self.next += 1;
+            assert_internal!(
+                self.next <= self.count && self.count <= self.capacity,
+                "entries that are read are written"
+            );
             let Entry { block, source, .. } = self.entry(index as u32);
             let Some(block) = block_at(self.heap, block) else { continue };
             if !block.is_atomic {
@@ -177,6 +183,10 @@ impl<'a> Tracer<'a> {
                 self.overflowed = true;
                 return;
             }
+            assert_internal!(
+                block.start <= value && value < block.start + block.bytes,
+                "a word leads to the block that it points into"
+            );
             block.mark(self.heap);
             self.bytes += block.bytes as u64;
             // SAFETY: `count` is below `capacity`, as checked above.
@@ -196,9 +206,17 @@ impl<'a> Tracer<'a> {
             let before = self.entry(at).link;
             // SAFETY: `entry` has checked that `at` is below `count`.
             unsafe { (*self.entries.add(at as usize)).link = after };
+            assert_internal!(
+                before == NONE || before < at,
+                "a block is reached from one that was reached before it"
+            );
             (at, after) = (before, at);
             length += 1;
         }
+        assert_internal!(
+            (1..=self.count).contains(&length),
+            "a chain has each block that was reached once at most"
+        );
         (after, length)
     }
 }
