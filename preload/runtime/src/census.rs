@@ -1,5 +1,7 @@
 //! The census: a walk over the heap added up, by kind and by range of sizes.
 
+use heaptoll_assertions::{assert_internal, assert_sound};
+
 use crate::{Heap, Piece, PieceKind};
 
 /// One range of sizes: the usable sizes above 2^(k-1) and up to 2^k bytes, at index k.
@@ -36,6 +38,15 @@ pub struct Tally {
 
 impl Tally {
     fn add(&mut self, piece: Piece) {
+        assert_internal!(piece.overhead <= piece.bytes, "a piece's overhead is a part of it");
+        assert_internal!(
+            (piece.kind == PieceKind::Live) == (piece.block != 0),
+            "the program holds an address of live blocks, and of no other piece"
+        );
+        assert_internal!(
+            piece.block == 0 || (piece.address..piece.address + piece.bytes).contains(&piece.block),
+            "a block's address lies in its piece"
+        );
         let bytes = (piece.bytes - piece.overhead) as u64;
         self.metadata += piece.overhead as u64;
         let range = &mut self.ranges[bytes.next_power_of_two().trailing_zeros() as usize & 63];
@@ -67,6 +78,17 @@ pub fn tally<H: Heap>(heap: &H) -> Tally {
     let beyond = mapped - (region.end() - region.start()) as u64;
     let ranges = [Range::default(); 64];
     let mut tally = Tally { mapped, live: 0, free: 0, metadata: 0, unused: beyond, ranges };
-    heap.walk(&mut |piece| tally.add(piece));
+    assert_sound!(heap.check());
+    let mut end = region.start();
+    heap.walk(&mut |piece| {
+        assert_internal!(piece.address == end, "the pieces of a heap tile its region");
+        end = piece.address + piece.bytes;
+        tally.add(piece);
+    });
+    assert_internal!(end == region.end(), "the pieces of a heap tile its region");
+    assert_internal!(
+        tally.live + tally.free + tally.metadata + tally.unused == tally.mapped,
+        "the census accounts for all mapped bytes"
+    );
     tally
 }

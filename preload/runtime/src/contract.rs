@@ -3,6 +3,8 @@
 
 use core::ffi::{c_char, c_int, c_void};
 
+use heaptoll_assertions::assert_internal;
+
 /// `struct heaptoll_class`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
@@ -41,6 +43,10 @@ impl RawCensus {
     /// # Safety
     /// `classes` is null or has space for `class_capacity` of them.
     pub unsafe fn push(&mut self, class: RawClass) {
+        assert_internal!(
+            class.live_blocks > 0 || class.live_bytes == 0,
+            "bytes of a class are those of its blocks"
+        );
         if self.class_count < self.class_capacity && !self.classes.is_null() {
             // SAFETY: `class_count` is below `class_capacity`, for which the array has space, as this function
             // requires.
@@ -121,5 +127,39 @@ pub struct Control {
 // SAFETY: it is never written, and its pointers are to statics.
 unsafe impl Sync for Control {}
 
-const _: () = assert!(size_of::<RawClass>() == 56 && size_of::<RawCensus>() == 88);
-const _: () = assert!(size_of::<RawEvent>() == 40 && size_of::<Control>() == 56);
+// The layouts of include/heaptoll.h, member by member.
+const _: () = {
+    use core::mem::offset_of;
+    assert!(size_of::<RawClass>() == 56 && align_of::<RawClass>() == 8);
+    assert!(offset_of!(RawClass, block_bytes) == 0 && offset_of!(RawClass, live_blocks) == 8);
+    assert!(offset_of!(RawClass, live_bytes) == 16 && offset_of!(RawClass, free_blocks) == 24);
+    assert!(offset_of!(RawClass, free_bytes) == 32 && offset_of!(RawClass, quarantined_blocks) == 40);
+    assert!(offset_of!(RawClass, quarantined_bytes) == 48);
+    assert!(size_of::<RawCensus>() == 88 && align_of::<RawCensus>() == 8);
+    assert!(offset_of!(RawCensus, size) == 0 && offset_of!(RawCensus, class_capacity) == 4);
+    assert!(offset_of!(RawCensus, class_count) == 8 && offset_of!(RawCensus, exact) == 12);
+    assert!(offset_of!(RawCensus, mapped_bytes) == 16 && offset_of!(RawCensus, mapped_high_bytes) == 24);
+    assert!(offset_of!(RawCensus, live_bytes) == 32 && offset_of!(RawCensus, free_bytes) == 40);
+    assert!(offset_of!(RawCensus, metadata_bytes) == 48 && offset_of!(RawCensus, quarantined_bytes) == 56);
+    assert!(offset_of!(RawCensus, unused_bytes) == 64 && offset_of!(RawCensus, requested_bytes) == 72);
+    assert!(offset_of!(RawCensus, classes) == 80);
+    assert!(size_of::<RawEvent>() == 40 && align_of::<RawEvent>() == 8);
+    assert!(offset_of!(RawEvent, size) == 0 && offset_of!(RawEvent, kind) == 4);
+    assert!(offset_of!(RawEvent, time_ns) == 8 && offset_of!(RawEvent, collection) == 16);
+    assert!(offset_of!(RawEvent, value) == 24 && offset_of!(RawEvent, mapped_bytes) == 32);
+    assert!(size_of::<Control>() == 56 && align_of::<Control>() == 8);
+    assert!(offset_of!(Control, version) == 0 && offset_of!(Control, size) == 4);
+    assert!(offset_of!(Control, name) == 8 && offset_of!(Control, manager_version) == 16);
+    assert!(offset_of!(Control, census) == 24 && offset_of!(Control, collect) == 32);
+    assert!(offset_of!(Control, listen) == 40 && offset_of!(Control, check) == 48);
+};
+
+// The numbers of include/heaptoll.h.
+const _: () = {
+    assert!(
+        COLLECTION_START == 1 && COLLECTION_END == 2 && PHASE == 3 && HEAP_GROWN == 4 && HEAP_SHRUNK == 5
+    );
+    assert!(Phase::Stop as u64 == 1 && Phase::Roots as u64 == 2 && Phase::Mark as u64 == 3);
+    assert!(Phase::Sweep as u64 == 4 && Phase::Resume as u64 == 5);
+    assert!(Reason::Allocation as u64 == 1 && Reason::Requested as u64 == 2 && Reason::Pressure as u64 == 3);
+};

@@ -6,6 +6,8 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::{ALIGNMENT, LARGEST, Manager, PAGE, WORD, round_up};
 
 #[cold]
@@ -27,6 +29,7 @@ fn failed<M: Manager>(manager: &M, error: c_int) -> *mut c_void {
 /// The block, or the failure to get one.
 #[inline(always)]
 fn or_fail<M: Manager>(manager: &M, block: *mut u8) -> *mut c_void {
+    assert_internal!((block as usize).is_multiple_of(ALIGNMENT), "every block is aligned");
     if block.is_null() { failed(manager, libc::ENOMEM) } else { block.cast() }
 }
 
@@ -114,7 +117,9 @@ pub fn memalign<M: Manager>(manager: &M, alignment: usize, bytes: usize) -> *mut
     if bytes.checked_add(alignment).is_none_or(|sum| sum > LARGEST) {
         return failed(manager, libc::ENOMEM);
     }
-    or_fail(manager, manager.allocate_aligned(alignment, bytes))
+    let block = manager.allocate_aligned(alignment, bytes);
+    assert_internal!((block as usize).is_multiple_of(alignment), "an aligned block is aligned as requested");
+    or_fail(manager, block)
 }
 
 /// `posix_memalign`: keeps `errno`, and `*place` when it fails.

@@ -14,6 +14,8 @@ use core::ffi::c_int;
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
+use heaptoll_assertions::assert_internal;
+
 /// What is done around a fork, on the thread that forks.
 pub trait AtFork {
     /// Before it: takes locks.
@@ -93,12 +95,20 @@ impl Streams {
                 return;
             }
             call(optional!("_IO_list_lock"));
+            assert_internal!(
+                self.forker.load(Ordering::Relaxed) == 0 && self.forks.load(Ordering::Relaxed) == 0,
+                "one thread holds the list of streams over its forks"
+            );
             self.forker.store(thread(), Ordering::Relaxed);
         }
         self.forks.fetch_add(1, Ordering::Relaxed);
     }
 
     fn in_parent(&self) {
+        assert_internal!(
+            !self.is_forker() || self.forks.load(Ordering::Relaxed) > 0,
+            "forks under the list of streams are counted to their end"
+        );
         if self.is_forker() && self.forks.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.forker.store(0, Ordering::Relaxed);
             call(optional!("_IO_list_unlock"));

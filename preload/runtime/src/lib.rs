@@ -12,6 +12,7 @@
 
 mod census;
 mod contract;
+mod defect;
 pub mod family;
 mod fault;
 mod forks;
@@ -33,6 +34,7 @@ pub use contract::{
     COLLECTION_END, COLLECTION_START, Control, EventFunction, HEAP_GROWN, HEAP_SHRUNK, PHASE, Phase,
     RawCensus, RawClass, RawEvent, Reason,
 };
+pub use defect::report_defect;
 pub use fault::fail_every;
 pub use forks::{AtFork, at_fork};
 pub use heap::{Damage, Heap, Misuse, Piece, PieceKind};

@@ -17,6 +17,8 @@ use core::ops::{Deref, DerefMut};
 use core::ptr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::Message;
 
 unsafe extern "C" {
@@ -103,6 +105,7 @@ impl<T> Lock<T> {
         } else {
             self.wait()
         };
+        assert_internal!(self.state.load(Ordering::Relaxed) != FREE, "a lock that is taken is held");
         Guard { lock: self, borrowed }
     }
 
@@ -114,6 +117,14 @@ impl<T> Lock<T> {
 
     #[inline(always)]
     fn unlock(&self) {
+        assert_internal!(
+            self.state.load(Ordering::Relaxed) == HELD,
+            "a lock is released by its holder, once"
+        );
+        assert_internal!(
+            self.forker.load(Ordering::Relaxed) == 0,
+            "a lock is held from a fork's beginning to its end"
+        );
         self.state.store(FREE, Ordering::Release);
         // The compiler keeps the order; for the processor see the file's head.
         compiler_fence(Ordering::SeqCst);
@@ -133,13 +144,26 @@ impl<T> Lock<T> {
                 return;
             }
             mem::forget(self.lock());
+            assert_internal!(self.forker.load(Ordering::Relaxed) == 0, "one thread forks under a lock");
+            assert_internal!(
+                self.forks.load(Ordering::Relaxed) == 0,
+                "forks under a lock are counted to their end"
+            );
             self.forker.store(thread(), Ordering::Relaxed);
         }
         self.forks.fetch_add(1, Ordering::Relaxed);
+        assert_internal!(
+            self.state.load(Ordering::Relaxed) == HELD,
+            "a lock is held from a fork's beginning to its end"
+        );
     }
 
     /// fork's handler in the parent.
     pub fn after_fork(&self) {
+        assert_internal!(
+            !self.is_forker() || self.forks.load(Ordering::Relaxed) > 0,
+            "forks under a lock are counted to their end"
+        );
         if self.is_forker() && self.forks.fetch_sub(1, Ordering::Relaxed) == 1 {
             self.forker.store(0, Ordering::Relaxed);
             self.unlock();
@@ -193,6 +217,7 @@ impl<T> Lock<T> {
             // SAFETY: the futex word and the time outlive the call.
             unsafe { futex(&self.state, libc::FUTEX_WAIT, HELD, patience) };
         }
+        assert_internal!(self.sleepers.load(Ordering::Relaxed) > 0, "a thread that sleeps is counted");
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = errno };
@@ -218,6 +243,10 @@ impl<T> Deref for Guard<'_, T> {
     type Target = T;
     #[inline(always)]
     fn deref(&self) -> &T {
+        assert_internal!(
+            self.lock.state.load(Ordering::Relaxed) == HELD,
+            "a value is reached under its lock"
+        );
         // SAFETY: the guard exists only while its thread holds the lock.
         unsafe { &*self.lock.value.get() }
     }
@@ -226,6 +255,10 @@ impl<T> Deref for Guard<'_, T> {
 impl<T> DerefMut for Guard<'_, T> {
     #[inline(always)]
     fn deref_mut(&mut self) -> &mut T {
+        assert_internal!(
+            self.lock.state.load(Ordering::Relaxed) == HELD,
+            "a value is changed under its lock"
+        );
         // SAFETY: the guard exists only while its thread holds the lock, and this is its one reference.
         unsafe { &mut *self.lock.value.get() }
     }

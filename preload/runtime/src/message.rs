@@ -1,5 +1,9 @@
 //! A last message: put together on the stack and written to standard error at once, where nothing may be allocated.
 
+use core::fmt;
+
+use heaptoll_assertions::assert_internal;
+
 /// A line of limited length; what does not fit is cut.
 #[derive(Debug)]
 pub struct Message {
@@ -45,6 +49,7 @@ impl Message {
                 length += 1;
             }
         }
+        assert_internal!(length <= digits.len(), "an address has no more digits than a word");
         self.put(digits.split_at(length).0)
     }
 
@@ -71,6 +76,7 @@ impl Message {
 
     /// Writes the line to standard error.
     pub fn write(mut self) {
+        assert_internal!(self.length < Self::CAPACITY, "a message leaves a byte for the end of its line");
         self.bytes[self.length] = b'\n';
         // SAFETY: the buffer is valid for that many bytes. A failed write cannot be reported.
         unsafe { libc::write(2, self.bytes.as_ptr().cast(), self.length + 1) };
@@ -81,6 +87,15 @@ impl Message {
         self.write();
         // SAFETY: `abort` takes no pointers and does not return.
         unsafe { libc::abort() }
+    }
+}
+
+/// For the names of assertions in what is preloaded.
+impl fmt::Write for Message {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let taken = Message { bytes: self.bytes, length: self.length };
+        *self = taken.put(text.as_bytes());
+        Ok(())
     }
 }
 

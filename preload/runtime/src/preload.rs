@@ -16,14 +16,7 @@ macro_rules! preload {
 
         #[panic_handler]
         fn panic(info: &core::panic::PanicInfo) -> ! {
-            let (file, line) = info.location().map_or(("?", 0), |place| (place.file(), place.line()));
-            $crate::Message::new()
-                .text(<$manager as $crate::Manager>::NAME)
-                .text(": a defect in this manager; please report it: ")
-                .text(file)
-                .text(" at line ")
-                .address(line as usize)
-                .abort()
+            $crate::report_defect(<$manager as $crate::Manager>::NAME, info)
         }
 
         #[unsafe(no_mangle)]

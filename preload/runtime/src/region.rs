@@ -8,6 +8,8 @@ use core::ffi::c_void;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::{StatsReporter, round_up};
 
 /// The unit in which the heap's size is counted, bytes.
@@ -25,6 +27,12 @@ const BASES: [usize; 4] = [0x15a7 << 32, 64 << 30, 32 << 30, 8 << 30];
 const APART: usize = 1 << 40;
 /// How many such slots there are above the first base.
 const SLOTS: usize = 56;
+
+const _: () = {
+    assert!(STEP.is_multiple_of(PAGE) && APART.is_multiple_of(STEP));
+    // All slots lie in the address space of a process.
+    assert!(BASES[0] + SLOTS * APART <= crate::ADDRESSES);
+};
 
 /// The next slot: a process normally has one region, a test has many.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -92,7 +100,13 @@ impl Region {
 
     /// As [`Region::grow`], by `most` bytes, or by half of it, and so on, down to `least`. Also returns by how much.
     pub fn grow_within(&mut self, least: usize, most: usize) -> Option<(NonNull<u8>, usize)> {
-        debug_assert!(least.is_multiple_of(crate::WORD) && most.is_multiple_of(crate::WORD));
+        assert_internal!(
+            least.is_multiple_of(crate::WORD) && most.is_multiple_of(crate::WORD),
+            "regions grow by whole words"
+        );
+        assert_internal!(least <= most, "a region grows by the least to the most that is requested");
+        assert_internal!(self.is_in_order(), "what a manager has taken of a region is mapped");
+        let before = self.end;
         self.requests += 1;
         if self.fail_every != 0 && self.requests.is_multiple_of(self.fail_every) {
             return None;
@@ -109,6 +123,18 @@ impl Region {
         };
         // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = errno };
+        assert_internal!(
+            extended.map_or(before == self.end || before == 0, |(start, bytes)| {
+                start.as_ptr() as usize + bytes == self.end
+                    && (before == 0 || start.as_ptr() as usize == before)
+            }),
+            "a region grows at its end, by what is returned"
+        );
+        assert_internal!(
+            extended.is_none_or(|(_, bytes)| (least..=most).contains(&bytes)),
+            "a region grows by the least to the most that is requested"
+        );
+        assert_internal!(self.is_in_order(), "what a manager has taken of a region is mapped");
         if extended.is_some()
             && let Some(reporter) = self.reporter
         {
@@ -123,6 +149,14 @@ impl Region {
         Some((self.grow(bytes)?, bytes))
     }
 
+    /// Whether its parts are in order: for assertions.
+    const fn is_in_order(&self) -> bool {
+        self.start <= self.end
+            && self.end <= self.mapped_end
+            && self.start.is_multiple_of(PAGE)
+            && self.mapped_end.is_multiple_of(PAGE)
+    }
+
     fn extend(&mut self, bytes: usize) -> Option<NonNull<u8>> {
         if self.start == 0 {
             self.choose_base()?;
@@ -132,9 +166,11 @@ impl Region {
             let exact = round_up(end, PAGE).checked_sub(self.mapped_end)?;
             let ample = round_up(end.checked_add(STEP)?, STEP).checked_sub(self.mapped_end)?;
             // Where the ample step is too much for a limit, the exact one may not be.
+            assert_internal!(exact <= ample, "the ample step of a region is no smaller than the exact one");
             let got = [ample, exact].into_iter().find(|&more| map(self.mapped_end, more))?;
             self.mapped_end += got;
         }
+        assert_internal!(end <= self.mapped_end, "what a manager takes of a region is mapped");
         let taken = NonNull::new(self.end as *mut u8);
         self.end = end;
         taken
@@ -147,6 +183,10 @@ impl Region {
         for _ in 0..SLOTS {
             let slot = NEXT.fetch_add(1, Ordering::Relaxed) % SLOTS;
             let base = BASES[0] + slot * APART + random;
+            assert_internal!(
+                random + STEP < APART && base + APART < crate::ADDRESSES,
+                "a region lies in its slot, and the slot in the address space"
+            );
             if !is_free(BASES[0] + slot * APART) {
                 continue;
             }
@@ -164,6 +204,8 @@ impl Region {
     }
 
     fn start_at(&mut self, base: usize) -> Option<()> {
+        assert_internal!(self.start == 0, "a region never moves");
+        assert_internal!(base.is_multiple_of(PAGE) && base != 0, "a region begins at a page");
         self.start = base;
         self.end = base;
         self.mapped_end = base + STEP;
@@ -180,6 +222,7 @@ impl Default for Region {
 impl Drop for Region {
     fn drop(&mut self) {
         if self.start != 0 {
+            assert_internal!(self.is_in_order(), "what a manager has taken of a region is mapped");
             // SAFETY: this region alone mapped the range, and every block in it ends with it.
             unsafe { libc::munmap(self.start as *mut c_void, self.mapped_end - self.start) };
         }

@@ -1,5 +1,7 @@
 //! How far a manager had to search: the cost that sets the searching allocators apart (Zorn 1992 §2.1).
 
+use heaptoll_assertions::assert_internal;
+
 /// Lengths of searches through a free structure, in blocks visited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Search {
@@ -23,6 +25,7 @@ impl Search {
         self.searches += 1;
         self.steps += steps;
         self.longest = self.longest.max(steps);
+        assert_internal!(self.longest <= self.steps, "the longest search is one of those that are added up");
     }
 }
 

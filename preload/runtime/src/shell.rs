@@ -3,10 +3,12 @@
 use core::ffi::{c_int, c_void};
 use core::ptr::{self, NonNull};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::contract::{EventFunction, RawCensus, RawClass};
 use crate::fault::fail_every;
 use crate::lock::prepare_barriers;
-use crate::{Guard, Heap, LARGEST, Lock, Manager, Message, Misuse, StatsReporter, tally};
+use crate::{ALIGNMENT, Guard, Heap, LARGEST, Lock, Manager, Message, Misuse, StatsReporter, tally};
 
 /// A debug build checks the whole heap after every this many calls.
 #[cfg(debug_assertions)]
@@ -60,6 +62,10 @@ impl<H: Heap> Manager for Shell<H> {
             return ptr::null_mut();
         }
         let block = self.heap().allocate(bytes);
+        assert_internal!(
+            block.is_none_or(|block| (block.as_ptr() as usize).is_multiple_of(ALIGNMENT)),
+            "every block is aligned"
+        );
         block.map_or(ptr::null_mut(), NonNull::as_ptr)
     }
 
@@ -75,6 +81,10 @@ impl<H: Heap> Manager for Shell<H> {
 
     fn allocate_aligned(&self, alignment: usize, bytes: usize) -> *mut u8 {
         let block = self.heap().allocate_aligned(alignment, bytes);
+        assert_internal!(
+            block.is_none_or(|block| (block.as_ptr() as usize).is_multiple_of(alignment)),
+            "an aligned block is aligned as requested"
+        );
         block.map_or(ptr::null_mut(), NonNull::as_ptr)
     }
 
@@ -92,13 +102,26 @@ impl<H: Heap> Manager for Shell<H> {
         let mut heap = self.heap();
         // SAFETY: `old` is a live block, which C requires of the caller of `realloc`.
         match unsafe { heap.resize(old, bytes) } {
-            Ok(true) => return old.as_ptr(),
+            Ok(true) => {
+                assert_internal!(
+                    // SAFETY: `old` is a live block, or `resize` would have returned an error.
+                    unsafe { heap.usable(old) } >= bytes,
+                    "a block that is resized in place is large enough"
+                );
+                return old.as_ptr();
+            }
             Ok(false) => {}
             Err(misuse) => Self::misused("realloc", old, misuse),
         }
         let Some(new) = heap.allocate(bytes) else { return ptr::null_mut() };
         // SAFETY: `old` is a live block, or `resize` would have returned an error.
         let kept = unsafe { heap.usable(old) }.min(bytes);
+        assert_internal!(new != old, "a block that is copied is another one");
+        assert_internal!(
+            // SAFETY: `allocate` has just returned `new`.
+            unsafe { heap.usable(new) } >= kept,
+            "the contents of a block fit the one that replaces it"
+        );
         // The copy is made without the lock: both blocks are the caller's.
         drop(heap);
         // SAFETY: `allocate` returned `new` while `old` was live, so they are apart; both have at least `kept` bytes.

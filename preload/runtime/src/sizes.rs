@@ -1,5 +1,7 @@
 //! Sizes and their arithmetic.
 
+use heaptoll_assertions::assert_internal;
+
 /// A machine word, bytes: headers, tags and links are made of it.
 pub const WORD: usize = size_of::<usize>();
 
@@ -10,6 +12,7 @@ pub const ALIGNMENT: usize = 16;
 /// which [`crate::Shell`] never passes on.
 #[inline(always)]
 pub const fn round_up(bytes: usize, unit: usize) -> usize {
+    assert_internal!(unit.is_power_of_two(), "sizes are rounded up to a power of two");
     bytes.wrapping_add(unit - 1) & !(unit - 1)
 }
 

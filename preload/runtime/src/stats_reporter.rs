@@ -4,6 +4,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_stats_page::{Slot, Writer, WriterKind};
 
 use crate::Search;
@@ -77,6 +78,7 @@ impl StatsReporter {
     /// holds a lock that [`StatsReporter::listen`]'s caller holds too.
     pub fn event(&self, kind: u32, collection: u64, value: u64) {
         let listener = self.listener.load(Ordering::Acquire);
+        assert_internal!((COLLECTION_START..=HEAP_SHRUNK).contains(&kind), "an event is of a known kind");
         if listener.is_null() {
             return;
         }
@@ -102,6 +104,10 @@ impl StatsReporter {
         let slot = self.slot();
         slot.mapped_bytes.store(mapped_bytes as u64, Ordering::Relaxed);
         slot.mapped_high_bytes.fetch_max(mapped_bytes as u64, Ordering::Relaxed);
+        assert_internal!(
+            slot.mapped_high_bytes.load(Ordering::Relaxed) >= mapped_bytes as u64,
+            "the high-water mark of the heap is no smaller than the heap"
+        );
     }
 
     /// In the child of a fork: it has a slot of its own, and a heap of the size reported last from the start.
@@ -138,6 +144,10 @@ impl StatsReporter {
         if used_bytes as u64 > slot.used_high_bytes.load(Ordering::Relaxed) {
             slot.used_high_bytes.store(used_bytes as u64, Ordering::Relaxed);
         }
+        assert_internal!(
+            slot.used_high_bytes.load(Ordering::Relaxed) >= used_bytes as u64,
+            "the high-water mark of used bytes is no smaller than these"
+        );
     }
 
     /// A collection has taken so much processor time, on all threads that took part, ns.
@@ -164,6 +174,10 @@ impl StatsReporter {
         slot.collected_bytes.fetch_add(collected.collected_bytes as u64, Ordering::Relaxed);
         slot.live_bytes.store(collected.live_bytes as u64, Ordering::Relaxed);
         slot.live_high_bytes.fetch_max(collected.live_bytes as u64, Ordering::Relaxed);
+        assert_internal!(
+            slot.pause_max_ns.load(Ordering::Relaxed) <= slot.pause_total_ns.load(Ordering::Relaxed),
+            "the longest pause is one of those that are added up"
+        );
         self.event(COLLECTION_END, collected.number, collected.live_bytes as u64);
     }
 

@@ -9,6 +9,8 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use heaptoll_assertions::assert_internal;
+
 /// A thread-local word of every thread, with what it holds in a new one: an address of a static, or nothing (0).
 ///
 /// ```text
@@ -131,6 +133,11 @@ impl ThreadEnd {
         if unsafe { libc::pthread_key_create(&mut key, Some(self.ended)) } != 0 {
             return Err(NoKeys);
         }
+        assert_internal!(key != NONE, "a key of thread-specific data is a number that none is known by");
+        assert_internal!(
+            self.key.load(Ordering::Relaxed) == NONE,
+            "the key for the ends of threads is made once"
+        );
         self.key.store(key, Ordering::Release);
         Ok(())
     }
@@ -142,7 +149,7 @@ impl ThreadEnd {
     /// manager must be able to serve this thread already when it arms.
     #[must_use]
     pub fn arm(&self, word: *mut c_void) -> bool {
-        debug_assert!(!word.is_null());
+        assert_internal!(!word.is_null(), "the hook of a thread's end is armed with a word");
         self.set(word) == 0
     }
 
