@@ -13,5 +13,4 @@ mod workers;
 pub use marker::{Heap, Marker, WORDS, prefetch};
 pub use pool::Pool;
 pub use stack::{Grey, KEPT, MarkStack};
-pub use sync::call;
 pub use workers::{MARKERS_MAX, MarkOutcome, THRESHOLD, Work, Workers, help};

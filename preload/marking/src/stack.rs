@@ -4,10 +4,9 @@
 use core::ops::Range;
 
 use heaptoll_assertions::assert_internal;
-use heaptoll_runtime::{PAGE, Region};
+use heaptoll_runtime::{PAGE, Region, system_call};
 
 use crate::pool::Pool;
-use crate::sync::call;
 
 /// Bytes requested at once.
 const STEP: usize = 64 << 10;
@@ -201,7 +200,9 @@ impl MarkStack {
         );
         if self.length == 0 && start < end {
             // SAFETY: nothing is on the stack; what is dropped reads as zeros and is written before it is read.
-            unsafe { call(libc::SYS_madvise, [start, end - start, libc::MADV_DONTNEED as usize, 0]) };
+            unsafe {
+                system_call(libc::SYS_madvise, [start, end - start, libc::MADV_DONTNEED as usize, 0, 0, 0])
+            };
         }
     }
 }

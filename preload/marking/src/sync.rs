@@ -2,12 +2,13 @@
 //! storage of its own, so it cannot use the C library's calls, which set `errno`. The loom model of the pool replaces
 //! these by its own types of the same names.
 
-use core::arch::asm;
 use core::cell::UnsafeCell;
 use core::sync::atomic::Ordering;
 
 pub use core::sync::atomic::{AtomicU32, AtomicUsize};
 use heaptoll_assertions::assert_internal;
+
+use heaptoll_runtime::{futex, system_call};
 
 /// A value that one thread at a time reaches. The lock is held for some ten nanoseconds, so a waiting thread does not
 /// sleep.
@@ -61,38 +62,15 @@ impl WakeUps {
 
     /// Waits for more than `known`; may come back early.
     pub fn wait(&self, known: u32) {
-        wait(&self.0, known);
+        if poll(&self.0, known) {
+            futex::wait(&self.0, known, None);
+        }
     }
 
     /// Wakes up to `count` waiting threads.
     pub fn wake(&self, count: u32) {
-        wake(&self.0, count);
+        futex::wake(&self.0, count);
     }
-}
-
-/// Any system call; negative is a negated `errno`.
-///
-/// # Safety
-/// The preconditions of the system call itself.
-#[inline(always)]
-pub unsafe fn call(number: i64, arguments: [usize; 4]) -> isize {
-    let result: isize;
-    // SAFETY: this is x86_64 Linux's calling convention; the kernel overwrites rcx and r11. The caller establishes the
-    // preconditions of the call itself.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") arguments[0],
-            in("rsi") arguments[1],
-            in("rdx") arguments[2],
-            in("r10") arguments[3],
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
 }
 
 /// Turns before a waiter lets another thread run: longer than any thread holds the lock unless it was interrupted.
@@ -105,29 +83,19 @@ fn pause(turns: &mut u32) {
     *turns += 1;
     if turns.is_multiple_of(TURNS) {
         // SAFETY: `sched_yield` takes no pointers and cannot fail.
-        unsafe { call(libc::SYS_sched_yield, [0; 4]) };
+        unsafe { system_call(libc::SYS_sched_yield, [0; 6]) };
     } else {
         core::hint::spin_loop();
     }
 }
 
-/// Waits until the word is not `expected`; may come back early.
-pub fn wait(word: &AtomicU32, expected: u32) {
+/// Polls the word while it is `expected`. Returns whether it still is.
+pub fn poll(word: &AtomicU32, expected: u32) -> bool {
     for _ in 0..POLLS {
         if word.load(Ordering::Relaxed) != expected {
-            return;
+            return false;
         }
         core::hint::spin_loop();
     }
-    // Not the private kind: the kernel also wakes by this word when a thread has ended.
-    // SAFETY: the kernel reads `word`, which outlives the call.
-    unsafe {
-        call(libc::SYS_futex, [word.as_ptr() as usize, libc::FUTEX_WAIT as usize, expected as usize, 0])
-    };
-}
-
-/// Wakes up to `count` waiting threads.
-fn wake(word: &AtomicU32, count: u32) {
-    // SAFETY: the word is only looked up by address.
-    unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, libc::FUTEX_WAKE as usize, count as usize, 0]) };
+    true
 }

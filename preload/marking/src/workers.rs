@@ -9,15 +9,14 @@
 use core::arch::asm;
 use core::mem;
 use core::ops::{AddAssign, Range};
-use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use heaptoll_assertions::assert_internal;
-use heaptoll_runtime::Region;
+use heaptoll_runtime::{Region, SignalMaskGuard, futex, system_call};
 
 use crate::pool::Pool;
 use crate::stack::{Grey, MarkStack};
-use crate::sync::{call, wait};
+use crate::sync::poll;
 
 /// Live bytes from which on a heap is marked by several threads: marking takes some milliseconds then, and starting a
 /// thread some ten microseconds.
@@ -182,13 +181,8 @@ impl Workers {
 
     /// Starts threads; returns how many there are.
     fn start<W: Work>(&self, wanted: usize, work: &W, pool: &Pool<Grey>) -> usize {
-        let (all, mut mask) = (u64::MAX, 0_u64);
-        let block = |mask: &u64, old: *mut u64| {
-            let how = libc::SIG_SETMASK as usize;
-            // SAFETY: the kernel reads `mask`, a set of 64 signals, and writes `old`, null or another such set.
-            unsafe { call(libc::SYS_rt_sigprocmask, [how, ptr::from_ref(mask) as usize, old as usize, 8]) };
-        };
-        block(&all, &raw mut mask);
+        // Helpers begin with the signals that this thread blocks.
+        let _signal_mask = SignalMaskGuard::all_but(&[]);
         let mut started = 0;
         while started < wanted {
             let place = self.helper::<W>(started);
@@ -219,7 +213,6 @@ impl Workers {
             unsafe { (&raw mut (*place).tid).write(tid as i32) };
             started += 1;
         }
-        block(&mask, ptr::null_mut());
         assert_internal!(started <= wanted, "no more threads start than were wanted");
         started
     }
@@ -257,9 +250,9 @@ fn cpu_ns() -> u64 {
     let mut now = [0_u64; 2];
     // SAFETY: a valid place for seconds and nanoseconds; this clock always exists.
     unsafe {
-        call(
+        system_call(
             libc::SYS_clock_gettime,
-            [libc::CLOCK_THREAD_CPUTIME_ID as usize, now.as_mut_ptr() as usize, 0, 0],
+            [libc::CLOCK_THREAD_CPUTIME_ID as usize, now.as_mut_ptr() as usize, 0, 0, 0, 0],
         )
     };
     now[0] * 1_000_000_000 + now[1]
@@ -268,17 +261,19 @@ fn cpu_ns() -> u64 {
 /// Waits until a helper's thread is gone, from its stack and from `/proc` too.
 fn end<W>(helper: &Helper<W>) {
     while helper.running.load(Ordering::Acquire) != 0 {
-        wait(&helper.running, 1);
+        if poll(&helper.running, 1) {
+            futex::wait_for_kernel(&helper.running, 1);
+        }
     }
     // SAFETY: `getpid` and `tgkill` take no pointers; signal 0 only tests. The number cannot be another thread's: the
     // others are stopped.
     let is_there = || unsafe {
-        let process = call(libc::SYS_getpid, [0; 4]);
-        call(libc::SYS_tgkill, [process as usize, helper.tid as usize, 0, 0]) == 0
+        let process = system_call(libc::SYS_getpid, [0; 6]);
+        system_call(libc::SYS_tgkill, [process as usize, helper.tid as usize, 0, 0, 0, 0]) == 0
     };
     while is_there() {
         // SAFETY: `sched_yield` takes no pointers and cannot fail.
-        unsafe { call(libc::SYS_sched_yield, [0; 4]) };
+        unsafe { system_call(libc::SYS_sched_yield, [0; 6]) };
     }
 }
 
@@ -332,7 +327,8 @@ fn cores() -> usize {
     let mut set = [0_u64; 16];
     let bytes = mem::size_of_val(&set);
     // SAFETY: `set` is writable for `bytes`; 0 is the calling thread.
-    let written = unsafe { call(libc::SYS_sched_getaffinity, [0, bytes, set.as_mut_ptr() as usize, 0]) };
+    let written =
+        unsafe { system_call(libc::SYS_sched_getaffinity, [0, bytes, set.as_mut_ptr() as usize, 0, 0, 0]) };
     if written < 0 { 1 } else { set.iter().map(|word| word.count_ones() as usize).sum() }
 }
 
@@ -358,7 +354,7 @@ mod tests {
         unsafe fn help(&self, _: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome {
             help(pool, |_| {});
             // SAFETY: `gettid` takes no pointers and cannot fail.
-            let marked = unsafe { call(libc::SYS_gettid, [0; 4]) } as usize;
+            let marked = unsafe { system_call(libc::SYS_gettid, [0; 6]) } as usize;
             MarkOutcome { marked, ..MarkOutcome::default() }
         }
     }

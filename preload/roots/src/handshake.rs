@@ -8,6 +8,7 @@
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
+use heaptoll_runtime::futex;
 
 use crate::kernel;
 use crate::registers::Registers;
@@ -80,7 +81,7 @@ impl Handshake {
 
     /// Sleeps while there are `known` replies, at most `patience_us` microseconds.
     pub fn wait_for_reply(&self, known: u32, patience_us: u64) {
-        kernel::wait(&self.arrived, known, Some(patience_us));
+        futex::wait(&self.arrived, known, Some(patience_us));
     }
 
     /// Ends a stop: everything runs on.
@@ -88,7 +89,7 @@ impl Handshake {
         if self.epoch() & 1 == 1 {
             self.epoch.fetch_add(1, Ordering::SeqCst);
             if self.replies() > 0 {
-                kernel::wake(&self.epoch);
+                futex::wake_all(&self.epoch);
             }
         }
         assert_internal!(self.epoch() & 1 == 0, "all threads run after a stop");
@@ -121,10 +122,10 @@ impl Handshake {
         );
         let arrived = self.arrived.fetch_add(1, Ordering::SeqCst) + 1;
         if arrived >= self.awaited.load(Ordering::SeqCst) {
-            kernel::wake(&self.arrived);
+            futex::wake_all(&self.arrived);
         }
         while self.epoch() == epoch {
-            kernel::wait(&self.epoch, epoch, None);
+            futex::wait(&self.epoch, epoch, None);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! System calls, made directly: the C library's wrappers would change `errno`, and a thread that was stopped may have
 //! none.
 
-use core::arch::asm;
 use core::ffi::{CStr, c_int};
-use core::sync::atomic::AtomicU32;
+
+use heaptoll_runtime::system_call;
 
 use heaptoll_assertions::assert_internal;
 
@@ -13,33 +13,6 @@ pub const PAGE: usize = 4096;
 /// An `errno` value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Error(pub c_int);
-
-/// Any system call; negative is a negated `errno`.
-///
-/// # Safety
-/// The preconditions of the system call itself.
-#[inline(always)]
-pub unsafe fn system_call(number: i64, arguments: [usize; 6]) -> isize {
-    let result: isize;
-    // SAFETY: this is x86_64 Linux's calling convention; the kernel overwrites rcx and r11. The caller establishes the
-    // preconditions of the call itself.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => result,
-            in("rdi") arguments[0],
-            in("rsi") arguments[1],
-            in("rdx") arguments[2],
-            in("r10") arguments[3],
-            in("r8") arguments[4],
-            in("r9") arguments[5],
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
-    result
-}
 
 /// Any system call.
 ///
@@ -96,16 +69,6 @@ unsafe fn write_time(address: usize) -> Result<usize, Error> {
     unsafe { call(libc::SYS_clock_gettime, [libc::CLOCK_MONOTONIC as usize, address, 0, 0, 0, 0]) }
 }
 
-/// Makes the calling thread block these signals and no others; returns those that it blocked before.
-pub fn block(signals: u64) -> u64 {
-    let mut former = 0_u64;
-    let how = libc::SIG_SETMASK as usize;
-    let (new, old) = (&raw const signals as usize, &raw mut former as usize);
-    // SAFETY: the kernel reads `signals` and writes `former`, eight bytes each.
-    let _ = unsafe { call(libc::SYS_rt_sigprocmask, [how, new, old, size_of::<u64>(), 0, 0]) };
-    former
-}
-
 /// The signals that wait to be unblocked by the calling thread, or by any of the process.
 pub fn pending() -> u64 {
     let mut pending = 0_u64;
@@ -155,26 +118,6 @@ pub fn is_readable(word: usize) -> bool {
     // SAFETY: the kernel only reads the word, if it can, and changes nothing for a command that it does not know.
     let status = unsafe { call(libc::SYS_rt_sigprocmask, [NOTHING_KNOWN, word, 0, size_of::<u64>(), 0, 0]) };
     status != Err(Error(libc::EFAULT))
-}
-
-/// Sleeps while the word is `expected`, at most `patience_us` microseconds (`None`: for ever). Wakes early at times.
-pub fn wait(word: &AtomicU32, expected: u32, patience_us: Option<u64>) {
-    let time = patience_us.map(|us| libc::timespec {
-        tv_sec: (us / 1_000_000) as i64,
-        tv_nsec: (us % 1_000_000 * 1000) as i64,
-    });
-    let time = time.as_ref().map_or(0, |time| core::ptr::from_ref(time) as usize);
-    let operation = (libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: the kernel reads `word` and `time`, which outlive the call.
-    let _ =
-        unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, operation, expected as usize, time, 0, 0]) };
-}
-
-/// Wakes all threads that wait on the word.
-pub fn wake(word: &AtomicU32) {
-    let operation = (libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: the word is only looked up by address.
-    let _ = unsafe { call(libc::SYS_futex, [word.as_ptr() as usize, operation, i32::MAX as usize, 0, 0, 0]) };
 }
 
 /// A file, closed when dropped.

@@ -33,7 +33,6 @@ mod registers;
 mod restart;
 mod scratch;
 mod signal;
-mod signal_mask;
 mod stopped;
 mod tasks;
 mod thread;
@@ -42,9 +41,8 @@ mod world;
 use core::ops::Range;
 
 pub use buffer::{Buffer, NoMemory};
-pub use kernel::{is_readable, system_call};
+pub use kernel::is_readable;
 pub use signal::DEFAULT_SIGNAL;
-pub use signal_mask::SignalMaskGuard;
 pub use stopped::{RootsError, StoppedWorld};
 pub use world::{StopError, UnstoppedThread, World};
 

@@ -10,12 +10,12 @@ use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_runtime::SignalMaskGuard;
 
 use crate::handshake::Handshake;
 use crate::kernel::{self, Error};
 use crate::registers::Registers;
 use crate::restart;
-use crate::signal_mask::SignalMaskGuard;
 
 /// The signal unless the user sets another: glibc's SIGSETXID, by which one thread makes the others change their user.
 /// Its own signals for it differ from this crate's by their origin, and are passed on.

@@ -5,6 +5,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
+use heaptoll_runtime::SignalMaskGuard;
 
 use crate::areas::{self, Gatherer};
 use crate::buffer::NoMemory;
@@ -14,7 +15,6 @@ use crate::maps::{self, MapsError};
 use crate::pages::Pages;
 use crate::registers::{RED_ZONE, Registers};
 use crate::scratch::{ScratchBuffers, ScratchGuard};
-use crate::signal_mask::SignalMaskGuard;
 use crate::{Origin, Root};
 
 /// Bytes of a word.

@@ -6,6 +6,7 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
+use heaptoll_runtime::SignalMaskGuard;
 
 use crate::buffer::NoMemory;
 use crate::handshake::Handshake;
@@ -14,7 +15,6 @@ use crate::proc::{self, ThreadState};
 use crate::restart;
 use crate::scratch::{Scratch, ScratchBuffers};
 use crate::signal::{self, DEFAULT_SIGNAL, SendResult};
-use crate::signal_mask::SignalMaskGuard;
 use crate::stopped::{StoppedWorld, whereabouts};
 use crate::tasks::{Tasks, TasksError};
 use crate::thread::{Phase, Record};

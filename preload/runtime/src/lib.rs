@@ -16,6 +16,7 @@ mod defect;
 pub mod family;
 mod fault;
 mod forks;
+pub mod futex;
 mod heap;
 mod lock;
 mod manager;
@@ -24,10 +25,13 @@ mod preload;
 mod region;
 mod search;
 mod shell;
+mod signal_mask;
 mod sizes;
 pub mod statistics;
 mod stats_reporter;
-mod thread;
+mod system_call;
+mod thread_end;
+mod thread_word;
 
 pub use census::{Tally, tally};
 pub use contract::{
@@ -44,9 +48,12 @@ pub use message::Message;
 pub use region::{PAGE, Region};
 pub use search::Search;
 pub use shell::Shell;
+pub use signal_mask::SignalMaskGuard;
 pub use sizes::{ALIGNMENT, WORD, round_up};
 pub use stats_reporter::{Collected, StatsReporter, now_ns, thread_cpu_ns};
-pub use thread::{NoKeys, ThreadEnd};
+pub use system_call::system_call;
+pub use thread_end::{NoKeys, ThreadEnd};
+pub use thread_word::thread_pointer;
 
 // For the expansion of `preload!`.
 #[doc(hidden)]

@@ -14,12 +14,11 @@ use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int};
 use core::mem;
 use core::ops::{Deref, DerefMut};
-use core::ptr;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 
 use heaptoll_assertions::assert_internal;
 
-use crate::Message;
+use crate::{Message, futex, system_call};
 
 unsafe extern "C" {
     static __libc_single_threaded: c_char;
@@ -65,17 +64,13 @@ pub struct Guard<'a, T> {
 /// The system call that puts a barrier into all running threads of the process.
 fn barrier(command: c_int) -> bool {
     // SAFETY: `membarrier` takes no pointers; an unknown command is an error.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+    unsafe { system_call(libc::SYS_membarrier, [command as usize, 0, 0, 0, 0, 0]) == 0 }
 }
 
 /// Registers with the kernel that this process will request barriers. Called once, when there is one thread: later it
 /// takes milliseconds. A child of fork need not repeat it.
 pub fn prepare_barriers() {
-    // SAFETY: errno's address is valid for the calling thread.
-    let errno = unsafe { *libc::__errno_location() };
     barrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED);
-    // SAFETY: errno's address is valid for the calling thread.
-    unsafe { *libc::__errno_location() = errno };
 }
 
 impl<T> Lock<T> {
@@ -207,20 +202,13 @@ impl<T> Lock<T> {
                 return false;
             }
         }
-        // SAFETY: errno's address is valid for the calling thread.
-        let errno = unsafe { *libc::__errno_location() };
         self.sleepers.fetch_add(1, Ordering::SeqCst);
-        let patience = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-        let patience =
-            if barrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) { ptr::null() } else { &raw const patience };
+        let patience_us = if barrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED) { None } else { Some(1000) };
         while !self.take() {
-            // SAFETY: the futex word and the time outlive the call.
-            unsafe { futex(&self.state, libc::FUTEX_WAIT, HELD, patience) };
+            futex::wait(&self.state, HELD, patience_us);
         }
         assert_internal!(self.sleepers.load(Ordering::Relaxed) > 0, "a thread that sleeps is counted");
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
-        // SAFETY: errno's address is valid for the calling thread.
-        unsafe { *libc::__errno_location() = errno };
         false
     }
 
@@ -233,9 +221,7 @@ impl<T> Lock<T> {
     #[cold]
     #[inline(never)]
     fn wake(&self) {
-        // Waking fails for no valid address, so errno is kept.
-        // SAFETY: the futex word is only looked up by address.
-        unsafe { futex(&self.state, libc::FUTEX_WAKE, 1, ptr::null()) };
+        futex::wake(&self.state, 1);
     }
 }
 
@@ -271,16 +257,6 @@ impl<T> Drop for Guard<'_, T> {
             self.lock.unlock();
         }
     }
-}
-
-/// The futex system call.
-///
-/// # Safety
-/// `patience` is null or a valid time.
-unsafe fn futex(word: &AtomicU32, operation: c_int, value: u32, patience: *const libc::timespec) {
-    let operation = operation | libc::FUTEX_PRIVATE_FLAG;
-    // SAFETY: the word is valid, and so is the time, as this function requires.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, patience) };
 }
 
 /// The calling thread, never 0, and the same in a forked child, where the kernel's thread number is another.

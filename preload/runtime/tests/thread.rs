@@ -76,3 +76,33 @@ fn the_hook_comes_once_at_the_end_of_each_armed_thread_and_again_while_it_is_arm
     let calls = [0, 1, 2].map(|at: usize| CALLS[at].load(Ordering::Relaxed));
     assert_eq!(calls, [2, ThreadEnd::ROUNDS, 0]);
 }
+
+thread_word! {
+    /// Several words.
+    SEVERAL: "heaptoll_test_several"[3]
+}
+
+#[test]
+fn several_words_begin_as_nothing_and_are_the_threads_own() {
+    let count = 3;
+    thread::scope(|scope| {
+        for number in 1..9usize {
+            scope.spawn(move || {
+                // SAFETY: there are three words, and `place` is the address of the first.
+                unsafe {
+                    assert_eq!([SEVERAL::get(0), SEVERAL::get(1), SEVERAL::get(2)], [0; 3]);
+                    for index in 0..count {
+                        SEVERAL::set(index, 10 * number + index);
+                    }
+                    thread::yield_now();
+                    let place = SEVERAL::place();
+                    assert!((place as usize).is_multiple_of(64));
+                    assert_eq!(
+                        core::slice::from_raw_parts(place, count),
+                        [10 * number, 10 * number + 1, 10 * number + 2]
+                    );
+                }
+            });
+        }
+    });
+}

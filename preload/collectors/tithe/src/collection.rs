@@ -5,8 +5,10 @@ use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::{assert_expensive, assert_internal, assert_sound};
 use heaptoll_marking::KEPT;
-use heaptoll_roots::{SignalMaskGuard, StopError, UnstoppedThread};
-use heaptoll_runtime::{Collected, Message, Phase, Reason as EventReason, now_ns, thread_cpu_ns};
+use heaptoll_roots::{StopError, UnstoppedThread};
+use heaptoll_runtime::{
+    Collected, Message, Phase, Reason as EventReason, SignalMaskGuard, now_ns, thread_cpu_ns,
+};
 
 use crate::class::UNIT;
 use crate::collector::{ADDRESS_PERCENT_MIN, Collector};

@@ -23,7 +23,6 @@ mod system;
 mod tables;
 mod threads;
 mod walk;
-mod word;
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};

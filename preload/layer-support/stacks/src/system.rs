@@ -2,9 +2,10 @@
 //! are made within a program's call of `malloc`, where `errno` is the program's, and some programs define `mmap`
 //! themselves.
 
-use core::arch::asm;
 use core::ffi::CStr;
 use core::ptr::NonNull;
+
+use heaptoll_runtime::system_call;
 
 /// Name of the memory in `/proc/PID/maps`.
 const NAME: &CStr = c"heaptoll sites";
@@ -12,37 +13,20 @@ const NAME: &CStr = c"heaptoll sites";
 /// Bytes in a page.
 pub const PAGE: usize = 4096;
 
-/// # Safety
-/// The caller meets the conditions of the system call `number` with the arguments `a`.
-unsafe fn call(number: libc::c_long, a: [usize; 6]) -> isize {
-    let answer: isize;
-    // SAFETY: the kernel's calling convention, which overwrites rax, rcx and r11; the caller meets the conditions of
-    // the call.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => answer,
-            in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3], in("r8") a[4], in("r9") a[5],
-            lateout("rcx") _, lateout("r11") _,
-            options(nostack),
-        );
-    }
-    answer
-}
-
 /// Maps zeroed memory, backed page by page as it is touched; `None` when the system provides none. `wiped_in_child`: a
 /// child of fork finds it zeroed again.
 pub fn map(bytes: usize, wiped_in_child: bool) -> Option<NonNull<u8>> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
     // SAFETY: mmap without MAP_FIXED makes a new mapping and replaces none; its failure is checked below.
-    let made = unsafe { call(libc::SYS_mmap, [0, bytes, protection, flags, usize::MAX, 0]) };
+    let made = unsafe { system_call(libc::SYS_mmap, [0, bytes, protection, flags, usize::MAX, 0]) };
     let place = NonNull::new(made as *mut u8).filter(|_| made > 0)?;
     let start = place.as_ptr() as usize;
     if wiped_in_child {
         // SAFETY: the advice covers exactly the mapping just made, which nothing else uses yet.
-        let advised =
-            unsafe { call(libc::SYS_madvise, [start, bytes, libc::MADV_WIPEONFORK as usize, 0, 0, 0]) };
+        let advised = unsafe {
+            system_call(libc::SYS_madvise, [start, bytes, libc::MADV_WIPEONFORK as usize, 0, 0, 0])
+        };
         if advised < 0 {
             unmap(place, bytes);
             return None;
@@ -53,7 +37,7 @@ pub fn map(bytes: usize, wiped_in_child: bool) -> Option<NonNull<u8>> {
     // depends on it.
     unsafe {
         let option = libc::PR_SET_VMA as usize;
-        call(libc::SYS_prctl, [option, libc::PR_SET_VMA_ANON_NAME as usize, start, bytes, name, 0])
+        system_call(libc::SYS_prctl, [option, libc::PR_SET_VMA_ANON_NAME as usize, start, bytes, name, 0])
     };
     Some(place)
 }
@@ -61,7 +45,7 @@ pub fn map(bytes: usize, wiped_in_child: bool) -> Option<NonNull<u8>> {
 /// Unmaps memory of [`map`], to which no reference may exist.
 pub fn unmap(place: NonNull<u8>, bytes: usize) {
     // SAFETY: by the contract above the range is one that `map` returned and is no longer used.
-    unsafe { call(libc::SYS_munmap, [place.as_ptr() as usize, bytes, 0, 0, 0, 0]) };
+    unsafe { system_call(libc::SYS_munmap, [place.as_ptr() as usize, bytes, 0, 0, 0, 0]) };
 }
 
 /// Whether the word at an address, a multiple of 8, can be read. It requests a change of the signal mask that does not
@@ -70,7 +54,7 @@ pub fn unmap(place: NonNull<u8>, bytes: usize) {
 pub fn readable(address: usize) -> bool {
     const NO_PURPOSE: usize = !0;
     // SAFETY: the call fails before it changes anything, since the operation is invalid.
-    let answer = unsafe { call(libc::SYS_rt_sigprocmask, [NO_PURPOSE, address, 0, 8, 0, 0]) };
+    let answer = unsafe { system_call(libc::SYS_rt_sigprocmask, [NO_PURPOSE, address, 0, 8, 0, 0]) };
     answer == -(libc::EINVAL as isize)
 }
 
@@ -78,22 +62,22 @@ pub fn readable(address: usize) -> bool {
 pub fn read_link(path: &CStr, into: &mut [u8]) -> usize {
     let (path, place, bytes) = (path.as_ptr() as usize, into.as_mut_ptr() as usize, into.len());
     // SAFETY: `path` is a C string and `into` a buffer of `bytes` bytes, both borrowed during the call.
-    let answer = unsafe { call(libc::SYS_readlink, [path, place, bytes, 0, 0, 0]) };
+    let answer = unsafe { system_call(libc::SYS_readlink, [path, place, bytes, 0, 0, 0]) };
     usize::try_from(answer).unwrap_or(0)
 }
 
 /// The kernel's number of the calling thread.
 pub fn thread() -> u32 {
     // SAFETY: gettid takes no arguments and cannot fail.
-    unsafe { call(libc::SYS_gettid, [0; 6]) as u32 }
+    unsafe { system_call(libc::SYS_gettid, [0; 6]) as u32 }
 }
 
 /// Whether the process has such a thread.
 pub fn lives(thread: u32) -> bool {
     // SAFETY: getpid takes no arguments; signal 0 sends nothing, and only the result is used.
     unsafe {
-        let process = call(libc::SYS_getpid, [0; 6]) as usize;
-        call(libc::SYS_tgkill, [process, thread as usize, 0, 0, 0, 0]) != -(libc::ESRCH as isize)
+        let process = system_call(libc::SYS_getpid, [0; 6]) as usize;
+        system_call(libc::SYS_tgkill, [process, thread as usize, 0, 0, 0, 0]) != -(libc::ESRCH as isize)
     }
 }
 

@@ -8,9 +8,11 @@ use core::cell::UnsafeCell;
 use core::ptr::{self, NonNull};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
+use heaptoll_runtime::{thread_pointer, thread_word};
+
 use crate::stack_cache::StackCache;
+use crate::system;
 use crate::walk::Readable;
-use crate::{system, word};
 
 /// Blocks at most: further threads have none, and walk each time.
 const MOST: usize = 1024;
@@ -20,6 +22,11 @@ const OWNER_CHECKS: usize = 8;
 const NONE: usize = 1;
 /// Bits of a kernel's thread number.
 const NUMBER_BITS: u32 = 22;
+
+thread_word! {
+    /// The address of the calling thread's block; 0 in a new thread.
+    WORD: "heaptoll_stacks_thread"
+}
 
 /// A thread's memory.
 pub struct Thread {
@@ -58,7 +65,7 @@ impl Thread {
 
     #[inline(always)]
     fn belongs(&self) -> bool {
-        self.owner.load(Ordering::Relaxed) >> NUMBER_BITS == (word::thread_pointer() >> 6) as u64
+        self.owner.load(Ordering::Relaxed) >> NUMBER_BITS == (thread_pointer() >> 6) as u64
     }
 }
 
@@ -114,13 +121,13 @@ impl Threads {
         // above the first frame.
         let end = unsafe { libc::getauxval(libc::AT_RANDOM) } as usize;
         self.first_end.store(end, Ordering::Relaxed);
-        self.first.store(word::thread_pointer(), Ordering::Relaxed);
+        self.first.store(thread_pointer(), Ordering::Relaxed);
     }
 
     /// Where the calling thread's own stack ends: the C library keeps what the thread pointer points to at the end of
     /// the stacks of all threads but the first.
     fn stack_end(&self) -> usize {
-        let pointer = word::thread_pointer();
+        let pointer = thread_pointer();
         if pointer == self.first.load(Ordering::Relaxed) {
             self.first_end.load(Ordering::Relaxed)
         } else {
@@ -131,7 +138,7 @@ impl Threads {
     /// The calling thread's block, if it has one already.
     #[inline(always)]
     pub fn current(&self) -> Option<&Thread> {
-        let block = NonNull::new(word::get() as *mut Thread).filter(|_| word::get() > NONE)?;
+        let block = NonNull::new(WORD::get() as *mut Thread).filter(|_| WORD::get() > NONE)?;
         // SAFETY: the word holds a block's address or one of the two values that are none, which the filter excludes;
         // blocks are never unmapped.
         let block = unsafe { block.as_ref() };
@@ -140,7 +147,7 @@ impl Threads {
 
     /// The calling thread's block, claimed for it when it has none; `None` when none is available.
     pub fn claim(&self) -> Option<&Thread> {
-        if word::get() == NONE {
+        if WORD::get() == NONE {
             return None;
         }
         let block = self.current().or_else(|| {
@@ -150,12 +157,12 @@ impl Threads {
             unsafe { (*block.local.get()).stack = Readable::new(self.stack_end()) };
             Some(block)
         });
-        word::set(block.map_or(NONE, |block| ptr::from_ref(block) as usize));
+        WORD::set(block.map_or(NONE, |block| ptr::from_ref(block) as usize));
         block
     }
 
     fn owner() -> u64 {
-        ((word::thread_pointer() >> 6) as u64) << NUMBER_BITS | u64::from(system::thread())
+        ((thread_pointer() >> 6) as u64) << NUMBER_BITS | u64::from(system::thread())
     }
 
     /// A block without a live owner.

@@ -1,27 +1,14 @@
 //! The state of a thread: its next record, and when its request began.
-//!
-//! In assembly, in the model "initial exec" of the ELF TLS specification: the variable's offset from the thread pointer
-//! is fixed when the object is loaded, at start-up for a preloaded one, and getting its address takes two instructions.
-//! (`thread_local!` goes through `__tls_get_addr`, which may allocate.)
 
 use core::ptr;
 
 use heaptoll_event_log::layout::RequestRecord;
+use heaptoll_runtime::thread_word;
 
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-compile_error!("the events layer knows the thread-local storage of Linux on x86-64 only");
-
-core::arch::global_asm!(
-    ".pushsection .tbss.heaptoll_events_thread,\"awT\",@nobits",
-    ".p2align 6",
-    ".hidden heaptoll_events_thread",
-    ".globl heaptoll_events_thread",
-    ".type heaptoll_events_thread,@object",
-    ".size heaptoll_events_thread,64",
-    "heaptoll_events_thread:",
-    ".zero 64",
-    ".popsection",
-);
+thread_word! {
+    /// A [`Thread`].
+    STATE: "heaptoll_events_thread"[8]
+}
 
 /// The state of one thread. All zero in a new thread.
 #[repr(C)]
@@ -38,23 +25,12 @@ pub struct Thread {
     pub number: u32,
 }
 
-const _: () = assert!(size_of::<Thread>() <= 64);
+const _: () = assert!(size_of::<Thread>() <= 64 && align_of::<Thread>() <= 64);
 
 /// The state of the calling thread.
 #[inline(always)]
 pub fn current() -> *mut Thread {
-    let address: *mut Thread;
-    // SAFETY: the linker resolves the name to the variable's offset from the thread pointer, which every thread has and
-    // whose first word is its own address; the instructions only read.
-    unsafe {
-        core::arch::asm!(
-            "mov {0}, qword ptr fs:[0]",
-            "add {0}, qword ptr [rip + heaptoll_events_thread@GOTTPOFF]",
-            out(reg) address,
-            options(pure, readonly, nostack),
-        );
-    }
-    address
+    STATE::place().cast()
 }
 
 impl Thread {

@@ -16,13 +16,14 @@
 //! - Not for calls from signal handlers that interrupt `malloc`.
 #![no_std]
 
+mod cursors;
 mod region;
-mod thread;
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
 use core::sync::atomic::Ordering::Relaxed;
 
+use crate::cursors::{CHUNK_CLASSES, CURSORS};
 use crate::region::{CHUNK, FORGETS};
 
 #[panic_handler]
@@ -41,12 +42,14 @@ fn class_of(bytes: usize) -> usize {
 fn allocate(bytes: usize) -> *mut c_void {
     // A size of 0 gives the largest class.
     let class = class_of(bytes);
-    if class < thread::CURSORS {
+    if class < CHUNK_CLASSES {
         // The last block handed out, downward in its chunk. At the chunk's beginning the chunk is exhausted.
-        let last = thread::cursor(class);
+        // SAFETY: there are `CHUNK_CLASSES` words.
+        let last = unsafe { CURSORS::get(class) };
         if last & (CHUNK - 1) != 0 {
             let block = last - (16 << class);
-            thread::set_cursor(class, block);
+            // SAFETY: there are `CHUNK_CLASSES` words.
+            unsafe { CURSORS::set(class, block) };
             return block as *mut c_void;
         }
     }

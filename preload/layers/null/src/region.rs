@@ -4,7 +4,8 @@ use core::ffi::c_void;
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::{class_of, thread};
+use crate::class_of;
+use crate::cursors::{CHUNK_CLASSES, CURSORS};
 
 /// Bytes of address space that a thread takes at a time; larger blocks are taken one by one.
 pub const CHUNK: usize = 1 << 20;
@@ -71,8 +72,9 @@ pub fn refill(bytes: usize) -> *mut c_void {
     let Ok(taken) = taken else { return exhausted() };
     let start = base + (class << shift) + if taken + piece <= region { taken } else { 0 };
     let block = start + piece - size;
-    if class < thread::CURSORS {
-        thread::set_cursor(class, block);
+    if class < CHUNK_CLASSES {
+        // SAFETY: there are `CHUNK_CLASSES` words.
+        unsafe { CURSORS::set(class, block) };
     }
     block as *mut c_void
 }

@@ -7,10 +7,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use heaptoll_next::forward;
-use heaptoll_roots::{
-    Buffer, DEFAULT_SIGNAL, NoMemory, Origin, SignalMaskGuard, StopError, StoppedWorld, World,
-};
-use heaptoll_runtime::{Collected, Lock, Message, Phase, Reason, now_ns, thread_cpu_ns};
+use heaptoll_roots::{Buffer, DEFAULT_SIGNAL, NoMemory, Origin, StopError, StoppedWorld, World};
+use heaptoll_runtime::{Collected, Lock, Message, Phase, Reason, SignalMaskGuard, now_ns, thread_cpu_ns};
 use heaptoll_sweep_core::policy::Policy;
 use heaptoll_sweep_core::settings::Settings;
 use heaptoll_sweep_tables::{Marking, Roots, Tables};

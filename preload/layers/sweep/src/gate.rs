@@ -16,8 +16,8 @@
 use core::arch::asm;
 use core::sync::atomic::{AtomicU32, Ordering, compiler_fence};
 
-use heaptoll_roots::{StoppedWorld, is_readable, system_call};
-use heaptoll_runtime::thread_word;
+use heaptoll_roots::{StoppedWorld, is_readable};
+use heaptoll_runtime::{futex, thread_word};
 
 thread_word! {
     /// The thread's state.
@@ -189,23 +189,12 @@ pub fn inside<R>(work: impl FnOnce() -> R) -> R {
     done
 }
 
-fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, patience_us: Option<u64>) {
-    let time = patience_us.map(|us| libc::timespec {
-        tv_sec: (us / 1_000_000) as i64,
-        tv_nsec: (us % 1_000_000 * 1000) as i64,
-    });
-    let time = time.as_ref().map_or(0, |time| core::ptr::from_ref(time) as usize);
-    let operation = (operation | libc::FUTEX_PRIVATE_FLAG) as usize;
-    // SAFETY: the kernel reads `word` and `time`, which outlive the call.
-    unsafe { system_call(libc::SYS_futex, [word.as_ptr() as usize, operation, value as usize, time, 0, 0]) };
-}
-
 /// Wakes the collector: a thread has left.
 #[cold]
 #[inline(never)]
 fn wake_collector() {
     LEFT.fetch_add(1, Ordering::SeqCst);
-    futex(&LEFT, libc::FUTEX_WAKE, i32::MAX as u32, None);
+    futex::wake_all(&LEFT);
 }
 
 /// Waits outside until the gate is open, and enters.
@@ -216,7 +205,7 @@ fn wait() {
         STATE::set(OUTSIDE);
         wake_collector();
         while GATE.load(Ordering::SeqCst) != 0 {
-            futex(&GATE, libc::FUTEX_WAIT, 1, None);
+            futex::wait(&GATE, 1, None);
         }
         STATE::set(INSIDE);
         compiler_fence(Ordering::SeqCst);
@@ -249,13 +238,13 @@ pub fn close() -> u32 {
 
 /// Waits for a thread to leave, as counted since [`close`], or for so many microseconds.
 pub fn wait_for_leaving(seen: u32, patience_us: u64) {
-    futex(&LEFT, libc::FUTEX_WAIT, seen, Some(patience_us));
+    futex::wait(&LEFT, seen, Some(patience_us));
 }
 
 /// Lets all threads in.
 pub fn open() {
     if GATE.swap(0, Ordering::SeqCst) != 0 {
-        futex(&GATE, libc::FUTEX_WAKE, i32::MAX as u32, None);
+        futex::wake_all(&GATE);
     }
 }
 

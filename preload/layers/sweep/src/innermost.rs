@@ -8,7 +8,7 @@ use core::cell::UnsafeCell;
 use core::hint::spin_loop;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use heaptoll_roots::system_call;
+use heaptoll_runtime::system_call;
 
 /// Turns before a waiter lets another thread run.
 const TURNS: u32 = 100;

@@ -12,8 +12,8 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use heaptoll_next::family;
-use heaptoll_roots::system_call;
 use heaptoll_runtime::PAGE;
+use heaptoll_runtime::system_call;
 use heaptoll_sweep_core::elf;
 use heaptoll_sweep_core::ranges::Ranges;
 

@@ -4,7 +4,7 @@
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use heaptoll_marking::call;
+use heaptoll_runtime::system_call;
 
 /// Turns before a waiter lets another thread run.
 const TURNS: u32 = 100;
@@ -39,7 +39,7 @@ impl<T> Locked<T> {
             turns = turns.wrapping_add(1);
             if turns.is_multiple_of(TURNS) {
                 // SAFETY: `sched_yield` takes no pointers and cannot fail.
-                unsafe { call(libc::SYS_sched_yield, [0; 4]) };
+                unsafe { system_call(libc::SYS_sched_yield, [0; 6]) };
             } else {
                 core::hint::spin_loop();
             }

@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 
 use heaptoll_assertions::assert_internal;
 
-use crate::kernel;
+use crate::system_call;
 
 /// The thread blocks these signals until this is dropped; then those that it blocked before.
 #[must_use]
@@ -27,14 +27,24 @@ impl SignalMaskGuard {
             "a signal is in the set of signals"
         );
         let signals = open.iter().fold(u64::MAX, |all, signal| all & !(1 << (signal - 1)));
-        SignalMaskGuard { former: kernel::block(signals), _here: PhantomData }
+        SignalMaskGuard { former: block(signals), _here: PhantomData }
     }
 }
 
 impl Drop for SignalMaskGuard {
     fn drop(&mut self) {
-        kernel::block(self.former);
+        block(self.former);
     }
+}
+
+/// Makes the calling thread block these signals and no others; returns those that it blocked before.
+fn block(signals: u64) -> u64 {
+    let mut former = 0_u64;
+    let how = libc::SIG_SETMASK as usize;
+    let (new, old) = (&raw const signals as usize, &raw mut former as usize);
+    // SAFETY: the kernel reads `signals` and writes `former`, eight bytes each.
+    unsafe { system_call(libc::SYS_rt_sigprocmask, [how, new, old, size_of::<u64>(), 0, 0]) };
+    former
 }
 
 #[cfg(test)]
@@ -43,18 +53,18 @@ mod tests {
 
     #[test]
     fn the_signals_that_were_blocked_before_are_blocked_again() {
-        let mask = || kernel::block(u64::MAX);
+        let mask = || block(u64::MAX);
         let former = mask();
-        kernel::block(1 << 9);
+        block(1 << 9);
         {
             let _guard = SignalMaskGuard::all_but(&[32, 34]);
             // The kernel never blocks SIGKILL and SIGSTOP.
             let unblockable = 1 << (libc::SIGKILL - 1) | 1 << (libc::SIGSTOP - 1);
             let within = mask();
             assert_eq!(within, !(1 << 31 | 1 << 33 | unblockable));
-            kernel::block(within);
+            block(within);
         }
         assert_eq!(mask(), 1 << 9);
-        kernel::block(former);
+        block(former);
     }
 }
