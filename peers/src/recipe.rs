@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 
 use heaptoll_callgrind::tools::Language;
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::error::{Error, IoContext};
 use crate::peer::Peer;

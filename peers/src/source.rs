@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::MetadataCommand;
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::error::{Error, IoContext};
 use crate::peer::Peer;
@@ -67,7 +67,7 @@ impl Source {
             }
             // TCMalloc makes no releases: the crate's change log dates the snapshot.
             Peer::Tcmalloc => {
-                let number = regex::escape(&self.version);
+                let number = regex_lite::escape(&self.version);
                 self.find("CHANGELOG.md", &format!(r"(?m)^## \[{number}\].* - (\d{{4}}-\d\d-\d\d)"))
                     .map(|date| format!("snapshot {date}"))
             }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use heaptoll_catalog::{Catalog, Prepared, Size};
 use heaptoll_experiment::compare::{compare, judge_outputs};
-use heaptoll_experiment::comparison::{CollectionFigures, Interval, Metric, Row};
+use heaptoll_experiment::comparison::{CollectionFigures, Metric, Row};
 use heaptoll_experiment::experiment::{Experiment, Settings, StackInfo};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::machine;
@@ -15,6 +15,7 @@ use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::{Progress, RunContext};
 use heaptoll_preflight::inspect_manager;
 use heaptoll_rig::Stack;
+use heaptoll_statistics::Interval;
 use serde::Serialize;
 
 use crate::Error;

@@ -305,7 +305,7 @@ fn outputs(programs: &[ProgramFigures]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_experiment::comparison::Interval;
+    use heaptoll_statistics::Interval;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use heaptoll_event_log::EventsFile;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiment::statistics::median;
+use heaptoll_statistics::median;
 
 use crate::error::BenchError;
 use crate::table;

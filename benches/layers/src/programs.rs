@@ -3,7 +3,7 @@
 
 use heaptoll_catalog::{Catalog, Size};
 use heaptoll_experiment::compare::{compare, judge_outputs};
-use heaptoll_experiment::comparison::{Interval, Metric, Row};
+use heaptoll_experiment::comparison::{Metric, Row};
 use heaptoll_experiment::experiment::{Experiment, Settings, StackInfo};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::manager::{self, Manager};
@@ -12,6 +12,7 @@ use heaptoll_experiment::places::Places;
 use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::{Progress, RunContext};
 use heaptoll_rig::Stack;
+use heaptoll_statistics::Interval;
 
 use crate::error::BenchError;
 use crate::table;

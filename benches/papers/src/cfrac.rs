@@ -5,7 +5,7 @@
 //! For designs that cannot keep it, measured reasons are shown with it: the length of a search, and page faults.
 
 use heaptoll_catalog::Size;
-use heaptoll_experiment::comparison::Interval;
+use heaptoll_statistics::Interval;
 
 use crate::counting::{Counts, count, per_call};
 use crate::installation::{Choice, Installation, SelectedManager, machine_line, missing_note};

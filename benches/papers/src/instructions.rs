@@ -5,7 +5,7 @@
 //! It may be negative: an atomic instruction counts as one and may stand for several plain ones.
 
 use heaptoll_catalog::{Prepared, Size};
-use heaptoll_experiment::statistics::median;
+use heaptoll_statistics::median;
 
 use crate::counting::{Counts, count, per_call};
 use crate::installation::{Choice, Installation, RunRequest, machine_line, missing_note};

@@ -1,7 +1,7 @@
 //! Whether a manager's CPU time of cfrac is within the limit, and where it is not, whether its design is the reason: by
 //! what was measured of that design, not by its name alone.
 
-use heaptoll_experiment::comparison::Interval;
+use heaptoll_statistics::Interval;
 
 use crate::stand_ins::Design;
 

@@ -6,12 +6,13 @@ use std::path::Path;
 
 use heaptoll_catalog::Prepared;
 use heaptoll_experiment::compare::{compare, judge_outputs};
-use heaptoll_experiment::comparison::{Interval, Metric};
+use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::{self, StackInfo};
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::{Progress, RunContext};
 use heaptoll_rig::Stack;
+use heaptoll_statistics::Interval;
 
 use crate::Error;
 use crate::installation::{Installation, SelectedManager};

@@ -7,9 +7,10 @@ use std::path::Path;
 
 use heaptoll_catalog::Size;
 use heaptoll_experiment::compare::{compare, judge_outputs};
-use heaptoll_experiment::comparison::{Interval, Metric};
+use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Pairing;
 use heaptoll_experiment::places::Places;
+use heaptoll_statistics::Interval;
 
 use crate::load::Load;
 use crate::rig::{self, Stack};

@@ -6,7 +6,7 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::launch::{self, Finished, Invocation};
 use heaptoll_experiment::own_cost;
 use heaptoll_experiment::places::Places;
-use heaptoll_experiment::statistics::median;
+use heaptoll_statistics::median;
 
 use crate::{BenchError, print_figure};
 

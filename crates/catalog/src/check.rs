@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::CatalogError;
 use crate::placeholder::Template;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use heaptoll_catalog::{Catalog, Places, Prepared, Program, Size, fill_scratch};
-use regex::Regex;
+use regex_lite::Regex;
 use sha2::{Digest, Sha256};
 
 fn share() -> PathBuf {

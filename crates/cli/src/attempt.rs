@@ -13,7 +13,7 @@ use heaptoll_experiment::serve;
 use heaptoll_launcher::Ended;
 use heaptoll_scratch::Scratch;
 use heaptoll_stats_page::SlotRecord;
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::failure::Failure;
 

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_experiment::compare::judge_outputs;
-use heaptoll_experiment::comparison::Interval;
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo};
 use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::observation::{Outcome, Phase};
@@ -15,6 +14,7 @@ use heaptoll_experiment::places::Places;
 use heaptoll_experiment::runner::Ending;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{self, NONE, date, shell_command};
+use heaptoll_statistics::Interval;
 use indicatif::ProgressBar;
 use serde::Serialize;
 

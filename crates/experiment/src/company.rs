@@ -5,10 +5,11 @@
 //! with runs alone, and their ratios, which are noisier, show by how much company moves a table, or bound that effect.
 //! A stack whose two ratios contradict each other is judged by its runs alone.
 
-use crate::comparison::{CompanyEffect, Interval, Metric};
+use crate::comparison::{CompanyEffect, Metric};
 use crate::experiment::Experiment;
 use crate::side::{Side, Sides};
-use crate::statistics::{self, FEWEST_PAIRS, median};
+use heaptoll_statistics::Interval;
+use heaptoll_statistics::{FEWEST_PAIRS, median};
 
 /// A manager with this many times the page faults of its runs alone, and [`FAULTS_MORE`] more, does other work in
 /// company.
@@ -80,7 +81,7 @@ impl Both {
             .map(|(together, alone)| together.iter().zip(alone).map(|(t, a)| Some((*t)? - (*a)?)).collect())
             .collect();
         let paired = |series: &[Vec<Option<f64>>]| {
-            statistics::paired(series, experiment.alpha(), experiment.settings.seed)
+            heaptoll_statistics::paired(series, experiment.alpha(), experiment.settings.seed)
         };
         Both { together: paired(&together), alone: paired(&alone), moved: paired(&moved) }
     }

@@ -3,17 +3,16 @@
 use std::collections::BTreeMap;
 
 use crate::company::{self, Company};
-use crate::comparison::{
-    CollectionFigures, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
-};
+use crate::comparison::{CollectionFigures, Comparison, Figure, Metric, OverallRow, ProgramTable, Row};
 use crate::disturbance::{Disturbance, Disturbed};
 use crate::exact;
 use crate::experiment::Experiment;
 use crate::lower_bound::lower_bounds;
 use crate::observation::{Collections, Observation, Outcome, Phase};
 use crate::side::{Side, Sides};
-use crate::statistics::{self, FEWEST_PAIRS, median};
 use crate::verdict;
+use heaptoll_statistics::Interval;
+use heaptoll_statistics::{FEWEST_PAIRS, median};
 
 /// Family-wise level of every table.
 pub const ALPHA: f64 = 0.05;
@@ -115,7 +114,7 @@ fn table(experiment: &Experiment, program: &str, sides: &Sides, company: Company
             }
         }
     }
-    let intervals = statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
+    let intervals = heaptoll_statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
     let ratio = |index: usize, metric: Metric| -> Option<Interval> {
         members.iter().position(|member| *member == (index, metric)).and_then(|at| intervals[at])
     };
@@ -305,7 +304,7 @@ fn overall(experiment: &Experiment, programs: &[(&str, Sides)]) -> Vec<OverallRo
             counts.push(programs.len() as u32);
         }
     }
-    let intervals = statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
+    let intervals = heaptoll_statistics::paired(&series, experiment.alpha(), experiment.settings.seed);
     let mut rows: Vec<OverallRow> = names
         .iter()
         .enumerate()
@@ -365,7 +364,8 @@ pub fn across(a: &Experiment, b: &Experiment) -> Vec<Across> {
             }
         }
     }
-    for (line, ratio) in lines.iter_mut().zip(statistics::unpaired(&series, ALPHA, a.settings.seed)) {
+    for (line, ratio) in lines.iter_mut().zip(heaptoll_statistics::unpaired(&series, ALPHA, a.settings.seed))
+    {
         line.ratio = ratio;
     }
     lines

@@ -1,25 +1,11 @@
 //! What `compare` finds: ratios to the baseline with simultaneous intervals, and a verdict in words. Values only;
 //! the report crate formats them.
 
+use heaptoll_statistics::Interval;
 use serde::{Deserialize, Serialize};
 
 use crate::disturbance::Disturbed;
 use crate::lower_bound::LowerBounds;
-
-/// A ratio to the baseline with its interval; simultaneous over all ratios of its table (family-wise 95 %).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Interval {
-    /// Trimmed geometric mean of the paired ratios (with fewer than six pairs the plain one).
-    pub ratio: f64,
-    /// Lower end.
-    pub low: f64,
-    /// Upper end.
-    pub high: f64,
-    /// Whether the interval excludes 1: only then is a difference claimed.
-    pub differs: bool,
-    /// Number of pairs it rests on.
-    pub pairs: u32,
-}
 
 /// One metric of one stack on one program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -12,7 +12,7 @@ use crate::compare::judge_outputs;
 use crate::comparison::Metric;
 use crate::experiment::Experiment;
 use crate::side::Sides;
-use crate::statistics::{FEWEST_PAIRS, median, paired};
+use heaptoll_statistics::{FEWEST_PAIRS, median, paired};
 
 /// Repetitions that the estimate is made from.
 pub const FIRST: u32 = 5;

@@ -27,7 +27,6 @@ pub mod serve;
 pub mod side;
 pub mod slow;
 pub mod stack;
-pub mod statistics;
 pub mod store;
 #[cfg(test)]
 mod testing;

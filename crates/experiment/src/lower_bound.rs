@@ -10,11 +10,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::comparison::{Interval, Metric};
+use crate::comparison::Metric;
 use crate::experiment::Experiment;
 use crate::observation::{Observation, Phase};
 use crate::side::{Side, Sides};
-use crate::statistics::{self, FEWEST_PAIRS, median};
+use heaptoll_statistics::Interval;
+use heaptoll_statistics::{FEWEST_PAIRS, median};
 
 /// The costs that are bounded.
 pub const COSTS: [Metric; 2] = [Metric::Wall, Metric::Cpu];
@@ -187,7 +188,7 @@ impl Computed {
                 },
             )
             .collect();
-        let intervals = statistics::paired(&family, experiment.alpha(), experiment.settings.seed);
+        let intervals = heaptoll_statistics::paired(&family, experiment.alpha(), experiment.settings.seed);
         let mut bounds = [0, 1].map(|cost| -> Option<Bounds> {
             let baseline = chosen[cost]?;
             let middle = |at: usize, figure: fn(Cost) -> Option<f64>| -> f64 {
@@ -361,7 +362,7 @@ fn overall(experiment: &Experiment, each: &[Computed], repetitions: u32) -> Vec<
             counts.push(programs.len() as u32);
         }
     }
-    let intervals = statistics::paired(&family, experiment.alpha(), experiment.settings.seed);
+    let intervals = heaptoll_statistics::paired(&family, experiment.alpha(), experiment.settings.seed);
     let bound = |(number, name): (usize, &&str)| OverallBound {
         stack: (*name).into(),
         programs: counts[COSTS.len() * number],

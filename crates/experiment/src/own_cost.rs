@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::interrupt::Interrupt;
 use crate::launch::{self, Invocation, LaunchError};
-use crate::statistics::median;
+use heaptoll_statistics::median;
 
 /// Rounds; the median is taken, so a few slow ones do no harm.
 const ROUNDS: usize = 15;

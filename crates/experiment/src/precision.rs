@@ -87,8 +87,8 @@ mod tests {
 
     use super::*;
     use crate::compare::compare;
-    use crate::statistics::paired;
     use crate::testing::{experiment, row};
+    use heaptoll_statistics::paired;
 
     /// `same` differs from the baseline by `spread` either way.
     fn measured(repetitions: u32, spread: f64) -> Experiment {
@@ -147,11 +147,11 @@ mod tests {
             let intervals: Vec<_> = paired(&series, alpha, 1).into_iter().flatten().collect();
             let narrow = intervals.iter().all(|one| one.high / one.ratio - 1.0 <= wanted);
             if narrow || repetitions >= 27 {
-                let holds = |(one, effect): (&crate::comparison::Interval, &f64)| {
+                let holds = |(one, effect): (&heaptoll_statistics::Interval, &f64)| {
                     one.low <= effect.exp() && effect.exp() <= one.high
                 };
                 let false_claim =
-                    |(one, effect): (&crate::comparison::Interval, &f64)| one.differs && *effect == 0.0;
+                    |(one, effect): (&heaptoll_statistics::Interval, &f64)| one.differs && *effect == 0.0;
                 let pairs = || intervals.iter().zip(effects);
                 return (pairs().all(holds), pairs().any(false_claim));
             }

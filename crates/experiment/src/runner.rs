@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use heaptoll_launcher::{Ended, Thp};
 use heaptoll_scratch::Scratch;
 use heaptoll_stats_page::{StatsPage, VARIABLE};
-use regex::Regex;
+use regex_lite::Regex;
 use thiserror::Error;
 
 use crate::disturbance::Since;
@@ -95,7 +95,7 @@ pub enum RunError {
     },
     /// A pattern of the catalog's: of the serve section, or of a program's own figures.
     #[error("a pattern of the program's entry: {0}")]
-    Pattern(#[from] regex::Error),
+    Pattern(#[from] regex_lite::Error),
 }
 
 /// Makes the cells in order, appending each row to the file and to the experiment, which is complete then.

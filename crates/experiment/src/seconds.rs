@@ -10,8 +10,8 @@ use crate::company;
 use crate::comparison::Metric;
 use crate::experiment::Experiment;
 use crate::side::{Side, Sides};
-use crate::statistics::median;
 use crate::verdict;
+use heaptoll_statistics::median;
 
 /// CPU seconds of one stack on one program, start-up taken off.
 #[derive(Debug, Clone, PartialEq)]

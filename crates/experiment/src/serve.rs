@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use heaptoll_launcher::Ended;
-use regex::Regex;
+use regex_lite::Regex;
 
 use crate::experiment::ServeInfo;
 use crate::interrupt::Interrupt;
@@ -69,7 +69,7 @@ pub fn check_patterns(ready: &str, figures: Option<&str>) -> Result<(), PatternE
 pub enum PatternError {
     /// Not a regular expression.
     #[error("not a regular expression: {0}")]
-    NoRegex(regex::Error),
+    NoRegex(regex_lite::Error),
     /// Nothing in it is called a figure.
     #[error("the figures pattern names no group; write one as (?P<name>...)")]
     NoNames,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use crate::comparison::Metric;
 use crate::experiment::Experiment;
 use crate::observation::{Observation, Phase};
-use crate::statistics::median;
+use heaptoll_statistics::median;
 
 /// Whether start-up is taken out of a program's figures; the same for all its stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

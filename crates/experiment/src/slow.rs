@@ -6,7 +6,7 @@
 
 use crate::experiment::Experiment;
 use crate::observation::{Outcome, Phase};
-use crate::statistics::median;
+use heaptoll_statistics::median;
 
 /// A stack is slow that takes this many times the median CPU time of all in lockstep.
 const TIMES: f64 = 4.0;

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::comparison::{Figure, Interval, Metric, Row};
+use crate::comparison::{Figure, Metric, Row};
 use crate::experiment::{Experiment, Pairing};
 use crate::observation::{Observation, Outcome, Phase};
 use crate::side::Startup;
-use crate::statistics::{FEWEST_PAIRS, median};
+use heaptoll_statistics::Interval;
+use heaptoll_statistics::{FEWEST_PAIRS, median};
 
 /// Start-up above this share of a run's CPU is worth a sentence.
 const STARTUP_SHARE: f64 = 0.05;

@@ -122,7 +122,7 @@ impl Decoder {
     ///
     /// # Errors
     /// [`Damage`]; what came before it was decoded.
-    pub fn decode(&mut self, words: &[u64], sink: &mut impl Sink) -> Result<(), Damage> {
+    pub fn decode(&mut self, words: &[u64], sink: &mut dyn Sink) -> Result<(), Damage> {
         let mut at = 0;
         while at < words.len() {
             let rest = &words[at..];
@@ -158,7 +158,7 @@ impl Decoder {
         kind: EventKind,
         payload: u64,
         more: &[u64],
-        sink: &mut impl Sink,
+        sink: &mut dyn Sink,
     ) -> Option<()> {
         let number = |value: u64| u32::try_from(value).ok();
         match kind {
@@ -318,7 +318,7 @@ impl Decoder {
 
     /// Advances the running thread's clock to the recorded counters, and charges the difference to its owner before the
     /// event. `None` when the process has executed more than any can.
-    fn advance_clock(&mut self, more: &[u64], sink: &mut impl Sink) -> Option<Clock> {
+    fn advance_clock(&mut self, more: &[u64], sink: &mut dyn Sink) -> Option<Clock> {
         let thread = self.threads.entry(self.running).or_default();
         let (owner, before) = (thread.owner(), thread.clock);
         let clock = thread.set(more[0], more[1]);

@@ -90,7 +90,7 @@ fn slope(values: &[f64]) -> f64 {
         .enumerate()
         .flat_map(|(at, one)| points[at + 1..].iter().map(move |other| (other.1 - one.1) / (other.0 - one.0)))
         .collect();
-    heaptoll_experiment::statistics::median(&slopes)
+    heaptoll_statistics::median(&slopes)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! From runs to figures: medians, paired ratios to the baseline, the replay next to the run that was recorded.
 
 use heaptoll_experiment::compare::ALPHA;
-use heaptoll_experiment::comparison::Interval;
-use heaptoll_experiment::statistics::{self, median};
+use heaptoll_statistics::Interval;
+use heaptoll_statistics::median;
 use serde::Serialize;
 
 use crate::drift::{Drift, drift};
@@ -205,7 +205,7 @@ fn ratios(request: &Request, study: &Study, own_ns: f64) -> (Vec<Option<Interval
     let mut members: Vec<usize> = (0..2 * count).filter(|at| at % count != 0).collect();
     members.retain(|at| series[*at].iter().any(Option::is_some));
     let family: Vec<Vec<Option<f64>>> = members.iter().map(|at| series[*at].clone()).collect();
-    let intervals = statistics::paired(&family, ALPHA, request.seed);
+    let intervals = heaptoll_statistics::paired(&family, ALPHA, request.seed);
     let mut all = vec![None; 2 * count];
     for (at, interval) in members.into_iter().zip(intervals) {
         all[at] = interval;
@@ -406,10 +406,10 @@ fn warnings(request: &Request, study: &Study, rows: &[Row]) -> Vec<String> {
             }
         }
     }
-    if (request.runs as usize) < statistics::FEWEST_PAIRS && request.stacks.len() > 1 {
+    if (request.runs as usize) < heaptoll_statistics::FEWEST_PAIRS && request.stacks.len() > 1 {
         all.push(format!(
             "fewer than {} runs: the brackets are ranges, and no difference is claimed",
-            statistics::FEWEST_PAIRS
+            heaptoll_statistics::FEWEST_PAIRS
         ));
     }
     all

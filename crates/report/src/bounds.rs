@@ -1,7 +1,7 @@
 //! Lower bounds of overhead as text, the same in the terminal and on the page.
 
-use heaptoll_experiment::comparison::Interval;
 use heaptoll_experiment::lower_bound::{BoundRow, Bounds, ProgramBounds};
+use heaptoll_statistics::Interval;
 
 use crate::format;
 

@@ -1,8 +1,11 @@
 //! Figures and names as text: one place decides how many digits a reader sees, and nothing unprintable gets past it.
 
-use heaptoll_experiment::comparison::{Figure, Interval, Metric, ProgramTable};
+use std::time::{Duration, UNIX_EPOCH};
+
+use heaptoll_experiment::comparison::{Figure, Metric, ProgramTable};
 use heaptoll_experiment::disturbance::Disturbed;
 use heaptoll_experiment::experiment::Experiment;
+use heaptoll_statistics::Interval;
 
 /// What is printed where there is no figure.
 pub const NONE: &str = "–";
@@ -199,8 +202,13 @@ fn trim(text: String) -> String {
 
 /// A time of day in UTC, `2026-11-21 09:06 UTC`.
 pub fn date(unix_s: f64) -> String {
-    chrono::DateTime::from_timestamp(unix_s as i64, 0)
-        .map_or_else(|| NONE.to_owned(), |when| when.format("%Y-%m-%d %H:%M UTC").to_string())
+    // The end of the year 9999, which is as far as RFC 3339 goes.
+    const LAST: f64 = 253_402_300_799.0;
+    if !(0.0..=LAST).contains(&unix_s) {
+        return NONE.to_owned();
+    }
+    let when = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(unix_s as u64)).to_string();
+    format!("{} {} UTC", &when[..10], &when[11..16])
 }
 
 /// One line of text that a terminal or a page may show: control characters and those that reorder text are written
@@ -350,5 +358,7 @@ mod tests {
     fn dates_are_utc() {
         assert_eq!(date(1_795_251_983.7), "2026-11-21 09:06 UTC");
         assert_eq!(date(f64::MAX), NONE);
+        assert_eq!(date(-1.0), NONE);
+        assert_eq!(date(f64::NAN), NONE);
     }
 }

@@ -8,7 +8,7 @@ mod book;
 use std::collections::BTreeMap;
 
 use heaptoll_experiment::comparison::{
-    CollectionFigures, CompanyEffect, Comparison, Figure, Interval, Metric, OverallRow, ProgramTable, Row,
+    CollectionFigures, CompanyEffect, Comparison, Figure, Metric, OverallRow, ProgramTable, Row,
 };
 use heaptoll_experiment::disturbance::{Disturbance, Disturbed};
 use heaptoll_experiment::experiment::{
@@ -20,6 +20,7 @@ use heaptoll_experiment::observation::{
 };
 use heaptoll_experiment::side::Startup;
 use heaptoll_experiment::words::RawWord;
+use heaptoll_statistics::Interval;
 
 pub use book::book;
 

@@ -7,11 +7,12 @@
 use std::collections::BTreeSet;
 
 use heaptoll_experiment::compare::ALPHA;
-use heaptoll_experiment::comparison::{Interval, Metric};
+use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::side::{Side, Sides};
 use heaptoll_experiment::stack::{LayerKind, layers};
-use heaptoll_experiment::statistics::{self, median};
+use heaptoll_statistics::Interval;
+use heaptoll_statistics::median;
 use serde::Serialize;
 
 use crate::means::{over_programs, repetitions};
@@ -137,7 +138,7 @@ pub fn study(experiment: &Experiment) -> Delay {
         let compared: Vec<Comparison> =
             managers.iter().flat_map(|manager| comparisons(&sides, manager, repetitions)).collect();
         let series: Vec<Vec<Option<f64>>> = compared.iter().map(|one| one.series.clone()).collect();
-        let intervals = statistics::paired(&series, ALPHA, experiment.settings.seed);
+        let intervals = heaptoll_statistics::paired(&series, ALPHA, experiment.settings.seed);
         let ratios = |manager: &str, size: Option<u64>| ratios(&compared, &intervals, manager, size);
         for manager in &managers {
             if let Some(curve) = curve(&sides, &program.name, manager, &ratios) {
@@ -265,7 +266,7 @@ fn means(
             series.push(mean);
         }
     }
-    let intervals = statistics::paired(&series, ALPHA, experiment.settings.seed);
+    let intervals = heaptoll_statistics::paired(&series, ALPHA, experiment.settings.seed);
     let each = subjects.iter().zip(intervals.chunks(METRICS.len()).zip(counts.chunks(METRICS.len())));
     each.map(|((manager, size), (ratios, counts))| Mean {
         manager: manager.to_string(),

@@ -8,12 +8,13 @@
 use std::collections::BTreeMap;
 
 use heaptoll_experiment::compare::ALPHA;
-use heaptoll_experiment::comparison::{Interval, Metric};
+use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::side::{Side, Sides};
 use heaptoll_experiment::stack::{LayerKind, layers};
-use heaptoll_experiment::statistics::{self, median};
+use heaptoll_statistics::Interval;
+use heaptoll_statistics::median;
 use heaptoll_units::size;
 use serde::Serialize;
 
@@ -119,7 +120,9 @@ impl Study {
     /// Whether it collects often enough, but not in enough pairs of runs to claim anything.
     pub fn has_too_few_runs(&self) -> bool {
         let few = |ratio: &Ratio| {
-            ratio.mutator_wall.is_none_or(|interval| (interval.pairs as usize) < statistics::FEWEST_PAIRS)
+            ratio
+                .mutator_wall
+                .is_none_or(|interval| (interval.pairs as usize) < heaptoll_statistics::FEWEST_PAIRS)
         };
         self.often_enough && self.ratios.iter().any(few)
     }
@@ -327,7 +330,7 @@ fn compare(collector: &str, of: &[(Period, &Side)], repetitions: u32) -> Vec<Com
 
 fn intervals(compared: &[Compared], seed: u64) -> Vec<Ratio> {
     let series: Vec<Vec<Option<f64>>> = compared.iter().flat_map(|one| one.series.clone()).collect();
-    let found = statistics::paired(&series, ALPHA, seed);
+    let found = heaptoll_statistics::paired(&series, ALPHA, seed);
     let each = compared.iter().zip(found.chunks(MEASURES.len()));
     each.map(|(Compared { key: (question, period, over), .. }, of)| Ratio {
         question: *question,

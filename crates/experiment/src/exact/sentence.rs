@@ -12,8 +12,8 @@
 //! share of the baseline's instructions, and [`MATTERS`] of these in any case. Each is held against that by itself; they
 //! are not added up. Named are those that point to where instructions leave the CPU ratio unexplained.
 
-use crate::comparison::Interval;
-use crate::statistics::FEWEST_PAIRS;
+use heaptoll_statistics::FEWEST_PAIRS;
+use heaptoll_statistics::Interval;
 
 /// Instructions differ from this share on.
 pub const SAME: f64 = 0.005;

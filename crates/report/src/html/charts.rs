@@ -1,8 +1,9 @@
 //! The charts of the page, built from ready figures.
 
-use heaptoll_experiment::comparison::{Comparison, Figure, Interval, Metric, ProgramTable};
+use heaptoll_experiment::comparison::{Comparison, Figure, Metric, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{MemoryTrack, Observation, Phase};
+use heaptoll_statistics::Interval;
 use plotly::common::{
     DashType, ErrorData, ErrorType, Font, Label, Line, LineShape, Marker, MarkerSymbol, Mode, Title,
 };

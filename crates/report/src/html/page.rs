@@ -1,8 +1,9 @@
 //! Everything the template of the page shows.
 
 use askama::Template;
-use heaptoll_experiment::comparison::{Comparison, Interval, Metric, ProgramTable};
+use heaptoll_experiment::comparison::{Comparison, Metric, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
+use heaptoll_statistics::Interval;
 
 use super::chart_registry::{ChartRegistry, ChartSlot};
 use super::palette::Palette;

@@ -6,7 +6,6 @@ use heaptoll_experiment::comparison::{Comparison, ExactRow, ExactTable, Metric, 
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::lower_bound::ProgramBounds;
 use heaptoll_experiment::observation::{Counters, Observation, Phase};
-use heaptoll_experiment::statistics;
 
 use super::chart_registry::{ChartRegistry, ChartSlot};
 use super::charts;
@@ -382,7 +381,7 @@ fn extra_columns(table: &ProgramTable, observations: &[&Observation]) -> (Vec<St
             .iter()
             .filter(|o| o.stack == row.stack && o.phase == Phase::Timed && o.outcome.is_ok());
         let counts: Vec<f64> = good.filter_map(|o| count(&o.counters)).map(|count| count as f64).collect();
-        (!counts.is_empty()).then(|| statistics::median(&counts))
+        (!counts.is_empty()).then(|| heaptoll_statistics::median(&counts))
     };
     column("Cycles 10⁹".into(), &|row| counted(row, |c| c.cycles).map(|n| format::significant(n / 1e9)));
     column("Cache misses 10⁶".into(), &|row| {

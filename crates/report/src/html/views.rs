@@ -1,6 +1,6 @@
 //! Cells, chips and other small values that the template shows; all text in them is already printable.
 
-use heaptoll_experiment::comparison::Interval;
+use heaptoll_statistics::Interval;
 
 use super::palette::Palette;
 use crate::format;

@@ -1,9 +1,10 @@
 //! One experiment as text: a head line, one table a program, what was refused, and the geometric means.
 
 use comfy_table::{ColumnConstraint, Table, Width};
-use heaptoll_experiment::comparison::{Comparison, Interval, Metric, OverallRow, ProgramTable, Row};
+use heaptoll_experiment::comparison::{Comparison, Metric, OverallRow, ProgramTable, Row};
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::lower_bound::ProgramBounds;
+use heaptoll_statistics::Interval;
 
 use super::ratio::{ratio_text, tone};
 use super::style::{Style, Tone, right};

@@ -1,6 +1,6 @@
 //! The table of `heaptoll compare A.db B.db`.
 
-use heaptoll_experiment::comparison::Interval;
+use heaptoll_statistics::Interval;
 
 use super::ratio::{ratio_text, tone};
 use super::style::{Style, Tone, right};

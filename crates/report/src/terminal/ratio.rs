@@ -1,6 +1,6 @@
 //! A ratio as text and colour: tables of experiments, exact counts and pairs show them alike.
 
-use heaptoll_experiment::comparison::Interval;
+use heaptoll_statistics::Interval;
 
 use super::style::Tone;
 use crate::format;

@@ -31,8 +31,7 @@ pub struct Mean {
 pub fn overheads(heap: u64, failed_at: u64, footprints: &[u64]) -> Option<Overhead> {
     let most = *footprints.iter().max()?;
     let least = *footprints.iter().min().filter(|least| **least > 0)?;
-    let middle =
-        heaptoll_experiment::statistics::median(&footprints.iter().map(|b| *b as f64).collect::<Vec<f64>>());
+    let middle = heaptoll_statistics::median(&footprints.iter().map(|b| *b as f64).collect::<Vec<f64>>());
     Some(Overhead {
         ratio: heap as f64 / middle,
         low: failed_at.min(heap) as f64 / most as f64,

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use heaptoll_experiment::statistics::FEWEST_PAIRS;
+use heaptoll_statistics::FEWEST_PAIRS;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Step, StepKind, Study};

@@ -11,8 +11,8 @@
 //!
 //! A stack that company contradicts has its runs alone in both already (`heaptoll_experiment::seconds`).
 
-use heaptoll_experiment::comparison::Interval;
-use heaptoll_experiment::statistics::{FEWEST_PAIRS, paired};
+use heaptoll_statistics::Interval;
+use heaptoll_statistics::{FEWEST_PAIRS, paired};
 
 use super::effect::Basis;
 use super::figures::Value;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use heaptoll_experiment::experiment::Pairing;
-use heaptoll_experiment::statistics::FEWEST_PAIRS;
+use heaptoll_statistics::FEWEST_PAIRS;
 use serde::{Deserialize, Serialize};
 
 pub use self::exhibit::{Divisor, Exhibit, Form, ListRow, MetricColumn, Published, Shown};

@@ -1,6 +1,6 @@
 //! A ratio between two of the figures, or over many programs, with an interval.
 //!
-//! - Repetitions: `heaptoll_experiment::statistics::paired` over all comparisons of a test at once, so that their intervals
+//! - Repetitions: `heaptoll_statistics::paired` over all comparisons of a test at once, so that their intervals
 //!   hold together (95 %). Below six pairs there is a value and no interval.
 //!   Where runs at once with others gave a figure, what company does to it is allowed for (`company`).
 //! - Programs: Student's t on their log ratios, from three on; where a test has several means, at 5 % over their
@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_experiment::statistics::FEWEST_PAIRS;
+use heaptoll_statistics::FEWEST_PAIRS;
 use serde::{Deserialize, Serialize};
 
 use super::company::{self, Found, Series};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_experiment::statistics::median;
+use heaptoll_statistics::median;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Exhibit, Form, Rule, Shown as AsShown, Study};

@@ -1,6 +1,6 @@
 //! One value as far as it is known, and one over another.
 
-use heaptoll_experiment::statistics::{FEWEST_PAIRS, median};
+use heaptoll_statistics::{FEWEST_PAIRS, median};
 
 use super::effect::Basis;
 use super::figures::Value;

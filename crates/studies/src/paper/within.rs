@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_experiment::statistics::FEWEST_PAIRS;
+use heaptoll_statistics::FEWEST_PAIRS;
 
 use super::budget::{HasSize, Length, Planned, Speed, plan};
 use super::definition::{Claim, Study};

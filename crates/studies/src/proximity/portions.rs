@@ -3,11 +3,11 @@
 //! Groups pool the requests of all runs by time, and a machine that is slow for a while stretches the time between
 //! collections and the requests in it alike: its slow requests then are the farthest. So here a request's place is its
 //! rank among those between the same two collections, every portion has its share of each of them, and each run gives
-//! one ratio. The intervals are those of all other comparisons ([`heaptoll_experiment::statistics::paired`]): simultaneous
+//! one ratio. The intervals are those of all other comparisons ([`heaptoll_statistics::paired`]): simultaneous
 //! over all that is shown of a program, and a difference is claimed from six runs on.
 
-use heaptoll_experiment::comparison::Interval;
-use heaptoll_experiment::statistics::{median, paired};
+use heaptoll_statistics::Interval;
+use heaptoll_statistics::{median, paired};
 use serde::Serialize;
 
 use super::distance::{Distances, Sample};

@@ -1,8 +1,8 @@
 //! The document of the study of delays.
 
-use heaptoll_experiment::statistics::FEWEST_PAIRS;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, claim, plural};
+use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_studies::delay::{Delay, NO_DELAY, Ratios};
 
 use super::published;
@@ -70,7 +70,7 @@ fn verdict(found: &Delay, manager: &str) -> Option<String> {
         true => "shows no difference".to_string(),
         false => format!("takes {}", and_list(&differences)),
     };
-    let first = |of: fn(&Ratios) -> Option<heaptoll_experiment::comparison::Interval>| {
+    let first = |of: fn(&Ratios) -> Option<heaptoll_statistics::Interval>| {
         let slower = |(_, ratios): &&(u64, Ratios)| of(ratios).is_some_and(|it| it.differs && it.ratio > 1.0);
         delays.iter().find(slower).map(|(bytes, _)| size_label(*bytes))
     };

@@ -1,7 +1,7 @@
 //! The paper's figures compared with ours.
 
-use heaptoll_experiment::comparison::Interval;
 use heaptoll_report::document::{Column, Item, Section, Table};
+use heaptoll_statistics::Interval;
 use heaptoll_studies::delay::{Delay, Ratios};
 use heaptoll_studies::published::{Overhead, Quantity, overheads};
 use serde::Serialize;
@@ -111,9 +111,7 @@ fn row(one: &PublishedPair) -> Vec<String> {
 fn verdict(theirs: f64, ours: Option<Interval>) -> &'static str {
     match ours {
         None => "",
-        Some(ours) if (ours.pairs as usize) < heaptoll_experiment::statistics::FEWEST_PAIRS => {
-            "too few runs to judge"
-        }
+        Some(ours) if (ours.pairs as usize) < heaptoll_statistics::FEWEST_PAIRS => "too few runs to judge",
         Some(ours) if theirs < ours.low => "more here",
         Some(ours) if theirs > ours.high => "less here",
         Some(_) => "theirs lies within ours",

@@ -1,8 +1,8 @@
 //! Tables and charts of the study of delays.
 
-use heaptoll_experiment::comparison::Interval;
 use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, mib_from_kib, seconds};
+use heaptoll_statistics::Interval;
 use heaptoll_studies::delay::{Curve, Delay, Mean, NO_DELAY, Ratios};
 
 use crate::studied::{ratio_cell, size_label};

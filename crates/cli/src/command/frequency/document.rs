@@ -1,8 +1,8 @@
 //! The document of the study of collections' frequency.
 
-use heaptoll_experiment::statistics::FEWEST_PAIRS;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, percent_off, plural};
+use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_studies::frequency::{Frequency, Question};
 
 use super::published;

@@ -1,8 +1,8 @@
 //! Tables and charts of the study of collections' frequency.
 
-use heaptoll_experiment::comparison::Interval;
 use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, and_list, count, mib_from_kib, seconds};
+use heaptoll_statistics::Interval;
 use heaptoll_studies::frequency::{FEWEST_COLLECTIONS, Frequency, Period, Question, Ratio, Study};
 
 use crate::studied::{ratio_cell, size_label};

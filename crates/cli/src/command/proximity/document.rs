@@ -270,8 +270,7 @@ fn sentences(program: &Program) -> Vec<String> {
             .flat_map(|scale| &scale.stretches)
             .filter_map(|one| one.mean)
             .map(|one| one.runs);
-        let enough =
-            runs.max().is_some_and(|runs| runs as usize >= heaptoll_experiment::statistics::FEWEST_PAIRS);
+        let enough = runs.max().is_some_and(|runs| runs as usize >= heaptoll_statistics::FEWEST_PAIRS);
         match (claims.is_empty(), enough) {
             (false, _) => all.push(format!("{}: {}.", stack.stack, claims.join("; "))),
             (true, true) => {

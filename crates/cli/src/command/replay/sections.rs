@@ -28,7 +28,7 @@ pub fn summary(found: &Findings) -> Section {
                 row.time.as_ref().map_or(NONE.into(), cell)
             };
             let memory = |cell: &dyn Fn(&Memory) -> String| row.memory.as_ref().map_or(NONE.into(), cell);
-            let ratio_of = |ratio: Option<heaptoll_experiment::comparison::Interval>| {
+            let ratio_of = |ratio: Option<heaptoll_statistics::Interval>| {
                 ratio.map_or(if index == 0 { "1".into() } else { NONE.into() }, |ratio| interval(&ratio))
             };
             vec![

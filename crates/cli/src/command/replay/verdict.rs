@@ -1,10 +1,10 @@
 //! What the runs under a manager show, in words.
 
-use heaptoll_experiment::comparison::Interval;
-use heaptoll_experiment::statistics::FEWEST_PAIRS;
 use heaptoll_replay::drift;
 use heaptoll_replay::findings::Row;
 use heaptoll_report::format::claim;
+use heaptoll_statistics::FEWEST_PAIRS;
+use heaptoll_statistics::Interval;
 
 use super::sizes::bytes;
 

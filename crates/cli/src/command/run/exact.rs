@@ -10,12 +10,12 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::observation::{LocalityFigures, Observation, Outcome, Phase};
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::runner::Ending;
-use heaptoll_experiment::statistics::median;
 use heaptoll_experiment::store::Store;
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::machine_only::MachineOnly;
 use heaptoll_locality::simulation::Partial;
 use heaptoll_reftrace_host::{Fitness, Options, Traced, Tracer};
+use heaptoll_statistics::median;
 
 use crate::estimate::Estimate;
 use crate::failure::Failure;

@@ -1,7 +1,7 @@
 //! Figures of a paper's section, with their intervals in brackets.
 
-use heaptoll_experiment::comparison::Interval;
 use heaptoll_report::format;
+use heaptoll_statistics::Interval;
 
 /// A ratio and its interval in brackets, which is empty where there is none.
 pub fn ratio(value: f64, ends: Option<(f64, f64)>) -> (String, String) {

@@ -1,6 +1,6 @@
 //! `heaptoll proximity`: how long requests take in the ranges of distance between two collections.
 
-use heaptoll_experiment::statistics::FEWEST_PAIRS;
+use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_studies::paper::definition::Step;
 use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::Deserialize;

@@ -1,6 +1,6 @@
 //! Ratios with intervals, as the commands write them.
 
-use heaptoll_experiment::statistics::FEWEST_PAIRS;
+use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_studies::paper::figures::Value;
 use serde::Deserialize;
 

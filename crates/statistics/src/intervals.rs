@@ -23,7 +23,7 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::comparison::Interval;
+use crate::Interval;
 
 /// Fewer pairs than this cannot claim anything at 5 %: with five there are 16 distinct flips, and 1/16 > 0.05.
 pub const FEWEST_PAIRS: usize = 6;
@@ -96,17 +96,6 @@ fn trimmed(values: &mut [f64], cut: usize) -> (f64, f64) {
         + ends * ((first - centre).powi(2) + (last - centre).powi(2));
     let deviation = (squares / (n as f64 - 1.0)).sqrt().max(FLOOR);
     (mean, deviation / ((kept.len() as f64 / n as f64) * (n as f64).sqrt()))
-}
-
-/// The median; 0 for nothing.
-pub fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    match sorted.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
-    }
 }
 
 /// The value that at most a share `alpha` of `statistics` exceeds.

@@ -1,0 +1,12 @@
+//! Confidence intervals of ratios that hold for a whole table at once, and the median.
+//!
+//! A crate of its own because the intervals of one table take thousands of sign flips: only this is compiled at full
+//! optimisation.
+
+mod interval;
+mod intervals;
+mod median;
+
+pub use interval::Interval;
+pub use intervals::{FEWEST_PAIRS, paired, unpaired};
+pub use median::median;
