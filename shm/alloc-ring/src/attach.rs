@@ -365,12 +365,13 @@ impl Attachment {
     }
 }
 
-/// Pushes entry `index` onto a list that its reader takes as a whole.
+/// Pushes entry `index` onto a list that its reader takes as a whole. In one order with the doorbell: either the tool
+/// sees the entry before it sleeps, or the caller then sees that it sleeps.
 fn push(newest: &AtomicU32, next: &AtomicU32, index: usize) {
     let mut head = newest.load(Ordering::Relaxed);
     loop {
         next.store(head, Ordering::Relaxed);
-        match newest.compare_exchange_weak(head, index as u32 + 1, Ordering::AcqRel, Ordering::Relaxed) {
+        match newest.compare_exchange_weak(head, index as u32 + 1, Ordering::SeqCst, Ordering::Relaxed) {
             Ok(_) => return,
             Err(other) => head = other,
         }

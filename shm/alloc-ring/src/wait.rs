@@ -55,6 +55,11 @@ impl Attachment {
         }
         process.gate.0.fetch_and(!gate::FACTS, Ordering::AcqRel);
         let request = process.facts_requested.load(Ordering::Acquire);
+        // Another thread has answered it since the caller read the gate, and the tool may be reading the facts.
+        if process.facts_answered.load(Ordering::Relaxed) == request {
+            process.facts_lock.store(0, Ordering::Release);
+            return true;
+        }
         let hook = self.facts.load(Ordering::Acquire);
         let mut bytes = [0u8; FACTS_BYTES];
         bytes[0] = process.facts_options.load(Ordering::Relaxed) as u8;
