@@ -13,7 +13,9 @@
 //! - Collections are timed when they are announced, by the clock of the requests.
 #![no_std]
 
+mod attachment;
 mod listen;
+mod observed;
 mod process;
 mod start;
 mod thread;
@@ -93,9 +95,9 @@ pub unsafe extern "C" fn heaptoll_event_end_v1(kind: u32) {
 fn ensure_chunk(thread: &mut Thread) -> bool {
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     let errno = unsafe { *libc::__errno_location() };
-    let made = start::file().is_some_and(|file| {
+    let made = attachment::file().is_some_and(|file| {
         *thread = Thread::NONE;
-        let Some(entry) = start::entry(file) else {
+        let Some(entry) = attachment::entry(file) else {
             file.lost_request();
             return false;
         };
@@ -105,7 +107,7 @@ fn ensure_chunk(thread: &mut Thread) -> bool {
             file.lost_request();
             return false;
         };
-        start::at_thread_end();
+        attachment::at_thread_end();
         // SAFETY: gettid takes no pointers and cannot fail.
         let number = unsafe { libc::syscall(libc::SYS_gettid) } as u32;
         *thread = Thread { started: 0, next, end, process: entry, number };

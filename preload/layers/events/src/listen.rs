@@ -1,21 +1,14 @@
 //! Registers listeners with the managers and records the collections that they announce.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::Ordering;
 
 use heaptoll_controls::{COLLECTION_END, COLLECTION_START, Event};
 use heaptoll_tsc::ticks;
 
+use crate::attachment;
+use crate::observed;
 use crate::process::{CollectorState, context, current as process};
-use crate::start;
-
-static OBSERVED: AtomicU32 = AtomicU32::new(0);
-static UNOBSERVED: AtomicU32 = AtomicU32::new(0);
-
-/// How many objects announce collections to this layer, and how many to another listener.
-pub fn observed() -> (u32, u32) {
-    (OBSERVED.load(Ordering::Relaxed), UNOBSERVED.load(Ordering::Relaxed))
-}
 
 /// Registers a listener with every object; returns how many accepted it, and how many have another listener.
 pub fn to_all() -> (u32, u32) {
@@ -26,12 +19,12 @@ pub fn to_all() -> (u32, u32) {
         let answer: c_int = unsafe { control.listen(listener, context(collector)) };
         collector += 1;
         match answer {
-            0 => OBSERVED.fetch_add(1, Ordering::Relaxed),
-            libc::EBUSY => UNOBSERVED.fetch_add(1, Ordering::Relaxed),
-            _ => 0,
-        };
+            0 => observed::count(true),
+            libc::EBUSY => observed::count(false),
+            _ => {}
+        }
     });
-    observed()
+    observed::counts()
 }
 
 /// Called under the collector's lock, perhaps with all other threads stopped.
@@ -62,12 +55,12 @@ unsafe extern "C" fn listener(event: *const Event, collector: *mut c_void) {
 
 /// Appends a record.
 fn write(state: &CollectorState, started: u64, ended: u64, event: &Event, collector: u32) {
-    let Some(file) = start::file() else { return };
+    let Some(file) = attachment::file() else { return };
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     let errno = unsafe { *libc::__errno_location() };
     let next = state.next.load(Ordering::Relaxed);
     let free = if next == state.end.load(Ordering::Relaxed) {
-        start::entry(file).and_then(|entry| file.claim_collections(entry - 1)).map(|chunk| {
+        attachment::entry(file).and_then(|entry| file.claim_collections(entry - 1)).map(|chunk| {
             state.end.store(chunk.end, Ordering::Relaxed);
             chunk.next
         })
