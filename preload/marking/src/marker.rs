@@ -86,7 +86,15 @@ pub fn prefetch<T>(address: *const T) {
 
 impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     /// A marker over an empty stack. Parallel markers have a pool.
-    pub fn new(heap: H, stack: &'a mut MarkStack, pool: Option<&'a Pool<Grey>>) -> Marker<'a, H, PARALLEL> {
+    ///
+    /// # Safety
+    /// As long as the marker is used the world of the heap is stopped: its blocks are readable and do not change, and
+    /// markers alone change marks.
+    pub unsafe fn new(
+        heap: H,
+        stack: &'a mut MarkStack,
+        pool: Option<&'a Pool<Grey>>,
+    ) -> Marker<'a, H, PARALLEL> {
         assert_internal!(PARALLEL == pool.is_some(), "parallel markers, and no others, have a pool");
         Marker { heap, stack, pool, words: [0; WORDS + 1], waiting: 0, marked: 0, overflowed: false }
     }
@@ -152,7 +160,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
         self.empty();
         // Parallel markers only report an overflow: one that marks alone handles it after them.
         while !PARALLEL && core::mem::take(&mut self.overflowed) {
-            // SAFETY: a marker is used only while the world is stopped (see `Marker`).
+            // SAFETY: the world is stopped as long as the marker is used (`Marker::new`).
             unsafe { H::scan_marked(self) };
         }
         assert_internal!(
@@ -167,7 +175,8 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     /// As [`Marker::range`], for each.
     pub unsafe fn borrowed(&mut self, grey_objects: &[Grey]) {
         for &grey in grey_objects {
-            self.push(grey);
+            // SAFETY: it is readable and unchanged, as this function requires.
+            unsafe { self.push(grey) };
         }
         self.drain();
     }
@@ -234,7 +243,8 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
             self.words[..waiting].iter().all(|&offset| offset < self.heap.extent()),
             "words to be resolved are distances in the heap"
         );
-        // SAFETY: `sift` has written `waiting` words; a marker is used only while the world is stopped (see `Marker`).
+        // SAFETY: `sift` has written `waiting` words; the world is stopped as long as the marker is used
+        // (`Marker::new`).
         unsafe { H::resolve(self, waiting) };
     }
 
@@ -258,9 +268,12 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
         self.empty();
     }
 
-    /// Pushes a block that was marked, to be scanned.
+    /// Pushes a block that was marked, or a part of a root, to be scanned.
+    ///
+    /// # Safety
+    /// As [`Marker::range`], for its words.
     #[inline]
-    pub fn push(&mut self, grey: Grey) {
+    pub unsafe fn push(&mut self, grey: Grey) {
         if !self.stack.push(grey) && !self.lend(grey) {
             self.overflowed = true;
         }
@@ -303,7 +316,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 assert_internal!(self.stack.is_empty(), "nothing is left to scan when all is marked");
                 return;
             }
-            // SAFETY: a marked block, which is readable; the world is stopped.
+            // SAFETY: `push` requires that what is on the stack is readable and unchanged.
             unsafe { self.scan(fetched[head % FETCHED]) };
             head = head.wrapping_add(1);
         }

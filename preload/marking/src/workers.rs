@@ -142,7 +142,10 @@ impl Workers {
     /// Marks by `markers` threads, at least two, or as many of them as can be started: helpers that do `work`, and the
     /// calling one, which does `lead`. This begins with what it knows and ends with [`help`]. Also returns the helpers'
     /// results, and how many they were.
-    pub fn run<W: Work, R>(
+    ///
+    /// # Safety
+    /// The world is stopped, and [`Workers::prepare`] has returned `markers` or more.
+    pub unsafe fn run<W: Work, R>(
         &mut self,
         markers: usize,
         work: &W,
@@ -160,13 +163,14 @@ impl Workers {
         let led = lead(&pool);
         let mut outcome = MarkOutcome::default();
         for number in 0..helpers {
-            // SAFETY: a helper that was started, in a slot of the region. Until `end` has seen its thread end, only
-            // `running` is read.
-            let helper = unsafe { &*self.helper::<W>(number) };
-            end(helper);
-            assert_internal!(helper.stack.is_empty(), "a helper ends with an empty mark stack");
-            outcome += helper.outcome;
-            helper.stack.shrink(KEPT);
+            let helper = self.helper::<W>(number);
+            // SAFETY: `start` has written the helper; its thread refers to neither member.
+            unsafe { end(&(*helper).running, (*helper).tid) };
+            // SAFETY: `end` has seen the thread end, so that no other refers to these members.
+            let (helper_stack, helper_outcome) = unsafe { (&(*helper).stack, (*helper).outcome) };
+            assert_internal!(helper_stack.is_empty(), "a helper ends with an empty mark stack");
+            outcome += helper_outcome;
+            helper_stack.shrink(KEPT);
         }
         (led, outcome, helpers)
     }
@@ -237,12 +241,14 @@ pub fn help(pool: &Pool<Grey>, mut read: impl FnMut(&[Grey])) {
 /// # Safety
 /// The helper is as `Workers::start` makes it.
 unsafe extern "C" fn enter<W: Work>(helper: *mut Helper<W>) {
-    // SAFETY: until the thread has ended, `Workers` uses only `running` and `tid` of the helper, which the thread does
-    // not. It ends before work and pool do: `Workers::run` waits.
-    let (helper, work, pool) = unsafe { (&mut *helper, &*(*helper).work, &*(*helper).pool) };
+    // SAFETY: until the thread has ended, `Workers` uses only `running` and `tid` of the helper, to which nothing here
+    // refers. The thread ends before work and pool do: `Workers::run` waits.
+    let (stack, work, pool) = unsafe { (&mut (*helper).stack, &*(*helper).work, &*(*helper).pool) };
     // SAFETY: this is a helper of `Workers::run`, and the world is stopped.
-    helper.outcome = unsafe { work.help(&mut helper.stack, pool) };
-    helper.outcome.cpu_ns = cpu_ns();
+    let mut outcome = unsafe { work.help(stack, pool) };
+    outcome.cpu_ns = cpu_ns();
+    // SAFETY: the member is the thread's until it has ended.
+    unsafe { (&raw mut (*helper).outcome).write(outcome) };
 }
 
 /// Processor time of the calling thread, ns: of a helper, all that it took.
@@ -259,17 +265,17 @@ fn cpu_ns() -> u64 {
 }
 
 /// Waits until a helper's thread is gone, from its stack and from `/proc` too.
-fn end<W>(helper: &Helper<W>) {
-    while helper.running.load(Ordering::Acquire) != 0 {
-        if poll(&helper.running, 1) {
-            futex::wait_for_kernel(&helper.running, 1);
+fn end(running: &AtomicU32, tid: i32) {
+    while running.load(Ordering::Acquire) != 0 {
+        if poll(running, 1) {
+            futex::wait_for_kernel(running, 1);
         }
     }
     // SAFETY: `getpid` and `tgkill` take no pointers; signal 0 only tests. The number cannot be another thread's: the
     // others are stopped.
     let is_there = || unsafe {
         let process = system_call(libc::SYS_getpid, [0; 6]);
-        system_call(libc::SYS_tgkill, [process as usize, helper.tid as usize, 0, 0, 0, 0]) == 0
+        system_call(libc::SYS_tgkill, [process as usize, tid as usize, 0, 0, 0, 0]) == 0
     };
     while is_there() {
         // SAFETY: `sched_yield` takes no pointers and cannot fail.
@@ -365,11 +371,14 @@ mod tests {
             let mut workers = Workers::new();
             workers.configure(Some(2));
             assert_eq!(workers.prepare(THRESHOLD), 2);
-            let (led, outcome, helpers) = workers.run(2, &Numbered, |pool| {
-                pool.give(&[Grey { start: 0, bytes: 0 }]);
-                help(pool, |_| {});
-                7
-            });
+            // SAFETY: `prepare` has returned 2; nothing here reads a heap, so no world needs to be stopped.
+            let (led, outcome, helpers) = unsafe {
+                workers.run(2, &Numbered, |pool| {
+                    pool.give(&[Grey { start: 0, bytes: 0 }]);
+                    help(pool, |_| {});
+                    7
+                })
+            };
             assert_eq!((led, helpers), (7, 1));
             let gone = std::format!("/proc/self/task/{}", outcome.marked);
             assert!(outcome.cpu_ns > 0 && outcome.cpu_ns < 1_000_000_000, "{} ns", outcome.cpu_ns);

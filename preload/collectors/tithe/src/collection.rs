@@ -134,7 +134,10 @@ impl Heap {
         let excluded_ranges = self.excluded_ranges(collector, &guards);
         let Collector { added, markers: workers, stack, .. } = &mut *collector;
         let roots = Roots { added, stopped: stopped.as_ref(), excluded_ranges: &excluded_ranges };
-        let Ok(marked) = workers.mark(markers, &self.reservation, stack, epoch, &roots) else {
+        // SAFETY: the world is stopped, or only added roots are read, in tests; `guards` are the locks, and `prepare` has
+        // returned `markers`.
+        let marked = unsafe { workers.mark(markers, &self.reservation, stack, epoch, &roots) };
+        let Ok(marked) = marked else {
             // Marks are missing: nothing may be reclaimed by them.
             self.clear_marks();
             drop(stopped);

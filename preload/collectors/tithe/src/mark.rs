@@ -144,7 +144,8 @@ impl Heap for Marks<'_> {
                 // SAFETY: `reserve(WORDS)` succeeded, and at most `WORDS` entries are pushed.
                 unsafe { marker.stack.push_if(grey, new & candidate.plain) };
             } else if new & candidate.plain {
-                marker.push(grey);
+                // SAFETY: a block of the heap, whose world is stopped.
+                unsafe { marker.push(grey) };
             }
         }
         marker.marked += marked;

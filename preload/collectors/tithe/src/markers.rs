@@ -61,7 +61,11 @@ impl Markers {
     ///
     /// # Errors
     /// The roots could not be read completely; marks are missing.
-    pub fn mark(
+    ///
+    /// # Safety
+    /// All other threads are stopped, or use neither the heap nor the roots; all locks of the heap are held, and
+    /// [`Markers::prepare`] has returned `markers` or more.
+    pub unsafe fn mark(
         &mut self,
         markers: usize,
         reservation: &HeapReservation,
@@ -72,20 +76,27 @@ impl Markers {
         assert_internal!(markers >= 1, "the thread that collects marks");
         assert_internal!(stack.is_empty(), "marking begins with an empty mark stack");
         if markers == 1 {
-            let mut marker = Marker::<false>::new(Marks::new(reservation, epoch), stack, None);
+            // SAFETY: the heap and the roots do not change, as this function requires.
+            let mut marker = unsafe { Marker::<false>::new(Marks::new(reservation, epoch), stack, None) };
             let read = roots.read(&mut marker)?;
             return Ok(Marked { live: marker.marked, roots: read, markers, helpers_cpu_ns: 0 });
         }
+        let lead = |pool: &Pool<Grey>| {
+            // SAFETY: the heap and the roots do not change, as this function requires.
+            let mut marker =
+                unsafe { Marker::<true>::new(Marks::new(reservation, epoch), stack, Some(pool)) };
+            (roots.read(&mut marker), finish(&mut marker, pool))
+        };
+        // SAFETY: the world is stopped, or what is marked does not change, and so many markers were prepared, as this
+        // function requires.
         let ((read, mut share), helpers_share, helpers) =
-            self.workers.run(markers, &MarkingWork { reservation, epoch }, |pool| {
-                let mut marker = Marker::<true>::new(Marks::new(reservation, epoch), stack, Some(pool));
-                (roots.read(&mut marker), finish(&mut marker, pool))
-            });
+            unsafe { self.workers.run(markers, &MarkingWork { reservation, epoch }, lead) };
         share += helpers_share;
         assert_internal!(helpers < markers, "no more threads mark than were prepared for");
         let read = read?;
         if share.overflowed {
-            let mut marker = Marker::<false>::new(Marks::new(reservation, epoch), stack, None);
+            // SAFETY: the heap and the roots do not change, as this function requires.
+            let mut marker = unsafe { Marker::<false>::new(Marks::new(reservation, epoch), stack, None) };
             marker.overflowed = true;
             marker.drain();
             assert_internal!(!marker.overflowed, "one marker handles what several had no space for");
@@ -104,7 +115,10 @@ struct MarkingWork<'a> {
 
 impl Work for MarkingWork<'_> {
     unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome {
-        finish(&mut Marker::<true>::new(Marks::new(self.reservation, self.epoch), stack, Some(pool)), pool)
+        // SAFETY: the world is stopped, as this function requires.
+        let mut marker =
+            unsafe { Marker::<true>::new(Marks::new(self.reservation, self.epoch), stack, Some(pool)) };
+        finish(&mut marker, pool)
     }
 }
 

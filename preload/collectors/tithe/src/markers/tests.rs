@@ -94,8 +94,8 @@ impl Graph {
         let count = markers.prepare(0);
         assert_eq!(count, way.markers);
         let roots = Roots { added: &collector.added, stopped: None, excluded_ranges: &[] };
-        let marked = markers
-            .mark(count, &self.heap.reservation, &mut stack, 7, &roots)
+        // SAFETY: this test alone uses the heap and its roots, and holds the locks; `prepare` has returned `count`.
+        let marked = unsafe { markers.mark(count, &self.heap.reservation, &mut stack, 7, &roots) }
             .expect("all roots are readable");
         assert_eq!(marked.roots, self.roots.len() * 8);
         assert_eq!(marked.markers, way.markers, "the system gives threads");

@@ -100,7 +100,8 @@ impl Heap for LiveBlocks<'_> {
                 // SAFETY: `reserve` has made space for `WORDS` entries.
                 unsafe { marker.stack.push_if(grey, new) };
             } else if new {
-                marker.push(grey);
+                // SAFETY: a live block, and the world is stopped.
+                unsafe { marker.push(grey) };
             }
         }
         marker.marked += marked;
@@ -131,7 +132,8 @@ fn mark_elsewhere<const PARALLEL: bool>(marker: &mut Marker<'_, LiveBlocks<'_>, 
     if new {
         marker.marked += bytes;
         // The stack may have no space left for what follows: space that was reserved is not this block's.
-        marker.push(Grey { start, bytes });
+        // SAFETY: a live block, and the world is stopped, as `Marker::new` requires of the marker.
+        unsafe { marker.push(Grey { start, bytes }) };
     }
 }
 

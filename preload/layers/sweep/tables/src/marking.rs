@@ -90,6 +90,7 @@ impl Marking {
     ///
     /// # Safety
     /// All other threads are stopped, none of them within a call into the tables, and live blocks are readable.
+    /// [`Marking::prepare`] has returned `markers`.
     pub unsafe fn mark<R>(
         &mut self,
         tables: &Tables,
@@ -97,21 +98,30 @@ impl Marking {
         roots: impl FnOnce(&mut dyn Roots) -> R,
     ) -> (R, Marked) {
         let (result, mut outcome, helpers) = if markers < 2 {
-            let mut marker = Marker::<_, false>::new(LiveBlocks::new(tables), &mut self.stack, None);
+            // SAFETY: all other threads are stopped and live blocks are readable, as this function requires.
+            let mut marker =
+                unsafe { Marker::<_, false>::new(LiveBlocks::new(tables), &mut self.stack, None) };
             let result = roots(&mut marker);
             (result, MarkOutcome { marked: marker.marked, ..MarkOutcome::default() }, 0)
         } else {
             let stack = &mut self.stack;
+            let lead = |pool: &Pool<Grey>| {
+                // SAFETY: all other threads are stopped and live blocks are readable, as this function requires.
+                let mut marker =
+                    unsafe { Marker::<_, true>::new(LiveBlocks::new(tables), stack, Some(pool)) };
+                (roots(&mut marker), finish(&mut marker, pool))
+            };
+            // SAFETY: all other threads are stopped, and `Marking::prepare` has returned `markers`, as this function
+            // requires.
             let ((result, mut outcome), others, helpers) =
-                self.workers.run(markers, &ParallelWork { tables }, |pool| {
-                    let mut marker = Marker::<_, true>::new(LiveBlocks::new(tables), stack, Some(pool));
-                    (roots(&mut marker), finish(&mut marker, pool))
-                });
+                unsafe { self.workers.run(markers, &ParallelWork { tables }, lead) };
             outcome += others;
             (result, outcome, helpers)
         };
         if outcome.overflowed {
-            let mut marker = Marker::<_, false>::new(LiveBlocks::new(tables), &mut self.stack, None);
+            // SAFETY: all other threads are stopped and live blocks are readable, as this function requires.
+            let mut marker =
+                unsafe { Marker::<_, false>::new(LiveBlocks::new(tables), &mut self.stack, None) };
             marker.overflowed = true;
             marker.drain();
             outcome.marked += marker.marked;
@@ -128,7 +138,9 @@ struct ParallelWork<'a> {
 
 impl Work for ParallelWork<'_> {
     unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome {
-        finish(&mut Marker::<_, true>::new(LiveBlocks::new(self.tables), stack, Some(pool)), pool)
+        // SAFETY: the world is stopped, as this function requires.
+        let mut marker = unsafe { Marker::<_, true>::new(LiveBlocks::new(self.tables), stack, Some(pool)) };
+        finish(&mut marker, pool)
     }
 }
 
