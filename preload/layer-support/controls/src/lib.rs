@@ -84,16 +84,18 @@ pub fn each(mut visit: impl FnMut(&'static Control)) {
     let (addresses, count) = (functions.addresses.into_inner(), functions.count.into_inner());
     // The loader's lock has been released: a manager may do anything in `listen`.
     for &address in &addresses[..count.min(MOST)] {
-        // SAFETY: the address is that of the exported `heaptoll_control_v1`, which has this type (include/heaptoll.h);
-        // the struct that it returns lives as long as the object; its version and size, which every version has, are
-        // checked below before later members are read.
-        let control =
-            unsafe { transmute::<usize, unsafe extern "C" fn() -> *const Control>(address)().as_ref() };
-        if let Some(control) = control
-            && control.version >= 1
-            && control.size as usize >= size_of::<Control>()
-        {
-            visit(control);
+        // SAFETY: the address is that of the exported `heaptoll_control_v1`, which has this type (include/heaptoll.h).
+        let control = unsafe { transmute::<usize, unsafe extern "C" fn() -> *const Control>(address)() };
+        if control.is_null() {
+            continue;
+        }
+        // SAFETY: the object's struct begins with these members in every version; there is no reference to the whole,
+        // which may be shorter than a `Control`.
+        let (version, size) =
+            unsafe { ((&raw const (*control).version).read(), (&raw const (*control).size).read()) };
+        if version >= 1 && size as usize >= size_of::<Control>() {
+            // SAFETY: the struct is as long as a `Control`, as just checked, and lives as long as the object.
+            visit(unsafe { &*control });
         }
     }
 }

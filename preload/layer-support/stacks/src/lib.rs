@@ -192,7 +192,7 @@ impl Stacks {
         // SAFETY: `at` is a frame of the calling thread's current stack, this call's caller, and `stack` began there.
         let site = unsafe { local.stack_cache.find(&at, hint, self.era.load(Ordering::Relaxed), stack) };
         if cfg!(feature = "figures") && site != 0 {
-            local.hits += 1;
+            guard.thread().hits.add(1);
         }
         Some(site)
     }
@@ -250,8 +250,10 @@ impl Stacks {
         };
         if let Some(local) = local {
             local.stack = stack;
-            local.walks += 1;
-            local.rules += computed;
+        }
+        if let Some(guard) = &guard {
+            guard.thread().walks.add(1);
+            guard.thread().rules.add(computed);
         }
         Some((number.number, if number.new { count } else { 0 }))
     }

@@ -192,6 +192,7 @@ mod tests {
         // SAFETY: the page was mapped by this test; no reference to it exists.
         unsafe { libc::munmap(place.as_ptr().add(PAGE).cast(), PAGE) };
         assert_eq!(find(&mut stack), 0);
-        system::unmap(place, PAGE);
+        // SAFETY: this test mapped it and uses it no more.
+        unsafe { system::unmap(place, PAGE) };
     }
 }

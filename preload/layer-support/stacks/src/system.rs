@@ -28,7 +28,8 @@ pub fn map(bytes: usize, wiped_in_child: bool) -> Option<NonNull<u8>> {
             system_call(libc::SYS_madvise, [start, bytes, libc::MADV_WIPEONFORK as usize, 0, 0, 0])
         };
         if advised < 0 {
-            unmap(place, bytes);
+            // SAFETY: the mapping was just made, and nothing refers to it.
+            unsafe { unmap(place, bytes) };
             return None;
         }
     }
@@ -42,9 +43,12 @@ pub fn map(bytes: usize, wiped_in_child: bool) -> Option<NonNull<u8>> {
     Some(place)
 }
 
-/// Unmaps memory of [`map`], to which no reference may exist.
-pub fn unmap(place: NonNull<u8>, bytes: usize) {
-    // SAFETY: by the contract above the range is one that `map` returned and is no longer used.
+/// Unmaps memory of [`map`].
+///
+/// # Safety
+/// `map` returned these bytes, and nothing refers to them any more.
+pub unsafe fn unmap(place: NonNull<u8>, bytes: usize) {
+    // SAFETY: by this function's contract the range is one that `map` returned and is no longer used.
     unsafe { system_call(libc::SYS_munmap, [place.as_ptr() as usize, bytes, 0, 0, 0, 0]) };
 }
 
@@ -97,7 +101,8 @@ mod tests {
                 place.add(at).write(7);
             }
         }
-        unmap(place, 3 * PAGE);
+        // SAFETY: this test mapped it and uses it no more.
+        unsafe { unmap(place, 3 * PAGE) };
         assert!(map(1 << 50, false).is_none());
     }
 
@@ -112,7 +117,8 @@ mod tests {
         // SAFETY: the page was mapped by this test and is used by nothing else.
         unsafe { libc::mprotect(place.as_ptr().cast(), PAGE, libc::PROT_NONE) };
         assert!(!readable(place.as_ptr() as usize));
-        unmap(place, PAGE);
+        // SAFETY: this test mapped it and uses it no more.
+        unsafe { unmap(place, PAGE) };
     }
 
     #[test]

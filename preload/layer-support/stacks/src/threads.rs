@@ -35,20 +35,30 @@ pub struct Thread {
     /// Set while the thread uses it: a signal handler then does without.
     pub busy: AtomicBool,
     local: UnsafeCell<Local>,
+    /// Calls that found their call stack in the cache.
+    pub hits: Tally,
+    /// Calls that walked.
+    pub walks: Tally,
+    /// Rules computed from tables.
+    pub rules: Tally,
+}
+
+/// A number that one thread counts and others read.
+pub struct Tally(AtomicU64);
+
+impl Tally {
+    /// Counts `more`, on the thread that counts; a signal handler's counts may be lost.
+    pub fn add(&self, more: u64) {
+        self.0.store(self.0.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+    }
 }
 
 /// The members that only the owning thread accesses, while it is busy.
 pub struct Local {
     /// Its stack.
     pub stack: Readable,
-    /// Stacks that it has been at.
+    /// Call stacks that it has been at.
     pub stack_cache: StackCache,
-    /// Calls that found their stack there.
-    pub hits: u64,
-    /// Calls that walked.
-    pub walks: u64,
-    /// Rules computed from tables.
-    pub rules: u64,
 }
 
 impl Thread {
@@ -72,7 +82,13 @@ impl Thread {
 /// Exclusive access to a thread's memory, until it is dropped.
 pub struct ThreadGuard<'a>(&'a Thread);
 
-impl ThreadGuard<'_> {
+impl<'a> ThreadGuard<'a> {
+    /// The thread.
+    #[inline(always)]
+    pub fn thread(&self) -> &'a Thread {
+        self.0
+    }
+
     /// The memory.
     #[inline(always)]
     pub fn local(&mut self) -> &mut Local {
@@ -210,10 +226,10 @@ impl Threads {
         for place in &self.blocks[..self.made.load(Ordering::Relaxed).min(MOST)] {
             // SAFETY: null or a block, which is never unmapped; the figures may be slightly out of date.
             if let Some(block) = unsafe { place.load(Ordering::Acquire).as_ref() } {
-                let local = block.local.get();
-                // SAFETY: `local` points into the block; the fields are read without a reference to the whole.
-                let figures = unsafe { [(*local).hits, (*local).walks, (*local).rules] };
-                sums.iter_mut().zip(figures).for_each(|(sum, figure)| *sum += figure);
+                let figures = [&block.hits, &block.walks, &block.rules];
+                sums.iter_mut()
+                    .zip(figures)
+                    .for_each(|(sum, figure)| *sum += figure.0.load(Ordering::Relaxed));
             }
         }
         sums

@@ -348,7 +348,8 @@ mod tests {
         assert_eq!(stack.read(start + 5 * PAGE), None);
         stack.begin(start + 6 * PAGE);
         assert!(stack.own());
-        crate::system::unmap(place, 8 * PAGE);
+        // SAFETY: this test mapped it and uses it no more.
+        unsafe { crate::system::unmap(place, 8 * PAGE) };
     }
 
     #[test]
@@ -364,6 +365,7 @@ mod tests {
         stack.begin(start + 64);
         assert_eq!(stack.read(start + 128), Some(0));
         assert_eq!(stack.read(start + PAGE), None);
-        crate::system::unmap(place, PAGE);
+        // SAFETY: this test mapped it and uses it no more.
+        unsafe { crate::system::unmap(place, PAGE) };
     }
 }
