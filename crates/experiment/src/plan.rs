@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_in_whose_company_changes_from_round_to_round() {
+    fn which_stacks_run_at_the_same_time_changes_from_repetition_to_repetition() {
         let mut made = in_turns(7, &[], 2);
         made.settings.repetitions = 200;
         let cells = plan(&made, &[false; 7]);
@@ -302,7 +302,7 @@ mod tests {
             own
         };
         for (one, other) in [(1, 2), (1, 6), (3, 5)] {
-            // Of five others two are in one's company: 80 of 200 rounds.
+            // Two of five others run at the same time as one: in 80 of 200 repetitions.
             let met = turn(one).iter().zip(turn(other)).filter(|(one, other)| **one == *other).count();
             assert!((50..110).contains(&met), "{one} and {other}: {met}");
         }

@@ -18,10 +18,13 @@ pub fn report_defect(manager: &'static str, info: &PanicInfo<'_>) -> ! {
         .text(": a defect in this manager; please report it: ")
         .text(file)
         .text(" at line ")
-        .address(line as usize);
+        .number(line.into());
     if INTERNAL {
         // A line that is too long is cut, and formatting does not fail.
         let _ = write!(message, ": this does not hold: {}", info.message());
+    } else if let Some(text) = info.message().as_str() {
+        // A text with arguments needs core's formatting, which would bring several KiB of code.
+        message = message.text(": ").text(text);
     }
     message.abort()
 }

@@ -349,9 +349,11 @@ impl Spans {
         let mut listed = 0_usize;
         let (mut unit, mut previous) = (self.partial, NONE);
         while unit != NONE {
-            // SAFETY: a span of this span class, whose lock is held; only read.
-            let span = unsafe { &*reservation.span(unit) };
             let address = reservation.address(unit);
+            Damage::unless((unit as usize) < reservation.units(), address, "links of spans lie in the heap")?;
+            // SAFETY: the unit lies in the heap, as checked above, so that it has a descriptor; the lock of the span
+            // class is held; only read.
+            let span = unsafe { &*reservation.span(unit) };
             Damage::unless(
                 reservation.span_class(unit as usize) == span_class,
                 address,
@@ -403,6 +405,7 @@ impl Spans {
                     address,
                     "words before the hint are full",
                 )?;
+                Damage::unless(!span.listed || listed > 0, address, "a span that is listed is in the list")?;
                 listed -= usize::from(span.listed);
             } else {
                 Damage::unless(end > self.cursor, address, "what waits to be swept lies beyond the cursor")?;

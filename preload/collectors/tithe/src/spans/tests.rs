@@ -320,3 +320,25 @@ fn sweeping_poisons_what_goes_and_leaves_what_stays() {
         }
     }
 }
+
+#[test]
+fn links_that_leave_the_heap_or_do_not_end_are_damage() {
+    let mut fixture = SpanFixture::new(class_of(1000) as u8);
+    fixture.reserve(3);
+    fixture.check();
+    let span = fixture.reservation.span(fixture.spans.partial);
+    let beyond = fixture.reservation.units() as UnitIndex;
+    for link in [beyond, UnitIndex::MAX - 1, fixture.spans.partial] {
+        // SAFETY: the first unit of a span of the heap; the test is its only thread.
+        let former = unsafe { core::mem::replace(&mut (*span).next, link) };
+        let checked = fixture.spans.check(&fixture.reservation, fixture.span_class, fixture.epoch);
+        assert!(checked.is_err(), "a link to unit {link}");
+        // SAFETY: the first unit of a span of the heap; the test is its only thread.
+        unsafe { (*span).next = former };
+    }
+    let partial = core::mem::replace(&mut fixture.spans.partial, NONE);
+    let checked = fixture.spans.check(&fixture.reservation, fixture.span_class, fixture.epoch);
+    assert!(checked.is_err(), "a span that is listed and in no list");
+    fixture.spans.partial = partial;
+    fixture.check();
+}
