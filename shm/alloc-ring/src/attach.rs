@@ -3,6 +3,8 @@
 
 use core::mem::size_of;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::atomic::{AtomicU8, AtomicU32, Ordering};
 use crate::attachment::{Attachment, stage};
 use crate::layout::{
@@ -44,6 +46,10 @@ impl Attachment {
             return 0;
         }
         let word = self.register_locked(local, header, word);
+        assert_internal!(
+            local.lock.load(Ordering::Relaxed) == sys::gettid() as u32,
+            "a registration ends under the lock that it took"
+        );
         local.lock.store(0, Ordering::Release);
         word
     }
@@ -336,6 +342,11 @@ impl Attachment {
         }
         local.claimed[ring / 8].fetch_or(1 << (ring % 8), Ordering::Relaxed);
         self.used[ring / 8].fetch_or(1 << (ring % 8), Ordering::Relaxed);
+        assert_internal!(ring < self.mapped.load(Ordering::Relaxed), "a claimed ring is mapped");
+        assert_internal!(
+            thread != SHARED || among.contains(&ring),
+            "threads share a ring of those reserved for it"
+        );
         let own = size_of::<ProcessLocal>().next_multiple_of(PAGE);
         // SAFETY: `map` made the mapping of states large enough for each mapped ring; the ring was claimed above, so no
         // other thread of this process uses its state; the caller has registered the process, so `process` is not null.

@@ -3,6 +3,8 @@
 //! A thread that writes to a ring has marked its state busy, so a signal handler that interrupts it records its own
 //! events in the shared ring instead of between the thread's words.
 
+use heaptoll_assertions::assert_internal;
+
 use crate::atomic::Ordering;
 use crate::attachment::Attachment;
 use crate::layout::{Process, gate};
@@ -174,6 +176,10 @@ impl Attachment {
         if done.is_ok() {
             done = self.send_own(local, state, message);
         }
+        assert_internal!(
+            local.shared_lock.load(Ordering::Relaxed) == holder,
+            "the shared ring is written by the holder of its lock"
+        );
         local.shared_lock.store(0, Ordering::Release);
         if done.is_err() {
             self.detach();

@@ -5,6 +5,8 @@
 
 use core::mem::{offset_of, size_of};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 use crate::bounds::LEAST_BLOCK_LOG2;
 use crate::flags::Flags;
@@ -287,6 +289,7 @@ impl Geometry {
 
     /// The byte range of a group of entries of the process table.
     pub fn entry_group(&self, group: usize) -> core::ops::Range<usize> {
+        assert_internal!(group * ENTRY_GROUP < self.processes, "a group of entries lies in the table");
         let from = (group * ENTRY_GROUP).min(self.processes);
         let to = (from + ENTRY_GROUP).min(self.processes);
         size_of::<Header>() + from * size_of::<Process>()..size_of::<Header>() + to * size_of::<Process>()
@@ -294,6 +297,10 @@ impl Geometry {
 
     /// The byte range of blocks of a ring.
     pub fn blocks(&self, ring: usize, blocks: core::ops::Range<u32>) -> core::ops::Range<usize> {
+        assert_internal!(
+            ring < self.rings && blocks.start <= blocks.end && blocks.end <= self.ring_blocks(),
+            "blocks lie in a ring of the file"
+        );
         let first = self.first_ring() + ring * self.ring_bytes();
         first + blocks.start as usize * self.block_bytes()..first + blocks.end as usize * self.block_bytes()
     }
@@ -377,12 +384,34 @@ impl Geometry {
     }
 }
 
+/// Both sides and every process of a run have one layout, also those that another build of the same version loads.
+macro_rules! layout {
+    ($struct:ty, $bytes:expr, $($member:ident $offset:expr),* $(,)?) => {
+        const _: () = {
+            assert!(size_of::<$struct>() == $bytes);
+            $(assert!(offset_of!($struct, $member) == $offset);)*
+        };
+    };
+}
+
+layout!(Header, PAGE, magic 0, version 8, flags 12, tool_pid 16, processes 20, rings 24, ring_log2 28, block_log2 32,
+    closed 36, created_ns 40, namespace 48, budget 56, beat 64, doorbell 128, registry 192, reserved_1 256);
+layout!(Registry, 44, newest 0, process_hint 4, ring_hint 8, images 12, freed 16, waiting 20, processes_left_out 24,
+    threads_left_out 28, events_left_out 32, blocks 36, execs_left_out 40);
+layout!(Process, 2048, state 0, parent_pid 8, image 12, started_ns 16, namespace 24, next 32, exe_bytes 36, gate 64,
+    sequence 128, newest 192, threads 256, facts_requested 260, facts_answered 264, facts_lock 268, facts_bytes 272,
+    facts_options 276, detached 280, threads_left_out 284, exe 288, facts 1024);
+layout!(Control, 128, owner 0, consumer 64);
+layout!(Owner, 24, id 0, thread 8, next 12, busy 16);
+layout!(Consumer, 16, taken 0, waiting 4, reach 8, held 12);
+layout!(Exec, 128, state 0, namespace 8, since_ns 16, path_bytes 24, path 28, tid 124);
+
 const _: () = {
-    assert!(size_of::<Header>() == PAGE);
-    assert!(size_of::<Process>() == 2048);
-    assert!(offset_of!(Process, facts) == 1024);
-    assert!(offset_of!(Process, gate) == 64);
-    assert!(offset_of!(Process, sequence) == 128);
-    assert!(size_of::<Control>() == 128);
-    assert!(size_of::<Exec>() == 128);
+    use gate::{DISMISSED, FACTS, PAUSE, SEQUENCED, TICK, VALID};
+    // Each bit of the gate means one thing, and ticks change none of them.
+    let bits = VALID | PAUSE | SEQUENCED | DISMISSED | FACTS;
+    assert!(bits.count_ones() == 5 && bits.leading_zeros() > TICK.leading_zeros());
+    // A ring of the most words in the smallest blocks has fewer blocks than the mark has as a number.
+    assert!(1 << (24 - LEAST_BLOCK_LOG2) < FIXED);
+    assert!(FACTS_BYTES == size_of::<Facts>());
 };

@@ -3,6 +3,8 @@
 use core::cell::Cell;
 use core::mem::size_of;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicU64, Ordering, compiler_fence};
 use crate::layout::{Control, MOST_RINGS, Process, gate};
 use crate::word::{LAP, PREDICTED, note, note_word};
@@ -124,8 +126,10 @@ impl State {
             }
         }
         self.fast.set(0);
-        self.leave();
+        compiler_fence(Ordering::SeqCst);
+        self.busy.store(0, Ordering::Relaxed);
         self.ring.set(ring);
+        assert_internal!(self.is_in_its_block(block_words), "a writer begins at the first word of its ring");
     }
 
     /// The ring's control words.
@@ -152,6 +156,8 @@ impl State {
     /// Ends what [`State::enter`] began.
     #[inline(always)]
     pub fn leave(&self) {
+        // A child of fork finds the state wiped.
+        assert_internal!(self.entered() || self.wiped(), "a state is left by a thread that has entered it");
         compiler_fence(Ordering::SeqCst);
         self.busy.store(0, Ordering::Relaxed);
     }
@@ -172,6 +178,18 @@ impl State {
         self.fast.set(if self.simple.get() && gate & gate::SEQUENCED == 0 { gate } else { 0 });
     }
 
+    /// Whether the position is in the block of the current number, and the lap bit that of its lap.
+    pub fn is_in_its_block(&self, block_words: usize) -> bool {
+        let (block, blocks) = (self.block.get(), self.blocks.get());
+        if !blocks.is_power_of_two() || self.grows.get() && block >= blocks {
+            return false;
+        }
+        let begin = (block & (blocks - 1)) as usize * block_words;
+        let end = self.ring.get().wrapping_add(begin + block_words);
+        let lap = if block / blocks % 2 == 0 { LAP } else { 0 };
+        self.limit.get() == end && self.free_words() <= block_words && self.lap.get() == lap
+    }
+
     /// Words left in the current block.
     #[inline(always)]
     pub fn free_words(&self) -> usize {
@@ -183,7 +201,12 @@ impl State {
     /// `words` is not empty, and the current block has that many free words.
     #[inline(always)]
     pub unsafe fn write(&self, words: &[u64]) {
-        debug_assert!(words.len() <= self.free_words() && words.iter().all(|word| word & LAP == 0));
+        assert_internal!(self.entered(), "a state is written by a thread that has entered it");
+        assert_internal!(words.len() <= self.free_words(), "a group fits the free words of its block");
+        assert_internal!(
+            words.iter().all(|word| word & LAP == 0),
+            "a group gets its lap bits from the writer"
+        );
         let at = self.at.get();
         let lap = self.lap.get();
         // SAFETY: the caller has established that the group fits before the end of the block, and that it has a first

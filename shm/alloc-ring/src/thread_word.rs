@@ -24,7 +24,13 @@ pub(crate) mod mark {
     const THREAD: usize = (1 << 26) - 1;
 
     pub fn shared(thread: u32, tid: u32, image: u32) -> usize {
-        (image as usize) << 56 | (thread as usize & THREAD) << 30 | (tid as usize & TID) << 8 | SHARED
+        let word =
+            (image as usize) << 56 | (thread as usize & THREAD) << 30 | (tid as usize & TID) << 8 | SHARED;
+        heaptoll_assertions::assert_internal!(
+            is_shared(word) && self::tid(word) == tid & TID as u32 && self::image(word) == image as u8,
+            "a mark states what it was made of"
+        );
+        word
     }
 
     pub fn left_out(image: u32) -> usize {

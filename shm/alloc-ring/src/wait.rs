@@ -2,6 +2,8 @@
 
 use core::ffi::CStr;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::atomic::Ordering;
 use crate::attachment::{Attachment, FactsHook};
 use crate::bounds::SPINS;
@@ -138,6 +140,11 @@ impl Attachment {
             state.lap.set(state.lap.get() ^ LAP);
         }
         state.limit.set(state.at.get().wrapping_add(geometry.block_words()));
+        assert_internal!(
+            state.is_in_its_block(geometry.block_words()),
+            "a writer is where its block's number states"
+        );
+        assert_internal!(words <= state.free_words(), "an entered block has space for the group");
         Ok(())
     }
 
@@ -146,6 +153,7 @@ impl Attachment {
         // SAFETY: the only caller, `ensure_space`, has read the control words of this state, so it is not wiped.
         let consumer = unsafe { &state.control().consumer.0 };
         let blocks = state.blocks.get();
+        assert_internal!(state.lap.get() == LAP, "a ring grows on its first lap");
         let ring = (state.number.get() as usize, &consumer.held);
         if self.reserve_blocks(header, geometry, ring, blocks..2 * blocks, Need::Growth) {
             state.blocks.set(2 * blocks);

@@ -4,6 +4,7 @@
 //! processes write to the file, not all of them by the rules.
 
 use core::ffi::CStr;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicU64};
 
 /// The environment variable that names the file.
@@ -136,10 +137,25 @@ pub const REQUESTS: usize = RECORDS_BYTES / size_of::<RequestRecord>();
 /// Collections that fit into a chunk.
 pub const COLLECTIONS: usize = RECORDS_BYTES / size_of::<CollectionRecord>();
 
+/// The tool reads members by these offsets, and the layer writes them by name.
+macro_rules! layout {
+    ($struct:ty, $bytes:expr, $($member:ident $offset:expr),* $(,)?) => {
+        const _: () = {
+            assert!(size_of::<$struct>() == $bytes);
+            $(assert!(offset_of!($struct, $member) == $offset);)*
+        };
+    };
+}
+
+layout!(Header, 64, magic 0, version 8, chunks 12, processes_claimed 16, chunks_claimed 20, made_ticks 24, made_ns 32,
+    made_flags 40, lost_processes 44, lost_requests 48, lost_collections 56);
+layout!(Process, PROCESS_BYTES, state 0, pid 4, parent_pid 8, flags 12, observed 16, unobserved 20, claimed_ticks 24,
+    claimed_ns 32, exe 40);
+layout!(Chunk, CHUNK_HEADER_BYTES, contents 0, process 4, claimed_ticks 8, claimed_ns 16);
+layout!(RequestRecord, 24, start 0, kind 8, thread 12, end 16);
+layout!(CollectionRecord, 40, start 0, number 8, live_bytes 16, collector 24, reason 28, end 32);
+
 const _: () = assert!(size_of::<Header>() <= HEADER_BYTES);
-const _: () = assert!(size_of::<Process>() == PROCESS_BYTES);
-const _: () = assert!(size_of::<Chunk>() == CHUNK_HEADER_BYTES);
-const _: () = assert!(size_of::<RequestRecord>() == 24 && size_of::<CollectionRecord>() == 40);
 const _: () = assert!(CHUNKS_AT.is_multiple_of(4096));
 
 /// Bytes of a file of this many chunks.

@@ -9,6 +9,8 @@ use core::ptr;
 use core::sync::atomic::AtomicU8;
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::layout::{
     CHUNK_BYTES, CHUNKS_AT, COLLECTIONS, COUNTER, Chunk, CollectionRecord, Contents, EXE_BYTES, HEADER_BYTES,
     Header, IN_USE, MAGIC, PROCESS_BYTES, PROCESSES, Process, REQUESTS, RequestRecord, VERSION, file_bytes,
@@ -110,6 +112,7 @@ impl Mapped {
     }
 
     fn process_address(&self, number: u32) -> *mut Process {
+        assert_internal!((number as usize) < PROCESSES, "an entry lies in the table of processes");
         let base = ptr::from_ref(self.header).cast_mut().cast::<u8>();
         // SAFETY: callers pass a number below PROCESSES, so the entry lies in the table, which is mapped.
         unsafe { base.add(HEADER_BYTES + number as usize * PROCESS_BYTES).cast() }
@@ -134,6 +137,11 @@ impl Mapped {
         if number >= self.chunks {
             return None;
         }
+        assert_internal!(number < self.chunks, "a claimed chunk lies in the file");
+        assert_internal!(
+            size_of::<Chunk>() + records * size_of::<T>() <= CHUNK_BYTES,
+            "the records of a chunk lie in it"
+        );
         let base = ptr::from_ref(self.header).cast_mut().cast::<u8>();
         // SAFETY: `number` is below `self.chunks`, which `open` compared with the mapping's length; `fetch_add` gives
         // the number once, so this thread alone owns the chunk; callers pass `records` that fit into it.

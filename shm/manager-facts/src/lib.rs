@@ -5,6 +5,8 @@
 //! The bytes are little-endian words of 8 bytes, the first of which is the version.
 #![no_std]
 
+use heaptoll_assertions::assert_expensive;
+
 /// What the tool may request in addition to what is always reported: bits of the first byte of its request.
 pub mod request {
     /// A full collection, and a census after it.
@@ -88,6 +90,17 @@ mod present {
     pub const MALLINFO: u64 = 16;
 }
 
+const _: () = {
+    // The space that an entry of the recording's process table has for them.
+    assert!(BYTES <= 1024);
+    assert!((BYTES - NAME_BYTES).is_multiple_of(8));
+    assert!(BYTES == 8 * 30 + 32);
+    let bits =
+        present::CENSUS | present::COLLECTED | present::HELD | present::BLACKLISTED | present::MALLINFO;
+    assert!(bits.count_ones() == 5);
+    assert!(request::COLLECT & request::HELD == 0);
+};
+
 impl Totals {
     fn words(self) -> [u64; TOTALS] {
         [
@@ -158,6 +171,7 @@ impl Facts {
             destination.copy_from_slice(&word.to_le_bytes());
         }
         name.copy_from_slice(&self.name);
+        assert_expensive!(Facts::from_bytes(&bytes) == Some(*self), "facts are decoded as they were encoded");
         bytes
     }
 

@@ -171,13 +171,21 @@ impl Slot {
     }
 }
 
-const _: () = {
-    assert!(size_of::<Header>() == HEADER_BYTES);
-    assert!(offset_of!(Header, claimed) == 24);
-    assert!(size_of::<Slot>() == SLOT_BYTES);
-    assert!(offset_of!(Slot, claimed_ns) == 16);
-    assert!(offset_of!(Slot, exe) == 64);
-    assert!(offset_of!(Slot, mapped_bytes) == 256);
-    assert!(offset_of!(Slot, malloc_calls) == 288);
-    assert!(offset_of!(Slot, collections) == 344);
-};
+/// The tool reads members by these offsets, C by those of its header, and writers by name.
+macro_rules! layout {
+    ($struct:ty, $bytes:expr, $($member:ident $offset:expr),* $(,)?) => {
+        const _: () = {
+            assert!(size_of::<$struct>() == $bytes);
+            $(assert!(offset_of!($struct, $member) == $offset);)*
+        };
+    };
+}
+
+layout!(Header, HEADER_BYTES, magic 0, version 8, header_bytes 12, slot_bytes 16, slots 20, claimed 24, reserved_u32 28,
+    reserved 32);
+layout!(Slot, SLOT_BYTES, state 0, kind 4, pid 8, parent_pid 12, claimed_ns 16, reserved_0 24, writer 32, exe 64,
+    mapped_bytes 256, mapped_high_bytes 264, live_bytes 272, live_high_bytes 280, malloc_calls 288, realloc_calls 296,
+    free_calls 304, new_calls 312, delete_calls 320, failed_calls 328, requested_bytes 336, collections 344,
+    pause_total_ns 352, pause_max_ns 360, collected_bytes 368, searches 376, search_steps 384, search_longest 392,
+    used_bytes 400, used_high_bytes 408, held_bytes 416, held_high_bytes 424, held_releases 432, written_after_free 440,
+    refused_calls 448, collector_cpu_ns 456, reserved_1 464);

@@ -8,6 +8,8 @@ use core::ffi::{CStr, c_void};
 use core::ptr;
 use core::sync::atomic::Ordering;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::layout::{HEADER_BYTES, Header, MAGIC, SLOT_BYTES, Slot, VERSION};
 use crate::shared;
 
@@ -60,6 +62,7 @@ impl Mapping {
     /// # Safety
     /// `header` and `slots` are the parts of one mapping that has not been closed.
     pub unsafe fn from_parts(header: *mut Header, slots: u32) -> Mapping {
+        assert_internal!(!header.is_null() && slots > 0, "a mapping has a header and slots");
         Mapping { header, slots }
     }
 
@@ -87,11 +90,16 @@ impl Mapping {
             return None;
         }
         let at = HEADER_BYTES + number as usize * SLOT_BYTES;
+        assert_internal!(
+            at + SLOT_BYTES <= HEADER_BYTES + self.slots as usize * SLOT_BYTES,
+            "a claimed slot lies in the page"
+        );
         // SAFETY: the mapping holds `self.slots` slots, of which `number` is one: both numbers are private copies.
         let slot = unsafe { self.header.cast::<u8>().add(at) };
         if !populate(slot.map_addr(|address| address & !(PAGE_BYTES - 1)).cast()) {
             return None;
         }
+        assert_internal!(slot.cast::<Slot>().is_aligned(), "a claimed slot is aligned");
         // SAFETY: `slot` is in the mapping, as computed from `number` above, and the mapping stays; it is aligned,
         // since the mapping and SLOT_BYTES are; a slot consists of atomics, so concurrent writers are allowed.
         Some(unsafe { &*slot.cast::<Slot>() })

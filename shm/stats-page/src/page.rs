@@ -11,6 +11,8 @@ use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
+use heaptoll_assertions::assert_internal;
+
 use crate::layout::{HEADER_BYTES, IN_USE, MAGIC, SLOT_BYTES, VERSION, WriterKind};
 
 /// The reason for which a page could not be made or read.
@@ -161,6 +163,7 @@ impl StatsPage {
     pub fn read(&self) -> Result<Vec<SlotRecord>, PageError> {
         let failed = |error| PageError::Io(self.path.clone(), error);
         let claimed = self.claimed()?.min(self.slots) as usize;
+        assert_internal!(claimed <= self.slots as usize, "no more slots are read than the page has");
         let mut bytes = vec![0u8; claimed * SLOT_BYTES];
         self.file.read_exact_at(&mut bytes, HEADER_BYTES as u64).map_err(failed)?;
         Ok(bytes.chunks_exact(SLOT_BYTES).filter_map(record).collect())
@@ -214,6 +217,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn record(slot: &[u8]) -> Option<SlotRecord> {
+    assert_internal!(slot.len() == SLOT_BYTES, "a record is read from a whole slot");
     if half(slot, 0) != IN_USE {
         return None;
     }

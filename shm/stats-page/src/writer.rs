@@ -6,6 +6,8 @@ use core::ffi::{CStr, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
+use heaptoll_assertions::assert_internal;
+
 use crate::layout::{Header, IN_USE, Slot, WriterKind};
 use crate::mapping::Mapping;
 
@@ -175,6 +177,10 @@ impl Writer {
             unsafe { made.close() };
             return None;
         }
+        assert_internal!(
+            self.slots.load(Ordering::Relaxed) == slots,
+            "a mapping is published with its slots"
+        );
         match self.header.compare_exchange(ptr::null_mut(), header, Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => Some(made),
             // The other mapping is equivalent and has as many slots; ours stays mapped, once.
@@ -199,6 +205,7 @@ impl Writer {
             unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), path.len()) };
         let read = usize::try_from(read).unwrap_or(0);
         let kept = read.min(slot.exe.len() - 1);
+        assert_internal!(kept < slot.exe.len(), "a path leaves its final NUL");
         put(&slot.exe, &path[read - kept..read]);
         Some(slot)
     }

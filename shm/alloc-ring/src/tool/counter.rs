@@ -13,10 +13,12 @@ const MOST: u32 = 1 << 22;
 impl SampledCounter {
     /// Takes over the counter's value, if it is plausible.
     pub fn sample(&mut self, now: u32) {
+        let before = self.value;
         match now.checked_sub(self.value) {
             Some(more) if more <= MOST => self.value = now,
             _ => self.damaged = true,
         }
+        heaptoll_assertions::assert_internal!(self.value >= before, "a sampled counter does not decrease");
     }
 
     /// The last plausible value.

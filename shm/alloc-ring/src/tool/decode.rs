@@ -4,6 +4,8 @@
 
 use std::collections::HashSet;
 
+use heaptoll_assertions::assert_internal;
+
 use super::map::Map;
 use crate::atomic::{AtomicU64, Ordering};
 use crate::layout::SHARED;
@@ -148,6 +150,7 @@ impl Reader {
         self.cut = reached.is_none();
         let Some((blocks, fixed)) = reached else { return };
         (self.reach, self.fixed) = (blocks as usize * map.geometry.block_words(), fixed);
+        assert_internal!(self.at <= self.reach, "a reader is within the reach of its ring");
         if self.at < self.reach {
             self.words = map.words(self.ring);
         } else if fixed {
@@ -473,7 +476,7 @@ impl Reader {
 
     #[inline(always)]
     fn word(&self, at: usize) -> u64 {
-        debug_assert!(at < self.reach || at == self.at);
+        assert_internal!(at < self.reach || at == self.at, "a word is read within the reach of its ring");
         // SAFETY: `at` is within the words of the ring that `extend` has found to have memory, in the mapping that the
         // tap keeps; or it is the position after them, and `leave_block` has set `words` such that NOTHING lies there.
         unsafe { (*self.words.wrapping_add(at)).load(Ordering::Acquire) }
@@ -503,7 +506,10 @@ impl Reader {
     /// Advances by `words`, which do not cross the end of a block; at its end, publishes the position to the producer.
     #[inline(always)]
     fn advance(&mut self, map: &Map, words: usize) {
-        debug_assert!((self.at & self.block_mask) + words <= self.block_mask + 1);
+        assert_internal!(
+            (self.at & self.block_mask) + words <= self.block_mask + 1,
+            "words are read within their block"
+        );
         self.at += words;
         if self.at & self.block_mask == 0 {
             self.leave_block(map);
@@ -521,6 +527,7 @@ impl Reader {
             self.words = (&raw const NOTHING).wrapping_sub(self.at);
             self.extend(map);
         }
+        assert_internal!(self.at & self.block_mask == 0, "a reader leaves a block at its end");
         self.taken = self.taken.wrapping_add(1);
         self.publish(map);
     }

@@ -58,6 +58,10 @@ impl Execs {
             let newer = self.images.saturating_sub(ARRIVALS as u64 / 2);
             self.arrived.retain(|_, &mut (_, number)| number >= newer);
         }
+        heaptoll_assertions::assert_internal!(
+            self.arrived.len() <= ARRIVALS,
+            "arrivals are kept in bounded number"
+        );
     }
 
     /// Images that have not registered and cannot any more; with `all`, all that have not.

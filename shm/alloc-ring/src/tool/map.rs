@@ -89,7 +89,10 @@ impl Map {
     /// There is no memory, or the file ends earlier, because it was truncated.
     pub fn reserve(&self, part: Range<usize>) -> io::Result<()> {
         let part = sys::whole_pages(part);
-        debug_assert!(part.end <= self.geometry.bytes(self.geometry.rings).next_multiple_of(PAGE));
+        heaptoll_assertions::assert_internal!(
+            part.end <= self.geometry.bytes(self.geometry.rings).next_multiple_of(PAGE),
+            "a reserved part lies in the file"
+        );
         // SAFETY: callers compute the part from `geometry`, for which `create` sized the mapping, as asserted above.
         match unsafe { heaptoll_populate::populate(self.base.wrapping_add(part.start), part.len()) } {
             Ok(()) => Ok(()),

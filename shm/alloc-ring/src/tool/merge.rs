@@ -9,6 +9,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
+use heaptoll_assertions::{assert_expensive, assert_internal};
+
 use super::decode::{Head, Reader, Sink};
 use super::drained::Drained;
 use super::map::Map;
@@ -60,6 +62,7 @@ impl Merge {
 
     pub fn add(&mut self, reader: Reader) {
         self.owners += 1;
+        assert_expensive!(self.readers().all(|other| other.ring != reader.ring), "a ring has one reader");
         let index = self.readers.iter().position(Option::is_none).unwrap_or_else(|| {
             self.readers.push(None);
             self.readers.len() - 1
@@ -73,6 +76,7 @@ impl Merge {
 
     /// Removes a reader that has nothing to read.
     pub fn remove(&mut self, index: usize) {
+        assert_internal!(self.caught_up.contains(&index), "a reader that is removed has nothing to read");
         self.caught_up.retain(|&caught_up| caught_up != index);
         self.readers[index] = None;
         if self.unnumbered == Some(index) {
@@ -110,6 +114,7 @@ impl Merge {
     pub fn deliver(&mut self, budget: usize, taken: Option<u64>, sink: &mut impl Sink) -> Drained {
         let mut drained = Drained::default();
         loop {
+            assert_expensive!(self.are_readers_listed_once(), "each reader is in one list");
             self.poll(budget, &mut drained, sink);
             let before = drained.words;
             while drained.words < budget
@@ -213,6 +218,7 @@ impl Merge {
             drained.words += words;
             // A number that was skipped and arrives late does not count.
             self.next = self.next.max(number + 1);
+            assert_internal!(self.next > number, "a number that is delivered is below the next");
             match head {
                 Head::Numbered(following)
                     if following <= self.next && drained.words < budget && self.unnumbered.is_none() =>
@@ -264,14 +270,27 @@ impl Merge {
         }
     }
 
+    /// How often each reader is in a list.
+    fn listings(&self) -> Vec<u32> {
+        let mut listings = vec![0; self.readers.len()];
+        for &index in &self.caught_up {
+            listings[index] += 1;
+        }
+        for &Reverse((_, index)) in &self.heads {
+            listings[index] += 1;
+        }
+        listings
+    }
+
+    fn are_readers_listed_once(&self) -> bool {
+        let first = self.unnumbered.is_none_or(|index| self.caught_up.contains(&index));
+        let readers = self.readers.iter().zip(self.listings());
+        first && readers.into_iter().all(|(reader, listings)| listings == u32::from(reader.is_some()))
+    }
+
     /// Whether each reader is in one list, and the numbers are those of the rings.
     pub fn check(&self) -> Result<(), String> {
-        let mut seen = vec![0; self.readers.len()];
-        for &index in &self.caught_up {
-            seen[index] += 1;
-        }
         for &Reverse((number, index)) in &self.heads {
-            seen[index] += 1;
             match self.readers[index].as_ref().map(Reader::head) {
                 Some(Head::Numbered(head)) if head == number => {}
                 other => {
@@ -279,8 +298,8 @@ impl Merge {
                 }
             }
         }
-        for (index, seen) in seen.into_iter().enumerate() {
-            if seen != usize::from(self.readers[index].is_some()) {
+        for (index, seen) in self.listings().into_iter().enumerate() {
+            if seen != u32::from(self.readers[index].is_some()) {
                 return Err(format!("reader {index} is in {seen} lists"));
             }
         }

@@ -261,6 +261,10 @@ impl Shared {
             }
             live.push(arrival.index);
         }
+        heaptoll_assertions::assert_expensive!(
+            live.iter().collect::<HashSet<_>>().len() == live.len(),
+            "an entry is live once"
+        );
         drop(live);
         if self.swept.elapsed() > SWEEP {
             self.sweep();

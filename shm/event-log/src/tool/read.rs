@@ -3,6 +3,7 @@
 use std::string::String;
 use std::vec::Vec;
 
+use heaptoll_assertions::assert_expensive;
 use heaptoll_tsc::Pair;
 
 use super::error::EventsError;
@@ -228,5 +229,21 @@ fn in_ns(process: Raw, timeline: &Timeline) -> ProcessEvents {
     }
     events.requests.sort_by_key(|request| (request.start_ns, request.end_ns));
     events.collections.sort_by_key(|collection| (collection.start_ns, collection.end_ns));
+    assert_expensive!(
+        events.requests.iter().all(|request| request.start_ns <= request.end_ns),
+        "no request ends before it starts"
+    );
+    assert_expensive!(
+        events.requests.is_sorted_by_key(|request| request.start_ns),
+        "requests are in order of their start"
+    );
+    assert_expensive!(
+        events.collections.iter().all(|collection| collection.start_ns <= collection.end_ns),
+        "no collection ends before it starts"
+    );
+    assert_expensive!(
+        events.collections.is_sorted_by_key(|collection| collection.start_ns),
+        "collections are in order of their start"
+    );
     events
 }

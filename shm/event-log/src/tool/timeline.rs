@@ -6,6 +6,7 @@
 
 use std::vec::Vec;
 
+use heaptoll_assertions::{assert_expensive, assert_internal};
 use heaptoll_tsc::Pair;
 
 /// Pairs nearer than this depend more on the time it takes to read both clocks than on their rates.
@@ -42,6 +43,10 @@ impl Timeline {
             }
             kept.push(latest);
         }
+        assert_expensive!(
+            kept.is_sorted_by(|one, next| one.ticks < next.ticks && one.ns < next.ns),
+            "both clocks advance from pair to pair"
+        );
         Timeline { pairs: kept }
     }
 
@@ -53,6 +58,7 @@ impl Timeline {
         }
         let after = self.pairs.partition_point(|pair| pair.ticks <= ticks).clamp(1, self.pairs.len() - 1);
         let (from, to) = (self.pairs[after - 1], self.pairs[after]);
+        assert_internal!(after == 1 || from.ticks <= ticks, "ticks are converted by the pairs around them");
         let elapsed = i128::from(ticks) - i128::from(from.ticks);
         // A file that processes share may hold any figure.
         let passed = elapsed.saturating_mul(i128::from(to.ns - from.ns)) / i128::from(to.ticks - from.ticks);
