@@ -5,13 +5,13 @@
 
 use core::ffi::{c_int, c_void};
 use core::ptr;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use heaptoll_next::{arena, forward};
 use heaptoll_runtime::{ADDRESSES, Reason};
 
 use crate::gate::{self, Entry, enter, leave, leave_from};
-use crate::start::{HONOUR, LAZY, LIMIT_PAGES, REPORTER, TABLES};
+use crate::shared::{BUDGET, HONOUR, LAZY, LIMIT_PAGES, REPORTER, SINCE, TABLES, single_threaded};
 use crate::{collection, pinned, start};
 
 /// No larger request can be met, whatever is collected.
@@ -24,23 +24,9 @@ const WORD: usize = 8;
 const CLEARED: usize = 8 << 10;
 const LINKS: usize = 64;
 
-/// Bytes allocated since the last collection.
-pub static SINCE: AtomicUsize = AtomicUsize::new(0);
-/// How many may be allocated before the next. 0 at first: the first call starts the layer.
-pub static BUDGET: AtomicUsize = AtomicUsize::new(0);
-
 fn set_errno(code: c_int) {
     // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = code };
-}
-
-#[inline(always)]
-pub fn single_threaded() -> bool {
-    unsafe extern "C" {
-        static __libc_single_threaded: core::ffi::c_char;
-    }
-    // SAFETY: glibc's variable, a byte that it writes when threads come.
-    unsafe { ptr::read_volatile(&raw const __libc_single_threaded) != 0 }
 }
 
 #[inline(always)]
@@ -93,7 +79,16 @@ fn count(size: usize, single_threaded: bool) {
         SINCE.fetch_add(size, Relaxed).wrapping_add(size)
     };
     if since > BUDGET.load(Relaxed) {
-        collection::due();
+        due();
+    }
+}
+
+/// The budget is used up.
+#[cold]
+#[inline(never)]
+fn due() {
+    if start::start() {
+        collection::collect(Reason::Allocation);
     }
 }
 

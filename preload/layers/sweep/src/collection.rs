@@ -4,7 +4,7 @@
 use core::ffi::{c_int, c_void};
 use core::ops::Range;
 use core::ptr;
-use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use heaptoll_next::forward;
 use heaptoll_roots::{Buffer, DEFAULT_SIGNAL, NoMemory, Origin, StopError, StoppedWorld, World};
@@ -13,10 +13,9 @@ use heaptoll_sweep_core::policy::Policy;
 use heaptoll_sweep_core::settings::Settings;
 use heaptoll_sweep_tables::{Marking, Roots, Tables};
 
-use crate::calls::{BUDGET, SINCE};
 use crate::managed::Managed;
-use crate::start::{REPORTER, TABLES, WORLD};
-use crate::{gate, pinned, start};
+use crate::shared::{BUDGET, LAZY, REPORTER, SINCE, TABLES, WORLD, has_started, single_threaded};
+use crate::{gate, pinned};
 
 /// How long a thread may take to stop before the gate is opened briefly for those that wait at it, ms; then twice as
 /// long.
@@ -70,8 +69,6 @@ pub static COLLECTION: Lock<Collection> = Lock::new(Collection {
 pub static WAITING: Lock<Buffer<usize>> = Lock::new(Buffer::new());
 static WAITING_COUNT: AtomicUsize = AtomicUsize::new(0);
 
-pub static LAZY: AtomicBool = AtomicBool::new(false);
-
 /// When the last collection ended, ns, and how long it took.
 static ENDED_NS: AtomicU64 = AtomicU64::new(0);
 static TOOK_NS: AtomicU64 = AtomicU64::new(0);
@@ -97,20 +94,11 @@ impl From<NoMemory> for Aborted {
     }
 }
 
-/// The budget is used up.
-#[cold]
-#[inline(never)]
-pub fn due() {
-    if start::start() {
-        collect(Reason::Allocation);
-    }
-}
-
 /// Collects, unless the thread is inside or another thread collects. Returns whether it did.
 #[cold]
 #[inline(never)]
 pub fn collect(reason: Reason) -> bool {
-    start::has_started() && gate::outside(|| collect_outside(reason)).unwrap_or(false)
+    has_started() && gate::outside(|| collect_outside(reason)).unwrap_or(false)
 }
 
 fn collect_outside(reason: Reason) -> bool {
@@ -353,7 +341,7 @@ fn halt(world: &'static World, within_ms: u32) -> Result<StoppedWorld<'static>, 
 /// Keeps all other threads outside until [`gate::open`], for a fork, unless there are none. False: a thread did not
 /// leave, or could not be stopped; the gate is open. The caller holds the collection's lock.
 pub fn close_for_fork() -> bool {
-    if crate::calls::single_threaded() {
+    if single_threaded() {
         return false;
     }
     let signal_mask = SignalMaskGuard::all_but(&UNBLOCKED);

@@ -5,7 +5,7 @@ use core::ffi::{c_int, c_void};
 use heaptoll_runtime::{Control, EventFunction, Message, RawCensus, Reason};
 
 use crate::collection::{COLLECTION, collect as run};
-use crate::start::{REPORTER, TABLES};
+use crate::shared::{REPORTER, TABLES};
 
 /// A page, bytes.
 const PAGE: u64 = 4096;

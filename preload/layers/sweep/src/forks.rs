@@ -14,7 +14,7 @@ use heaptoll_next::family;
 use heaptoll_runtime::AtFork;
 
 use crate::collection::{COLLECTION, WAITING, close_for_fork};
-use crate::start::{TABLES, WORLD, has_started};
+use crate::shared::{TABLES, WORLD, has_started};
 use crate::{gate, mappings, pinned};
 
 /// A manager's handlers: before, in the parent, in the child; 0 for none.

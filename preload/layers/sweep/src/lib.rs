@@ -10,7 +10,7 @@
 //! - [`calls`]: the family and C++'s operators;
 //! - [`mappings`] and [`managed`]: which memory is the manager's and is not read for roots;
 //! - [`collection`]: stopping, marking, sweeping;
-//! - [`start`]: settings, threads' ends, fork.
+//! - [`shared`]: what these share; [`start`]: settings, threads' ends, fork.
 #![no_std]
 
 mod calls;
@@ -22,6 +22,7 @@ mod innermost;
 mod managed;
 mod mappings;
 mod pinned;
+mod shared;
 mod start;
 mod thread_creation;
 mod thread_exit;

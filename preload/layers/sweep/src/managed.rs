@@ -11,7 +11,7 @@ use heaptoll_roots::NoMemory;
 use heaptoll_sweep_core::ranges::Ranges;
 
 use crate::mappings::{MAPPED, break_now};
-use crate::start::TABLES;
+use crate::shared::TABLES;
 
 /// What a collection knows of the manager's memory.
 pub struct Managed {

@@ -1,48 +1,27 @@
 //! How the layer starts, at the first call or by the constructor, whichever is earlier; threads' ends, fork and exit.
 
 use core::ffi::{c_int, c_void};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use heaptoll_next::{family, settings};
-use heaptoll_roots::World;
-use heaptoll_runtime::{StatsReporter, ThreadEnd, at_fork, prepare_barriers};
+use heaptoll_runtime::{ThreadEnd, at_fork, prepare_barriers};
 use heaptoll_sweep_core::settings::{ALLOWED, Settings};
-use heaptoll_sweep_tables::Tables;
 
-use crate::calls::BUDGET;
 use crate::collection::{COLLECTION, PATIENCE_MS, report_used};
 use crate::forks::Forks;
+use crate::shared::{BUDGET, HONOUR, LAZY, LIMIT_PAGES, REPORTER, WORLD, has_started, started};
 use crate::{gate, mappings};
-
-pub use crate::collection::LAZY;
-
-/// Every live block.
-pub static TABLES: Tables = Tables::new();
-/// The threads of the process.
-pub static WORLD: World = World::new();
-/// Reports counters and events.
-pub static REPORTER: StatsReporter = StatsReporter::layer("sweep");
-/// The program's frees are carried out.
-pub static HONOUR: AtomicBool = AtomicBool::new(false);
-/// The most pages that may hold blocks.
-pub static LIMIT_PAGES: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// The manager is the C library's.
 static GLIBC: AtomicBool = AtomicBool::new(false);
 
 static BEGUN: AtomicBool = AtomicBool::new(false);
-static STARTED: AtomicBool = AtomicBool::new(false);
 static THREAD_END: ThreadEnd = ThreadEnd::new(thread_ends);
 
 /// The signal when the usual one is another collector's, after the layer: each would pass on to the other what is
 /// neither's, for ever. This is the other one of the C library's own, by which it cancels threads, and its handler
 /// recognises its own signals too; programs do not block it by accident either.
 const OTHER_SIGNAL: c_int = 32;
-
-/// Whether collections are possible.
-pub fn has_started() -> bool {
-    STARTED.load(Ordering::Acquire)
-}
 
 /// Starts the layer, once. False while that is going on.
 #[cold]
@@ -82,7 +61,7 @@ pub fn start() -> bool {
         );
     }
     let _ = REPORTER.slot();
-    STARTED.store(true, Ordering::Release);
+    started();
     // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
     true

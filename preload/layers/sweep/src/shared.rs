@@ -1,0 +1,48 @@
+//! What calls, collections, forks and the start share: the table of live blocks, the world, the reporter, the settings
+//! that calls read, and how many bytes were allocated.
+
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use heaptoll_roots::World;
+use heaptoll_runtime::StatsReporter;
+use heaptoll_sweep_tables::Tables;
+
+/// Every live block.
+pub static TABLES: Tables = Tables::new();
+/// The threads of the process.
+pub static WORLD: World = World::new();
+/// Reports counters and events.
+pub static REPORTER: StatsReporter = StatsReporter::layer("sweep");
+/// The program's frees are carried out.
+pub static HONOUR: AtomicBool = AtomicBool::new(false);
+/// The most pages that may hold blocks.
+pub static LIMIT_PAGES: AtomicUsize = AtomicUsize::new(usize::MAX);
+/// Dead blocks are freed a few at a time, by later calls.
+pub static LAZY: AtomicBool = AtomicBool::new(false);
+/// Bytes allocated since the last collection.
+pub static SINCE: AtomicUsize = AtomicUsize::new(0);
+/// How many may be allocated before the next. 0 at first: the first call starts the layer.
+pub static BUDGET: AtomicUsize = AtomicUsize::new(0);
+
+static STARTED: AtomicBool = AtomicBool::new(false);
+
+/// Whether collections are possible.
+pub fn has_started() -> bool {
+    STARTED.load(Ordering::Acquire)
+}
+
+/// Collections are possible from now on.
+pub fn started() {
+    STARTED.store(true, Ordering::Release);
+}
+
+/// Whether the process has one thread, as far as the C library knows.
+#[inline(always)]
+pub fn single_threaded() -> bool {
+    unsafe extern "C" {
+        static __libc_single_threaded: core::ffi::c_char;
+    }
+    // SAFETY: glibc's variable, a byte that it writes when threads come.
+    unsafe { ptr::read_volatile(&raw const __libc_single_threaded) != 0 }
+}
