@@ -182,90 +182,121 @@ pub fn run(
     places: &Places,
     interrupt: &Interrupt,
 ) -> Result<BTreeMap<String, ProofRun>, Failure> {
-    let mut proof_runs = BTreeMap::new();
-    let names = row_names(managers);
     let programs = experiment.programs.clone();
     let bar = ProgressBar::new((programs.len() * managers.len()) as u64);
     let _lines = Lines::of(&bar);
-    let alone = programs.len() == 1;
-    let watch = experiment.settings.pairing == Pairing::Lockstep;
-    for program in &programs {
-        let mut stacks: Vec<StackInfo> = Vec::new();
-        let mut runs: Vec<ProofRun> = Vec::new();
+    let preflights =
+        Preflights { managers, names: row_names(managers), together, places, interrupt, bar: &bar };
+    let mut proof_runs = BTreeMap::new();
+    let ran = programs.iter().try_for_each(|program| {
+        match preflights.prove_all(experiment, program)? {
+            Ok(served) => {
+                let of_baseline = preflights.add(experiment, program, served);
+                proof_runs.insert(program.name.clone(), of_baseline);
+            }
+            // The baseline comes first: what it refuses, the program refuses.
+            Err(refusal) if programs.len() == 1 => return Err(refusal.into()),
+            Err(refusal) => {
+                let of = (program.name.clone(), preflights.names[0].clone(), refusal.to_string());
+                experiment.refused.push(of);
+                experiment.programs.retain(|other| other.name != program.name);
+            }
+        }
+        Ok(())
+    });
+    bar.finish_and_clear();
+    ran.map(|()| proof_runs)
+}
+
+/// The managers to prove on each program, and what that needs.
+struct Preflights<'a> {
+    managers: &'a [Manager],
+    /// Their names in rows.
+    names: Vec<String>,
+    together: &'a Together<'a>,
+    places: &'a Places,
+    interrupt: &'a Interrupt,
+    bar: &'a ProgressBar,
+}
+
+/// The stacks that serve a program, the baseline first, each with its proof run.
+#[derive(Default)]
+struct Served {
+    stacks: Vec<StackInfo>,
+    runs: Vec<ProofRun>,
+}
+
+impl Preflights<'_> {
+    /// Proves every manager on a program. The inner error is the baseline's refusal; those of others are added to the
+    /// experiment.
+    fn prove_all(
+        &self,
+        experiment: &mut Experiment,
+        program: &ProgramInfo,
+    ) -> Result<Result<Served, Refusal>, Failure> {
+        let mut served = Served::default();
         let mut proven: Vec<(&Manager, StackInfo, ProofRun)> = Vec::new();
-        let mut trouble = None;
-        for (index, (manager, name)) in managers.iter().zip(&names).enumerate() {
-            bar.set_message(format!("preflight: {} under {name}", program.name));
-            let limits = Limits {
-                whole: index == 0 || watch && pairing::wants_another_whole(&runs),
-                longest: Duration::from_secs_f64(experiment.settings.timeout_s),
-                expect_status: experiment.settings.expect_status,
-                working_copy: experiment.settings.working_copy,
-                watch: watch && program.serve.is_none(),
-            };
+        for (index, (manager, name)) in self.managers.iter().zip(&self.names).enumerate() {
+            self.bar.set_message(format!("preflight: {} under {name}", program.name));
             let like = proven.iter().find(|(other, ..)| same_objects(other, manager));
             let found = match like {
                 Some((_, other, run)) => {
                     let copied = ProofRun { copied: true, ..run.clone() };
-                    Ok(PreflightOutcome::Serves(Box::new(as_proven(other, manager, name)), copied))
+                    PreflightOutcome::Serves(Box::new(as_proven(other, manager, name)), copied)
                 }
-                None => prove(manager, name, program, places, interrupt, limits),
+                None => {
+                    let limits = limits(experiment, program, &served.runs, index == 0);
+                    prove(manager, name, program, self.places, self.interrupt, limits)?
+                }
             };
             match found {
-                Ok(PreflightOutcome::Serves(stack, run)) => {
+                PreflightOutcome::Serves(stack, run) => {
                     if like.is_none() {
                         proven.push((manager, StackInfo::clone(&stack), run.clone()));
                     }
-                    stacks.push(StackInfo {
-                        block: together.blocks.get(index).copied().unwrap_or(0),
-                        ..*stack
-                    });
-                    runs.push(run);
+                    let block = self.together.blocks.get(index).copied().unwrap_or(0);
+                    served.stacks.push(StackInfo { block, ..*stack });
+                    served.runs.push(run);
                 }
-                Ok(PreflightOutcome::Refused(refusal)) if index == 0 => {
-                    trouble = Some(refusal);
-                    break;
-                }
-                Ok(PreflightOutcome::Refused(refusal)) => {
+                PreflightOutcome::Refused(refusal) if index == 0 => return Ok(Err(refusal)),
+                PreflightOutcome::Refused(refusal) => {
                     experiment.refused.push((program.name.clone(), name.clone(), refusal.to_string()));
                 }
-                Err(failure) => {
-                    bar.finish_and_clear();
-                    return Err(failure);
-                }
             }
-            bar.inc(1);
+            self.bar.inc(1);
         }
-        match trouble {
-            // The baseline comes first: what it refuses, the program refuses.
-            Some(refusal) if alone => {
-                bar.finish_and_clear();
-                return Err(refusal.into());
-            }
-            Some(refusal) => {
-                experiment.refused.push((program.name.clone(), names[0].clone(), refusal.to_string()));
-                experiment.programs.retain(|other| other.name != program.name);
-            }
-            None => {
-                let pairing = experiment.settings.pairing;
-                let in_turns = together.blocks.is_empty();
-                let turns = pairing::decide(pairing, program, &mut stacks, &runs, together.machine, in_turns);
-                if let Some(turns) = turns {
-                    experiment.settings.turns.insert(program.name.clone(), turns);
-                }
-                let of_baseline = runs.into_iter().next().unwrap_or_default();
-                // Of the program, and so of every manager.
-                for sentence in &of_baseline.elsewhere {
-                    bar.suspend(|| terminal::warning(sentence));
-                    stacks.iter_mut().for_each(|stack| stack.warnings.push(sentence.clone()));
-                }
-                experiment.stacks.extend(stacks);
-                proof_runs.insert(program.name.clone(), of_baseline);
-            }
-        }
+        Ok(Ok(served))
     }
-    bar.finish_and_clear();
-    Ok(proof_runs)
+
+    /// Adds a program's stacks to the experiment, and which of them run at once. Gives the baseline's proof run.
+    fn add(&self, experiment: &mut Experiment, program: &ProgramInfo, served: Served) -> ProofRun {
+        let Served { mut stacks, runs } = served;
+        let (pairing, machine) = (experiment.settings.pairing, self.together.machine);
+        let in_turns = self.together.blocks.is_empty();
+        if let Some(turns) = pairing::decide(pairing, program, &mut stacks, &runs, machine, in_turns) {
+            experiment.settings.turns.insert(program.name.clone(), turns);
+        }
+        let of_baseline = runs.into_iter().next().unwrap_or_default();
+        // Of the program, and so of every manager.
+        for sentence in &of_baseline.elsewhere {
+            self.bar.suspend(|| terminal::warning(sentence));
+            stacks.iter_mut().for_each(|stack| stack.warnings.push(sentence.clone()));
+        }
+        experiment.stacks.extend(stacks);
+        of_baseline
+    }
+}
+
+/// The limits of the next proof run of a program, after these.
+fn limits(experiment: &Experiment, program: &ProgramInfo, before: &[ProofRun], of_baseline: bool) -> Limits {
+    let watch = experiment.settings.pairing == Pairing::Lockstep;
+    Limits {
+        whole: of_baseline || watch && pairing::wants_another_whole(before),
+        longest: Duration::from_secs_f64(experiment.settings.timeout_s),
+        expect_status: experiment.settings.expect_status,
+        working_copy: experiment.settings.working_copy,
+        watch: watch && program.serve.is_none(),
+    }
 }
 
 /// Whether two stacks are the same objects in the same order and differ only in settings of layers: symbols then bind

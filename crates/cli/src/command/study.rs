@@ -4,7 +4,7 @@
 //! figure has a command that repeats it, and a study can do nothing that a user could not. What the commands write as
 //! JSON is read as cells ([`read`]); what follows from them, the verdicts and the exhibits, is the studies crate's.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
@@ -111,21 +111,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let (folder, request) = match &arguments.resume {
         Some(path) => {
-            let (folder, mut request) = Folder::open(path).map_err(keep::refused)?;
-            if request.quick && arguments.budget.is_some() {
-                return Err(Failure::Usage(format!(
-                    "{} was begun with --quick, which has no budget: go on without --budget",
-                    path.display()
-                )));
-            }
-            // A new budget counts from the beginning, as the first did.
-            request.budget_s = arguments.budget.or(request.budget_s);
-            if request.heaptoll != env!("CARGO_PKG_VERSION") {
-                terminal::warning(&format!(
-                    "heaptoll {} began it: its figures may not compare with new ones",
-                    request.heaptoll
-                ));
-            }
+            let (folder, request) = resumed(path, arguments)?;
             (Some(folder), request)
         }
         None => (None, begin(arguments)?),
@@ -144,11 +130,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     {
         return Err(Failure::NothingToCompare("no step can be run here: see the warnings above".into()));
     }
-    let length = match (request.quick, request.budget_s) {
-        (true, _) => Length::Quick,
-        (false, Some(seconds)) => Length::Seconds(seconds),
-        (false, None) => Length::Whole,
-    };
+    let length = length(&request);
     let has_size = |program: &str, size: &str| available.has_size(program, size);
     if let (None, Length::Seconds(seconds)) = (&arguments.resume, length) {
         budget::check(&fitted, seconds, &has_size)?;
@@ -180,6 +162,43 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let ran: Ran = session.run();
     let results = show::results(&request, &fitted, &taken_out, &ran, facts::facts(&available, &fitted), load);
     let code = show::deliver(&arguments.outputs, &results, Some(&folder))?;
+    status(ran, &folder, code)
+}
+
+/// The study of a folder, to go on with.
+fn resumed(path: &Path, arguments: &Arguments) -> Result<(Folder, StudyRequest), Failure> {
+    let (folder, mut request) = Folder::open(path).map_err(keep::refused)?;
+    if request.quick && arguments.budget.is_some() {
+        return Err(Failure::Usage(format!(
+            "{} was begun with --quick, which has no budget: go on without --budget",
+            path.display()
+        )));
+    }
+    // A new budget counts from the beginning, as the first did.
+    request.budget_s = arguments.budget.or(request.budget_s);
+    if request.heaptoll != env!("CARGO_PKG_VERSION") {
+        terminal::warning(&format!(
+            "heaptoll {} began it: its figures may not compare with new ones",
+            request.heaptoll
+        ));
+    }
+    Ok((folder, request))
+}
+
+/// How much of its steps is made.
+fn length(request: &StudyRequest) -> Length {
+    match (request.quick, request.budget_s) {
+        (true, _) => Length::Quick,
+        (false, Some(seconds)) => Length::Seconds(seconds),
+        (false, None) => Length::Whole,
+    }
+}
+
+/// The exit status, that of its outputs being `code`; prints how a study that was stopped goes on.
+///
+/// # Errors
+/// What stopped it.
+fn status(ran: Ran, folder: &Folder, code: u8) -> Result<u8, Failure> {
     let go_on = format!("heaptoll study --resume {}", folder.path().display());
     if let Some(failure) = ran.stopped {
         terminal::note(&format!("what was measured is kept; when the cause is mended, go on with: {go_on}"));

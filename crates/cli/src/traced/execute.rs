@@ -4,7 +4,7 @@ use heaptoll_experiment::compare::judge_outputs;
 use heaptoll_experiment::observation::{Observation, Outcome};
 use heaptoll_experiment::store::Store;
 use heaptoll_reftrace::Sink;
-use heaptoll_reftrace_host::{Image, Options};
+use heaptoll_reftrace_host::{Image, Options, Traced};
 
 use super::cell::{Cell, Figures, JudgedRun};
 use super::plan::Plan;
@@ -57,52 +57,79 @@ pub fn execute<S: Sink>(
             break;
         }
         let place = format!("{}/{}", number + 1, cells.len());
-        match plan.runner().run(cell, &options, &place, &mut begin)? {
-            Ok(Run { traced, mut row }) => {
-                row.order = plan.experiment.observations.last().map_or(0, |last| last.order + 1);
-                row.repetition = repetition(plan, cell);
-                let interrupted = row.outcome == Outcome::Interrupted && traced.stopped.is_none();
-                plan.experiment.observations.push(row);
-                // The row stores what the program did; a reader of the file judges it again.
-                let mut stored = plan.experiment.observations[plan.experiment.observations.len() - 1].clone();
-                judge_outputs(&mut plan.experiment);
-                if interrupted || traced.images.is_empty() {
-                    keeper.keep(plan, stored);
-                    ending = if interrupted { Ending::Interrupted } else { Ending::Trouble };
-                    if interrupted {
-                        break;
-                    }
-                    continue;
-                }
-                let outcome =
-                    plan.experiment.observations.last().map_or(Outcome::Ok, |last| last.outcome.clone());
-                let remarks = remarks::of(cell, &traced, &outcome);
-                let judged = JudgedRun { traced, outcome, remarks };
-                if !judged.is_good() {
-                    ending = Ending::Trouble;
-                }
-                runs_made += 1;
-                let figures = done(cell, judged);
-                if let Some(exact) = &mut stored.exact {
-                    exact.heap_high_water_bytes = figures.heap_high_water_bytes;
-                }
-                stored.locality = figures.locality;
-                if let Some(last) = plan.experiment.observations.last_mut() {
-                    (last.exact, last.locality) = (stored.exact, stored.locality.clone());
-                }
-                keeper.keep(plan, stored);
-            }
+        let Run { traced, row } = match plan.runner().run(cell, &options, &place, &mut begin)? {
+            Ok(run) => run,
+            Err(error) if cells.len() == 1 => return Err(Failure::Refused(Box::new(error))),
             Err(error) => {
-                if cells.len() == 1 {
-                    return Err(Failure::Refused(Box::new(error)));
-                }
-                terminal::warning(&format!("{} under {}: {error}", cell.program.name, cell.stack.name));
-                let reason = error.to_string();
-                plan.experiment.refused.push((cell.program.name.clone(), cell.stack.name.clone(), reason));
+                refuse(plan, cell, &error.to_string());
                 ending = Ending::Trouble;
+                continue;
             }
+        };
+        let interrupted = row.outcome == Outcome::Interrupted && traced.stopped.is_none();
+        let stored = add_row(plan, cell, row);
+        if interrupted {
+            keeper.keep(plan, stored);
+            ending = Ending::Interrupted;
+            break;
         }
+        if traced.images.is_empty() {
+            keeper.keep(plan, stored);
+            ending = Ending::Trouble;
+            continue;
+        }
+        let run = judged(plan, cell, traced);
+        if !run.is_good() {
+            ending = Ending::Trouble;
+        }
+        runs_made += 1;
+        let figures = done(cell, run);
+        let stored = add_figures(plan, stored, figures);
+        keeper.keep(plan, stored);
     }
+    finish(plan, keeper, ending, runs_made)
+}
+
+/// Leaves a cell out that cannot be traced.
+fn refuse(plan: &mut Plan, cell: &Cell, why: &str) {
+    terminal::warning(&format!("{} under {}: {why}", cell.program.name, cell.stack.name));
+    plan.experiment.refused.push((cell.program.name.clone(), cell.stack.name.clone(), why.to_owned()));
+}
+
+/// Adds a run's row to the experiment, where its output is judged, and gives the row to store: what the program did,
+/// which a reader of the file judges again.
+fn add_row(plan: &mut Plan, cell: &Cell, mut row: Observation) -> Observation {
+    row.order = plan.experiment.observations.last().map_or(0, |last| last.order + 1);
+    row.repetition = repetition(plan, cell);
+    plan.experiment.observations.push(row.clone());
+    judge_outputs(&mut plan.experiment);
+    row
+}
+
+/// The run whose row was added last, with its outcome.
+fn judged<S>(plan: &Plan, cell: &Cell, traced: Traced<S>) -> JudgedRun<S> {
+    let outcome = plan.experiment.observations.last().map_or(Outcome::Ok, |last| last.outcome.clone());
+    let remarks = remarks::of(cell, &traced, &outcome);
+    JudgedRun { traced, outcome, remarks }
+}
+
+/// Adds the command's figures to the last row, and to the one to store.
+fn add_figures(plan: &mut Plan, mut stored: Observation, figures: Figures) -> Observation {
+    if let Some(exact) = &mut stored.exact {
+        exact.heap_high_water_bytes = figures.heap_high_water_bytes;
+    }
+    stored.locality = figures.locality;
+    if let Some(last) = plan.experiment.observations.last_mut() {
+        (last.exact, last.locality) = (stored.exact, stored.locality.clone());
+    }
+    stored
+}
+
+/// Completes the file, and gives how it all ended.
+///
+/// # Errors
+/// Nothing was traced.
+fn finish(plan: &mut Plan, mut keeper: Keeper, ending: Ending, runs_made: usize) -> Result<Ending, Failure> {
     if ending == Ending::Interrupted && runs_made == 0 {
         keeper.close(plan);
         return Err(Failure::Interrupted);

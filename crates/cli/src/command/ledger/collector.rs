@@ -1,6 +1,6 @@
 //! The section on what a collector keeps beyond the live bytes.
 
-use heaptoll_ledger::{Amount, Ledger, Snapshot, Source, Term};
+use heaptoll_ledger::{Amount, Census, Ledger, Snapshot, Source, Term};
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
 
@@ -8,38 +8,75 @@ use super::units::kib;
 
 /// The parts of a collector's memory that Detlefs, Dosser and Zorn could not separate.
 pub fn collector(ledger: &Ledger, peak: &Snapshot) -> Section {
-    let reported =
-        |snapshot: &&Snapshot| snapshot.census.is_some_and(|census| census.source == Source::Control);
-    // The manager reports in a call of the program: without a call during the snapshot there is no report.
-    let snapshot = Some(peak).filter(reported);
-    let snapshot =
-        snapshot.or(ledger.snapshots.iter().filter(reported).max_by_key(|snapshot| snapshot.rss_bytes));
-    let (snapshot, census) = snapshot.map_or((peak, None), |snapshot| (snapshot, snapshot.census));
-    let measured = census.is_some_and(|census| census.live_after_collection_bytes.is_some());
-    let mut text = Vec::new();
-    if census.is_none() {
-        text.push(
+    let snapshot = reported(ledger, peak).unwrap_or(peak);
+    let census = snapshot.census.filter(is_of_manager);
+    let columns = vec![
+        Column::text("Source"),
+        Column::figures("Resident KiB"),
+        Column::figures("KiB"),
+        Column::text("Known by"),
+    ];
+    let table = Table {
+        caption: String::new(),
+        columns,
+        rows: sources(snapshot, census.as_ref()),
+        notes: notes(census.as_ref()),
+    };
+    Section {
+        title: format!("What {} keeps beyond what is live", ledger.manager),
+        text: caveats(snapshot, peak, census.as_ref()),
+        items: vec![Item::Table(table)],
+    }
+}
+
+/// Whether the manager itself counted.
+fn is_of_manager(census: &Census) -> bool {
+    census.source == Source::Control
+}
+
+/// Whether it is known what a collection would reclaim: one was forced.
+fn is_measured(census: &Census) -> bool {
+    census.live_after_collection_bytes.is_some()
+}
+
+/// The snapshot at the peak, or else the largest in which the manager reported: it reports in a call of the program, so
+/// without a call during a snapshot there is no report.
+fn reported<'a>(ledger: &'a Ledger, peak: &'a Snapshot) -> Option<&'a Snapshot> {
+    let reports = |snapshot: &&Snapshot| snapshot.census.as_ref().is_some_and(is_of_manager);
+    let largest = || ledger.snapshots.iter().filter(reports).max_by_key(|snapshot| snapshot.rss_bytes);
+    Some(peak).filter(reports).or_else(largest)
+}
+
+/// What the figures are not, or not of.
+fn caveats(snapshot: &Snapshot, peak: &Snapshot, census: Option<&Census>) -> Vec<String> {
+    let Some(census) = census else {
+        return vec![
             "The manager reported nothing about its heap (it has no control symbol, include/heaptoll.h, or the program made \
             no call during a snapshot): what the program freed and the collector has not reclaimed is among the free bytes of \
             the heap, and is not shown separately."
                 .to_owned(),
-        );
-    } else {
-        if !std::ptr::eq(snapshot, peak) {
-            text.push(format!(
-                "At {} s, when {} MiB were resident: at the peak the program made no call, so its manager did not report.",
-                seconds(snapshot.time_ns as f64 / 1e9),
-                mib_from_bytes(snapshot.rss_bytes as f64)
-            ));
-        }
-        if !measured {
-            text.push(
-                "What a collection would have reclaimed then is not known: none was forced, as it would have changed the \
-                run."
-                    .to_owned(),
-            );
-        }
+        ];
+    };
+    let mut text = Vec::new();
+    if !std::ptr::eq(snapshot, peak) {
+        text.push(format!(
+            "At {} s, when {} MiB were resident: at the peak the program made no call, so its manager did not report.",
+            seconds(snapshot.time_ns as f64 / 1e9),
+            mib_from_bytes(snapshot.rss_bytes as f64)
+        ));
     }
+    if !is_measured(census) {
+        text.push(
+            "What a collection would have reclaimed then is not known: none was forced, as it would have changed the \
+            run."
+                .to_owned(),
+        );
+    }
+    text
+}
+
+/// A row a source: what it keeps, resident and in all, and by what it is known.
+fn sources(snapshot: &Snapshot, census: Option<&Census>) -> Vec<Vec<String>> {
     let row = |source: &str, term: Option<Term>, known: &str| {
         let amount = term.map(|term| snapshot.amount(term));
         let cell = |value: fn(Amount) -> u64| amount.map_or(NONE.into(), |amount| kib(value(amount)));
@@ -50,10 +87,11 @@ pub fn collector(ledger: &Ledger, peak: &Snapshot) -> Section {
             known.to_owned(),
         ]
     };
+    let measured = census.is_some_and(is_measured);
     let after = |term| measured.then_some(term);
     let known = |term| census.is_some().then_some(term);
     let black = census.and_then(|census| census.blacklisted_bytes).map(|_| Term::Blacklisted);
-    let rows = vec![
+    vec![
         row(
             "headroom between collections",
             after(Term::Headroom),
@@ -71,7 +109,10 @@ pub fn collector(ledger: &Ledger, peak: &Snapshot) -> Section {
         ),
         row("expansion granularity", known(Term::Unused), "the manager's census: mapped, never carved"),
         row("black-listed", black, "the manager's own count"),
-    ];
+    ]
+}
+
+fn notes(census: Option<&Census>) -> Vec<String> {
     let mut notes = vec![
         "A word that points to a freed block may be an address that the program has kept, or a number with the same value. \
         Without the types of the program's data these cannot be distinguished."
@@ -87,13 +128,5 @@ pub fn collector(ledger: &Ledger, peak: &Snapshot) -> Section {
             kib(held.registers)
         ));
     }
-    let columns = vec![
-        Column::text("Source"),
-        Column::figures("Resident KiB"),
-        Column::figures("KiB"),
-        Column::text("Known by"),
-    ];
-    let table = Table { caption: String::new(), columns, rows, notes };
-    let title = format!("What {} keeps beyond what is live", ledger.manager);
-    Section { title, text, items: vec![Item::Table(table)] }
+    notes
 }

@@ -266,7 +266,19 @@ fn bars(figures: &Figures, collectors: &[String], baseline: &str) -> Chart {
 }
 
 fn section(program: &Program, figures: &Figures) -> Section {
-    let smallest = |row: &Collector| {
+    let mut items = vec![smallest_heaps(program, figures)];
+    items.extend(footprints(program));
+    items.extend(overheads(program));
+    Section {
+        title: program.program.clone(),
+        text: vec![],
+        items: items.into_iter().map(Item::Table).collect(),
+    }
+}
+
+/// The edge that each collector's search found, and its runs.
+fn smallest_heaps(program: &Program, figures: &Figures) -> Table {
+    let row = |row: &Collector| {
         let (heap, failed_at) = match row.edge() {
             Some((heap, failed_at)) => (kib(heap), kib(failed_at)),
             None => (NONE.to_owned(), NONE.to_owned()),
@@ -295,18 +307,22 @@ fn section(program: &Program, figures: &Figures) -> Section {
         "other",
         "collections",
     ];
-    let heaps = Table {
+    Table {
         caption: "Smallest heaps".into(),
         columns: std::iter::once(Column::text("collector")).chain(titles.map(Column::figures)).collect(),
-        rows: program.collectors.iter().map(smallest).collect(),
+        rows: program.collectors.iter().map(row).collect(),
         notes: vec![format!(
             "Found within {} % (one page at least); both sides of the edge ran {} times. Collections: of the last run \
              in the smallest heap.",
             ratio(figures.tolerance * 100.0),
             figures.repeats
         )],
-    };
-    let footprint = |row: &Baseline| {
+    }
+}
+
+/// The footprints of the baselines, where there are some.
+fn footprints(program: &Program) -> Option<Table> {
+    let row = |row: &Baseline| {
         let range = match (row.used_high_bytes.iter().min(), row.used_high_bytes.iter().max()) {
             (Some(least), Some(most)) if least == most => kib(*least),
             (Some(least), Some(most)) => format!("{}–{}", kib(*least), kib(*most)),
@@ -314,25 +330,26 @@ fn section(program: &Program, figures: &Figures) -> Section {
         };
         vec![row.stack.clone(), range, row.used_high_bytes.len().to_string(), count(row.collections as f64)]
     };
-    let mut items = vec![Item::Table(heaps)];
-    if !program.baselines.is_empty() {
-        items.push(Item::Table(Table {
-            caption: "Footprints of the baselines".into(),
-            columns: vec![
-                Column::text("stack"),
-                Column::figures("used pages, KiB"),
-                Column::figures("runs"),
-                Column::figures("collections"),
-            ],
-            rows: program.baselines.iter().map(footprint).collect(),
-            notes: vec![
-                "The most pages at once that hold a live block. With free=honour: the program's own frees are honoured, and collections only take what it leaks."
-                    .into(),
-            ],
-        }));
-    }
+    (!program.baselines.is_empty()).then(|| Table {
+        caption: "Footprints of the baselines".into(),
+        columns: vec![
+            Column::text("stack"),
+            Column::figures("used pages, KiB"),
+            Column::figures("runs"),
+            Column::figures("collections"),
+        ],
+        rows: program.baselines.iter().map(row).collect(),
+        notes: vec![
+            "The most pages at once that hold a live block. With free=honour: the program's own frees are honoured, and collections only take what it leaks."
+                .into(),
+        ],
+    })
+}
+
+/// Each collector's smallest heap over each baseline's footprint, where there are some.
+fn overheads(program: &Program) -> Option<Table> {
     let baselines = baseline_stacks(std::slice::from_ref(program));
-    let ratios = |row: &Collector| {
+    let row = |row: &Collector| {
         let of = |baseline: &String| {
             let found =
                 program.overheads.iter().find(|one| one.collector == row.stack && one.baseline == *baseline);
@@ -340,19 +357,16 @@ fn section(program: &Program, figures: &Figures) -> Section {
         };
         std::iter::once(row.stack.clone()).chain(baselines.iter().map(of)).collect::<Vec<String>>()
     };
-    if !program.overheads.is_empty() {
-        items.push(Item::Table(Table {
-            caption: "Smallest heap over footprint".into(),
-            columns: ratio_columns(&baselines),
-            rows: program.collectors.iter().map(ratios).collect(),
-            notes: vec![
-                "Over the median run; in brackets from the largest heap that failed over the largest footprint, to the \
-                 smallest heap over the smallest."
-                    .into(),
-            ],
-        }));
-    }
-    Section { title: program.program.clone(), text: vec![], items }
+    (!program.overheads.is_empty()).then(|| Table {
+        caption: "Smallest heap over footprint".into(),
+        columns: ratio_columns(&baselines),
+        rows: program.collectors.iter().map(row).collect(),
+        notes: vec![
+            "Over the median run; in brackets from the largest heap that failed over the largest footprint, to the \
+             smallest heap over the smallest."
+                .into(),
+        ],
+    })
 }
 
 fn facts(figures: &Figures, collectors: &[Manager], allocators: &[Manager]) -> Vec<(String, String)> {

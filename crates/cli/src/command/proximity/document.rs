@@ -83,42 +83,17 @@ fn scales(program: &Program) -> impl Iterator<Item = (&Stack, &Scale)> {
 }
 
 fn section(program: &Program) -> Section {
-    let row = |(stack, scale): (&Stack, &Scale)| {
-        let groups = &scale.grouped.groups;
-        let all = scale.requests + scale.interrupted;
-        let share = |part: u64| {
-            if all == 0 { NONE.into() } else { format!("{:.2} %", 100.0 * part as f64 / all as f64) }
-        };
-        let whole = |of: fn(&Group) -> f64| {
-            let sum: f64 = groups.iter().map(|group| of(group) * group.requests as f64).sum();
-            if scale.requests == 0 { NONE.to_owned() } else { micro(sum / scale.requests as f64) }
-        };
-        let marked = groups
-            .iter()
-            .filter(|group| Some(group.from_ns) >= scale.grouped.biased_from_ns.or(Some(u64::MAX)));
-        vec![
-            stack.stack.clone(),
-            scale.aimed_at.to_string(),
-            middle(&scale.collections).map_or(NONE.into(), |median| count(median as f64)),
-            size(scale.every),
-            count(scale.requests as f64),
-            share(scale.interrupted),
-            whole(|group| group.mean_ns),
-            whole(|group| group.median_ns),
-            micro(scale.grouped.long_ns as f64),
-            count(scale.grouped.capped as f64),
-            groups.last().map_or(NONE.into(), |group| micro(group.to_ns as f64)),
-            match scale.grouped.biased_from_ns {
-                Some(from) => format!(
-                    "{} ({:.1} %)",
-                    micro(from as f64),
-                    100.0 * marked.map(|group| group.requests).sum::<u64>() as f64
-                        / scale.requests.max(1) as f64
-                ),
-                None => NONE.into(),
-            },
-        ]
-    };
+    let mut items = vec![
+        Item::Table(runs(program)),
+        Item::Table(over_middle("Mean time over the middle's", program, |one| one.mean)),
+        Item::Table(over_middle("Median time over the middle's", program, |one| one.median)),
+    ];
+    items.extend(charts(program).into_iter().map(Item::Chart));
+    Section { title: program.program.clone(), text: sentences(program), items }
+}
+
+/// The runs of each collector with each number of collections.
+fn runs(program: &Program) -> Table {
     let titles = [
         "aimed at",
         "collections",
@@ -132,10 +107,10 @@ fn section(program: &Program) -> Section {
         "farthest, µs",
         "survivor bias from, µs",
     ];
-    let overview = Table {
+    Table {
         caption: "Runs".into(),
         columns: std::iter::once(Column::text("collector")).chain(titles.map(Column::figures)).collect(),
-        rows: scales(program).map(row).collect(),
+        rows: scales(program).map(|(stack, scale)| run_cells(stack, scale)).collect(),
         notes: vec![
             "Collections: of the median run. Requests of all runs, but for those that a collection interrupted (or that \
              began during one) and those before the first. Median: the mean of the groups' medians."
@@ -147,40 +122,68 @@ fn section(program: &Program) -> Section {
              than a long one takes; in brackets the share of the requests there."
                 .into(),
         ],
+    }
+}
+
+fn run_cells(stack: &Stack, scale: &Scale) -> Vec<String> {
+    let groups = &scale.grouped.groups;
+    let all = scale.requests + scale.interrupted;
+    let share = |part: u64| {
+        if all == 0 { NONE.into() } else { format!("{:.2} %", 100.0 * part as f64 / all as f64) }
     };
-    let against = |caption: &str, of: fn(&Portion) -> Option<Ratio>| {
-        let row = |(stack, scale): (&Stack, &Scale)| {
-            let cell = |(name, _, _): &(&str, f64, f64)| {
-                let found = scale.stretches.iter().find(|one| one.name == *name);
-                found.and_then(of).map_or(NONE.to_owned(), interval)
-            };
-            [stack.stack.clone(), scale.aimed_at.to_string()]
-                .into_iter()
-                .chain(PORTIONS.iter().map(cell))
-                .collect::<Vec<String>>()
+    let whole = |of: fn(&Group) -> f64| {
+        let sum: f64 = groups.iter().map(|group| of(group) * group.requests as f64).sum();
+        if scale.requests == 0 { NONE.to_owned() } else { micro(sum / scale.requests as f64) }
+    };
+    vec![
+        stack.stack.clone(),
+        scale.aimed_at.to_string(),
+        middle(&scale.collections).map_or(NONE.into(), |median| count(median as f64)),
+        size(scale.every),
+        count(scale.requests as f64),
+        share(scale.interrupted),
+        whole(|group| group.mean_ns),
+        whole(|group| group.median_ns),
+        micro(scale.grouped.long_ns as f64),
+        count(scale.grouped.capped as f64),
+        groups.last().map_or(NONE.into(), |group| micro(group.to_ns as f64)),
+        scale.grouped.biased_from_ns.map_or(NONE.into(), |from_ns| survivor_bias(scale, from_ns)),
+    ]
+}
+
+/// The distance from which survivors bias the figures, and the share of the requests there.
+fn survivor_bias(scale: &Scale, from_ns: u64) -> String {
+    let biased = scale.grouped.groups.iter().filter(|group| group.from_ns >= from_ns);
+    let requests = biased.map(|group| group.requests).sum::<u64>();
+    format!("{} ({:.1} %)", micro(from_ns as f64), 100.0 * requests as f64 / scale.requests.max(1) as f64)
+}
+
+/// A figure of each range of distances over that of the middle.
+fn over_middle(caption: &str, program: &Program, of: fn(&Portion) -> Option<Ratio>) -> Table {
+    let row = |(stack, scale): (&Stack, &Scale)| {
+        let cell = |(name, _, _): &(&str, f64, f64)| {
+            let found = scale.stretches.iter().find(|one| one.name == *name);
+            found.and_then(of).map_or(NONE.to_owned(), interval)
         };
-        Item::Table(Table {
-            caption: caption.into(),
-            columns: [Column::text("collector"), Column::figures("aimed at")]
-                .into_iter()
-                .chain(PORTIONS.iter().map(|(name, _, _)| Column::figures(name)))
-                .collect(),
-            rows: scales(program).map(row).collect(),
-            notes: vec![
-                "Places are ranks between two collections, the last request before each left out; the middle is from \
-                 20 to 80 %. Paired within runs; the 95 % intervals hold together over this table and that of the other \
-                 figure; *: a difference is claimed."
-                    .into(),
-            ],
-        })
+        [stack.stack.clone(), scale.aimed_at.to_string()]
+            .into_iter()
+            .chain(PORTIONS.iter().map(cell))
+            .collect::<Vec<String>>()
     };
-    let mut items = vec![
-        Item::Table(overview),
-        against("Mean time over the middle's", |one| one.mean),
-        against("Median time over the middle's", |one| one.median),
-    ];
-    items.extend(charts(program).into_iter().map(Item::Chart));
-    Section { title: program.program.clone(), text: sentences(program), items }
+    Table {
+        caption: caption.into(),
+        columns: [Column::text("collector"), Column::figures("aimed at")]
+            .into_iter()
+            .chain(PORTIONS.iter().map(|(name, _, _)| Column::figures(name)))
+            .collect(),
+        rows: scales(program).map(row).collect(),
+        notes: vec![
+            "Places are ranks between two collections, the last request before each left out; the middle is from \
+             20 to 80 %. Paired within runs; the 95 % intervals hold together over this table and that of the other \
+             figure; *: a difference is claimed."
+                .into(),
+        ],
+    }
 }
 
 /// The paper's figures compared with ours; nothing where none can be.

@@ -45,12 +45,30 @@ fn was_or_were(count: u64) -> String {
 
 /// Table II of Detlefs, Dosser & Zorn 1994, and a few lines more.
 fn overview(figures: &StatFigures) -> Section {
+    let all =
+        [objects_and_bytes(figures), kept_and_temporary(figures), rates(figures), cross_thread(figures)];
+    let rows =
+        all.into_iter().flatten().map(|(name, value, more)| vec![name.to_owned(), value, more]).collect();
+    let mut overview = table("", &["", "", ""], rows);
+    overview.columns[2].figures = false;
+    if figures.internal.unknown > 0 {
+        overview.notes.push(format!(
+            "The usable size of {} blocks is not known: they are taken as having nothing to spare.",
+            number(figures.internal.unknown)
+        ));
+    }
+    if figures.rates.objects_per_cpu_s.is_some() {
+        overview.notes.push("CPU and wall time are those of the recorded run, recorder included.".to_owned());
+    }
+    Section { title: String::new(), text: Vec::new(), items: vec![Item::Table(overview)] }
+}
+
+/// A line of the overview: what, its figure, and more about it.
+type Line = (&'static str, String, String);
+
+fn objects_and_bytes(figures: &StatFigures) -> Vec<Line> {
     let peak = &figures.peak;
-    let internal = &figures.internal;
-    let temporary = &figures.temporary;
-    let share = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), percent);
-    let of_all = |count| part(count, figures.objects);
-    let mut rows = vec![
+    vec![
         ("objects allocated", number(figures.objects), String::new()),
         (
             "bytes allocated",
@@ -73,14 +91,19 @@ fn overview(figures: &StatFigures) -> Section {
                 time_ns(peak.time_ns as f64)
             ),
         ),
+    ]
+}
+
+/// What is never freed, what blocks have to spare, and what is freed at once.
+fn kept_and_temporary(figures: &StatFigures) -> Vec<Line> {
+    let (internal, temporary) = (&figures.internal, &figures.temporary);
+    let share = |value: Option<f64>| value.map_or_else(|| NONE.to_owned(), percent);
+    let of_all = |count| part(count, figures.objects);
+    vec![
         (
             "never freed",
             whole_bytes(figures.at_exit.bytes),
-            format!(
-                "{}, {} of all",
-                objects(figures.at_exit.objects),
-                part(figures.at_exit.objects, figures.objects)
-            ),
+            format!("{}, {} of all", objects(figures.at_exit.objects), of_all(figures.at_exit.objects)),
         ),
         (
             "internal fragmentation",
@@ -88,7 +111,7 @@ fn overview(figures: &StatFigures) -> Section {
             format!(
                 "{} of {} usable at the peak; over all blocks {}",
                 whole_bytes(internal.at_peak_bytes),
-                whole_bytes(peak.usable_bytes),
+                whole_bytes(figures.peak.usable_bytes),
                 share(internal.overall_share)
             ),
         ),
@@ -103,30 +126,28 @@ fn overview(figures: &StatFigures) -> Section {
             format!("before the hundredth next {}", of_all(temporary.before_next_100)),
         ),
         ("freed within 4 KiB of allocation", of_all(temporary.within_4_kib), String::new()),
-    ];
-    if let (Some(objects), Some(bytes_per_s)) = (figures.rates.objects_per_s, figures.rates.bytes_per_s) {
-        rows.push(("allocation rate", rate(objects), format!("{}/s of wall time", bytes(bytes_per_s))));
+    ]
+}
+
+/// How fast the program allocates, by the wall's clock and by its CPU time, where these are known.
+fn rates(figures: &StatFigures) -> Vec<Line> {
+    let rates = &figures.rates;
+    let line = |name, objects: Option<f64>, bytes_per_s: Option<f64>, time: &str| {
+        Some((name, rate(objects?), format!("{}/s of {time} time", bytes(bytes_per_s?))))
+    };
+    [
+        line("allocation rate", rates.objects_per_s, rates.bytes_per_s, "wall"),
+        line("allocation rate by CPU", rates.objects_per_cpu_s, rates.bytes_per_cpu_s, "CPU"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn cross_thread(figures: &StatFigures) -> Vec<Line> {
+    if figures.threads.len() <= 1 {
+        return Vec::new();
     }
-    if let (Some(objects), Some(bytes_per_s)) =
-        (figures.rates.objects_per_cpu_s, figures.rates.bytes_per_cpu_s)
-    {
-        rows.push(("allocation rate by CPU", rate(objects), format!("{}/s of CPU time", bytes(bytes_per_s))));
-    }
-    if figures.threads.len() > 1 {
-        let crossed = format!("{} of {} frees", number(figures.cross_thread_frees), number(figures.frees));
-        rows.push(("freed by another thread", part(figures.cross_thread_frees, figures.frees), crossed));
-    }
-    let rows = rows.into_iter().map(|(name, value, more)| vec![name.to_owned(), value, more]).collect();
-    let mut overview = table("", &["", "", ""], rows);
-    overview.columns[2].figures = false;
-    if internal.unknown > 0 {
-        overview.notes.push(format!(
-            "The usable size of {} blocks is not known: they are taken as having nothing to spare.",
-            number(internal.unknown)
-        ));
-    }
-    if figures.rates.objects_per_cpu_s.is_some() {
-        overview.notes.push("CPU and wall time are those of the recorded run, recorder included.".to_owned());
-    }
-    Section { title: String::new(), text: Vec::new(), items: vec![Item::Table(overview)] }
+    let crossed = format!("{} of {} frees", number(figures.cross_thread_frees), number(figures.frees));
+    vec![("freed by another thread", part(figures.cross_thread_frees, figures.frees), crossed)]
 }
