@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cache;
 use crate::check::Check;
-use crate::entry::{Entry, Parameter};
+use crate::entry::{Entry, Parameter, SizeEntry};
 use crate::placeholder::{Piece, Template};
 use crate::scratch_word;
 use crate::{CatalogError, Generator, Size};
@@ -97,6 +97,65 @@ pub struct PreparedServe {
     pub stop: String,
 }
 
+/// What is run: a command, or a server and its load.
+fn command_or_server(
+    check: &Check<'_>,
+    entry: &Entry,
+) -> Result<(Vec<Template>, Option<ServeTemplates>), CatalogError> {
+    match (&entry.command, &entry.serve) {
+        (Some(command), None) => Ok((check.command(command, "command")?, None)),
+        (None, Some(serve)) => {
+            check.pattern(&serve.ready, "serve.ready", false)?;
+            check.pattern(&serve.figures, "serve.figures", true)?;
+            check.signal(&serve.stop, "serve.stop")?;
+            let templates = ServeTemplates {
+                load: check.command(&serve.load, "serve.load")?,
+                ready: serve.ready.clone(),
+                figures: serve.figures.clone(),
+                stop: serve.stop.clone(),
+            };
+            Ok((check.command(&serve.server, "serve.server")?, Some(templates)))
+        }
+        _ => {
+            let problem = "an entry has either a command or a [serve] table, and not both";
+            Err(check.error("command", problem, "keep one of the two"))
+        }
+    }
+}
+
+/// Variables set for the program.
+fn environment(check: &Check<'_>, entry: &Entry) -> Result<Vec<(String, Template)>, CatalogError> {
+    let variable = |(key, value): (&String, &String)| {
+        let field = format!("environment.{key}");
+        if key.is_empty() || key.contains(['=', '\0']) {
+            return Err(check.error(&field, "is no name of a variable", "use letters, digits and `_`"));
+        }
+        Ok((key.clone(), check.template(value, &field)?))
+    };
+    entry.environment.iter().map(variable).collect()
+}
+
+/// The inputs of one size, and the digest of its output.
+fn plan(check: &Check<'_>, entry: &Entry, size: Size, settings: &SizeEntry) -> Result<Plan, CatalogError> {
+    if let Some(digest) = &settings.digest {
+        check.digest(digest, &format!("sizes.{size}.digest"))?;
+    }
+    let mut inputs = BTreeMap::new();
+    for (name, table) in &entry.inputs {
+        let field = format!("inputs.{name}");
+        check.name(name, &field)?;
+        let generator = Generator::from_table(table, &settings.parameters).map_err(|problem| {
+            check.error(
+                &field,
+                format!("{problem} (at size {size})"),
+                "docs/programs.md lists the generators and what each takes",
+            )
+        })?;
+        inputs.insert(name.clone(), generator);
+    }
+    Ok(Plan { parameters: settings.parameters.clone(), inputs, digest: settings.digest.clone() })
+}
+
 impl Program {
     /// Checks an entry and splits its templates.
     pub(crate) fn new(file: &Path, variant: Option<&String>, entry: &Entry) -> Result<Self, CatalogError> {
@@ -109,25 +168,7 @@ impl Program {
         if entry.threads == 0 {
             return Err(check.error("threads", "0 threads run nothing", "give 1 or more"));
         }
-        let (command, serve) = match (&entry.command, &entry.serve) {
-            (Some(command), None) => (check.command(command, "command")?, None),
-            (None, Some(serve)) => {
-                check.pattern(&serve.ready, "serve.ready", false)?;
-                check.pattern(&serve.figures, "serve.figures", true)?;
-                check.signal(&serve.stop, "serve.stop")?;
-                let templates = ServeTemplates {
-                    load: check.command(&serve.load, "serve.load")?,
-                    ready: serve.ready.clone(),
-                    figures: serve.figures.clone(),
-                    stop: serve.stop.clone(),
-                };
-                (check.command(&serve.server, "serve.server")?, Some(templates))
-            }
-            _ => {
-                let problem = "an entry has either a command or a [serve] table, and not both";
-                return Err(check.error("command", problem, "keep one of the two"));
-            }
-        };
+        let (command, serve) = command_or_server(&check, entry)?;
         if let Some(figures) = &entry.figures {
             check.pattern(figures, "figures", true)?;
             if serve.is_some() {
@@ -139,14 +180,7 @@ impl Program {
         if requires.is_empty() {
             requires.extend(command.first().cloned());
         }
-        let mut environment = Vec::new();
-        for (key, value) in &entry.environment {
-            let field = format!("environment.{key}");
-            if key.is_empty() || key.contains(['=', '\0']) {
-                return Err(check.error(&field, "is no name of a variable", "use letters, digits and `_`"));
-            }
-            environment.push((key.clone(), check.template(value, &field)?));
-        }
+        let environment = environment(&check, entry)?;
         if entry.sizes.is_empty() {
             return Err(check.error(
                 "sizes",
@@ -171,24 +205,7 @@ impl Program {
             sizes: BTreeMap::new(),
         };
         for (&size, settings) in &entry.sizes {
-            if let Some(digest) = &settings.digest {
-                check.digest(digest, &format!("sizes.{size}.digest"))?;
-            }
-            let mut inputs = BTreeMap::new();
-            for (name, table) in &entry.inputs {
-                let field = format!("inputs.{name}");
-                check.name(name, &field)?;
-                let generator = Generator::from_table(table, &settings.parameters).map_err(|problem| {
-                    check.error(
-                        &field,
-                        format!("{problem} (at size {size})"),
-                        "docs/programs.md lists the generators and what each takes",
-                    )
-                })?;
-                inputs.insert(name.clone(), generator);
-            }
-            let plan =
-                Plan { parameters: settings.parameters.clone(), inputs, digest: settings.digest.clone() };
+            let plan = plan(&check, entry, size, settings)?;
             program.check_references(&check, &plan, size)?;
             program.sizes.insert(size, plan);
         }

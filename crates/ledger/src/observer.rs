@@ -100,13 +100,7 @@ impl Observer {
         self.block_history.update(ever, &self.blocks, &mappings);
 
         let heap_ranges = self.heap_ranges.find(&mappings, &self.blocks, self.block_history.ranges());
-        let (runs, no_pagemap) = match self.runs(&mappings, &heap_ranges) {
-            Ok(runs) => (runs, None),
-            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
-                return Err(LedgerError::Ended { pid: self.pid });
-            }
-            Err(error) => (Vec::new(), Some(error.to_string())),
-        };
+        let (runs, no_pagemap) = self.runs_or_why_not(&mappings, &heap_ranges)?;
         // Pages of a process that ended meanwhile are missing.
         self.check_image()?;
         let (mut shares, defects) =
@@ -136,14 +130,7 @@ impl Observer {
             census,
             ..Snapshot::default()
         };
-        let mut lines = LineBuilder::new();
-        for shares in &shares {
-            lines.add(Term::Live, shares.live, how);
-            lines.add(Term::Internal, shares.internal, how);
-            lines.add(Term::Metadata, shares.headers, how);
-            lines.add(Term::External, shares.pinned, how);
-            lines.add(Term::Caches, shares.idle, how);
-        }
+        let mut lines = of_blocks(&shares, how);
         if how == How::Counted && is_known {
             let fresh = fresh(self.block_history.ranges(), &heap_ranges, &runs);
             let caches = lines.amount(Term::Caches);
@@ -159,6 +146,24 @@ impl Observer {
             (i128::from(snapshot.rss_bytes) - i128::from(snapshot.sum().resident)) as i64;
         snapshot.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(snapshot)
+    }
+
+    /// The runs of pages in all ranges; where the kernel does not show them none, and why.
+    ///
+    /// # Errors
+    /// The process has ended.
+    fn runs_or_why_not(
+        &self,
+        mappings: &[Mapping],
+        heap_ranges: &[HeapRange],
+    ) -> Result<(Vec<Run>, Option<String>), LedgerError> {
+        match self.runs(mappings, heap_ranges) {
+            Ok(runs) => Ok((runs, None)),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                Err(LedgerError::Ended { pid: self.pid })
+            }
+            Err(error) => Ok((Vec::new(), Some(error.to_string()))),
+        }
     }
 
     /// Whether the process still exists and executes the same program: then what was read until now is complete.
@@ -229,6 +234,19 @@ impl Observer {
             }
         }
     }
+}
+
+/// The lines of the ranges with blocks.
+fn of_blocks(shares: &[Shares], how: How) -> LineBuilder {
+    let mut lines = LineBuilder::new();
+    for shares in shares {
+        lines.add(Term::Live, shares.live, how);
+        lines.add(Term::Internal, shares.internal, how);
+        lines.add(Term::Metadata, shares.headers, how);
+        lines.add(Term::External, shares.pinned, how);
+        lines.add(Term::Caches, shares.idle, how);
+    }
+    lines
 }
 
 /// Pages in ranges where no block has been seen.

@@ -125,91 +125,97 @@ fn without_number(message: &str) -> String {
 fn classify(line: &str) -> Option<Message> {
     let lower = line.to_ascii_lowercase();
     let has = |what: &str| lower.contains(what);
-    let after = |what: &str| lower.find(what).map_or("", |at| line[at + what.len()..].trim());
-    let warning = |message: String| Some(Message::Warning(message));
     if line.is_empty() || line.starts_with("at 0x") || line.starts_with("by 0x") {
         return None;
     }
-    // The tracer's other messages are in the ring too.
-    const LOST: [&str; 6] = [
-        "no ring can be made",
-        "cannot be mapped",
-        "there is no space",
-        "there is no more space",
-        "should read the ring, does not exist",
-        "the ring has not been read",
-    ];
     if let Some(message) = line.strip_prefix("heaptoll: ")
         && LOST.iter().any(|what| has(what))
     {
-        return warning(without_number(message));
+        return Some(Message::Warning(without_number(message)));
     }
     if has("failed to start tool") && !has("tool 'heaptoll'") {
-        return warning(
-            "the program runs Valgrind itself, which does not work under Valgrind: what it would have done there is \
-             missing"
-                .into(),
-        );
+        let nested = "the program runs Valgrind itself, which does not work under Valgrind: what it would have done there \
+             is missing";
+        return Some(Message::Warning(nested.into()));
     }
-    if has("the 'impossible' happened")
-        || has("valgrind: fatal")
-        || has("valgrind's memory management: out of memory")
-        || has("assertion")
-        || lower.starts_with("valgrind:")
-    {
+    if FATAL.iter().any(|what| has(what)) || lower.starts_with("valgrind:") {
         return Some(Message::Fatal(line.to_string()));
     }
+    if let Some(difference) = difference_from_native(line, &lower) {
+        return Some(Message::Warning(difference));
+    }
+    if NOISE.iter().any(|noise| has(noise)) || !lower.starts_with("warning") {
+        return None;
+    }
+    Some(Message::Warning(format!("{OTHER_MESSAGE}{line}")))
+}
+
+/// Messages of the tracer without a ring. Its others are in the ring too.
+const LOST: [&str; 6] = [
+    "no ring can be made",
+    "cannot be mapped",
+    "there is no space",
+    "there is no more space",
+    "should read the ring, does not exist",
+    "the ring has not been read",
+];
+
+/// Messages after which Valgrind ends.
+const FATAL: [&str; 4] = [
+    "the 'impossible' happened",
+    "valgrind: fatal",
+    "valgrind's memory management: out of memory",
+    "assertion",
+];
+
+/// Continuations and advice of other messages, and messages that do not affect counts.
+const NOISE: [&str; 14] = [
+    "your program just tried",
+    "did not recognise",
+    "there are two possible",
+    "warning: noted but unhandled ioctl",
+    "this could cause spurious",
+    "to suppress, use",
+    "further instances of this message",
+    "vex amd64->ir:   rex",
+    "vex amd64->ir:   vex",
+    "vex amd64->ir:   pfx",
+    "valgrind: unrecognised instruction",
+    "process terminating with",
+    "you may be able to write",
+    "nevertheless it's worth",
+];
+
+/// What the program did that it would not have done natively, in words, where a line reports that. `lower` is the line
+/// in lower case.
+fn difference_from_native(line: &str, lower: &str) -> Option<String> {
+    let has = |what: &str| lower.contains(what);
+    let after = |what: &str| lower.find(what).map_or("", |at| line[at + what.len()..].trim());
     if has("unhandled instruction bytes:") {
-        return warning(format!(
+        return Some(format!(
             "the program came to an instruction that Valgrind does not know (bytes {}), and got SIGILL there, as a \
              native run would not",
             after("unhandled instruction bytes:")
         ));
     }
     if has("unhandled") && has("syscall:") {
-        return warning(format!(
+        return Some(format!(
             "the program made system call {}, which Valgrind does not know: it failed with ENOSYS, as a native run's \
              would not",
             after("syscall:")
         ));
     }
-    if has("brk segment overflow") || has("cannot grow brk") || has("can't grow to") {
-        return warning(
-            "the brk segment could not grow any more under Valgrind: the manager went on with mmap, as a native run \
-             would not"
-                .into(),
-        );
-    }
-    if has("can't execute setuid/setgid") {
-        return warning(
-            "a set-user-ID program was to be started, which Valgrind refuses: what it would have done is missing"
-                .into(),
-        );
-    }
-    if has("client switching stacks") {
-        return warning("the program switches stacks by itself".into());
-    }
-    // Continuations and advice of the messages above, and messages that do not affect counts.
-    const NOISE: [&str; 14] = [
-        "your program just tried",
-        "did not recognise",
-        "there are two possible",
-        "warning: noted but unhandled ioctl",
-        "this could cause spurious",
-        "to suppress, use",
-        "further instances of this message",
-        "vex amd64->ir:   rex",
-        "vex amd64->ir:   vex",
-        "vex amd64->ir:   pfx",
-        "valgrind: unrecognised instruction",
-        "process terminating with",
-        "you may be able to write",
-        "nevertheless it's worth",
-    ];
-    if NOISE.iter().any(|noise| has(noise)) || !lower.starts_with("warning") {
+    let words = if has("brk segment overflow") || has("cannot grow brk") || has("can't grow to") {
+        "the brk segment could not grow any more under Valgrind: the manager went on with mmap, as a native run would \
+         not"
+    } else if has("can't execute setuid/setgid") {
+        "a set-user-ID program was to be started, which Valgrind refuses: what it would have done is missing"
+    } else if has("client switching stacks") {
+        "the program switches stacks by itself"
+    } else {
         return None;
-    }
-    warning(format!("{OTHER_MESSAGE}{line}"))
+    };
+    Some(words.into())
 }
 
 #[cfg(test)]

@@ -160,95 +160,22 @@ impl Decoder {
         more: &[u64],
         sink: &mut dyn Sink,
     ) -> Option<()> {
-        let number = |value: u64| u32::try_from(value).ok();
         match kind {
             EventKind::Nothing | EventKind::Skip => {}
             EventKind::Thread => {
                 self.running = number(payload)?;
                 sink.event(&Event::Thread { thread: self.running });
             }
-            EventKind::Enter => {
-                let routine = Routine::from_number(payload)?;
-                let clock = self.advance_clock(more, sink)?;
-                let (arguments, site) = ([more[2], more[3], more[4]], std::mem::take(&mut self.site));
-                let none = Clock::default();
-                let frame = Frame::Routine {
-                    routine,
-                    arguments,
-                    site,
-                    entered: clock,
-                    handlers: none,
-                    collector: none,
-                };
-                self.running().frames.push(frame);
-                sink.event(&Event::Enter { routine, clock, arguments, site });
-            }
-            EventKind::Leave | EventKind::Abandon => {
-                let routine = Routine::from_number(payload)?;
-                let clock = self.advance_clock(more, sink)?;
-                let left = self.leave(routine, clock);
-                let (arguments, site, cost, collector) = left.unwrap_or_default();
-                sink.event(&match kind {
-                    EventKind::Leave => {
-                        Event::Leave { routine, clock, arguments, site, result: more[2], cost, collector }
-                    }
-                    _ => Event::Abandon { routine, clock, cost },
-                });
-            }
+            EventKind::Enter => self.enter_routine(payload, more, sink)?,
+            EventKind::Leave | EventKind::Abandon => self.end_routine(kind, payload, more, sink)?,
             EventKind::Signal => {
                 let begun = self.advance_clock(more, sink)?;
                 self.running().frames.push(Frame::Handler { begun });
             }
-            EventKind::SignalEnd => {
-                let clock = self.advance_clock(more, sink)?;
-                let thread = self.running();
-                // A handler that `longjmp` left has left the routines it called too.
-                while let Some(frame) = thread.frames.pop() {
-                    if let Frame::Handler { begun } = frame {
-                        if let Some(Frame::Routine { handlers, .. }) = thread.frames.last_mut() {
-                            *handlers = handlers.plus(clock.since(begun));
-                        }
-                        break;
-                    }
-                }
-            }
-            EventKind::Announced => {
-                let clock = self.advance_clock(more, sink)?;
-                let thread = self.running();
-                match payload {
-                    COLLECTION_START => thread.collecting = Some(clock),
-                    COLLECTION_END => {
-                        if let (Some(begun), Some(Frame::Routine { collector, .. })) =
-                            (thread.collecting.take(), thread.frames.last_mut())
-                        {
-                            *collector = collector.plus(clock.since(begun));
-                        }
-                    }
-                    _ => {}
-                }
-                sink.event(&Event::Announced { kind: number(payload)?, value: more[2], clock });
-            }
-            EventKind::Map => {
-                more[0].checked_add(more[1])?;
-                let origin = match payload >> 3 {
-                    0 => Origin::Start,
-                    1 => Origin::Mmap,
-                    2 => Origin::Brk,
-                    3 => Origin::Mremap,
-                    4 => Origin::Stack,
-                    _ => return None,
-                };
-                let protection = (payload & 7) as u8;
-                sink.event(&Event::Map { address: more[0], length: more[1], protection, origin });
-            }
-            EventKind::Unmap => {
-                more[0].checked_add(more[1])?;
-                sink.event(&Event::Unmap { address: more[0], length: more[1] });
-            }
-            EventKind::Protect => {
-                more[0].checked_add(more[1])?;
-                let protection = (payload & 7) as u8;
-                sink.event(&Event::Protect { address: more[0], length: more[1], protection });
+            EventKind::SignalEnd => self.end_handler(more, sink)?,
+            EventKind::Announced => self.announcement(payload, more, sink)?,
+            EventKind::Map | EventKind::Unmap | EventKind::Protect => {
+                sink.event(&mapping(kind, payload, more)?);
             }
             EventKind::KernelLoad | EventKind::KernelStore => {
                 // As in references, addresses have 48 bits.
@@ -279,22 +206,8 @@ impl Decoder {
             EventKind::Tick => {
                 self.advance_clock(more, sink)?;
             }
-            EventKind::ThreadStart => {
-                let (thread, parent) = (number(payload)?, number(more[0] & !word::BY_MANAGER)?);
-                let manager = more[0] & word::BY_MANAGER != 0
-                    || self.threads.get(&parent).is_some_and(|thread| thread.owner() != Owner::Program);
-                self.threads.insert(thread, Thread { of_manager: manager, ..Thread::default() });
-                sink.event(&Event::ThreadStart { thread, parent, manager });
-            }
-            EventKind::ThreadEnd => {
-                let thread = number(payload)?;
-                let before = std::mem::replace(&mut self.running, thread);
-                let clock = self.advance_clock(more, sink);
-                self.running = before;
-                let clock = clock?;
-                self.threads.remove(&thread);
-                sink.event(&Event::ThreadEnd { thread, clock });
-            }
+            EventKind::ThreadStart => self.start_thread(payload, more, sink)?,
+            EventKind::ThreadEnd => self.end_thread(payload, more, sink)?,
             EventKind::Fork => sink.event(&Event::Fork { child: number(payload)? }),
             EventKind::Main => {
                 self.advance_clock(more, sink)?;
@@ -309,6 +222,97 @@ impl Decoder {
                 sink.event(&Event::End { status: payload as u32 as i32, clock });
             }
         }
+        Some(())
+    }
+
+    fn enter_routine(&mut self, payload: u64, more: &[u64], sink: &mut dyn Sink) -> Option<()> {
+        let routine = Routine::from_number(payload)?;
+        let entered = self.advance_clock(more, sink)?;
+        let (arguments, site) = ([more[2], more[3], more[4]], std::mem::take(&mut self.site));
+        let none = Clock::default();
+        self.running().frames.push(Frame::Routine {
+            routine,
+            arguments,
+            site,
+            entered,
+            handlers: none,
+            collector: none,
+        });
+        sink.event(&Event::Enter { routine, clock: entered, arguments, site });
+        Some(())
+    }
+
+    /// A routine that returned, or that a `longjmp` left.
+    fn end_routine(
+        &mut self,
+        kind: EventKind,
+        payload: u64,
+        more: &[u64],
+        sink: &mut dyn Sink,
+    ) -> Option<()> {
+        let routine = Routine::from_number(payload)?;
+        let clock = self.advance_clock(more, sink)?;
+        let (arguments, site, cost, collector) = self.leave(routine, clock).unwrap_or_default();
+        sink.event(&match kind {
+            EventKind::Leave => {
+                Event::Leave { routine, clock, arguments, site, result: more[2], cost, collector }
+            }
+            _ => Event::Abandon { routine, clock, cost },
+        });
+        Some(())
+    }
+
+    fn end_handler(&mut self, more: &[u64], sink: &mut dyn Sink) -> Option<()> {
+        let clock = self.advance_clock(more, sink)?;
+        let thread = self.running();
+        // A handler that `longjmp` left has left the routines it called too.
+        while let Some(frame) = thread.frames.pop() {
+            if let Frame::Handler { begun } = frame {
+                if let Some(Frame::Routine { handlers, .. }) = thread.frames.last_mut() {
+                    *handlers = handlers.plus(clock.since(begun));
+                }
+                break;
+            }
+        }
+        Some(())
+    }
+
+    /// What a manager announced: collections decide on the owner of what follows.
+    fn announcement(&mut self, payload: u64, more: &[u64], sink: &mut dyn Sink) -> Option<()> {
+        let clock = self.advance_clock(more, sink)?;
+        let thread = self.running();
+        match payload {
+            COLLECTION_START => thread.collecting = Some(clock),
+            COLLECTION_END => {
+                if let (Some(begun), Some(Frame::Routine { collector, .. })) =
+                    (thread.collecting.take(), thread.frames.last_mut())
+                {
+                    *collector = collector.plus(clock.since(begun));
+                }
+            }
+            _ => {}
+        }
+        sink.event(&Event::Announced { kind: number(payload)?, value: more[2], clock });
+        Some(())
+    }
+
+    fn start_thread(&mut self, payload: u64, more: &[u64], sink: &mut dyn Sink) -> Option<()> {
+        let (thread, parent) = (number(payload)?, number(more[0] & !word::BY_MANAGER)?);
+        let manager = more[0] & word::BY_MANAGER != 0
+            || self.threads.get(&parent).is_some_and(|thread| thread.owner() != Owner::Program);
+        self.threads.insert(thread, Thread { of_manager: manager, ..Thread::default() });
+        sink.event(&Event::ThreadStart { thread, parent, manager });
+        Some(())
+    }
+
+    fn end_thread(&mut self, payload: u64, more: &[u64], sink: &mut dyn Sink) -> Option<()> {
+        let thread = number(payload)?;
+        let before = std::mem::replace(&mut self.running, thread);
+        let clock = self.advance_clock(more, sink);
+        self.running = before;
+        let clock = clock?;
+        self.threads.remove(&thread);
+        sink.event(&Event::ThreadEnd { thread, clock });
         Some(())
     }
 
@@ -352,6 +356,33 @@ impl Decoder {
         }
         None
     }
+}
+
+/// A number of 32 bits. `None` when the word has more.
+fn number(value: u64) -> Option<u32> {
+    u32::try_from(value).ok()
+}
+
+/// A change of the address space. `None` when it does not fit there.
+fn mapping(kind: EventKind, payload: u64, more: &[u64]) -> Option<Event<'static>> {
+    let (address, length) = (more[0], more[1]);
+    address.checked_add(length)?;
+    let protection = (payload & 7) as u8;
+    Some(match kind {
+        EventKind::Map => {
+            let origin = match payload >> 3 {
+                0 => Origin::Start,
+                1 => Origin::Mmap,
+                2 => Origin::Brk,
+                3 => Origin::Mremap,
+                4 => Origin::Stack,
+                _ => return None,
+            };
+            Event::Map { address, length, protection, origin }
+        }
+        EventKind::Unmap => Event::Unmap { address, length },
+        _ => Event::Protect { address, length, protection },
+    })
 }
 
 #[cfg(test)]

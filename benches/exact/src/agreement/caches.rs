@@ -3,7 +3,6 @@
 //! The tracer records more than cachegrind: the kernel's loads and stores in system calls. A simulation without these
 //! must have cachegrind's figures, to the last miss; one with them shows what they add. An instruction that loads and
 //! stores one address is one read to cachegrind and two references here, of which the second always hits.
-//! always hits.
 
 use heaptoll_callgrind::cachegrind::Cache;
 use heaptoll_catalog::Prepared;
@@ -42,92 +41,118 @@ pub fn run(
     println!(
         "Misses of the first level in the simulators and in cachegrind, without system calls; and what these add"
     );
-    let (mut rows, mut totals) = (Vec::new(), Vec::new());
-    let mut agreed = true;
+    let mut comparison = Comparison {
+        setup,
+        tolerance: options.tolerance,
+        rows: Vec::new(),
+        totals: Vec::new(),
+        agreed: true,
+    };
     for program in programs {
         for manager in managers {
-            let run = Run {
-                options: TracerOptions { references: true, ..TracerOptions::default() },
-                ..Run::default()
-            };
-            let empty = ComparedCaches::new()?;
-            let traced = traced::trace(setup, program, manager, run, |_| empty.clone())?;
-            let (compared, instructions) = traced::main(setup, program, manager, traced)?;
-            let [loads, stores] = compared.references;
-            let levels = compared.hierarchy.misses();
-            let (without_kernel, with_kernel) =
-                (compared.without_kernel.finish(), compared.with_kernel.finish());
-            for (power, ways) in FIRST {
-                let sets = 1u64 << power;
-                let first = Cache { size: sets * u64::from(ways) * LINE, line: LINE, ways: ways.into() };
-                let theirs = profiled::caches(setup, program, manager, first, LAST)?;
-                let both = theirs.reads.plus(theirs.writes);
-                let misses = |profile: &heaptoll_locality::simulation::Profile| {
-                    profile.associative(sets, ways).map_or(Default::default(), |cache| cache.misses)
-                };
-                let (ours, with_calls) = (misses(&without_kernel).process(), misses(&with_kernel));
-                agreed &= per_cent(ours, both.first_misses).abs() <= options.tolerance;
-                rows.push(vec![
-                    program.name.clone(),
-                    manager.name.clone(),
-                    format!("{} KB, {ways}-way", first.size / 1024),
-                    thousands(both.first_misses),
-                    thousands(ours),
-                    difference(ours, both.first_misses),
-                    format!("{:+.4}", per_cent(ours, both.first_misses)),
-                    difference(with_calls.process(), ours),
-                    thousands(with_calls.system),
-                ]);
-                if (power, ways) == FIRST[0] {
-                    agreed &= per_cent(loads, theirs.reads.made).abs() <= options.tolerance;
-                    let last = levels.get(1).map_or(0, |level| all(level).process());
-                    totals.push(vec![
-                        program.name.clone(),
-                        manager.name.clone(),
-                        difference(instructions, theirs.instructions),
-                        thousands(loads),
-                        difference(loads, theirs.reads.made),
-                        thousands(stores),
-                        difference(stores, theirs.writes.made),
-                        thousands(both.last_misses),
-                        difference(last, both.last_misses),
-                        thousands(theirs.instruction_last_misses),
-                    ]);
-                }
-            }
+            comparison.add(program, manager)?;
         }
     }
-    let headings = [
-        "program",
-        "manager",
-        "cache",
-        "cachegrind",
-        "ours",
-        "difference",
-        "off by %",
-        "system calls change",
-        "and miss themselves",
-    ];
-    print(&headings, 3, &rows);
-    println!(
-        "\nThe same runs: references (a store that an instruction makes where it has just loaded is none to cachegrind), \
-         and misses of the last level, 1 MB, 16-way (cachegrind's is shared with instructions, whose misses come last)"
-    );
-    let headings = [
-        "program",
-        "manager",
-        "instructions, difference",
-        "loads",
-        "to cachegrind's",
-        "stores",
-        "to cachegrind's",
-        "LL misses of cachegrind",
-        "ours, difference",
-        "LL misses of instructions",
-    ];
-    print(&headings, 2, &totals);
-    println!();
-    Ok(agreed)
+    comparison.show();
+    Ok(comparison.agreed)
+}
+
+/// Rows of the two tables, and whether all figures agree so far.
+struct Comparison<'a> {
+    setup: &'a Setup,
+    tolerance: f64,
+    /// A row a cache of the first level.
+    rows: Vec<Vec<String>>,
+    /// A row a program under a manager: references, and the last level.
+    totals: Vec<Vec<String>>,
+    agreed: bool,
+}
+
+impl Comparison<'_> {
+    /// Traces a program under a manager once, and has cachegrind simulate each cache of the first level.
+    fn add(&mut self, program: &Prepared, manager: &Manager) -> Result<(), Error> {
+        let run =
+            Run { options: TracerOptions { references: true, ..TracerOptions::default() }, ..Run::default() };
+        let empty = ComparedCaches::new()?;
+        let traced = traced::trace(self.setup, program, manager, run, |_| empty.clone())?;
+        let (compared, instructions) = traced::main(self.setup, program, manager, traced)?;
+        let levels = compared.hierarchy.misses();
+        let last = levels.get(1).map_or(0, |level| all(level).process());
+        let [loads, stores] = compared.references;
+        let (without_kernel, with_kernel) = (compared.without_kernel.finish(), compared.with_kernel.finish());
+        for (power, ways) in FIRST {
+            let sets = 1u64 << power;
+            let first = Cache { size: sets * u64::from(ways) * LINE, line: LINE, ways: ways.into() };
+            let theirs = profiled::caches(self.setup, program, manager, first, LAST)?;
+            let both = theirs.reads.plus(theirs.writes);
+            let misses = |profile: &heaptoll_locality::simulation::Profile| {
+                profile.associative(sets, ways).map_or(Default::default(), |cache| cache.misses)
+            };
+            let (ours, with_calls) = (misses(&without_kernel).process(), misses(&with_kernel));
+            self.agreed &= per_cent(ours, both.first_misses).abs() <= self.tolerance;
+            self.rows.push(vec![
+                program.name.clone(),
+                manager.name.clone(),
+                format!("{} KB, {ways}-way", first.size / 1024),
+                thousands(both.first_misses),
+                thousands(ours),
+                difference(ours, both.first_misses),
+                format!("{:+.4}", per_cent(ours, both.first_misses)),
+                difference(with_calls.process(), ours),
+                thousands(with_calls.system),
+            ]);
+            if (power, ways) == FIRST[0] {
+                self.agreed &= per_cent(loads, theirs.reads.made).abs() <= self.tolerance;
+                self.totals.push(vec![
+                    program.name.clone(),
+                    manager.name.clone(),
+                    difference(instructions, theirs.instructions),
+                    thousands(loads),
+                    difference(loads, theirs.reads.made),
+                    thousands(stores),
+                    difference(stores, theirs.writes.made),
+                    thousands(both.last_misses),
+                    difference(last, both.last_misses),
+                    thousands(theirs.instruction_last_misses),
+                ]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Prints both tables.
+    fn show(&self) {
+        let headings = [
+            "program",
+            "manager",
+            "cache",
+            "cachegrind",
+            "ours",
+            "difference",
+            "off by %",
+            "system calls change",
+            "and miss themselves",
+        ];
+        print(&headings, 3, &self.rows);
+        println!(
+            "\nThe same runs: references (a store that an instruction makes where it has just loaded is none to cachegrind), \
+             and misses of the last level, 1 MB, 16-way (cachegrind's is shared with instructions, whose misses come last)"
+        );
+        let headings = [
+            "program",
+            "manager",
+            "instructions, difference",
+            "loads",
+            "to cachegrind's",
+            "stores",
+            "to cachegrind's",
+            "LL misses of cachegrind",
+            "ours, difference",
+            "LL misses of instructions",
+        ];
+        print(&headings, 2, &self.totals);
+        println!();
+    }
 }
 
 /// Two simulations of the same references, without and with the kernel's accesses, and one of two levels without.

@@ -76,97 +76,102 @@ pub const AT_ONCE: &str = "cpu_s";
 /// CPU seconds of runs alone, there only where there are runs at once.
 pub const ALONE: &str = "cpu_alone_s";
 
+/// Metrics of `heaptoll run`, but for those of the program, `figure_NAME`.
+const OF_RUNS: [&str; 15] = [
+    AT_ONCE,
+    ALONE,
+    "wall_s",
+    "user_s",
+    "system_s",
+    "peak_rss_kib",
+    "heap_high_kib",
+    "used_high_kib",
+    "minor_faults",
+    "major_faults",
+    "collections",
+    "pause_total_s",
+    "pause_max_s",
+    "reclaimed_kib",
+    "collector_cpu_s",
+];
+
+/// Metrics of `heaptoll instructions`.
+const OF_INSTRUCTIONS: [&str; 20] = [
+    "per_malloc",
+    "per_free",
+    "per_block_free",
+    "per_realloc",
+    "per_object",
+    "percent_of_program",
+    "percent_malloc",
+    "percent_free",
+    "percent_collector",
+    "instructions",
+    "program_instructions",
+    "objects",
+    "bytes",
+    "average_bytes",
+    "live_high_objects",
+    "live_high_bytes",
+    "heap_high_kib",
+    "heap_pages_kib",
+    "expansion",
+    "collections",
+];
+
+/// Metrics of `heaptoll locality`.
+const OF_LOCALITY: [&str; 7] = [
+    "page_faults",
+    "tight_faults",
+    "miss_percent",
+    "references",
+    "lines_touched",
+    "pages_touched",
+    "touched_kib",
+];
+
+/// Metrics of `heaptoll lifetimes`.
+const OF_LIFETIMES: [&str; 6] =
+    ["surviving", "surviving_bytes", "objects", "bytes", "never_freed", "never_freed_bytes"];
+
+/// Metrics of `heaptoll delay`.
+const OF_DELAYS: [&str; 3] = ["time_ratio", "space_ratio", "layer_time_ratio"];
+
+/// Metrics of `heaptoll frequency`.
+const OF_FREQUENCIES: [&str; 6] = [
+    "mutator_wall_ratio",
+    "mutator_cpu_ratio",
+    "identifying_mutator_wall_ratio",
+    "identifying_mutator_cpu_ratio",
+    "reclaiming_mutator_wall_ratio",
+    "reclaiming_mutator_cpu_ratio",
+];
+
+/// Metrics of `heaptoll proximity`.
+const OF_PROXIMITY: [&str; 11] = [
+    "first_ratio",
+    "first_median_ratio",
+    "near_ratio",
+    "near_median_ratio",
+    "near_us",
+    "second_ratio",
+    "second_median_ratio",
+    "last_ratio",
+    "last_median_ratio",
+    "spread_ratio",
+    "spread_median_ratio",
+];
+
 /// Whether steps of a kind give a metric.
 pub fn is_metric(kind: StepKind, metric: &str) -> bool {
     let (names, beginning): (&[&str], Option<&str>) = match kind {
-        StepKind::Run => (
-            &[
-                AT_ONCE,
-                ALONE,
-                "wall_s",
-                "user_s",
-                "system_s",
-                "peak_rss_kib",
-                "heap_high_kib",
-                "used_high_kib",
-                "minor_faults",
-                "major_faults",
-                "collections",
-                "pause_total_s",
-                "pause_max_s",
-                "reclaimed_kib",
-                "collector_cpu_s",
-            ],
-            Some("figure_"),
-        ),
-        StepKind::Instructions => (
-            &[
-                "per_malloc",
-                "per_free",
-                "per_block_free",
-                "per_realloc",
-                "per_object",
-                "percent_of_program",
-                "percent_malloc",
-                "percent_free",
-                "percent_collector",
-                "instructions",
-                "program_instructions",
-                "objects",
-                "bytes",
-                "average_bytes",
-                "live_high_objects",
-                "live_high_bytes",
-                "heap_high_kib",
-                "heap_pages_kib",
-                "expansion",
-                "collections",
-            ],
-            None,
-        ),
-        StepKind::Locality => (
-            &[
-                "page_faults",
-                "tight_faults",
-                "miss_percent",
-                "references",
-                "lines_touched",
-                "pages_touched",
-                "touched_kib",
-            ],
-            None,
-        ),
-        StepKind::Lifetimes => {
-            (&["surviving", "surviving_bytes", "objects", "bytes", "never_freed", "never_freed_bytes"], None)
-        }
-        StepKind::Delay => (&["time_ratio", "space_ratio", "layer_time_ratio"], None),
-        StepKind::Frequency => (
-            &[
-                "mutator_wall_ratio",
-                "mutator_cpu_ratio",
-                "identifying_mutator_wall_ratio",
-                "identifying_mutator_cpu_ratio",
-                "reclaiming_mutator_wall_ratio",
-                "reclaiming_mutator_cpu_ratio",
-            ],
-            None,
-        ),
-        StepKind::Proximity => (
-            &[
-                "first_ratio",
-                "first_median_ratio",
-                "near_ratio",
-                "near_median_ratio",
-                "near_us",
-                "second_ratio",
-                "second_median_ratio",
-                "last_ratio",
-                "last_median_ratio",
-                "spread_ratio",
-                "spread_median_ratio",
-            ],
-            None,
-        ),
+        StepKind::Run => (&OF_RUNS, Some("figure_")),
+        StepKind::Instructions => (&OF_INSTRUCTIONS, None),
+        StepKind::Locality => (&OF_LOCALITY, None),
+        StepKind::Lifetimes => (&OF_LIFETIMES, None),
+        StepKind::Delay => (&OF_DELAYS, None),
+        StepKind::Frequency => (&OF_FREQUENCIES, None),
+        StepKind::Proximity => (&OF_PROXIMITY, None),
         StepKind::Minheap => (&["heap_ratio"], Some("heap_ratio_over_")),
     };
     names.contains(&metric)

@@ -163,66 +163,90 @@ fn over_managers(source: &Source<'_>) -> Grid {
                 pair.missing = Some(nothing(source, &papers.map(String::as_str).collect::<Vec<_>>()));
                 continue;
             };
-            let of = |program: &str, manager: &str| Cell {
-                step,
-                metric: exhibit.metric.clone(),
-                program: program.into(),
-                manager: manager.into(),
-            };
-            let cell = of(program, manager);
-            let value = steps.value(&cell, exhibit.at);
-            pair.ours = value.and_then(|place| ours(place.value, exhibit.scale));
-            if pair.ours.is_none() {
-                pair.missing = Some(steps.why(source, &cell));
-            }
-            let (Some(value), Some(base)) = (value, &exhibit.relative_to) else { continue };
-            let over = bases(program, exhibit.relative_variant.as_deref())
-                .into_iter()
-                .find_map(|program| steps.value(&of(&program, base), exhibit.at));
-            let itself = over == Some(value);
-            match over {
-                _ if itself && exhibit.as_ratio => {
-                    pair.ours = Some(Ours { value: 1.0, interval: None, ratio: None, exact: true });
-                }
-                _ if itself => {}
-                Some(over) => {
-                    keys.push((at, across));
-                    let place = String::new();
-                    compared.push(Compared {
-                        of: value,
-                        over: Some(over),
-                        program: program.clone(),
-                        at: exhibit.at,
-                        place,
-                    });
-                }
-                None if exhibit.as_ratio => {
-                    (pair.ours, pair.missing) = (None, Some(format!("no figure of {base} to compare with")));
-                }
-                None => {}
+            if let Some(one) = fill_ours(source, &steps, step, (program, manager), pair) {
+                keys.push((at, across));
+                compared.push(one);
             }
         }
     }
-    let ratios = by_key(keys.clone(), compared);
-    if exhibit.as_ratio {
-        for (at, across) in &keys {
-            cells[*at][*across].ours = None;
-            cells[*at][*across].missing = Some("the two figures have no ratio".into());
-        }
-    }
-    for ((at, across), ratio) in ratios {
-        let pair = &mut cells[at][across];
-        if exhibit.as_ratio {
-            (pair.ours, pair.missing) = (Some(ratio), None);
-        } else if let Some(ours) = &mut pair.ours {
-            ours.ratio = Some((ratio.value, ratio.interval));
-        }
-    }
+    add_ratios(&mut cells, keys, compared, exhibit.as_ratio);
     for (row, column, placed) in &placed {
         publish(&mut cells[*row][*column], placed, &rows[*row]);
     }
     let notes = agreement(&cells).into_iter().collect();
     Grid { columns: columns.iter().map(Header::label).collect(), rows, cells, notes }
+}
+
+/// Fills our part of a pair with the figure of a program under a manager, or why there is none. Gives what it is to be
+/// compared with, where the exhibit has ratios.
+fn fill_ours<'a>(
+    source: &Source<'_>,
+    steps: &Steps<'a>,
+    step: &'a Step,
+    (program, manager): (&str, &str),
+    pair: &mut Pair,
+) -> Option<Compared<'a>> {
+    let exhibit = source.exhibit;
+    let of = |program: &str, manager: &str| Cell {
+        step,
+        metric: exhibit.metric.clone(),
+        program: program.into(),
+        manager: manager.into(),
+    };
+    let cell = of(program, manager);
+    let value = steps.value(&cell, exhibit.at);
+    pair.ours = value.and_then(|place| ours(place.value, exhibit.scale));
+    if pair.ours.is_none() {
+        pair.missing = Some(steps.why(source, &cell));
+    }
+    let (value, base) = (value?, exhibit.relative_to.as_ref()?);
+    let over = bases(program, exhibit.relative_variant.as_deref())
+        .into_iter()
+        .find_map(|program| steps.value(&of(&program, base), exhibit.at));
+    match over {
+        Some(over) if over == value => {
+            if exhibit.as_ratio {
+                pair.ours = Some(Ours { value: 1.0, interval: None, ratio: None, exact: true });
+            }
+            None
+        }
+        Some(over) => Some(Compared {
+            of: value,
+            over: Some(over),
+            program: program.into(),
+            at: exhibit.at,
+            place: String::new(),
+        }),
+        None => {
+            if exhibit.as_ratio {
+                (pair.ours, pair.missing) = (None, Some(format!("no figure of {base} to compare with")));
+            }
+            None
+        }
+    }
+}
+
+/// Adds the ratios of the cells with these keys; as the figures themselves where the exhibit has ratios only.
+fn add_ratios(
+    cells: &mut [Vec<Pair>],
+    keys: Vec<(usize, usize)>,
+    compared: Vec<Compared<'_>>,
+    as_ratio: bool,
+) {
+    if as_ratio {
+        for (at, across) in &keys {
+            cells[*at][*across].ours = None;
+            cells[*at][*across].missing = Some("the two figures have no ratio".into());
+        }
+    }
+    for ((at, across), ratio) in by_key(keys, compared) {
+        let pair = &mut cells[at][across];
+        if as_ratio {
+            (pair.ours, pair.missing) = (Some(ratio), None);
+        } else if let Some(ours) = &mut pair.ours {
+            ours.ratio = Some((ratio.value, ratio.interval));
+        }
+    }
 }
 
 /// The denominators of a program's ratios: its other variant, or itself without any.
