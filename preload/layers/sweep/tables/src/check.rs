@@ -4,9 +4,10 @@ use core::fmt;
 use core::sync::atomic::Ordering;
 
 use crate::bitmap::{self, Bitmap, HALF};
+use crate::block::Block;
 use crate::chunk::{Chunk, LARGE, PAGE, PAGE_SHIFT, SHIFT};
 use crate::directory::DirectoryEntry;
-use crate::tables::{Block, Tables};
+use crate::tables::Tables;
 
 /// What is wrong, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

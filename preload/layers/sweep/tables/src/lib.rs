@@ -6,7 +6,7 @@
 //! marked. That is 3 % of what they describe. Blocks of 64 KiB and more cost nothing a page.
 //!
 //! - From below: [`bitmap`] is the word for 256 bytes, [`chunk`] describes 1 MiB, [`directory`] finds a chunk,
-//!   [`large`] has the large blocks, [`tables`] joins these. [`mark`] marks, [`marking`] with several threads, [`dead`]
+//!   [`large`] has the large blocks, [`tables`] joins these; [`seek`] finds the block of an address, [`order`] the next. [`mark`] marks, [`marking`] with several threads, [`dead`]
 //!   finds what was not reached, [`check`] proves the whole structure.
 //! - Memory comes from mmap only, so that the tables work over any malloc.
 //! - Threads insert and remove at once without a lock but for large blocks and new chunks. While blocks are marked and
@@ -14,17 +14,22 @@
 #![no_std]
 
 mod bitmap;
+mod block;
 mod check;
 mod chunk;
 mod count;
 mod dead;
 mod directory;
 mod large;
+mod large_blocks;
 mod lock;
 mod mark;
 mod marking;
+mod order;
+mod seek;
 mod tables;
 
+pub use block::{Block, NoMemory};
 pub use check::Damage;
 pub use marking::{Marked, Marking, Roots};
-pub use tables::{Block, NoMemory, Tables};
+pub use tables::Tables;
