@@ -34,7 +34,7 @@ SHELLS := $(OURS) tithe-static $(addprefix heaptoll_,$(LAYERS))
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
 .PHONY: help demo quick test test-slow study build tool preloaded stage peers-fast peers-slow install bench clean lint compile-tests \
-	stage-tests lint-rest test-tool test-preload test-glibc
+	stage-tests lint-rest test-tool test-preload test-checked test-glibc
 
 help:
 	@echo "make demo               set up, build, compare real programs under all managers (about eight minutes)"
@@ -58,6 +58,18 @@ preloaded:
 	$(CARGO) build --release --locked $(STATIC) --target-dir $(TARGET)/launcher -p heaptoll-launcher
 	$(CARGO) build --release $(PRELOAD) $(addprefix -p ,$(SHELLS))
 
+# Installs our managers, built in profile $(1), in folder $(2).
+define install-ours
+	@for description in $(DESCRIPTIONS); do \
+		folder=$${description%/manager.toml}; manager=$${folder##*/}; \
+		install -m 644 $(TARGET)/preload/$(1)/lib$$manager.so $(2)/$$manager.so && \
+		install -m 644 $$description $(2)/$$manager.toml || exit 1; \
+		for variant in $$folder/variants/*.toml; do \
+			test ! -e $$variant || install -m 644 $$variant $(2)/ || exit 1; \
+		done; \
+	done
+endef
+
 stage:
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
 	@preload/collectors/tithe/static/pack $(TARGET)/preload/release/libtithe_static.a $(LIB)/libtithe.a
@@ -66,14 +78,7 @@ stage:
 	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(BINARIES)/heaptoll-replay $(LIB)/
 	@install -m 755 $(BINARIES)/heaptoll-espresso $(BINARIES)/heaptoll-sqlite $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
-	@for description in $(DESCRIPTIONS); do \
-		folder=$${description%/manager.toml}; manager=$${folder##*/}; \
-		install -m 644 $(TARGET)/preload/release/lib$$manager.so $(LIB)/managers/$$manager.so && \
-		install -m 644 $$description $(LIB)/managers/$$manager.toml || exit 1; \
-		for variant in $$folder/variants/*.toml; do \
-			test ! -e $$variant || install -m 644 $$variant $(LIB)/managers/ || exit 1; \
-		done; \
-	done
+	$(call install-ours,release,$(LIB)/managers)
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events Makefile) $(SHARE)/programs/*/*.[ch]
 
 peers-fast peers-slow: peers-%: tool
@@ -158,6 +163,17 @@ test-tool:
 test-preload:
 	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED)
 
+# Our managers with every assertion (the profile `checked`), in an installation of their own that nothing else finds.
+CHECKED := $(TARGET)/checked
+CHECKED_MANAGERS := $(OURS) tithe-collect tithe-explicit
+
+test-checked:
+	$(CARGO) build --profile checked $(PRELOAD) $(addprefix -p ,$(OURS))
+	@rm -rf $(CHECKED) && mkdir -p $(CHECKED)/lib/heaptoll/managers $(CHECKED)/share/heaptoll
+	@cp -r $(TARGET)/debug/stage/lib/heaptoll/heaptoll-launch $(TARGET)/debug/stage/lib/heaptoll/layers $(CHECKED)/lib/heaptoll/
+	$(call install-ours,checked,$(CHECKED)/lib/heaptoll/managers)
+	HEAPTOLL_HOME=$(abspath $(CHECKED)) $(TARGET)/debug/heaptoll-conformance --quick $(CHECKED_MANAGERS)
+
 # Nine minutes on two cores; all that scripts/glibc-tests knows take an hour.
 GLIBC_MANAGERS := glibc tithe tithe-collect mimalloc3 kingsley lea
 
@@ -175,6 +191,7 @@ test-slow:
 	@$(MAKE) --no-print-directory stage-tests
 	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-fail-fast -- $(SLOW)
 	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-fail-fast -- $(SLOW)
+	@$(MAKE) --no-print-directory test-checked
 	@$(MAKE) --no-print-directory test-glibc
 
 bench:

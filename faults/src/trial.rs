@@ -71,8 +71,10 @@ fn command(sources: &Sources, fault: &Fault) -> Command {
     REMOVED.iter().for_each(|variable| {
         command.env_remove(variable);
     });
-    // A test that fails at random inputs writes these to a file, which is none of the repository's.
-    command.env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
+    // Random inputs are the same each time, and those that fail are not written to a file.
+    command.env("PROPTEST_RNG_SEED", "1").env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true");
+    // The first input that fails is enough.
+    command.env("PROPTEST_MAX_SHRINK_ITERS", "0");
     command.current_dir(sources.path(Path::new(match fault.workspace {
         Workspace::Root => "",
         Workspace::Preload => "preload",

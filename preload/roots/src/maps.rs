@@ -81,6 +81,7 @@ fn split(
         while let Some(length) = bytes[done..].iter().position(|&byte| byte == b'\n') {
             each(MapsEntry::parse(&bytes[done..done + length]).ok_or(MapsError::Unreadable)?)?;
             done += length + 1;
+            assert_internal!(bytes[done - 1] == b'\n', "a line begins where the one before has ended");
         }
         assert_internal!(done <= filled, "lines that are shown were read");
         text.capacity_mut().copy_within(done..filled, 0);

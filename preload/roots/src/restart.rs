@@ -154,12 +154,17 @@ fn shorten(at: usize, parts: i64, stop: u64) -> bool {
         return false;
     }
     let off = i64::try_from(stop).unwrap_or(i64::MAX) / (NANOS / parts);
+    let in_parts = |seconds: i64, part: i64| i128::from(seconds) * i128::from(parts) + i128::from(part);
+    let left = in_parts(seconds, part);
     let (mut seconds, mut part) = (seconds - off / parts, part - off % parts);
     if part < 0 {
         (seconds, part) = (seconds - 1, part + parts);
     }
     assert_internal!((0..parts).contains(&part) || seconds < 0, "parts of a second are less than one");
-    assert_internal!(stop == 0 || off >= 0, "a stop never adds to the time that is left");
+    assert_internal!(
+        in_parts(seconds, part) == left - i128::from(off),
+        "what is left of a time is less by the stop"
+    );
     // SAFETY: `kernel::is_time_writable` has shown that both words can be written.
     unsafe { place.write(if seconds < 0 { [0, 0] } else { [seconds, part] }) };
     true

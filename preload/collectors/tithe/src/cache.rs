@@ -102,6 +102,7 @@ impl Cache {
                 "a list's free slots do not exceed its capacity"
             );
         }
+        assert_expensive!(self.is_counted(span_class), "a list has as many blocks as it counts");
         assert_internal!(
             !self.lists[span_class].head.is_null() || self.length(span_class) == 0,
             "a list without a block counts none"

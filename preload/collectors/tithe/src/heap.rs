@@ -383,6 +383,10 @@ impl Heap {
         for reserved in cache.pending[..cache.pending_count].iter().rev() {
             assert_internal!(reserved.mask != 0, "what is pending is of one block at least");
             assert_internal!(
+                self.reservation.span_class(reserved.unit as usize) == span_class,
+                "reserved blocks are linked into the list of their span class"
+            );
+            assert_internal!(
                 reserved.word as usize * 64 + 63 - (reserved.mask.leading_zeros() as usize)
                     < CLASS[span_class as usize].blocks.into(),
                 "reserved blocks lie in their span"

@@ -129,6 +129,7 @@ impl Units {
         if !clean {
             self.dirty += units;
         }
+        assert_internal!(reservation.first(end - 1) == first, "a free run's last unit points to its first");
         assert_internal!(self.dirty <= self.free, "dirty units are free ones");
         assert_internal!(self.free as usize <= reservation.units(), "free units are units of the heap");
     }
@@ -171,6 +172,10 @@ impl Units {
             assert_internal!(bin_of(after.units) == bin, "a free run is in the list of its length");
             after.previous = previous;
         }
+        assert_internal!(
+            (self.bins[bin] == NONE) == (self.filled >> bin & 1 == 0),
+            "a list's bit is set if it is not empty"
+        );
         assert_internal!(units <= self.free, "free units are counted");
         assert_internal!(clean || units <= self.dirty, "dirty units are counted");
         self.free -= units;

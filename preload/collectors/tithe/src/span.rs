@@ -73,6 +73,23 @@ impl Span {
         }
     }
 
+    /// Whether as many blocks are free as it counts; of a span that was swept. For assertions: some words.
+    pub fn is_counted(&self, blocks: usize) -> bool {
+        let taken: u32 = self.bits[..blocks.div_ceil(64)].iter().map(|bits| bits.taken.count_ones()).sum();
+        taken as usize + usize::from(self.free) == blocks
+    }
+
+    /// Whether all blocks in words before the hint are taken; of a span that was swept. For assertions.
+    pub fn is_full_before_hint(&self, blocks: usize) -> bool {
+        (0..blocks.div_ceil(64).min(self.hint as usize))
+            .all(|word| self.bits[word].taken == Span::present(blocks, word))
+    }
+
+    /// Whether a block is marked. For assertions.
+    pub fn has_marks(&self, blocks: usize) -> bool {
+        self.bits[..blocks.div_ceil(64)].iter().any(|bits| bits.marked.load(Ordering::Relaxed) != 0)
+    }
+
     /// The bits of word `word` that stand for blocks, in a span of `blocks`.
     #[inline(always)]
     pub const fn present(blocks: usize, word: usize) -> u64 {

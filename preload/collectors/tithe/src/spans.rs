@@ -176,6 +176,8 @@ impl Spans {
                 }
             }
             span.hint = word as u32;
+            assert_internal!(span.is_counted(class.blocks.into()), "the count of free blocks is right");
+            assert_internal!(span.is_full_before_hint(class.blocks.into()), "words before the hint are full");
             assert_internal!(span.free == 0 || word < words, "free blocks lie in the words from the hint on");
             if span.free == 0 {
                 self.unlink(reservation, unit);
@@ -268,6 +270,9 @@ impl Spans {
         assert_internal!(free <= u32::from(class.blocks), "a span has no more free blocks than blocks");
         span.free = free as u16;
         span.hint = 0;
+        assert_internal!(span.is_counted(class.blocks.into()), "the count of free blocks is right");
+        assert_internal!(span.is_full_before_hint(class.blocks.into()), "words before the hint are full");
+        assert_internal!(!span.has_marks(class.blocks.into()), "a swept span has no marks");
         if span.free == class.blocks {
             return SweepOutcome::Empty;
         }
@@ -325,6 +330,7 @@ impl Spans {
         bits.taken &= !bit;
         span.clean = false;
         span.free += 1;
+        assert_internal!(span.is_counted(class.blocks.into()), "the count of free blocks is right");
         span.hint = span.hint.min(word as u32);
         let (free, listed) = (span.free, span.listed);
         if free == class.blocks {
@@ -336,6 +342,7 @@ impl Spans {
         if !listed {
             self.link(reservation, unit);
         }
+        assert_internal!(span.listed, "a span with free blocks is in the list");
         assert_sound!(self.check(reservation, span.span_class, epoch));
         Ok(false)
     }
@@ -400,8 +407,7 @@ impl Spans {
                 Damage::unless(free == u32::from(span.free), address, "the count of free blocks is right")?;
                 Damage::unless(free == 0 || span.listed, address, "a span with free blocks is in the list")?;
                 Damage::unless(
-                    (0..words.min(span.hint as usize))
-                        .all(|word| span.bits[word].taken == Span::present(class.blocks.into(), word)),
+                    span.is_full_before_hint(class.blocks.into()),
                     address,
                     "words before the hint are full",
                 )?;
