@@ -56,6 +56,8 @@ mod tool {
     mod drained;
     #[path = "../../../../shm/alloc-ring/src/tool/error.rs"]
     mod error;
+    #[path = "../../../../shm/alloc-ring/src/tool/event.rs"]
+    mod event;
     #[path = "../../../../shm/alloc-ring/src/tool/execs.rs"]
     mod execs;
     #[path = "../../../../shm/alloc-ring/src/tool/folder.rs"]
@@ -71,10 +73,12 @@ mod tool {
     #[rustfmt::skip]
     #[path = "../../../../shm/alloc-ring/src/tool/tap.rs"]
     mod tap;
+    #[path = "../../../../shm/alloc-ring/src/tool/usable.rs"]
+    mod usable;
 
     pub use arrival::Arrival;
-    pub use decode::{RingEvent, Sink};
     pub use drained::Drained;
+    pub use event::{RingEvent, Sink};
     pub use shared::Shared;
     pub use tap::Tap;
 }

@@ -6,49 +6,18 @@ use std::collections::HashSet;
 
 use heaptoll_assertions::assert_internal;
 
+use super::event::{RingEvent, Sink};
 use super::map::Map;
+use super::usable::UsableSizes;
 use crate::atomic::{AtomicU64, Ordering};
 use crate::layout::SHARED;
 use crate::word::{
-    ADDRESS_BITS, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_NEW, LAP, NEW, NOTE, PREDICTED,
-    PREFIX, RESIZE_BEGIN, RESIZE_END, TAG_SHIFT, TID_BITS, VALUE_MASK, address, note, prefix, tag, which,
+    ADDRESS_BITS, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_NEW, LAP, NEW, NOTE, PREFIX,
+    RESIZE_BEGIN, RESIZE_END, TAG_SHIFT, TID_BITS, VALUE_MASK, address, note, prefix, tag, which,
 };
-
-/// An event as decoded from a ring. Addresses and sizes in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RingEvent<'a> {
-    /// A call for a new block returned one. The layer defines `kind`.
-    Alloc { address: u64, size: u64, usable: u64, kind: u8, align_log2: u8, site: u32, latency_ns: u32 },
-    /// A block is about to be freed.
-    Free { address: u64, delete: bool, latency_ns: u32 },
-    /// A block is about to be resized.
-    ResizeBegin { address: u64 },
-    /// The block of this thread's last `ResizeBegin` is now here; 0: the manager returned null.
-    ResizeEnd { address: u64, size: u64, usable: u64, site: u32, latency_ns: u32 },
-    /// A call for a new block returned null.
-    Failed { kind: u8, size: u64, site: u32, latency_ns: u32 },
-    /// When the following event was recorded, ns since the file was made. Times of different threads may decrease a
-    /// little from one event to the next.
-    Time { ns: u64 },
-    /// The call stack of a site: return addresses, innermost first.
-    SiteDefinition { site: u32, frames: &'a [u64] },
-}
-
-/// Consumes decoded events.
-pub trait Sink {
-    /// Consumes an event of a thread. `thread` counts the process's threads by arrival.
-    fn event(&mut self, thread: u32, event: RingEvent<'_>);
-    /// Reports a new thread; `tid` is the kernel's number as the thread sees it, 0 when not known. Called before any
-    /// event of this thread; perhaps twice for one that shares a ring. Numbers of threads that could not be recorded
-    /// are skipped.
-    fn thread(&mut self, thread: u32, tid: i32);
-}
 
 /// A prefix, which is not the word of an event itself.
 const NOT_AN_EVENT: u64 = PREFIX << TAG_SHIFT;
-
-/// Maximum number of threads of a process; a larger count is corrupted.
-const MOST_THREADS: u32 = 1 << 24;
 
 /// What the next group is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +55,7 @@ pub(crate) struct Reader {
     waits: bool,
     /// Whether a free's latency may follow it.
     latencies: bool,
-    usable: Box<[u16; PREDICTED]>,
+    usable: UsableSizes,
     frames: Vec<u64>,
     /// In a ring that threads share: the threads that have recorded something.
     known: Option<HashSet<u32>>,
@@ -103,11 +72,6 @@ static NOTHING: AtomicU64 = AtomicU64::new(0);
 // SAFETY: a reader only reads the words, which are atomic, through a pointer into the mapping, which the `Arc<Map>` of
 // its `Merge` keeps alive, or to the static `NOTHING`.
 unsafe impl Send for Reader {}
-
-/// How many threads a process has had so far, bounded, because sinks allocate an entry for each.
-pub(crate) fn threads(map: &Map, process: usize) -> u32 {
-    map.process(process).threads.load(Ordering::Relaxed).min(MOST_THREADS)
-}
 
 impl Reader {
     pub fn new(map: &Map, process: usize, (ring, tid): (usize, i32), wants_latency: bool) -> Reader {
@@ -127,7 +91,7 @@ impl Reader {
             taken: 0,
             waits: wants_latency && !shared,
             latencies: wants_latency && !shared,
-            usable: Box::new([0; PREDICTED]),
+            usable: UsableSizes::new(),
             frames: Vec::new(),
             known: shared.then(HashSet::new),
             last_published: None,
@@ -335,11 +299,10 @@ impl Reader {
     #[inline(always)]
     fn single_word(&self, thread: u32, word: u64, kind: u8, sink: &mut impl Sink) {
         let size = word >> ADDRESS_BITS & 0xffff;
-        let usable = if (size as usize) < PREDICTED { self.usable[size as usize] } else { 0 };
         let event = RingEvent::Alloc {
             address: address(word, 0),
             size,
-            usable: usable.into(),
+            usable: self.usable.predicted(size),
             kind,
             align_log2: 0,
             site: 0,
@@ -377,7 +340,7 @@ impl Reader {
         match tag(word) {
             ALLOC | NEW => {
                 let size = word >> ADDRESS_BITS & 0xffff;
-                let usable = self.usable(size, usable);
+                let usable = self.usable.of(size, usable);
                 let kind = if tag(word) == NEW { KIND_NEW } else { 0 };
                 sink.event(
                     self.thread,
@@ -391,7 +354,7 @@ impl Reader {
                 if address == 0 {
                     sink.event(self.thread, RingEvent::Failed { kind, size, site, latency_ns });
                 } else {
-                    let usable = self.usable(size, usable);
+                    let usable = self.usable.of(size, usable);
                     let align_log2 = (word >> (ADDRESS_BITS + 4) & 63) as u8;
                     sink.event(
                         self.thread,
@@ -439,7 +402,7 @@ impl Reader {
             note::PAD => at.saturating_add(value as usize).min(block_end),
             note::THREAD => {
                 if let Some(known) = &mut self.known
-                    && value >> TID_BITS < threads(map, self.process).into()
+                    && value >> TID_BITS < map.threads(self.process).into()
                 {
                     self.thread = (value >> TID_BITS) as u32;
                     if known.insert(self.thread) {
@@ -458,19 +421,6 @@ impl Reader {
                 end
             }
             _ => at,
-        }
-    }
-
-    /// The usable size of a block: the recorded one, or that of the table, which follows the same rule as the
-    /// producer's.
-    fn usable(&mut self, size: u64, recorded: Option<u64>) -> u64 {
-        let Some(entry) = self.usable.get_mut(size as usize) else { return recorded.unwrap_or(0) };
-        match recorded {
-            Some(usable) => {
-                *entry = u16::try_from(usable).unwrap_or(0);
-                usable
-            }
-            None => (*entry).into(),
         }
     }
 

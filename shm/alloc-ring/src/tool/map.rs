@@ -16,6 +16,9 @@ use crate::layout::{Control, ENTRY_GROUP, Exec, Geometry, Header, PAGE, Process}
 use crate::pointers::{control, exec, process_entry, ring_words};
 use crate::sys;
 
+/// Maximum number of threads of a process; a larger count is corrupted.
+const MOST_THREADS: u32 = 1 << 24;
+
 #[derive(Debug)]
 pub(crate) struct Map {
     pub path: PathBuf,
@@ -118,6 +121,11 @@ impl Map {
         assert!(index < self.geometry.processes);
         // SAFETY: the index was checked above, so the entry lies in the mapping, which lives as long as `self`.
         unsafe { &*process_entry(self.base.cast(), index) }
+    }
+
+    /// How many threads a process has had so far, bounded, because sinks allocate an entry for each.
+    pub fn threads(&self, process: usize) -> u32 {
+        self.process(process).threads.load(Ordering::Relaxed).min(MOST_THREADS)
     }
 
     pub fn control(&self, ring: usize) -> &Control {

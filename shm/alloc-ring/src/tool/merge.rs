@@ -11,8 +11,9 @@ use std::sync::Arc;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
 
-use super::decode::{Head, Reader, Sink};
+use super::decode::{Head, Reader};
 use super::drained::Drained;
+use super::event::Sink;
 use super::map::Map;
 use crate::atomic::Ordering;
 

@@ -5,8 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use super::counter::SampledCounter;
-use super::decode::{Reader, Sink, threads};
+use super::decode::Reader;
 use super::drained::Drained;
+use super::event::Sink;
 use super::map::Map;
 use super::merge::Merge;
 use super::proc::ProcessIdentity;
@@ -278,7 +279,7 @@ impl Tap {
             let mut reader = Reader::new(&self.map, self.process, (ring, owner as u32 as i32), waits);
             if reader.thread != SHARED {
                 // An overwritten number is replaced: the thread's events must be drained in any case.
-                let threads = threads(&self.map, self.process).max(1);
+                let threads = self.map.threads(self.process).max(1);
                 reader.thread = reader.thread.min(threads - 1);
                 sink.thread(reader.thread, reader.tid);
             }

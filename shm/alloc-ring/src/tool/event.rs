@@ -1,0 +1,31 @@
+//! An event as decoded from a ring, and what consumes it.
+
+/// An event as decoded from a ring. Addresses and sizes in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RingEvent<'a> {
+    /// A call for a new block returned one. The layer defines `kind`.
+    Alloc { address: u64, size: u64, usable: u64, kind: u8, align_log2: u8, site: u32, latency_ns: u32 },
+    /// A block is about to be freed.
+    Free { address: u64, delete: bool, latency_ns: u32 },
+    /// A block is about to be resized.
+    ResizeBegin { address: u64 },
+    /// The block of this thread's last `ResizeBegin` is now here; 0: the manager returned null.
+    ResizeEnd { address: u64, size: u64, usable: u64, site: u32, latency_ns: u32 },
+    /// A call for a new block returned null.
+    Failed { kind: u8, size: u64, site: u32, latency_ns: u32 },
+    /// When the following event was recorded, ns since the file was made. Times of different threads may decrease a
+    /// little from one event to the next.
+    Time { ns: u64 },
+    /// The call stack of a site: return addresses, innermost first.
+    SiteDefinition { site: u32, frames: &'a [u64] },
+}
+
+/// Consumes decoded events.
+pub trait Sink {
+    /// Consumes an event of a thread. `thread` counts the process's threads by arrival.
+    fn event(&mut self, thread: u32, event: RingEvent<'_>);
+    /// Reports a new thread; `tid` is the kernel's number as the thread sees it, 0 when not known. Called before any
+    /// event of this thread; perhaps twice for one that shares a ring. Numbers of threads that could not be recorded
+    /// are skipped.
+    fn thread(&mut self, thread: u32, tid: i32);
+}
