@@ -1,24 +1,21 @@
 //! One experiment as text: a head line, one table a program, what was refused, and the geometric means.
 
-use comfy_table::{ColumnConstraint, Table, Width};
-use heaptoll_experiment::comparison::{Comparison, Metric, OverallRow, ProgramTable, Row};
-use heaptoll_experiment::experiment::{Experiment, StackInfo};
-use heaptoll_experiment::lower_bound::ProgramBounds;
-use heaptoll_statistics::Interval;
+mod collections;
+mod extras;
+mod figures;
+mod load;
+mod lower_bounds;
+mod overall;
+mod program;
 
-use super::ratio::{ratio_text, tone};
-use super::style::{Style, Tone, right};
-use crate::bounds::{self, Bound};
-use crate::format::{self, NO_DIFFERENCE, NONE, and_list, plural};
+use heaptoll_experiment::comparison::Comparison;
+use heaptoll_experiment::experiment::Experiment;
 
-/// Tables that are shown on request: most readers want only a manager's cost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Extras {
-    /// Lower bounds of overhead.
-    pub bounds: bool,
-    /// Garbage collections of the managers that count them.
-    pub collections: bool,
-}
+use super::style::{Style, Tone};
+use crate::format::{self, plural};
+
+pub use extras::Extras;
+pub(crate) use overall::overall_verdict;
 
 /// The whole experiment as text: one table a program, then the geometric means over programs; with `extras` what else
 /// there is.
@@ -26,7 +23,7 @@ pub fn render(experiment: &Experiment, comparison: &Comparison, style: &Style, e
     let mut out = head(experiment, style);
     for table in &comparison.tables {
         out.push('\n');
-        out.push_str(&program(experiment, comparison, table, style, extras));
+        out.push_str(&program::program(experiment, comparison, table, style, extras));
     }
     let left_out = format::left_out(experiment);
     if !left_out.is_empty() {
@@ -37,56 +34,21 @@ pub fn render(experiment: &Experiment, comparison: &Comparison, style: &Style, e
     }
     if !comparison.overall.is_empty() {
         out.push('\n');
-        out.push_str(&overall(comparison, style));
+        out.push_str(&overall::overall(comparison, style));
     }
     if extras.bounds && !comparison.lower_bounds.overall.is_empty() {
         out.push('\n');
-        out.push_str(&overall_bounds(comparison, style));
+        out.push_str(&lower_bounds::overall_bounds(comparison, style));
     }
     out.push('\n');
     out.push_str(&style.paragraph("", &how_to_read(comparison), Tone::Dim));
-    if let Some(text) = available_on_request(comparison, extras) {
+    if let Some(text) = extras::available_on_request(comparison, extras) {
         out.push_str(&style.paragraph("", &text, Tone::Dim));
     }
-    for text in requested_but_absent(comparison, extras) {
+    for text in extras::requested_but_absent(comparison, extras) {
         out.push_str(&style.paragraph("", text, Tone::Dim));
     }
     out
-}
-
-/// Why a requested table is not there.
-fn requested_but_absent(comparison: &Comparison, extras: Extras) -> impl Iterator<Item = &'static str> {
-    let no_collections = extras.collections && !comparison.tables.iter().any(has_collections);
-    let no_bounds = extras.bounds && !comparison.lower_bounds.programs.iter().any(bounds::is_shown);
-    [
-        (no_collections, "No garbage collections (--collections): no manager of this experiment counted any."),
-        (
-            no_bounds,
-            "No lower bounds of overhead (--bounds): they need two managers, or one whose costs are known, and two \
-             repetitions in which all of them ran well.",
-        ),
-    ]
-    .into_iter()
-    .filter_map(|(is_missing, why)| is_missing.then_some(why))
-}
-
-/// Which tables there are besides, and how to have them.
-fn available_on_request(comparison: &Comparison, extras: Extras) -> Option<String> {
-    let bounds = !extras.bounds && comparison.lower_bounds.programs.iter().any(bounds::is_shown);
-    let collections = !extras.collections && comparison.tables.iter().any(has_collections);
-    let names: Vec<String> = [
-        (collections, "garbage collections (--collections)"),
-        (bounds, "lower bounds of overhead (--bounds)"),
-    ]
-    .into_iter()
-    .filter(|(is_left, _)| *is_left)
-    .map(|(_, name)| name.to_owned())
-    .collect();
-    (!names.is_empty()).then(|| format!("Not shown here, but in the page (--html): {}", and_list(&names)))
-}
-
-fn has_collections(table: &ProgramTable) -> bool {
-    table.rows.iter().any(|row| row.collections.is_some_and(|collections| collections.count > 0.0))
 }
 
 /// What was done, where and when.
@@ -132,414 +94,6 @@ fn head(experiment: &Experiment, style: &Style) -> String {
     out
 }
 
-/// One program: what it is, its table, then everything its reader must know.
-fn program(
-    experiment: &Experiment,
-    comparison: &Comparison,
-    table: &ProgramTable,
-    style: &Style,
-    extras: Extras,
-) -> String {
-    let about = experiment.programs.iter().find(|p| p.name == table.program).map_or("", |p| p.about.as_str());
-    let title = if about.is_empty() { table.program.clone() } else { format!("{}: {about}", table.program) };
-    let mut out = style.paragraph("", &title, Tone::Bold);
-    out.push_str(&figures(comparison, table, style));
-    if table.rows.iter().any(|row| !row.load_figures.is_empty()) {
-        out.push('\n');
-        out.push_str(&load(table, style));
-    }
-    if let Some(exact) = &table.exact {
-        out.push('\n');
-        out.push_str(&super::exact::render(comparison, exact, style));
-        out.push('\n');
-    }
-    if extras.collections && has_collections(table) {
-        out.push('\n');
-        out.push_str(&collections(table, style));
-    }
-    let found = comparison.lower_bounds.programs.iter().find(|bounds| bounds.program == table.program);
-    if let Some(found) = found.filter(|found| extras.bounds && bounds::is_shown(found)) {
-        out.push('\n');
-        out.push_str(&lower_bounds(found, style));
-    }
-    for row in table.rows.iter().filter(|row| !row.marks.is_empty()) {
-        let text = format!(
-            "{}: {} (left out; {} remain)",
-            row.stack,
-            row.marks.join(", "),
-            plural(row.good as usize, "good row")
-        );
-        out.push_str(&style.paragraph("!", &text, Tone::Bad));
-        if let Some(output) = last_output(experiment, &table.program, &row.stack) {
-            out.push_str(&style.paragraph(" ", &format!("it wrote: {output}"), Tone::Plain));
-        }
-    }
-    for text in warnings(experiment, &table.program) {
-        out.push_str(&style.paragraph("!", &text, Tone::Plain));
-    }
-    for (_, stack, reason) in experiment.refused.iter().filter(|(program, ..)| *program == table.program) {
-        out.push_str(&style.paragraph("-", &format!("{stack} refused: {reason}"), Tone::Plain));
-    }
-    for note in &table.notes {
-        out.push_str(&style.paragraph("-", note, Tone::Plain));
-    }
-    for text in
-        [table.disturbance.as_ref().map(format::disturbed), format::switches(table)].into_iter().flatten()
-    {
-        out.push_str(&style.paragraph("-", &text, Tone::Dim));
-    }
-    if let Some(ratio) = table.detectable_cpu_ratio {
-        let text =
-            format!("CPU differences under about {} could not be seen here", format::percent_off(ratio));
-        out.push_str(&style.paragraph("-", &text, Tone::Dim));
-    }
-    out
-}
-
-/// The last line on standard error of the first run that failed: often the reason.
-fn last_output<'a>(experiment: &'a Experiment, program: &str, stack: &str) -> Option<&'a str> {
-    let rows = experiment.observations.iter().filter(|row| row.program == program && row.stack == stack);
-    rows.filter(|row| row.phase.is_measured() && !row.outcome.is_ok())
-        .find_map(|row| row.stderr_tail.lines().rev().map(str::trim).find(|line| !line.is_empty()))
-}
-
-/// The preflight's warnings, each once: most are about the program and so the same under every manager.
-fn warnings(experiment: &Experiment, program: &str) -> Vec<String> {
-    let stacks: Vec<&StackInfo> = experiment.stacks.iter().filter(|stack| stack.program == program).collect();
-    let mut found: Vec<(&str, Vec<String>)> = Vec::new();
-    for stack in &stacks {
-        for warning in &stack.warnings {
-            match found.iter_mut().find(|(text, _)| text == warning) {
-                Some((_, names)) => names.push(stack.name.clone()),
-                None => found.push((warning, vec![stack.name.clone()])),
-            }
-        }
-    }
-    let which = |names: &[String]| {
-        if names.len() == stacks.len() { "every manager".to_owned() } else { format::and_list(names) }
-    };
-    found.into_iter().map(|(warning, names)| format!("{}: {warning}", which(&names))).collect()
-}
-
-/// How much of a row fits, widest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Layout {
-    /// Every column, intervals on the line of their ratio.
-    Wide,
-    /// Every column, intervals under their ratio.
-    Medium,
-    /// Without faults and start-up.
-    Narrow,
-    /// No columns: some lines a stack.
-    List,
-}
-
-/// Columns that a verdict needs before its wrapping hurts.
-const VERDICT_WIDTH: u16 = 22;
-/// A longer stack name (a path, many options) wraps where it does not fit.
-const NAME_WIDTH: u16 = 22;
-/// A name longer than this wraps wherever it is written.
-const LONGEST_NAME: u16 = 60;
-
-fn figures(comparison: &Comparison, table: &ProgramTable, style: &Style) -> String {
-    for layout in [Layout::Wide, Layout::Medium, Layout::Narrow] {
-        let filled = |name| filled(comparison, table, style, layout, name);
-        let first = filled(NAME_WIDTH);
-        let widths = first.column_max_content_widths();
-        let verdict = widths.last().copied().unwrap_or(0).min(VERDICT_WIDTH);
-        let others: u16 = widths.iter().skip(1).rev().skip(1).map(|width| width + 2).sum();
-        let longest = widths.first().copied().unwrap_or(0);
-        let needed = longest.min(NAME_WIDTH) + 2 + others + verdict + 2;
-        let spare = style.width.map_or(Some(LONGEST_NAME), |width| width.checked_sub(needed));
-        match spare {
-            Some(spare) if longest > NAME_WIDTH && spare > 0 => {
-                return style.lines(&filled((NAME_WIDTH + spare).min(LONGEST_NAME)));
-            }
-            Some(_) => return style.lines(&first),
-            None => {}
-        }
-    }
-    debug_assert_eq!(Layout::List as u8, 3);
-    list(comparison, table, style)
-}
-
-fn filled(
-    comparison: &Comparison,
-    program: &ProgramTable,
-    style: &Style,
-    layout: Layout,
-    name_width: u16,
-) -> Table {
-    let (split, all) = (layout != Layout::Wide, layout != Layout::Narrow);
-    let mut headings = vec!["stack", "CPU s", "CPU ratio", "RSS MiB", "memory ratio"];
-    // Only managers that keep the statistics page report it.
-    let heap = all && program.rows.iter().any(|row| row.heap_high_water_bytes.is_some());
-    if heap {
-        headings.push("heap MiB");
-    }
-    if all {
-        headings.extend(["faults", "start ms"]);
-    }
-    headings.push("verdict");
-    let mut table = style.table(&headings);
-    for row in &program.rows {
-        let mut cells = vec![name(comparison, row, style)];
-        for metric in [Metric::Cpu, Metric::PeakRss] {
-            let figure = row.figures.get(&metric);
-            cells.push(style.cell(&figure.map_or(NONE.into(), |f| format::median(metric, f)), Tone::Plain));
-            cells.push(ratio_cell(comparison, row, metric, style, split));
-        }
-        if heap {
-            let high = row.heap_high_water_bytes.map_or(NONE.into(), format::mib_from_bytes);
-            cells.push(style.cell(&high, Tone::Plain));
-        }
-        if all {
-            let faults = if row.good == 0 { NONE.to_owned() } else { format::count(row.minor_faults) };
-            cells.push(style.cell(&faults, Tone::Plain));
-            cells.push(style.cell(&row.startup_cpu_s.map_or(NONE.into(), format::milliseconds), Tone::Plain));
-        }
-        cells.push(style.cell(&row.verdict, verdict_tone(row)));
-        table.add_row(cells);
-    }
-    style.pad(&mut table);
-    let last = headings.len() - 1;
-    for (index, column) in table.column_iter_mut().enumerate() {
-        match index {
-            0 => column.set_constraint(ColumnConstraint::UpperBoundary(Width::Fixed(name_width + 2))),
-            i if i < last => column.set_constraint(ColumnConstraint::ContentWidth),
-            _ => column,
-        };
-    }
-    right(&mut table, &[&[1, 3][..], &(5..last).collect::<Vec<_>>()].concat());
-    table
-}
-
-/// For terminals too narrow for columns.
-fn list(comparison: &Comparison, table: &ProgramTable, style: &Style) -> String {
-    let mut out = String::new();
-    for row in &table.rows {
-        let mut title = row.stack.clone();
-        if row.stack == comparison.baseline {
-            title.push_str(" (baseline)");
-        }
-        out.push_str(&style.paragraph("", &title, Tone::Plain));
-        for (metric, label, unit) in [(Metric::Cpu, "CPU", "s"), (Metric::PeakRss, "RSS", "MiB")] {
-            let Some(figure) = row.figures.get(&metric) else { continue };
-            let mut text = format!("{label} {} {unit}", format::median(metric, figure));
-            if let Some(interval) = &figure.ratio {
-                text.push_str(&format!(", {}", format::interval(interval)));
-            }
-            out.push_str(&style.paragraph(" ", &text, figure.ratio.as_ref().map_or(Tone::Plain, tone)));
-        }
-        if row.stack != comparison.baseline {
-            out.push_str(&style.paragraph(" ", &row.verdict, Tone::Plain));
-        }
-    }
-    out
-}
-
-/// What the collectors of those managers did that report it: a table of its own, for the one above is wide.
-fn collections(table: &ProgramTable, style: &Style) -> String {
-    let narrow = style.width.is_some_and(|width| width < 72);
-    let headings = match narrow {
-        false => ["garbage collections", "number", "pauses ms", "longest ms", "reclaimed MiB"],
-        true => ["collector", "GCs", "ms", "max ms", "MiB"],
-    };
-    // A table of five columns has its least width; below that the figures go into lines.
-    if style.width.is_some_and(|width| width < 52) {
-        let mut out = String::new();
-        for (row, collections) in table.rows.iter().filter_map(|row| Some((row, row.collections?))) {
-            let text = format!(
-                "{}: {} collections, pauses {} ms, longest {} ms, {} MiB reclaimed",
-                row.stack,
-                format::count(collections.count),
-                format::milliseconds(collections.pause_total_s),
-                format::milliseconds(collections.pause_max_s),
-                format::mib_from_bytes(collections.reclaimed_bytes)
-            );
-            out.push_str(&style.paragraph("", &text, Tone::Plain));
-        }
-        return out;
-    }
-    let mut text = style.table(&headings);
-    for (row, collections) in table.rows.iter().filter_map(|row| Some((row, row.collections?))) {
-        text.add_row([
-            style.cell(&row.stack, Tone::Plain),
-            style.cell(&format::count(collections.count), Tone::Plain),
-            style.cell(&format::milliseconds(collections.pause_total_s), Tone::Plain),
-            style.cell(&format::milliseconds(collections.pause_max_s), Tone::Plain),
-            style.cell(&format::mib_from_bytes(collections.reclaimed_bytes), Tone::Plain),
-        ]);
-    }
-    style.pad(&mut text);
-    right(&mut text, &[1, 2, 3, 4]);
-    style.lines(&text)
-}
-
-/// What memory management costs at least.
-fn lower_bounds(found: &ProgramBounds, style: &Style) -> String {
-    let lines = bounds::lines(found);
-    let mut out = String::new();
-    if style.width.is_some_and(|width| width < 64) {
-        for line in lines {
-            let text = format!(
-                "lower bound under {}: time {}, CPU {}; taken out: {}",
-                line.stack,
-                bounds::text(&line.wall),
-                bounds::text(&line.cpu),
-                line.taken
-            );
-            out.push_str(&style.paragraph("", &text, Tone::Plain));
-        }
-    } else {
-        let split = style.width.is_some_and(|width| width < 100);
-        let mut table = style.table(&["lower bound of overhead", "time", "CPU", "taken out"]);
-        for line in lines {
-            let cell = |bound: &Bound| match bound {
-                Bound::Of(interval) => style.cell(&ratio_text(interval, split), Tone::Plain),
-                Bound::Words(words) => style.cell(words, Tone::Dim),
-            };
-            table.add_row([
-                style.cell(line.stack, Tone::Plain),
-                cell(&line.wall),
-                cell(&line.cpu),
-                style.cell(&line.taken, Tone::Plain),
-            ]);
-        }
-        style.pad(&mut table);
-        out.push_str(&style.lines(&table));
-    }
-    out.push_str(&style.paragraph("-", &bounds::sentence(found), Tone::Dim));
-    for note in &found.notes {
-        out.push_str(&style.paragraph("-", note, Tone::Dim));
-    }
-    out
-}
-
-/// The figures that the load printed about the server, or the program about itself.
-fn load(table: &ProgramTable, style: &Style) -> String {
-    let mut names: Vec<&str> =
-        table.rows.iter().flat_map(|r| r.load_figures.keys().map(String::as_str)).collect();
-    names.sort_unstable();
-    names.dedup();
-    // A load reports more figures than there are managers, so figures go down and managers across.
-    let stacks: Vec<&Row> = table.rows.iter().filter(|row| !row.load_figures.is_empty()).collect();
-    let heads: Vec<&str> = stacks.iter().map(|row| row.stack.as_str()).collect();
-    let mut text = style.table(&[&["own report (medians)"][..], &heads].concat());
-    for name in names {
-        let figures = stacks
-            .iter()
-            .map(|row| row.load_figures.get(name).map_or(NONE.into(), |value| format::significant(*value)));
-        let figures: Vec<String> = figures.collect();
-        text.add_row(
-            std::iter::once(style.cell(name, Tone::Plain))
-                .chain(figures.iter().map(|figure| style.cell(figure, Tone::Plain))),
-        );
-    }
-    style.pad(&mut text);
-    right(&mut text, &(1..=stacks.len()).collect::<Vec<_>>());
-    style.lines(&text)
-}
-
-fn overall(comparison: &Comparison, style: &Style) -> String {
-    let mut out = style.paragraph("", "overall: geometric means over programs", Tone::Bold);
-    let split = style.width.is_some_and(|width| width < 90);
-    let mut table = style.table(&["stack", "programs", "CPU ratio", "memory ratio", "verdict"]);
-    for row in &comparison.overall {
-        let is_baseline = row.stack == comparison.baseline;
-        let cell = |interval: &Option<Interval>| match interval {
-            Some(interval) => style.cell(&ratio_text(interval, split), tone(interval)),
-            None if is_baseline => style.cell("baseline", Tone::Dim),
-            None => style.cell(NONE, Tone::Dim),
-        };
-        table.add_row([
-            style.cell(&row.stack, Tone::Plain),
-            style.cell(&row.programs.to_string(), Tone::Plain),
-            cell(&row.cpu),
-            cell(&row.peak_rss),
-            style.cell(&overall_verdict(comparison, row), Tone::Plain),
-        ]);
-    }
-    style.pad(&mut table);
-    right(&mut table, &[1]);
-    out.push_str(&style.lines(&table));
-    out
-}
-
-/// Geometric means of lower bounds.
-fn overall_bounds(comparison: &Comparison, style: &Style) -> String {
-    let title = "overall: lower bounds of overhead, geometric means over programs";
-    let mut out = style.paragraph("", title, Tone::Bold);
-    let split = style.width.is_some_and(|width| width < 72);
-    let mut table = style.table(&["stack", "programs", "time", "CPU"]);
-    for row in &comparison.lower_bounds.overall {
-        let cell = |interval: &Option<Interval>| match interval {
-            Some(interval) => style.cell(&ratio_text(interval, split), Tone::Plain),
-            None => style.cell(NONE, Tone::Dim),
-        };
-        table.add_row([
-            style.cell(&row.stack, Tone::Plain),
-            style.cell(&row.programs.to_string(), Tone::Plain),
-            cell(&row.wall),
-            cell(&row.cpu),
-        ]);
-    }
-    style.pad(&mut table);
-    right(&mut table, &[1]);
-    out.push_str(&style.lines(&table));
-    out
-}
-
-/// The claims of one overall row in words.
-pub(crate) fn overall_verdict(comparison: &Comparison, row: &OverallRow) -> String {
-    if row.stack == comparison.baseline {
-        return "baseline".to_owned();
-    }
-    let metrics = [(&row.cpu, "CPU"), (&row.peak_rss, "memory")];
-    let claims: Vec<String> =
-        metrics.iter().filter_map(|(interval, noun)| format::claim(interval.as_ref()?, noun)).collect();
-    match claims.is_empty() {
-        true if row.cpu.is_none() && row.peak_rss.is_none() => "too few pairs".to_owned(),
-        true => NO_DIFFERENCE.to_owned(),
-        false => and_list(&claims),
-    }
-}
-
-fn ratio_cell(
-    comparison: &Comparison,
-    row: &Row,
-    metric: Metric,
-    style: &Style,
-    split: bool,
-) -> comfy_table::Cell {
-    match row.figures.get(&metric).map(|figure| &figure.ratio) {
-        Some(Some(interval)) => style.cell(&ratio_text(interval, split), tone(interval)),
-        _ if row.stack == comparison.baseline => style.cell("baseline", Tone::Dim),
-        Some(None) => style.cell("too few pairs", Tone::Dim),
-        None => style.cell(NONE, Tone::Dim),
-    }
-}
-
-/// The name; `!` marks a stack with rows that were left out, the reason stands below the table.
-fn name(comparison: &Comparison, row: &Row, style: &Style) -> comfy_table::Cell {
-    let text = if row.marks.is_empty() { row.stack.clone() } else { format!("! {}", row.stack) };
-    let tone = match row.stack == comparison.baseline {
-        true => Tone::Bold,
-        false if row.good == 0 => Tone::Bad,
-        false => Tone::Plain,
-    };
-    style.cell(&text, tone)
-}
-
-fn verdict_tone(row: &Row) -> Tone {
-    let claims = |metric| row.figures.get(&metric).and_then(|f| f.ratio).is_some_and(|i: Interval| i.differs);
-    match row.good {
-        0 => Tone::Bad,
-        _ if claims(Metric::Cpu) || claims(Metric::PeakRss) => Tone::Plain,
-        _ => Tone::Dim,
-    }
-}
-
 fn how_to_read(comparison: &Comparison) -> String {
     format!(
         "Ratios are to {}, paired within a repetition, in brackets their interval: all intervals of a table hold \
@@ -552,6 +106,9 @@ fn how_to_read(comparison: &Comparison) -> String {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_experiment::comparison::Metric;
+    use heaptoll_statistics::Interval;
+
     use super::*;
     use crate::testing::{HOSTILE, Shape, experiment};
 

@@ -1,7 +1,8 @@
 //! A made-up book of realistic size: four papers, claims of every answer, tables and figures as wide as they come, and
 //! names that a page must escape.
 
-use super::{HOSTILE, Noise, PROGRAMS};
+use super::noise::Noise;
+use super::shape::{HOSTILE, PROGRAMS};
 use crate::book::{
     Answer, Book, Claim, Effect, Exhibit, Pair, Pairs, PaperSection, Ratio, Region, Step, Test, Tone,
 };
