@@ -35,6 +35,11 @@ unsafe impl Send for Area {}
 // SAFETY: an area is an address range that is never changed; each access through `start` is unsafe code of its own.
 unsafe impl Sync for Area {}
 
+/// Why the driver cannot begin.
+pub fn no_memory(error: io::Error) -> String {
+    format!("no memory for the driver's own tables: {error}")
+}
+
 /// A page; larger ones only make guards thicker than needed.
 pub fn page() -> usize {
     // SAFETY: sysconf takes a plain number and writes no memory.

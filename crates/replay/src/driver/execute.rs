@@ -59,6 +59,22 @@ pub fn check<const GENERATIONS: bool>(words: &[u64], blocks: &Blocks<GENERATIONS
     (at == words.len()).then_some(calls)
 }
 
+/// The size of a call: in its word, or in the next one, after which `at` is put.
+///
+/// # Safety
+/// The words passed [`check`], and `at` is the index after the call's word.
+#[inline(always)]
+unsafe fn size_of(word: u64, words: *const u64, at: &mut usize) -> u64 {
+    let size = word::size(word);
+    if size != ESCAPE {
+        return size;
+    }
+    // SAFETY: `check` has found that the operation has another word, as the caller guarantees.
+    let size = unsafe { *words.add(*at) };
+    *at += 1;
+    size
+}
+
 /// The byte that a block is filled with: no pointer consists of it.
 fn pattern(slot: u32) -> u8 {
     (slot as u8).wrapping_mul(37) | 1
@@ -92,15 +108,11 @@ impl<W: Watch, const GENERATIONS: bool> Executor<'_, W, GENERATIONS> {
                 self.blocks.prefetch(word::slot(*words.add(at + AHEAD)));
                 at += 1;
                 let slot = word::slot(word);
-                let mut size = word::size(word);
                 match word::code(word) {
                     MALLOC => {
-                        if size == ESCAPE {
-                            size = *words.add(at);
-                            at += 1;
-                        }
+                        let size = size_of(word, words, &mut at);
                         let block = watch.call(Call::Allocate, || libc::malloc(size as usize));
-                        if !self.made::<TOUCH>(slot, block, size, false, watch) {
+                        if !self.made::<TOUCH>(slot, block, size, watch) {
                             return refused(others, "malloc", size);
                         }
                     }
@@ -110,24 +122,13 @@ impl<W: Watch, const GENERATIONS: bool> Executor<'_, W, GENERATIONS> {
                         }
                     }
                     CALLOC => {
-                        if size == ESCAPE {
-                            size = *words.add(at);
-                            at += 1;
-                        }
-                        let block = watch.call(Call::Allocate, || libc::calloc(1, size as usize));
-                        if TOUCH == 2 && !block.is_null() && !is_filled(block.cast(), size as usize, 0) {
-                            others.fail(format!("calloc(1, {size}) gave a block that is not zero"));
+                        let size = size_of(word, words, &mut at);
+                        if !self.zeroed::<TOUCH>(slot, size, watch, others) {
                             return false;
-                        }
-                        if !self.made::<TOUCH>(slot, block, size, true, watch) {
-                            return refused(others, "calloc", size);
                         }
                     }
                     REALLOC => {
-                        if size == ESCAPE {
-                            size = *words.add(at);
-                            at += 1;
-                        }
+                        let size = size_of(word, words, &mut at);
                         if !self.resize::<TOUCH>(slot, size, watch, others) {
                             return false;
                         }
@@ -135,17 +136,9 @@ impl<W: Watch, const GENERATIONS: bool> Executor<'_, W, GENERATIONS> {
                     ALIGNED => {
                         let (size, align_log2) = word::aligned(*words.add(at));
                         at += 1;
-                        let mut block: *mut c_void = std::ptr::null_mut();
-                        let align = 1usize << align_log2;
-                        let status = watch
-                            .call(Call::Allocate, || libc::posix_memalign(&mut block, align, size as usize));
-                        if status != 0 || block as usize & (align - 1) != 0 {
-                            others.fail(format!(
-                                "posix_memalign({align}, {size}) gave status {status}, address {block:p}"
-                            ));
+                        if !self.aligned::<TOUCH>(slot, size, 1 << align_log2, watch, others) {
                             return false;
                         }
-                        self.made::<TOUCH>(slot, block, size, false, watch);
                     }
                     WAIT => {
                         let generation = *words.add(at);
@@ -162,7 +155,7 @@ impl<W: Watch, const GENERATIONS: bool> Executor<'_, W, GENERATIONS> {
                             return false;
                         }
                     }
-                    PASS => others.pass(slot, size == word::LAST),
+                    PASS => others.pass(slot, word::size(word) == word::LAST),
                     START => {
                         if !others.start(slot) {
                             return false;
@@ -178,14 +171,7 @@ impl<W: Watch, const GENERATIONS: bool> Executor<'_, W, GENERATIONS> {
 
     /// Enters a new block in the tables. False when the manager returned none.
     #[inline(always)]
-    unsafe fn made<const TOUCH: u8>(
-        &self,
-        slot: u32,
-        block: *mut c_void,
-        size: u64,
-        _zeroed: bool,
-        watch: &mut W,
-    ) -> bool {
+    unsafe fn made<const TOUCH: u8>(&self, slot: u32, block: *mut c_void, size: u64, watch: &mut W) -> bool {
         // Of 0 bytes a manager may give no block.
         if block.is_null() && size != 0 {
             return false;
@@ -201,6 +187,52 @@ impl<W: Watch, const GENERATIONS: bool> Executor<'_, W, GENERATIONS> {
             self.sizes.replace(slot, size);
             watch.made(self.common, block.cast(), size);
             self.blocks.set(slot, block.cast());
+        }
+        true
+    }
+
+    /// Calls `calloc`. False when something went wrong, which has been reported to `others`.
+    #[inline(always)]
+    unsafe fn zeroed<const TOUCH: u8>(
+        &self,
+        slot: u32,
+        size: u64,
+        watch: &mut W,
+        others: &mut impl Relations,
+    ) -> bool {
+        // SAFETY: the caller guarantees the slot's use in the program's order.
+        unsafe {
+            let block = watch.call(Call::Allocate, || libc::calloc(1, size as usize));
+            if TOUCH == 2 && !block.is_null() && !is_filled(block.cast(), size as usize, 0) {
+                others.fail(format!("calloc(1, {size}) gave a block that is not zero"));
+                return false;
+            }
+            self.made::<TOUCH>(slot, block, size, watch) || refused(others, "calloc", size)
+        }
+    }
+
+    /// Calls `posix_memalign`. False when something went wrong, which has been reported to `others`.
+    #[inline(always)]
+    unsafe fn aligned<const TOUCH: u8>(
+        &self,
+        slot: u32,
+        size: u64,
+        align: usize,
+        watch: &mut W,
+        others: &mut impl Relations,
+    ) -> bool {
+        let mut block: *mut c_void = std::ptr::null_mut();
+        // SAFETY: `block` is a live local that posix_memalign writes; the caller guarantees the slot's use in the
+        // program's order.
+        unsafe {
+            let status =
+                watch.call(Call::Allocate, || libc::posix_memalign(&mut block, align, size as usize));
+            if status != 0 || block as usize & (align - 1) != 0 {
+                others
+                    .fail(format!("posix_memalign({align}, {size}) gave status {status}, address {block:p}"));
+                return false;
+            }
+            self.made::<TOUCH>(slot, block, size, watch);
         }
         true
     }
