@@ -1,14 +1,20 @@
 //! Columns as events: a chunk is unpacked, then decoded in parts.
 
+mod malformed;
+mod part;
+
 use zstd::bulk::Decompressor;
 
-use crate::column::{ColumnReader, SLACK, unzigzag};
-use crate::event::{Event, EventKind};
+use self::part::Part;
+use crate::column::{ColumnReader, SLACK};
+use crate::event::Event;
 use crate::format::{
     CLOCK_MAX, COLUMN_HEAD, EVENT_TIMES, EVENTS_HEAD, EVENTS_MAX, EventsHead, PLAIN, PREDICTED, SITE_SLACK,
-    SIZE_MAX, THREAD_SLACK, ZSTD, column, op, u32_at,
+    THREAD_SLACK, ZSTD, column, u32_at,
 };
 use crate::live::Live;
+
+pub(crate) use self::malformed::Malformed;
 
 /// A column unpacked.
 #[derive(Debug, Default)]
@@ -35,10 +41,6 @@ pub(crate) struct Decoder {
     thread: u32,
     time_ns: u64,
 }
-
-/// The defect of a chunk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
 
 /// The state of the whole trace so far.
 #[derive(Debug, Default)]
@@ -179,229 +181,52 @@ impl Decoder {
         state: &mut TraceState,
         events: &mut Vec<Event>,
     ) -> Result<(), Malformed> {
-        const SHORT: Malformed = Malformed("a column ends too early");
-        const WRONG_SLOT: Malformed = Malformed("it names an object that cannot be");
         let count = count.min(self.left);
-        let mut columns =
-            self.columns.each_ref().map(|column| ColumnReader { bytes: &column.bytes, at: column.at });
-        let with_sites = self.columns[column::SITES].length != 0;
-        let with_latencies = self.columns[column::LATENCIES].length != 0;
-        let with_times = self.head.flags & EVENT_TIMES != 0;
-        let each = with_latencies || with_times;
-        let threads = state.events.saturating_add(THREAD_SLACK);
-        let sites = state.events.saturating_add(SITE_SLACK);
-        let mut last_slot = self.last_slot;
-        let mut thread = self.thread;
-        let mut time_ns = self.time_ns;
-        let mut sizes = state.sizes;
-        let live = &mut state.live;
         // At most one Lost is added for each.
         events.reserve(count as usize + 1);
+        let mut part = Part::<MISSING> {
+            columns: self
+                .columns
+                .each_ref()
+                .map(|column| ColumnReader { bytes: &column.bytes, at: column.at }),
+            with_sites: self.columns[column::SITES].length != 0,
+            with_latencies: self.columns[column::LATENCIES].length != 0,
+            with_times: self.head.flags & EVENT_TIMES != 0,
+            threads: state.events.saturating_add(THREAD_SLACK),
+            sites: state.events.saturating_add(SITE_SLACK),
+            predicted: &mut self.predicted,
+            freed: &mut self.freed,
+            slots: self.slots,
+            last_slot: self.last_slot,
+            thread: self.thread,
+            time_ns: self.time_ns,
+            sizes: state.sizes,
+            live: &mut state.live,
+            events,
+        };
         let mut result = Ok(());
         let mut done = 0;
         while done < count {
-            // An immediately called closure so that `?` ends one event.
-            let step = (|| {
-                let mut code = columns[column::OPS].byte().ok_or(SHORT)?;
-                while code & 15 >= op::STAMP {
-                    match code {
-                        op::STAMP => {
-                            let elapsed = columns[column::TIMES].number().ok_or(SHORT)?;
-                            time_ns = time_ns.saturating_add(elapsed).min(CLOCK_MAX);
-                        }
-                        op::THREAD => {
-                            let number = columns[column::THREADS].number().ok_or(SHORT)?;
-                            if number >= threads {
-                                return Err(Malformed("a thread's number is beyond reason"));
-                            }
-                            thread = number as u32;
-                        }
-                        _ => return Err(Malformed("it holds an unknown kind of event")),
-                    }
-                    code = columns[column::OPS].byte().ok_or(SHORT)?;
-                }
-                let mut latency_ns = 0;
-                if each {
-                    if with_times {
-                        let elapsed = columns[column::TIMES].number().ok_or(SHORT)?;
-                        time_ns = time_ns.saturating_add(elapsed).min(CLOCK_MAX);
-                    }
-                    if with_latencies {
-                        latency_ns = columns[column::LATENCIES].number().ok_or(SHORT)? as u32;
-                    }
-                }
-                let mut event = Event {
-                    kind: EventKind::Malloc,
-                    moved: false,
-                    align_log2: 0,
-                    thread,
-                    slot: 0,
-                    site: 0,
-                    size: 0,
-                    usable: 0,
-                    time_ns,
-                    latency_ns,
-                };
-                let which = code & 15;
-                match which {
-                    op::FREE | op::DELETE | op::REALLOC_FREE | op::LOST => {
-                        let slot = next_slot(&mut columns[column::SLOTS], last_slot).ok_or(SHORT)?;
-                        last_slot = slot;
-                        event.kind = match which {
-                            op::FREE => EventKind::Free,
-                            op::DELETE => EventKind::Delete,
-                            op::REALLOC_FREE => EventKind::ReallocFree,
-                            _ => EventKind::Lost,
-                        };
-                        self.freed.push(slot);
-                        match live.find(slot) {
-                            Some(known) if live.clear(known) => event.slot = known,
-                            _ if MISSING => event.kind = EventKind::Foreign,
-                            _ => return Err(WRONG_SLOT),
-                        }
-                        events.push(event);
-                        return Ok(());
-                    }
-                    op::FOREIGN => {
-                        event.kind = EventKind::Foreign;
-                        events.push(event);
-                        return Ok(());
-                    }
-                    op::FAILED => {
-                        event.kind = EventKind::Failed;
-                        event.size = columns[column::SIZES].number().ok_or(SHORT)?;
-                        if with_sites {
-                            event.site = next_site(&mut columns[column::SITES], sites)?;
-                        }
-                        events.push(event);
-                        return Ok(());
-                    }
-                    _ => {}
-                }
-                // Calls that allocate or resize an object.
-                let resizes = matches!(which, op::REALLOC | op::REALLOC_MOVED);
-                let mut fresh = false;
-                let slot = if code & op::SLOT != 0 || resizes {
-                    next_slot(&mut columns[column::SLOTS], last_slot).ok_or(SHORT)?
-                } else if let Some(slot) = self.freed.pop() {
-                    slot
-                } else {
-                    fresh = true;
-                    let slot = self.slots;
-                    self.slots = slot.checked_add(1).filter(|&next| next < u32::MAX).ok_or(WRONG_SLOT)?;
-                    slot
-                };
-                last_slot = slot;
-                let size = columns[column::SIZES].number().ok_or(SHORT)?;
-                sizes = sizes.saturating_add(size);
-                if size > SIZE_MAX || sizes > CLOCK_MAX {
-                    return Err(Malformed("it holds sizes beyond reason"));
-                }
-                event.size = size;
-                if code & op::ALIGN != 0 {
-                    event.align_log2 = columns[column::ALIGNS].byte().ok_or(SHORT)?;
-                    if event.align_log2 > 63 {
-                        return Err(Malformed("it holds an alignment beyond reason"));
-                    }
-                }
-                let entry = self.predicted.get_mut(size as usize);
-                if code & op::USABLE != 0 {
-                    let excess = unzigzag(columns[column::USABLES].number().ok_or(SHORT)?);
-                    event.usable = size.wrapping_add(excess as u64);
-                    if event.usable > CLOCK_MAX {
-                        return Err(Malformed("it holds usable sizes beyond reason"));
-                    }
-                    if let Some(entry) = entry {
-                        *entry = u32::try_from(event.usable).unwrap_or(0);
-                    }
-                } else if let Some(entry) = entry {
-                    event.usable = u64::from(*entry);
-                }
-                if with_sites {
-                    event.site = next_site(&mut columns[column::SITES], sites)?;
-                }
-                if resizes {
-                    event.kind = EventKind::Realloc;
-                    event.moved = which == op::REALLOC_MOVED;
-                    match live.find(slot) {
-                        Some(known) if live.is_live(known) => {
-                            event.slot = known;
-                            events.push(event);
-                            return Ok(());
-                        }
-                        // The object's allocation is missing: treated as a realloc of an unknown block.
-                        _ if MISSING => {
-                            event.kind = EventKind::Malloc;
-                            event.moved = false;
-                        }
-                        _ => return Err(WRONG_SLOT),
-                    }
-                } else {
-                    event.kind = match which {
-                        op::MALLOC => EventKind::Malloc,
-                        op::CALLOC => EventKind::Calloc,
-                        op::ALIGNED => EventKind::Aligned,
-                        _ => EventKind::New,
-                    };
-                }
-                let known = if fresh && !MISSING {
-                    live.next()
-                } else {
-                    live.slot_for_allocation(slot).ok_or(WRONG_SLOT)?
-                };
-                if !live.set(known) {
-                    if !MISSING {
-                        return Err(WRONG_SLOT);
-                    }
-                    events.push(Event {
-                        kind: EventKind::Lost,
-                        slot: known,
-                        size: 0,
-                        usable: 0,
-                        site: 0,
-                        align_log2: 0,
-                        latency_ns: 0,
-                        ..event
-                    });
-                }
-                event.slot = known;
-                events.push(event);
-                Ok(())
-            })();
-            if let Err(error) = step {
+            if let Err(error) = part.decode_event() {
                 result = Err(error);
                 break;
             }
             done += 1;
         }
-        let ends = columns.map(|column| column.at);
+        let ends = part.columns.map(|column| column.at);
+        self.left -= done;
+        self.slots = part.slots;
+        self.last_slot = part.last_slot;
+        self.thread = part.thread;
+        self.time_ns = part.time_ns;
+        state.sizes = part.sizes.min(CLOCK_MAX);
+        state.events += u64::from(done);
         for (column, at) in self.columns.iter_mut().zip(ends) {
             column.at = at;
         }
-        self.left -= done;
-        self.last_slot = last_slot;
-        self.thread = thread;
-        self.time_ns = time_ns;
-        state.sizes = sizes.min(CLOCK_MAX);
-        state.events += u64::from(done);
         if self.left == 0 && result.is_ok() && self.columns.iter().any(|column| column.at != column.length) {
             return Err(Malformed("its columns do not fit its number of events"));
         }
         result
     }
-}
-
-#[inline(always)]
-fn next_slot(column: &mut ColumnReader<'_>, last: u32) -> Option<u32> {
-    let step = unzigzag(column.number()?);
-    u32::try_from(i64::from(last).wrapping_add(step)).ok()
-}
-
-#[inline(always)]
-fn next_site(column: &mut ColumnReader<'_>, sites: u64) -> Result<u32, Malformed> {
-    let site = column.number().ok_or(Malformed("a column ends too early"))?;
-    if site >= sites {
-        return Err(Malformed("a site's number is beyond reason"));
-    }
-    u32::try_from(site).map_err(|_| Malformed("a site's number is beyond reason"))
 }
