@@ -1,7 +1,6 @@
 //! The loop that drains the rings of all processes, notices which processes start and end, and decides when the
 //! recording is over.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -13,13 +12,15 @@ use crate::exits::ExitWatcher;
 use crate::finisher::Finisher;
 use crate::ignored::IgnoredProcesses;
 use crate::interrupt::InterruptPolicy;
+use crate::left_out::describe_left_out;
 use crate::limits::LargeFiles;
+use crate::orphans::Orphans;
 use crate::output::{self, Destination};
-use crate::proc;
 use crate::recorded::{Progress, Recording, RecordingOutcome};
 use crate::request::{Children, Request};
 use crate::session::{self, Session};
-use crate::uninstrumented::{self, UninstrumentedPrograms};
+use crate::trouble_reporter::TroubleReporter;
+use crate::uninstrumented::UninstrumentedPrograms;
 use crate::unverified::UnverifiedImages;
 
 /// Words that are consumed of one process before the next one's turn.
@@ -36,10 +37,6 @@ const RESTS: [(u32, Duration); 3] = [
 ];
 /// Words, a quarter of a ring: the loop rests after a turn that found fewer of every process.
 const ENOUGH: usize = 1 << 15;
-/// Processes that outlive the first one are polled this often, and reported after this time.
-const ORPHAN_POLL: Duration = Duration::from_millis(100);
-const REPORT_AFTER: Duration = Duration::from_secs(2);
-const REPORT_SOON: Duration = Duration::from_millis(500);
 /// How long one poll for finished traces waits, within which an interrupt is noticed.
 const LAST_TRACES: Duration = Duration::from_millis(25);
 /// Events that are still under way when the recording is stopped are awaited this long.
@@ -91,32 +88,6 @@ struct Recorder<'a> {
     unverified: UnverifiedImages,
 }
 
-/// Reports each trouble to the user once: a full disk shows while a trace is written and again when it ends.
-struct TroubleReporter<'a> {
-    progress: &'a mut dyn Progress,
-    reported: HashSet<String>,
-}
-
-impl TroubleReporter<'_> {
-    fn trouble(&mut self, message: &str) {
-        if self.reported.insert(message.to_string()) {
-            self.progress.trouble(message);
-        }
-    }
-}
-
-/// The processes that outlive the first one.
-#[derive(Default)]
-struct Orphans {
-    next_poll: Option<Instant>,
-    pids: Vec<i32>,
-    reported: bool,
-    /// Images whose processes did not have the rings at the last poll.
-    detached: HashSet<u32>,
-    /// When they are polled next.
-    next_detached: Option<Instant>,
-}
-
 impl<'a> Recorder<'a> {
     fn start(
         request: &'a Request,
@@ -139,7 +110,7 @@ impl<'a> Recorder<'a> {
         progress.started(child.pid);
         Ok(Recorder {
             request,
-            trouble_reporter: TroubleReporter { progress, reported: HashSet::new() },
+            trouble_reporter: TroubleReporter::new(progress),
             shared,
             child,
             ended: None,
@@ -392,53 +363,31 @@ impl<'a> Recorder<'a> {
         if self.request.children == Children::Ignore {
             return false;
         }
-        let now = Instant::now();
-        if self.orphans.next_poll.is_none_or(|next| now >= next) {
-            self.orphans.next_poll = Some(now + ORPHAN_POLL);
-            self.orphans.pids = uninstrumented::orphans(self.shared.path());
-        }
-        !self.orphans.pids.is_empty()
+        self.orphans.remain(self.shared.path())
     }
 
     /// Once the first process has ended, no longer waits for processes that do not have the rings: they have executed
-    /// another file, or never were recorded and the program has overwritten the list with their numbers. In the middle
-    /// of an exec a process has none yet: it must be seen twice.
+    /// another file, or never were recorded and the program has overwritten the list with their numbers.
     fn leave_detached(&mut self, now_ns: u64) {
-        let now = Instant::now();
-        if self.ended.is_none() || self.orphans.next_detached.is_some_and(|next| now < next) {
+        if self.ended.is_none() {
             return;
         }
-        self.orphans.next_detached = Some(now + ORPHAN_POLL);
-        let rings = self.shared.path();
-        let without = |session: &&Session| proc::maps_file(session.pid, rings) == Some(false);
-        let detached: HashSet<u32> =
-            self.sessions.iter().filter(without).map(|session| session.image).collect();
-        let before = std::mem::take(&mut self.orphans.detached);
-        for image in detached.intersection(&before) {
-            let Some(at) = self.sessions.iter().position(|session| session.image == *image) else { continue };
+        let recorded = self.sessions.iter().map(|session| (session.pid, session.image));
+        for image in self.orphans.poll_detached(recorded, self.shared.path()) {
+            let Some(at) = self.sessions.iter().position(|session| session.image == image) else { continue };
             if self.sessions[at].events() == 0 {
                 self.unverified.found_corruption();
             }
             self.finish(at, "became a program that is not recorded", None, now_ns);
         }
-        self.orphans.detached = detached;
     }
 
     /// Reports once which processes the recording waits for.
     fn report_orphans(&mut self) {
         let Some((_, when)) = self.ended else { return };
-        // After an interrupt the user expects an answer soon.
-        let after = if self.request.interrupt.count() > 0 { REPORT_SOON } else { REPORT_AFTER };
-        if self.orphans.reported || when.elapsed() < after {
-            return;
-        }
+        let interrupted = self.request.interrupt.count() > 0;
         let recorded = self.sessions.iter().map(|session| session.pid);
-        let mut pids: Vec<i32> = recorded.chain(self.orphans.pids.iter().copied()).collect();
-        pids.sort_unstable();
-        pids.dedup();
-        // There may be none: finishing traces takes its time, too.
-        if !pids.is_empty() {
-            self.orphans.reported = true;
+        if let Some(pids) = self.orphans.report(recorded, when.elapsed(), interrupted) {
             self.trouble_reporter.progress.waits_for(&pids);
         }
     }
@@ -473,30 +422,4 @@ impl<'a> Recorder<'a> {
             self.write_empty(first, "recorder stopped", None);
         }
     }
-}
-
-/// What the rings' file had no space for, as messages.
-fn describe_left_out(shared: &mut Shared, corrupted: bool) -> Vec<String> {
-    let left_out = shared.left_out();
-    let damaged = (left_out.damaged || corrupted).then(|| {
-        "the program wrote over the recording's list of processes or its counters, as by a stray pointer: what is in no \
-         trace is not known"
-            .to_string()
-    });
-    let counted = [
-        (left_out.processes, "processes were not recorded: more ran at once than there is memory for"),
-        (left_out.threads, "threads were not recorded: more ran at once than there is memory for"),
-        (
-            left_out.execs,
-            "programs may have been started without being recorded: more than could be followed",
-        ),
-        (
-            left_out.events,
-            "calls of signal handlers were not recorded: they interrupted the recording of another call",
-        ),
-    ]
-    .into_iter()
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"));
-    damaged.into_iter().chain(counted).collect()
 }

@@ -1,0 +1,29 @@
+//! What a recording could not take, as messages.
+
+use heaptoll_alloc_ring::Shared;
+
+/// What the rings' file had no space for, as messages.
+pub fn describe_left_out(shared: &mut Shared, corrupted: bool) -> Vec<String> {
+    let left_out = shared.left_out();
+    let damaged = (left_out.damaged || corrupted).then(|| {
+        "the program wrote over the recording's list of processes or its counters, as by a stray pointer: what is in no \
+         trace is not known"
+            .to_string()
+    });
+    let counted = [
+        (left_out.processes, "processes were not recorded: more ran at once than there is memory for"),
+        (left_out.threads, "threads were not recorded: more ran at once than there is memory for"),
+        (
+            left_out.execs,
+            "programs may have been started without being recorded: more than could be followed",
+        ),
+        (
+            left_out.events,
+            "calls of signal handlers were not recorded: they interrupted the recording of another call",
+        ),
+    ]
+    .into_iter()
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"));
+    damaged.into_iter().chain(counted).collect()
+}
