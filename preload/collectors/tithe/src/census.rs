@@ -4,7 +4,17 @@ use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::{RawCensus, RawClass};
 
 use crate::class::{CLASS, CLASSES, FREE, SPAN_CLASSES, UNIT, is_small};
-use crate::heap::Heap;
+use crate::heap::{Heap, HeapGuards};
+
+/// What the units of the heap are used for.
+struct UnitCensus {
+    /// Blocks of each size class.
+    classes: [RawClass; CLASSES + 1],
+    /// Large blocks.
+    large: RawClass,
+    /// Bytes in no block.
+    unused: u64,
+}
 
 impl Heap {
     /// Fills a census. Blocks in caches count as free; the lengths of other threads' caches are read while they change.
@@ -15,6 +25,44 @@ impl Heap {
         self.sweep_all();
         let collector = self.collector.lock();
         let guards = self.lock_all();
+        let UnitCensus { mut classes, large, unused } = self.count_units();
+        discount_cached(&guards, &mut classes);
+        let metadata =
+            guards.units.memory.metadata_bytes() + guards.caches.mapped_bytes() + collector.mapped_bytes();
+        assert_internal!(
+            self.auxiliary_bytes.load(core::sync::atomic::Ordering::Relaxed)
+                == guards.caches.mapped_bytes() + collector.mapped_bytes(),
+            "the memory of caches and marking is counted as it is mapped"
+        );
+        census.class_count = 0;
+        (census.live_bytes, census.free_bytes) = (large.live_bytes, 0);
+        for class in classes.iter_mut().filter(|class| class.live_blocks + class.free_blocks > 0) {
+            class.live_bytes = class.live_blocks * class.block_bytes;
+            class.free_bytes = class.free_blocks * class.block_bytes;
+            census.live_bytes += class.live_bytes;
+            census.free_bytes += class.free_bytes;
+            // SAFETY: `census.classes` has its capacity (this function's contract).
+            unsafe { census.push(*class) };
+        }
+        if large.live_blocks > 0 {
+            // SAFETY: `census.classes` has its capacity (this function's contract).
+            unsafe { census.push(large) };
+        }
+        census.exact = u32::from(alone);
+        census.metadata_bytes = metadata as u64;
+        census.quarantined_bytes = 0;
+        census.unused_bytes = unused;
+        census.requested_bytes = u64::MAX;
+        assert_internal!(
+            census.live_bytes + census.free_bytes + unused == (self.reservation.units() * UNIT) as u64,
+            "the census accounts for every byte of the heap's units"
+        );
+        census.mapped_bytes = census.live_bytes + census.free_bytes + unused + metadata as u64;
+        census.mapped_high_bytes = census.mapped_bytes;
+    }
+
+    /// Counts the blocks of all spans, those in caches as live, and large blocks. The caller holds all locks.
+    fn count_units(&self) -> UnitCensus {
         let mut classes = [RawClass::default(); CLASSES + 1];
         for (class, row) in classes.iter_mut().zip(&CLASS).skip(1) {
             class.block_bytes = row.size.into();
@@ -55,47 +103,20 @@ impl Heap {
             }
         }
         assert_internal!(unit == self.reservation.units(), "spans and large blocks end in the heap");
-        guards.caches.each(|cache| {
-            for span_class in 1..SPAN_CLASSES {
-                // SAFETY: caches are never unmapped; a length that changes meanwhile is merely outdated.
-                let cached = u64::from(unsafe { (*cache).length(span_class) });
-                let class = &mut classes[(span_class - 1) % CLASSES + 1];
-                let cached = cached.min(class.live_blocks);
-                class.live_blocks -= cached;
-                class.free_blocks += cached;
-            }
-        });
-        let metadata =
-            guards.units.memory.metadata_bytes() + guards.caches.mapped_bytes() + collector.mapped_bytes();
-        assert_internal!(
-            self.auxiliary_bytes.load(core::sync::atomic::Ordering::Relaxed)
-                == guards.caches.mapped_bytes() + collector.mapped_bytes(),
-            "the memory of caches and marking is counted as it is mapped"
-        );
-        census.class_count = 0;
-        (census.live_bytes, census.free_bytes) = (large.live_bytes, 0);
-        for class in classes.iter_mut().filter(|class| class.live_blocks + class.free_blocks > 0) {
-            class.live_bytes = class.live_blocks * class.block_bytes;
-            class.free_bytes = class.free_blocks * class.block_bytes;
-            census.live_bytes += class.live_bytes;
-            census.free_bytes += class.free_bytes;
-            // SAFETY: `census.classes` has its capacity (this function's contract).
-            unsafe { census.push(*class) };
-        }
-        if large.live_blocks > 0 {
-            // SAFETY: `census.classes` has its capacity (this function's contract).
-            unsafe { census.push(large) };
-        }
-        census.exact = u32::from(alone);
-        census.metadata_bytes = metadata as u64;
-        census.quarantined_bytes = 0;
-        census.unused_bytes = unused;
-        census.requested_bytes = u64::MAX;
-        assert_internal!(
-            census.live_bytes + census.free_bytes + unused == (self.reservation.units() * UNIT) as u64,
-            "the census accounts for every byte of the heap's units"
-        );
-        census.mapped_bytes = census.live_bytes + census.free_bytes + unused + metadata as u64;
-        census.mapped_high_bytes = census.mapped_bytes;
+        UnitCensus { classes, large, unused }
     }
+}
+
+/// Counts blocks in caches as free.
+fn discount_cached(guards: &HeapGuards<'_>, classes: &mut [RawClass; CLASSES + 1]) {
+    guards.caches.each(|cache| {
+        for span_class in 1..SPAN_CLASSES {
+            // SAFETY: caches are never unmapped; a length that changes meanwhile is merely outdated.
+            let cached = u64::from(unsafe { (*cache).length(span_class) });
+            let class = &mut classes[(span_class - 1) % CLASSES + 1];
+            let cached = cached.min(class.live_blocks);
+            class.live_blocks -= cached;
+            class.free_blocks += cached;
+        }
+    });
 }
