@@ -9,6 +9,7 @@
 pub mod atomic;
 mod bounds;
 pub mod mutant;
+pub mod program;
 pub mod recording;
 pub mod scenarios;
 mod sys;
