@@ -1,24 +1,24 @@
-//! Call stacks for the recording layer: the stack from which an allocation was made, as a number.
+//! Call stacks for the recording layer: the call stack of an allocation, as a number.
 //!
-//! Programs are built without frame pointers, so a stack is walked by the tables that exceptions need. A walk that
+//! Programs are built without frame pointers, so a call stack is walked by the tables that exceptions need. A walk that
 //! evaluates the tables takes microseconds, and a program allocates tens of millions of times a second; so a call takes
 //! the first of these ways that succeeds:
 //!
-//! 1. The thread has been at this stack, which is found by comparing the words that a walk would read
-//!    ([`stack_cache`]).
+//! 1. The thread has been at this call stack, which is found by comparing the words that a walk would read
+//!    ([`call_stack_cache`]).
 //! 2. A walk by rules that have been computed before, one word for each address in the code ([`rules`]).
 //! 3. A rule that is missing is computed from the tables ([`tables`]).
 //!
 //! Nothing here takes a lock or allocates on the heap; memory comes from the system, `errno` is untouched. A signal
-//! handler that interrupts way 1 does without it. Stacks end at 64 frames ([`MOST_FRAMES`]), at code without tables
-//! (generated at run time), and where they are damaged.
+//! handler that interrupts way 1 does without it. Call stacks end at 64 frames ([`MOST_FRAMES`]), at code without
+//! tables (generated at run time), and where they are damaged.
 #![no_std]
 
+mod call_stack_cache;
 mod numbers;
 mod objects;
 mod rule;
 mod rules;
-mod stack_cache;
 mod system;
 mod tables;
 mod threads;
@@ -34,7 +34,7 @@ pub use crate::system::readable;
 use crate::threads::Threads;
 use crate::walk::{Cursor, NoLog, ReadLog, Readable, Step};
 
-/// Frames of a stack, the innermost ones, at most.
+/// Frames of a call stack, the innermost ones, at most.
 pub const MOST_FRAMES: usize = 64;
 
 /// Follows the frames of a definition: there were more.
@@ -47,8 +47,8 @@ pub const LOWEST_ADDRESS: usize = 4096;
 /// A definition's words: frames and what follows them.
 const WORDS: usize = MOST_FRAMES + 1;
 
-/// The stacks of a process.
-pub struct Stacks {
+/// The call stacks of a process.
+pub struct CallStacks {
     state: AtomicPtr<State>,
     threads: Threads,
     /// The layer's object, whose frames are not recorded.
@@ -70,26 +70,26 @@ struct State {
 /// Counts of each way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Figures {
-    /// Stacks recognised. 0 without the feature `figures`.
+    /// Call stacks recognised. 0 without the feature `figures`.
     pub hits: u64,
     /// Walks.
     pub walks: u64,
     /// Rules computed from tables.
     pub rules: u64,
-    /// Different stacks.
+    /// Different call stacks.
     pub stacks: u64,
 }
 
-impl Default for Stacks {
-    fn default() -> Stacks {
-        Stacks::new()
+impl Default for CallStacks {
+    fn default() -> CallStacks {
+        CallStacks::new()
     }
 }
 
-impl Stacks {
+impl CallStacks {
     /// Without memory yet; for a static of the layer.
-    pub const fn new() -> Stacks {
-        Stacks {
+    pub const fn new() -> CallStacks {
+        CallStacks {
             state: AtomicPtr::new(ptr::null_mut()),
             threads: Threads::new(),
             own_start: AtomicUsize::new(0),
@@ -132,10 +132,10 @@ impl Stacks {
         stack.own() && (pointer..stack.end()).contains(&address)
     }
 
-    /// The number of the stack from which this is called, from 1; 0 when none is available. The first call from a stack
-    /// passes its number and return addresses, innermost first, to `define`, followed by [`DEEPER`] or [`LOST`] where
-    /// they apply; objects that they lie in are passed before as definitions of site 0 ([`objects`]). No lock or guard
-    /// is held meanwhile.
+    /// The number of the call stack from which this is called, from 1; 0 when none is available. The first call from a
+    /// call stack passes its number and return addresses, innermost first, to `define`, followed by [`DEEPER`] or
+    /// [`LOST`] where they apply; objects that they lie in are passed before as definitions of site 0 ([`objects`]). No
+    /// lock or guard is held meanwhile.
     #[inline(always)]
     pub fn site(&self, define: impl FnMut(u32, &[usize])) -> u32 {
         let (place, pointer, base): (usize, usize, usize);
@@ -190,7 +190,7 @@ impl Stacks {
         let at = at.rebased(stack)?;
         let hint = hint(rules, at, stack);
         // SAFETY: `at` is a frame of the calling thread's current stack, this call's caller, and `stack` began there.
-        let site = unsafe { local.stack_cache.find(&at, hint, self.era.load(Ordering::Relaxed), stack) };
+        let site = unsafe { local.call_stack_cache.find(&at, hint, self.era.load(Ordering::Relaxed), stack) };
         if cfg!(feature = "figures") && site != 0 {
             guard.thread().hits.add(1);
         }
@@ -234,8 +234,8 @@ impl Stacks {
         }
         let at = at.rebased(&mut stack)?;
         let hint = hint(&state.rules, at, &mut stack);
-        let stack_cache = local.as_mut().map(|local| local.stack_cache.entry(&at, hint));
-        let (number, count) = match stack_cache {
+        let call_stack_cache = local.as_mut().map(|local| local.call_stack_cache.entry(&at, hint));
+        let (number, count) = match call_stack_cache {
             Some(entry) => {
                 entry.begin(&at, era, stack.own());
                 let count = self.walk(state, at, &mut stack, entry, words, &mut computed);
@@ -331,11 +331,11 @@ impl Stacks {
     }
 }
 
-/// Frames above the first that choose an entry of the stack cache: a function that wraps `malloc` is called from many
-/// places at one depth.
+/// Frames above the first that choose an entry of the call-stack cache: a function that wraps `malloc` is called from
+/// many places at one depth.
 const HINTS: usize = 1;
 
-/// A number that distinguishes stacks with the same innermost frame.
+/// A number that distinguishes call stacks with the same innermost frame.
 #[inline(always)]
 fn hint(rules: &Rules, mut at: Cursor, stack: &mut Readable) -> usize {
     let mut hint = 0usize;

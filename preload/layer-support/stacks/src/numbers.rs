@@ -1,13 +1,13 @@
-//! The numbers of stacks: a table from a stack's digest to its number, shared by all threads and signal handlers
-//! without a lock. A child of fork finds it empty: its trace is another file.
+//! The numbers of call stacks: a table from a call stack's digest to its number, shared by all threads and signal
+//! handlers without a lock. A child of fork finds it empty: its trace is another file.
 //!
 //! The table is a row of levels, each four times as large as the one before. A digest has one bucket of eight words in
 //! each, which is a cache line, and goes into the first of them that has a free word. Nothing is ever moved or removed,
 //! so a word once written stays, and one compare-and-swap inserts.
 //!
-//! A word is 40 bits of the digest and the 24 bits of the number. Two stacks are taken for one when they meet in a
-//! bucket and agree in those 40 bits. A new stack meets up to eight others a level, some forty in all when there are a
-//! million: then one program in thirty thousand has such a pair.
+//! A word is 40 bits of the digest and the 24 bits of the number. Two call stacks are taken for one when they meet in a
+//! bucket and agree in those 40 bits. A new call stack meets up to eight others a level, some forty in all when there
+//! are a million: then one program in thirty thousand has such a pair.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ const LEVELS: u32 = 7;
 const BUCKETS: usize = FIRST * ((1 << (2 * LEVELS)) - 1) / 3;
 const BYTES: usize = (1 + BUCKETS) * BUCKET * 8;
 
-/// A stack's number, from 1.
+/// A call stack's number, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Number {
     /// The number.
@@ -61,7 +61,7 @@ impl Numbers {
         self.word(0).load(Ordering::Relaxed)
     }
 
-    /// The number of the stack with this digest; `None` when the table is full.
+    /// The number of the call stack with this digest; `None` when the table is full.
     pub fn number(&self, digest: u64) -> Option<Number> {
         let mark = digest >> NUMBER_BITS;
         let mut fresh = 0;
@@ -123,7 +123,7 @@ mod tests {
         let table = Numbers::new().unwrap();
         let mut numbers = HashMap::new();
         for round in 0..3 {
-            // A million stacks of addresses that differ in a few bits.
+            // A million call stacks of addresses that differ in a few bits.
             for n in 0..1_000_000usize {
                 let frames = [
                     0x7f00_0000_1000 + n % 100 * 4,

@@ -1,6 +1,6 @@
 //! Objects that were recorded: which file's code lies where. They are recorded by the process itself, before the first
-//! stack that leads through them, since a process may have unloaded an object, or ended, before heaptoll can read its
-//! mappings.
+//! call stack that leads through them, since a process may have unloaded an object, or ended, before heaptoll can read
+//! its mappings.
 //!
 //! An object is recorded as the definition of site 0, whose words are its first address, the one after its last, the
 //! difference of its addresses in memory to those in its file, the number of bytes of its path, and the path, seven
@@ -98,7 +98,7 @@ impl RecordedObjects {
 }
 
 /// Writes an object's path, [`PATH_BYTES`] bytes a word; returns its bytes and its words. Signal handlers have small
-/// stacks, so one buffer holds both forms.
+/// call stacks, so one buffer holds both forms.
 fn path_words(object: &tables::Object, words: &mut [usize]) -> (usize, usize) {
     // SAFETY: `words` are at least `PATH` bytes (`WORDS - 4` words), borrowed exclusively, and every bit pattern of
     // them is a word.

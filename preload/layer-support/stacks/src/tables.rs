@@ -4,7 +4,7 @@
 //! pointer.
 //!
 //! The object an address lies in is found by `_dl_find_object`, which takes no lock and is made for unwinding within
-//! signal handlers (glibc 2.35). It is a weak symbol here: without it every address is unknown, and a stack is its
+//! signal handlers (glibc 2.35). It is a weak symbol here: without it every address is unknown, and a call stack is its
 //! first frame.
 
 use core::ffi::{CStr, c_char, c_int, c_void};

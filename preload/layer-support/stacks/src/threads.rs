@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering
 
 use heaptoll_runtime::{thread_pointer, thread_word};
 
-use crate::stack_cache::StackCache;
+use crate::call_stack_cache::CallStackCache;
 use crate::system;
 use crate::walk::Readable;
 
@@ -58,7 +58,7 @@ pub struct Local {
     /// Its stack.
     pub stack: Readable,
     /// Call stacks that it has been at.
-    pub stack_cache: StackCache,
+    pub call_stack_cache: CallStackCache,
 }
 
 impl Thread {

@@ -6,9 +6,9 @@ use std::ffi::{c_int, c_void};
 use std::hint::black_box;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use heaptoll_stacks::{DEEPER, LOST, MOST_FRAMES, Stacks};
+use heaptoll_stacks::{CallStacks, DEEPER, LOST, MOST_FRAMES};
 
-static STACKS: Stacks = Stacks::new();
+static STACKS: CallStacks = CallStacks::new();
 
 /// Definitions by number: written to in signal handlers, so nothing that allocates.
 const SITES: usize = 1 << 14;

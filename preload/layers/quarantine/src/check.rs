@@ -16,12 +16,12 @@ use heaptoll_quarantine_core::checked::{Admission, Checked, Damage, Stays};
 use heaptoll_quarantine_core::fill::Change;
 use heaptoll_quarantine_core::memory;
 use heaptoll_quarantine_core::text::StderrLine;
-use heaptoll_stacks::{LOWEST_ADDRESS, Stacks, readable};
+use heaptoll_stacks::{CallStacks, LOWEST_ADDRESS, readable};
 
 use crate::QUARANTINE;
 
 static CHECKED: Checked = Checked::new();
-static STACKS: Stacks = Stacks::new();
+static STACKS: CallStacks = CallStacks::new();
 static ON: AtomicBool = AtomicBool::new(false);
 static ABORTS: AtomicBool = AtomicBool::new(false);
 /// What the addresses of all blocks are multiples of.

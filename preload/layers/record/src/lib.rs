@@ -22,7 +22,7 @@ mod thread;
 mod usable;
 
 use heaptoll_alloc_ring::Rings;
-use heaptoll_stacks::Stacks;
+use heaptoll_stacks::CallStacks;
 
 use crate::calls::Record;
 use crate::thread::Word;
@@ -30,7 +30,7 @@ use crate::thread::Word;
 /// The rings of this process.
 static RINGS: Rings<Word> = Rings::new();
 /// The call stacks of this process.
-static STACKS: Stacks = Stacks::new();
+static STACKS: CallStacks = CallStacks::new();
 
 heaptoll_next::export_family!(Record);
 heaptoll_next::export_operators!(Record);

@@ -1,10 +1,10 @@
-//! Stacks that a thread has been at, to be recognised without a walk.
+//! Call stacks that a thread has been at, to be recognised without a walk.
 //!
-//! A program allocates at few places of few stacks repeatedly. An entry keeps of one walk the words that it read, and
-//! where: return addresses, and the frame pointers that it needed. When the code and the stack pointer are those of the
-//! entry, and the same words lie at the same addresses, then a walk would read them again one by one and end where it
-//! ended then; so the stack is the same. This is exact, not a guess: a walk depends on nothing but those words and the
-//! rules, and rules change only when code is unloaded, which invalidates all entries (the era is another).
+//! A program allocates at few places of few call stacks repeatedly. An entry keeps of one walk the words that it read,
+//! and where: return addresses, and the frame pointers that it needed. When the code and the stack pointer are those of
+//! the entry, and the same words lie at the same addresses, then a walk would read them again one by one and end where
+//! it ended then; so the call stack is the same. This is exact, not a guess: a walk depends on nothing but those words
+//! and the rules, and rules change only when code is unloaded, which invalidates all entries (the era is another).
 //!
 //! On the thread's own stack the words can be read without a check: pages between the stack pointer and the stack's end
 //! stay mapped. On others, which a program can unmap, each page is checked.
@@ -38,27 +38,27 @@ pub struct Entry {
 
 /// The entries of one thread.
 #[repr(C)]
-pub struct StackCache {
+pub struct CallStackCache {
     entries: [[Entry; 2]; SETS],
     /// The entry of each set that was used last.
     last: [u8; SETS],
 }
 
-impl StackCache {
+impl CallStackCache {
     #[inline(always)]
     fn set(at: &Cursor, hint: usize) -> usize {
         let mixed = (at.frame ^ at.pointer << 17 ^ hint << 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         mixed >> (usize::BITS - SETS.trailing_zeros())
     }
 
-    /// The site, if the thread was at this stack; otherwise 0. `at` was returned by [`Cursor::rebased`]; `hint` is what
-    /// else of the stack is known.
+    /// The site, if the thread was at this call stack; otherwise 0. `at` was returned by [`Cursor::rebased`]; `hint` is
+    /// what else of the call stack is known.
     ///
     /// # Safety
     /// `at` is a frame of the calling thread's current stack, at which `stack` began.
     #[inline(always)]
     pub unsafe fn find(&mut self, at: &Cursor, hint: usize, era: u32, stack: &mut Readable) -> u32 {
-        let set = StackCache::set(at, hint);
+        let set = CallStackCache::set(at, hint);
         let last = self.last[set] as usize & 1;
         // SAFETY: by this function's contract `at` is a frame of the calling thread's current stack, at which `stack`
         // began, which is all that `site` requires.
@@ -77,7 +77,7 @@ impl StackCache {
 
     /// The entry to keep a walk in that begins here.
     pub fn entry(&mut self, at: &Cursor, hint: usize) -> &mut Entry {
-        let set = StackCache::set(at, hint);
+        let set = CallStackCache::set(at, hint);
         self.last[set] ^= 1;
         &mut self.entries[set][self.last[set] as usize & 1]
     }
@@ -85,7 +85,7 @@ impl StackCache {
 
 impl Entry {
     /// # Safety
-    /// As for [`StackCache::find`]: `at` is a frame of the calling thread's current stack, at which `stack` began.
+    /// As for [`CallStackCache::find`]: `at` is a frame of the calling thread's current stack, at which `stack` began.
     #[inline(always)]
     unsafe fn site(&self, at: &Cursor, era: u32, stack: &mut Readable) -> u32 {
         if self.frame != at.frame || self.pointer != at.pointer || self.era != era {
@@ -172,11 +172,11 @@ mod tests {
         let place = system::map(2 * PAGE, false).unwrap();
         let start = place.as_ptr() as usize;
         // SAFETY: all zeroes is a valid cache, with entries without a site.
-        let mut stack_cache: Box<StackCache> = unsafe { Box::new_zeroed().assume_init() };
+        let mut call_stack_cache: Box<CallStackCache> = unsafe { Box::new_zeroed().assume_init() };
         let mut stack = Readable::new(0);
         let at = Cursor::new(0x1111, start + 64, 0);
         stack.begin(at.pointer);
-        let entry = stack_cache.entry(&at, 0);
+        let entry = call_stack_cache.entry(&at, 0);
         entry.begin(&at, 0, stack.own());
         for offset in [128, PAGE + 8] {
             entry.word(start + offset, stack.read(start + offset).unwrap());
@@ -186,7 +186,7 @@ mod tests {
         // checked.
         let mut find = |stack: &mut Readable| unsafe {
             stack.begin(at.pointer);
-            stack_cache.find(&at, 0, 0, stack)
+            call_stack_cache.find(&at, 0, 0, stack)
         };
         assert_eq!(find(&mut stack), 5);
         // SAFETY: the page was mapped by this test; no reference to it exists.
