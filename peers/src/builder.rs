@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use heaptoll_callgrind::tools::{Compilers, Language, run};
 
 use crate::error::{Error, IoContext};
+use crate::install::put_in_place;
 use crate::note::{self, Note};
 use crate::peer::Peer;
 use crate::recipe::{self, Configure, EXPORT_MAP, Recipe, Text, Unit};
@@ -303,21 +304,6 @@ fn package(language: Language) -> &'static str {
         Language::C => "gcc libc6-dev",
         Language::Cxx => "g++",
     }
-}
-
-/// Writes a temporary file in the target's folder and renames it, so that a reader sees the old file or the new one and
-/// never a partial one.
-pub fn put_in_place(bytes: &[u8], target: &Path) -> Result<(), Error> {
-    use std::io::Write;
-    use std::os::unix::fs::PermissionsExt;
-    let dir = target.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(dir).context("create a file in", dir)?;
-    file.write_all(bytes).context("write", target)?;
-    let mode = if target.extension().is_some_and(|e| e == "so") { 0o755 } else { 0o644 };
-    file.as_file()
-        .set_permissions(std::fs::Permissions::from_mode(mode))
-        .context("set the mode of", target)?;
-    file.persist(target).map_err(|e| e.error).context("write", target).map(drop)
 }
 
 fn copy_tree(from: &Path, to: &Path) -> Result<(), Error> {

@@ -10,8 +10,9 @@ use regex_lite::Regex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use crate::builder::{Settings, put_in_place};
+use crate::builder::Settings;
 use crate::error::{Error, IoContext};
+use crate::install::put_in_place;
 use crate::{note, smoke, symbols};
 
 /// The word on the command line, and the object's name.

@@ -3,8 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::builder::put_in_place;
 use crate::error::Error;
+use crate::install::put_in_place;
 use crate::peer::Peer;
 use crate::source::Source;
 

@@ -6,10 +6,12 @@ mod builder;
 mod collector;
 mod error;
 mod fairness;
+mod install;
 mod licence;
 mod note;
 mod peer;
 mod recipe;
+mod selection;
 mod smoke;
 mod source;
 mod symbols;
@@ -21,7 +23,8 @@ use clap::Parser;
 
 use builder::{Outcome, Settings};
 use error::{Error, IoContext};
-use peer::{Peer, Selection};
+use peer::Peer;
+use selection::Selection;
 
 /// Build mimalloc, jemalloc, snmalloc, TCMalloc and rpmalloc, and a shim for Debian's libgc, as preloadable shared
 /// objects.
