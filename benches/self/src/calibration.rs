@@ -7,11 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_experiment::compare::{ALPHA, compare};
+use heaptoll_experiment::compare::compare;
 use heaptoll_experiment::experiment::{Experiment, Pairing};
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::places::Places;
-use heaptoll_statistics::paired;
+use heaptoll_statistics::{ALPHA, paired};
 use rand::seq::{IteratorRandom, SliceRandom};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

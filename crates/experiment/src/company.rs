@@ -70,7 +70,7 @@ struct Both {
 
 impl Both {
     fn of(experiment: &Experiment, base: &Side, others: &[&Side]) -> Both {
-        let repetitions = crate::compare::repetitions(experiment);
+        let repetitions = experiment.repetitions();
         let together: Vec<Vec<Option<f64>>> =
             others.iter().map(|side| side.log_ratios(base, Metric::Cpu, repetitions)).collect();
         let alone: Vec<Vec<Option<f64>>> =

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, Interval, median};
+
 use crate::company::{self, Company};
 use crate::comparison::{CollectionFigures, Comparison, Figure, Metric, OverallRow, ProgramTable, Row};
 use crate::disturbance::{Disturbance, Disturbed};
@@ -11,11 +13,6 @@ use crate::lower_bound::lower_bounds;
 use crate::observation::{Collections, Observation, Outcome, Phase};
 use crate::side::{Side, Sides};
 use crate::verdict;
-use heaptoll_statistics::Interval;
-use heaptoll_statistics::{FEWEST_PAIRS, median};
-
-/// Family-wise level of every table.
-pub const ALPHA: f64 = 0.05;
 
 /// Marks rows whose output differs from the baseline's. Where the baseline disagrees with itself the catalog's digest
 /// decides, if there is one; else output cannot be a test and nothing is marked. A baseline that always prints the
@@ -60,22 +57,6 @@ fn baseline_digests(experiment: &Experiment, program: &str) -> Vec<String> {
 
 const METRICS: [Metric; 4] = [Metric::Cpu, Metric::Wall, Metric::PeakRss, Metric::Instructions];
 
-/// Repetitions that were begun; rounds, of programs whose stacks take turns.
-pub fn repetitions(experiment: &Experiment) -> u32 {
-    experiment
-        .programs
-        .iter()
-        .filter_map(|program| {
-            let timed = experiment
-                .observations
-                .iter()
-                .filter(|row| row.phase == Phase::Timed && row.program == program.name);
-            timed.map(|row| row.repetition / experiment.turns(&program.name) + 1).max()
-        })
-        .max()
-        .unwrap_or(0)
-}
-
 /// Every table of an experiment. Call [`judge_outputs`] first.
 pub fn compare(experiment: &Experiment) -> Comparison {
     let mut companies = Vec::new();
@@ -97,12 +78,12 @@ pub fn compare(experiment: &Experiment) -> Comparison {
             .map(|((program, sides), company)| table(experiment, program, sides, company))
             .collect(),
         overall: overall(experiment, &programs),
-        lower_bounds: lower_bounds(experiment, repetitions(experiment)),
+        lower_bounds: lower_bounds(experiment, experiment.repetitions()),
     }
 }
 
 fn table(experiment: &Experiment, program: &str, sides: &Sides, company: Company) -> ProgramTable {
-    let repetitions = repetitions(experiment);
+    let repetitions = experiment.repetitions();
     // One family: every stack but the baseline, every metric that has values.
     let mut members: Vec<(usize, Metric)> = Vec::new();
     let mut series = Vec::new();
@@ -271,7 +252,7 @@ fn overall(experiment: &Experiment, programs: &[(&str, Sides)]) -> Vec<OverallRo
     if programs.len() < 2 {
         return Vec::new();
     }
-    let repetitions = repetitions(experiment);
+    let repetitions = experiment.repetitions();
     // A program on which a stack soon failed would take every other repetition with it.
     let enough = FEWEST_PAIRS.min(repetitions as usize);
     let mut names: Vec<&str> = Vec::new();

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use heaptoll_statistics::ALPHA;
 use serde::{Deserialize, Serialize};
 
-use crate::compare::ALPHA;
-use crate::observation::{MemoryTrack, Observation};
-use crate::precision::STOPPED_ALPHA;
-use crate::words::RawWord;
+use crate::observation::{MemoryTrack, Observation, Phase};
+
+/// Family-wise level of an experiment that decides itself when it has enough ([`crate::precision`]).
+pub const STOPPED_ALPHA: f64 = 0.04;
 
 /// The machine an experiment ran on; stored because no figure means anything without it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -67,6 +68,15 @@ pub struct ProgramInfo {
 
 const fn filled() -> bool {
     true
+}
+
+/// A word of a command that is not UTF-8; the command itself holds it as it can be shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RawWord {
+    /// Which word of the command, from 0.
+    pub at: usize,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
 }
 
 /// How a server is driven.
@@ -233,6 +243,18 @@ impl Experiment {
     pub fn turns(&self, program: &str) -> u32 {
         let turns = self.settings.turns.get(program).filter(|_| self.is_in_lockstep(program));
         turns.map_or(1, |turns| turns.count.max(1))
+    }
+
+    /// Repetitions that were begun; rounds, of programs whose stacks take turns.
+    pub fn repetitions(&self) -> u32 {
+        let of_program = |program: &ProgramInfo| {
+            let timed = self
+                .observations
+                .iter()
+                .filter(|row| row.phase == Phase::Timed && row.program == program.name);
+            timed.map(|row| row.repetition / self.turns(&program.name) + 1).max()
+        };
+        self.programs.iter().filter_map(of_program).max().unwrap_or(0)
     }
 
     /// The family-wise level of its tables.

@@ -8,13 +8,10 @@
 //! Totals are those of the tables: start-up is taken out of them where it is there. The baseline is chosen by the
 //! geometric mean over repetitions, and each bound is a mean of ratios taken within repetitions, as all ratios are.
 
-use serde::{Deserialize, Serialize};
-
-use crate::comparison::Metric;
+use crate::comparison::{Attributed, BoundRow, Bounds, LowerBounds, Metric, OverallBound, ProgramBounds};
 use crate::experiment::Experiment;
 use crate::observation::{Observation, Phase};
 use crate::side::{Side, Sides};
-use heaptoll_statistics::Interval;
 use heaptoll_statistics::{FEWEST_PAIRS, median};
 
 /// The costs that are bounded.
@@ -35,77 +32,6 @@ impl Cost {
         let left = self.total - self.attributed;
         (left > 0.0).then_some(left)
     }
-}
-
-/// What was attributed of a manager's cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attributed {
-    /// Collections: the time for which the program was stopped, or their processor time.
-    pub collections: bool,
-    /// Malloc and free, by their share of the instructions of a traced run.
-    pub malloc_and_free: bool,
-}
-
-/// One manager's bound.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct BoundRow {
-    /// Stack name.
-    pub stack: String,
-    /// Median of the good timed rows, s.
-    pub total_s: f64,
-    /// Median of what was attributed of it, s.
-    pub attributed_s: f64,
-    /// What that is.
-    pub attributed: Attributed,
-    /// Total over the baseline's distilled cost: the lower bound of the overhead, as a ratio; `None` with too few pairs,
-    /// and for a baseline of which nothing was attributed, whose bound is 1 by definition.
-    pub bound: Option<Interval>,
-}
-
-/// The bounds of one cost of one program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Bounds {
-    /// The stack with the smallest distilled cost.
-    pub baseline: String,
-    /// Median of that cost, s.
-    pub baseline_s: f64,
-    /// One a stack with good rows, the smallest bound first.
-    pub rows: Vec<BoundRow>,
-}
-
-/// The bounds of one program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProgramBounds {
-    /// Program name.
-    pub program: String,
-    /// Elapsed time.
-    pub wall: Option<Bounds>,
-    /// CPU time.
-    pub cpu: Option<Bounds>,
-    /// What the reader must know.
-    pub notes: Vec<String>,
-}
-
-/// One stack over all programs: geometric means of its bounds, intervals over repetitions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct OverallBound {
-    /// Stack name.
-    pub stack: String,
-    /// Programs on which it has bounds.
-    pub programs: u32,
-    /// Elapsed time.
-    pub wall: Option<Interval>,
-    /// CPU time.
-    pub cpu: Option<Interval>,
-}
-
-/// The bounds of an experiment.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct LowerBounds {
-    /// One a program with good rows.
-    pub programs: Vec<ProgramBounds>,
-    /// Over all programs, when there are at least two; the smallest in time first.
-    pub overall: Vec<OverallBound>,
 }
 
 /// Which series has the smallest distilled cost: the geometric mean over its repetitions, of those with enough of them.

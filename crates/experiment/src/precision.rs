@@ -3,8 +3,8 @@
 //! An interim analysis comes after 8, 12, 18, 27 ... repetitions. A program whose CPU intervals are all narrow enough
 //! then is run no more; the others go on. The analysis judges how wide intervals are, never whether they hold 1. Even
 //! so a spread that happens to be small ends an experiment early, which makes its intervals a little too narrow: such
-//! experiments are judged at [`STOPPED_ALPHA`], with which 5 % of tables of equal managers hold a claim (simulated
-//! below).
+//! experiments are judged at [`crate::experiment::STOPPED_ALPHA`], with which 5 % of tables of equal managers hold a
+//! claim (simulated below).
 
 use crate::comparison::{Comparison, Metric};
 use crate::experiment::Experiment;
@@ -13,8 +13,6 @@ use crate::experiment::Experiment;
 pub const FIRST_ANALYSIS: u32 = 8;
 /// Repetitions at most.
 pub const MOST: u32 = 400;
-/// Family-wise level of an experiment that decides itself when it has enough.
-pub const STOPPED_ALPHA: f64 = 0.04;
 
 /// An interval that is wider than wanted.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +85,7 @@ mod tests {
 
     use super::*;
     use crate::compare::compare;
+    use crate::experiment::STOPPED_ALPHA;
     use crate::testing::{experiment, row};
     use heaptoll_statistics::paired;
 

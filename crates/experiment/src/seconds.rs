@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn stacks_that_took_turns_are_compared_by_their_pairs_and_not_by_their_blocks() {
         let made = in_turns();
-        assert_eq!(crate::compare::repetitions(&made), REPETITIONS);
+        assert_eq!(made.repetitions(), REPETITIONS);
         let found = cpu_seconds(&made, "prog", REPETITIONS);
         for (stack, ratio) in STACKS {
             assert_all(&of(&found, stack).cpu_s, ratio);

@@ -6,18 +6,8 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
 use heaptoll_catalog::fill_scratch;
-use serde::{Deserialize, Serialize};
 
-use crate::experiment::{ProgramInfo, ServeInfo};
-
-/// A word of a command that is not UTF-8; the command itself holds it as it can be shown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RawWord {
-    /// Which word of the command, from 0.
-    pub at: usize,
-    /// Its bytes.
-    pub bytes: Vec<u8>,
-}
+use crate::experiment::{ProgramInfo, RawWord, ServeInfo};
 
 /// A user's own command as it is stored: each word as it can be shown, and those again that this changes.
 pub fn stored(command: &[OsString]) -> (Vec<String>, Vec<RawWord>) {

@@ -1,8 +1,6 @@
 //! From runs to figures: medians, paired ratios to the baseline, the replay next to the run that was recorded.
 
-use heaptoll_experiment::compare::ALPHA;
-use heaptoll_statistics::Interval;
-use heaptoll_statistics::median;
+use heaptoll_statistics::{ALPHA, Interval, median};
 use serde::Serialize;
 
 use crate::drift::{Drift, drift};

@@ -1,6 +1,6 @@
 //! Lower bounds of overhead as text, the same in the terminal and on the page.
 
-use heaptoll_experiment::lower_bound::{BoundRow, Bounds, ProgramBounds};
+use heaptoll_experiment::comparison::{BoundRow, Bounds, ProgramBounds};
 use heaptoll_statistics::Interval;
 
 use crate::format;
@@ -130,7 +130,7 @@ fn taken(wall: Option<&BoundRow>, cpu: Option<&BoundRow>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_experiment::lower_bound::Attributed;
+    use heaptoll_experiment::comparison::Attributed;
 
     use super::*;
 

@@ -25,6 +25,8 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::Interval;
 
+/// Family-wise level of every table.
+pub const ALPHA: f64 = 0.05;
 /// Fewer pairs than this cannot claim anything at 5 %: with five there are 16 distinct flips, and 1/16 > 0.05.
 pub const FEWEST_PAIRS: usize = 6;
 /// Up to this many repetitions all flips are enumerated; beyond, this many random ones are drawn.

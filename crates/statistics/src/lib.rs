@@ -8,5 +8,5 @@ mod intervals;
 mod median;
 
 pub use interval::Interval;
-pub use intervals::{FEWEST_PAIRS, paired, unpaired};
+pub use intervals::{ALPHA, FEWEST_PAIRS, paired, unpaired};
 pub use median::median;

@@ -6,16 +6,14 @@
 
 use std::collections::BTreeSet;
 
-use heaptoll_experiment::compare::ALPHA;
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::side::{Side, Sides};
 use heaptoll_experiment::stack::{LayerKind, layers};
-use heaptoll_statistics::Interval;
-use heaptoll_statistics::median;
+use heaptoll_statistics::{ALPHA, Interval, median};
 use serde::Serialize;
 
-use crate::means::{over_programs, repetitions};
+use crate::means::over_programs;
 
 /// The quarantine that delays nothing.
 pub const NO_DELAY: u64 = 1;
@@ -130,7 +128,7 @@ pub fn study(experiment: &Experiment) -> Delay {
             }
         }
     }
-    let repetitions = repetitions(experiment);
+    let repetitions = experiment.repetitions();
     let mut curves = Vec::new();
     let mut all: Vec<Vec<Comparison>> = Vec::new();
     for program in &experiment.programs {

@@ -7,18 +7,16 @@
 
 use std::collections::BTreeMap;
 
-use heaptoll_experiment::compare::ALPHA;
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::Observation;
 use heaptoll_experiment::side::{Side, Sides};
 use heaptoll_experiment::stack::{LayerKind, layers};
-use heaptoll_statistics::Interval;
-use heaptoll_statistics::median;
+use heaptoll_statistics::{ALPHA, Interval, median};
 use heaptoll_units::size;
 use serde::Serialize;
 
-use crate::means::{over_programs, repetitions};
+use crate::means::over_programs;
 
 /// With fewer collections than this at the shortest period, a program shows little of their frequency.
 pub const FEWEST_COLLECTIONS: f64 = 10.0;
@@ -266,7 +264,7 @@ pub fn study(experiment: &Experiment) -> Frequency {
             collectors.push(collector);
         }
     }
-    let repetitions = repetitions(experiment);
+    let repetitions = experiment.repetitions();
     let mut programs = Vec::new();
     let mut counted: Vec<Compared> = Vec::new();
     for program in &experiment.programs {

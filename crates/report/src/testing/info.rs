@@ -1,7 +1,8 @@
 //! What is known of a made-up experiment before it begins: settings, machine, programs, stacks.
 
-use heaptoll_experiment::experiment::{Machine, Pairing, ProgramInfo, ServeInfo, Settings, StackInfo, Turns};
-use heaptoll_experiment::words::RawWord;
+use heaptoll_experiment::experiment::{
+    Machine, Pairing, ProgramInfo, RawWord, ServeInfo, Settings, StackInfo, Turns,
+};
 
 use super::shape::{PROGRAMS, STACKS, Shape};
 

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use heaptoll_event_log::EventsFile;
-use heaptoll_experiment::compare::ALPHA;
 use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_launcher::Ended;
+use heaptoll_statistics::ALPHA;
 use heaptoll_studies::proximity::{
     Distances, Series, Shape, Span, distances, group, normalise, portions, series,
 };

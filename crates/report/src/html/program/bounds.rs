@@ -1,6 +1,6 @@
 //! What memory management costs a program at least.
 
-use heaptoll_experiment::lower_bound::ProgramBounds;
+use heaptoll_experiment::comparison::ProgramBounds;
 
 use super::super::palette::Palette;
 use super::super::views::{Chip, Ratio};

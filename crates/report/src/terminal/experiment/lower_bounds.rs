@@ -1,7 +1,6 @@
 //! Lower bounds of overhead, of a program and over programs.
 
-use heaptoll_experiment::comparison::Comparison;
-use heaptoll_experiment::lower_bound::ProgramBounds;
+use heaptoll_experiment::comparison::{Comparison, ProgramBounds};
 use heaptoll_statistics::Interval;
 
 use super::super::ratio::ratio_text;

@@ -7,7 +7,6 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::seconds::cpu_seconds;
 use heaptoll_experiment::side::{Side, Sides};
-use heaptoll_studies::means::repetitions;
 use heaptoll_studies::paper::definition::{Step, StepKind};
 use heaptoll_studies::paper::figures::{ALONE, AT_ONCE, Cell, Value};
 use serde::Deserialize;
@@ -52,7 +51,7 @@ fn seconds(ns: u64) -> f64 {
 /// has gives no cell.
 pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
     let Document { experiment } = shaped(StepKind::Run, json)?;
-    let repetitions = repetitions(&experiment);
+    let repetitions = experiment.repetitions();
     let own = own_figures(json);
     let mut cells = Vec::new();
     for program in &experiment.programs {
@@ -109,7 +108,7 @@ fn figure_names(side: &Side, own: &BTreeMap<u32, BTreeMap<String, f64>>) -> Vec<
 /// Which programs ran otherwise than in lockstep where that was wanted, and what company does to the others.
 pub fn pairing(json: &serde_json::Value) -> Vec<String> {
     let Ok(Document { experiment }) = shaped::<Document>(StepKind::Run, json) else { return vec![] };
-    let repetitions = repetitions(&experiment);
+    let repetitions = experiment.repetitions();
     let of = |program: &str| {
         let notes = cpu_seconds(&experiment, program, repetitions).notes;
         notes.into_iter().map(|note| format!("{program}: {note}")).collect::<Vec<_>>()

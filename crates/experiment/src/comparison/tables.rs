@@ -1,0 +1,36 @@
+//! Every table of an experiment, and means over its programs.
+
+use heaptoll_statistics::Interval;
+use serde::{Deserialize, Serialize};
+
+use super::lower_bound::LowerBounds;
+use super::table::ProgramTable;
+
+/// Every table of an experiment.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Baseline stack.
+    pub baseline: String,
+    /// Family-wise level, 0.05.
+    pub alpha: f64,
+    /// One a program.
+    pub tables: Vec<ProgramTable>,
+    /// Over all programs, when there are at least two; sorted by CPU.
+    pub overall: Vec<OverallRow>,
+    /// What memory management costs at least, under each stack.
+    #[serde(default)]
+    pub lower_bounds: LowerBounds,
+}
+
+/// One stack over all programs: the geometric mean of its ratios, interval over repetitions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OverallRow {
+    /// Stack name.
+    pub stack: String,
+    /// Programs it has ratios on.
+    pub programs: u32,
+    /// Geometric mean of CPU ratios over programs.
+    pub cpu: Option<Interval>,
+    /// Geometric mean of peak-RSS ratios over programs.
+    pub peak_rss: Option<Interval>,
+}
