@@ -7,12 +7,13 @@
 //! of its own.
 
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
 use std::time::Duration;
 
 use heaptoll_launcher::affinity;
 
+use crate::interrupt::Interrupt;
 use crate::launch::{self, Finished, Invocation, LaunchError, Running, Together};
-use crate::runner::RunContext;
 
 /// Runs the invocations together on one processor and gives how each ended, in their order. Each one's time limit is
 /// multiplied by their number, since together they take as long as one after the other. With `by_loop` the filler is a
@@ -21,10 +22,11 @@ use crate::runner::RunContext;
 /// # Errors
 /// A launcher cannot be started, or died.
 pub fn run(
-    context: &RunContext,
+    launcher: &Path,
     invocations: Vec<Invocation>,
     by_loop: bool,
     slice: Option<Duration>,
+    interrupt: &Interrupt,
 ) -> Result<Vec<Finished>, LaunchError> {
     let (gate, open) = launch::pipe()?;
     let together = Together { cpu: processor()?, slice, gate: gate.as_raw_fd(), by_loop };
@@ -33,7 +35,7 @@ pub fn run(
     for invocation in invocations {
         let timeout = invocation.timeout.checked_mul(share).unwrap_or(Duration::MAX);
         let invocation = Invocation { together: Some(together), timeout, ..invocation };
-        members.push(launch::start(&context.launcher, &invocation, &context.interrupt)?);
+        members.push(launch::start(launcher, &invocation, interrupt)?);
     }
     // All wait at the gate, which opens when its last writing end is closed.
     drop::<OwnedFd>(open);

@@ -353,10 +353,11 @@ fn observe_together(
     let (load_average, since) = (machine::load()[0], since(cells[0].phase));
     let invocations = prepared.iter().map(|(invocation, _, _)| invocation.clone()).collect();
     let finished = lockstep::run(
-        context,
+        &context.launcher,
         invocations,
         stack(cells[0]).makes_files,
         experiment.settings.slice_s.and_then(|slice_s| Duration::try_from_secs_f64(slice_s).ok()),
+        &context.interrupt,
     )?;
     let disturbance = since.and_then(|since| since.disturbance(lockstep::processor().ok()));
     let rows = cells.iter().zip(&prepared).zip(finished).map(|((cell, (invocation, _, page)), finished)| {
