@@ -44,19 +44,3 @@ fn what_a_layer_does_not_know_is_refused_with_what_it_knows() {
         assert!(error.contains(expected), "{word}: {error}");
     }
 }
-
-#[test]
-fn a_misspelt_layer_is_not_taken_for_a_missing_file() {
-    for (word, name) in
-        [("swep/glibc", "swep"), ("qarantine=2M,check=on/glibc", "qarantine"), ("modern/x", "modern")]
-    {
-        let error = no_layer(word).expect(word).to_string();
-        assert!(
-            error.contains(&format!("no layer `{name}`")) && error.contains("quarantine, sweep"),
-            "{error}"
-        );
-    }
-    for path in ["./mine.so", "/lib/mine.so", "../mine.so", "mine.so"] {
-        assert!(no_layer(path).is_none(), "{path}");
-    }
-}

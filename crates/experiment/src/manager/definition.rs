@@ -1,0 +1,129 @@
+//! One manager: its name in rows, and what is preloaded and set for it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+use crate::places::Places;
+use crate::stack::{Layer, LayerKind, ManagerOption};
+
+/// Where a manager comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ManagerSource {
+    /// The C library's own, with nothing preloaded (unless the preflight finds that libc itself must be).
+    Glibc,
+    /// Built here from its crate.
+    Built,
+    /// A Debian package's shared object.
+    Debian,
+    /// A shared object the user named.
+    Path,
+}
+
+/// What a manager belongs to: a word that names several on the command line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Group {
+    /// In use today, or meant to be.
+    #[default]
+    Modern,
+    /// One the papers of 1992 to 1994 measured, or argue with.
+    Historic,
+    /// A collector, ours or another's, and the heap of ours without collections. Not among what a program could be
+    /// shipped with: with frees ignored it takes several times the CPU time on some programs.
+    Collectors,
+}
+
+impl Group {
+    /// The word on the command line, as in `-m modern`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Group::Modern => "modern",
+            Group::Historic => "historic",
+            Group::Collectors => "collectors",
+        }
+    }
+}
+
+/// A manager: a name for rows and what is preloaded for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Manager {
+    /// Name in rows and on the command line.
+    pub name: String,
+    /// Shared object; `None` for glibc.
+    pub object: Option<PathBuf>,
+    /// Set in the environment of every program that runs under it, by name. It distinguishes managers that share an
+    /// object, so it overrides what the user or the program has set.
+    pub environment: Vec<(String, String)>,
+    /// Version, as far as known.
+    pub version: String,
+    /// Crate, package or path.
+    pub origin: String,
+    /// One line about it.
+    pub about: String,
+    /// Where it comes from.
+    pub kind: ManagerSource,
+    /// What it belongs to.
+    pub group: Group,
+    /// For a Debian object: the name of the manager built here that it stands in for.
+    pub stands_for: Option<&'static str>,
+    /// The manager's own name: `name` less layers and options.
+    pub base: String,
+    /// Layers in front of it, the program's first.
+    pub layers: Vec<Layer>,
+    /// Options it has, by word (`every`, `heap`).
+    pub options: BTreeMap<String, ManagerOption>,
+    /// Those that were set.
+    pub set: Vec<String>,
+}
+
+/// Managers outside of the group that collect garbage, too.
+const COLLECTORS: [&str; 4] = ["tithe", "tithe-collect", "bw16", "bw26"];
+
+/// Managers of the group that collect none.
+const EXPLICIT: [&str; 1] = ["tithe-explicit"];
+
+impl Manager {
+    /// Whether garbage is collected, by the manager or by a layer, so that freed blocks may wait: by group or by name,
+    /// for nothing in an object shows it.
+    pub fn collects(&self) -> bool {
+        self.group == Group::Collectors && !EXPLICIT.contains(&self.base.as_str())
+            || COLLECTORS.contains(&self.base.as_str())
+            || self.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
+    }
+
+    /// Why no layer can stand in front of it, if none can.
+    pub fn why_no_layers(&self) -> Option<&'static str> {
+        UNFIT_FOR_LAYERS.contains(&self.base.as_str()).then_some(
+            "bdw takes what the dynamic linker allocates for garbage when a layer stands in front of it, and crashes",
+        )
+    }
+
+    /// The objects to preload: the layers', then its own.
+    pub fn preload(&self, places: &Places) -> Vec<PathBuf> {
+        self.layers.iter().map(|layer| layer.kind.object(places)).chain(self.object.clone()).collect()
+    }
+}
+
+/// Managers that look up their caller, and find a layer: 21 of 25 runs of a program with threads crashed.
+const UNFIT_FOR_LAYERS: [&str; 2] = ["bdw", "bdw-nofree"];
+
+/// The C library's own.
+pub fn glibc() -> Manager {
+    Manager {
+        name: "glibc".into(),
+        object: None,
+        environment: vec![],
+        version: crate::machine::libc_version(),
+        origin: "the C library of this system".into(),
+        about: "ptmalloc, the baseline".into(),
+        kind: ManagerSource::Glibc,
+        group: Group::Modern,
+        stands_for: None,
+        base: "glibc".into(),
+        layers: vec![],
+        options: BTreeMap::new(),
+        set: vec![],
+    }
+}

@@ -1,0 +1,53 @@
+//! Why a word of the command line gives no manager.
+
+use thiserror::Error;
+
+use crate::stack::StackError;
+
+/// A manager that cannot be had.
+#[derive(Debug, Error)]
+pub enum ManagerError {
+    /// Neither a known name nor a path.
+    #[error(
+        "there is no manager `{name}`{suggestion}; known here: {known}; groups of them: modern, historic, collectors, all. A shared object of your own is named by its path (with a `/`)"
+    )]
+    Unknown {
+        /// What was requested.
+        name: String,
+        /// The nearest name, as the sentence goes on with it, or nothing.
+        suggestion: String,
+        /// Names that exist.
+        known: String,
+    },
+    /// Layers or options that do not fit.
+    #[error(transparent)]
+    Stack(#[from] StackError),
+    /// What stands in front of a `/` is neither a layer nor a folder.
+    #[error(
+        "there is no layer `{name}`{suggestion}; layers are {known} (`heaptoll managers`); a manager's path begins with ./ or /"
+    )]
+    NoLayer {
+        /// As given.
+        name: String,
+        /// The nearest name, as the sentence goes on with it, or nothing.
+        suggestion: String,
+        /// Those there are.
+        known: String,
+    },
+    /// A path without a file.
+    #[error("manager {path}: {reason}")]
+    NoFile {
+        /// The path.
+        path: String,
+        /// The system's error.
+        reason: String,
+    },
+    /// A built manager's description that cannot be read.
+    #[error("{path}: {reason}; run `make build` again")]
+    Description {
+        /// The file.
+        path: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}

@@ -1,0 +1,113 @@
+//! Options of layers and managers: what they may be set to, and how they are read.
+
+use std::collections::BTreeMap;
+
+use heaptoll_catalog::did_you_mean;
+use heaptoll_units::{size, size_text};
+use serde::Deserialize;
+
+use super::error::StackError;
+
+/// What an option may be set to.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Values {
+    /// A size in bytes, `64K`; at least so many.
+    Size(u64),
+    /// A whole number from and to.
+    Number(u64, u64),
+    /// One of these words.
+    Words(Vec<String>),
+}
+
+/// An option of a manager, as its description gives it: `every = { variable = "TITHE_EVERY", values = { size = 1 } }`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ManagerOption {
+    /// The environment variable that carries it.
+    pub variable: String,
+    /// What it may be; sizes are handed on in bytes.
+    pub values: Values,
+    /// Further variables that it needs.
+    #[serde(default)]
+    pub with: BTreeMap<String, String>,
+}
+
+impl Values {
+    /// The value as it is handed on, and as it is shown.
+    pub(super) fn read(&self, text: &str) -> Option<(String, String)> {
+        match self {
+            Values::Size(least) => {
+                let bytes = size(text).filter(|bytes| bytes >= least)?;
+                Some((bytes.to_string(), shown(bytes)))
+            }
+            Values::Number(from, to) => {
+                let number: u64 = text.parse().ok()?;
+                (from..=to).contains(&&number).then(|| (number.to_string(), number.to_string()))
+            }
+            Values::Words(words) => words.iter().any(|word| word == text).then(|| (text.into(), text.into())),
+        }
+    }
+
+    /// The value in an option's description: `SIZE`, `1..64`, `on|off`.
+    pub fn pattern(&self) -> String {
+        match self {
+            Values::Size(_) => "SIZE".into(),
+            Values::Number(from, to) if *to < 1 << 20 => format!("{from}..{to}"),
+            Values::Number(..) => "N".into(),
+            Values::Words(words) => words.join("|"),
+        }
+    }
+
+    fn allowed(&self) -> String {
+        match self {
+            Values::Size(least) => {
+                format!("give bytes, {} or more (K, M, G are powers of 1024)", shown(*least))
+            }
+            Values::Number(from, u64::MAX) => format!("give a whole number from {from}"),
+            Values::Number(from, to) => format!("give a whole number from {from} to {to}"),
+            Values::Words(words) => format!("give {}", words.join(" or ")),
+        }
+    }
+}
+
+/// `1B`, `64K`: a size in a stack's name.
+fn shown(bytes: u64) -> String {
+    let text = size_text(bytes);
+    if text.ends_with(|last: char| last.is_ascii_digit()) { format!("{text}B") } else { text }
+}
+
+/// Options as name, value handed on, value shown.
+pub(crate) fn read_options<'a>(
+    owner: &str,
+    known: &[(&str, Values)],
+    pieces: impl Iterator<Item = &'a str>,
+) -> Result<Vec<(String, String, String)>, StackError> {
+    let mut read: Vec<(String, String, String)> = Vec::new();
+    for piece in pieces {
+        let (option, value) = piece.split_once('=').unwrap_or((piece, ""));
+        let Some((_, values)) = known.iter().find(|(name, _)| *name == option) else {
+            let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+            return Err(StackError::Option {
+                owner: owner.into(),
+                option: option.into(),
+                known: if names.is_empty() {
+                    "it has none".into()
+                } else {
+                    format!("it has {}{}", names.join(", "), did_you_mean(option, names.iter().copied()))
+                },
+            });
+        };
+        let setting = |allowed: String| StackError::Setting {
+            owner: owner.into(),
+            option: option.into(),
+            value: value.into(),
+            allowed,
+        };
+        if read.iter().any(|(name, ..)| name == option) {
+            return Err(setting("it is set twice".into()));
+        }
+        let (handed, text) = values.read(value).ok_or_else(|| setting(values.allowed()))?;
+        read.push((option.into(), handed, text));
+    }
+    Ok(read)
+}
