@@ -1,6 +1,12 @@
 //! The file gives back what was put in, or a clear error.
 
+use std::collections::BTreeMap;
+
+use rusqlite::Connection;
+
+use super::layout::{ADDED, LAYOUT};
 use super::*;
+use crate::disturbance::Disturbance;
 use crate::observation::{
     ByOwner, Collections, ExactFigures, GeometryMisses, LocalityFigures, Outcome, Phase, ServeFigures,
 };
@@ -94,9 +100,10 @@ fn goes_on_without(first: &str, before: Observation, after: Observation) {
     let of_rows = ADDED.iter().filter(|(table, ..)| *table == "observation").map(|(_, column, _)| *column);
     for column in of_rows.skip_while(|column| *column != first) {
         let statement = format!("ALTER TABLE observation DROP COLUMN {column}");
-        store.connection.execute_batch(&statement).expect("becomes an older file");
+        store.file.connection.execute_batch(&statement).expect("becomes an older file");
     }
     store
+        .file
         .connection
         .execute_batch("DELETE FROM description WHERE key = 'exact_notes'")
         .expect("no older has it");
@@ -129,7 +136,7 @@ fn counts_from_before_start_up_was_counted_are_read() {
     store.append(&Observation { exact, locality, ..row("glibc", 0, 0.1, 77) }).expect("appends");
     let older = "UPDATE observation SET exact = json_remove(exact, '$.startup'), \
                  locality = json_remove(locality, '$.caches[0].wait_cycles')";
-    assert_eq!(store.connection.execute(older, []).expect("becomes an older file"), 1);
+    assert_eq!(store.file.connection.execute(older, []).expect("becomes an older file"), 1);
     let read = Store::read(&path).expect("reads").observations.remove(0);
     assert_eq!(read.exact, Some(ExactFigures::default()));
     assert_eq!(read.locality.expect("kept").caches[0].wait_cycles, None);
@@ -167,12 +174,13 @@ fn a_file_from_before_collections_is_read_and_gone_on_with() {
     let mut made = experiment(&["glibc"]);
     let store = Store::create(&path, &made).expect("creates");
     store
+        .file
         .connection
         .execute_batch(
             &ADDED.map(|(table, column, _)| format!("ALTER TABLE {table} DROP COLUMN {column};")).concat(),
         )
         .and_then(|()| {
-            store.connection.execute_batch("INSERT INTO memory_mark VALUES ('prog', 'glibc', 0, 3)")
+            store.file.connection.execute_batch("INSERT INTO memory_mark VALUES ('prog', 'glibc', 0, 3)")
         })
         .expect("becomes an older file");
     drop(store);
@@ -212,7 +220,7 @@ fn a_newer_layout_and_an_existing_file_are_refused() {
     let made = experiment(&["glibc"]);
     let store = Store::create(&path, &made).expect("creates");
     assert!(matches!(Store::create(&path, &made), Err(StoreError::Exists(_))));
-    store.connection.pragma_update(None, "user_version", LAYOUT + 1).expect("updates");
+    store.file.connection.pragma_update(None, "user_version", LAYOUT + 1).expect("updates");
     drop(store);
     assert!(matches!(Store::read(&path), Err(StoreError::Newer { .. })));
 }
@@ -236,9 +244,8 @@ fn damage_is_reported_and_never_panics() {
     std::fs::write(&path, &dirty).expect("writes");
     assert!(Store::read(&path).is_err());
     std::fs::write(&path, &whole).expect("writes");
-    let store = Store::connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE).expect("connects");
-    store
-        .connection
+    Connection::open(&path)
+        .expect("opens")
         .execute("UPDATE observation SET phase = 'nonsense' WHERE position = 3", [])
         .expect("updates");
     assert!(matches!(Store::read(&path), Err(StoreError::Damaged { .. })));

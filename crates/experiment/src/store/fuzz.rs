@@ -2,6 +2,7 @@
 //! names the seed.
 
 use heaptoll_mutate::Dice;
+use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use super::*;

@@ -1,0 +1,72 @@
+//! Why an experiment file cannot be used, or not be written any more.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use super::layout::LAYOUT;
+
+/// A file that cannot be used, or cannot be written any more.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// It exists already.
+    #[error(
+        "{0} exists already; give another name to --db (`heaptoll run` goes on with its own by --resume)"
+    )]
+    Exists(PathBuf),
+    /// Another run appends to it.
+    #[error("{0} is being written by another heaptoll run; wait for its end")]
+    InUse(PathBuf),
+    /// It does not exist.
+    #[error(
+        "{0} does not exist; experiments are written by `heaptoll run`, `delay` and `frequency` with `--db FILE`"
+    )]
+    Missing(PathBuf),
+    /// Not a file of heaptoll's.
+    #[error("{path} is not a heaptoll experiment ({reason})")]
+    Foreign {
+        /// The file.
+        path: PathBuf,
+        /// What was seen.
+        reason: String,
+    },
+    /// Written by a newer heaptoll.
+    #[error("{path} has layout {layout}, this heaptoll reads {LAYOUT}; update heaptoll")]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its layout number.
+        layout: i64,
+    },
+    /// Damaged content.
+    #[error("{path} is damaged: {reason}; `sqlite3 {path} .recover` may save rows", path = .path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What does not fit.
+        reason: String,
+    },
+    /// SQLite's own failure: disk full, no permission, locked by another heaptoll.
+    #[error("{path}: {advice} ({cause})", path = .path.display(), advice = advice(.cause))]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// SQLite's error.
+        cause: rusqlite::Error,
+    },
+}
+
+fn advice(cause: &rusqlite::Error) -> &'static str {
+    use rusqlite::ErrorCode;
+    match cause.sqlite_error_code() {
+        Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => {
+            "the disk is full or failing; rows so far are kept"
+        }
+        Some(ErrorCode::CannotOpen | ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => {
+            "cannot be opened for writing; check the folder and its permissions"
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => "is in use by another heaptoll",
+        Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt) => "is no intact SQLite file",
+        _ => "cannot be read or written",
+    }
+}

@@ -1,0 +1,76 @@
+//! Memory over time of watched runs in the file: samples, and the kernel's own marks.
+
+use rusqlite::params;
+
+use super::error::StoreError;
+use super::file::ExperimentFile;
+use crate::observation::MemoryTrack;
+
+/// Appends memory over time of one row.
+///
+/// # Errors
+/// The file cannot be written.
+pub(super) fn append(file: &mut ExperimentFile, track: &MemoryTrack) -> Result<(), StoreError> {
+    let written = (|| {
+        let transaction = file.connection.transaction()?;
+        let n = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        for (t_s, rss_kib) in &track.samples {
+            transaction.execute(
+                "INSERT INTO memory_sample VALUES (?1, ?2, ?3, ?4, ?5)",
+                params![track.program, track.stack, track.repetition, t_s, n(*rss_kib)],
+            )?;
+        }
+        transaction.execute(
+            "INSERT INTO memory_mark VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                track.program,
+                track.stack,
+                track.repetition,
+                n(track.vm_hwm_kib),
+                n(track.anonymous_peak_kib)
+            ],
+        )?;
+        transaction.commit()
+    })();
+    written.map_err(|cause| file.error(cause))
+}
+
+/// Every track, in the order of its writing.
+///
+/// # Errors
+/// The file cannot be read.
+pub(super) fn read(file: &ExperimentFile) -> Result<Vec<MemoryTrack>, StoreError> {
+    let has_anonymous = file.has_column("memory_mark", "anonymous_peak_kib")?;
+    let read = || -> rusqlite::Result<Vec<MemoryTrack>> {
+        let mut marks = file.connection.prepare("SELECT * FROM memory_mark ORDER BY rowid")?;
+        let mut samples = file.connection.prepare(
+            "SELECT t_s, rss_kib FROM memory_sample WHERE program = ?1 AND stack = ?2 AND repetition = ?3 ORDER BY rowid",
+        )?;
+        let heads = marks.query_map([], |row| {
+            Ok(MemoryTrack {
+                program: row.get(0)?,
+                stack: row.get(1)?,
+                repetition: row.get(2)?,
+                samples: Vec::new(),
+                vm_hwm_kib: row.get::<_, i64>(3)?.max(0) as u64,
+                anonymous_peak_kib: if has_anonymous {
+                    row.get::<_, Option<i64>>(4)?.unwrap_or(0).max(0) as u64
+                } else {
+                    0
+                },
+            })
+        })?;
+        heads
+            .map(|track| {
+                let mut track = track?;
+                track.samples = samples
+                    .query_map(params![track.program, track.stack, track.repetition], |row| {
+                        Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0) as u64))
+                    })?
+                    .collect::<rusqlite::Result<_>>()?;
+                Ok(track)
+            })
+            .collect()
+    };
+    read().map_err(|cause| file.error(cause))
+}
