@@ -1,7 +1,7 @@
 //! A paper repeated: its experiments, tables, figures and claims as data (`studies/*.toml`), what was measured, and
 //! whether each claim holds today. Pure: measuring is the command's, showing the report's.
 //!
-//! - [`definition`]: a study as its file defines it.
+//! - [`definition`]: a study as its file defines it; [`bundled`] are those that are part of the program.
 //! - [`figures`]: what steps measured, whatever command measured it.
 //! - [`published`]: the papers' tables, as CSV.
 //! - [`effect`]: a ratio between two of the figures, or between many, with an interval.
@@ -11,16 +11,19 @@
 //! - [`results`]: all of it, as JSON holds it.
 
 pub mod budget;
+pub mod bundled;
 mod check;
 mod company;
 pub mod definition;
 pub mod effect;
 pub mod exhibit;
 pub mod figures;
-mod grid;
 mod known;
-mod lines;
+mod means;
+mod measured;
+mod outcome;
 mod pairs;
+mod parse;
 mod placed;
 pub mod published;
 pub mod results;
@@ -28,6 +31,7 @@ mod student;
 #[cfg(test)]
 mod testing;
 mod trend;
+mod variant;
 pub mod verdict;
 pub mod within;
 mod words;

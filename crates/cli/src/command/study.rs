@@ -12,7 +12,7 @@ use heaptoll_experiment::machine;
 use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
 use heaptoll_studies::paper::budget::Length;
-use heaptoll_studies::paper::definition::all;
+use heaptoll_studies::paper::bundled::all;
 
 use self::keep::{Folder, StudyRequest};
 use self::measure::Measure;

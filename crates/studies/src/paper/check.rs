@@ -4,12 +4,11 @@
 use super::definition::{
     Against, Claim, Exhibit, Fault, Form, ListRow, Quantity, Rule, Side, Step, StepKind, Study, Test,
 };
-use super::exhibit::steps;
 use super::figures::is_metric;
 use super::pairs::of_side;
 use super::placed;
 use super::published::table;
-use super::trend::numbered;
+use super::variant::numbered;
 
 const SIZES: [&str; 4] = ["tiny", "quick", "demo", "full"];
 
@@ -72,7 +71,7 @@ impl Study {
     }
 
     fn check_exhibit(&self, exhibit: &Exhibit) -> Result<(), Wrong> {
-        for id in steps(exhibit) {
+        for id in exhibit.steps() {
             self.named_step(id)?;
         }
         match exhibit.form {
@@ -124,7 +123,7 @@ impl Study {
         for row in &exhibit.programs {
             let (program, manager) =
                 row.split_once(" under ").map_or((row.as_str(), None), |(a, b)| (a, Some(b)));
-            let of = steps(exhibit).into_iter().filter_map(|id| self.step(id));
+            let of = exhibit.steps().into_iter().filter_map(|id| self.step(id));
             let runs = |step: &Step| {
                 step.programs.iter().any(|name| name == program)
                     && manager.is_none_or(|manager| step.managers.iter().any(|name| name == manager))

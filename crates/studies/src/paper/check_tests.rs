@@ -1,6 +1,7 @@
 //! What a study's file may not hold, and how that is reported.
 
-use super::super::definition::{Fault, Study, all};
+use super::super::bundled::all;
+use super::super::definition::{Fault, Study};
 use super::super::testing::study;
 
 const STEP: &str = r#"

@@ -93,9 +93,9 @@ impl Series {
     }
 }
 
-/// A ratio with its interval.
+/// The interval of a series: a ratio with its ends.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Found {
+pub(super) struct SeriesInterval {
     pub ratio: f64,
     low: f64,
     high: f64,
@@ -104,7 +104,7 @@ pub(super) struct Found {
     pub moved: bool,
 }
 
-impl Found {
+impl SeriesInterval {
     pub fn known(&self) -> Known {
         Known { value: self.ratio, low: self.low, high: self.high, basis: Basis::Pairs(self.pairs) }
     }
@@ -116,7 +116,7 @@ pub(super) fn allowed_for(known: Known) -> Known {
 }
 
 /// The intervals of several comparisons, which hold together.
-pub(super) fn intervals(family: &[&Series]) -> Vec<Option<Found>> {
+pub(super) fn intervals(family: &[&Series]) -> Vec<Option<SeriesInterval>> {
     let of = |logs: Vec<Logs>| paired(&logs, ALPHA, SEED);
     let series = of(family.iter().map(|one| one.logs.clone()).collect());
     let at_once: Vec<&&Series> = family.iter().filter(|one| one.is_at_once()).collect();
@@ -129,17 +129,22 @@ pub(super) fn intervals(family: &[&Series]) -> Vec<Option<Found>> {
             let both_ways = one.is_at_once().then(|| (alone.next().flatten(), moved.next().flatten()));
             let found = interval?;
             let Interval { ratio, low, high, pairs, .. } = found;
-            let plain = Found { ratio, low, high, pairs, moved: false };
+            let plain = SeriesInterval { ratio, low, high, pairs, moved: false };
             let enough = |interval: &Interval| interval.pairs as usize >= FEWEST_PAIRS;
             let Some((alone, moved)) = both_ways.filter(|_| enough(&found)) else { return Some(plain) };
             // Without runs alone nothing shows what company does.
             let (Some(alone), Some(moved)) = (alone.filter(enough), moved.filter(enough)) else {
-                return Some(Found { pairs: pairs.min(FEWEST_PAIRS as u32 - 1), ..plain });
+                return Some(SeriesInterval { pairs: pairs.min(FEWEST_PAIRS as u32 - 1), ..plain });
             };
             let Known { low, high, .. } = allowed_for(plain.known());
             Some(match moved.differs {
-                true => Found { low: low.min(alone.low), high: high.max(alone.high), moved: true, ..plain },
-                false => Found { low, high, ..plain },
+                true => SeriesInterval {
+                    low: low.min(alone.low),
+                    high: high.max(alone.high),
+                    moved: true,
+                    ..plain
+                },
+                false => SeriesInterval { low, high, ..plain },
             })
         })
         .collect()

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::super::definition::all;
+use super::super::bundled::all;
+use super::super::figures::Value;
+use super::super::placed;
 use super::super::published;
 use super::super::testing::{cells, samples};
 use super::*;

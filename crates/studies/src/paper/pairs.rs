@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::definition::{Quantity, Side, Step, Study};
 use super::effect::Missing;
 use super::figures::{ALONE, AT_ONCE, Figures, Value};
-use super::trend::numbered;
+use super::variant::numbered;
 use super::words;
 
 /// A measured value with its program, manager and metric.

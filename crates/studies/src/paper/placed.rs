@@ -2,8 +2,7 @@
 
 #[cfg(test)]
 use super::definition::Form;
-use super::definition::{Exhibit, ListRow, Published, Study};
-use super::exhibit::steps;
+use super::definition::{Exhibit, ListRow, MetricColumn, Published, Study};
 use super::published::{Table, table};
 
 /// A published value.
@@ -46,9 +45,8 @@ fn our_program(study: &Study, exhibit: &Exhibit, key: &str, manager: &str) -> Op
     let names = &study.names.programs;
     let mapped = names.get(&format!("{key} {manager}")).or_else(|| names.get(key));
     let run = |name: String| {
-        let steps = steps(exhibit);
         let is = |step: &str| study.step(step).is_some_and(|step| step.programs.contains(&name));
-        (steps.into_iter().any(is) || exhibit.programs.contains(&name)).then_some(name)
+        (exhibit.steps().into_iter().any(is) || exhibit.programs.contains(&name)).then_some(name)
     };
     // Where columns for programs and variants are joined, the variant is ours by its name.
     mapped.cloned().or_else(|| run(key.into())).or_else(|| run(key.replacen(' ', ":", 1)))
@@ -58,7 +56,7 @@ fn our_manager(study: &Study, exhibit: &Exhibit, key: &str) -> Option<String> {
     let run = || {
         let is =
             |step: &str| study.step(step).is_some_and(|step| step.managers.iter().any(|name| name == key));
-        steps(exhibit).into_iter().any(is).then(|| key.to_owned())
+        exhibit.steps().into_iter().any(is).then(|| key.to_owned())
     };
     study.names.managers.get(key).cloned().or_else(run)
 }
@@ -73,7 +71,7 @@ pub(super) fn of_grid(study: &Study, exhibit: &Exhibit) -> Vec<Placed> {
     let values: Vec<(usize, usize)> = if exhibit.columns.is_empty() {
         table.column(&published.value).map(|column| (0, column)).into_iter().collect()
     } else {
-        let of = |(heading, column): (usize, &super::definition::MetricColumn)| {
+        let of = |(heading, column): (usize, &MetricColumn)| {
             Some((heading, table.column(column.published.as_ref()?)?))
         };
         exhibit.columns.iter().enumerate().filter_map(of).collect()

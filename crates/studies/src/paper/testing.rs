@@ -1,7 +1,9 @@
 //! Made-up studies and figures for the tests of this module.
 
-use super::definition::Study;
+use super::definition::{Quantity, Rule, Study};
+use super::effect::{Effect, Missing};
 use super::figures::{Cell, Figures, Value};
+use super::outcome::by_rule;
 
 /// A study of one timed step `t` and one counted step `c`, with this in its file as well.
 pub fn study(more: &str) -> Study {
@@ -54,4 +56,19 @@ pub fn samples(value: f64, repetitions: usize, seed: u64) -> Value {
 pub fn noisy(value: f64, repetitions: usize, seed: u64) -> Value {
     let noise = |at: usize| ((at as u64 * 7 + seed * 13) % 11) as f64 / 11.0 - 0.5;
     Value::Samples((0..repetitions).map(|at| Some(value * (2.0 * noise(at)).exp())).collect())
+}
+
+/// Every comparison of a quantity.
+pub fn compare(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
+    Ok(by_rule(Rule::All, quantity, study, figures)?.effects)
+}
+
+/// The geometric mean over programs of each pair of managers.
+pub fn mean(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
+    Ok(by_rule(Rule::Mean, quantity, study, figures)?.effects)
+}
+
+/// The slope of log figure over log place, of each pair of managers.
+pub fn trend(quantity: &Quantity, study: &Study, figures: &Figures) -> Result<Vec<Effect>, Missing> {
+    Ok(by_rule(Rule::Trend, quantity, study, figures)?.effects)
 }

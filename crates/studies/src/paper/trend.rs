@@ -1,16 +1,11 @@
 //! How figures grow with their place: slopes of log figure over log place.
 
-use super::effect::{Basis, Effect, Measured, groups};
+use super::effect::{Basis, Effect};
 use super::known::Known;
+use super::measured::{Measured, groups};
 use super::student;
+use super::variant::numbered;
 use super::words;
-
-/// A program's name and the place in its variant: `churn:4`, `crossover:64K`.
-pub(super) fn numbered(program: &str) -> Option<(&str, f64)> {
-    let (base, variant) = program.rsplit_once(':')?;
-    let number = variant.parse::<f64>().ok();
-    Some((base, number.or_else(|| heaptoll_units::size(variant).map(|bytes| bytes as f64))?))
-}
 
 /// Slopes of log figure over log place: over programs when there are three, else of each program. And the comparisons
 /// that have no logarithm.

@@ -4,8 +4,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Claim, Quantity, Rule, Study, Test};
-use super::effect::{Basis, Effect, Outcome, by_rule};
+use super::effect::{Basis, Effect};
 use super::figures::{Absent, Figures};
+use super::outcome::{Outcome, by_rule};
 use super::pairs::Without;
 use super::words::{figure, list};
 

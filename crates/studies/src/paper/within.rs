@@ -62,7 +62,7 @@ pub fn least_s(studies: &[Study], has_size: HasSize<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::paper::definition::all;
+    use crate::paper::bundled::all;
 
     #[test]
     fn a_budget_that_decides_no_claim_is_known_before_anything_runs() {

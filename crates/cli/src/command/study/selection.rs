@@ -6,7 +6,8 @@ use std::path::Path;
 use heaptoll_catalog::did_you_mean;
 use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_studies::paper::definition::{Study, all};
+use heaptoll_studies::paper::bundled::all;
+use heaptoll_studies::paper::definition::Study;
 
 use crate::failure::Failure;
 

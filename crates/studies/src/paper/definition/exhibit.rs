@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Quantity, unit};
+use super::quantity::Quantity;
 
 /// A table or a figure.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
@@ -70,6 +70,24 @@ pub struct Exhibit {
     /// Rows of a list.
     #[serde(rename = "row", default)]
     pub rows: Vec<ListRow>,
+}
+
+impl Exhibit {
+    /// The steps that it shows, each once.
+    pub fn steps(&self) -> Vec<&str> {
+        let of_columns = self.columns.iter().flat_map(|column| {
+            let over = column.over.as_ref().and_then(|over| over.step.as_deref());
+            column.step.as_deref().into_iter().chain(over)
+        });
+        let of_rows = self.rows.iter().filter_map(|row| row.ours.as_ref()).map(|ours| ours.step.as_str());
+        let mut steps = Vec::new();
+        for step in std::iter::once(self.step.as_str()).chain(of_columns).chain(of_rows) {
+            if !step.is_empty() && !steps.contains(&step) {
+                steps.push(step);
+            }
+        }
+        steps
+    }
 }
 
 /// Shape of an exhibit.
@@ -181,4 +199,8 @@ pub enum Shown {
     Percent,
     /// In its own unit.
     Plain,
+}
+
+fn unit() -> f64 {
+    1.0
 }

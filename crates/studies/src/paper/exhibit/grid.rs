@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use super::definition::{MetricColumn, Step};
-use super::exhibit::{Body, Ours, Pair, Source, ours};
+use super::body::{Body, Ours, Pair, ours};
 use super::lines::{by_key, managers};
-use super::pairs::{CellRef, Compared, Index, same_place};
-use super::placed::{Placed, of_grid};
-use super::words;
+use super::source::Source;
+use crate::paper::definition::{MetricColumn, Step};
+use crate::paper::pairs::{CellRef, Compared, Index, same_place};
+use crate::paper::placed::{Placed, of_grid};
+use crate::paper::words;
 
 /// A row or a column: the paper's names for it, and ours.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -71,7 +72,7 @@ struct Steps<'a>(Vec<(&'a Step, Index<'a>)>);
 
 impl<'a> Steps<'a> {
     fn of(source: &Source<'a>) -> Steps<'a> {
-        let steps = super::exhibit::steps(source.exhibit).into_iter();
+        let steps = source.exhibit.steps().into_iter();
         let indexed = |id: &str| source.study.step(id).map(|step| (step, Index::of(step, source.figures)));
         Steps(steps.filter_map(indexed).collect())
     }

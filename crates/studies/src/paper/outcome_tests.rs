@@ -2,9 +2,11 @@
 
 use proptest::prelude::{prop, prop_assert, proptest};
 
-use super::super::testing::{cells, samples, study};
+use super::super::effect::Basis;
+use super::super::figures::Value;
+use super::super::testing::{cells, compare, mean, samples, study, trend};
 use super::*;
-use crate::paper::trend::numbered;
+use crate::paper::variant::numbered;
 
 fn quantity(text: &str) -> Quantity {
     toml::from_str(text).expect("a quantity")

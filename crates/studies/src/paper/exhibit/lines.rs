@@ -1,11 +1,13 @@
 //! Lines over a place (bytes of memory, of a quarantine, or the number in a program's variant).
 
-use super::definition::Step;
-use super::effect::measure;
-use super::exhibit::{Body, Ours, Pair, Source, interval, ours};
-use super::pairs::{CellRef, Compared, Index, same_place};
-use super::trend::numbered;
-use super::words;
+use super::body::{Body, Ours, Pair, interval, ours};
+use super::source::Source;
+use crate::paper::definition::Step;
+use crate::paper::effect::Basis;
+use crate::paper::measured::measure;
+use crate::paper::pairs::{CellRef, Compared, Index, same_place};
+use crate::paper::variant::numbered;
+use crate::paper::words;
 
 /// A line's name and its cells by place.
 struct Curve<'a> {
@@ -162,7 +164,7 @@ pub(super) fn by_key<K: Copy>(keys: Vec<K>, compared: Vec<Compared<'_>>) -> Vec<
         // Those without any value are left out, in order.
         if let Some(measured) = rest.next_if(|measured| measured.compared == one) {
             let effect = &measured.effect;
-            let exact = effect.basis == super::effect::Basis::Exact;
+            let exact = effect.basis == Basis::Exact;
             ratios.push((key, Ours { value: effect.value, interval: interval(effect), ratio: None, exact }));
         }
     }

@@ -1,0 +1,68 @@
+//! A claim of a paper and its tests.
+
+use serde::{Deserialize, Serialize};
+
+use super::quantity::Quantity;
+
+/// What the paper claims, and how it is tested.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Claim {
+    /// Its anchor.
+    pub id: String,
+    /// Number or place in the paper: `§5.1`, `Allocation myth 1`.
+    pub place: String,
+    /// One sentence, in our words. A claim that something is a myth is worded as the myth, with `myth` set.
+    pub words: String,
+    /// The paper calls this false.
+    #[serde(default)]
+    pub myth: bool,
+    /// Exhibits that show it.
+    #[serde(default)]
+    pub exhibits: Vec<String>,
+    /// Why nothing tests it: a system that is not built.
+    #[serde(default)]
+    pub not_built: Option<String>,
+    /// All must hold. `words` of each describes what it tests.
+    #[serde(rename = "test", default)]
+    pub tests: Vec<Test>,
+}
+
+/// One test of a claim.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Test {
+    /// Its question, so that `yes` means that the claim holds: `bw16 needs more memory than each explicit manager`.
+    pub words: String,
+    /// What is tested.
+    pub quantity: Quantity,
+    /// How.
+    pub rule: Rule,
+    /// The claim's region: above this.
+    #[serde(default)]
+    pub above: Option<f64>,
+    /// And below this.
+    #[serde(default)]
+    pub below: Option<f64>,
+    /// Of `most`: the share of comparisons that must be in the region, 0.5 (exclusive) when left out.
+    #[serde(default)]
+    pub share: Option<f64>,
+}
+
+/// How comparisons decide.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Rule {
+    /// The geometric mean over programs of each pair of managers lies in the region.
+    Mean,
+    /// Every comparison does.
+    All,
+    /// One at least does.
+    Some,
+    /// More than a share of them do.
+    Most,
+    /// One lies above `above` and another below `below`: it depends.
+    Both,
+    /// The slope of log figure over log `at` lies in the region (`at` doubled: figure times two to the slope).
+    Trend,
+}

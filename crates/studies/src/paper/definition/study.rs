@@ -1,0 +1,58 @@
+//! A whole study.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::claim::Claim;
+use super::exhibit::Exhibit;
+use super::step::Step;
+
+/// A paper repeated.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// `zorn1992`: the word on the command line.
+    pub name: String,
+    /// Short title of its section.
+    pub title: String,
+    /// Authors, title, place and year of the paper.
+    pub source: String,
+    /// The paper's questions and how they are answered here; paragraphs.
+    pub about: Vec<String>,
+    /// Our names for the paper's.
+    #[serde(default)]
+    pub names: Names,
+    /// What is run.
+    #[serde(rename = "step", default)]
+    pub steps: Vec<Step>,
+    /// Tables and figures, in the paper's order.
+    #[serde(rename = "exhibit", default)]
+    pub exhibits: Vec<Exhibit>,
+    /// What the paper claims.
+    #[serde(rename = "claim", default)]
+    pub claims: Vec<Claim>,
+}
+
+/// What stands here for the paper's programs and managers: the paper's name (as in its CSV) to ours.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Names {
+    /// Programs of the catalog; the key of a table with two key columns is `cfrac optimized`. A key that ends in a
+    /// blank and a manager's name in the paper is of that program under that manager only, and goes first.
+    #[serde(default)]
+    pub programs: BTreeMap<String, String>,
+    /// Managers, as stacks.
+    #[serde(default)]
+    pub managers: BTreeMap<String, String>,
+    /// Why a program, a manager or a column of the paper has nothing here: its name and a few words.
+    #[serde(default)]
+    pub missing: BTreeMap<String, String>,
+}
+
+impl Study {
+    /// One of its steps.
+    pub fn step(&self, id: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.id == id)
+    }
+}
