@@ -194,13 +194,13 @@ impl Installation {
             timeout_s: self.effort.timeout.into(),
             ..Settings::default()
         };
-        let bench = RunContext {
+        let context = RunContext {
             launcher: self.places.launcher(),
             start_layer: self.places.start_layer(),
             interrupt: Interrupt::default(),
         };
         let mut progress = Counter { program: &program.name, done: 0 };
-        let mut experiment = heaptoll_rig::run(program, stacks, None, settings, &bench, &mut progress)?;
+        let mut experiment = heaptoll_rig::run(program, stacks, None, settings, &context, &mut progress)?;
         judge_outputs(&mut experiment);
         let rows = compare(&experiment).tables.into_iter().flat_map(|table| table.rows);
         let rows: Vec<Row> = rows.collect();

@@ -84,12 +84,13 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
             timeout_s: 600.0,
             ..Settings::default()
         };
-        let bench = RunContext {
+        let context = RunContext {
             launcher: places.launcher(),
             start_layer: places.start_layer(),
             interrupt: Interrupt::default(),
         };
-        let mut experiment = heaptoll_rig::run(&prepared, &stacks, None, settings, &bench, &mut NoProgress)?;
+        let mut experiment =
+            heaptoll_rig::run(&prepared, &stacks, None, settings, &context, &mut NoProgress)?;
         judge_outputs(&mut experiment);
         let cpu_s = rows(&experiment).first().and_then(|row| Some(row.figures.get(&Metric::Cpu)?.median));
         let forward = over_baseline(&mut experiment, &stacks, 0);

@@ -90,14 +90,14 @@ pub fn measure(
         timeout_s: settings.timeout_s as f64,
         ..experiment::Settings::default()
     };
-    let bench = RunContext {
+    let context = RunContext {
         launcher: installation.places.launcher(),
         start_layer: installation.places.start_layer(),
         interrupt: installation.interrupt.clone(),
     };
     let mut progress = Counter::default();
     let mut experiment =
-        heaptoll_rig::run(program, &stacks, Some(baseline), experiment_settings, &bench, &mut progress)?;
+        heaptoll_rig::run(program, &stacks, Some(baseline), experiment_settings, &context, &mut progress)?;
     judge_outputs(&mut experiment);
     let comparison = compare(&experiment);
     Ok(comparison

@@ -34,14 +34,14 @@ pub fn run(
     stacks: &[Stack],
     baseline: Option<&str>,
     settings: Settings,
-    bench: &RunContext,
+    context: &RunContext,
     progress: &mut dyn Progress,
 ) -> Result<Experiment, RunError> {
     let folder = tempfile::tempdir().map_err(RunError::Scratch)?;
     let mut experiment = describe(program, stacks, baseline, settings);
     let mut store = Store::create(&folder.path().join("experiment.db"), &experiment)?;
     let cells = plan::plan(&experiment, &vec![true; stacks.len()]);
-    runner::execute(&mut experiment, &cells, &mut store, bench, progress)?;
+    runner::execute(&mut experiment, &cells, &mut store, context, progress)?;
     Ok(experiment)
 }
 

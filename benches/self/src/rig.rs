@@ -54,10 +54,10 @@ pub fn sliced(
 ) -> Result<Experiment, BenchError> {
     let settings =
         Settings { repetitions, warmup: 1, seed, timeout_s: 120.0, pairing, slice_s, ..Settings::default() };
-    let bench = RunContext {
+    let context = RunContext {
         launcher: places.launcher(),
         start_layer: places.start_layer(),
         interrupt: Interrupt::default(),
     };
-    Ok(heaptoll_rig::run(&program, stacks, None, settings, &bench, &mut NoProgress)?)
+    Ok(heaptoll_rig::run(&program, stacks, None, settings, &context, &mut NoProgress)?)
 }

@@ -67,7 +67,7 @@ pub fn measure_lacking(
     interrupt: &Interrupt,
     stop_reason: StopReason,
 ) -> (Result<Ending, runner::RunError>, Option<String>) {
-    let bench = RunContext {
+    let context = RunContext {
         launcher: places.launcher(),
         start_layer: places.start_layer(),
         interrupt: interrupt.clone(),
@@ -75,7 +75,7 @@ pub fn measure_lacking(
     let bar = Bar::new(&cells::lacking(experiment), experiment);
     let stop_reason = (experiment.programs.len() == 1).then_some(stop_reason);
     let mut watched = Watched { bar, stop_reason, interrupt, why: None };
-    let ended = stages::execute(experiment, store, &bench, &mut watched);
+    let ended = stages::execute(experiment, store, &context, &mut watched);
     watched.bar.clear();
     (ended, watched.why)
 }

@@ -52,9 +52,9 @@ struct Object {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Code {
     /// At an address of an object, in its file's address space.
-    Of { object: u32, address: u64 },
-    /// At an address in memory.
-    Bare(u64),
+    InObject { object: u32, address: u64 },
+    /// At an address in memory that is in no recorded object.
+    NoObject(u64),
     /// Where the recorded stack ends before the call stack does: [`DEEPER`] or [`LOST`].
     Cut(u64),
 }
@@ -105,10 +105,11 @@ impl Symbols {
         let call = address.wrapping_sub(1);
         let object = self.objects.iter().rposition(|object| (object.start..object.end).contains(&call));
         match object {
-            Some(at) => {
-                Code::Of { object: at as u32, address: address.wrapping_sub(self.objects[at].difference) }
-            }
-            None => Code::Bare(address),
+            Some(at) => Code::InObject {
+                object: at as u32,
+                address: address.wrapping_sub(self.objects[at].difference),
+            },
+            None => Code::NoObject(address),
         }
     }
 
@@ -116,7 +117,7 @@ impl Symbols {
     pub fn finish(mut self) -> Sites {
         // Another thread may have recorded the object, and its ring may have been read later.
         for at in 0..self.codes.len() {
-            if let Code::Bare(address) = self.codes[at] {
+            if let Code::NoObject(address) = self.codes[at] {
                 self.codes[at] = self.code(address);
             }
         }
@@ -126,7 +127,7 @@ impl Symbols {
             let mut binary = None;
             for (names, code) in named.iter_mut().zip(&self.codes) {
                 match *code {
-                    Code::Of { object: of, address } if of as usize == number => {
+                    Code::InObject { object: of, address } if of as usize == number => {
                         let binary = binary.get_or_insert_with(|| {
                             binary::load(&object.path, object.end - object.start, object.recorded_at)
                         });
@@ -138,8 +139,8 @@ impl Symbols {
         }
         for (names, code) in named.iter_mut().zip(&self.codes) {
             match *code {
-                Code::Of { .. } => {}
-                Code::Bare(offset) => names.push(frames.number(Frame { offset, ..Frame::default() })),
+                Code::InObject { .. } => {}
+                Code::NoObject(offset) => names.push(frames.number(Frame { offset, ..Frame::default() })),
                 Code::Cut(why) => {
                     let function = if why == DEEPER { "[deeper frames]" } else { "[unknown callers]" };
                     names.push(frames.number(Frame { function: function.to_owned(), ..Frame::default() }));
@@ -161,7 +162,7 @@ impl Symbols {
     fn whole<'a>(&self, codes: &'a [u32]) -> &'a [u32] {
         if let [rest @ .., last, mark] = codes
             && self.codes[*mark as usize] == Code::Cut(LOST)
-            && let Code::Of { object, .. } = self.codes[*last as usize]
+            && let Code::InObject { object, .. } = self.codes[*last as usize]
             && let Some(name) = self.objects[object as usize].path.file_name()
             && name.as_encoded_bytes().starts_with(b"ld-linux")
         {

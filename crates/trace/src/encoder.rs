@@ -77,7 +77,7 @@ impl Encoder {
     fn begin(&mut self, thread: u32, latency_ns: u32) {
         self.events += 1;
         if self.thread != thread || self.now_ns != self.time_ns {
-            self.turn(thread);
+            self.time_and_thread(thread);
         } else if self.with_times {
             self.columns[column::TIMES].number(0);
         }
@@ -86,8 +86,9 @@ impl Encoder {
         }
     }
 
+    /// Writes the time, and the thread where it changed.
     #[cold]
-    fn turn(&mut self, thread: u32) {
+    fn time_and_thread(&mut self, thread: u32) {
         // A number that a reader would take for damage is not written.
         let thread = if u64::from(thread) < THREAD_SLACK + self.before { thread } else { 0 };
         let elapsed = self.now_ns - self.time_ns;

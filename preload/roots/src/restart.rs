@@ -39,17 +39,17 @@ enum Continuation {
     KernelRestart,
 }
 
-/// Whether the kernel goes on with calls that a handler has interrupted.
-static KEEPS: AtomicBool = AtomicBool::new(false);
+/// Whether the kernel has `restart_syscall`, so that calls can go on which a handler has interrupted.
+static HAS_RESTART_SYSCALL: AtomicBool = AtomicBool::new(false);
 
 /// Finds out whether the kernel has `restart_syscall`: an emulator may not. `send` makes the calling thread handle the
 /// signal of the stop, after which there is nothing to continue.
 pub fn learn(send: impl FnOnce() -> bool) {
     // SAFETY: `restart_syscall` takes no arguments; nothing is left to continue, so it ends with EINTR.
-    let keeps = !is_under_valgrind()
+    let has_it = !is_under_valgrind()
         && send()
         && unsafe { kernel::call(libc::SYS_restart_syscall, [0; 6]) } == Err(kernel::Error(libc::EINTR));
-    KEEPS.store(keeps, Ordering::Relaxed);
+    HAS_RESTART_SYSCALL.store(has_it, Ordering::Relaxed);
 }
 
 /// Whether this is Valgrind's processor, which has no such call and complains of it: it responds to instructions that
@@ -90,7 +90,7 @@ fn is_interrupted(context: &libc::ucontext_t) -> bool {
     // `syscall` leaves the address of the next instruction in rcx.
     registers[libc::REG_RAX as usize] == -i64::from(libc::EINTR)
         && registers[libc::REG_RCX as usize] == registers[libc::REG_RIP as usize]
-        && KEEPS.load(Ordering::Relaxed)
+        && HAS_RESTART_SYSCALL.load(Ordering::Relaxed)
 }
 
 /// Continues the call that was interrupted, if there is one and it can continue. The last thing that the handler does:

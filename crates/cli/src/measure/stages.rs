@@ -23,12 +23,12 @@ use crate::progress::Bar;
 pub fn execute(
     experiment: &mut Experiment,
     store: &mut Store,
-    bench: &RunContext,
+    context: &RunContext,
     watched: &mut Watched,
 ) -> Result<Ending, runner::RunError> {
     let is_warmup = |cell: &Cell| matches!(cell.phase, Phase::Profile | Phase::Warmup);
     let warm: Vec<Cell> = cells::lacking(experiment).into_iter().filter(is_warmup).collect();
-    if runner::execute_part(experiment, &warm, store, bench, watched)? == Ending::Interrupted {
+    if runner::execute_part(experiment, &warm, store, context, watched)? == Ending::Interrupted {
         return Ok(Ending::Interrupted);
     }
     if leave_slow_apart(experiment) {
@@ -46,10 +46,10 @@ pub fn execute(
     // Rows from before a resume, on the machine as it was then, do not show how it is now.
     let begun = experiment.observations.iter().any(|row| row.phase == Phase::Timed);
     if begun || rest.is_empty() {
-        return runner::execute(experiment, &[first, rest].concat(), store, bench, watched);
+        return runner::execute(experiment, &[first, rest].concat(), store, context, watched);
     }
     let since = Instant::now();
-    if runner::execute_part(experiment, &first, store, bench, watched)? == Ending::Interrupted {
+    if runner::execute_part(experiment, &first, store, context, watched)? == Ending::Interrupted {
         return Ok(Ending::Interrupted);
     }
     let spent_s = since.elapsed().as_secs_f64();
@@ -57,5 +57,5 @@ pub fn execute(
     if let Some(text) = text {
         watched.bar.note(&text);
     }
-    runner::execute(experiment, &rest, store, bench, watched)
+    runner::execute(experiment, &rest, store, context, watched)
 }

@@ -8,8 +8,8 @@ const MIB: u64 = 1 << 20;
 /// Enough repeats to find a program in which every other run differs.
 const REPEATS: &str = "3";
 
-/// Keeps 4 MiB in blocks of 256 bytes, drops as much again, and reports a failed allocation.
-const KEEPS: &str = "struct node { struct node *next; char rest[248]; } *volatile all;
+/// Retains 4 MiB in blocks of 256 bytes, drops as much again, and reports a failed allocation.
+const RETAINS_4_MIB: &str = "struct node { struct node *next; char rest[248]; } *volatile all;
 int main(void) {
     for (int i = 0; i < 16384; i++) {
         struct node *one = malloc(sizeof *one), *garbage = malloc(sizeof *garbage);
@@ -40,9 +40,9 @@ fn number(value: &Value) -> u64 {
 }
 
 #[test]
-fn the_smallest_heap_is_what_a_program_keeps() {
+fn the_smallest_heap_is_what_a_program_retains() {
     let fixture = Fixture::new();
-    let program = fixture.program("keeps", KEEPS);
+    let program = fixture.program("retains", RETAINS_4_MIB);
     let options = ["-m", "sweep,every=64K/glibc", "-m", "tithe-collect", "-b", "glibc"];
     let (found, output) = search(&fixture, &options, 0, &program);
     for row in found["collectors"].as_array().expect("collectors") {

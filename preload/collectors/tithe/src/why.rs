@@ -168,7 +168,7 @@ fn chain(
         })?;
         tracer.follow();
         if let Some(last) = tracer.found {
-            let (first, length) = tracer.turn(last);
+            let (first, length) = tracer.reverse(last);
             let mut entry = tracer.entry(first);
             write_root(stopped_heap, entry, text);
             for place in 1..length {

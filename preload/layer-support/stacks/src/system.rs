@@ -56,9 +56,9 @@ pub unsafe fn unmap(place: NonNull<u8>, bytes: usize) {
 /// exist, with the new mask at that address: the kernel reads the mask first. A sandbox in which a process can run
 /// allows this call.
 pub fn readable(address: usize) -> bool {
-    const NO_PURPOSE: usize = !0;
+    const INVALID_HOW: usize = !0;
     // SAFETY: the call fails before it changes anything, since the operation is invalid.
-    let answer = unsafe { system_call(libc::SYS_rt_sigprocmask, [NO_PURPOSE, address, 0, 8, 0, 0]) };
+    let answer = unsafe { system_call(libc::SYS_rt_sigprocmask, [INVALID_HOW, address, 0, 8, 0, 0]) };
     answer == -(libc::EINVAL as isize)
 }
 

@@ -84,7 +84,7 @@ pub fn count(
     judge(experiment, &mut cells, &fitness);
     let announce = places.announce_layer();
     let folder = experiment.settings.working_copy.then(|| PathBuf::from(&experiment.settings.directory));
-    let bench = TracedRunner {
+    let runner = TracedRunner {
         copied: folder.as_deref(),
         tracer,
         launcher: &launcher,
@@ -93,7 +93,7 @@ pub fn count(
         timeout_s: experiment.settings.timeout_s.max(LIMIT_S),
         expect_status: experiment.settings.expect_status,
     };
-    if all(experiment, store, &bench, &cells)? == Ending::Interrupted {
+    if all(experiment, store, &runner, &cells)? == Ending::Interrupted {
         return Ok(Ending::Interrupted);
     }
     experiment.complete = true;
@@ -105,7 +105,7 @@ pub fn count(
 fn all(
     experiment: &mut Experiment,
     store: &Store,
-    bench: &TracedRunner,
+    runner: &TracedRunner,
     cells: &[Cell],
 ) -> Result<Ending, Failure> {
     let (machine, _) = simulated_machine::choose(None, None).map_err(Failure::Usage)?;
@@ -116,8 +116,8 @@ fn all(
             continue;
         }
         let place = format!("exact counts {}/{}", number + 1, cells.len());
-        let stops = bench.interrupt.is_set();
-        if stops || one(experiment, store, bench, cell, &place, &machine)? == Ending::Interrupted {
+        let stops = runner.interrupt.is_set();
+        if stops || one(experiment, store, runner, cell, &place, &machine)? == Ending::Interrupted {
             return Ok(Ending::Interrupted);
         }
     }
@@ -219,16 +219,16 @@ fn judge(experiment: &mut Experiment, cells: &mut Vec<Cell>, fitness: &BTreeMap<
 fn one(
     experiment: &mut Experiment,
     store: &Store,
-    bench: &TracedRunner,
+    runner: &TracedRunner,
     cell: &Cell,
     place: &str,
     machine: &Machine,
 ) -> Result<Ending, Failure> {
     let options = Options { references: true, ..Options::default() };
-    let run = bench.run(cell, &options, place, &mut |_, _| MachineOnly::new(machine, MEMORY_LIMIT))?;
+    let run = runner.run(cell, &options, place, &mut |_, _| MachineOnly::new(machine, MEMORY_LIMIT))?;
     let (program, stack) = (&cell.program.name, &cell.stack.name);
     match run {
-        Err(_) if bench.interrupt.is_set() => return Ok(Ending::Interrupted),
+        Err(_) if runner.interrupt.is_set() => return Ok(Ending::Interrupted),
         Err(error) => note(experiment, program, stack, vec![format!("{LEFT_OUT}: {error}")]),
         Ok(Run { row, .. }) if row.outcome == Outcome::Interrupted => return Ok(Ending::Interrupted),
         Ok(Run { traced, mut row }) => {

@@ -200,7 +200,7 @@ impl<'a> Tracer<'a> {
 
     /// Reverses the chain that ends at `last`: links then lead from the root to it. Returns the first entry, and the
     /// number of entries.
-    pub fn turn(&mut self, last: u32) -> (u32, usize) {
+    pub fn reverse(&mut self, last: u32) -> (u32, usize) {
         let (mut at, mut after, mut length) = (last, NONE, 0);
         while at != NONE {
             let before = self.entry(at).link;
