@@ -8,7 +8,6 @@ use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_report::ReportError;
 use heaptoll_studies::paper::budget::{Planned, precision};
 use heaptoll_studies::paper::definition::{Step, StepKind};
-use heaptoll_studies::paper::figures::Cell;
 use heaptoll_studies::paper::results::{Ended as Ending, Ran};
 use thiserror::Error;
 
@@ -18,7 +17,7 @@ use super::commands::Extent;
 use super::keep::{Ended, StepFolder};
 use super::messages::Messages;
 use super::read;
-use super::read::json::ReadError;
+use super::read::reading::Reading;
 
 /// A step that the machine cannot carry out; the study ends there.
 #[derive(Debug, Error)]
@@ -48,11 +47,8 @@ pub struct Measure<'a> {
 /// Figures of a step, with its warnings and failures.
 #[derive(Default)]
 struct StepFigures {
-    cells: Vec<Cell>,
-    absent: Vec<(String, Option<String>, String)>,
+    reading: Reading,
     warnings: Vec<String>,
-    /// How its runs were paired, where that is to be known.
-    pairing: Vec<String>,
     why: Option<String>,
     ended: Option<EndCause>,
 }
@@ -93,21 +89,22 @@ impl Measure<'_> {
         self.name_managers(&extent, &mut found);
         explain(&extent, &mut found);
         // No reasons why a figure is missing.
-        found.warnings.append(&mut found.pairing);
+        found.warnings.append(&mut found.reading.pairing);
         let ending = match found.ended {
             Some(EndCause::Deadline | EndCause::Interrupt) => Ending::Cut,
-            _ if found.cells.is_empty() => Ending::Failed,
+            _ if found.reading.cells.is_empty() => Ending::Failed,
             _ => Ending::Whole,
         };
         // Stopped again before it could write: its rows are still there, and so are its figures.
-        if let Some(mut earlier) = earlier.filter(|_| ending == Ending::Cut && found.cells.is_empty()) {
+        if let Some(mut earlier) = earlier.filter(|_| ending == Ending::Cut && found.reading.cells.is_empty())
+        {
             (earlier.ran.seconds, earlier.interrupted) = (seconds, found.ended == Some(EndCause::Interrupt));
             folder.end(&earlier)?;
             return Ok(earlier);
         }
         let why = match ending {
             Ending::Failed => Some(found.why.unwrap_or_else(|| "it gave no figures".into())),
-            Ending::Cut if found.cells.is_empty() => Some("it was cut before it had figures".into()),
+            Ending::Cut if found.reading.cells.is_empty() => Some("it was cut before it had figures".into()),
             _ => None,
         };
         found.warnings.extend(why.iter().filter(|_| ending == Ending::Failed).cloned());
@@ -123,8 +120,8 @@ impl Measure<'_> {
             },
             interrupted: found.ended == Some(EndCause::Interrupt),
             why,
-            cells: found.cells,
-            absent: found.absent,
+            cells: found.reading.cells,
+            absent: found.reading.absent,
         };
         folder.end(&ended)?;
         Ok(ended)
@@ -227,10 +224,10 @@ impl Measure<'_> {
             }
             let cells = parsed(&json).map(|json| read::lifetimes::read(&json, extent.step, program, name));
             match cells {
-                Some(Ok(cells)) => all.cells.extend(cells),
+                Some(Ok(cells)) => all.reading.cells.extend(cells),
                 Some(Err(error)) => {
                     all.warnings.push(format!("{program} under {name}: {error}"));
-                    all.absent.push((program.clone(), Some(name.into()), error.to_string()));
+                    all.reading.absent.push((program.clone(), Some(name.into()), error.to_string()));
                 }
                 None => {
                     let status = end.code.map_or("a signal".into(), |code| format!("exit status {code}"));
@@ -239,7 +236,7 @@ impl Measure<'_> {
                     let words = format!("{program} under {name}: {why}");
                     all.warnings.push(words.clone());
                     all.why = Some(words);
-                    all.absent.push((program.clone(), Some(name.into()), why));
+                    all.reading.absent.push((program.clone(), Some(name.into()), why));
                 }
             }
         }
@@ -253,10 +250,10 @@ impl Measure<'_> {
             if manager.name == *wanted {
                 continue;
             }
-            for cell in found.cells.iter_mut().filter(|cell| cell.manager == manager.name) {
+            for cell in found.reading.cells.iter_mut().filter(|cell| cell.manager == manager.name) {
                 cell.manager.clone_from(wanted);
             }
-            for (_, of, _) in &mut found.absent {
+            for (_, of, _) in &mut found.reading.absent {
                 if of.as_ref() == Some(&manager.name) {
                     *of = Some(wanted.clone());
                 }
@@ -309,16 +306,13 @@ fn found(extent: &Extent, json: &PathBuf, end: End, messages: &Messages) -> Step
         });
         return found;
     };
-    let read: Result<Vec<Cell>, ReadError> = read::read(extent.step.kind, &json, extent.step);
-    match read {
-        Ok(cells) => found.cells = cells,
+    match read::read(extent.step.kind, &json, extent.step) {
+        Ok(reading) => found.reading = reading,
         Err(error) => found.why = Some(error.to_string()),
     }
-    found.absent = read::refused(extent.step.kind, &json);
     found.warnings.extend(messages.errors.iter().cloned());
     found.warnings.extend(read::warnings(&json));
-    found.pairing = read::pairing(extent.step.kind, &json);
-    for (program, manager, why) in &found.absent {
+    for (program, manager, why) in &found.reading.absent {
         let under = manager.as_ref().map_or(String::new(), |manager| format!(" under {manager}"));
         found.warnings.push(format!("{program}{under}: {why}"));
     }
@@ -336,8 +330,10 @@ fn mentions(text: &str, name: &str) -> bool {
 fn explain(extent: &Extent, found: &mut StepFigures) {
     for program in extent.programs() {
         for manager in extent.managers() {
-            let has = found.cells.iter().any(|cell| cell.program == *program && cell.manager == *manager);
+            let has =
+                found.reading.cells.iter().any(|cell| cell.program == *program && cell.manager == *manager);
             let is_covered = found
+                .reading
                 .absent
                 .iter()
                 .any(|(other, of, _)| other == program && of.as_ref().is_none_or(|of| of == manager));
@@ -353,7 +349,7 @@ fn explain(extent: &Extent, found: &mut StepFigures) {
                     _ => found.why.clone().unwrap_or_else(|| "the command gave no figure of it".into()),
                 },
             };
-            found.absent.push((program.clone(), Some(manager.clone()), why));
+            found.reading.absent.push((program.clone(), Some(manager.clone()), why));
         }
     }
 }

@@ -5,53 +5,36 @@
 //! field which it always has is one.
 
 use heaptoll_studies::paper::definition::{Step, StepKind};
-use heaptoll_studies::paper::figures::Cell;
 
 use self::json::ReadError;
+use self::reading::Reading;
 
 mod cell_writer;
 mod instructions;
 pub mod json;
 pub mod lifetimes;
 mod locality;
+pub mod reading;
 mod run;
 mod sareen;
 #[cfg(test)]
 mod testing;
 
-/// The figures of a step that a command wrote. Managers are called as the command calls them.
+/// Reads what a command wrote of a step.
 ///
 /// # Errors
 /// It is not what the command writes.
-pub fn read(kind: StepKind, json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
+pub fn read(kind: StepKind, json: &serde_json::Value, step: &Step) -> Result<Reading, ReadError> {
     match kind {
         StepKind::Run => run::read(json, step),
         StepKind::Instructions => instructions::read(json, step),
         StepKind::Locality => locality::read(json, step),
         // Its JSON does not have the program: `lifetimes::read` takes both.
-        StepKind::Lifetimes => Ok(vec![]),
+        StepKind::Lifetimes => Ok(Reading::default()),
         StepKind::Delay | StepKind::Frequency | StepKind::Proximity | StepKind::Minheap => {
             sareen::read(kind, json, step)
         }
     }
-}
-
-/// Programs and managers whose figures are missing or not whole: program, manager (all when none), why.
-pub fn refused(kind: StepKind, json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
-    match kind {
-        StepKind::Run => run::refused(json),
-        StepKind::Instructions => instructions::refused(json),
-        StepKind::Locality => locality::refused(json),
-        StepKind::Delay | StepKind::Frequency | StepKind::Proximity | StepKind::Minheap => {
-            sareen::refused(kind, json)
-        }
-        StepKind::Lifetimes => vec![],
-    }
-}
-
-/// How the runs of a step were paired, where that is not as it was wanted, and what company does to them.
-pub fn pairing(kind: StepKind, json: &serde_json::Value) -> Vec<String> {
-    if kind == StepKind::Run { run::pairing(json) } else { vec![] }
 }
 
 /// The warnings of a command and of its programs.

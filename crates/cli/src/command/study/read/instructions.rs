@@ -4,11 +4,11 @@
 //! its end gives none: half of a count is no count.
 
 use heaptoll_studies::paper::definition::{Step, StepKind};
-use heaptoll_studies::paper::figures::Cell;
 use serde::Deserialize;
 
 use super::cell_writer::CellWriter;
 use super::json::{ReadError, shaped};
+use super::reading::{Absent, Reading};
 
 #[derive(Deserialize)]
 struct Document {
@@ -91,7 +91,7 @@ struct ClassName {
 }
 
 /// Exact cells.
-pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
+pub fn read(json: &serde_json::Value, step: &Step) -> Result<Reading, ReadError> {
     let document: Document = shaped(StepKind::Instructions, json)?;
     let mut cells = Vec::new();
     for Program { program, managers } in &document.programs {
@@ -103,7 +103,7 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
             }
         }
     }
-    Ok(cells)
+    Ok(Reading { cells, absent: absent(document), pairing: Vec::new() })
 }
 
 impl Figures {
@@ -147,9 +147,8 @@ impl Figures {
     }
 }
 
-/// Runs without figures of the whole run: program, manager and why.
-pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
-    let Ok(document) = shaped::<Document>(StepKind::Instructions, json) else { return vec![] };
+/// Runs without figures of the whole run.
+fn absent(document: Document) -> Vec<Absent> {
     let rows = document.programs.into_iter().flat_map(|Program { program, managers }| {
         managers.into_iter().map(move |row| (program.clone(), row))
     });
@@ -163,7 +162,7 @@ mod tests {
 
     #[test]
     fn counts_are_those_of_the_tables() {
-        let cells = read(&instructions(), &step(StepKind::Instructions)).expect("it is read");
+        let cells = read(&instructions(), &step(StepKind::Instructions)).expect("it is read").cells;
         let exact = |manager, metric, wanted| assert_exact(&cells, manager, metric, None, wanted);
         exact("kingsley", "per_malloc", 40.50522004666064);
         exact("bw16", "per_object", 159.410361424801);
@@ -182,7 +181,7 @@ mod tests {
     #[test]
     fn the_programs_own_instructions_begin_at_main() {
         let json = instructions();
-        let cells = read(&json, &step(StepKind::Instructions)).expect("it is read");
+        let cells = read(&json, &step(StepKind::Instructions)).expect("it is read").cells;
         let figures = &json["programs"][0]["managers"][0]["figures"];
         let all = figures["owners"]["program"]["instructions"].as_f64().expect("a count");
         let before = figures["startup_instructions"].as_f64().expect("a count");
@@ -193,10 +192,13 @@ mod tests {
     fn half_a_run_has_no_counts() {
         let mut json = instructions();
         json["programs"][0]["managers"][1]["problem"] = "it was not traced to its end".into();
-        let cells = read(&json, &step(StepKind::Instructions)).expect("it is read");
+        let cells = read(&json, &step(StepKind::Instructions)).expect("it is read").cells;
         assert!(cells.iter().any(|cell| cell.manager == "kingsley"));
         assert!(cells.iter().all(|cell| cell.manager != "bw16"));
         let why = "it was not traced to its end".to_owned();
-        assert_eq!(refused(&json), [("cfrac".to_owned(), Some("bw16".to_owned()), why)]);
+        assert_eq!(
+            read(&json, &step(StepKind::Instructions)).expect("it is read").absent,
+            [("cfrac".to_owned(), Some("bw16".to_owned()), why)]
+        );
     }
 }

@@ -3,11 +3,11 @@
 //! A run whose end was not simulated gives no cells.
 
 use heaptoll_studies::paper::definition::{Step, StepKind};
-use heaptoll_studies::paper::figures::Cell;
 use serde::Deserialize;
 
 use super::cell_writer::CellWriter;
 use super::json::{ReadError, shaped};
+use super::reading::{Absent, Reading};
 
 /// Memories in parts of what the program touches under the first manager: [`heaptoll_locality::study::TIGHT`].
 use heaptoll_locality::study::TIGHT;
@@ -65,7 +65,7 @@ struct Point {
 }
 
 /// Exact cells.
-pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
+pub fn read(json: &serde_json::Value, step: &Step) -> Result<Reading, ReadError> {
     let document: Document = shaped(StepKind::Locality, json)?;
     let mut cells = Vec::new();
     for Program { program, page_bytes, rows } in &document.programs {
@@ -104,12 +104,11 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
             }
         }
     }
-    Ok(cells)
+    Ok(Reading { cells, absent: absent(document), pairing: Vec::new() })
 }
 
-/// Runs that were not simulated to their end: program, manager and why.
-pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
-    let Ok(document) = shaped::<Document>(StepKind::Locality, json) else { return vec![] };
+/// Runs that were not simulated to their end.
+fn absent(document: Document) -> Vec<Absent> {
     let rows = document
         .programs
         .into_iter()
@@ -124,7 +123,7 @@ mod tests {
 
     #[test]
     fn faults_and_misses_are_at_their_sizes() {
-        let cells = read(&locality(), &step(StepKind::Locality)).expect("it is read");
+        let cells = read(&locality(), &step(StepKind::Locality)).expect("it is read").cells;
         let exact = |manager, metric, at, wanted| assert_exact(&cells, manager, metric, at, wanted);
         exact("kingsley", "references", None, 39_909_417.0);
         exact("bw16", "pages_touched", None, 182.0);
@@ -137,7 +136,7 @@ mod tests {
 
     #[test]
     fn tight_memories_are_parts_of_what_the_first_manager_touches() {
-        let cells = read(&locality(), &step(StepKind::Locality)).expect("it is read");
+        let cells = read(&locality(), &step(StepKind::Locality)).expect("it is read").cells;
         // 29, 59 and 88 of kingsley's 118 pages, for both.
         for (at, kingsley, bw16) in [(0.25, 465.0, 27_901.0), (0.5, 152.0, 11_602.0), (0.75, 120.0, 3842.0)] {
             assert_exact(&cells, "kingsley", "tight_faults", Some(at), kingsley);
@@ -154,7 +153,7 @@ mod tests {
             let point = point.into_iter().find(|point| point["bytes"] == 2 << 20).expect("2 MiB");
             (point["bytes"], point["entries"]) = ((3 << 20).into(), 768.into());
         }
-        let cells = read(&json, &step(StepKind::Locality)).expect("it is read");
+        let cells = read(&json, &step(StepKind::Locality)).expect("it is read").cells;
         assert!(cells.iter().any(|cell| cell.metric == "page_faults" && cell.at == Some(3072.0)));
         assert!(
             cells.iter().all(|cell| cell.metric != "page_faults" || cell.at != Some(116.0)),
@@ -166,7 +165,7 @@ mod tests {
     #[test]
     fn without_the_first_managers_whole_run_there_are_no_tight_memories() {
         let metrics = |json: &serde_json::Value| {
-            let cells = read(json, &step(StepKind::Locality)).expect("it is read");
+            let cells = read(json, &step(StepKind::Locality)).expect("it is read").cells;
             let count = |metric: &str| cells.iter().filter(|cell| cell.metric == metric).count();
             (count("tight_faults"), count("references"))
         };
@@ -183,8 +182,8 @@ mod tests {
     fn half_a_run_has_no_faults() {
         let mut json = locality();
         json["programs"][0]["rows"][1]["cut_short"] = "memory ran out".into();
-        let cells = read(&json, &step(StepKind::Locality)).expect("it is read");
+        let cells = read(&json, &step(StepKind::Locality)).expect("it is read").cells;
         assert!(!cells.is_empty() && cells.iter().all(|cell| cell.manager == "kingsley"));
-        assert_eq!(refused(&json)[0].2, "memory ran out");
+        assert_eq!(read(&json, &step(StepKind::Locality)).expect("it is read").absent[0].2, "memory ran out");
     }
 }

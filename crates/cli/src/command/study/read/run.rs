@@ -1,6 +1,6 @@
 //! Timed repetitions: `heaptoll run`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
@@ -8,11 +8,12 @@ use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::seconds::cpu_seconds;
 use heaptoll_experiment::side::{Side, Sides};
 use heaptoll_studies::paper::definition::{Step, StepKind};
-use heaptoll_studies::paper::figures::{ALONE, AT_ONCE, Cell, Value};
+use heaptoll_studies::paper::figures::{ALONE, AT_ONCE, Value};
 use serde::Deserialize;
 
 use super::cell_writer::CellWriter;
 use super::json::{ReadError, shaped};
+use super::reading::{Absent, Reading};
 
 #[derive(Deserialize)]
 struct Document {
@@ -47,18 +48,19 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }
 
-/// Cells of samples by repetition. A figure that failed or was not reported in a repetition is a gap there; what no row
-/// has gives no cell.
-pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
+/// Cells of samples by repetition, and which programs ran otherwise than in lockstep where that was wanted. A figure that
+/// failed or was not reported in a repetition is a gap there; what no row has gives no cell.
+pub fn read(json: &serde_json::Value, step: &Step) -> Result<Reading, ReadError> {
     let Document { experiment } = shaped(StepKind::Run, json)?;
     let repetitions = experiment.repetitions();
-    let own = own_figures(json);
-    let mut cells = Vec::new();
+    let mut reading = Reading { absent: absent(&experiment), ..Reading::default() };
     for program in &experiment.programs {
         let cpu = cpu_seconds(&experiment, &program.name, repetitions);
+        reading.pairing.extend(cpu.notes.iter().map(|note| format!("{}: {note}", program.name)));
         for (side, cpu) in Sides::of(&experiment, &program.name).all.iter().zip(&cpu.stacks) {
+            let cells = &mut reading.cells;
             let mut writer =
-                CellWriter { step: &step.id, program: &program.name, manager: side.stack, cells: &mut cells };
+                CellWriter { step: &step.id, program: &program.name, manager: side.stack, cells };
             let mut put = |metric: &str, value: &dyn Fn(u32) -> Option<f64>| {
                 let samples: Vec<Option<f64>> = (0..repetitions).map(value).collect();
                 if samples.iter().any(Option::is_some) {
@@ -72,53 +74,28 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadErro
             for (metric, take) in PLAIN {
                 put(metric, &|repetition| take(side.row_in(side.by_itself(), repetition)?));
             }
-            for name in figure_names(side, &own) {
+            for name in figure_names(side) {
                 put(&format!("figure_{name}"), &|repetition| {
-                    let row = side.row_in(side.by_itself(), repetition)?;
-                    own.get(&row.order)?.get(&name).copied()
+                    own_figures(side.row_in(side.by_itself(), repetition)?).remove(name).copied()
                 });
             }
         }
     }
-    Ok(cells)
+    Ok(reading)
 }
 
-/// Figures that a load or the program itself reported for each row: by the row's order, then by name.
-fn own_figures(json: &serde_json::Value) -> BTreeMap<u32, BTreeMap<String, f64>> {
-    let rows = json["experiment"]["observations"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let own_figure = |row: &serde_json::Value| {
-        let order = u32::try_from(row["order"].as_u64()?).ok()?;
-        let maps = [&row["figures"], &row["serve"]["load_figures"]];
-        let figures = maps.into_iter().filter_map(|map| map.as_object()).flatten();
-        let numbers = figures.filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)));
-        Some((order, numbers.collect()))
-    };
-    let measured = |row: &&serde_json::Value| row["phase"] == "timed" || row["phase"] == "alone";
-    rows.iter().filter(measured).filter_map(own_figure).collect()
+/// Figures that a load or the program itself reported of a run, by name.
+fn own_figures(row: &Observation) -> BTreeMap<&str, &f64> {
+    let of_load = row.serve.iter().flat_map(|serve| &serve.load_figures);
+    row.figures.iter().chain(of_load).map(|(name, value)| (name.as_str(), value)).collect()
 }
 
-fn figure_names(side: &Side, own: &BTreeMap<u32, BTreeMap<String, f64>>) -> Vec<String> {
-    let of_rows = side.by_itself().values().filter_map(|row| own.get(&row.order));
-    let mut names: Vec<String> = of_rows.flat_map(|figures| figures.keys().cloned()).collect();
-    names.sort();
-    names.dedup();
-    names
+fn figure_names<'a>(side: &Side<'a>) -> BTreeSet<&'a str> {
+    side.by_itself().values().flat_map(|row| own_figures(row).into_keys()).collect()
 }
 
-/// Which programs ran otherwise than in lockstep where that was wanted, and what company does to the others.
-pub fn pairing(json: &serde_json::Value) -> Vec<String> {
-    let Ok(Document { experiment }) = shaped::<Document>(StepKind::Run, json) else { return vec![] };
-    let repetitions = experiment.repetitions();
-    let of = |program: &str| {
-        let notes = cpu_seconds(&experiment, program, repetitions).notes;
-        notes.into_iter().map(|note| format!("{program}: {note}")).collect::<Vec<_>>()
-    };
-    experiment.programs.iter().flat_map(|program| of(&program.name)).collect()
-}
-
-/// What was refused, and what failed: program, manager and why.
-pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
-    let Ok(Document { experiment }) = shaped::<Document>(StepKind::Run, json) else { return vec![] };
+/// What was refused, and what failed.
+fn absent(experiment: &Experiment) -> Vec<Absent> {
     let mut all: Vec<_> = experiment
         .refused
         .iter()
@@ -147,11 +124,17 @@ pub fn refused(json: &serde_json::Value) -> Vec<(String, Option<String>, String)
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_studies::paper::figures::Cell;
+
     use super::super::testing::{run, step, value};
     use super::*;
 
-    fn cells(json: &serde_json::Value) -> Vec<Cell> {
+    fn reading(json: &serde_json::Value) -> Reading {
         read(json, &step(StepKind::Run)).expect("it is read")
+    }
+
+    fn cells(json: &serde_json::Value) -> Vec<Cell> {
+        reading(json).cells
     }
 
     fn samples(cells: &[Cell], manager: &str, metric: &str) -> Vec<Option<f64>> {
@@ -177,7 +160,7 @@ mod tests {
         assert_eq!(samples(&cells, "bw16", "pause_max_s"), [Some(0.002146), Some(0.001192)]);
         assert_eq!(samples(&cells, "kingsley", "collections"), [Some(0.0); 2]);
         assert_eq!(value(&cells, "kingsley", "used_high_kib", None), None, "it does not report");
-        assert!(refused(&run()).is_empty());
+        assert!(reading(&run()).absent.is_empty());
     }
 
     #[test]
@@ -193,12 +176,12 @@ mod tests {
         let cells = cells(&json);
         assert_eq!(samples(&cells, "bw16", "peak_rss_kib"), [None, Some(2024.0)]);
         assert_eq!(samples(&cells, "kingsley", "peak_rss_kib"), [Some(1648.0), Some(1488.0)]);
-        let own_figure = refused(&json);
+        let absent = reading(&json).absent;
         // A program that the baseline does not serve is left out whole.
-        assert_eq!(own_figure[0], ("lua".into(), None, "static".into()));
-        assert_eq!(own_figure[1], ("cfrac".into(), Some("knuth".into()), "no".into()));
+        assert_eq!(absent[0], ("lua".into(), None, "static".into()));
+        assert_eq!(absent[1], ("cfrac".into(), Some("knuth".into()), "no".into()));
         assert_eq!(
-            own_figure[2],
+            absent[2],
             ("cfrac".into(), Some("bw16".into()), "1 of 2 runs: killed by signal 11".into())
         );
     }

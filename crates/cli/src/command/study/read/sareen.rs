@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::cell_writer::CellWriter;
 use super::json::{ReadError, shaped};
+use super::reading::{Absent, Reading};
 
 mod minheap;
 mod proximity;
@@ -19,27 +20,25 @@ use ratio::Ratio;
 ///
 /// # Errors
 /// The JSON is not what the command writes.
-pub fn read(kind: StepKind, json: &serde_json::Value, step: &Step) -> Result<Vec<Cell>, ReadError> {
-    let mut cells = Vec::new();
+pub fn read(kind: StepKind, json: &serde_json::Value, step: &Step) -> Result<Reading, ReadError> {
+    let mut reading = Reading::default();
+    let cells = &mut reading.cells;
     match kind {
-        StepKind::Delay => delay(&shaped(kind, json)?, step, &mut cells),
-        StepKind::Frequency => frequency(&shaped(kind, json)?, step, &mut cells),
-        StepKind::Proximity => proximity::cells(&shaped(kind, json)?, step, &mut cells),
-        StepKind::Minheap => minheap::cells(&shaped(kind, json)?, step, &mut cells),
+        StepKind::Delay => delay(&shaped(kind, json)?, step, cells),
+        StepKind::Frequency => {
+            let found = shaped(kind, json)?;
+            frequency(&found, step, cells);
+            reading.absent = seldom(&found);
+        }
+        StepKind::Proximity => proximity::cells(&shaped(kind, json)?, step, cells),
+        StepKind::Minheap => {
+            let found = shaped(kind, json)?;
+            minheap::cells(&found, step, cells);
+            reading.absent = minheap::without(&found);
+        }
         StepKind::Run | StepKind::Instructions | StepKind::Locality | StepKind::Lifetimes => {}
     }
-    Ok(cells)
-}
-
-/// Programs whose figures are missing, under which manager, and why.
-pub fn refused(kind: StepKind, json: &serde_json::Value) -> Vec<(String, Option<String>, String)> {
-    match kind {
-        StepKind::Frequency => {
-            shaped::<Frequency>(kind, json).map(|found| seldom(&found)).unwrap_or_default()
-        }
-        StepKind::Minheap => shaped(kind, json).map(|found| minheap::without(&found)).unwrap_or_default(),
-        _ => vec![],
-    }
+    Ok(reading)
 }
 
 #[derive(Deserialize)]
@@ -108,7 +107,7 @@ struct Period {
 }
 
 /// Programs that collect too seldom to show anything about the frequency.
-fn seldom(found: &Frequency) -> Vec<(String, Option<String>, String)> {
+fn seldom(found: &Frequency) -> Vec<Absent> {
     let why = "collected too seldom, or failed, at the shortest period to show anything about the frequency";
     let seldom = found.programs.iter().filter(|program| !program.often_enough);
     seldom.map(|one| (one.program.clone(), Some(one.collector.clone()), why.to_owned())).collect()
@@ -171,7 +170,7 @@ mod tests {
             "points": [{"size_bytes": 1, "good": 8, "medians": null, "over_no_delay": none},
                        {"size_bytes": 2097152, "good": 8, "medians": null, "over_no_delay": ratios(1.41)}],
         }]});
-        let cells = read(StepKind::Delay, &found, &step("delay")).expect("it is read");
+        let cells = read(StepKind::Delay, &found, &step("delay")).expect("it is read").cells;
         assert_eq!(value(one(&cells, "time_ratio", Some(2_097_152.0))), 1.41);
         assert_eq!(value(one(&cells, "space_ratio", Some(2_097_152.0))), 1.2);
         assert_eq!(value(one(&cells, "layer_time_ratio", None)), 1.06);
@@ -189,7 +188,7 @@ mod tests {
         let found = json!({"programs": [{"program": "gawk", "collector": "sweep/mimalloc3", "settings": [],
             "often_enough": true, "ratios": [of("collections", 4 << 20, 1), of("identifications", 4 << 20, 16),
             of("reclamations", 1 << 20, 16)]}]});
-        let cells = read(StepKind::Frequency, &found, &step("frequency")).expect("it is read");
+        let cells = read(StepKind::Frequency, &found, &step("frequency")).expect("it is read").cells;
         let mib4 = Some(f64::from(4 << 20));
         assert_eq!(value(one(&cells, "mutator_wall_ratio", mib4)), 0.98);
         assert_eq!(value(one(&cells, "identifying_mutator_wall_ratio", mib4)), 0.98);
@@ -202,9 +201,10 @@ mod tests {
         let found = json!({"programs": [{"program": "gawk", "collector": "sweep/mimalloc3",
             "often_enough": false, "ratios": [{"question": "collections",
             "period": {"every_bytes": 4 << 20, "reclaim": 1}, "mutator_wall": ratio(0.68, 10), "mutator_cpu": null}]}]});
-        assert_eq!(read(StepKind::Frequency, &found, &step("frequency")), Ok(vec![]));
-        let refused = refused(StepKind::Frequency, &found);
-        let [(program, Some(manager), why)] = refused.as_slice() else { panic!("{refused:?}") };
+        let Reading { cells, absent, .. } =
+            read(StepKind::Frequency, &found, &step("frequency")).expect("it is read");
+        assert_eq!(cells, []);
+        let [(program, Some(manager), why)] = absent.as_slice() else { panic!("{absent:?}") };
         assert_eq!((program.as_str(), manager.as_str()), ("gawk", "sweep/mimalloc3"));
         assert!(why.contains("too seldom"), "{why}");
     }

@@ -5,6 +5,7 @@ use heaptoll_studies::paper::figures::{Cell, Value};
 use serde::Deserialize;
 
 use crate::command::study::read::cell_writer::CellWriter;
+use crate::command::study::read::reading::Absent;
 
 #[derive(Deserialize)]
 pub struct Minheap {
@@ -43,7 +44,7 @@ struct Over {
 }
 
 /// Collectors of which no smallest heap is known.
-pub fn without(found: &Minheap) -> Vec<(String, Option<String>, String)> {
+pub fn without(found: &Minheap) -> Vec<Absent> {
     let of = |heaps: &Heaps| {
         let why = |one: &Searched| {
             let why = one.failure.clone()?;
@@ -76,8 +77,8 @@ pub fn cells(found: &Minheap, step: &Step, cells: &mut Vec<Cell>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::read;
     use super::super::tests::{one, step, value};
-    use super::super::{read, refused};
     use heaptoll_studies::paper::definition::StepKind;
     use serde_json::json;
 
@@ -86,8 +87,8 @@ mod tests {
         let found = json!({"programs": [{"program": "cfrac", "collectors": [
             {"stack": "bw26", "failure": "it has no heap=", "search": null}, {"stack": "tithe-collect", "failure": null}],
             "baselines": [], "overheads": []}]});
-        let refused = refused(StepKind::Minheap, &found);
-        assert_eq!(refused, [("cfrac".into(), Some("bw26".into()), "it has no heap=".into())]);
+        let absent = read(StepKind::Minheap, &found, &step("minheap")).expect("it is read").absent;
+        assert_eq!(absent, [("cfrac".into(), Some("bw26".into()), "it has no heap=".into())]);
     }
 
     #[test]
@@ -97,7 +98,7 @@ mod tests {
         let found = json!({"programs": [{"program": "cfrac", "collectors": [],
             "baselines": [baseline("sweep,every=32K/mimalloc3", false), baseline("honoured", true)],
             "overheads": [over("sweep,every=32K/mimalloc3", 2.8), over("honoured", 3.7)]}]});
-        let cells = read(StepKind::Minheap, &found, &step("minheap")).expect("it is read");
+        let cells = read(StepKind::Minheap, &found, &step("minheap")).expect("it is read").cells;
         assert_eq!(value(one(&cells, "heap_ratio_over_mimalloc3", Some(32768.0))), 2.8);
         assert_eq!(value(one(&cells, "heap_ratio_over_frees_mimalloc3", None)), 3.7);
     }

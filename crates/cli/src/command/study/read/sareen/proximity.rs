@@ -114,7 +114,7 @@ mod tests {
             [range("first 1 %", 1.07, 1.02), range("first 10 %", 0.95, 1.01), range("last 20 %", 0.8, 1.0)];
         let found = json!({"programs": [{"program": "kv", "stacks": [{"stack": "sweep/mimalloc3",
             "scales": [{"aimed_at": 10, "stretches": stretches}]}]}]});
-        let cells = read(StepKind::Proximity, &found, &step("proximity")).expect("it is read");
+        let cells = read(StepKind::Proximity, &found, &step("proximity")).expect("it is read").cells;
         let at = |metric: &str| value(one(&cells, metric, Some(10.0)));
         assert_eq!((at("first_ratio"), at("near_ratio"), at("last_ratio")), (1.07, 0.95, 0.8));
         assert_eq!((at("first_median_ratio"), at("near_median_ratio")), (1.02, 1.01));
