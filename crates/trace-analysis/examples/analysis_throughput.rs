@@ -1,5 +1,6 @@
-//! How fast traces are summed up, and in how much memory: `throughput make FILE [EVENTS]` writes a synthetic trace,
-//! `throughput decode|stat|lifetimes|lifetimes-sites FILE` reads it and prints events per second and peak resident set.
+//! How fast traces are summed up, and in how much memory: `analysis_throughput make FILE [EVENTS]` writes a synthetic
+//! trace, `analysis_throughput decode|stat|lifetimes|lifetimes-sites FILE` reads it and prints events per second and peak
+//! resident set.
 
 use std::error::Error;
 use std::path::Path;
@@ -21,7 +22,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["make", file] => make(Path::new(file), 100_000_000),
         ["make", file, events] => make(Path::new(file), events.parse()?),
         [what, file] => read(what, Path::new(file)),
-        _ => Err("usage: throughput make FILE [EVENTS] | decode|stat|lifetimes|lifetimes-sites FILE".into()),
+        _ => {
+            Err("usage: analysis_throughput make FILE [EVENTS] | decode|stat|lifetimes|lifetimes-sites FILE"
+                .into())
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! How fast traces are written and read, and how large they are, on a made-up stream of events: `throughput [EVENTS]`.
+//! How fast traces are written and read, and how large they are, on a made-up stream of events:
+//! `codec_throughput [EVENTS]`.
 //!
 //! Times are those of the thread's CPU clock, the best of five: other processes on the machine count for less.
 //! Prints one line for each level of compression, then a JSON object for `make bench`.

@@ -1,5 +1,6 @@
-//! Speed of the drag sink: `cargo run --release -p heaptoll-drag --example speed -- gawk ...` runs a program under the
-//! tracer twice, with a sink that only counts and with this one, and prints the processor time of the decoding thread.
+//! Speed of the drag sink: `cargo run --release -p heaptoll-drag --example sink_speed -- gawk ...` runs a program under
+//! the tracer twice, with a sink that only counts and with this one, and prints the processor time of the decoding
+//! thread.
 
 use std::process::ExitCode;
 

@@ -1,6 +1,6 @@
 //! The cost of a producer and a consumer: one thread records mallocs and frees, another drains.
 //!
-//! `cargo run --release -p heaptoll-alloc-ring --features tool --example throughput [EVENTS] [THREADS]`
+//! `cargo run --release -p heaptoll-alloc-ring --features tool --example ring_throughput [EVENTS] [THREADS]`
 //!
 //! First in turns (bursts into an empty ring, and draining full rings), then both at once.
 
@@ -66,7 +66,7 @@ fn main() {
     let Some(Ok(threads)) = arguments.next().or(Some(Ok(1))) else { return usage() };
     let mut shared = match Shared::create(&Options::default()) {
         Ok(shared) => shared,
-        Err(error) => return eprintln!("throughput: {error}"),
+        Err(error) => return eprintln!("ring_throughput: {error}"),
     };
     // SAFETY: no other thread runs yet that could read the environment.
     unsafe { std::env::set_var("HEAPTOLL_RECORD", shared.path()) };
@@ -169,5 +169,5 @@ fn figures(mut rounds: Vec<Duration>, pairs: u64) -> String {
 }
 
 fn usage() {
-    eprintln!("usage: throughput [EVENTS] [THREADS]");
+    eprintln!("usage: ring_throughput [EVENTS] [THREADS]");
 }
