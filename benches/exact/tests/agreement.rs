@@ -1,7 +1,6 @@
 //! The tracer's instructions against callgrind's, on a program that does not depend on addresses: no instruction may
 //! differ in the routines of the malloc family, and next to none in total.
 
-use std::path::Path;
 use std::process::Command;
 
 /// The cells of a table: the text of each line between the rules.
@@ -15,11 +14,9 @@ fn rows(table: &str) -> Vec<Vec<String>> {
 
 #[test]
 fn instructions_are_those_of_callgrind() {
-    let stage = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage");
-    let home = std::env::var_os("HEAPTOLL_HOME").map_or(stage, Into::into);
     let output = Command::new(env!("CARGO_BIN_EXE_heaptoll-exact"))
         .args(["agreement", "--instructions", "-p", "cfrac", "-m", "glibc", "-m", "kingsley"])
-        .env("HEAPTOLL_HOME", home)
+        .env("HEAPTOLL_HOME", heaptoll_staged::home())
         .output()
         .expect("it runs");
     let (table, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

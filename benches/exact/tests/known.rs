@@ -1,8 +1,6 @@
 //! Programs whose references, and whose misses, are known by calculation, under the real tracer and the real
 //! simulators.
 
-use std::path::{Path, PathBuf};
-
 use heaptoll_callgrind::tools::{Compilers, Language, run};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::launch::Invocation;
@@ -64,12 +62,8 @@ impl Sink for Recorded {
     }
 }
 
-/// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
 fn places() -> Places {
-    let home = std::env::var_os("HEAPTOLL_HOME").map(PathBuf::from);
-    Places::at(
-        &home.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage")),
-    )
+    Places::at(&heaptoll_staged::home())
 }
 
 /// Compiles a program and runs it under the tracer.

@@ -6,10 +6,7 @@ use std::process::{Command, Stdio};
 use heaptoll_stats_page::{SlotRecord, StatsPage};
 
 fn layer() -> PathBuf {
-    let home = std::env::var_os("HEAPTOLL_HOME").expect("HEAPTOLL_HOME is set");
-    let layer = Path::new(&home).join("lib/heaptoll/layers/libheaptoll_live.so");
-    assert!(layer.is_file(), "{} is missing: run make stage-tests", layer.display());
-    layer
+    heaptoll_staged::file("layers/libheaptoll_live.so")
 }
 
 /// A folder with a compiler and a page.

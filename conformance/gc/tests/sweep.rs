@@ -1,9 +1,6 @@
 //! The sweep layer under proof: in front of the C library's malloc and of every manager of the installation.
-//!
-//! `HEAPTOLL_HOME` names the installation, as in the tool's tests (`make test` sets it); otherwise it is the stage in
-//! the target folder.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -47,17 +44,11 @@ struct Fixture {
     _folder: tempfile::TempDir,
 }
 
-fn installation() -> PathBuf {
-    let staged = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage");
-    std::env::var_os("HEAPTOLL_HOME").map_or_else(staged, PathBuf::from).join("lib/heaptoll")
-}
-
 static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let home = installation();
-    let layer = home.join("layers/libheaptoll_sweep.so");
-    assert!(layer.is_file(), "{} is not there: `make build`, or set HEAPTOLL_HOME", layer.display());
-    let entries = std::fs::read_dir(home.join("managers")).expect("managers are installed: `make build`");
+    let layer = heaptoll_staged::file("layers/libheaptoll_sweep.so");
+    let built = heaptoll_staged::file("managers");
+    let entries = std::fs::read_dir(&built).expect("a folder");
     let mut managers: Vec<(String, PathBuf)> = entries
         .flatten()
         .map(|entry| entry.path())
@@ -66,7 +57,7 @@ static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
         .filter(|(name, _)| !COLLECTORS.contains(&name.as_str()))
         .collect();
     managers.sort();
-    assert!(!managers.is_empty(), "no manager in {}", home.display());
+    assert!(!managers.is_empty(), "no manager in {}", built.display());
     Fixture {
         program: Program::build(folder.path()).expect("the program compiles"),
         layer,

@@ -8,12 +8,8 @@ use heaptoll_experiment::places::Places;
 use heaptoll_reftrace::{Clock, Event, Owner, Reference, Sink};
 use heaptoll_reftrace_host::{Fitness, Options, Tracer, TracerError, fitness, trace};
 
-/// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
 fn places() -> Places {
-    let home = std::env::var_os("HEAPTOLL_HOME").map(PathBuf::from);
-    Places::at(
-        &home.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage")),
-    )
+    Places::at(&heaptoll_staged::home())
 }
 
 fn of(preload: &[PathBuf]) -> Result<Fitness, TracerError> {

@@ -1,6 +1,6 @@
 //! Real programs under the real tracer, which the build has staged.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -13,12 +13,8 @@ use heaptoll_reftrace::event::Event;
 use heaptoll_reftrace::{Owner, Reference, Routine, Sink};
 use heaptoll_reftrace_host::{Image, ImageEnding, Options, Traced, Tracer, TracerError, trace};
 
-/// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
 fn places() -> Places {
-    let home = std::env::var_os("HEAPTOLL_HOME").map(PathBuf::from);
-    Places::at(
-        &home.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage")),
-    )
+    Places::at(&heaptoll_staged::home())
 }
 
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! The system around a real program under the real tracer: address space, kernel, randomness, call sites.
 
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::launch::Invocation;
@@ -12,12 +12,8 @@ use heaptoll_reftrace::word::Text;
 use heaptoll_reftrace::{Owner, Reference, Routine, Sink};
 use heaptoll_reftrace_host::{Options, Traced, Tracer, trace};
 
-/// The installation under test: `HEAPTOLL_HOME`, or the build tree's.
 fn places() -> Places {
-    let home = std::env::var_os("HEAPTOLL_HOME").map(PathBuf::from);
-    Places::at(
-        &home.unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/debug/stage")),
-    )
+    Places::at(&heaptoll_staged::home())
 }
 
 #[derive(Debug, Default)]

@@ -110,7 +110,7 @@ fn one_program_that_fails_under_the_baseline_does_not_end_the_others() {
     let json = fixture.at("o.json");
     // The catalog's interpreter is replaced by one that fails.
     std::fs::create_dir_all(fixture.path("home/share/heaptoll/programs")).expect("makes");
-    let home = stage();
+    let home = heaptoll_staged::home();
     std::os::unix::fs::symlink(home.join("lib"), fixture.path("home/lib")).expect("links");
     for (name, status) in [("fails", 5), ("works", 0)] {
         let entry = format!(
@@ -145,15 +145,4 @@ fn one_program_that_fails_under_the_baseline_does_not_end_the_others() {
     };
     assert_eq!(good("works"), 6);
     assert!(good("fails") <= 2);
-}
-
-/// The installation that heaptoll finds by itself.
-pub fn stage() -> std::path::PathBuf {
-    std::env::var_os("HEAPTOLL_HOME").map_or_else(
-        || {
-            let exe = std::path::Path::new(env!("CARGO_BIN_EXE_heaptoll"));
-            exe.ancestors().nth(2).expect("a target folder").join("stage")
-        },
-        std::path::PathBuf::from,
-    )
 }

@@ -5,14 +5,13 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use crate::fixture::{CommandOutput, Fixture};
-use crate::marks::stage;
 
 fn manager(name: &str) -> PathBuf {
-    stage().join(format!("lib/heaptoll/managers/{name}.so"))
+    heaptoll_staged::file(&format!("managers/{name}.so"))
 }
 
 fn layer(name: &str) -> PathBuf {
-    stage().join(format!("lib/heaptoll/layers/libheaptoll_{name}.so"))
+    heaptoll_staged::file(&format!("layers/libheaptoll_{name}.so"))
 }
 
 /// Each object with each setting of its environment.

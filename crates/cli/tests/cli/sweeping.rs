@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::fixture::{CommandOutput, Fixture, rows_of};
-use crate::marks::stage;
 
 fn managers() -> Vec<Option<PathBuf>> {
     let names = [
@@ -27,12 +26,12 @@ fn managers() -> Vec<Option<PathBuf>> {
         "bump",
         "tithe",
     ];
-    let built = names.map(|name| stage().join(format!("lib/heaptoll/managers/{name}.so")));
+    let built = names.map(|name| heaptoll_staged::home().join(format!("lib/heaptoll/managers/{name}.so")));
     std::iter::once(None).chain(built.into_iter().filter(|path| path.exists()).map(Some)).collect()
 }
 
 fn swept(program: &str, arguments: &[&str], settings: &str, manager: Option<&Path>) -> CommandOutput {
-    let mut preload = stage().join("lib/heaptoll/layers/libheaptoll_sweep.so").into_os_string();
+    let mut preload = heaptoll_staged::file("layers/libheaptoll_sweep.so").into_os_string();
     if let Some(object) = manager {
         preload.push(":");
         preload.push(object);

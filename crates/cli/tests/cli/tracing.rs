@@ -51,16 +51,9 @@ fn under_the_tracer(word: &str, preload: &str) -> Vec<i32> {
     programs_with(word).into_iter().filter(is_one).collect()
 }
 
-/// The home of the build under test.
-fn home() -> PathBuf {
-    let default_home =
-        Path::new(env!("CARGO_BIN_EXE_heaptoll")).ancestors().nth(2).expect("target").join("stage");
-    std::env::var_os("HEAPTOLL_HOME").map_or(default_home, PathBuf::from)
-}
-
 /// A home with another tracer's folder: links to all of the real one but for `without`.
 fn other_home(fixture: &Fixture, without: &[&str]) -> PathBuf {
-    let (real, made) = (home(), fixture.path("home"));
+    let (real, made) = (heaptoll_staged::home(), fixture.path("home"));
     std::fs::create_dir_all(made.join("lib/heaptoll/tracer")).expect("makes");
     let link = |from: &Path, to: &Path, leave: &[&str]| {
         for entry in std::fs::read_dir(from).expect("it is staged: run `make build`").flatten() {
@@ -88,7 +81,9 @@ fn a_tracer_that_cannot_run_here_is_refused_with_its_remedy() {
         }
         command.output().expect("starts").into()
     };
-    with(&home(), Some(&fixture.path("empty"))).exits(2).complains(&["Valgrind", "apt-get install valgrind"]);
+    with(&heaptoll_staged::home(), Some(&fixture.path("empty")))
+        .exits(2)
+        .complains(&["Valgrind", "apt-get install valgrind"]);
 
     let old = other_home(&fixture, &["VERSION"]);
     let version = old.join("lib/heaptoll/tracer/VERSION");

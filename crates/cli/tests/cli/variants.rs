@@ -1,7 +1,6 @@
 //! Managers that are one object in several modes: each description's variables reach every run of it, and nothing else.
 
 use crate::fixture::{CommandOutput, Fixture, outcomes, read_json};
-use crate::marks::stage;
 
 /// Ends the program at load when it is not in the mode that its description sets.
 const MODAL: &str = r#"
@@ -16,7 +15,7 @@ fn a_description_sets_variables_for_every_run_and_overrules_the_users() {
     let fixture = Fixture::new();
     let managers = fixture.path("home/lib/heaptoll/managers");
     std::fs::create_dir_all(&managers).expect("makes");
-    let home = stage();
+    let home = heaptoll_staged::home();
     std::os::unix::fs::symlink(home.join("share"), fixture.path("home/share")).expect("links");
     for piece in ["heaptoll-launch", "layers", "programs"] {
         std::os::unix::fs::symlink(

@@ -10,13 +10,9 @@ use std::time::Duration;
 
 use heaptoll_preflight::{COUNT_LAYER, Proof, Refusal, Request, preflight};
 
-/// The directory of the layers in the staged build. `.cargo/config.toml` sets `HEAPTOLL_HOME`; `make stage-tests` fills
-/// that folder.
+/// The directory of the layers in the staged build.
 pub fn layers() -> PathBuf {
-    let home = std::env::var_os("HEAPTOLL_HOME").expect("HEAPTOLL_HOME is set");
-    let folder = Path::new(&home).join("lib/heaptoll/layers");
-    assert!(folder.is_dir(), "{} is missing: run make stage-tests", folder.display());
-    folder
+    heaptoll_staged::file("layers")
 }
 
 /// A temporary directory with a compiler.

@@ -6,22 +6,14 @@ pub mod recorded;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A file of the staged build. `.cargo/config.toml` sets `HEAPTOLL_HOME`; `make stage-tests` fills that folder.
-pub fn staged(path: &str) -> PathBuf {
-    let home = std::env::var_os("HEAPTOLL_HOME").expect("HEAPTOLL_HOME is set");
-    let file = Path::new(&home).join("lib/heaptoll").join(path);
-    assert!(file.exists(), "{} is missing: run make stage-tests", file.display());
-    file
-}
-
 /// The directory of the layers.
 pub fn layers() -> PathBuf {
-    staged("layers")
+    heaptoll_staged::file("layers")
 }
 
 /// A manager of ours.
 pub fn manager(name: &str) -> PathBuf {
-    staged(&format!("managers/{name}.so"))
+    heaptoll_staged::file(&format!("managers/{name}.so"))
 }
 
 /// A temporary directory with a compiler.

@@ -8,21 +8,13 @@ use std::process::{Command, Output};
 use heaptoll_event_log::layout::{PROCESSES, file_bytes};
 use heaptoll_event_log::{EventsFile, ProcessEvents};
 
-/// A file of the staged build. `.cargo/config.toml` sets `HEAPTOLL_HOME`; `make stage-tests` fills that folder.
-fn staged(path: &str) -> PathBuf {
-    let home = std::env::var_os("HEAPTOLL_HOME").expect("HEAPTOLL_HOME is set");
-    let file = Path::new(&home).join("lib/heaptoll").join(path);
-    assert!(file.exists(), "{} is missing: run make stage-tests", file.display());
-    file
-}
-
 fn layer() -> PathBuf {
-    staged("layers/libheaptoll_events.so")
+    heaptoll_staged::file("layers/libheaptoll_events.so")
 }
 
 /// A collector that announces its collections.
 fn tithe() -> PathBuf {
-    staged("managers/tithe.so")
+    heaptoll_staged::file("managers/tithe.so")
 }
 
 /// A program, compiled, and a file of events.

@@ -40,8 +40,7 @@ impl Page {
 
     /// Puts the counting layer after the recording one.
     pub fn count(&self, command: &mut std::process::Command) {
-        let home = std::env::var("HEAPTOLL_HOME").expect("HEAPTOLL_HOME names the stage");
-        command.env("LD_PRELOAD", format!("{home}/lib/heaptoll/layers/libheaptoll_count.so"));
+        command.env("LD_PRELOAD", heaptoll_staged::file("layers/libheaptoll_count.so"));
         command.env("HEAPTOLL_STATS", &self.path);
     }
 
