@@ -92,8 +92,8 @@ pub fn attribute(
     }
     let (mut shares, on_pages) = (sweep.shares, sweep.on_pages);
     let mut walk = Walk::new(runs);
-    for ((place, shares), on_pages) in heap_ranges.iter().zip(&mut shares).zip(on_pages) {
-        let all = walk.measure(place.start, place.end);
+    for ((range, shares), on_pages) in heap_ranges.iter().zip(&mut shares).zip(on_pages) {
+        let all = walk.measure(range.start, range.end);
         let taken = shares.live + shares.internal + shares.headers;
         shares.pinned = on_pages.amount.without(taken);
         shares.idle = all.amount.without(on_pages.amount);
@@ -124,15 +124,15 @@ impl Sweep<'_> {
             return 0;
         }
         let mut homeless = end - start;
-        while self.heap_ranges.get(self.at).is_some_and(|place| place.end <= start) {
+        while self.heap_ranges.get(self.at).is_some_and(|range| range.end <= start) {
             self.at += 1;
         }
         // A piece may span ranges; the next piece may begin in any of them.
-        for (number, place) in self.heap_ranges.iter().enumerate().skip(self.at) {
-            if place.start >= end {
+        for (number, range) in self.heap_ranges.iter().enumerate().skip(self.at) {
+            if range.start >= end {
                 break;
             }
-            let (start, end) = (start.max(place.start), end.min(place.end));
+            let (start, end) = (start.max(range.start), end.min(range.end));
             homeless -= end - start;
             *owner(&mut self.shares[number]) += self.bytes.measure(start, end).amount;
             // Ranges begin and end with pages, so that these lie in the range.
@@ -190,7 +190,7 @@ mod tests {
                 let requested = byte < block.address + block.requested;
                 owner[byte as usize] = if requested { Owner::Live } else { Owner::Internal };
                 unmapped +=
-                    u64::from(!heap_ranges.iter().any(|place| (place.start..place.end).contains(&byte)));
+                    u64::from(!heap_ranges.iter().any(|range| (range.start..range.end).contains(&byte)));
             }
             defects.overlapping_blocks += u64::from(twice > 0);
             defects.overlapping_bytes += twice;
@@ -201,9 +201,9 @@ mod tests {
             defects.unmapped_bytes += unmapped;
             owned = owned.max(block.end());
         }
-        let shares = heap_ranges.iter().map(|place| {
+        let shares = heap_ranges.iter().map(|range| {
             let mut shares = Shares::default();
-            for byte in place.start..place.end {
+            for byte in range.start..range.end {
                 let first = byte / PAGE * PAGE;
                 let pinned = (first..first + PAGE).any(|byte| owner[byte as usize] != Owner::None);
                 let state = runs.iter().find(|run| (run.start..run.end).contains(&byte)).map(|run| run.state);
@@ -277,8 +277,8 @@ mod tests {
             blocks.sort_by_key(|block| block.address);
             let attributed = attribute(&blocks, &heap_ranges, &runs, header, PAGE);
             prop_assert_eq!(&attributed, &model(&blocks, &heap_ranges, &runs, header));
-            for (shares, place) in attributed.0.iter().zip(&heap_ranges) {
-                prop_assert_eq!(shares.total().total(), place.end - place.start);
+            for (shares, range) in attributed.0.iter().zip(&heap_ranges) {
+                prop_assert_eq!(shares.total().total(), range.end - range.start);
             }
         }
     }

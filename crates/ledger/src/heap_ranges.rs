@@ -88,14 +88,14 @@ impl HeapRanges {
             Layout::Glibc => {
                 let mut windows: Vec<(u64, u64)> = heap_ranges
                     .iter()
-                    .filter(|place| mappings[place.mapping].name != "[heap]")
-                    .map(|place| window(place.start))
+                    .filter(|range| mappings[range.mapping].name != "[heap]")
+                    .map(|range| window(range.start))
                     .collect();
                 windows.retain(|window| self.known.contains(window) || self.is_arena(*window, blocks));
                 windows.dedup();
                 windows
             }
-            Layout::Unknown => heap_ranges.iter().map(|place| (place.start, place.end)).collect(),
+            Layout::Unknown => heap_ranges.iter().map(|range| (range.start, range.end)).collect(),
         };
         heap_ranges
     }
@@ -116,13 +116,13 @@ impl HeapRanges {
             }
             let mut at = number;
             while let Some(mapping) = mappings.get(at).filter(|mapping| mapping.start < end) {
-                let place = self.of_block(mappings, at, block.address, end);
-                until = until.max(place.end.min(mapping.end));
+                let range = self.of_block(mappings, at, block.address, end);
+                until = until.max(range.end.min(mapping.end));
                 if self.layout == Layout::Glibc && self.is_own_mapping(block) {
                     // After its end there may be a neighbour in the same mapping.
                     until = until.min(end);
                 }
-                found.push(place);
+                found.push(range);
                 at += 1;
             }
         }
@@ -201,16 +201,16 @@ fn overlapping(mappings: &[Mapping], start: u64, end: u64) -> impl Iterator<Item
 
 /// The ranges in order; those of one mapping that touch or overlap are merged.
 fn merged(mut found: Vec<HeapRange>, page: u64) -> Vec<HeapRange> {
-    found.retain(|place| place.start < place.end);
-    found.sort_unstable_by_key(|place| (place.start, place.end));
+    found.retain(|range| range.start < range.end);
+    found.sort_unstable_by_key(|range| (range.start, range.end));
     let mut heap_ranges: Vec<HeapRange> = Vec::new();
-    for mut place in found {
-        place.start = place.start / page * page;
+    for mut range in found {
+        range.start = range.start / page * page;
         match heap_ranges.last_mut() {
-            Some(last) if last.mapping == place.mapping && place.start <= last.end => {
-                last.end = last.end.max(place.end);
+            Some(last) if last.mapping == range.mapping && range.start <= last.end => {
+                last.end = last.end.max(range.end);
             }
-            _ => heap_ranges.push(place),
+            _ => heap_ranges.push(range),
         }
     }
     heap_ranges
@@ -238,7 +238,7 @@ mod tests {
     }
 
     fn ranges(heap_ranges: &[HeapRange]) -> Vec<(u64, u64)> {
-        heap_ranges.iter().map(|place| (place.start, place.end)).collect()
+        heap_ranges.iter().map(|range| (range.start, range.end)).collect()
     }
 
     #[test]

@@ -97,14 +97,14 @@ fn parse(text: &str) -> Result<Vec<Mapping>, String> {
         let Some(first) = fields.next() else { continue };
         if let Some(key) = first.strip_suffix(':') {
             let Some(mapping) = all.last_mut() else { return Err(line.into()) };
-            let place = match key {
+            let figure = match key {
                 "Rss" => &mut mapping.rss,
                 "Anonymous" => &mut mapping.anonymous,
                 "Swap" => &mut mapping.swap,
                 _ => continue,
             };
             let kib: u64 = fields.next().and_then(|field| field.parse().ok()).ok_or(line)?;
-            *place = kib.saturating_mul(1024);
+            *figure = kib.saturating_mul(1024);
         } else {
             let mapping = head(line).ok_or(line)?;
             if all.last().is_some_and(|last| last.end > mapping.start) {

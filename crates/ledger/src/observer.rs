@@ -121,7 +121,7 @@ impl Observer {
             vm_rss_bytes,
             live_blocks: self.blocks.len() as u64,
             live_bytes: self.blocks.iter().map(|block| block.requested).sum(),
-            heap_bytes: heap_ranges.iter().map(|place| place.end - place.start).sum(),
+            heap_bytes: heap_ranges.iter().map(|range| range.end - range.start).sum(),
             heap_ranges: heap_ranges.len() as u64,
             huge_bytes: shares.iter().map(|shares| shares.huge).sum(),
             huge_free_bytes: shares.iter().map(|shares| shares.huge_idle).sum(),
@@ -179,13 +179,13 @@ impl Observer {
     fn runs(&self, mappings: &[Mapping], heap_ranges: &[HeapRange]) -> io::Result<Vec<Run>> {
         let mut map = PageMap::open(&self.folder, self.page)?;
         let mut runs = Vec::new();
-        for place in heap_ranges {
-            let mapping = &mappings[place.mapping];
+        for range in heap_ranges {
+            let mapping = &mappings[range.mapping];
             if mapping.rss + mapping.swap == 0 {
                 continue;
             }
             let before = runs.len();
-            map.runs(place.start, place.end, &mut runs)?;
+            map.runs(range.start, range.end, &mut runs)?;
             if mapping.swap == 0 {
                 // The kernel's own marks cannot be distinguished from swapped pages.
                 let mut at = 0;
@@ -211,7 +211,7 @@ impl Observer {
         let mut heap = heap_ranges.iter().zip(shares).peekable();
         for (number, mapping) in mappings.iter().enumerate() {
             let mut taken = Amount::default();
-            while let Some((_, shares)) = heap.next_if(|(place, _)| place.mapping == number) {
+            while let Some((_, shares)) = heap.next_if(|(range, _)| range.mapping == number) {
                 taken += shares.total();
             }
             let left = mapping.bytes() - taken.total();
@@ -253,18 +253,18 @@ fn of_blocks(shares: &[Shares], how: How) -> LineBuilder {
 fn fresh(block_history: &[(u64, u64)], heap_ranges: &[HeapRange], runs: &[Run]) -> Amount {
     let (mut all, mut walk) = (Amount::default(), Walk::new(runs));
     let mut at = 0;
-    for place in heap_ranges {
-        let mut from = place.start;
+    for range in heap_ranges {
+        let mut from = range.start;
         while block_history.get(at).is_some_and(|&(_, end)| end <= from) {
             at += 1;
         }
-        for &(start, end) in block_history[at..].iter().take_while(|&&(start, _)| start < place.end) {
+        for &(start, end) in block_history[at..].iter().take_while(|&&(start, _)| start < range.end) {
             if start > from {
                 all += walk.measure(from, start).amount;
             }
-            from = from.max(end.min(place.end));
+            from = from.max(end.min(range.end));
         }
-        all += walk.measure(from, place.end).amount;
+        all += walk.measure(from, range.end).amount;
     }
     all
 }
@@ -272,9 +272,9 @@ fn fresh(block_history: &[(u64, u64)], heap_ranges: &[HeapRange], runs: &[Run]) 
 /// Without a page map: the resident and swapped bytes of a mapping are those of its ranges in proportion to their
 /// lengths, and in a range, first those of pages with live blocks.
 fn estimate(shares: &mut [Shares], heap_ranges: &[HeapRange], mappings: &[Mapping]) {
-    for (place, shares) in heap_ranges.iter().zip(shares) {
-        let mapping = &mappings[place.mapping];
-        let bytes = place.end - place.start;
+    for (range, shares) in heap_ranges.iter().zip(shares) {
+        let mapping = &mappings[range.mapping];
+        let bytes = range.end - range.start;
         let part =
             |all: u64| (u128::from(all) * u128::from(bytes) / u128::from(mapping.bytes().max(1))) as u64;
         let (mut resident, mut swapped) = (part(mapping.rss), part(mapping.swap));

@@ -42,7 +42,7 @@ fn is_odd(block: u64) -> bool {
 
 /// Chunk number, and entry in it.
 #[inline(always)]
-fn place(block: u64) -> (usize, usize) {
+fn position(block: u64) -> (usize, usize) {
     let plane = (block >> 3) & 1;
     ((((block >> CHUNK_SHIFT) << 1) | plane) as usize, (block >> 4) as usize & (ENTRIES - 1))
 }
@@ -73,7 +73,7 @@ impl LiveBlocks {
             self.put_odd(block, slot);
             return Ok(());
         }
-        let (chunk, entry) = place(block);
+        let (chunk, entry) = position(block);
         let chunk = match find(&mut self.upper, chunk) {
             Some(found) => found,
             None => make(&mut self.upper, chunk),
@@ -95,7 +95,7 @@ impl LiveBlocks {
         if is_odd(block) {
             return self.take_odd(block);
         }
-        let (chunk, entry) = place(block);
+        let (chunk, entry) = position(block);
         let chunk = find(&mut self.upper, chunk)?;
         let before = std::mem::replace(&mut chunk[entry], 0);
         if before == 0 {
@@ -161,8 +161,8 @@ impl LiveBlocks {
             return;
         }
         let last = (range.end - 1).min((1 << ADDRESS_BITS) - 1);
-        let first_chunk = place(range.start.min(last) & !8).0;
-        let last_chunk = place(last | 8).0;
+        let first_chunk = position(range.start.min(last) & !8).0;
+        let last_chunk = position(last | 8).0;
         for upper in first_chunk >> LOWER_BITS..=last_chunk >> LOWER_BITS {
             let Some(lower) = self.upper[upper].as_deref() else { continue };
             let base = upper << LOWER_BITS;

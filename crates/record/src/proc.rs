@@ -25,13 +25,13 @@ fn parse_memory(status: &str) -> Option<Memory> {
     let mut found = false;
     for line in status.lines() {
         let Some((name, value)) = line.split_once(':') else { continue };
-        let place = match name {
+        let field = match name {
             "VmRSS" => &mut memory.rss_kib,
             "RssAnon" => &mut memory.anon_kib,
             "VmHWM" => &mut memory.peak_kib,
             _ => continue,
         };
-        *place = value.split_ascii_whitespace().next()?.parse().ok()?;
+        *field = value.split_ascii_whitespace().next()?.parse().ok()?;
         found = true;
     }
     found.then_some(memory)

@@ -27,8 +27,8 @@ pub fn make() -> Result<Scratch, TracerError> {
     make_in(&elsewhere).map_err(|cause| TracerError::Scratch { folder: elsewhere, cause })
 }
 
-fn make_in(place: &Path) -> std::io::Result<Scratch> {
-    let scratch = Scratch::make_in(place)?;
+fn make_in(folder: &Path) -> std::io::Result<Scratch> {
+    let scratch = Scratch::make_in(folder)?;
     std::fs::create_dir(scratch.path().join(LOGS))?;
     Ok(scratch)
 }

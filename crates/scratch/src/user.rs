@@ -14,19 +14,19 @@ pub fn number() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// The secret in the folder `place`, of `length` letters and digits; made at the first call.
+/// The secret in `folder`, of `length` letters and digits; made at the first call.
 ///
 /// # Errors
 /// The system's: it can be neither read nor made. `InvalidData`: the file is not this user's alone.
-pub fn secret(place: &Path, length: usize) -> io::Result<String> {
-    let path = place.join(FILE);
+pub fn secret(folder: &Path, length: usize) -> io::Result<String> {
+    let path = folder.join(FILE);
     match read(&path, length) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         known => return known,
     }
-    fs::create_dir_all(place)?;
+    fs::create_dir_all(folder)?;
     // Its random name is the secret: what makes names for temporary files is as good a source as any.
-    let made = tempfile::Builder::new().prefix("").rand_bytes(length).tempfile_in(place)?;
+    let made = tempfile::Builder::new().prefix("").rand_bytes(length).tempfile_in(folder)?;
     let secret = made.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
     fs::write(made.path(), &secret)?;
     match made.persist_noclobber(&path) {

@@ -151,9 +151,9 @@ mod avx2 {
     #[target_feature(enable = "avx2,bmi1,popcnt")]
     fn row(row: &mut Row<16>, numbers: &[u32], places: &mut Places<17>, fallen: &mut [Fallen]) -> usize {
         let fallen = &mut fallen[..numbers.len()];
-        let place = (&raw mut *row).cast::<__m256i>();
-        // SAFETY: `place` points to `row`; a row of 16 has the size of two vectors and the alignment of one.
-        let (mut low, mut high) = unsafe { (_mm256_load_si256(place), _mm256_load_si256(place.add(1))) };
+        let vectors = (&raw mut *row).cast::<__m256i>();
+        // SAFETY: `vectors` points to `row`; a row of 16 has the size of two vectors and the alignment of one.
+        let (mut low, mut high) = unsafe { (_mm256_load_si256(vectors), _mm256_load_si256(vectors.add(1))) };
         let mut missing = 0;
         for &number in numbers {
             let wanted = _mm256_set1_epi32(number as i32);
@@ -170,10 +170,10 @@ mod avx2 {
             let turned = _mm256_blend_epi32::<1>(rotate(high), turned);
             high = _mm256_blendv_epi8(high, turned, lanes(moving >> 8));
         }
-        // SAFETY: `place` points to `row`; a row of 16 has the size of two vectors and the alignment of one.
+        // SAFETY: `vectors` points to `row`; a row of 16 has the size of two vectors and the alignment of one.
         unsafe {
-            _mm256_store_si256(place, low);
-            _mm256_store_si256(place.add(1), high);
+            _mm256_store_si256(vectors, low);
+            _mm256_store_si256(vectors.add(1), high);
         }
         missing
     }
@@ -187,15 +187,15 @@ mod avx2 {
         let mut kept = 0;
         for at in 0..count {
             let (line, number) = (lines[at], numbers[at]);
-            let place = (&raw mut sets[line as usize & mask]).cast::<__m256i>();
-            // SAFETY: `place` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
-            let old = unsafe { _mm256_load_si256(place) };
+            let vector = (&raw mut sets[line as usize & mask]).cast::<__m256i>();
+            // SAFETY: `vector` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
+            let old = unsafe { _mm256_load_si256(vector) };
             let wanted = _mm256_set1_epi32(number as i32);
             let found = equal(old, wanted) | 1 << 8;
             let shifted = _mm256_blend_epi32::<1>(rotate(old), wanted);
             let new = _mm256_blendv_epi8(old, shifted, lanes(found ^ (found - 1)));
-            // SAFETY: `place` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
-            unsafe { _mm256_store_si256(place, new) };
+            // SAFETY: `vector` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
+            unsafe { _mm256_store_si256(vector, new) };
             places[found.trailing_zeros() as usize] += 1;
             (lines[kept], numbers[kept]) = (line, number);
             kept += (found & 1 == 0) as usize;
@@ -263,9 +263,9 @@ mod avx512 {
     #[target_feature(enable = "avx512f,avx512vl,bmi1,popcnt")]
     fn row(row: &mut Row<16>, numbers: &[u32], places: &mut Places<17>, fallen: &mut [Fallen]) -> usize {
         let fallen = &mut fallen[..numbers.len()];
-        let place = (&raw mut *row).cast::<__m512i>();
-        // SAFETY: `place` points to `row`; a row of 16 has the size of a vector, and the load needs no alignment.
-        let mut old = unsafe { _mm512_loadu_si512(place) };
+        let vectors = (&raw mut *row).cast::<__m512i>();
+        // SAFETY: `vectors` points to `row`; a row of 16 has the size of a vector, and the load needs no alignment.
+        let mut old = unsafe { _mm512_loadu_si512(vectors) };
         let mut missing = 0;
         for &number in numbers {
             let wanted = _mm512_set1_epi32(number as i32);
@@ -280,8 +280,8 @@ mod avx512 {
             let moving = found ^ found.wrapping_sub(1);
             old = _mm512_mask_mov_epi32(old, moving, _mm512_alignr_epi32::<15>(old, wanted));
         }
-        // SAFETY: `place` points to `row`; a row of 16 has the size of a vector, and the store needs no alignment.
-        unsafe { _mm512_storeu_si512(place, old) };
+        // SAFETY: `vectors` points to `row`; a row of 16 has the size of a vector, and the store needs no alignment.
+        unsafe { _mm512_storeu_si512(vectors, old) };
         missing
     }
 
@@ -294,15 +294,15 @@ mod avx512 {
         let mut kept = 0;
         for at in 0..count {
             let (line, number) = (lines[at], numbers[at]);
-            let place = (&raw mut sets[line as usize & mask]).cast::<__m256i>();
-            // SAFETY: `place` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
-            let old = unsafe { _mm256_load_si256(place) };
+            let vector = (&raw mut sets[line as usize & mask]).cast::<__m256i>();
+            // SAFETY: `vector` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
+            let old = unsafe { _mm256_load_si256(vector) };
             let wanted = _mm256_set1_epi32(number as i32);
             let found = _mm256_cmpeq_epi32_mask(old, wanted);
             let moving = found ^ found.wrapping_sub(1);
             let new = _mm256_mask_mov_epi32(old, moving, _mm256_alignr_epi32::<7>(old, wanted));
-            // SAFETY: `place` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
-            unsafe { _mm256_store_si256(place, new) };
+            // SAFETY: `vector` points to a row of `sets`; a row of 8 has the size and the alignment of a vector.
+            unsafe { _mm256_store_si256(vector, new) };
             places[(u32::from(found) | 1 << 8).trailing_zeros() as usize] += 1;
             (lines[kept], numbers[kept]) = (line, number);
             kept += (found & 1 == 0) as usize;
