@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::explore;
+use super::exploration::explore;
 use crate::mutant::Mutant;
 use crate::program::Event::{Alloc, Free};
 use crate::program::{Event, Program};

@@ -1,6 +1,6 @@
 //! What the tool requests by the gate: pauses and facts.
 
-use super::join;
+use super::exploration::join;
 use crate::layout::FACTS_BYTES;
 use crate::program::Event::Free;
 use crate::program::Program;

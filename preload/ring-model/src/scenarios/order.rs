@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 use loom::sync::Arc;
 use loom::sync::atomic::AtomicU32;
 
-use super::join;
+use super::exploration::join;
 use crate::program::Event::Free;
 use crate::program::Program;
 use crate::recording::Tool;

@@ -2,7 +2,7 @@
 
 use core::time::Duration;
 
-use super::join;
+use super::exploration::join;
 use crate::program::Event::Free;
 use crate::program::Program;
 use crate::recording::Tool;
