@@ -1,9 +1,9 @@
 //! The signal that stops threads, and the one that a linked heap takes instead.
 
-use core::ffi::{c_int, c_void};
-use core::ptr;
+use core::ffi::c_int;
 
 use heaptoll_roots::DEFAULT_SIGNAL;
+use heaptoll_runtime::system_call;
 
 /// Distance below the highest signal of the one that a linked heap takes where another heap has taken its own: with one
 /// signal for both, each handler would forward a foreign signal to the other, for ever.
@@ -29,13 +29,8 @@ fn is_handled(signal: c_int) -> bool {
     // SAFETY: `action` is as long as the kernel's structure, which begins with the handler; without a new action the
     // call changes nothing.
     let status = unsafe {
-        libc::syscall(
-            libc::SYS_rt_sigaction,
-            signal,
-            ptr::null::<c_void>(),
-            action.as_mut_ptr(),
-            size_of::<u64>(),
-        )
+        let place = action.as_mut_ptr() as usize;
+        system_call(libc::SYS_rt_sigaction, [signal as usize, 0, place, size_of::<u64>(), 0, 0])
     };
     status == 0 && action[0] != libc::SIG_DFL && action[0] != libc::SIG_IGN
 }

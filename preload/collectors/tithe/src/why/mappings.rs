@@ -1,7 +1,9 @@
 //! The mapping that contains an address, and its object: the names in a chain.
 
-use core::ffi::{CStr, c_long};
+use core::ffi::CStr;
 use core::ops::Range;
+
+use heaptoll_runtime::system_call;
 
 /// The list, as the calling thread sees it: under /proc/self it is empty once the main thread has ended.
 const LIST: &CStr = c"/proc/thread-self/maps";
@@ -25,17 +27,18 @@ pub struct Mapping<'a> {
 pub fn find(address: usize, scratch: &mut [u8]) -> Option<Mapping<'_>> {
     // The C library's functions are cancellation points, and locks are held.
     // SAFETY: the kernel reads a path that ends with a zero.
-    let file = unsafe { libc::syscall(libc::SYS_openat, libc::AT_FDCWD, LIST.as_ptr(), libc::O_CLOEXEC) };
-    if file < 0 {
-        return None;
-    }
+    let opened = unsafe {
+        let (path, flags) = (LIST.as_ptr() as usize, libc::O_CLOEXEC as usize);
+        system_call(libc::SYS_openat, [libc::AT_FDCWD as usize, path, flags, 0, 0, 0])
+    };
+    let file = usize::try_from(opened).ok()?;
     let found = search(address, scratch, |to| {
         // SAFETY: the kernel writes at most `to.len()` bytes to `to`.
-        let got: c_long = unsafe { libc::syscall(libc::SYS_read, file, to.as_mut_ptr(), to.len()) };
+        let got = unsafe { system_call(libc::SYS_read, [file, to.as_mut_ptr() as usize, to.len(), 0, 0, 0]) };
         usize::try_from(got).unwrap_or(0)
     });
     // SAFETY: `file` was opened above, and no other code has it.
-    unsafe { libc::syscall(libc::SYS_close, file) };
+    unsafe { system_call(libc::SYS_close, [file, 0, 0, 0, 0, 0]) };
     found
 }
 

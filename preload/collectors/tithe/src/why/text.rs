@@ -1,6 +1,7 @@
 //! Text without an allocator: into a buffer of limited size, counting what does not fit.
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_runtime::system_call;
 
 use crate::log::{Sink, digits};
 
@@ -81,7 +82,7 @@ pub fn write_line(sink: Option<Sink>, address: usize, line: &[u8]) {
         // Not the C library's function: that is a cancellation point, and locks are held.
         // SAFETY: the kernel reads `line.len()` bytes of `line`. A failed write cannot be reported.
         None => unsafe {
-            libc::syscall(libc::SYS_write, 2, line.as_ptr(), line.len());
+            system_call(libc::SYS_write, [2, line.as_ptr() as usize, line.len(), 0, 0, 0]);
         },
     }
 }
