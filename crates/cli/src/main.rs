@@ -21,6 +21,7 @@ mod lines;
 mod load;
 mod measure;
 mod memory;
+mod named;
 mod outputs;
 mod pairing;
 mod pairing_arg;

@@ -1,4 +1,5 @@
-//! One file a command. Commands gather arguments, call `heaptoll_experiment`, and hand values to the report.
+//! One file a command. Commands gather arguments, call `heaptoll_experiment`, and hand values to the report. No command
+//! uses another: what several need is a module of the crate.
 
 pub mod bound;
 pub mod compare;

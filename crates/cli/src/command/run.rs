@@ -10,8 +10,9 @@ use heaptoll_experiment::store::Store;
 use heaptoll_report::terminal::render;
 
 use crate::failure::{self, Failure};
+use crate::named::Named;
 use crate::resume::{go_where_it_began, resume};
-use crate::{baseline, interrupt, terminal};
+use crate::{interrupt, terminal};
 
 mod arguments;
 mod begin;
@@ -102,24 +103,15 @@ fn show(
     }
 }
 
-/// Whether a program or a manager that the user named was refused; those of the default set and of `--all` are tried,
-/// not requested. The experiment stores its command, so that a resumed run has the same exit status as the whole run.
+/// Whether a program or a manager that the user named was refused. The experiment stores its command, so that a resumed
+/// run has the same exit status as the whole run.
 fn refused_what_was_named(experiment: &Experiment, known: &[Manager]) -> bool {
     let Ok(crate::Cli { command: crate::Command::Run(arguments) }) =
         crate::Cli::try_parse_from(&experiment.settings.repeat_command)
     else {
         return false;
     };
-    let baseline = (arguments.baseline != baseline::DEFAULT).then_some(&arguments.baseline);
-    let named = manager::names_of(known, arguments.manager.iter().chain(baseline));
-    // The second of two that are alike is called NAME#2.
-    let manager_named = |stack: &str| {
-        let mut rests = named.iter().filter_map(|name| stack.strip_prefix(name.as_str()));
-        rests.any(|rest| rest.is_empty() || rest.starts_with('#'))
-    };
-    let program_left_out = |name: &String| {
-        arguments.workload.program.contains(name)
-            && experiment.programs.iter().all(|program| program.name != *name)
-    };
-    experiment.refused.iter().any(|(program, stack, _)| manager_named(stack) || program_left_out(program))
+    let named =
+        Named::new(known, &arguments.manager, &arguments.baseline, arguments.workload.program.clone());
+    named.is_refused(experiment)
 }

@@ -17,10 +17,10 @@ use super::cell::Cell;
 use super::fit::{NOT_MEASURABLE, fitness_of, other_path};
 use super::single::TracedRunner;
 use crate::failure::Failure;
+use crate::named::Named;
 use crate::repeat_command::repeating;
 use crate::{
-    baseline, clock, experiment_file, interrupt, pairing, preflights, settings_in_environment, stand_ins,
-    terminal,
+    clock, experiment_file, interrupt, pairing, preflights, settings_in_environment, stand_ins, terminal,
 };
 
 /// The proof of a program that no manager can be put into.
@@ -40,10 +40,8 @@ pub struct Plan {
     pub(super) announce: PathBuf,
     pub(super) pin: bool,
     pub(super) db: Option<PathBuf>,
-    /// Managers that the user named one by one, as rows name them.
-    named: Vec<String>,
-    /// And programs of the catalog.
-    named_programs: Vec<String>,
+    /// What the user named.
+    pub(super) named: Named,
 }
 
 impl Plan {
@@ -76,20 +74,6 @@ impl Plan {
     pub fn refused(&self) -> &[(String, String, String)] {
         &self.experiment.refused
     }
-
-    /// Whether something was refused that the user named; members of groups and of `--all` are tried, not requested.
-    pub(super) fn refused_what_was_named(&self) -> bool {
-        let named = |stack: &str| {
-            // The second of two that are alike is called NAME#2.
-            let mut rests = self.named.iter().filter_map(|name| stack.strip_prefix(name.as_str()));
-            rests.any(|rest| rest.is_empty() || rest.starts_with('#'))
-        };
-        let left_out = |name: &String| {
-            self.named_programs.contains(name)
-                && self.experiment.programs.iter().all(|program| program.name != *name)
-        };
-        self.experiment.refused.iter().any(|(program, stack, _)| named(stack) || left_out(program))
-    }
 }
 
 /// Makes the plan.
@@ -115,7 +99,6 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
     if interrupt.is_set() {
         return Err(Failure::Interrupted);
     }
-    let named_baseline = (arguments.baseline != baseline::DEFAULT).then_some(&arguments.baseline);
     let cautions = judge(&mut experiment, &tracer, places, &interrupt)?;
     let cells: Vec<Cell> = experiment
         .programs
@@ -147,8 +130,7 @@ pub fn plan(arguments: &TracedArguments, places: &Places) -> Result<Plan, Failur
         announce: places.announce_layer(),
         pin: !arguments.no_pin,
         db: arguments.db.clone(),
-        named: manager::names_of(&known, arguments.manager.iter().chain(named_baseline)),
-        named_programs: arguments.program.clone(),
+        named: Named::new(&known, &arguments.manager, &arguments.baseline, arguments.program.clone()),
     })
 }
 
