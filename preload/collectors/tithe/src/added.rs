@@ -135,7 +135,7 @@ mod tests {
         assert_eq!(added.remove_thread(7), Err(Unknown));
         let ranges: Vec<_> = added.ranges().collect();
         assert_eq!(ranges.len(), 2999);
-        for thread in [3, 4, 3] {
+        for thread in [3, 4, 3, 5] {
             assert_eq!(added.add(8, 16, thread), Ok(()));
         }
         assert_eq!(added.remove_other_threads(3), 2);

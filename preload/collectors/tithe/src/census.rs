@@ -95,6 +95,10 @@ impl Heap {
                 };
                 class.live_blocks += taken;
                 class.free_blocks += u64::from(row.blocks) - taken;
+                assert_internal!(
+                    u64::from(row.blocks) * u64::from(row.size) <= bytes,
+                    "the blocks of a span fit its units"
+                );
                 unused += bytes - u64::from(row.blocks) * u64::from(row.size);
             } else {
                 large.live_blocks += 1;

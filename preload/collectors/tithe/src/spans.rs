@@ -337,13 +337,14 @@ impl Spans {
             if listed {
                 self.unlink(reservation, unit);
             }
+            assert_internal!(!is_listed(reservation, unit), "a span whose units are released is in no list");
             return Ok(true);
         }
         if !listed {
             self.link(reservation, unit);
         }
-        assert_internal!(span.listed, "a span with free blocks is in the list");
-        assert_sound!(self.check(reservation, span.span_class, epoch));
+        assert_internal!(is_listed(reservation, unit), "a span with free blocks is in the list");
+        assert_sound!(self.check(reservation, reservation.span_class(unit as usize), epoch));
         Ok(false)
     }
 
@@ -420,6 +421,12 @@ impl Spans {
         }
         Damage::unless(listed == 0, reservation.base(), "every listed span is in the heap")
     }
+}
+
+/// Whether a span is in its list. For assertions.
+fn is_listed(reservation: &HeapReservation, unit: UnitIndex) -> bool {
+    // SAFETY: a span of a span class whose lock the caller holds; only read.
+    unsafe { (*reservation.span(unit)).listed }
 }
 
 /// The lowest `count` bits of `bits`, or all.
