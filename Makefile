@@ -33,8 +33,9 @@ SHELLS := $(OURS) tithe-static $(addprefix heaptoll_,$(LAYERS))
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
-.PHONY: help demo quick test test-slow study build tool preloaded stage peers-fast peers-slow install bench clean lint compile-tests \
-	stage-tests lint-rest test-tool test-preload test-checked test-glibc
+.PHONY: help demo quick test test-slow study build tool tool-binaries preloaded stage peers-fast peers-slow \
+	only-peers-fast only-peers-slow install bench clean lint compile-tests stage-tests lint-rest test-tool test-preload \
+	test-checked test-glibc
 
 help:
 	@echo "make demo               set up, build, compare real programs under all managers (about eight minutes)"
@@ -48,10 +49,17 @@ help:
 
 # --- building ---------------------------------------------------------------------------------------------------
 
-tool:
-	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers -p heaptoll-espresso -p heaptoll-sqlite -p heaptoll-replay $(EXTRA)
-	@$(MAKE) --no-print-directory preloaded
+# Programs of the catalog that cargo builds, the driver of replays, and whether the tracer is built. All programs in C
+# are, unless C_PROGRAMS names some.
+CARGO_PROGRAMS := heaptoll-espresso heaptoll-sqlite
+DRIVERS := heaptoll-replay
+TRACER := yes
+
+tool: tool-binaries preloaded
 	@$(MAKE) --no-print-directory stage
+
+tool-binaries:
+	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(CARGO_PROGRAMS) $(DRIVERS)) $(EXTRA)
 
 # The launcher is small, and what it weighs is part of what is tested: always as users get it.
 preloaded:
@@ -73,15 +81,18 @@ endef
 stage:
 	@mkdir -p $(LIB)/layers $(LIB)/managers $(SHARE)
 	@preload/collectors/tithe/static/pack $(TARGET)/preload/release/libtithe_static.a $(LIB)/libtithe.a
-	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs
-	@$(MAKE) --no-print-directory -C tracer OUT=$(abspath $(LIB))/tracer
-	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(BINARIES)/heaptoll-replay $(LIB)/
-	@install -m 755 $(BINARIES)/heaptoll-espresso $(BINARIES)/heaptoll-sqlite $(LIB)/programs/
+	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs $(addprefix $(abspath $(LIB))/programs/,$(C_PROGRAMS))
+	@test -z "$(TRACER)" || $(MAKE) --no-print-directory -C tracer OUT=$(abspath $(LIB))/tracer
+	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(addprefix $(BINARIES)/,$(DRIVERS)) $(LIB)/
+	@install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
 	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events Makefile) $(SHARE)/programs/*/*.[ch]
 
 peers-fast peers-slow: peers-%: tool
+	@$(MAKE) --no-print-directory only-peers-$*
+
+only-peers-fast only-peers-slow: only-peers-%:
 	$(PEERS) --out $(LIB)/managers --work $(TARGET)/peers --jobs $(JOBS) $*
 
 build:
@@ -103,9 +114,17 @@ install:
 
 # --- the main job -----------------------------------------------------------------------------------------------
 
+# The demo compiles what it runs, a line a step (`make demo V=1` prints the commands). `make build` compiles the rest.
+STEP := scripts/step $(TARGET)/log
+FOR_DEMO := C_PROGRAMS=cfrac CARGO_PROGRAMS=heaptoll-sqlite DRIVERS= TRACER=
+
 demo:
 	@scripts/setup demo
-	@$(MAKE) --no-print-directory peers-fast
+	@$(STEP)/tool "compile heaptoll" $(MAKE) --no-print-directory tool-binaries $(FOR_DEMO)
+	@$(STEP)/preloaded "compile its allocators, collectors and layers" $(MAKE) --no-print-directory preloaded
+	@$(STEP)/stage "compile the program cfrac" $(MAKE) --no-print-directory stage $(FOR_DEMO)
+	@$(STEP)/peers "compile mimalloc, rpmalloc, snmalloc and Boehm's collector" $(MAKE) --no-print-directory only-peers-fast
+	@echo "left out: jemalloc, TCMalloc, replay, the tracer, most of the catalog's programs (make build compiles them)"
 	@scripts/demo $(HEAPTOLL)
 
 # The papers repeated: about 40 minutes, a page in out/study.html.
@@ -151,7 +170,7 @@ lint-rest:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path preload/Cargo.toml
 	$(CARGO) clippy $(PRELOAD) --release -- -D warnings
-	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/part scripts/quick scripts/speed preload/collectors/tithe/static/pack tracer/test/check
+	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/part scripts/step scripts/quick scripts/speed preload/collectors/tithe/static/pack tracer/test/check
 
 lint: lint-rest
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
