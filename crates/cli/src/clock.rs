@@ -1,4 +1,4 @@
-//! The time of day.
+//! The time of day, and a seed from it where the user gave none.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -6,8 +6,8 @@ use heaptoll_experiment::experiment::Experiment;
 
 use crate::terminal;
 
-/// Warns of those that are set: they apply to every run of an allocator, and the user should know that they are set, and which are
-/// overridden because they define a manager.
+/// Warns of those that are set: they apply to every run of an allocator, and the user should know that they are set, and
+/// which are overridden because they define a manager.
 pub fn warn(experiment: &Experiment) {
     const PREFIXES: [&str; 10] = [
         "MALLOC_",

@@ -1,4 +1,4 @@
-//! The hook at a thread's end.
+//! The hook at a thread's end, by which a manager with caches per thread gets an ending thread's cache back.
 
 use core::ffi::{c_int, c_void};
 use core::ptr;

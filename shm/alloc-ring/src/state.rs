@@ -195,6 +195,7 @@ impl State {
     pub fn free_words(&self) -> usize {
         (self.limit.get() as usize - self.at.get() as usize) / size_of::<u64>()
     }
+
     /// Writes a group. The first word is written last: a reader that sees it sees them all.
     ///
     /// # Safety

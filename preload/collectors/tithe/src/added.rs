@@ -43,7 +43,7 @@ impl AddedRoots {
         (self.region.end() - self.region.start()) / size_of::<Entry>()
     }
 
-    /// Adds a range of `thread`, shrunk to whole words.
+    /// Adds a range of `thread`; [`AddedRoots::ranges`] shows its whole words.
     ///
     /// # Errors
     /// There is no memory to record it.

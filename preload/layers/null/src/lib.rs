@@ -44,11 +44,11 @@ fn allocate(bytes: usize) -> *mut c_void {
     let class = class_of(bytes);
     if class < CHUNK_CLASSES {
         // The last block handed out, downward in its chunk. At the chunk's beginning the chunk is exhausted.
-        // SAFETY: there are `CHUNK_CLASSES` words.
+        // SAFETY: `class` is below `CHUNK_CLASSES`, as just checked, and there are that many words.
         let last = unsafe { CURSORS::get(class) };
         if last & (CHUNK - 1) != 0 {
             let block = last - (16 << class);
-            // SAFETY: there are `CHUNK_CLASSES` words.
+            // SAFETY: `class` is below `CHUNK_CLASSES`, as just checked, and there are that many words.
             unsafe { CURSORS::set(class, block) };
             return block as *mut c_void;
         }

@@ -73,7 +73,7 @@ pub fn refill(bytes: usize) -> *mut c_void {
     let start = base + (class << shift) + if taken + piece <= region { taken } else { 0 };
     let block = start + piece - size;
     if class < CHUNK_CLASSES {
-        // SAFETY: there are `CHUNK_CLASSES` words.
+        // SAFETY: `class` is below `CHUNK_CLASSES`, as just checked, and there are that many words.
         unsafe { CURSORS::set(class, block) };
     }
     block as *mut c_void

@@ -6,8 +6,9 @@
 //! marked. That is 3 % of what they describe. Blocks of 64 KiB and more cost nothing a page.
 //!
 //! - From below: [`bitmap`] is the word for 256 bytes, [`chunk`] describes 1 MiB, [`directory`] finds a chunk,
-//!   [`large`] has the large blocks, [`tables`] joins these; [`seek`] finds the block of an address, [`order`] the next. [`mark`] marks, [`marking`] with several threads, [`dead`]
-//!   finds what was not reached, [`check`] proves the whole structure.
+//!   [`large`] has large blocks by number, [`tables`] joins these, [`large_blocks`] records large blocks in
+//!   them; [`seek`] finds the [`block`] of an address, [`order`] the next. [`mark`] marks, [`marking`] with several
+//!   threads, [`dead`] finds what was not reached, [`check`] proves the whole structure.
 //! - Memory comes from mmap only, so that the tables work over any malloc.
 //! - Threads insert and remove at once without a lock but for large blocks and new chunks. While blocks are marked and
 //!   the dead are found they are stopped, none of them within a call into the tables.
