@@ -38,7 +38,11 @@ pub fn run(sources: &Sources, fault: &Fault) -> Result<Trial, Error> {
         return Ok(Trial { outcome, time: started.elapsed(), stderr: String::new() });
     };
     sources.write(&fault.file, &changed)?;
-    let output = command(sources, fault).output();
+    let mut output = command(sources, fault).output();
+    // The compiler's incremental state does not always survive sources that change and change back.
+    if output.as_ref().is_ok_and(|output| is_compilers_own_error(&output.stderr)) {
+        output = command(sources, fault).output();
+    }
     sources.write(&fault.file, &text)?;
     let output = output.map_err(|source| Error::Run { program: "timeout", source })?;
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -50,6 +54,10 @@ pub fn run(sources: &Sources, fault: &Fault) -> Result<Trial, Error> {
     };
     let outcome = judgement::judge(judged, &fault.assertion, &|name| is_assertion(sources, fault, name));
     Ok(Trial { outcome, time: started.elapsed(), stderr })
+}
+
+fn is_compilers_own_error(stderr: &[u8]) -> bool {
+    String::from_utf8_lossy(stderr).contains("internal compiler error")
 }
 
 /// `cargo test` of the fault's test, with a time limit.
