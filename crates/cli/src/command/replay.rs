@@ -193,14 +193,14 @@ fn wrapped(error: ReplayError) -> Failure {
 
 /// Ctrl-C ends the present run and shows what there is; a second one exits at once.
 fn watch() -> Result<Arc<AtomicBool>, Failure> {
-    let named_managers = Arc::new(AtomicBool::new(false));
+    let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
         let code = i32::from(failure::INTERRUPTED);
-        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&named_managers))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&named_managers)))
+        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&interrupted))
+            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
             .map_err(Failure::Signals)?;
     }
-    Ok(named_managers)
+    Ok(interrupted)
 }
 
 /// The managers, the baseline first.
