@@ -16,9 +16,6 @@
 
 #ifdef __cplusplus
 extern "C" {
-#define TITHE_ASSERT(condition, text) static_assert(condition, text)
-#else
-#define TITHE_ASSERT(condition, text) _Static_assert(condition, text)
 #endif
 
 /* A block of at least `bytes`, aligned to 16, contents undefined. Null and ENOMEM when the system gives no more even
@@ -95,13 +92,21 @@ struct tithe_held {
 /* 0; EINVAL when `held` is null; EAGAIN when the answer is unavailable. */
 int tithe_held(struct tithe_held *held);
 
+#ifdef __cplusplus
+}
+#if __cplusplus >= 201103L
+#define TITHE_ASSERT(condition, text) static_assert(condition, text)
+#endif
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define TITHE_ASSERT(condition, text) _Static_assert(condition, text)
+#endif
+
+#ifdef TITHE_ASSERT
 TITHE_ASSERT(sizeof(struct tithe_stats) == 88, "struct tithe_stats has a fixed layout");
 TITHE_ASSERT(offsetof(struct tithe_stats, collections) == 40, "collections is at 40");
 TITHE_ASSERT(offsetof(struct tithe_stats, blacklisted_bytes) == 80, "blacklisted_bytes is at 80");
 TITHE_ASSERT(sizeof(struct tithe_held) == 32, "struct tithe_held has a fixed layout");
-
-#ifdef __cplusplus
-}
+#undef TITHE_ASSERT
 #endif
 
 #endif

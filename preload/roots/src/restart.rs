@@ -149,6 +149,10 @@ fn shorten(at: usize, parts: i64, stop: u64) -> bool {
     let place = at as *mut [i64; 2];
     // SAFETY: `kernel::is_readable` has shown that both words can be read.
     let [seconds, part] = unsafe { place.read() };
+    // Another thread of the program may have written there meanwhile.
+    if seconds < 0 || !(0..parts).contains(&part) {
+        return false;
+    }
     // SAFETY: what is there was read, and is written again.
     if unsafe { !kernel::is_time_writable(at) } {
         return false;
@@ -297,5 +301,10 @@ mod tests {
         static FIXED: [i64; 2] = [7, 8];
         assert!(!shorten(FIXED.as_ptr() as usize, NANOS, 1), "what cannot be written was not");
         assert!(!shorten(8, NANOS, 1));
+        for mut not_a_time in [[-1, 0], [1, -1], [1, NANOS]] {
+            let before = not_a_time;
+            assert!(!shorten(&raw mut not_a_time as usize, NANOS, 1));
+            assert_eq!(not_a_time, before);
+        }
     }
 }

@@ -84,6 +84,9 @@ macro_rules! thread_word {
 
         #[allow(dead_code)]
         impl $name {
+            /// How many words a thread has.
+            $visible const COUNT: usize = $count;
+
             /// A word of the calling thread.
             ///
             /// # Safety

@@ -41,7 +41,7 @@ static WORLD: World = World::new();
 /// Span classes with spans of one unit that are not pointer-free: those the fast paths serve.
 const FAST_SPAN_CLASSES: u8 = FAST[FAST_MAX / 16];
 
-/// The heap of this process. It must be a static: threads find it by its address when they end.
+/// The heap of this process, a static.
 pub struct Process {
     heap: Heap,
     thread_end: ThreadEnd,
@@ -74,12 +74,18 @@ fn thread_id() -> i32 {
 
 impl Process {
     /// A process without memory yet.
-    pub const fn new() -> Process {
+    ///
+    /// # Safety
+    /// It is the value of a static: threads find it by its address when they end.
+    pub const unsafe fn new() -> Process {
         Process { heap: Heap::unconfigured(), thread_end: ThreadEnd::new(on_thread_end), is_linked: false }
     }
 
     /// As [`Process::new`], for a library that is linked and does not replace malloc.
-    pub const fn linked() -> Process {
+    ///
+    /// # Safety
+    /// As [`Process::new`].
+    pub const unsafe fn linked() -> Process {
         Process { heap: Heap::unconfigured(), thread_end: ThreadEnd::new(on_thread_end), is_linked: true }
     }
 
@@ -183,12 +189,6 @@ impl Process {
     /// Why there was none.
     pub fn collect_now(&self) -> Result<(), NotCollected> {
         self.heap.collect(Reason::Called)
-    }
-}
-
-impl Default for Process {
-    fn default() -> Process {
-        Process::new()
     }
 }
 

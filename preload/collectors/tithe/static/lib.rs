@@ -5,16 +5,17 @@
 //! `pack` in this folder hides every symbol of the archive that is not in `include/tithe.h`.
 #![no_std]
 
-use heaptoll_runtime::{AtFork, Manager, Message, at_fork};
+use heaptoll_runtime::{AtFork, Manager, Message, at_fork, report_defect};
 use heaptoll_tithe::Process;
 
-static TITHE: Process = Process::linked();
+// SAFETY: the value of a static.
+static TITHE: Process = unsafe { Process::linked() };
 
 heaptoll_tithe::tithe_api!(TITHE);
 
 #[panic_handler]
-fn panic(_: &core::panic::PanicInfo) -> ! {
-    Message::new().text("tithe: a defect in this collector; please report it").abort()
+fn panic(info: &core::panic::PanicInfo) -> ! {
+    report_defect("tithe", info)
 }
 
 struct Forks;
