@@ -1,5 +1,7 @@
 //! Experiments: plan one, execute its cells, measure them, store rows, compare them.
 
+pub mod cell;
+pub mod columns;
 mod company;
 pub mod compare;
 pub mod comparison;

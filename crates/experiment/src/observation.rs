@@ -11,12 +11,13 @@ use crate::disturbance::Disturbance;
 use crate::launch::Finished;
 
 /// Why the invocation was made. Only `Timed` rows are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Fills caches; stored, never compared.
     Warmup,
     /// The measurement.
+    #[default]
     Timed,
     /// A measurement by itself, on all processors, where `Timed` runs share one: memory and elapsed time are those of
     /// runs alone.
@@ -34,13 +35,26 @@ impl Phase {
     pub fn is_measured(self) -> bool {
         !matches!(self, Phase::Startup | Phase::Traced)
     }
+
+    /// As every format names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Phase::Warmup => "warmup",
+            Phase::Timed => "timed",
+            Phase::Alone => "alone",
+            Phase::Startup => "startup",
+            Phase::Profile => "profile",
+            Phase::Traced => "traced",
+        }
+    }
 }
 
 /// How the invocation ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
 pub enum Outcome {
     /// Exit status 0 (or the status the catalog expects).
+    #[default]
     Ok,
     /// Another exit status.
     Exit(i32),
@@ -206,8 +220,9 @@ pub struct ServeFigures {
     pub load_report: String,
 }
 
-/// One invocation. Times are seconds, memory is KiB unless the name has `bytes`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// One invocation. Times are seconds, memory is KiB unless the name has `bytes`. The default is of a run that took
+/// nothing; `columns.rs` has each field's column in the database, CSV and Parquet.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Observation {
     /// Position in the experiment, from 0, in the order in which the invocations were really made.
     pub order: u32,
@@ -304,8 +319,6 @@ impl Observation {
     ) -> Observation {
         let usage = &run.usage;
         Observation {
-            order: 0,
-            repetition: 0,
             phase,
             program: program.into(),
             stack: stack.into(),
@@ -319,25 +332,10 @@ impl Observation {
             involuntary_switches: usage.involuntary_switches,
             output_bytes: run.output_bytes,
             output_digest: run.digest.clone(),
-            heap_high_water_bytes: None,
-            collections: None,
-            collector_cpu_ns: None,
-            used_high_bytes: None,
-            refused_calls: None,
-            held_high_bytes: None,
-            written_after_free: None,
-            figures: BTreeMap::new(),
-            counters: Counters::default(),
-            started_unix_s: 0.0,
-            load_average: 0.0,
-            env_padding: 0,
             stderr_tail: if outcome.is_ok() { String::new() } else { run.error_tail.clone() },
             killed_orphans: usage.killed_orphans,
             outcome,
-            serve: None,
-            exact: None,
-            locality: None,
-            disturbance: None,
+            ..Observation::default()
         }
     }
 
