@@ -5,7 +5,6 @@ use heaptoll_experiment::observation::Observation;
 use super::super::charts;
 use super::super::palette::Palette;
 use super::super::views::Chip;
-use crate::columns;
 use crate::format::{self, NONE};
 
 /// One invocation.
@@ -58,7 +57,7 @@ pub fn invocation(row: &Observation) -> Invocation {
     Invocation {
         order: row.order,
         repetition: row.repetition + 1,
-        phase: columns::phase(row.phase),
+        phase: row.phase.as_str(),
         stack: format::printable(&row.stack),
         cpu: format::seconds(charts::cpu_s(row)),
         wall: format::seconds(row.wall_s),
