@@ -1,5 +1,6 @@
-//! The columns of an observation: the database, CSV and Parquet are all written from this list, so that they cannot
-//! differ in a name, a unit or in what may be missing. JSON has the fields of [`Observation`] itself.
+//! The columns of an observation: the database, CSV, Parquet and the HTML table of invocations are all written from this
+//! list, so that they cannot differ in a name, a unit or in what may be missing. JSON has the fields of
+//! [`Observation`] itself.
 //!
 //! A new figure is a field of [`Observation`] and, at the end of this list, a column.
 
@@ -21,6 +22,15 @@ pub struct Column {
     pub stored: Option<Stored>,
     /// Its name in CSV and Parquet, which ends in the unit where there is one.
     pub exported: Option<&'static str>,
+    /// Its heading in the HTML table of invocations, where that has the figure as it is.
+    pub heading: Option<&'static str>,
+}
+
+impl Column {
+    /// The column, in the HTML table of invocations, too.
+    const fn headed(self, heading: &'static str) -> Column {
+        Column { heading: Some(heading), ..self }
+    }
 }
 
 /// A column of the database.
@@ -41,13 +51,18 @@ pub fn exported() -> impl Iterator<Item = (&'static str, &'static Column)> {
     COLUMNS.iter().filter_map(|column| Some((column.exported?, column)))
 }
 
+/// Columns of the HTML table of invocations with their headings, in their order.
+pub fn headed() -> impl Iterator<Item = (&'static str, &'static Column)> {
+    COLUMNS.iter().filter_map(|column| Some((column.heading?, column)))
+}
+
 /// A column of a field's type that is neither stored nor exported yet; the field itself is not read.
 const fn of_field<T: Cell>(_: fn(&Observation) -> &T, get: fn(&Observation) -> Value) -> Column {
-    Column { kind: T::KIND, optional: T::OPTIONAL, get, stored: None, exported: None }
+    Column { kind: T::KIND, optional: T::OPTIONAL, get, stored: None, exported: None, heading: None }
 }
 
 const fn required(name: &'static str, kind: ColumnType, get: fn(&Observation) -> Value) -> Column {
-    Column { kind, optional: false, get, stored: None, exported: Some(name) }
+    Column { kind, optional: false, get, stored: None, exported: Some(name), heading: None }
 }
 
 const fn optional(name: &'static str, kind: ColumnType, get: fn(&Observation) -> Value) -> Column {
@@ -106,7 +121,7 @@ pub static COLUMNS: &[Column] = &[
     figure!("system_s", system_s),
     figure!("wall_s", wall_s),
     figure!("peak_rss_kib", peak_rss_kib),
-    figure!("minor_faults", minor_faults),
+    figure!("minor_faults", minor_faults).headed("Minor faults"),
     figure!("major_faults", major_faults),
     figure!("voluntary_switches", voluntary_switches),
     figure!("involuntary_switches", involuntary_switches),
