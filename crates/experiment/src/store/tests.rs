@@ -192,9 +192,7 @@ fn a_file_of_any_earlier_set_of_columns_is_read_and_gone_on_with() {
 fn columns_have_the_order_and_the_types_that_they_had() {
     let tables = super::layout::tables();
     let observation = tables.lines().find(|line| line.contains("TABLE observation")).expect("the table");
-    assert_eq!(
-        observation,
-        "CREATE TABLE observation (position INTEGER PRIMARY KEY, repetition INTEGER NOT NULL, phase TEXT NOT NULL, \
+    let first = "CREATE TABLE observation (position INTEGER PRIMARY KEY, repetition INTEGER NOT NULL, phase TEXT NOT NULL, \
          program TEXT NOT NULL, stack TEXT NOT NULL, outcome TEXT NOT NULL, user_s REAL NOT NULL, system_s REAL NOT NULL, \
          wall_s REAL NOT NULL, peak_rss_kib INTEGER NOT NULL, minor_faults INTEGER NOT NULL, \
          major_faults INTEGER NOT NULL, voluntary_switches INTEGER NOT NULL, involuntary_switches INTEGER NOT NULL, \
@@ -204,8 +202,8 @@ fn columns_have_the_order_and_the_types_that_they_had() {
          left_behind INTEGER NOT NULL, serve TEXT, collections TEXT, exact TEXT, locality TEXT, \
          collector_cpu_ns INTEGER, used_high_bytes INTEGER, refused_calls INTEGER, held_high_bytes INTEGER, \
          written_after_free INTEGER, figures TEXT, span_s REAL, steal REAL, interrupts REAL, other_work REAL, \
-         throttled REAL);"
-    );
+         throttled REAL";
+    assert!(observation.starts_with(first), "{observation}");
 }
 
 #[test]
