@@ -123,7 +123,7 @@ pub static COLUMNS: &[Column] = &[
     figure!("peak_rss_kib", peak_rss_kib),
     figure!("minor_faults", minor_faults).headed("Minor faults"),
     figure!("major_faults", major_faults),
-    figure!("voluntary_switches", voluntary_switches),
+    figure!("voluntary_switches", voluntary_switches).headed("Voluntary switches"),
     figure!("involuntary_switches", involuntary_switches),
     figure!("output_bytes", output_bytes),
     figure!("output_digest", "output_digest_sha256", output_digest),
