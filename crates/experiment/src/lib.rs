@@ -1,10 +1,13 @@
 //! Experiments: plan one, execute its cells, measure them, store rows, compare them.
 
+pub mod cell;
+pub mod columns;
 mod company;
 pub mod compare;
 pub mod comparison;
 mod cpu_limit;
 pub mod disturbance;
+mod documented;
 pub mod exact;
 pub mod experiment;
 pub mod forecast;

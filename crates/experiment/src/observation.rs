@@ -8,15 +8,17 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::disturbance::Disturbance;
+use crate::documented::documented;
 use crate::launch::Finished;
 
 /// Why the invocation was made. Only `Timed` rows are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Fills caches; stored, never compared.
     Warmup,
     /// The measurement.
+    #[default]
     Timed,
     /// A measurement by itself, on all processors, where `Timed` runs share one: memory and elapsed time are those of
     /// runs alone.
@@ -34,13 +36,26 @@ impl Phase {
     pub fn is_measured(self) -> bool {
         !matches!(self, Phase::Startup | Phase::Traced)
     }
+
+    /// As every format names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Phase::Warmup => "warmup",
+            Phase::Timed => "timed",
+            Phase::Alone => "alone",
+            Phase::Startup => "startup",
+            Phase::Profile => "profile",
+            Phase::Traced => "traced",
+        }
+    }
 }
 
 /// How the invocation ended.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
 pub enum Outcome {
     /// Exit status 0 (or the status the catalog expects).
+    #[default]
     Ok,
     /// Another exit status.
     Exit(i32),
@@ -80,18 +95,20 @@ impl std::fmt::Display for Outcome {
     }
 }
 
-/// Hardware events of the program and its descendants, user and kernel mode, where the kernel counts them.
-/// Each is `None` where this machine has no such counter.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Counters {
-    /// Instructions retired.
-    pub instructions: Option<u64>,
-    /// Core cycles.
-    pub cycles: Option<u64>,
-    /// Last-level cache misses.
-    pub llc_misses: Option<u64>,
-    /// Data TLB load misses.
-    pub dtlb_misses: Option<u64>,
+documented! {
+    /// Hardware events of the program and its descendants, user and kernel mode, where the kernel counts them.
+    /// Each is `None` where this machine has no such counter.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+    pub struct Counters {
+        /// Instructions retired.
+        pub instructions: Option<u64>,
+        /// Core cycles.
+        pub cycles: Option<u64>,
+        /// Misses of the last-level cache.
+        pub llc_misses: Option<u64>,
+        /// Load misses of the data TLB.
+        pub dtlb_misses: Option<u64>,
+    }
 }
 
 impl Counters {
@@ -101,57 +118,64 @@ impl Counters {
     }
 }
 
-/// What the collectors of a run's processes did, as they reported it; zeroes from a manager that reports and never
-/// collected.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Collections {
-    /// Collections finished, of all processes.
-    pub count: u64,
-    /// Time for which a process was stopped, ns, sum over all processes.
-    pub pause_total_ns: u64,
-    /// The longest such pause of any process, ns.
-    pub pause_max_ns: u64,
-    /// Bytes in blocks that they reclaimed, of all processes.
-    pub reclaimed_bytes: u64,
-    /// Processes that collected; 0 in files from before it was reported.
-    #[serde(default)]
-    pub processes: u32,
+documented! {
+    /// What the collectors of a run's processes did, as they reported it; zeroes from a manager that reports and never
+    /// collected.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Collections {
+        /// Finished, of all processes of the run.
+        pub count: u64,
+        /// Time that a process was stopped for them, sum over all processes.
+        pub pause_total_ns: u64,
+        /// Longest such pause of any process.
+        pub pause_max_ns: u64,
+        /// Bytes in blocks that they reclaimed.
+        pub reclaimed_bytes: u64,
+        /// Processes that collected; 0 in files from before it was reported.
+        #[serde(default)]
+        pub processes: u32,
+    }
 }
 
-/// One figure of a traced run, by its cause; all process images and threads together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ByOwner {
-    /// The program: all that is not below.
-    pub program: u64,
-    /// Routines of the malloc family, from entry to return, but for collections.
-    pub allocator: u64,
-    /// Collections that the manager announced, and threads that it started.
-    pub collector: u64,
+documented! {
+    /// One figure of a traced run, by its cause; all process images and threads together.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ByOwner {
+        /// The program's.
+        pub program: u64,
+        /// Those of routines of the malloc family, from entry to return, but for collections.
+        pub allocator: u64,
+        /// Those of collections that the manager announced, and of threads that it started.
+        pub collector: u64,
+    }
 }
 
-/// What a program executed, exactly, as the tracer counted it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExactFigures {
-    /// Instructions.
-    pub instructions: ByOwner,
-    /// Loads.
-    pub loads: ByOwner,
-    /// Stores.
-    pub stores: ByOwner,
-    /// Calls from outside of the malloc family to its routines that give a block, `realloc` among them.
-    pub allocations: u64,
-    /// Calls to those that only give back.
-    pub frees: u64,
-    /// The most memory the heap had mapped at once, bytes, from `brk` and `mmap` as seen from outside, in the process
-    /// image that executed most; where it was requested.
-    pub heap_high_water_bytes: Option<u64>,
-    /// Process images of the run.
-    pub images: u32,
-    /// Whether all of them were received to their end; if not, the figures are those until then.
-    pub whole: bool,
-    /// Instructions before `main` of the first process image, where its `main` was seen: what start-up runs execute.
-    #[serde(default)]
-    pub startup: Option<ByOwner>,
+documented! {
+    /// What a program executed, exactly, as the tracer counted it.
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct ExactFigures {
+        /// Instructions.
+        pub instructions: ByOwner,
+        /// Loads.
+        pub loads: ByOwner,
+        /// Stores.
+        pub stores: ByOwner,
+        /// Calls from outside of the malloc family to its routines that give a block, `realloc` among them.
+        pub allocations: u64,
+        /// Calls to those that only give back.
+        pub frees: u64,
+        /// Most memory the heap had mapped, by `brk` and `mmap` as seen from outside, in the process image that
+        /// executed most; null where it was not requested.
+        pub heap_high_water_bytes: Option<u64>,
+        /// Process images (`exec` and `fork`) of the run.
+        pub images: u32,
+        /// Whether all were traced to their end; if not, the figures are those until then.
+        pub whole: bool,
+        /// Instructions before `main` of the first process image, the loader's and constructors' among the program's;
+        /// null where its `main` was not seen, and in older files.
+        #[serde(default)]
+        pub startup: Option<ByOwner>,
+    }
 }
 
 impl ByOwner {
@@ -161,136 +185,146 @@ impl ByOwner {
     }
 }
 
-/// Misses of one cache.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GeometryMisses {
-    /// The cache as the user names it, e.g. `32K/8` (bytes, ways).
-    pub cache: String,
-    /// Misses.
-    pub misses: ByOwner,
-    /// Cycles that a reference which this cache does not have is assumed to wait when the next one serves it, or memory
-    /// after the last; `None` in files from before it was stored.
-    #[serde(default)]
-    pub wait_cycles: Option<u64>,
+documented! {
+    /// Misses of one cache.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct GeometryMisses {
+        /// The cache, its bytes and ways, as in `32K/8`.
+        pub cache: String,
+        /// Its misses.
+        pub misses: ByOwner,
+        /// Cycles that a reference which it does not have is assumed to wait; null in older files.
+        #[serde(default)]
+        pub wait_cycles: Option<u64>,
+    }
 }
 
-/// What a program's references would do to caches and memories, of the process image that executed most.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LocalityFigures {
-    /// References, those that the kernel makes in system calls included.
-    pub references: ByOwner,
-    /// Line of the caches, bytes.
-    pub line_bytes: u64,
-    /// Page of the memories, bytes.
-    pub page_bytes: u64,
-    /// Misses of the caches that are named.
-    pub caches: Vec<GeometryMisses>,
-    /// Different pages referred to.
-    pub pages_touched: u64,
-    /// One reference in as many was simulated; 1: all.
-    pub sampled_one_in: u32,
+documented! {
+    /// What a program's references would do to caches and memories, of the process image that executed most.
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct LocalityFigures {
+        /// References, those of the kernel in system calls included.
+        pub references: ByOwner,
+        /// Line of the caches.
+        pub line_bytes: u64,
+        /// Page of the memories.
+        pub page_bytes: u64,
+        /// Caches that were named.
+        pub caches: Vec<GeometryMisses>,
+        /// Different pages referred to.
+        pub pages_touched: u64,
+        /// One reference in as many was simulated; 1: all.
+        pub sampled_one_in: u32,
+    }
 }
 
-/// What a server's invocation adds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct ServeFigures {
-    /// CPU seconds (user + system) the server used from ready to the end of the load.
-    pub loaded_cpu_s: f64,
-    /// Seconds from start until the ready line.
-    pub ready_s: f64,
-    /// Seconds the load command took.
-    pub load_s: f64,
-    /// Figures found in the load's own report, by name (for instance `requests_per_s`, `p99_ms`).
-    pub load_figures: BTreeMap<String, f64>,
-    /// The load's own report, its first 16 KiB.
-    pub load_report: String,
+documented! {
+    /// What a server's invocation adds.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    pub struct ServeFigures {
+        /// CPU seconds of the server from ready to stopped.
+        pub loaded_cpu_s: f64,
+        /// From start until ready.
+        pub ready_s: f64,
+        /// Seconds that the load took.
+        pub load_s: f64,
+        /// Figures found in the load's report.
+        pub load_figures: BTreeMap<String, f64>,
+        /// First 16 KiB of the load's report.
+        pub load_report: String,
+    }
 }
 
-/// One invocation. Times are seconds, memory is KiB unless the name has `bytes`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Observation {
-    /// Position in the experiment, from 0, in the order in which the invocations were really made.
-    pub order: u32,
-    /// Repetition, from 0; ratios are paired within one.
-    pub repetition: u32,
-    /// Why it was made.
-    pub phase: Phase,
-    /// Program name (catalog name, or the command's base name).
-    pub program: String,
-    /// Stack name as the user wrote it, e.g. `glibc`, `mimalloc3`, `./libmine.so`.
-    pub stack: String,
-    /// How it ended.
-    pub outcome: Outcome,
-    /// CPU seconds in user mode, program and all descendants it left or waited for.
-    pub user_s: f64,
-    /// CPU seconds in the kernel, likewise.
-    pub system_s: f64,
-    /// Elapsed seconds from exec to the end of the program.
-    pub wall_s: f64,
-    /// Peak resident memory of the largest single process, KiB (`ru_maxrss`).
-    pub peak_rss_kib: u64,
-    /// Page faults served without disk.
-    pub minor_faults: u64,
-    /// Page faults that read from disk.
-    pub major_faults: u64,
-    /// Context switches because the program waited.
-    pub voluntary_switches: u64,
-    /// Context switches because its time slice ended.
-    pub involuntary_switches: u64,
-    /// Bytes written to standard output.
-    pub output_bytes: u64,
-    /// SHA-256 of standard output, hexadecimal.
-    pub output_digest: String,
-    /// The most memory the manager had mapped at once, bytes; only from managers that report it.
-    pub heap_high_water_bytes: Option<u64>,
-    /// Garbage collections; only from managers and layers that report it.
-    #[serde(default)]
-    pub collections: Option<Collections>,
-    /// Processor time of collections, on all threads that took part, ns; only from managers and layers that report it.
-    #[serde(default)]
-    pub collector_cpu_ns: Option<u64>,
-    /// The most bytes of pages (4 KiB) that held a live block at once, of any process; only from managers and layers
-    /// that report it.
-    #[serde(default)]
-    pub used_high_bytes: Option<u64>,
-    /// Calls that failed because the heap has a limit; only from managers and layers that report it.
-    #[serde(default)]
-    pub refused_calls: Option<u64>,
-    /// The most bytes that a quarantine held back at once, of any process; only under one.
-    #[serde(default)]
-    pub held_high_bytes: Option<u64>,
-    /// Blocks that were found changed when they left a quarantine; only under one, and only where it checks.
-    #[serde(default)]
-    pub written_after_free: Option<u64>,
-    /// Figures that the program printed about itself on standard error, by name and in its own units; empty where it
-    /// printed none, or the catalog has no pattern for them.
-    #[serde(default)]
-    pub figures: BTreeMap<String, f64>,
-    /// Hardware events.
-    pub counters: Counters,
-    /// Unix time at the start, seconds.
-    pub started_unix_s: f64,
-    /// One-minute load average of the machine just before the start.
-    pub load_average: f64,
-    /// Length of the random padding put into the environment, bytes (Mytkowicz et al. 2009).
-    pub env_padding: u32,
-    /// The last 2 KiB of standard error, kept only when the outcome is not `Ok`.
-    pub stderr_tail: String,
-    /// Processes that were still alive when the program's first process ended and had to be killed.
-    #[serde(rename = "left_behind")]
-    pub killed_orphans: u32,
-    /// Present for servers.
-    pub serve: Option<ServeFigures>,
-    /// Present for traced runs.
-    #[serde(default)]
-    pub exact: Option<ExactFigures>,
-    /// Present for traced runs that simulated caches.
-    #[serde(default)]
-    pub locality: Option<LocalityFigures>,
-    /// What else the machine did meanwhile; in lockstep the same for all rows of a block. Missing for start-up runs, which
-    /// are shorter than the kernel's clock can show, and in files from before it was measured.
-    #[serde(default)]
-    pub disturbance: Option<Disturbance>,
+documented! {
+    /// One invocation. Times are seconds, memory is KiB unless the name has `bytes`. The default is of a run that took
+    /// nothing; `columns.rs` has each field's column in the database, CSV and Parquet.
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    pub struct Observation {
+        /// Position in the experiment, from 0.
+        pub order: u32,
+        /// Repetition, from 0; ratios are paired within one (with `turns` each stack has one in `count` of them).
+        pub repetition: u32,
+        /// `timed` (compared), `alone` (the same by itself, in addition to `timed` runs in lockstep: its memory and
+        /// elapsed time are compared), `warmup`, `startup` (loader and constructors only), `profile` (memory was
+        /// watched) or `traced` (counted exactly under the tracer; its times are the tracer's).
+        pub phase: Phase,
+        /// Program.
+        pub program: String,
+        /// Stack.
+        pub stack: String,
+        /// How it ended.
+        pub outcome: Outcome,
+        /// CPU seconds in user mode, with all descendants.
+        pub user_s: f64,
+        /// CPU seconds in the kernel, with all descendants.
+        pub system_s: f64,
+        /// From exec to the end.
+        pub wall_s: f64,
+        /// Peak resident memory of the largest single process.
+        pub peak_rss_kib: u64,
+        /// Page faults served without the disk.
+        pub minor_faults: u64,
+        /// Page faults that read from the disk.
+        pub major_faults: u64,
+        /// Context switches because the program waited.
+        pub voluntary_switches: u64,
+        /// Context switches because its time slice ended.
+        pub involuntary_switches: u64,
+        /// Bytes on standard output.
+        pub output_bytes: u64,
+        /// SHA-256 of standard output, hexadecimal.
+        pub output_digest: String,
+        /// Most memory the manager had mapped, where it reports it.
+        pub heap_high_water_bytes: Option<u64>,
+        /// Garbage collections, where the manager or a layer reports them.
+        #[serde(default)]
+        pub collections: Option<Collections>,
+        /// Processor time of collections on all threads that took part, where the manager or a layer reports it.
+        #[serde(default)]
+        pub collector_cpu_ns: Option<u64>,
+        /// The most bytes of pages (4 KiB) that held a live block at once, of any process, where the manager or a
+        /// layer reports it.
+        #[serde(default)]
+        pub used_high_bytes: Option<u64>,
+        /// Calls that failed because the heap has a limit, where the manager or a layer reports it.
+        #[serde(default)]
+        pub refused_calls: Option<u64>,
+        /// The most bytes that a quarantine held back at once, of any process; behind a quarantine.
+        #[serde(default)]
+        pub held_high_bytes: Option<u64>,
+        /// Blocks found changed when they left a quarantine that checks; behind a quarantine.
+        #[serde(default)]
+        pub written_after_free: Option<u64>,
+        /// Figures that the program reported about itself on standard error; empty where there are none.
+        #[serde(default)]
+        pub figures: BTreeMap<String, f64>,
+        /// Hardware events in user and kernel mode.
+        pub counters: Counters,
+        /// When it started.
+        pub started_unix_s: f64,
+        /// Load average over one minute just before.
+        pub load_average: f64,
+        /// Bytes of random padding put into the environment.
+        pub env_padding: u32,
+        /// Last 2 KiB of standard error, when the outcome is not `ok`.
+        pub stderr_tail: String,
+        /// Processes that outlived the program and had to be killed.
+        #[serde(rename = "left_behind")]
+        pub killed_orphans: u32,
+        /// For servers.
+        pub serve: Option<ServeFigures>,
+        /// What the program executed, exactly, all processes and threads together; for traced runs.
+        #[serde(default)]
+        pub exact: Option<ExactFigures>,
+        /// Results of simulated caches and memories for the references of the process image that executed most; for
+        /// traced runs that simulated them.
+        #[serde(default)]
+        pub locality: Option<LocalityFigures>,
+        /// What else the machine did meanwhile; in lockstep the same for all rows of a block; null for start-up and
+        /// traced runs and in older files.
+        #[serde(default)]
+        pub disturbance: Option<Disturbance>,
+    }
 }
 
 impl Observation {
@@ -304,8 +338,6 @@ impl Observation {
     ) -> Observation {
         let usage = &run.usage;
         Observation {
-            order: 0,
-            repetition: 0,
             phase,
             program: program.into(),
             stack: stack.into(),
@@ -319,25 +351,10 @@ impl Observation {
             involuntary_switches: usage.involuntary_switches,
             output_bytes: run.output_bytes,
             output_digest: run.digest.clone(),
-            heap_high_water_bytes: None,
-            collections: None,
-            collector_cpu_ns: None,
-            used_high_bytes: None,
-            refused_calls: None,
-            held_high_bytes: None,
-            written_after_free: None,
-            figures: BTreeMap::new(),
-            counters: Counters::default(),
-            started_unix_s: 0.0,
-            load_average: 0.0,
-            env_padding: 0,
             stderr_tail: if outcome.is_ok() { String::new() } else { run.error_tail.clone() },
             killed_orphans: usage.killed_orphans,
             outcome,
-            serve: None,
-            exact: None,
-            locality: None,
-            disturbance: None,
+            ..Observation::default()
         }
     }
 

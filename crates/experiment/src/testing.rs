@@ -1,7 +1,7 @@
 //! Made-up experiments for the tests of this crate.
 
 use crate::experiment::{Experiment, Machine, ProgramInfo, Settings, StackInfo};
-use crate::observation::{Counters, Observation, Outcome, Phase};
+use crate::observation::{Counters, Observation};
 
 /// An experiment of one program, `prog`, under the named stacks; the first is the baseline. No rows.
 pub fn experiment(stacks: &[&str]) -> Experiment {
@@ -47,39 +47,23 @@ pub fn stack(program: &str, name: &str) -> StackInfo {
 /// A good timed row.
 pub fn row(stack: &str, repetition: u32, cpu_s: f64, peak_rss_kib: u64) -> Observation {
     Observation {
-        order: 0,
         repetition,
-        phase: Phase::Timed,
         program: "prog".into(),
         stack: stack.into(),
-        outcome: Outcome::Ok,
         user_s: cpu_s * 0.75,
         system_s: cpu_s * 0.25,
         wall_s: cpu_s * 1.1,
         peak_rss_kib,
         minor_faults: 100,
-        major_faults: 0,
         voluntary_switches: 1,
         involuntary_switches: 2,
         output_bytes: 3,
         output_digest: "d".into(),
         heap_high_water_bytes: Some(4096),
-        collections: None,
-        collector_cpu_ns: None,
-        used_high_bytes: None,
-        refused_calls: None,
-        held_high_bytes: None,
-        written_after_free: None,
-        figures: Default::default(),
         counters: Counters { instructions: Some(5), ..Counters::default() },
         started_unix_s: 2.0,
         load_average: 0.5,
         env_padding: 7,
-        stderr_tail: String::new(),
-        killed_orphans: 0,
-        serve: None,
-        exact: None,
-        locality: None,
-        disturbance: None,
+        ..Observation::default()
     }
 }

@@ -10,9 +10,11 @@ pub mod counters;
 mod message;
 pub mod slice;
 mod spec;
+mod usage;
 
-pub use message::{Ended, Message, MessageError, Usage};
+pub use message::{Ended, Message, MessageError};
 pub use spec::{Spec, SpecError, Thp};
+pub use usage::Usage;
 
 /// Number of hardware counters a report carries: instructions, cycles, LLC misses, data-TLB misses.
 pub const COUNTERS: usize = 4;

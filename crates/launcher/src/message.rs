@@ -1,7 +1,7 @@
 //! The launcher's two messages: "started, process N" and "ended, with this usage". Lines of text, because both
 //! ends are ours, the volume is nothing, and a person with `strace` can read them.
 
-use crate::COUNTERS;
+use crate::usage::Usage;
 
 /// How the program's first process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,33 +18,6 @@ pub enum Ended {
     ExecFailed(i32),
     /// A `prctl`, `fork` or the like failed in the launcher with this errno, before exec.
     SetupFailed(i32),
-}
-
-/// What the program and all its descendants used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Usage {
-    /// Wall time from exec to the end of the first process, ns.
-    pub wall_ns: u64,
-    /// User CPU, µs.
-    pub user_us: u64,
-    /// System CPU, µs.
-    pub system_us: u64,
-    /// Peak resident memory of the largest process, KiB.
-    pub peak_rss_kib: u64,
-    /// Minor page faults.
-    pub minor_faults: u64,
-    /// Major page faults.
-    pub major_faults: u64,
-    /// Voluntary context switches.
-    pub voluntary_switches: u64,
-    /// Involuntary context switches.
-    pub involuntary_switches: u64,
-    /// Processes killed after the first one had ended.
-    pub killed_orphans: u32,
-    /// Processes that could not be killed (another user's, set-user-ID) and still run. They hold the program's pipes.
-    pub survivors: u32,
-    /// Instructions, cycles, LLC misses, dTLB misses; `None` where not counted.
-    pub counters: [Option<u64>; COUNTERS],
 }
 
 /// One line from the launcher.
@@ -88,24 +61,7 @@ impl std::fmt::Display for Message {
                     Ended::ExecFailed(n) => ("exec-failed", *n),
                     Ended::SetupFailed(n) => ("setup-failed", *n),
                 };
-                write!(
-                    f,
-                    "ended {word} {number} {} {} {} {} {} {} {} {} {} {}",
-                    u.wall_ns,
-                    u.user_us,
-                    u.system_us,
-                    u.peak_rss_kib,
-                    u.minor_faults,
-                    u.major_faults,
-                    u.voluntary_switches,
-                    u.involuntary_switches,
-                    u.killed_orphans,
-                    u.survivors
-                )?;
-                u.counters.iter().try_for_each(|counter| match counter {
-                    Some(value) => write!(f, " {value}"),
-                    None => write!(f, " -"),
-                })
+                write!(f, "ended {word} {number} {u}")
             }
         }
     }
@@ -136,27 +92,7 @@ fn parse(line: &str) -> Option<Message> {
                 "setup-failed" => Ended::SetupFailed(number),
                 _ => return None,
             };
-            let mut next = || words.next()?.parse::<u64>().ok();
-            let mut usage = Usage {
-                wall_ns: next()?,
-                user_us: next()?,
-                system_us: next()?,
-                peak_rss_kib: next()?,
-                minor_faults: next()?,
-                major_faults: next()?,
-                voluntary_switches: next()?,
-                involuntary_switches: next()?,
-                killed_orphans: u32::try_from(next()?).ok()?,
-                survivors: u32::try_from(next()?).ok()?,
-                counters: [None; COUNTERS],
-            };
-            for counter in &mut usage.counters {
-                *counter = match words.next()? {
-                    "-" => None,
-                    value => Some(value.parse().ok()?),
-                };
-            }
-            Some(Message::Ended(ended, usage))
+            Some(Message::Ended(ended, Usage::of_words(words)?))
         }
         _ => None,
     }
@@ -168,19 +104,7 @@ mod tests {
 
     #[test]
     fn messages_survive_their_line() {
-        let usage = Usage {
-            wall_ns: 1,
-            user_us: 2,
-            system_us: 3,
-            peak_rss_kib: 4,
-            minor_faults: 5,
-            major_faults: 6,
-            voluntary_switches: 7,
-            involuntary_switches: 8,
-            killed_orphans: 9,
-            survivors: 10,
-            counters: [Some(u64::MAX), None, Some(0), None],
-        };
+        let usage = Usage { wall_ns: 1, ..Usage::default() };
         for ended in
             [Ended::Exit(3), Ended::Signal(11), Ended::Timeout, Ended::Cancelled, Ended::ExecFailed(2)]
         {

@@ -172,14 +172,7 @@ fn reap(sum: &mut Usage) -> Option<(i32, i32)> {
     if pid <= 0 {
         return None;
     }
-    let micros = |time: libc::timeval| time.tv_sec as u64 * 1_000_000 + time.tv_usec as u64;
-    sum.user_us += micros(usage.ru_utime);
-    sum.system_us += micros(usage.ru_stime);
-    sum.peak_rss_kib = sum.peak_rss_kib.max(usage.ru_maxrss as u64);
-    sum.minor_faults += usage.ru_minflt as u64;
-    sum.major_faults += usage.ru_majflt as u64;
-    sum.voluntary_switches += usage.ru_nvcsw as u64;
-    sum.involuntary_switches += usage.ru_nivcsw as u64;
+    sum.add(&usage);
     Some((pid, status))
 }
 

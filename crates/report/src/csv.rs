@@ -1,19 +1,21 @@
-//! One line an observation, for spreadsheets and for R; the columns are those of [`crate::columns`].
+//! One line an observation, for spreadsheets and for R; the columns are those of
+//! [`heaptoll_experiment::columns`].
 
 use std::io::Write;
 
+use heaptoll_experiment::cell::Value;
+use heaptoll_experiment::columns::exported;
 use heaptoll_experiment::experiment::Experiment;
 
 use crate::ReportError;
-use crate::columns::{COLUMNS, Value};
 
 /// Writes a header line and one line an observation, in the order in which the invocations were made. What was not
 /// measured is an empty cell; units are in the names of the columns.
 pub fn write(experiment: &Experiment, out: impl Write) -> Result<(), ReportError> {
     let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(COLUMNS.iter().map(|column| column.name)).map_err(failed)?;
+    writer.write_record(exported().map(|(name, _)| name)).map_err(failed)?;
     for row in &experiment.observations {
-        let cells = COLUMNS.iter().map(|column| match (column.get)(row) {
+        let cells = exported().map(|(_, column)| match (column.get)(row) {
             Value::Missing => String::new(),
             Value::Integer(value) => value.to_string(),
             // Shortest text that reads back as the same number.
@@ -45,7 +47,7 @@ mod tests {
         write(&experiment, &mut bytes).unwrap();
         let mut reader = csv::Reader::from_reader(&bytes[..]);
         let header = reader.headers().unwrap().clone();
-        assert!(header.iter().eq(COLUMNS.iter().map(|c| c.name)));
+        assert!(header.iter().eq(exported().map(|(name, _)| name)));
         let at = |name| header.iter().position(|h| h == name).unwrap();
         let mut lines = 0;
         for (record, row) in reader.records().zip(&experiment.observations) {

@@ -5,7 +5,6 @@
 
 pub mod book;
 mod bounds;
-pub mod columns;
 pub mod csv;
 pub mod document;
 pub mod error;

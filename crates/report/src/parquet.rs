@@ -1,8 +1,11 @@
-//! One row an observation as Parquet, for DuckDB, Spark and pandas; the columns are those of [`crate::columns`].
+//! One row an observation as Parquet, for DuckDB, Spark and pandas; the columns are those of
+//! [`heaptoll_experiment::columns`].
 
 use std::io::Write;
 use std::sync::Arc;
 
+use heaptoll_experiment::cell::{ColumnType, Value};
+use heaptoll_experiment::columns::{Column, exported};
 use heaptoll_experiment::experiment::Experiment;
 use parquet::basic::{LogicalType, Repetition, Type as Physical};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
@@ -13,7 +16,6 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
 use crate::ReportError;
-use crate::columns::{COLUMNS, Column, ColumnType, Value};
 
 /// Rows of one row group: large enough for any experiment of one machine, small enough to be read in parts.
 const GROUP_ROWS: usize = 65_536;
@@ -38,11 +40,11 @@ fn encode(experiment: &Experiment) -> Result<Vec<u8>, ParquetError> {
     let mut writer = SerializedFileWriter::new(Vec::new(), Arc::new(schema()?), Arc::new(properties))?;
     for rows in experiment.observations.chunks(GROUP_ROWS) {
         let mut group = writer.next_row_group()?;
-        for column in COLUMNS {
+        for (name, column) in exported() {
             let cells: Vec<Value> = rows.iter().map(column.get).collect();
             let mut target = group
                 .next_column()?
-                .ok_or_else(|| ParquetError::General(format!("the schema lacks {}", column.name)))?;
+                .ok_or_else(|| ParquetError::General(format!("the schema lacks {name}")))?;
             let present: Vec<i16> = cells.iter().map(|cell| i16::from(*cell != Value::Missing)).collect();
             let levels = column.optional.then_some(present.as_slice());
             match column.kind {
@@ -67,18 +69,19 @@ fn encode(experiment: &Experiment) -> Result<Vec<u8>, ParquetError> {
 }
 
 fn schema() -> Result<Type, ParquetError> {
-    let fields = COLUMNS.iter().map(|column| field(column).map(Arc::new)).collect::<Result<_, _>>()?;
+    let fields =
+        exported().map(|(name, column)| field(name, column).map(Arc::new)).collect::<Result<_, _>>()?;
     Type::group_type_builder("observation").with_fields(fields).build()
 }
 
-fn field(column: &Column) -> Result<Type, ParquetError> {
+fn field(name: &str, column: &Column) -> Result<Type, ParquetError> {
     let (physical, logical) = match column.kind {
         ColumnType::Integer => (Physical::INT64, None),
         ColumnType::Real => (Physical::DOUBLE, None),
         ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
     };
     let repetition = if column.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
-    Type::primitive_type_builder(column.name, physical)
+    Type::primitive_type_builder(name, physical)
         .with_logical_type(logical)
         .with_repetition(repetition)
         .build()
@@ -129,9 +132,9 @@ mod tests {
             let mut rows = 0;
             for (row, observation) in reader.get_row_iter(None).unwrap().zip(&experiment.observations) {
                 let row = row.unwrap();
-                assert_eq!(row.len(), COLUMNS.len());
-                for ((name, field), column) in row.get_column_iter().zip(COLUMNS) {
-                    assert_eq!(name, column.name);
+                assert_eq!(row.len(), exported().count());
+                for ((name, field), (expected, column)) in row.get_column_iter().zip(exported()) {
+                    assert_eq!(name, expected);
                     let value = match field {
                         Field::Null => Value::Missing,
                         Field::Long(value) => Value::Integer(*value),
@@ -148,6 +151,26 @@ mod tests {
     }
 
     #[test]
+    fn every_cell_has_the_kind_of_its_column() {
+        let mut rows = experiment(Shape::Server).0.observations;
+        rows.extend(experiment(Shape::Suite).0.observations);
+        assert!(rows.iter().any(|row| row.exact.is_some() && row.locality.is_some()));
+        let more = experiment(Shape::Troubled).0.observations;
+        assert!(rows.len() > 10 && more.len() > 10);
+        for row in rows.iter().chain(&more) {
+            for (name, column) in exported() {
+                let fits = match (column.get)(row) {
+                    Value::Missing => column.optional,
+                    Value::Integer(_) => column.kind == ColumnType::Integer,
+                    Value::Real(_) => column.kind == ColumnType::Real,
+                    Value::Text(_) => column.kind == ColumnType::Text,
+                };
+                assert!(fits, "{name}");
+            }
+        }
+    }
+
+    #[test]
     fn carries_the_machine_and_states_what_may_be_missing() {
         let (experiment, _) = experiment(Shape::Single);
         let reader = read(&experiment);
@@ -155,8 +178,8 @@ mod tests {
         let pairs = file.key_value_metadata().unwrap();
         let machine = pairs.iter().find(|pair| pair.key == "heaptoll.machine").unwrap();
         assert!(machine.value.as_deref().unwrap().contains(&experiment.machine.cpu));
-        for (column, field) in COLUMNS.iter().zip(file.schema().get_fields()) {
-            assert_eq!(field.is_optional(), column.optional, "{}", column.name);
+        for ((name, column), field) in exported().zip(file.schema().get_fields()) {
+            assert_eq!(field.is_optional(), column.optional, "{name}");
         }
     }
 

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use super::error::StoreError;
-use super::layout::{ADDED, APPLICATION_ID, LAYOUT, TABLES};
+use super::layout::{APPLICATION_ID, LAYOUT, optional_columns, tables};
 
 /// An open experiment file.
 pub(super) struct ExperimentFile {
@@ -35,7 +35,7 @@ impl ExperimentFile {
         let made = (|| {
             file.connection.pragma_update(None, "application_id", APPLICATION_ID)?;
             file.connection.pragma_update(None, "user_version", LAYOUT)?;
-            file.connection.execute_batch(TABLES)
+            file.connection.execute_batch(&tables())
         })();
         made.map_err(|cause| file.error(cause))?;
         Ok(file)
@@ -107,7 +107,7 @@ impl ExperimentFile {
 
     /// Gives an older file the columns that it lacks.
     pub(super) fn add_columns(&self) -> Result<(), StoreError> {
-        for (table, column, kind) in ADDED {
+        for (table, column, kind) in optional_columns() {
             if !self.has_column(table, column)? {
                 self.connection
                     .execute_batch(&format!("ALTER TABLE {table} ADD COLUMN {column} {kind}"))

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use rusqlite::Connection;
 
-use super::layout::{ADDED, LAYOUT};
+use super::layout::LAYOUT;
 use super::*;
+use crate::columns::stored;
 use crate::disturbance::Disturbance;
 use crate::observation::{
     ByOwner, Collections, ExactFigures, GeometryMisses, LocalityFigures, Outcome, Phase, ServeFigures,
@@ -90,6 +91,11 @@ fn what_is_stored_comes_back() {
     assert_eq!(Store::resume(&path).expect("resumes").1, made);
 }
 
+/// Columns that did not exist when the first version stored rows: those after `serve`.
+fn added() -> impl Iterator<Item = &'static str> {
+    stored().map(|(_, stored)| stored.name).skip_while(|name| *name != "serve").skip(1)
+}
+
 /// A file without this column of rows and those that came after it, with one row, is read, and continued with another.
 fn goes_on_without(first: &str, before: Observation, after: Observation) {
     let folder = folder();
@@ -97,8 +103,7 @@ fn goes_on_without(first: &str, before: Observation, after: Observation) {
     let mut made = experiment(&["glibc"]);
     let store = Store::create(&path, &made).expect("creates");
     store.append(&before).expect("appends");
-    let of_rows = ADDED.iter().filter(|(table, ..)| *table == "observation").map(|(_, column, _)| *column);
-    for column in of_rows.skip_while(|column| *column != first) {
+    for column in added().skip_while(|column| *column != first) {
         let statement = format!("ALTER TABLE observation DROP COLUMN {column}");
         store.file.connection.execute_batch(&statement).expect("becomes an older file");
     }
@@ -168,6 +173,40 @@ fn a_file_from_before_disturbance_was_measured_is_read_and_gone_on_with() {
 }
 
 #[test]
+fn a_file_of_any_earlier_set_of_columns_is_read_and_gone_on_with() {
+    assert!(added().count() >= 14);
+    for first in added() {
+        goes_on_without(
+            first,
+            row("glibc", 0, 0.1, 77),
+            Observation { order: 1, ..row("glibc", 1, 0.1, 77) },
+        );
+    }
+    let required = stored().filter(|(column, _)| !column.optional).map(|(_, stored)| stored.name);
+    for name in required {
+        assert!(added().all(|added| added != name), "{name} is new and must be optional");
+    }
+}
+
+#[test]
+fn columns_have_the_order_and_the_types_that_they_had() {
+    let tables = super::layout::tables();
+    let observation = tables.lines().find(|line| line.contains("TABLE observation")).expect("the table");
+    let first = "CREATE TABLE observation (position INTEGER PRIMARY KEY, repetition INTEGER NOT NULL, phase TEXT NOT NULL, \
+         program TEXT NOT NULL, stack TEXT NOT NULL, outcome TEXT NOT NULL, user_s REAL NOT NULL, system_s REAL NOT NULL, \
+         wall_s REAL NOT NULL, peak_rss_kib INTEGER NOT NULL, minor_faults INTEGER NOT NULL, \
+         major_faults INTEGER NOT NULL, voluntary_switches INTEGER NOT NULL, involuntary_switches INTEGER NOT NULL, \
+         output_bytes INTEGER NOT NULL, output_digest TEXT NOT NULL, heap_high_water_bytes INTEGER, \
+         instructions INTEGER, cycles INTEGER, llc_misses INTEGER, dtlb_misses INTEGER, started_unix_s REAL NOT NULL, \
+         load_average REAL NOT NULL, env_padding INTEGER NOT NULL, stderr_tail TEXT NOT NULL, \
+         left_behind INTEGER NOT NULL, serve TEXT, collections TEXT, exact TEXT, locality TEXT, \
+         collector_cpu_ns INTEGER, used_high_bytes INTEGER, refused_calls INTEGER, held_high_bytes INTEGER, \
+         written_after_free INTEGER, figures TEXT, span_s REAL, steal REAL, interrupts REAL, other_work REAL, \
+         throttled REAL";
+    assert!(observation.starts_with(first), "{observation}");
+}
+
+#[test]
 fn a_file_from_before_collections_is_read_and_gone_on_with() {
     let folder = folder();
     let path = folder.path().join("e.db");
@@ -177,7 +216,10 @@ fn a_file_from_before_collections_is_read_and_gone_on_with() {
         .file
         .connection
         .execute_batch(
-            &ADDED.map(|(table, column, _)| format!("ALTER TABLE {table} DROP COLUMN {column};")).concat(),
+            &added()
+                .map(|column| format!("ALTER TABLE observation DROP COLUMN {column};"))
+                .chain(["ALTER TABLE memory_mark DROP COLUMN anonymous_peak_kib;".to_owned()])
+                .collect::<String>(),
         )
         .and_then(|()| {
             store.file.connection.execute_batch("INSERT INTO memory_mark VALUES ('prog', 'glibc', 0, 3)")

@@ -4,6 +4,7 @@ use rusqlite::params;
 
 use super::error::StoreError;
 use super::file::ExperimentFile;
+use super::layout::ANONYMOUS_PEAK;
 use crate::observation::MemoryTrack;
 
 /// Appends memory over time of one row.
@@ -16,12 +17,13 @@ pub(super) fn append(file: &mut ExperimentFile, track: &MemoryTrack) -> Result<(
         let n = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         for (t_s, rss_kib) in &track.samples {
             transaction.execute(
-                "INSERT INTO memory_sample VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO memory_sample (program, stack, repetition, t_s, rss_kib) VALUES (?1, ?2, ?3, ?4, ?5)",
                 params![track.program, track.stack, track.repetition, t_s, n(*rss_kib)],
             )?;
         }
         transaction.execute(
-            "INSERT INTO memory_mark VALUES (?1, ?2, ?3, ?4, ?5)",
+            "INSERT INTO memory_mark (program, stack, repetition, vm_hwm_kib, anonymous_peak_kib) \
+             VALUES (?1, ?2, ?3, ?4, ?5)",
             params![
                 track.program,
                 track.stack,
@@ -40,24 +42,23 @@ pub(super) fn append(file: &mut ExperimentFile, track: &MemoryTrack) -> Result<(
 /// # Errors
 /// The file cannot be read.
 pub(super) fn read(file: &ExperimentFile) -> Result<Vec<MemoryTrack>, StoreError> {
-    let has_anonymous = file.has_column("memory_mark", "anonymous_peak_kib")?;
+    let anonymous = if file.has_column("memory_mark", ANONYMOUS_PEAK)? { ANONYMOUS_PEAK } else { "NULL" };
+    let marks = format!(
+        "SELECT program, stack, repetition, vm_hwm_kib, {anonymous} AS {ANONYMOUS_PEAK} FROM memory_mark ORDER BY rowid"
+    );
     let read = || -> rusqlite::Result<Vec<MemoryTrack>> {
-        let mut marks = file.connection.prepare("SELECT * FROM memory_mark ORDER BY rowid")?;
+        let mut marks = file.connection.prepare(&marks)?;
         let mut samples = file.connection.prepare(
             "SELECT t_s, rss_kib FROM memory_sample WHERE program = ?1 AND stack = ?2 AND repetition = ?3 ORDER BY rowid",
         )?;
         let heads = marks.query_map([], |row| {
             Ok(MemoryTrack {
-                program: row.get(0)?,
-                stack: row.get(1)?,
-                repetition: row.get(2)?,
+                program: row.get("program")?,
+                stack: row.get("stack")?,
+                repetition: row.get("repetition")?,
                 samples: Vec::new(),
-                vm_hwm_kib: row.get::<_, i64>(3)?.max(0) as u64,
-                anonymous_peak_kib: if has_anonymous {
-                    row.get::<_, Option<i64>>(4)?.unwrap_or(0).max(0) as u64
-                } else {
-                    0
-                },
+                vm_hwm_kib: row.get::<_, i64>("vm_hwm_kib")?.max(0) as u64,
+                anonymous_peak_kib: row.get::<_, Option<i64>>(ANONYMOUS_PEAK)?.unwrap_or(0).max(0) as u64,
             })
         })?;
         heads

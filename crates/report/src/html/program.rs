@@ -9,6 +9,7 @@ mod invocations;
 mod peaks;
 mod row;
 
+use heaptoll_experiment::columns::headed;
 use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::observation::Observation;
@@ -61,6 +62,8 @@ pub(super) struct Program {
     pub refused: Vec<Fact>,
     /// Peaks by three ways.
     pub peaks: Vec<Peak>,
+    /// Headings of the figures that the table of invocations has as they are.
+    pub figure_headings: Vec<&'static str>,
     /// Every invocation.
     pub invocations: Vec<Invocation>,
     /// Rows that did not end well.
@@ -124,6 +127,7 @@ impl Program {
             proofs: proofs(experiment, table, palette),
             refused: refused.map(|(_, stack, reason)| Fact::new(stack, reason)).collect(),
             peaks: peaks(experiment, table, palette),
+            figure_headings: headed().map(|(heading, _)| heading).collect(),
             invocations: rows.iter().map(|row| invocation(row)).collect(),
             bad: bad(&rows, palette),
             measured: !table.rows.is_empty(),

@@ -63,7 +63,6 @@ pub fn row(noise: &mut Noise, invocation: Invocation) -> Observation {
         wall_s: cpu * 1.01,
         peak_rss_kib: kib as u64,
         minor_faults: (kib / 3.6) as u64,
-        major_faults: 0,
         voluntary_switches: 3,
         involuntary_switches: (cpu * 40.0) as u64,
         output_bytes: 1724,
@@ -81,11 +80,9 @@ pub fn row(noise: &mut Noise, invocation: Invocation) -> Observation {
         load_average: 0.3 + noise.next() * 0.4,
         env_padding: (noise.next() * 4096.0) as u32,
         stderr_tail,
-        killed_orphans: 0,
         serve,
-        exact: None,
-        locality: None,
         disturbance: (shape != Shape::Troubled).then(|| disturbance(noise, cpu)),
+        ..Observation::default()
     }
 }
 

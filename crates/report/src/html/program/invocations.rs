@@ -1,11 +1,12 @@
 //! Every invocation of a program, and those that did not end well.
 
+use heaptoll_experiment::cell::Value;
+use heaptoll_experiment::columns::headed;
 use heaptoll_experiment::observation::Observation;
 
 use super::super::charts;
 use super::super::palette::Palette;
 use super::super::views::Chip;
-use crate::columns;
 use crate::format::{self, NONE};
 
 /// One invocation.
@@ -24,8 +25,8 @@ pub struct Invocation {
     pub wall: String,
     /// Peak MiB.
     pub rss: String,
-    /// Minor faults.
-    pub faults: String,
+    /// Figures that are shown as they are, under the headings of their columns.
+    pub figures: Vec<String>,
     /// Load average before it.
     pub load: String,
     /// Share of the span that was stolen, percent.
@@ -58,12 +59,12 @@ pub fn invocation(row: &Observation) -> Invocation {
     Invocation {
         order: row.order,
         repetition: row.repetition + 1,
-        phase: columns::phase(row.phase),
+        phase: row.phase.as_str(),
         stack: format::printable(&row.stack),
         cpu: format::seconds(charts::cpu_s(row)),
         wall: format::seconds(row.wall_s),
         rss: format::mib_from_kib(row.peak_rss_kib as f64),
-        faults: format::count(row.minor_faults as f64),
+        figures: headed().map(|(_, column)| text((column.get)(row))).collect(),
         load: format!("{:.2}", row.load_average),
         steal: disturbance.map_or(NONE.to_owned(), |found| format::percent(found.steal)),
         interrupts: disturbance.map_or(NONE.to_owned(), |found| format::percent(found.interrupts)),
@@ -73,6 +74,15 @@ pub fn invocation(row: &Observation) -> Invocation {
         }),
         outcome: format::printable(&row.outcome.to_string()),
         ok: row.outcome.is_ok(),
+    }
+}
+
+fn text(cell: Value) -> String {
+    match cell {
+        Value::Missing => NONE.to_owned(),
+        Value::Integer(value) => format::count(value as f64),
+        Value::Real(value) => format::significant(value),
+        Value::Text(value) => format::printable(&value),
     }
 }
 

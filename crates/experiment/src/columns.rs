@@ -1,0 +1,288 @@
+//! The columns of an observation: the database, CSV, Parquet and the HTML table of invocations are all written from this
+//! list, so that they cannot differ in a name, a unit or in what may be missing. JSON has the fields of
+//! [`Observation`] itself.
+//!
+//! A new figure is a field of [`Observation`] and, at the end of this list, a column.
+
+use crate::cell::{Cell, CellError, ColumnType, Value, json};
+use crate::disturbance::Disturbance;
+use crate::observation::{
+    ByOwner, Collections, ExactFigures, LocalityFigures, Observation, Outcome, ServeFigures,
+};
+
+/// One column. Most are both stored and exported; a figure that is stored as JSON is exported in columns of its parts.
+pub struct Column {
+    /// What it holds.
+    pub kind: ColumnType,
+    /// Whether a cell may be missing.
+    pub optional: bool,
+    /// Reads the cell from a row.
+    pub get: fn(&Observation) -> Value,
+    /// In the database.
+    pub stored: Option<Stored>,
+    /// Its name in CSV and Parquet, which ends in the unit where there is one.
+    pub exported: Option<&'static str>,
+    /// Its heading in the HTML table of invocations, where that has the figure as it is.
+    pub heading: Option<&'static str>,
+}
+
+impl Column {
+    /// The column, in the HTML table of invocations, too.
+    const fn headed(self, heading: &'static str) -> Column {
+        Column { heading: Some(heading), ..self }
+    }
+}
+
+/// A column of the database.
+pub struct Stored {
+    /// Its name.
+    pub name: &'static str,
+    /// Puts the cell into a row whose columns before this one are already there.
+    pub set: fn(&mut Observation, Value) -> Result<(), CellError>,
+}
+
+/// Columns of the database with their names in it, in its order.
+pub fn stored() -> impl Iterator<Item = (&'static Column, &'static Stored)> {
+    COLUMNS.iter().filter_map(|column| Some((column, column.stored.as_ref()?)))
+}
+
+/// Columns of CSV and Parquet with their names there, in their order.
+pub fn exported() -> impl Iterator<Item = (&'static str, &'static Column)> {
+    COLUMNS.iter().filter_map(|column| Some((column.exported?, column)))
+}
+
+/// Columns of the HTML table of invocations with their headings, in their order.
+pub fn headed() -> impl Iterator<Item = (&'static str, &'static Column)> {
+    COLUMNS.iter().filter_map(|column| Some((column.heading?, column)))
+}
+
+/// A column of a field's type that is neither stored nor exported yet; the field itself is not read.
+const fn of_field<T: Cell>(_: fn(&Observation) -> &T, get: fn(&Observation) -> Value) -> Column {
+    Column { kind: T::KIND, optional: T::OPTIONAL, get, stored: None, exported: None, heading: None }
+}
+
+const fn required(name: &'static str, kind: ColumnType, get: fn(&Observation) -> Value) -> Column {
+    Column { kind, optional: false, get, stored: None, exported: Some(name), heading: None }
+}
+
+const fn optional(name: &'static str, kind: ColumnType, get: fn(&Observation) -> Value) -> Column {
+    Column { optional: true, ..required(name, kind, get) }
+}
+
+/// A field that is stored under this name.
+macro_rules! stored {
+    ($name:literal, $($field:ident).+) => {
+        Column {
+            stored: Some(Stored {
+                name: $name,
+                set: |row, value| {
+                    row.$($field).+ = Cell::of(value)?;
+                    Ok(())
+                },
+            }),
+            ..of_field(|row| &row.$($field).+, |row| row.$($field).+.value())
+        }
+    };
+}
+
+/// A field that is stored under this name, and exported under the same or under another with its unit.
+macro_rules! figure {
+    ($name:literal, $($field:ident).+) => { figure!($name, $name, $($field).+) };
+    ($stored:literal, $exported:literal, $($field:ident).+) => {
+        Column { exported: Some($exported), ..stored!($stored, $($field).+) }
+    };
+}
+
+/// A field of the disturbance, likewise.
+macro_rules! disturbance {
+    ($stored:literal, $exported:literal, $field:ident) => {
+        Column {
+            stored: Some(Stored {
+                name: $stored,
+                set: |row, value| set_disturbance(row, value, |found| &mut found.$field),
+            }),
+            ..optional($exported, ColumnType::Real, |row| disturbance(row, |found| found.$field.value()))
+        }
+    };
+}
+
+/// Every column, in the order in which they are written. New ones are optional and come last: files from before have
+/// no such column, and are given it when more rows follow.
+pub static COLUMNS: &[Column] = &[
+    figure!("position", "order", order),
+    figure!("repetition", repetition),
+    figure!("phase", phase),
+    figure!("program", program),
+    figure!("stack", stack),
+    stored!("outcome", outcome),
+    required("outcome", ColumnType::Text, |o| Value::Text(outcome(&o.outcome).0.to_owned())),
+    optional("outcome_detail", ColumnType::Text, |o| outcome(&o.outcome).1.value()),
+    figure!("user_s", user_s),
+    figure!("system_s", system_s),
+    figure!("wall_s", wall_s),
+    figure!("peak_rss_kib", peak_rss_kib),
+    figure!("minor_faults", minor_faults).headed("Minor faults"),
+    figure!("major_faults", major_faults),
+    figure!("voluntary_switches", voluntary_switches).headed("Voluntary switches"),
+    figure!("involuntary_switches", involuntary_switches),
+    figure!("output_bytes", output_bytes),
+    figure!("output_digest", "output_digest_sha256", output_digest),
+    figure!("heap_high_water_bytes", heap_high_water_bytes),
+    figure!("instructions", counters.instructions),
+    figure!("cycles", counters.cycles),
+    figure!("llc_misses", counters.llc_misses),
+    figure!("dtlb_misses", counters.dtlb_misses),
+    figure!("started_unix_s", started_unix_s),
+    figure!("load_average", load_average),
+    figure!("env_padding", "env_padding_bytes", env_padding),
+    // The database has these two the other way round than CSV.
+    stored!("stderr_tail", stderr_tail),
+    figure!("left_behind", "left_behind_processes", killed_orphans),
+    required("stderr_tail", ColumnType::Text, |o| o.stderr_tail.value()),
+    stored!("serve", serve),
+    optional("server_loaded_cpu_s", ColumnType::Real, |o| server(o, |s| s.loaded_cpu_s.value())),
+    optional("server_ready_s", ColumnType::Real, |o| server(o, |s| s.ready_s.value())),
+    optional("server_load_s", ColumnType::Real, |o| server(o, |s| s.load_s.value())),
+    optional("server_load_figures_json", ColumnType::Text, |o| server(o, |s| json(&s.load_figures))),
+    optional("server_load_report", ColumnType::Text, |o| server(o, |s| s.load_report.value())),
+    stored!("collections", collections),
+    optional("collections", ColumnType::Integer, |o| collections(o, |c| c.count)),
+    optional("pause_total_ns", ColumnType::Integer, |o| collections(o, |c| c.pause_total_ns)),
+    optional("pause_max_ns", ColumnType::Integer, |o| collections(o, |c| c.pause_max_ns)),
+    optional("reclaimed_bytes", ColumnType::Integer, |o| collections(o, |c| c.reclaimed_bytes)),
+    stored!("exact", exact),
+    optional("program_instructions", ColumnType::Integer, |o| exact(o, |e| e.instructions.program)),
+    optional("allocator_instructions", ColumnType::Integer, |o| exact(o, |e| e.instructions.allocator)),
+    optional("collector_instructions", ColumnType::Integer, |o| exact(o, |e| e.instructions.collector)),
+    optional("program_loads", ColumnType::Integer, |o| exact(o, |e| e.loads.program)),
+    optional("allocator_loads", ColumnType::Integer, |o| exact(o, |e| e.loads.allocator)),
+    optional("collector_loads", ColumnType::Integer, |o| exact(o, |e| e.loads.collector)),
+    optional("program_stores", ColumnType::Integer, |o| exact(o, |e| e.stores.program)),
+    optional("allocator_stores", ColumnType::Integer, |o| exact(o, |e| e.stores.allocator)),
+    optional("collector_stores", ColumnType::Integer, |o| exact(o, |e| e.stores.collector)),
+    optional("allocation_calls", ColumnType::Integer, |o| exact(o, |e| e.allocations)),
+    optional("free_calls", ColumnType::Integer, |o| exact(o, |e| e.frees)),
+    optional("traced_heap_high_water_bytes", ColumnType::Integer, |o| {
+        o.exact.and_then(|e| e.heap_high_water_bytes).value()
+    }),
+    optional("traced_images", ColumnType::Integer, |o| exact(o, |e| e.images.into())),
+    optional("traced_whole", ColumnType::Integer, |o| exact(o, |e| e.whole.into())),
+    stored!("locality", locality),
+    optional("program_references", ColumnType::Integer, |o| locality(o, |l| l.references.program.value())),
+    optional("allocator_references", ColumnType::Integer, |o| {
+        locality(o, |l| l.references.allocator.value())
+    }),
+    optional("collector_references", ColumnType::Integer, |o| {
+        locality(o, |l| l.references.collector.value())
+    }),
+    optional("cache_line_bytes", ColumnType::Integer, |o| locality(o, |l| l.line_bytes.value())),
+    optional("page_bytes", ColumnType::Integer, |o| locality(o, |l| l.page_bytes.value())),
+    optional("pages_touched", ColumnType::Integer, |o| locality(o, |l| l.pages_touched.value())),
+    optional("sampled_one_in", ColumnType::Integer, |o| locality(o, |l| l.sampled_one_in.value())),
+    optional("cache_misses_json", ColumnType::Text, |o| locality(o, |l| json(&l.caches))),
+    figure!("collector_cpu_ns", collector_cpu_ns),
+    figure!("used_high_bytes", used_high_bytes),
+    figure!("refused_calls", refused_calls),
+    figure!("held_high_bytes", held_high_bytes),
+    figure!("written_after_free", written_after_free),
+    figure!("figures", "program_figures_json", figures),
+    Column {
+        stored: Some(Stored {
+            name: "span_s",
+            set: |row, value| {
+                let of = |seconds| Disturbance { seconds, ..Disturbance::default() };
+                row.disturbance = Option::of(value)?.map(of);
+                Ok(())
+            },
+        }),
+        ..optional("span_s", ColumnType::Real, |o| disturbance(o, |d| d.seconds.value()))
+    },
+    disturbance!("steal", "steal_share", steal),
+    disturbance!("interrupts", "interrupt_share", interrupts),
+    disturbance!("other_work", "other_work_share", other_work),
+    disturbance!("throttled", "throttled_share", throttled),
+    optional("loaded", ColumnType::Integer, |o| {
+        o.disturbance.and_then(|d| d.is_loaded()).map(u64::from).value()
+    }),
+    optional("program_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.program)),
+    optional("allocator_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.allocator)),
+    optional("collector_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.collector)),
+];
+
+fn exact(row: &Observation, get: impl Fn(&ExactFigures) -> u64) -> Value {
+    row.exact.as_ref().map(get).value()
+}
+
+fn startup(row: &Observation, get: impl Fn(&ByOwner) -> u64) -> Value {
+    row.exact.as_ref().and_then(|exact| exact.startup.as_ref()).map(get).value()
+}
+
+fn collections(row: &Observation, get: impl Fn(&Collections) -> u64) -> Value {
+    row.collections.as_ref().map(get).value()
+}
+
+fn locality(row: &Observation, get: impl Fn(&LocalityFigures) -> Value) -> Value {
+    row.locality.as_ref().map_or(Value::Missing, get)
+}
+
+fn server(row: &Observation, get: impl Fn(&ServeFigures) -> Value) -> Value {
+    row.serve.as_ref().map_or(Value::Missing, get)
+}
+
+fn disturbance(row: &Observation, get: impl Fn(&Disturbance) -> Value) -> Value {
+    row.disturbance.as_ref().map_or(Value::Missing, get)
+}
+
+/// A disturbance of which a share is missing is none.
+fn set_disturbance<T: Cell>(
+    row: &mut Observation,
+    value: Value,
+    share: fn(&mut Disturbance) -> &mut T,
+) -> Result<(), CellError> {
+    if value == Value::Missing && !T::OPTIONAL {
+        row.disturbance = None;
+    } else if let Some(found) = &mut row.disturbance {
+        *share(found) = T::of(value)?;
+    }
+    Ok(())
+}
+
+/// The outcome as JSON, CSV and Parquet name it, and what goes with it.
+fn outcome(outcome: &Outcome) -> (&'static str, Option<String>) {
+    match outcome {
+        Outcome::Ok => ("ok", None),
+        Outcome::Exit(code) => ("exit", Some(code.to_string())),
+        Outcome::Signal(number) => ("signal", Some(number.to_string())),
+        Outcome::Timeout(limit) => ("timeout", Some(limit.to_string())),
+        Outcome::Interrupted => ("interrupted", None),
+        Outcome::NotStarted(why) => ("not_started", Some(why.clone())),
+        Outcome::WrongOutput => ("wrong_output", None),
+        Outcome::ServeFailed(why) => ("serve_failed", Some(why.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::observation::Phase;
+
+    #[test]
+    fn names_are_unique_and_agree_with_json() {
+        let distinct = |names: Vec<&str>| {
+            let count = names.len();
+            assert_eq!(names.into_iter().collect::<std::collections::BTreeSet<_>>().len(), count);
+        };
+        distinct(stored().map(|(_, stored)| stored.name).collect());
+        distinct(exported().map(|(name, _)| name).collect());
+        for value in
+            [Phase::Warmup, Phase::Timed, Phase::Alone, Phase::Startup, Phase::Profile, Phase::Traced]
+        {
+            assert_eq!(serde_json::to_value(value).unwrap(), value.as_str());
+        }
+        for value in
+            [Outcome::Ok, Outcome::Timeout(2.0), Outcome::WrongOutput, Outcome::NotStarted("x".into())]
+        {
+            assert_eq!(serde_json::to_value(&value).unwrap()["kind"], outcome(&value).0);
+        }
+    }
+}
