@@ -15,7 +15,7 @@ const README: &str = include_str!("../../../../README.md");
 const LEFT_OUT: [(&str, &str); 3] = [
     ("study all", "half an hour"),
     ("study zorn1992", "minutes; `make study` runs it"),
-    ("study --from docs/study-last.json", "run from the project's own folder by the test of studies"),
+    ("study --from docs/results/study-last.json", "run from the project's own folder by the test of studies"),
 ];
 /// What a command needs that may not be installed.
 const NEEDS: [(&str, &str); 1] = [("redis-server", "/usr/bin/redis-server")];
