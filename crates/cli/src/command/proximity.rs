@@ -30,8 +30,8 @@ mod selection;
 /// are left out; the rest is sorted by the time from the end of the last collection to their start, averaged in up to
 /// 1000 groups and set against the fastest group of all three (Sareen and Blackburn 2022, section 6). Where the next
 /// collection is nearer than long requests take, only short ones survive to be counted: that end is marked.
-/// docs/guide/proximity.md explains how. Requests take microseconds: on a machine with other work run it under `chrt -f
-/// 10`. Nothing is kept in a database: there is no --resume.
+/// docs/guide/proximity.md explains how. Requests take microseconds: on a machine with other work run it under
+/// `chrt -f 10`. Nothing is kept in a database: there is no --resume.
 ///
 /// Exit status: 0 all well; 1 a collector failed or was refused, or an output file could not be written; 2 the request
 /// cannot be carried out; 130 interrupted (what was measured is shown).
