@@ -34,17 +34,18 @@ SHELLS := $(OURS) tithe-static $(addprefix heaptoll_,$(LAYERS))
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
 .PHONY: help demo quick test test-slow study build tool tool-binaries preloaded stage peers-fast peers-slow \
-	only-peers-fast only-peers-slow install bench clean lint compile-tests stage-tests lint-rest test-tool test-preload \
+	only-peers-fast only-peers-slow install bench book clean lint compile-tests stage-tests lint-rest test-tool test-preload \
 	test-checked test-glibc
 
 help:
-	@echo "make demo               set up, build, compare real programs under all managers (about eight minutes)"
+	@echo "make demo               set up, build, compare real programs under all managers"
 	@echo "make test               set up, build, lint, and run the tests"
 	@echo "make quick              check formats, lint and unit-test what changed since the last commit (or BASE=commit)"
 	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode, glibc's tests"
-	@echo "make study              repeat the papers: every table, figure and claim (about 40 minutes after building)"
+	@echo "make study              repeat the papers: every table, figure and claim"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
 	@echo "make bench              measure heaptoll itself, the peers, the historic managers next to their papers, the collectors"
+	@echo "make book               the pages of docs/ as HTML in target/book"
 	@echo "make install PREFIX=DIR install what is built (default /usr/local)"
 
 # --- building ---------------------------------------------------------------------------------------------------
@@ -127,7 +128,7 @@ demo:
 	@echo "left out: jemalloc, TCMalloc, replay, the tracer, most of the catalog's programs (make build compiles them)"
 	@scripts/demo $(HEAPTOLL)
 
-# The papers repeated: about 40 minutes, a page in out/study.html.
+# The papers repeated: a page in out/study.html.
 study:
 	@scripts/setup study
 	@$(MAKE) --no-print-directory peers-fast
@@ -218,6 +219,11 @@ bench:
 	@scripts/setup bench
 	@$(MAKE) --no-print-directory build EXTRA="$(BENCHES)"
 	@scripts/bench $(HEAPTOLL)
+
+book:
+	@command -v mdbook >/dev/null || { echo "mdbook is not installed: cargo install mdbook --locked; or read the pages as they are, from docs/SUMMARY.md" >&2; exit 1; }
+	mdbook build docs
+	@echo "the book: target/book/index.html"
 
 clean:
 	rm -rf $(TARGET) out

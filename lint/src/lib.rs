@@ -1,6 +1,6 @@
-//! Checks of the repository itself, which no compiler makes: that names and comments use the words of docs/glossary.md,
-//! that folders depend on each other in one direction, that no modules of a crate use each other in a circle, and that
-//! files and functions are short.
+//! Checks of the repository itself, which no compiler makes: that names and comments use the words of
+//! docs/reference/glossary.md, that folders depend on each other in one direction, that no modules of a crate use each
+//! other in a circle, and that files and functions are short.
 
 pub mod error;
 pub mod folders;

@@ -1,4 +1,4 @@
-"""docs/tithe-programs.md from what was run."""
+"""docs/results/tithe-programs.md from what was run."""
 
 import datetime
 import os

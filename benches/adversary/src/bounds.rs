@@ -1,5 +1,5 @@
 //! Proved bounds of the worst case: heap bytes over live bytes, for M live and blocks of at most n, both in units of
-//! the smallest block. `docs/adversary.md` names the sources.
+//! the smallest block. `docs/results/adversary.md` names the sources.
 
 /// Robson 1974: no manager that leaves blocks where they are can do better than M (log2(n)/2 + 1) - n + 1, and with
 /// sizes that are powers of two some manager does no worse. `n` is a power of two.

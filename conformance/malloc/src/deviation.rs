@@ -45,7 +45,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: false,
         hangs: false,
         reason: "where the system refuses memory they collect and try again, so that the program sees no failure",
-        source: "docs/tithe.md",
+        source: "docs/guide/tithe.md",
     },
     Deviation {
         managers: &["glibc", "snmalloc", "tcmalloc", "rpmalloc", "debian-gperftools"],
@@ -133,7 +133,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "overflow is not detected, and a small block is returned (ENABLE_VALIDATE_ARGS is off by default)",
-        source: "docs/managers.md",
+        source: "docs/guide/managers.md",
     },
     Deviation {
         managers: &["rpmalloc"],
@@ -181,7 +181,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "reallocarray (of jemalloc pvalloc too) is not exported, and glibc answers; its reallocarray calls the manager's realloc",
-        source: "docs/managers.md: export all eleven",
+        source: "docs/guide/managers.md: export all eleven",
     },
     Deviation {
         managers: &["debian-jemalloc", "jemalloc", "debian-gperftools"],
@@ -259,7 +259,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "ends the program where operator new cannot be served",
-        source: "docs/managers.md",
+        source: "docs/guide/managers.md",
     },
     Deviation {
         managers: &["rpmalloc"],
@@ -267,7 +267,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "operator new gives a null pointer where it should throw",
-        source: "docs/managers.md",
+        source: "docs/guide/managers.md",
     },
     Deviation {
         managers: &["jemalloc", "snmalloc"],
@@ -275,7 +275,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: true,
         hangs: false,
         reason: "its own C++ run-time does not see the program's handler",
-        source: "docs/managers.md",
+        source: "docs/guide/managers.md",
     },
     Deviation {
         managers: &["debian-tbb"],

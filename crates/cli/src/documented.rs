@@ -1,5 +1,7 @@
 //! Every command that the README, the documents and the helps show is one that heaptoll takes, and names what there is.
 
+use std::path::{Path, PathBuf};
+
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use heaptoll_catalog::Catalog;
@@ -14,14 +16,21 @@ mod commands;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
+/// All pages below a folder.
+fn pages(folder: &Path) -> Vec<PathBuf> {
+    let inner = std::fs::read_dir(folder).expect("docs").flatten().map(|entry| entry.path());
+    let (folders, files): (Vec<_>, Vec<_>) = inner.partition(|path| path.is_dir());
+    let is_page = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "md");
+    files.into_iter().filter(is_page).chain(folders.iter().flat_map(|inner| pages(inner))).collect()
+}
+
 fn shown() -> Vec<Shown> {
-    let docs = std::fs::read_dir(format!("{ROOT}/docs")).expect("docs").flatten().map(|entry| entry.path());
-    let texts = docs.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
+    let root = Path::new(ROOT);
+    let texts = pages(&root.join("docs")).into_iter().chain([root.join("README.md")]);
     let mut all: Vec<Shown> = texts
-        .chain([format!("{ROOT}/README.md").into()])
         .flat_map(|path| {
             let text = std::fs::read_to_string(&path).expect("a document");
-            of_markdown(&path.file_name().unwrap_or_default().to_string_lossy(), &text)
+            of_markdown(&path.strip_prefix(ROOT).unwrap_or(&path).to_string_lossy(), &text)
         })
         .collect();
     for command in Cli::command().get_subcommands() {

@@ -6,7 +6,7 @@ use heaptoll_report::terminal::Extras;
 /// Which tables are shown besides CPU, memory and verdict; the page has all.
 #[derive(Debug, Args)]
 pub struct ExtraTables {
-    /// Show the lower bounds of overhead too: what memory management costs at least (docs/lower-bound.md)
+    /// Show the lower bounds of overhead too: what memory management costs at least (docs/method/lower-bound.md)
     #[arg(long, help_heading = "Output")]
     pub bounds: bool,
     /// Show the garbage collections too, where a manager counts them

@@ -18,7 +18,7 @@ pub struct Outputs {
     /// Write a self-contained HTML page
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
-    /// Write everything as JSON (docs/json-schema.md)
+    /// Write everything as JSON (docs/reference/json-schema.md)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
     /// Write one line an invocation as CSV

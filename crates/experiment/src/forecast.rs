@@ -1,9 +1,9 @@
 //! Forecast of the differences that an experiment can detect on this machine, from its first repetitions.
 //!
 //! A fixed piece of work against itself would measure the machine's noise; but two managers differ from repetition to
-//! repetition by more than that, and by how much depends on the program (docs/measurement.md has figures). So the
-//! estimate is the experiment's own: the spread of its first log ratios, and the critical value that intervals of so
-//! many repetitions have where noise is normal.
+//! repetition by more than that, and by how much depends on the program (docs/method/measurement.md has figures). So
+//! the estimate is the experiment's own: the spread of its first log ratios, and the critical value that intervals of
+//! so many repetitions have where noise is normal.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -35,7 +35,8 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Repetitions that would make the widest interval as narrow as `wanted`, a share, where it is this wide after `all`.
+    /// Repetitions that would make the widest interval as narrow as `wanted`, a share, where it is this wide after
+    /// `all`.
     pub fn needed(&self, wanted: f64, all: u32) -> f64 {
         f64::from(all) * (self.widest.1 / wanted).powi(2)
     }
@@ -86,8 +87,8 @@ fn deviation(values: &[f64]) -> f64 {
     (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1.0)).sqrt()
 }
 
-/// Half-width, on the log scale, of an interval over `n` pairs whose log ratios have a standard deviation of 1, in a family
-/// of `family`: that of a made-up table of normal noise. `None` where nothing can be claimed.
+/// Half-width, on the log scale, of an interval over `n` pairs whose log ratios have a standard deviation of 1, in a
+/// family of `family`: that of a made-up table of normal noise. `None` where nothing can be claimed.
 fn half_of_one(n: usize, family: usize, alpha: f64) -> Option<f64> {
     if n < FEWEST_PAIRS || family == 0 {
         return None;

@@ -1,4 +1,4 @@
-//! Traces (docs/trace-format.md): plain damage, and changes under right checksums, which get past them.
+//! Traces (docs/reference/trace-format.md): plain damage, and changes under right checksums, which get past them.
 
 use crate::Dice;
 

@@ -1,11 +1,11 @@
 //! Whether a manager does under the tracer what it does natively, tested on it each time.
 //!
 //! Valgrind refuses some system calls, lays out the address space itself and has no restartable sequences; the tracer
-//! repairs most of it from outside (docs/tracer.md), and this module finds what remains for one manager. The test is a
-//! small program staged with the tracer, the probe. It allocates blocks in ways that make managers grow, map, align,
-//! move and start caches for threads, and prints for each step where in their pages the blocks lie. It runs natively
-//! and under the tracer. A manager under which it ends differently cannot be measured; one to which a system call was
-//! refused, or that places blocks as it never does natively, takes another path than natively.
+//! repairs most of it from outside (docs/method/tracer.md), and this module finds what remains for one manager. The
+//! test is a small program staged with the tracer, the probe. It allocates blocks in ways that make managers grow, map,
+//! align, move and start caches for threads, and prints for each step where in their pages the blocks lie. It runs
+//! natively and under the tracer. A manager under which it ends differently cannot be measured; one to which a system
+//! call was refused, or that places blocks as it never does natively, takes another path than natively.
 //!
 //! Where native runs differ among themselves (address space randomisation, the CPU on which a thread happens to run)
 //! placement proves nothing, and only the rest is compared.

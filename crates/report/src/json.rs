@@ -1,4 +1,4 @@
-//! The experiment with its comparison as one JSON document, documented in `docs/json-schema.md`.
+//! The experiment with its comparison as one JSON document, documented in `docs/reference/json-schema.md`.
 
 use std::io::{BufReader, BufWriter, Read, Write};
 
@@ -125,16 +125,16 @@ mod tests {
 
     #[test]
     fn the_document_describes_every_field_and_no_other() {
-        let documented: BTreeSet<String> = include_str!("../../../docs/json-schema.md")
+        let documented: BTreeSet<String> = include_str!("../../../docs/reference/json-schema.md")
             .lines()
             .filter_map(|line| line.strip_prefix("| `")?.split('`').next().map(str::to_owned))
             .collect();
         let written = every_path();
         assert!(written.len() > 100, "{}", written.len());
         let missing: Vec<_> = written.difference(&documented).collect();
-        assert!(missing.is_empty(), "not in docs/json-schema.md: {missing:#?}");
+        assert!(missing.is_empty(), "not in docs/reference/json-schema.md: {missing:#?}");
         let stale: Vec<_> = documented.difference(&written).collect();
-        assert!(stale.is_empty(), "in docs/json-schema.md and never written: {stale:#?}");
+        assert!(stale.is_empty(), "in docs/reference/json-schema.md and never written: {stale:#?}");
     }
 
     #[test]

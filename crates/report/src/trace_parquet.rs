@@ -63,7 +63,7 @@ const fn column(name: &'static str, form: Form, optional: bool) -> Column {
     Column { name, form, optional }
 }
 
-/// The columns of events; docs/trace-parquet.md defines them.
+/// The columns of events; docs/reference/trace-parquet.md defines them.
 const EVENTS: [Column; 16] = [
     column("event", Form::Growing, false),
     column("kind", Form::Words, false),

@@ -1,4 +1,5 @@
-//! The bytes of the file around the columns: the heads of file and chunk. docs/trace-format.md is the specification.
+//! The bytes of the file around the columns: the heads of file and chunk. docs/reference/trace-format.md is the
+//! specification.
 
 /// The first bytes of the file. Not text, so that a conversion of line ends is noticed.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"\x89HTRACE\n";

@@ -1,7 +1,7 @@
 //! The trace: every allocation of one process, in order, in a compact file that may be cut anywhere.
 //!
-//! [`Writer`] makes one, [`Reader`] reads it as a stream, [`tables`] reads all but the events. docs/trace-format.md is
-//! the specification.
+//! [`Writer`] makes one, [`Reader`] reads it as a stream, [`tables`] reads all but the events.
+//! docs/reference/trace-format.md is the specification.
 
 mod column;
 mod decoder;

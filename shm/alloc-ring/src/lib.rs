@@ -2,8 +2,9 @@
 //!
 //! Both sides of one file. The producer's side ([`Rings`], [`Producer`]) runs inside `malloc`: it is `no_std`,
 //! allocates nothing, takes no lock on the fast path and preserves `errno`. The consumer's side ([`Shared`], [`Tap`];
-//! the feature `tool`) makes the file and delivers the events of each process in one order. docs/recording-ring.md
-//! describes the layout and the protocol, and why they lose nothing and order events correctly.
+//! the feature `tool`) makes the file and delivers the events of each process in one order.
+//! docs/contributing/recording-ring.md describes the layout and the protocol, and why they lose nothing and order
+//! events correctly.
 #![cfg_attr(not(feature = "tool"), no_std)]
 
 mod atomic;

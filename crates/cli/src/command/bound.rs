@@ -16,8 +16,8 @@ mod document;
 ///
 /// Any manager that does not move objects needs at least the live bytes at their maximum, each block rounded up. And a
 /// heap is enough if all blocks can be packed into it when it is known at which event each will be freed. Between the
-/// two lies the optimum; the manager that the trace was recorded over is judged against both. docs/bound.md explains
-/// how.
+/// two lies the optimum; the manager that the trace was recorded over is judged against both. docs/guide/bound.md
+/// explains how.
 ///
 /// Exit status: 0 all well; 1 an output file could not be written, or there is no space for temporary files; 2 it is no
 /// trace, or cannot be read. Damage is a warning: the bounds are those of what is whole.

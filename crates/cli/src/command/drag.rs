@@ -38,8 +38,8 @@ enum ClockArg {
 /// an earlier free could save at most. Under a collector it is also measured how long freed blocks wait to be
 /// reclaimed.
 ///
-/// Only references of the program count: what malloc, free and collections do in blocks is no use of them. docs/drag.md
-/// defines each figure.
+/// Only references of the program count: what malloc, free and collections do in blocks is no use of them.
+/// docs/guide/drag.md defines each figure.
 ///
 /// Exit status: 0 all well; 1 a run failed or is not whole, or an output file could not be written; 2 the request
 /// cannot be carried out; 130 interrupted (what was traced is shown).

@@ -12,8 +12,8 @@ use crate::{outputs, terminal};
 
 /// Write a trace as Parquet, for DuckDB, pandas or Spark.
 ///
-/// One row an event; docs/trace-parquet.md explains the columns and shows queries. When the trace has call stacks, they
-/// go to a second file (`x.sites.parquet` next to `x.parquet`).
+/// One row an event; docs/reference/trace-parquet.md explains the columns and shows queries. When the trace has call
+/// stacks, they go to a second file (`x.sites.parquet` next to `x.parquet`).
 ///
 /// Exit status: 0 all well; 1 the trace is damaged (what is whole is exported) or a file could not be written; 2 it is
 /// no trace, cannot be read, or the file exists.

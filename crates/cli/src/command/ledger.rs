@@ -33,7 +33,7 @@ mod units;
 ///
 /// Live bytes, fragmentation, caches, metadata, what a collector has not reclaimed, and what is no heap at all, each
 /// with the part that is resident and the part that is only mapped; at the peak, in other snapshots and over time.
-/// docs/ledger.md explains how each is known.
+/// docs/guide/ledger.md explains how each is known.
 ///
 /// Of a command, the process image with the largest resident set is shown. It runs as under `heaptoll record`.
 ///

@@ -18,7 +18,7 @@ use crate::terminal;
 /// layers that can be put in front of them, and the options of both.
 ///
 /// A stack is written LAYER/MANAGER, with options after either: quarantine=2M/mimalloc, sweep,every=64K/jemalloc,
-/// tithe-collect,heap=32M. docs/stacks.md explains more.
+/// tithe-collect,heap=32M. docs/guide/stacks.md explains more.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// Also try this shared object, or this stack

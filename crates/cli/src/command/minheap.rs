@@ -29,7 +29,7 @@ mod selection;
 /// of the edge are run --repeats times, so that a program whose need varies is found and reported. The baseline is not
 /// bisected: it is the footprint, in pages that hold a live block, that mark-sweep over an allocator reports when it
 /// collects every 32, 64 and 128 KiB (Sareen and Blackburn 2022, section 4), and the same under the program's own
-/// frees. docs/minheap.md explains how. RLIMIT_DATA is never used: it counts reservations. Nothing is kept in a
+/// frees. docs/guide/minheap.md explains how. RLIMIT_DATA is never used: it counts reservations. Nothing is kept in a
 /// database: there is no --resume, as a search needs the answers of all its runs at once; programs that were finished
 /// are shown.
 ///
@@ -41,8 +41,8 @@ mod selection;
     heaptoll minheap -m sweep/mimalloc3 -m sweep/jemalloc --every 32K --html heaps.html -p espresso --quick\n  \
     heaptoll minheap -m tithe-collect -m bdw-nofree --tolerance 0.5 --repeats 5 -- ./prog")]
 pub struct Arguments {
-    /// A collector with a heap that can be fixed, as a stack (docs/stacks.md); may be given several times [default:
-    /// every such collector here that ignores frees, and sweep over each --baseline]
+    /// A collector with a heap that can be fixed, as a stack (docs/guide/stacks.md); may be given several times
+    /// [default: every such collector here that ignores frees, and sweep over each --baseline]
     #[arg(short, long, value_name = "STACK")]
     manager: Vec<String>,
     /// The allocator under the baseline's mark-sweep; may be given several times [default: mimalloc3 and tcmalloc]

@@ -14,7 +14,7 @@ use crate::workload_args::{catalog, catalog_places};
 /// List the programs of the catalog: what each does, which Debian package brings it, whether it is here.
 #[derive(Debug, Args)]
 pub struct Arguments {
-    /// A folder with catalog entries of your own (docs/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
 }

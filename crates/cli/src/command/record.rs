@@ -88,7 +88,7 @@ pub struct Arguments {
     /// Input size of the catalog program
     #[arg(long, value_enum, default_value = "full", value_name = "SIZE", requires = "program")]
     size: SizeArg,
-    /// A folder with catalog entries of your own (docs/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
     #[arg(long, value_name = "DIR", requires = "program")]
     catalog: Option<PathBuf>,
     /// Report at the end only what went wrong: for a temporary trace

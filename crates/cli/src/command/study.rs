@@ -1,8 +1,9 @@
 //! `heaptoll study`: every table and figure of a paper, measured again, and whether its claims hold.
 //!
-//! A study is data (`docs/study-format.md`). Each of its steps is one command of heaptoll, run as a child, so every
-//! figure has a command that repeats it, and a study can do nothing that a user could not. What the commands write as
-//! JSON is read as cells ([`read`]); what follows from them, the verdicts and the exhibits, is the studies crate's.
+//! A study is data (`docs/reference/study-format.md`). Each of its steps is one command of heaptoll, run as a child, so
+//! every figure has a command that repeats it, and a study can do nothing that a user could not. What the commands
+//! write as JSON is read as cells ([`read`]); what follows from them, the verdicts and the exhibits, is the studies
+//! crate's.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -50,8 +51,8 @@ mod testing;
 /// Published values are compared with ours, with intervals. A claim holds when the whole interval is in its region,
 /// fails when the whole is outside, and is undecided otherwise; then the page shows what effect the data could have
 /// shown. Each step is one heaptoll command, named with the figures it gave. Everything is kept in a folder as soon as
-/// it is measured: Ctrl-C loses nothing, and --resume goes on. docs/study.md explains how to read the page,
-/// docs/study-format.md how to write a study of your own.
+/// it is measured: Ctrl-C loses nothing, and --resume goes on. docs/guide/study.md explains how to read the page,
+/// docs/reference/study-format.md how to write a study of your own.
 ///
 /// Exit status: 0 all well, whatever the verdicts; 1 a step failed, was cut or an output file could not be written; 2
 /// the request cannot be carried out; 130 interrupted (what was measured is shown and kept).
@@ -63,7 +64,7 @@ mod testing;
     heaptoll study --from studies.json --html again.html"
 )]
 pub struct Arguments {
-    /// Studies by name (--list), `all` of them, or files of your own (docs/study-format.md)
+    /// Studies by name (--list), `all` of them, or files of your own (docs/reference/study-format.md)
     #[arg(value_name = "STUDY", required_unless_present_any = ["list", "resume", "from"])]
     studies: Vec<String>,
     /// The time for all: fewer programs and repetitions where it is short, and the page shows the loss of precision
@@ -88,7 +89,7 @@ pub struct Arguments {
     /// Show what a study wrote with --json; nothing is measured
     #[arg(long, value_name = "FILE", conflicts_with_all = ["studies", "budget", "quick", "only", "keep", "resume", "catalog"])]
     from: Option<PathBuf>,
-    /// A folder with catalog entries of your own (docs/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
     #[command(flatten)]

@@ -47,7 +47,7 @@ pub struct TracedArguments {
     /// The same as --size quick
     #[arg(long, conflicts_with = "size")]
     pub quick: bool,
-    /// A folder with catalog entries of your own (docs/programs.md explains how to write one)
+    /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     pub catalog: Option<PathBuf>,
     /// Standard input of the command (default: nothing)

@@ -1,4 +1,4 @@
-//! The README's commands, run.
+//! The commands of the README and of the page of all commands, run.
 
 use std::process::Command;
 use std::time::Instant;
@@ -9,14 +9,14 @@ use commands::{Shown, of_markdown};
 #[path = "../documented/commands.rs"]
 mod commands;
 
-const README: &str = include_str!("../../../../README.md");
+const PAGES: [(&str, &str); 2] = [
+    ("README.md", include_str!("../../../../README.md")),
+    ("docs/reference/commands.md", include_str!("../../../../docs/reference/commands.md")),
+];
 
 /// Commands that are not run, and why.
-const LEFT_OUT: [(&str, &str); 3] = [
-    ("study all", "half an hour"),
-    ("study zorn1992", "minutes; `make study` runs it"),
-    ("study --from docs/study-last.json", "run from the project's own folder by the test of studies"),
-];
+const LEFT_OUT: [(&str, &str); 2] =
+    [("study all", "half an hour"), ("study zorn1992", "minutes; `make study` runs it")];
 /// What a command needs that may not be installed.
 const NEEDS: [(&str, &str); 1] = [("redis-server", "/usr/bin/redis-server")];
 
@@ -29,7 +29,7 @@ const IN_LITTLE: [(&str, &[&str]); 4] = [
     ("run --serve", &["-n", "1", "--warmup", "0", "-m", "mimalloc3"]),
 ];
 
-/// A word of the README, replaced for this run where it is a placeholder.
+/// A word of a page, replaced for this run where it is a placeholder.
 fn filled(word: &str, command: &str) -> String {
     match word {
         // Of a heap that can be fixed.
@@ -49,7 +49,7 @@ fn filled(word: &str, command: &str) -> String {
 
 #[test]
 #[ignore = "slow: runs every command of the README, some of them hundreds of times"]
-fn every_command_of_the_readme_runs() {
+fn every_command_of_the_readme_and_of_the_page_of_commands_runs() {
     let fixture = Fixture::new();
     fixture.program(
         "your-program",
@@ -71,7 +71,7 @@ fn every_command_of_the_readme_runs() {
     }
     let mut ran = 0;
     let mut failed = Vec::new();
-    for Shown { place, words } in of_markdown("README.md", README) {
+    for Shown { place, words } in PAGES.iter().flat_map(|(name, text)| of_markdown(name, text)) {
         let line = words.join(" ");
         let needs =
             NEEDS.iter().any(|(word, path)| line.contains(word) && !std::path::Path::new(path).exists());

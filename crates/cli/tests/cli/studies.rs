@@ -122,7 +122,7 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
     let mut described = results.clone();
     // The fields of the study's file are described on another page.
     described["chapters"][0]["study"] = Value::Null;
-    assert_described(&described, "study-json.md");
+    assert_described(&described, "reference/study-json.md");
     let text = std::fs::read_to_string(fixture.path("o.html")).expect("the page");
     assert!(text.contains("A collector takes fewer instructions"));
 

@@ -253,7 +253,7 @@ fn every_field_of_the_json_is_described() {
     let fixture = Fixture::new();
     let trace = trace(&fixture, "made.heaptoll", true);
     let json = fixture.at("o.json");
-    let docs = include_str!("../../../../docs/trace-json.md");
+    let docs = include_str!("../../../../docs/reference/trace-json.md");
     let described = docs.lines().filter_map(|line| line.strip_prefix('|')?.split('|').next());
     let described: Vec<&str> = described.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
     for command in [&["stat"][..], &["lifetimes", "--by", "site"]] {

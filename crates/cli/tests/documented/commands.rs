@@ -1,5 +1,5 @@
 //! The commands that the README, the documents and the helps show: for the test that parses all of them and the one
-//! that runs the README's.
+//! that runs those of the README and of the page of all commands.
 
 /// A command in a text.
 #[derive(Debug, Clone)]

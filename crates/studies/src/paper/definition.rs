@@ -1,5 +1,5 @@
-//! A study as its file defines it: what is run, what is shown, what is claimed. `docs/study-format.md` describes the
-//! file.
+//! A study as its file defines it: what is run, what is shown, what is claimed. `docs/reference/study-format.md`
+//! describes the file.
 
 mod claim;
 mod exhibit;

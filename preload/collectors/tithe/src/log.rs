@@ -1,7 +1,7 @@
 //! The log: one line for each collection, for tuning a program and for scripts.
 //!
 //! A line consists of `key=value` pairs with the unit at the end of the key. One write appends it to the file, so the
-//! lines of several processes do not mix. `docs/tithe-settings.md` explains every key.
+//! lines of several processes do not mix. `docs/reference/tithe-settings.md` explains every key.
 
 use core::ffi::{c_char, c_int};
 

@@ -1,7 +1,7 @@
 //! The settings: the environment variables `TITHE_*`, read once when the process starts.
 //!
 //! A wrong value or an unknown name is rejected and not guessed at: a measurement with a setting that was silently
-//! ignored is worse than none. `docs/tithe-settings.md` is the users' table.
+//! ignored is worse than none. `docs/reference/tithe-settings.md` is the users' table.
 
 use core::ffi::{CStr, c_char, c_int};
 

@@ -1,9 +1,9 @@
 //! Merges the rings of a process into one order.
 //!
 //! Events with numbers are delivered by number. Events without come only from a process's first thread, before it has
-//! read that there is a second; docs/recording-ring.md proves why they may precede all that have numbers. The proof
-//! needs this order of reads: after an event with a number has been read, and before it is delivered, the first ring is
-//! read again. Events that it has by then go first; the numbered event does not depend on later ones.
+//! read that there is a second; docs/contributing/recording-ring.md proves why they may precede all that have numbers.
+//! The proof needs this order of reads: after an event with a number has been read, and before it is delivered, the
+//! first ring is read again. Events that it has by then go first; the numbered event does not depend on later ones.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

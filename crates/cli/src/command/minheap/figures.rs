@@ -1,4 +1,4 @@
-//! The figures of `heaptoll minheap`, as in its JSON (docs/minheap.md).
+//! The figures of `heaptoll minheap`, as in its JSON (docs/guide/minheap.md).
 
 use heaptoll_studies::minheap::{Answer, Mean, Overhead};
 use heaptoll_studies::published::{SmallestHeap, smallest_heaps};

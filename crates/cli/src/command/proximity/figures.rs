@@ -1,4 +1,4 @@
-//! The figures of `heaptoll proximity`, as in its JSON (docs/proximity.md).
+//! The figures of `heaptoll proximity`, as in its JSON (docs/guide/proximity.md).
 
 use heaptoll_studies::proximity::{Grouped, Portion, Ratio, Series};
 use heaptoll_studies::published::{Nearness, nearness};

@@ -129,7 +129,7 @@ impl Plan<'_> {
         if run_events.requests == 0 {
             return Err(wrong(format!(
                 "it marks no requests: include heaptoll_events.h and call heaptoll_event_begin and heaptoll_event_end \
-                 around each, or take one of {} (docs/events.md)",
+                 around each, or take one of {} (docs/guide/events.md)",
                 selection::PROGRAMS.join(", ")
             )));
         }

@@ -20,13 +20,14 @@ pub struct Step {
     /// As many managers, the first of the list, in the shortest form; all when left out.
     #[serde(default)]
     pub least_managers: Option<usize>,
-    /// Stacks (`docs/stacks.md`).
+    /// Stacks (`docs/guide/stacks.md`).
     #[serde(default)]
     pub managers: Vec<String>,
     /// Size of the inputs: `tiny`, `quick`, `demo`, `full`.
     #[serde(default = "quick")]
     pub size: String,
-    /// Repetitions (runs, of `proximity`) when there is time; at least 6 where there is any. Not used by exact commands.
+    /// Repetitions (runs, of `proximity`) when there is time; at least 6 where there is any. Not used by exact
+    /// commands.
     #[serde(default = "ten")]
     pub repetitions: u32,
     /// Further arguments of the command.
@@ -38,15 +39,15 @@ pub struct Step {
     /// What is left out last when time is short: 1 is kept longest.
     #[serde(default = "middle")]
     pub priority: u32,
-    /// How the runs of `run` are paired. Where the file leaves it out: in lockstep where a claim compares the CPU time of
-    /// managers on one program, else interleaved.
+    /// How the runs of `run` are paired. Where the file leaves it out: in lockstep where a claim compares the CPU time
+    /// of managers on one program, else interleaved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pairing: Option<Pairing>,
 }
 
 impl Step {
-    /// Whether its runs are in lockstep, in so many repetitions: from fewer than can claim something nothing is compared,
-    /// and a block takes longer than the same runs one after the other.
+    /// Whether its runs are in lockstep, in so many repetitions: from fewer than can claim something nothing is
+    /// compared, and a block takes longer than the same runs one after the other.
     pub fn runs_in_lockstep(&self, repetitions: u32) -> bool {
         let interval = repetitions as usize >= FEWEST_PAIRS;
         self.kind == StepKind::Run && self.pairing == Some(Pairing::Lockstep) && interval

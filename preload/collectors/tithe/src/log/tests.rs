@@ -242,17 +242,20 @@ fn the_longest_lines_fit() {
 
 #[test]
 fn a_line_reads_as_the_manual_describes() {
-    let manual = include_str!("../../../../../docs/tithe-settings.md");
+    let manual = include_str!("../../../../../docs/reference/tithe-settings.md");
     let example = manual.lines().find(|line| line.starts_with("pid=") && line.contains(" collection="));
-    let example = format!("{}\n", example.expect("docs/tithe-settings.md has an example"));
+    let example = format!("{}\n", example.expect("docs/reference/tithe-settings.md has an example"));
     let (pid, report) = parse(&example);
     assert_eq!(text(&report.line(pid)), example);
     let line = manual.lines().find(|line| line.starts_with("pid=") && line.contains(" abandoned="));
-    let line = format!("{}\n", line.expect("docs/tithe-settings.md has an example"));
+    let line = format!("{}\n", line.expect("docs/reference/tithe-settings.md has an example"));
     let abandoned = parse_abandoned(&line);
     assert_eq!(text(&abandoned.line(number(&pairs(&line), "pid"))), line);
     for key in pairs(&example).keys().chain(pairs(&line).keys()) {
-        assert!(manual.contains(&format!("| `{key}` |")), "docs/tithe-settings.md does not explain {key}");
+        assert!(
+            manual.contains(&format!("| `{key}` |")),
+            "docs/reference/tithe-settings.md does not explain {key}"
+        );
     }
 }
 

@@ -256,9 +256,12 @@ fn as_a_child() {
 
 #[test]
 fn the_manual_has_every_variable_and_what_it_allows() {
-    let manual = include_str!("../../../../../docs/tithe-settings.md");
+    let manual = include_str!("../../../../../docs/reference/tithe-settings.md");
     for (name, _) in VARIABLES {
-        assert!(manual.contains(&format!("| `{name}` |")), "docs/tithe-settings.md does not explain {name}");
+        assert!(
+            manual.contains(&format!("| `{name}` |")),
+            "docs/reference/tithe-settings.md does not explain {name}"
+        );
     }
     for default in [
         format!("{} %", mode::COLLECT_HEADROOM),
@@ -267,7 +270,10 @@ fn the_manual_has_every_variable_and_what_it_allows() {
         format!("{}M", mode::HYBRID_MIN_HEADROOM >> 20),
         PATIENCE_MS.to_string(),
     ] {
-        assert!(manual.contains(&default), "docs/tithe-settings.md does not give the default {default}");
+        assert!(
+            manual.contains(&default),
+            "docs/reference/tithe-settings.md does not give the default {default}"
+        );
     }
 }
 
