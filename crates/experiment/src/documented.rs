@@ -1,7 +1,7 @@
-//! Structs of the JSON file: the comments of their fields are the field's line in `docs/json-schema.md`, too, and a
+//! Structs of the JSON file: the comments of their fields are the field's line in `docs/reference/json-schema.md`, too, and a
 //! test compares the two.
 
-/// Declares a struct whose fields are documented in `docs/json-schema.md`.
+/// Declares a struct whose fields are documented in `docs/reference/json-schema.md`.
 macro_rules! documented {
     ($(#[$attribute:meta])* pub struct $name:ident {
         $($(#[doc = $doc:literal])+ $(#[serde($($serde:tt)+)])? pub $field:ident: $kind:ty,)+
@@ -163,7 +163,7 @@ mod table {
 
     #[test]
     fn the_table_of_rows_is_that_of_the_fields() {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/json-schema.md");
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/json-schema.md");
         let text = std::fs::read_to_string(&path).expect("reads the document");
         let first = format!("| `{ROWS}.");
         let from = text.find(&first).expect("the table of rows");
@@ -178,7 +178,7 @@ mod table {
             return;
         }
         for (found, expected) in text[from..from + length].lines().zip(table.lines()) {
-            assert_eq!(found, expected, "docs/json-schema.md; WRITE_DOCS=1 writes its table from the fields");
+            assert_eq!(found, expected, "docs/reference/json-schema.md; WRITE_DOCS=1 writes its table from the fields");
         }
         assert_eq!(text[from..from + length].lines().count(), table.lines().count(), "run with WRITE_DOCS=1");
     }
