@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use heaptoll_lint::{Error, Finding, folders, language, modules, sizes};
+use heaptoll_lint::{Error, Finding, book, folders, language, modules, sizes};
 
 fn main() -> ExitCode {
     let root = std::env::args_os().nth(1).unwrap_or_else(|| ".".into());
@@ -29,5 +29,6 @@ fn findings(root: &Path) -> Result<Vec<Finding>, Error> {
     findings.extend(modules::check(root)?);
     findings.extend(sizes::check(root)?);
     findings.extend(language::check(root)?);
+    findings.extend(book::check(root)?);
     Ok(findings)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_lint::{Error, Finding, folders, language, modules, sizes};
+use heaptoll_lint::{Error, Finding, book, folders, language, modules, sizes};
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -32,4 +32,9 @@ fn modules_of_a_crate_use_each_other_without_new_circles() {
 #[test]
 fn files_and_functions_keep_the_limits_of_their_sizes() {
     none(sizes::check(root()));
+}
+
+#[test]
+fn every_page_is_in_the_summary_and_every_link_leads_to_a_page_or_heading() {
+    none(book::check(root()));
 }

@@ -1,0 +1,283 @@
+//! The pages of the book: each is in its summary, and each link in them leads to a file and a heading that exist.
+//! Links with a scheme (`https:`) are left alone: the check needs no network.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+use crate::{Error, Finding, source};
+
+/// The book's folder.
+const FOLDER: &str = "docs/";
+/// The list of its pages, in the form of mdBook.
+const SUMMARY: &str = "docs/SUMMARY.md";
+const README: &str = "README.md";
+/// Pages outside the book that lead into it.
+const OUTSIDE: [&str; 2] = [README, "CONTRIBUTING.md"];
+/// The most lines of the README: what does not fit is in the book.
+const README_LINES: usize = 70;
+
+/// What a page refers to, and what of it can be referred to.
+#[derive(Default)]
+struct Page {
+    /// Of its headings, as GitHub makes them.
+    anchors: BTreeSet<String>,
+    /// Destinations and their lines.
+    links: Vec<(usize, String)>,
+}
+
+/// Pages by their paths from the root.
+type Pages = BTreeMap<String, Page>;
+
+/// Links of the repository at `root` that lead nowhere, pages that are not in the summary, and a README that is too
+/// long.
+///
+/// # Errors
+/// A page cannot be read.
+pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
+    let mut pages = Pages::new();
+    let mut findings = Vec::new();
+    for file in source::files(root)? {
+        let path = file.to_string_lossy().into_owned();
+        let is_page = path.starts_with(FOLDER) && path.ends_with(".md");
+        if !is_page && !OUTSIDE.contains(&path.as_str()) {
+            continue;
+        }
+        let full = root.join(&file);
+        let text = std::fs::read_to_string(&full).map_err(Error::read(&full))?;
+        if path == README && text.lines().count() > README_LINES {
+            let text =
+                format!("has more than {README_LINES} lines: move what is not needed first into docs/");
+            findings.push(Finding { path: path.clone(), line: 0, text });
+        }
+        pages.insert(path, parsed(&text));
+    }
+    for (path, page) in &pages {
+        let broken = |(line, link): &(usize, String)| {
+            let text = fault(root, &pages, path, link)?;
+            Some(Finding { path: path.clone(), line: *line, text })
+        };
+        findings.extend(page.links.iter().filter_map(broken));
+    }
+    findings.extend(unlisted(&pages));
+    Ok(findings)
+}
+
+fn parsed(text: &str) -> Page {
+    let options = Options::ENABLE_TABLES | Options::ENABLE_FOOTNOTES | Options::ENABLE_STRIKETHROUGH;
+    let mut page = Page::default();
+    let mut heading: Option<String> = None;
+    for (event, place) in Parser::new_ext(text, options).into_offset_iter() {
+        match event {
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                let before = text.get(..place.start).unwrap_or_default();
+                let line = before.matches('\n').count() + 1;
+                page.links.push((line, dest_url.into_string()));
+            }
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::End(TagEnd::Heading(_)) => {
+                if let Some(title) = heading.take() {
+                    let anchor = anchor(&title, &page.anchors);
+                    page.anchors.insert(anchor);
+                }
+            }
+            Event::Text(part) | Event::Code(part) => {
+                if let Some(title) = &mut heading {
+                    title.push_str(&part);
+                }
+            }
+            _ => {}
+        }
+    }
+    page
+}
+
+/// The anchor that GitHub gives a heading: letters, digits, `_` and `-` in lower case, `-` for a space, and a number
+/// for a title that the page has already.
+fn anchor(title: &str, taken: &BTreeSet<String>) -> String {
+    let kept = title.trim().chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
+    let plain = kept.collect::<String>().to_lowercase().replace(' ', "-");
+    let mut anchor = plain.clone();
+    let mut number = 0;
+    while taken.contains(&anchor) {
+        number += 1;
+        anchor = format!("{plain}-{number}");
+    }
+    anchor
+}
+
+/// What is wrong with a link of the page `from`, if anything.
+fn fault(root: &Path, pages: &Pages, from: &str, link: &str) -> Option<String> {
+    if has_scheme(link) {
+        return None;
+    }
+    let (path, anchor) = link.split_once('#').map_or((link, None), |(path, anchor)| (path, Some(anchor)));
+    let Some(target) = resolved(from, path) else {
+        return Some(format!("`{link}` leads out of the repository"));
+    };
+    if !root.join(&target).exists() {
+        return Some(format!("`{link}` leads to no file: {target} does not exist"));
+    }
+    let anchor = anchor?;
+    let has_anchor = pages.get(&target).is_some_and(|page| page.anchors.contains(anchor));
+    (!has_anchor).then(|| format!("`{link}`: {target} has no heading with the anchor #{anchor}"))
+}
+
+fn has_scheme(link: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
+    link.split_once(':').is_some_and(|(scheme, _)| !scheme.is_empty() && scheme.chars().all(is_part))
+}
+
+/// The path from the root of what a page names by a relative path; the page itself for an empty one. `None` for an
+/// absolute one and what lies above the root.
+fn resolved(from: &str, path: &str) -> Option<String> {
+    if path.is_empty() {
+        return Some(from.to_owned());
+    }
+    if path.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = from.split('/').collect();
+    parts.pop();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            name => parts.push(name),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Pages of the book that its summary lacks, or has twice.
+fn unlisted(pages: &Pages) -> Vec<Finding> {
+    let Some(summary) = pages.get(SUMMARY) else {
+        let text = "does not exist: it lists the pages of the book".to_owned();
+        return vec![Finding { path: SUMMARY.to_owned(), line: 0, text }];
+    };
+    let mut findings = Vec::new();
+    let mut listed = BTreeSet::new();
+    for (line, link) in &summary.links {
+        let is_new = resolved(SUMMARY, link).is_none_or(|page| listed.insert(page));
+        if !is_new {
+            let text = format!("`{link}` is listed already");
+            findings.push(Finding { path: SUMMARY.to_owned(), line: *line, text });
+        }
+    }
+    let of_book = pages.keys().filter(|path| path.starts_with(FOLDER) && *path != SUMMARY);
+    findings.extend(of_book.filter(|path| !listed.contains(*path)).map(|path| Finding {
+        path: path.clone(),
+        line: 0,
+        text: format!("is not in {SUMMARY}: add it where readers find it"),
+    }));
+    findings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the check finds in a tree of these files, of which the README and the summary are complete by themselves.
+    fn findings(files: &[(&str, &str)]) -> Vec<String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let complete = [
+            ("README.md", "[the book](docs/SUMMARY.md) and [its page](docs/guide/one.md#the-answer)"),
+            (SUMMARY, "# Guide\n- [One](guide/one.md)\n"),
+            ("docs/guide/one.md", "# One\n\n## The answer\n[up](../../README.md)\n"),
+        ];
+        for (path, text) in complete.iter().chain(files) {
+            let full = folder.path().join(path);
+            std::fs::create_dir_all(full.parent().expect("a parent")).expect("makes");
+            std::fs::write(full, text).expect("writes");
+        }
+        check(folder.path()).expect("the check is made").iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_complete_book_has_no_findings() {
+        assert_eq!(findings(&[]), [""; 0]);
+    }
+
+    #[test]
+    fn a_page_outside_the_summary_is_found() {
+        let expected = ["docs/guide/two.md: is not in docs/SUMMARY.md: add it where readers find it"];
+        assert_eq!(findings(&[("docs/guide/two.md", "# Two")]), expected);
+    }
+
+    #[test]
+    fn a_page_that_only_the_summary_has_is_found() {
+        let summary = "- [One](guide/one.md)\n- [Two](guide/two.md)\n";
+        let expected =
+            ["docs/SUMMARY.md:2: `guide/two.md` leads to no file: docs/guide/two.md does not exist"];
+        assert_eq!(findings(&[(SUMMARY, summary)]), expected);
+    }
+
+    #[test]
+    fn a_page_that_the_summary_has_twice_is_found() {
+        let summary = "- [One](guide/one.md)\n- [Again](guide/one.md)\n";
+        assert_eq!(findings(&[(SUMMARY, summary)]), ["docs/SUMMARY.md:2: `guide/one.md` is listed already"]);
+    }
+
+    #[test]
+    fn a_book_without_a_summary_is_found() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let found = check(folder.path()).expect("the check is made");
+        assert_eq!(found[0].to_string(), "docs/SUMMARY.md: does not exist: it lists the pages of the book");
+    }
+
+    #[test]
+    fn links_to_missing_files_and_headings_are_found_with_their_lines() {
+        let page = "# One\n\n## The answer\n\n| a |\n|---|\n| [x](gone.md) |\n\n\
+                    ![picture](../shot.png)\n[here](#nowhere) and [there](../../README.md#top)\n";
+        let expected = [
+            "docs/guide/one.md:7: `gone.md` leads to no file: docs/guide/gone.md does not exist",
+            "docs/guide/one.md:9: `../shot.png` leads to no file: docs/shot.png does not exist",
+            "docs/guide/one.md:10: `#nowhere`: docs/guide/one.md has no heading with the anchor #nowhere",
+            "docs/guide/one.md:10: `../../README.md#top`: README.md has no heading with the anchor #top",
+        ];
+        assert_eq!(findings(&[("docs/guide/one.md", page)]), expected);
+    }
+
+    #[test]
+    fn links_that_leave_the_repository_are_found() {
+        let page = "## The answer\n[a](../../../x.md)\n[b](/etc/passwd)\n";
+        let expected = [
+            "docs/guide/one.md:2: `../../../x.md` leads out of the repository",
+            "docs/guide/one.md:3: `/etc/passwd` leads out of the repository",
+        ];
+        assert_eq!(findings(&[("docs/guide/one.md", page)]), expected);
+    }
+
+    #[test]
+    fn links_of_the_network_and_in_code_are_left_alone() {
+        let page = "## The answer\n[a](https://example.org/x#y), <mailto:a@example.org>\n\n\
+                    ```\n[b](gone.md)\n```\n`[c](gone.md)`\n";
+        assert_eq!(findings(&[("docs/guide/one.md", page)]), [""; 0]);
+    }
+
+    #[test]
+    fn anchors_are_those_of_github() {
+        let text = "# What malloc costs: `heaptoll instructions`\n## Its _own_ cost, per-call\n## JSON (`a-b/1`)\n\
+                    ## Twice\n## Twice\n";
+        let anchors: Vec<String> = parsed(text).anchors.into_iter().collect();
+        assert_eq!(
+            anchors,
+            [
+                "its-own-cost-per-call",
+                "json-a-b1",
+                "twice",
+                "twice-1",
+                "what-malloc-costs-heaptoll-instructions"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_readme_that_is_too_long_is_found() {
+        let readme = "[the book](docs/SUMMARY.md)\n".repeat(README_LINES + 1);
+        let expected =
+            ["README.md: has more than 70 lines: move what is not needed first into docs/".to_owned()];
+        assert_eq!(findings(&[("README.md", &readme)]), expected);
+    }
+}
