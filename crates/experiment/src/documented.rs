@@ -178,7 +178,10 @@ mod table {
             return;
         }
         for (found, expected) in text[from..from + length].lines().zip(table.lines()) {
-            assert_eq!(found, expected, "docs/reference/json-schema.md; WRITE_DOCS=1 writes its table from the fields");
+            assert_eq!(
+                found, expected,
+                "docs/reference/json-schema.md; WRITE_DOCS=1 writes its table from the fields"
+            );
         }
         assert_eq!(text[from..from + length].lines().count(), table.lines().count(), "run with WRITE_DOCS=1");
     }
