@@ -207,6 +207,7 @@ pub static COLUMNS: &[Column] = &[
     optional("program_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.program)),
     optional("allocator_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.allocator)),
     optional("collector_startup_instructions", ColumnType::Integer, |o| startup(o, |s| s.collector)),
+    figure!("disk_read_blocks", disk_read_blocks).headed("Disk blocks read"),
 ];
 
 fn exact(row: &Observation, get: impl Fn(&ExactFigures) -> u64) -> Value {

@@ -324,6 +324,9 @@ documented! {
         /// traced runs and in older files.
         #[serde(default)]
         pub disturbance: Option<Disturbance>,
+        /// Blocks of 512 bytes that the program and all descendants read from the disk; null in older files.
+        #[serde(default)]
+        pub disk_read_blocks: Option<u64>,
     }
 }
 
@@ -349,6 +352,7 @@ impl Observation {
             major_faults: usage.major_faults,
             voluntary_switches: usage.voluntary_switches,
             involuntary_switches: usage.involuntary_switches,
+            disk_read_blocks: Some(usage.disk_read_blocks),
             output_bytes: run.output_bytes,
             output_digest: run.digest.clone(),
             stderr_tail: if outcome.is_ok() { String::new() } else { run.error_tail.clone() },

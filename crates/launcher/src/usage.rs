@@ -21,6 +21,8 @@ pub struct Usage {
     pub voluntary_switches: u64,
     /// Involuntary context switches.
     pub involuntary_switches: u64,
+    /// Blocks of 512 bytes read from the disk.
+    pub disk_read_blocks: u64,
     /// Processes killed after the first one had ended.
     pub killed_orphans: u32,
     /// Processes that could not be killed (another user's, set-user-ID) and still run. They hold the program's pipes.
@@ -40,6 +42,7 @@ impl Usage {
         self.major_faults += ended.ru_majflt as u64;
         self.voluntary_switches += ended.ru_nvcsw as u64;
         self.involuntary_switches += ended.ru_nivcsw as u64;
+        self.disk_read_blocks += ended.ru_inblock as u64;
     }
 
     /// Reads the words that its text has.
@@ -54,6 +57,7 @@ impl Usage {
             major_faults: next()?,
             voluntary_switches: next()?,
             involuntary_switches: next()?,
+            disk_read_blocks: next()?,
             killed_orphans: u32::try_from(next()?).ok()?,
             survivors: u32::try_from(next()?).ok()?,
             counters: [None; COUNTERS],
@@ -72,7 +76,7 @@ impl std::fmt::Display for Usage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
             f,
-            "{} {} {} {} {} {} {} {} {} {}",
+            "{} {} {} {} {} {} {} {} {} {} {}",
             self.wall_ns,
             self.user_us,
             self.system_us,
@@ -81,6 +85,7 @@ impl std::fmt::Display for Usage {
             self.major_faults,
             self.voluntary_switches,
             self.involuntary_switches,
+            self.disk_read_blocks,
             self.killed_orphans,
             self.survivors
         )?;
@@ -106,8 +111,9 @@ mod tests {
             major_faults: 6,
             voluntary_switches: 7,
             involuntary_switches: 8,
-            killed_orphans: 9,
-            survivors: 10,
+            disk_read_blocks: 9,
+            killed_orphans: 10,
+            survivors: 11,
             counters: [Some(u64::MAX), None, Some(0), None],
         };
         let text = usage.to_string();

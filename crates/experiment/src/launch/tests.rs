@@ -86,7 +86,7 @@ fn a_signal_reaches_only_a_living_child_of_the_launcher() {
     drop(running);
 
     let (_folder, launcher) =
-        script("sleep 60 & send started $!; wait $!; send ended exit $? 1 0 0 0 0 0 0 0 0 0 - - - -");
+        script("sleep 60 & send started $!; wait $!; send ended exit $? 1 0 0 0 0 0 0 0 0 0 0 - - - -");
     let running = start(&launcher, &Invocation::default(), &Interrupt::default()).expect("starts");
     running.signal(libc::SIGKILL);
     assert_eq!(running.wait().expect("reports").ended, Ended::Exit(128 + libc::SIGKILL));
@@ -95,7 +95,7 @@ fn a_signal_reaches_only_a_living_child_of_the_launcher() {
 #[test]
 fn a_survivor_that_holds_the_pipes_does_not_hold_us() {
     let (_folder, launcher) = script(
-        "sleep 30 & echo $!; echo so far >&2; send started $!; send ended timeout 0 1 0 0 0 0 0 0 0 0 1 - - - -",
+        "sleep 30 & echo $!; echo so far >&2; send started $!; send ended timeout 0 1 0 0 0 0 0 0 0 0 0 1 - - - -",
     );
     let begun = Instant::now();
     let finished = run(&launcher, &Invocation::default(), &Interrupt::default()).expect("reports");

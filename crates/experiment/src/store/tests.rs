@@ -173,6 +173,13 @@ fn a_file_from_before_disturbance_was_measured_is_read_and_gone_on_with() {
 }
 
 #[test]
+fn a_file_from_before_disk_blocks_were_counted_is_read_and_gone_on_with() {
+    let before = row("glibc", 0, 0.1, 77);
+    let after = Observation { order: 1, disk_read_blocks: Some(8), ..row("glibc", 1, 0.1, 77) };
+    goes_on_without("disk_read_blocks", before, after);
+}
+
+#[test]
 fn a_file_of_any_earlier_set_of_columns_is_read_and_gone_on_with() {
     assert!(added().count() >= 14);
     for first in added() {

@@ -82,6 +82,7 @@ pub fn row(noise: &mut Noise, invocation: Invocation) -> Observation {
         stderr_tail,
         serve,
         disturbance: (shape != Shape::Troubled).then(|| disturbance(noise, cpu)),
+        disk_read_blocks: (shape != Shape::Troubled).then_some(8),
         ..Observation::default()
     }
 }
