@@ -15,6 +15,8 @@ pub enum Error {
     Git { root: PathBuf, message: String },
     #[error("{path} is not a list of faults: {message}")]
     List { path: PathBuf, message: String },
+    #[error("no fault has {names} in its name, package or assertion; --list prints all")]
+    NoneSelected { names: String },
 }
 
 impl Error {

@@ -48,6 +48,9 @@ fn run(arguments: &Arguments) -> Result<usize, Error> {
     let root = root(&arguments.root)?;
     let mut faults = list::read(&root)?;
     faults.retain(|fault| arguments.selects(fault));
+    if faults.is_empty() {
+        return Err(Error::NoneSelected { names: arguments.names.join(", ") });
+    }
     if arguments.list {
         for fault in &faults {
             println!("{}: {}: {}", fault.package, fault.name, fault.assertion);

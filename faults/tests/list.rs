@@ -21,6 +21,16 @@ fn every_fault_changes_a_text_that_occurs_once() {
 }
 
 #[test]
+fn a_name_that_no_fault_has_is_refused() {
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_heaptoll-faults"))
+        .args(["--root", root().to_str().expect("a path"), "--list", "no such fault"])
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("no fault has no such fault in its name"));
+}
+
+#[test]
 #[ignore = "slow: builds a package and runs a test for each fault"]
 fn every_fault_is_found_by_its_assertion() {
     let sources = Sources::copy(&root()).expect("a copy of the sources");
