@@ -115,9 +115,10 @@ install:
 
 # --- the main job -----------------------------------------------------------------------------------------------
 
-# The demo compiles what it runs, a line a step (`make demo V=1` prints the commands). `make build` compiles the rest.
+# The demo compiles what it runs, a line a step (`make demo V=1` prints the commands). `make build` compiles the rest, and
+# nothing again: so espresso is compiled too, whose build script chooses features of what the tool's crates are built by.
 STEP := scripts/step $(TARGET)/log
-FOR_DEMO := C_PROGRAMS=cfrac CARGO_PROGRAMS=heaptoll-sqlite DRIVERS= TRACER=
+FOR_DEMO := C_PROGRAMS=cfrac DRIVERS= TRACER=
 
 demo:
 	@scripts/setup demo
