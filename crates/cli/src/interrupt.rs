@@ -20,7 +20,8 @@ pub fn watch() -> Result<Interrupt, Failure> {
     std::thread::spawn(move || {
         for (count, _) in signals.forever().enumerate() {
             shared.set();
-            // The first requests an orderly end, which may take a run; the third exits at once, and the launcher cleans up.
+            // The first requests an orderly end, which may take a run; the third exits at once, and the launcher
+            // cleans up.
             if count >= 2 {
                 std::process::exit(i32::from(failure::INTERRUPTED));
             }

@@ -29,6 +29,13 @@ pub struct ProgramTable {
     pub exact: Option<ExactTable>,
 }
 
+impl ProgramTable {
+    /// Whether any manager reported a collection.
+    pub fn has_collections(&self) -> bool {
+        self.rows.iter().any(|row| row.collections.is_some_and(|collections| collections.count > 0.0))
+    }
+}
+
 /// The company effect on the CPU ratio of the stack that it moves most.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompanyEffect {

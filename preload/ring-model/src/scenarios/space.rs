@@ -21,23 +21,19 @@ pub fn groups_arrive_whole() {
 
 /// A thread fills its ring, waits for the tool, and continues at the first word.
 pub fn a_full_ring_waits_and_wraps() {
-    let mut tool = Tool::new(1, 2, 4);
-    let thread = Program::new(1).register(2);
-    // The first carries the time: 15 words of 16.
-    let before: Vec<Event> = (1..=14).map(Free).collect();
-    thread.record(&before);
-    tool.arrive();
-    tool.threads_begin();
-    let thread = thread.start(|program| (15..=17).for_each(|number| program.record(Free(number))));
-    tool.receive(17);
-    thread.join().expect("no panic");
-    assert_eq!(tool.events(0), (1..=17).map(Free).collect::<Vec<_>>(), "each event arrives once, in order");
+    a_thread_records_17_events(4);
 }
 
 /// A ring grows while the tool reads it.
 pub fn a_ring_grows_while_it_is_read() {
-    let mut tool = Tool::new(1, 2, 5);
+    a_thread_records_17_events(5);
+}
+
+/// A thread records 14 events before the tool arrives and 3 while it reads, in a ring of at most `2^ring_log2` words.
+fn a_thread_records_17_events(ring_log2: u32) {
+    let mut tool = Tool::new(1, 2, ring_log2);
     let thread = Program::new(1).register(2);
+    // The first carries the time: 15 words.
     let before: Vec<Event> = (1..=14).map(Free).collect();
     thread.record(&before);
     tool.arrive();

@@ -54,7 +54,7 @@ pub fn extra_columns(table: &ProgramTable, observations: &[&Observation]) -> (Ve
         row.involuntary_switches_per_cpu_s.map(format::significant)
     });
     column("Heap peak MiB".into(), &|row| row.heap_high_water_bytes.map(format::mib_from_bytes));
-    if collected(table) {
+    if table.has_collections() {
         column("Collections".into(), &|row| row.collections.map(|c| format::count(c.count)));
         column("Pauses ms".into(), &|row| row.collections.map(|c| format::milliseconds(c.pause_total_s)));
         column("Longest pause ms".into(), &|row| {
@@ -71,9 +71,4 @@ pub fn extra_columns(table: &ProgramTable, observations: &[&Observation]) -> (Ve
         });
     }
     (headings, cells)
-}
-
-/// Whether any manager reported a collection.
-fn collected(table: &ProgramTable) -> bool {
-    table.rows.iter().any(|row| row.collections.is_some_and(|collections| collections.count > 0.0))
 }

@@ -5,11 +5,6 @@ use heaptoll_experiment::comparison::ProgramTable;
 use super::super::style::{Style, Tone, right};
 use crate::format;
 
-/// Whether any manager reported a collection.
-pub fn has_collections(table: &ProgramTable) -> bool {
-    table.rows.iter().any(|row| row.collections.is_some_and(|collections| collections.count > 0.0))
-}
-
 /// What the collectors of those managers did that report it: a table of its own, for the one above is wide.
 pub fn collections(table: &ProgramTable, style: &Style) -> String {
     let narrow = style.width.is_some_and(|width| width < 72);

@@ -1,8 +1,7 @@
 //! Tables of an experiment that are shown on request, and what stands in their place.
 
-use heaptoll_experiment::comparison::Comparison;
+use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 
-use super::collections::has_collections;
 use crate::bounds;
 use crate::format::and_list;
 
@@ -17,7 +16,7 @@ pub struct Extras {
 
 /// Why a requested table is not there.
 pub fn requested_but_absent(comparison: &Comparison, extras: Extras) -> impl Iterator<Item = &'static str> {
-    let no_collections = extras.collections && !comparison.tables.iter().any(has_collections);
+    let no_collections = extras.collections && !comparison.tables.iter().any(ProgramTable::has_collections);
     let no_bounds = extras.bounds && !comparison.lower_bounds.programs.iter().any(bounds::is_shown);
     [
         (no_collections, "No garbage collections (--collections): no manager of this experiment counted any."),
@@ -34,7 +33,7 @@ pub fn requested_but_absent(comparison: &Comparison, extras: Extras) -> impl Ite
 /// Which tables there are besides, and how to have them.
 pub fn available_on_request(comparison: &Comparison, extras: Extras) -> Option<String> {
     let bounds = !extras.bounds && comparison.lower_bounds.programs.iter().any(bounds::is_shown);
-    let collections = !extras.collections && comparison.tables.iter().any(has_collections);
+    let collections = !extras.collections && comparison.tables.iter().any(ProgramTable::has_collections);
     let names: Vec<String> = [
         (collections, "garbage collections (--collections)"),
         (bounds, "lower bounds of overhead (--bounds)"),

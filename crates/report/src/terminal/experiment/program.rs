@@ -5,7 +5,7 @@ use heaptoll_experiment::experiment::{Experiment, StackInfo};
 
 use super::super::exact;
 use super::super::style::{Style, Tone};
-use super::collections::{collections, has_collections};
+use super::collections::collections;
 use super::extras::Extras;
 use super::figures::figures;
 use super::load::load;
@@ -34,7 +34,7 @@ pub fn program(
         out.push_str(&exact::render(comparison, exact, style));
         out.push('\n');
     }
-    if extras.collections && has_collections(table) {
+    if extras.collections && table.has_collections() {
         out.push('\n');
         out.push_str(&collections(table, style));
     }
