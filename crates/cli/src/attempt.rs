@@ -15,7 +15,7 @@ use heaptoll_scratch::Scratch;
 use heaptoll_stats_page::SlotRecord;
 use regex_lite::Regex;
 
-use crate::failure::Failure;
+use heaptoll_experiments::failure::Failure;
 
 /// What all runs share.
 pub struct Runs<'a> {

@@ -12,12 +12,13 @@ use heaptoll_experiment::store::Store;
 use heaptoll_experiment::{machine, own_cost};
 
 use crate::estimate::Estimate;
-use crate::failure::Failure;
 use crate::measure::cells;
 use crate::proof_run::ProofRun;
 use crate::repeat_command::repeating;
 use crate::workload_args::WorkloadArgs;
-use crate::{clock, experiment_file, outputs, pairing, preflights, settings_in_environment, terminal};
+use crate::{experiment_file, outputs, pairing, preflights, settings_in_environment, terminal};
+use heaptoll_experiments::clock;
+use heaptoll_experiments::failure::Failure;
 
 /// The parameters of a new experiment, of any command.
 pub struct Beginning<'a> {

@@ -3,7 +3,7 @@
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::stack::LayerKind;
 
-use crate::failure::Failure;
+use heaptoll_experiments::failure::Failure;
 
 /// The stack with options of its collector added: `sweep,heap=2M/mimalloc3`, `tithe-collect,heap=2M`.
 ///

@@ -8,8 +8,9 @@ use heaptoll_report::terminal::render_document;
 use heaptoll_report::{ReportError, files, html};
 use serde::Serialize;
 
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::{outputs, terminal};
+use heaptoll_experiments::failure::Failure;
 
 /// Output files of a command whose result is a document.
 #[derive(Debug, Args, Default)]
@@ -93,7 +94,7 @@ impl DocumentOutputs {
         if let Some(path) = self.json.as_ref().filter(|path| !is_stdout(path)) {
             all &= written(path, || json(schema, figures));
         }
-        if all { 0 } else { failure::TROUBLE }
+        if all { 0 } else { exit::TROUBLE }
     }
 }
 
@@ -153,6 +154,6 @@ mod tests {
     fn a_file_that_cannot_be_written_is_refused_before() {
         let outputs = DocumentOutputs { html: Some("/nowhere/a.html".into()), json: None };
         assert!(outputs.check().is_err_and(|failure| failure.to_string().contains("/nowhere/a.html")));
-        assert_eq!(outputs.deliver(&document(), "s", &Figures { objects: 1 }).ok(), Some(failure::TROUBLE));
+        assert_eq!(outputs.deliver(&document(), "s", &Figures { objects: 1 }).ok(), Some(exit::TROUBLE));
     }
 }

@@ -6,8 +6,8 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::store::StoreError;
 
-use crate::failure::Failure;
 use crate::outputs;
+use heaptoll_experiments::failure::Failure;
 
 /// Refuses a file that is there, and a place where the experiment could not be kept, before time is spent on anything.
 pub fn check(db: Option<&Path>) -> Result<(), Failure> {

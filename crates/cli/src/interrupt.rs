@@ -2,7 +2,8 @@
 
 use heaptoll_experiment::interrupt::Interrupt;
 
-use crate::failure::{self, Failure};
+use crate::exit;
+use heaptoll_experiments::failure::Failure;
 
 /// An interrupt that Ctrl-C and its like set.
 ///
@@ -15,7 +16,7 @@ pub fn watch() -> Result<Interrupt, Failure> {
     if !is_ignored(libc::SIGHUP) {
         signals.push(libc::SIGHUP);
     }
-    let mut signals = signal_hook::iterator::Signals::new(signals).map_err(Failure::Signals)?;
+    let mut signals = signal_hook::iterator::Signals::new(signals).map_err(exit::cannot_watch)?;
     let shared = interrupt.clone();
     std::thread::spawn(move || {
         for (count, _) in signals.forever().enumerate() {
@@ -23,7 +24,7 @@ pub fn watch() -> Result<Interrupt, Failure> {
             // The first requests an orderly end, which may take a run; the third exits at once, and the launcher
             // cleans up.
             if count >= 2 {
-                std::process::exit(i32::from(failure::INTERRUPTED));
+                std::process::exit(i32::from(exit::INTERRUPTED));
             }
         }
     });

@@ -3,7 +3,6 @@
 mod attempt;
 mod baseline;
 mod beginning;
-mod clock;
 mod collector_options;
 mod command;
 #[cfg(test)]
@@ -11,9 +10,9 @@ mod documented;
 mod documents;
 mod duration;
 mod estimate;
+mod exit;
 mod experiment_file;
 mod extras;
-mod failure;
 mod frames;
 mod hints;
 mod interrupt;
@@ -21,6 +20,7 @@ mod lines;
 mod load;
 mod measure;
 mod memory;
+mod messages;
 mod named;
 mod outputs;
 mod pairing;
@@ -29,7 +29,6 @@ mod preflights;
 mod progress;
 mod progress_bar;
 mod proof_run;
-mod quantities;
 mod recording;
 mod repeat_command;
 mod resume;
@@ -38,10 +37,7 @@ mod settings_in_environment;
 mod simulated_machine;
 mod stand_ins;
 mod studied;
-mod subject;
-mod tables;
 mod terminal;
-mod trace_source;
 mod traced;
 mod workload_args;
 
@@ -49,6 +45,7 @@ use std::ffi::OsString;
 use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
+use heaptoll_experiments::failure::Failure;
 
 /// What does memory management cost this program, and what would another manager cost?
 ///
@@ -102,15 +99,15 @@ fn main() -> std::process::ExitCode {
         Ok(code) => std::process::ExitCode::from(code),
         Err(failure) => {
             terminal::error(&failure.to_string());
-            std::process::ExitCode::from(failure.code())
+            std::process::ExitCode::from(exit::code(&failure))
         }
     }
 }
 
-fn run(command: Command) -> Result<u8, failure::Failure> {
+fn run(command: Command) -> Result<u8, Failure> {
     // With a handler for SIGXFSZ a write beyond the file-size limit fails, as on a full disk, and does not end
     // heaptoll. The signal is not ignored, since programs would inherit that.
-    signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(failure::Failure::Signals)?;
+    signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(exit::cannot_watch)?;
     match command {
         Command::Run(arguments) => command::run::run(*arguments),
         Command::Compare(arguments) => command::compare::run(&arguments),

@@ -9,8 +9,8 @@ use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_report::{ReportError, csv, files, html, json, parquet};
 
-use crate::failure::Failure;
 use crate::terminal;
+use heaptoll_experiments::failure::Failure;
 
 /// Output files.
 #[derive(Debug, Args, Default)]

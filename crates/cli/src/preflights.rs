@@ -16,10 +16,10 @@ use heaptoll_preflight::{Proof, Refusal, Request, Watch, inspect_manager, prefli
 use heaptoll_scratch::Scratch;
 use indicatif::ProgressBar;
 
-use crate::failure::Failure;
 use crate::lines::Lines;
 use crate::proof_run::ProofRun;
 use crate::{pairing, terminal};
+use heaptoll_experiments::failure::Failure;
 
 /// Time limit of the baseline's proof run, which observes every process that the program starts.
 const WHOLE: Duration = Duration::from_secs(10);

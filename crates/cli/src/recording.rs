@@ -8,8 +8,9 @@ use heaptoll_experiment::stack::LayerKind;
 use heaptoll_preflight::inspect_manager;
 use heaptoll_record::{Children, Manager, RecordError, Request};
 
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::stand_ins;
+use heaptoll_experiments::failure::Failure;
 
 mod messages;
 mod program;
@@ -72,8 +73,8 @@ pub fn record(options: &RecordingOptions, places: &Places) -> Result<u8, Failure
     let recorded = heaptoll_record::record(&request, &mut messages::ProgressMessages).map_err(refused)?;
     messages::summary(&request, &recorded, options.is_temporary);
     Ok(match recorded.status {
-        None => failure::INTERRUPTED,
-        Some(0) if !recorded.is_whole() || recorded.events() == 0 => failure::TROUBLE,
+        None => exit::INTERRUPTED,
+        Some(0) if !recorded.is_whole() || recorded.events() == 0 => exit::TROUBLE,
         Some(status) => status,
     })
 }

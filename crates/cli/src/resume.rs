@@ -6,8 +6,8 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::store::Store;
 use heaptoll_experiment::{machine, working_copy};
 
-use crate::failure::Failure;
 use crate::{settings_in_environment, terminal};
+use heaptoll_experiments::failure::Failure;
 
 /// Opens the file and brings the experiment back to where it can go on.
 ///

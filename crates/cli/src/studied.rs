@@ -21,13 +21,14 @@ use serde::Serialize;
 use crate::beginning::{self, Beginning};
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::lines::Lines;
 use crate::measure::{StopReason, measure, measure_unless};
 use crate::pairing_arg::PairingArg;
 use crate::resume::{go_where_it_began, resume};
 use crate::workload_args::WorkloadArgs;
 use crate::{experiment_file, interrupt, terminal};
+use heaptoll_experiments::failure::Failure;
 
 /// Timed repetitions by default, as in the paper (Sareen and Blackburn 2022, §7.1).
 pub const REPETITIONS: u32 = 10;
@@ -399,12 +400,12 @@ impl StudyOutcome {
         match self.ending {
             Ending::Interrupted => {
                 terminal::note(&format!("interrupted; go on with: heaptoll {study} --resume {path}"));
-                Ok(failure::INTERRUPTED)
+                Ok(exit::INTERRUPTED)
             }
             Ending::Complete => {
                 terminal::note(&format!("again, or in other forms: heaptoll {study} --resume {path}"));
                 let trouble = self.failed().next().is_some() || !self.experiment.refused.is_empty();
-                Ok(if trouble { failure::TROUBLE } else { code })
+                Ok(if trouble { exit::TROUBLE } else { code })
             }
         }
     }

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 
 use heaptoll_report::terminal::Style;
 
-use crate::failure::Failure;
+use heaptoll_experiments::failure::Failure;
 
 fn wants_no_colour() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
@@ -53,7 +53,7 @@ pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        other => other.map_err(Failure::Stdout),
+        other => other.map_err(crate::exit::cannot_print),
     }
 }
 

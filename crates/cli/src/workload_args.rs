@@ -11,8 +11,8 @@ use heaptoll_experiment::places::Places;
 use heaptoll_experiment::serve::signal_number;
 use heaptoll_experiment::words;
 
-use crate::failure::Failure;
 use crate::terminal;
+use heaptoll_experiments::failure::Failure;
 
 /// Sizes of a catalog program's input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,8 +7,8 @@ use heaptoll_trace::Reader;
 use heaptoll_trace_analysis::bound::{self, BoundError, EACH_OBJECT, Options};
 
 use crate::documents::DocumentOutputs;
-use crate::failure::Failure;
 use crate::memory::MemoryArguments;
+use heaptoll_experiments::failure::Failure;
 
 mod document;
 

@@ -9,8 +9,8 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::store::Store;
 use heaptoll_report::terminal::{PairRow, render_pair};
 
-use crate::failure::Failure;
 use crate::{same_work, terminal};
+use heaptoll_experiments::failure::Failure;
 
 /// Compare what two experiments have in common: the same program under the same manager, B over A.
 ///

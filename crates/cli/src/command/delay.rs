@@ -6,9 +6,9 @@ use heaptoll_experiment::places::Places;
 use heaptoll_studies::delay::{NO_DELAY, part, study};
 use heaptoll_units::size;
 
-use crate::failure::Failure;
 use crate::stand_ins;
 use crate::studied::{self, StudyArguments, size_label};
+use heaptoll_experiments::failure::Failure;
 
 mod document;
 mod published;

@@ -9,9 +9,9 @@ use heaptoll_report::format::shell_command;
 
 use self::results::{ImageTotals, ProgramResults, Results, Row};
 use crate::documents::DocumentOutputs;
-use crate::failure::Failure;
 use crate::frames::FramesArguments;
 use crate::traced::{Cell, Ending, Figures, ImageSummary, JudgedRun, Plan, TracedArguments, execute, plan};
+use heaptoll_experiments::failure::Failure;
 
 mod charts;
 mod document;

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heaptoll_report::trace_parquet::{self, ExportError, sites_path};
 
-use crate::failure::{Failure, TROUBLE};
+use heaptoll_experiments::failure::Failure;
+
+use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
-use crate::trace_source;
 use crate::{outputs, terminal};
+use heaptoll_experiments::trace_source;
 
 /// Write a trace as Parquet, for DuckDB, pandas or Spark.
 ///

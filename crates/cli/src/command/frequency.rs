@@ -8,9 +8,9 @@ use heaptoll_experiment::stack::LayerKind;
 use heaptoll_studies::frequency::{FIXED, Period, part, study};
 use heaptoll_units::size;
 
-use crate::failure::Failure;
 use crate::stand_ins;
 use crate::studied::{self, StudyArguments, size_label};
+use heaptoll_experiments::failure::Failure;
 
 mod document;
 mod published;

@@ -8,8 +8,8 @@ use heaptoll_report::format::shell_command;
 
 use self::results::{ImageTotals, Results, Row};
 use crate::documents::DocumentOutputs;
-use crate::failure::Failure;
 use crate::traced::{Cell, Ending, Figures, ImageSummary, JudgedRun, Plan, TracedArguments, execute, plan};
+use heaptoll_experiments::failure::Failure;
 
 mod charts;
 mod check;

@@ -15,11 +15,12 @@ use heaptoll_trace::Tables;
 use serde::Serialize;
 
 use crate::documents::DocumentOutputs;
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::memory::MemoryArguments;
 use crate::recording::{ProgramChoice, RecordingOptions, record};
 use crate::terminal;
 use crate::workload_args::SizeArg;
+use heaptoll_experiments::failure::Failure;
 
 mod coarse;
 mod collector;
@@ -112,7 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     })?;
     let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("trace"));
     let status = record(&recording(arguments, &first), &Places::find()?)?;
-    if status == failure::INTERRUPTED {
+    if status == exit::INTERRUPTED {
         return Ok(status);
     }
     let trace = largest(&first);
@@ -124,7 +125,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         ));
     }
     let shown = show(&trace, &again(arguments), arguments)?;
-    Ok(if status == 0 { shown } else { failure::TROUBLE })
+    Ok(if status == 0 { shown } else { exit::TROUBLE })
 }
 
 /// Adds to a failure how a program is measured, where one was given in place of a trace.

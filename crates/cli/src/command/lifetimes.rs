@@ -9,10 +9,10 @@ use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_trace_analysis::subject::Subject;
 
 use crate::documents::DocumentOutputs;
-use crate::failure::Failure;
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
-use crate::trace_source;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::trace_source;
 
 mod document;
 mod verdict;

@@ -17,9 +17,10 @@ use heaptoll_units::size_text;
 use self::figures::{Figures, Program, SamplingFigures};
 use self::options::{SamplingArg, Sizes};
 use crate::documents::DocumentOutputs;
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::simulated_machine;
 use crate::traced::{self, Cell, Ending, TracedArguments, execute, plan};
+use heaptoll_experiments::failure::Failure;
 
 mod curves;
 mod document;
@@ -186,7 +187,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let code = arguments.outputs.deliver(&document, "heaptoll-locality/1", &figures)?;
     let rows = figures.programs.iter().flat_map(|one| &one.study.rows);
     let code =
-        if rows.filter(|row| row.about.cut_short.is_some()).count() > 0 { failure::TROUBLE } else { code };
+        if rows.filter(|row| row.about.cut_short.is_some()).count() > 0 { exit::TROUBLE } else { code };
     Ok(ending.code(code))
 }
 

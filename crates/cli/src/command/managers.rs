@@ -10,9 +10,10 @@ use heaptoll_experiment::places::Places;
 use heaptoll_experiment::stack::{LAYERS, LayerKind, Values};
 use heaptoll_report::terminal::{LayerRow, ManagerRow, layers_table, managers_table, options_table};
 
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::preflights::{Limits, PreflightOutcome, prove};
 use crate::terminal;
+use heaptoll_experiments::failure::Failure;
 
 /// List managers: group, version, origin, what each is, and whether the preflight passes on a small program. Then the
 /// layers that can be put in front of them, and the options of both.
@@ -40,7 +41,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     for (manager, named) in known.iter().map(|one| (one, false)).chain(extra.iter().map(|one| (one, true))) {
         let (usable, status) = tried(manager, &places)?;
         if named && !usable {
-            code = failure::TROUBLE;
+            code = exit::TROUBLE;
         }
         rows.push(ManagerRow {
             name: manager.name.clone(),

@@ -11,11 +11,12 @@ use self::selection::Periods;
 use crate::attempt::Runs;
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::outputs::own_arguments;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload_args::WorkloadArgs;
 use crate::{interrupt, progress_bar, stand_ins};
+use heaptoll_experiments::failure::Failure;
 
 mod document;
 mod figures;
@@ -145,8 +146,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let baselines = || figures.programs.iter().flat_map(|program| &program.baselines);
     failed |= rows().any(|row| row.edge().is_none()) || baselines().any(|row| row.used_high_bytes.is_empty());
     Ok(match (figures.complete, failed) {
-        (false, _) => failure::INTERRUPTED,
-        (true, true) => failure::TROUBLE,
+        (false, _) => exit::INTERRUPTED,
+        (true, true) => exit::TROUBLE,
         (true, false) => code,
     })
 }

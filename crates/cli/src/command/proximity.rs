@@ -11,11 +11,13 @@ use self::measure::Plan;
 use crate::attempt::Runs;
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::outputs::own_arguments;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload_args::WorkloadArgs;
-use crate::{clock, interrupt, progress_bar, stand_ins};
+use crate::{interrupt, progress_bar, stand_ins};
+use heaptoll_experiments::clock;
+use heaptoll_experiments::failure::Failure;
 
 mod charts;
 mod document;
@@ -160,8 +162,8 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     failed |=
         rows().any(|row| row.refused.is_some() || row.scales.iter().any(|scale| !scale.failures.is_empty()));
     Ok(match (figures.complete, failed) {
-        (false, _) => failure::INTERRUPTED,
-        (true, true) => failure::TROUBLE,
+        (false, _) => exit::INTERRUPTED,
+        (true, true) => exit::TROUBLE,
         (true, false) => code,
     })
 }

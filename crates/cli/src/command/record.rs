@@ -7,9 +7,9 @@ use clap::{Args, ValueEnum};
 use heaptoll_experiment::places::Places;
 use heaptoll_record::Children;
 
-use crate::failure::Failure;
 use crate::recording::{self, ProgramChoice, RecordingOptions};
 use crate::workload_args::SizeArg;
+use heaptoll_experiments::failure::Failure;
 
 /// When events get a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -20,10 +20,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::estimate::Estimate;
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::lines::Lines;
 use crate::memory::MemoryArguments;
-use crate::{baseline, clock, preflights, progress_bar, stand_ins, terminal};
+use crate::{baseline, preflights, progress_bar, stand_ins, terminal};
+use heaptoll_experiments::clock;
+use heaptoll_experiments::failure::Failure;
 
 mod document;
 mod sections;
@@ -174,14 +176,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 fn status(named_managers: &[String], found: &Findings, code: u8) -> u8 {
     if !found.complete {
         terminal::note("interrupted: the tables hold the runs that were made until then");
-        return failure::INTERRUPTED;
+        return exit::INTERRUPTED;
     }
     let named = |name: &String| named_managers.contains(name);
     let trouble = found.rows.iter().any(|row| {
         row.refused.is_some() && named(&row.name)
             || !row.failures.is_empty() && (row.collector.is_none() || named(&row.name))
     });
-    if trouble { failure::TROUBLE } else { code }
+    if trouble { exit::TROUBLE } else { code }
 }
 
 fn wrapped(error: ReplayError) -> Failure {
@@ -195,10 +197,10 @@ fn wrapped(error: ReplayError) -> Failure {
 fn watch() -> Result<Arc<AtomicBool>, Failure> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
-        let code = i32::from(failure::INTERRUPTED);
+        let code = i32::from(exit::INTERRUPTED);
         signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&interrupted))
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
-            .map_err(Failure::Signals)?;
+            .map_err(exit::cannot_watch)?;
     }
     Ok(interrupted)
 }

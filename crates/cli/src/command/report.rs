@@ -8,11 +8,12 @@ use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::store::Store;
 use heaptoll_report::terminal::{Extras, render, render_document};
 
+use crate::exit;
 use crate::extras::ExtraTables;
-use crate::failure::{self, Failure};
 use crate::outputs::Outputs;
 use crate::traced::stored;
 use crate::{same_work, terminal};
+use heaptoll_experiments::failure::Failure;
 
 /// Show a stored experiment again, or write it as HTML, JSON, CSV or Parquet.
 #[derive(Debug, Args)]
@@ -64,7 +65,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let printed = terminal::print(&text);
     let written = arguments.outputs.write(&experiment, &comparison);
     printed?;
-    Ok(if written { 0 } else { failure::TROUBLE })
+    Ok(if written { 0 } else { exit::TROUBLE })
 }
 
 /// Adds the traced rows of another experiment whose programs did the same work under a stack of this one.

@@ -9,10 +9,11 @@ use heaptoll_experiment::runner::{self, Ending};
 use heaptoll_experiment::store::Store;
 use heaptoll_report::terminal::render;
 
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::named::Named;
 use crate::resume::{go_where_it_began, resume};
 use crate::{interrupt, terminal};
+use heaptoll_experiments::failure::Failure;
 
 mod arguments;
 mod begin;
@@ -78,12 +79,12 @@ fn show(
             terminal::print(&render(experiment, &comparison, &terminal::style(), (&arguments.extras).into()));
         // A full standard output is no reason to lose the files.
         if !arguments.outputs.write(experiment, &comparison) {
-            code = failure::TROUBLE;
+            code = exit::TROUBLE;
         }
     }
     let bad = comparison.tables.iter().flat_map(|table| &table.rows).any(|row| !row.marks.is_empty());
     if bad || refused_what_was_named(experiment, known) {
-        code = failure::TROUBLE;
+        code = exit::TROUBLE;
     }
     let resume = format!("heaptoll run --resume {}", store.path().display());
     let ended = ended?;
@@ -98,7 +99,7 @@ fn show(
         }
         Ending::Interrupted => {
             terminal::note(&format!("interrupted; go on with: {resume}"));
-            Ok(failure::INTERRUPTED)
+            Ok(exit::INTERRUPTED)
         }
     }
 }

@@ -20,9 +20,11 @@ use self::measure::Measure;
 use self::selection::{Available, left_out_sentences, studies};
 use self::session::{Ran, Session};
 use crate::documents::DocumentOutputs;
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::workload_args::{catalog, catalog_places};
-use crate::{clock, interrupt, terminal};
+use crate::{interrupt, terminal};
+use heaptoll_experiments::clock;
+use heaptoll_experiments::failure::Failure;
 
 mod book;
 mod brackets;
@@ -207,9 +209,9 @@ fn status(ran: Ran, folder: &Folder, code: u8) -> Result<u8, Failure> {
     }
     if ran.interrupted {
         terminal::note(&format!("interrupted; go on with: {go_on}"));
-        return Ok(failure::INTERRUPTED);
+        return Ok(exit::INTERRUPTED);
     }
-    Ok(if ran.trouble() { failure::TROUBLE } else { code })
+    Ok(if ran.trouble() { exit::TROUBLE } else { code })
 }
 
 /// A new study.

@@ -9,9 +9,9 @@ use heaptoll_experiment::runner::PINNED;
 use heaptoll_preflight::{Refusal, inspect_program};
 use heaptoll_record::Request;
 
-use crate::failure::Failure;
 use crate::terminal;
 use crate::workload_args::{SizeArg, catalog, catalog_places};
+use heaptoll_experiments::failure::Failure;
 
 /// The program as the user named it: a command, or an entry of the catalog.
 pub struct ProgramChoice {

@@ -3,8 +3,8 @@
 use heaptoll_record::Interrupt;
 use signal_hook::iterator::Signals;
 
-use crate::failure::Failure;
 use crate::interrupt::is_ignored;
+use heaptoll_experiments::failure::Failure;
 
 /// Catches the signals of a user or a supervisor. Those that the caller ignores (`nohup`, `command &` in a script) stay
 /// ignored, for the program inherits that.
@@ -14,7 +14,7 @@ use crate::interrupt::is_ignored;
 pub fn watch(interrupt: &Interrupt) -> Result<(), Failure> {
     let wanted = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM];
     let caught: Vec<i32> = wanted.into_iter().filter(|&signal| !is_ignored(signal)).collect();
-    let mut signals = Signals::new(caught).map_err(Failure::Signals)?;
+    let mut signals = Signals::new(caught).map_err(crate::exit::cannot_watch)?;
     let interrupt = interrupt.clone();
     std::thread::spawn(move || {
         for signal in signals.forever() {

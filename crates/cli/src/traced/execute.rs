@@ -10,8 +10,9 @@ use super::cell::{Cell, Figures, JudgedRun};
 use super::plan::Plan;
 use super::remarks;
 use super::single::Run;
-use crate::failure::{self, Failure};
+use crate::exit;
 use crate::{experiment_file, terminal};
+use heaptoll_experiments::failure::Failure;
 
 /// How the runs of a plan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +30,8 @@ impl Ending {
     pub fn code(self, delivered: u8) -> u8 {
         match self {
             Ending::Complete => delivered,
-            Ending::Trouble => failure::TROUBLE,
-            Ending::Interrupted => failure::INTERRUPTED,
+            Ending::Trouble => exit::TROUBLE,
+            Ending::Interrupted => exit::INTERRUPTED,
         }
     }
 }

@@ -8,7 +8,7 @@ use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_reftrace_host::{Fitness, Tracer, fitness};
 use indicatif::ProgressBar;
 
-use crate::failure::Failure;
+use heaptoll_experiments::failure::Failure;
 
 /// The beginning of the reason for which a manager has no exact counts.
 pub const NOT_MEASURABLE: &str = "it does not run under the tracer";

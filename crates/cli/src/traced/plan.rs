@@ -16,12 +16,11 @@ use super::arguments::TracedArguments;
 use super::cell::Cell;
 use super::fit::{NOT_MEASURABLE, fitness_of, other_path};
 use super::single::TracedRunner;
-use crate::failure::Failure;
 use crate::named::Named;
 use crate::repeat_command::repeating;
-use crate::{
-    clock, experiment_file, interrupt, pairing, preflights, settings_in_environment, stand_ins, terminal,
-};
+use crate::{experiment_file, interrupt, pairing, preflights, settings_in_environment, stand_ins, terminal};
+use heaptoll_experiments::clock;
+use heaptoll_experiments::failure::Failure;
 
 /// The proof of a program that no manager can be put into.
 const STATIC: &str = "statically linked";

@@ -4,7 +4,7 @@
 use heaptoll_experiment::places::Places;
 use heaptoll_scratch::Scratch;
 
-use crate::failure::Failure;
+use heaptoll_experiments::failure::Failure;
 
 /// Makes it.
 ///

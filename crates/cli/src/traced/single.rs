@@ -16,9 +16,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::cell::Cell;
 use super::scratch;
-use crate::clock;
-use crate::failure::Failure;
 use crate::lines::Lines;
+use heaptoll_experiments::clock;
+use heaptoll_experiments::failure::Failure;
 
 /// What traced runs share.
 #[derive(Clone, Copy)]

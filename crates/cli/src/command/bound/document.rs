@@ -6,9 +6,9 @@ use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Seri
 use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::bound::{BoundFigures, RECTANGLES_MAX};
 
-use crate::quantities::{number, percent, time_ns, whole_bytes};
-use crate::subject;
-use crate::tables::table;
+use heaptoll_experiments::quantities::{number, percent, time_ns, whole_bytes};
+use heaptoll_experiments::subject;
+use heaptoll_experiments::tables::table;
 
 /// The whole document.
 pub fn document(figures: &BoundFigures, trace: &Path) -> Document {

@@ -6,7 +6,7 @@ use heaptoll_report::format::shell_command;
 
 use super::results::{ProgramResults, Results, Row};
 use super::{charts, sections};
-use crate::quantities::{bytes, number, objects, percent};
+use heaptoll_experiments::quantities::{bytes, number, objects, percent};
 
 /// Smaller differences between managers are not reported.
 const SAME: f64 = 0.001;

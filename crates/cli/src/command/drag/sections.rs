@@ -8,8 +8,8 @@ use heaptoll_report::document::Item;
 use heaptoll_report::format::NONE;
 
 use super::results::Row;
-use crate::quantities::{bytes, number, part, percent, whole_bytes};
-use crate::tables::{site_table, table, table_item};
+use heaptoll_experiments::quantities::{bytes, number, part, percent, whole_bytes};
+use heaptoll_experiments::tables::{site_table, table, table_item};
 
 /// Call sites listed.
 const SITES: usize = 20;

@@ -6,8 +6,8 @@ use heaptoll_report::format::{NONE, count, ratio};
 
 use super::check;
 use super::results::Row;
-use crate::quantities::{bytes, part, whole_bytes};
-use crate::tables::table;
+use heaptoll_experiments::quantities::{bytes, part, whole_bytes};
+use heaptoll_experiments::tables::table;
 
 /// An average of instructions: a decimal below a hundred.
 pub fn figure(value: f64) -> String {

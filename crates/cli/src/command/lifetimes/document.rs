@@ -7,9 +7,9 @@ use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::lifetimes::{By, Clock, CurvePoint, GroupFigures, LifetimeFigures, Survival};
 
 use super::verdict;
-use crate::quantities::{bytes, number, objects, part, percent, time_ns, whole_bytes};
-use crate::subject;
-use crate::tables::{site_table, table, table_item};
+use heaptoll_experiments::quantities::{bytes, number, objects, part, percent, time_ns, whole_bytes};
+use heaptoll_experiments::subject;
+use heaptoll_experiments::tables::{site_table, table, table_item};
 
 /// Groups and sites listed.
 const LISTED: usize = 20;

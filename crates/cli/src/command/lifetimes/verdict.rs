@@ -2,7 +2,7 @@
 
 use heaptoll_trace_analysis::lifetimes::{Clock, LifetimeFigures, NurseryFigures};
 
-use crate::quantities::{bytes, number, part, percent, whole_bytes};
+use heaptoll_experiments::quantities::{bytes, number, part, percent, whole_bytes};
 
 /// Below this share of surviving bytes, a collection of the nursery gives back ten times what it keeps.
 const PAYS: f64 = 0.1;

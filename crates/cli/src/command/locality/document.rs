@@ -6,7 +6,7 @@ use heaptoll_report::format::{and_list, plural, shell_command};
 
 use super::figures::{Figures, Program};
 use super::sections;
-use crate::quantities::percent;
+use heaptoll_experiments::quantities::percent;
 
 /// The whole document; tables have columns for caches of these sizes.
 pub fn document(figures: &Figures, sizes: &[u64], facts: Vec<(String, String)>, command: String) -> Document {

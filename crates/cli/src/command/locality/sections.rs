@@ -9,7 +9,7 @@ use heaptoll_units::size_text;
 
 use super::curves;
 use super::text::{about, millions, over, rate, signed_count, signed_rate};
-use crate::quantities::{percent, whole_bytes};
+use heaptoll_experiments::quantities::{percent, whole_bytes};
 
 /// All sections of one program; tables have columns for caches of these sizes.
 pub fn sections(study: &Study, sizes: &[u64]) -> Vec<Section> {
@@ -390,7 +390,8 @@ fn over_time(study: &Study) -> Option<Section> {
         let samples = row.over_time.as_ref().map(|scale| &scale.samples[..]).unwrap_or_default();
         let most = |of: fn(&heaptoll_locality::over_time::Sample) -> u64| samples.iter().map(of).max();
         let mean = row.windows.iter().find(|one| one.window == window);
-        let bytes = |value: Option<f64>| value.map_or(NONE.to_owned(), crate::quantities::bytes);
+        let bytes =
+            |value: Option<f64>| value.map_or(NONE.to_owned(), heaptoll_experiments::quantities::bytes);
         let (line, page) = (study.line_bytes as f64, study.page_bytes as f64);
         vec![
             bytes(mean.map(|one| one.mean_lines * line)),

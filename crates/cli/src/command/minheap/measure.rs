@@ -15,9 +15,9 @@ use super::selection;
 use crate::attempt::{Attempt, Runs, Set};
 use crate::collector_options;
 use crate::estimate::Estimate;
-use crate::failure::Failure;
 use crate::preflights::{Limits, PreflightOutcome, prove};
 use crate::terminal;
+use heaptoll_experiments::failure::Failure;
 
 /// Heaps are whole pages.
 const PAGE: u64 = 4096;

@@ -4,8 +4,8 @@ use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::stack::LayerKind;
 use heaptoll_units::{size, size_text};
 
-use crate::failure::Failure;
 use crate::terminal;
+use heaptoll_experiments::failure::Failure;
 
 /// Allocators under the mark-sweep layer, as in the paper (§4.1); each where it is built.
 pub const ALLOCATORS: [&str; 2] = ["mimalloc3", "tcmalloc"];

@@ -3,8 +3,8 @@
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::stack::LayerKind;
 
-use crate::failure::Failure;
 use crate::terminal;
+use heaptoll_experiments::failure::Failure;
 
 /// Collectors when none is named: mark-sweep over the paper's two allocators, and Tithe.
 const DEFAULT: [&str; 3] = ["sweep/mimalloc3", "sweep/tcmalloc", "tithe-collect"];

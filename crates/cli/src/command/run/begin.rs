@@ -13,8 +13,8 @@ use heaptoll_launcher::slice;
 
 use super::arguments::{Arguments, REPETITIONS};
 use crate::beginning::{self, Beginning};
-use crate::failure::Failure;
 use crate::{experiment_file, stand_ins};
+use heaptoll_experiments::failure::Failure;
 
 /// Prepares a new experiment and its file.
 ///

@@ -18,9 +18,9 @@ use heaptoll_reftrace_host::{Fitness, Options, Traced, Tracer};
 use heaptoll_statistics::median;
 
 use crate::estimate::Estimate;
-use crate::failure::Failure;
 use crate::traced::{Cell, LIMIT_S, NOT_MEASURABLE, Run, TracedRunner, fitness_of, other_path, remarks_of};
 use crate::{simulated_machine, terminal};
+use heaptoll_experiments::failure::Failure;
 
 /// A traced run takes so many times the program's CPU time, with the machine's caches simulated: 45 to 85 (gawk, lua,
 /// espresso, on a machine with other work).

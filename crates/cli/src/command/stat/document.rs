@@ -7,9 +7,9 @@ use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::stat::StatFigures;
 
 use super::sections;
-use crate::quantities::{bytes, number, objects, part, percent, rate, time_ns, whole_bytes};
-use crate::subject;
-use crate::tables::table;
+use heaptoll_experiments::quantities::{bytes, number, objects, part, percent, rate, time_ns, whole_bytes};
+use heaptoll_experiments::subject;
+use heaptoll_experiments::tables::table;
 
 /// The whole document.
 pub fn document(figures: &StatFigures, trace: &Path) -> Document {

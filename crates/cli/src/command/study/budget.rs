@@ -7,8 +7,8 @@ use heaptoll_studies::paper::definition::Study;
 use heaptoll_studies::paper::within::{Within, least_s, within};
 
 use super::summary::took;
-use crate::failure::Failure;
 use crate::terminal;
+use heaptoll_experiments::failure::Failure;
 
 /// Refuses a time in which no step can be run, and reports how many claims the time is enough for where it is not
 /// enough for all.

@@ -2,6 +2,7 @@
 //! rows where it has any. Everything is written as soon as it is known, so a study that was stopped, by whatever,
 //! goes on with `--resume`.
 
+use heaptoll_experiments::failure::Failure;
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 
@@ -128,7 +129,7 @@ impl Folder {
     ///
     /// # Errors
     /// It cannot be made or written to, or is not empty.
-    pub fn make(named: Option<&Path>, request: &StudyRequest) -> Result<Folder, crate::failure::Failure> {
+    pub fn make(named: Option<&Path>, request: &StudyRequest) -> Result<Folder, Failure> {
         let path = match named {
             Some(path) => std::path::absolute(path).unwrap_or_else(|_| path.into()),
             None => free_name(&request.studies, request.begun_unix_s),
@@ -237,8 +238,8 @@ fn lock(path: &Path) -> Result<Option<File>, KeepError> {
 }
 
 /// A refusal, with exit status 2.
-pub fn refused(error: KeepError) -> crate::failure::Failure {
-    crate::failure::Failure::Refused(Box::new(error))
+pub fn refused(error: KeepError) -> Failure {
+    Failure::Refused(Box::new(error))
 }
 
 /// `$XDG_STATE_HOME/heaptoll/studies/<date>-<names>`, numbered when taken.

@@ -9,7 +9,7 @@ use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_studies::paper::bundled::all;
 use heaptoll_studies::paper::definition::Study;
 
-use crate::failure::Failure;
+use heaptoll_experiments::failure::Failure;
 
 /// The word for every study that heaptoll has.
 const EVERY: &str = "all";

@@ -11,8 +11,8 @@ use heaptoll_studies::paper::results::Ended as Ending;
 use super::keep::{Ended, Folder};
 use super::measure::Measure;
 use super::progress::Progress;
-use crate::failure::Failure;
 use crate::terminal;
+use heaptoll_experiments::failure::Failure;
 
 /// The steps to run, and their parameters.
 pub struct Session<'a> {

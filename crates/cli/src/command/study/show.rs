@@ -18,8 +18,8 @@ use super::keep::{Folder, StudyRequest};
 use super::selection::{self, TakenOut};
 use super::session::Ran;
 use crate::documents::DocumentOutputs;
-use crate::failure::Failure;
 use crate::terminal;
+use heaptoll_experiments::failure::Failure;
 
 /// Name and version of the JSON.
 const SCHEMA: &str = "heaptoll-study/1";

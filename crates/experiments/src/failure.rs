@@ -1,7 +1,4 @@
-//! Why a command ends early, and the exit status for it.
-//!
-//! 0: all well. 1: something was measured and something went wrong (a manager failed, an output file could not be
-//! written, ...). 2: nothing was measured because the request cannot be carried out. 130: Ctrl-C.
+//! Why an experiment ends early.
 
 use heaptoll_catalog::CatalogError;
 use heaptoll_experiment::launch::LaunchError;
@@ -13,14 +10,7 @@ use heaptoll_preflight::Refusal;
 use heaptoll_report::ReportError;
 use thiserror::Error;
 
-/// Exit status: something measured went wrong.
-pub const TROUBLE: u8 = 1;
-/// Exit status: the request cannot be carried out.
-pub const REFUSED: u8 = 2;
-/// Exit status: Ctrl-C.
-pub const INTERRUPTED: u8 = 130;
-
-/// The reason a command ended early.
+/// The reason an experiment ended early.
 #[derive(Debug, Error)]
 pub enum Failure {
     #[error(transparent)]
@@ -52,24 +42,7 @@ pub enum Failure {
     /// Nothing is left to compare.
     #[error("{0}")]
     NothingToCompare(String),
-    /// Signals could not be caught.
-    #[error("cannot watch for Ctrl-C: {0}")]
-    Signals(std::io::Error),
-    /// Standard output is closed or full.
-    #[error("cannot write to standard output: {0}")]
-    Stdout(std::io::Error),
     /// Ctrl-C before anything was measured.
     #[error("interrupted before anything was measured")]
     Interrupted,
-}
-
-impl Failure {
-    /// The exit status.
-    pub fn code(&self) -> u8 {
-        match self {
-            Failure::Run(_) | Failure::Stdout(_) | Failure::Report(_) | Failure::Trouble(_) => TROUBLE,
-            Failure::Interrupted | Failure::Preflight(Refusal::Cancelled) => INTERRUPTED,
-            _ => REFUSED,
-        }
-    }
 }
