@@ -19,10 +19,10 @@ PEERS := $(BINARIES)/heaptoll-peers
 # Our own managers: each folder of preload/ with a description is one, and its shell is the package of that name.
 DESCRIPTIONS := $(wildcard preload/allocators/*/manager.toml preload/collectors/*/manager.toml)
 OURS := $(notdir $(patsubst %/manager.toml,%,$(DESCRIPTIONS)))
-LAYERS := announce count events forward live null quarantine record start sweep
+LAYERS := announce count events forward null quarantine record start sweep
 
 # What `make bench` needs in addition to the tool.
-BENCHES := $(addprefix -p heaptoll-,bench papers adversary fastpath conformance collectors recording exact layers)
+BENCHES := $(addprefix -p heaptoll-,bench adversary fastpath conformance collectors recording exact layers)
 # Stacks are walked through the layers' own frames; before Rust 1.92 `panic = "abort"` left their tables out.
 UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 # The launcher starts before every measured run. Without a loader's work it starts .3 ms sooner.
@@ -44,7 +44,7 @@ help:
 	@echo "make test-slow          run the tests that take long: the whole catalog, every case in every mode, glibc's tests"
 	@echo "make study              repeat the papers: every table, figure and claim"
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
-	@echo "make bench              measure heaptoll itself, the peers, the historic managers next to their papers, the collectors"
+	@echo "make bench              measure heaptoll itself, the peers, the collectors"
 	@echo "make book               the pages of docs/ as HTML in target/book"
 	@echo "make install PREFIX=DIR install what is built (default /usr/local)"
 
@@ -88,7 +88,7 @@ stage:
 	@install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
-	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events Makefile) $(SHARE)/programs/*/*.[ch]
+	@rm -rf $(SHARE)/programs && cp -r programs $(SHARE)/programs && rm -rf $(addprefix $(SHARE)/programs/,espresso sqlite robson planted events sleeper Makefile) $(SHARE)/programs/*/*.[ch]
 
 peers-fast peers-slow: peers-%: tool
 	@$(MAKE) --no-print-directory only-peers-$*

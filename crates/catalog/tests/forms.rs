@@ -22,6 +22,7 @@ static BIN: LazyLock<PathBuf> = LazyLock::new(|| {
             make.arg(bin.join(format!("{name}{form}")));
         }
     }
+    make.arg(bin.join("cfrac-threaded"));
     assert!(make.status().expect("make starts").success(), "the bundled C programs do not build");
     bin
 });
@@ -56,6 +57,31 @@ fn all_forms_of_a_program_print_the_same() {
             assert!(printed(variant, &places) == plain, "{name}:{form} prints something else");
         }
     }
+    let threaded = catalog.find("cfrac:threaded").unwrap();
+    assert!(printed(threaded, &places) == printed(catalog.find("cfrac").unwrap(), &places));
+}
+
+/// With it the C library no longer takes the program for single-threaded, and nothing else changes: signals are the
+/// program's own.
+#[test]
+fn the_sleeping_thread_is_there_and_does_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("program.c");
+    let text = "#include <signal.h>\n#include <stdio.h>\n#include <sys/single_threaded.h>\n\
+        #include <sys/syscall.h>\n#include <unistd.h>\nstatic volatile pid_t by;\n\
+        static void caught(int n) { by = syscall(SYS_gettid); }\n\
+        int main(void) { signal(SIGUSR1, caught); kill(getpid(), SIGUSR1);\n\
+          printf(\"%d %d\", __libc_single_threaded, by == getpid()); return 0; }\n";
+    fs::write(&source, text).unwrap();
+    let printed_with = |more: &[PathBuf]| {
+        let program = folder.path().join("program");
+        let mut compiler = Command::new("cc");
+        compiler.args(["-O1", "-w", "-o"]).arg(&program).arg(&source).args(more).arg("-pthread");
+        assert!(compiler.status().unwrap().success());
+        String::from_utf8(run(&program, &[]).stdout).unwrap()
+    };
+    assert_eq!(printed_with(&[]), "1 1");
+    assert_eq!(printed_with(&[share().join("sleeper/sleeper.c")]), "0 1");
 }
 
 /// Free Pascal 3.2.2 prints this for the same program (`fpc -Mobjfpc`).

@@ -177,7 +177,14 @@ fn steps_run_in_lockstep_where_a_claim_compares_the_cpu_time_of_managers_on_one_
     let ids: Vec<&str> = steps.filter(|step| step.runs_in_lockstep(6)).map(|step| step.id.as_str()).collect();
     assert_eq!(
         ids,
-        ["zorn1992-time", "zorn1992-own", "detlefs1994-time", "detlefs1994-time-1992", "boehm-retain"]
+        [
+            "zorn1992-time",
+            "zorn1992-own",
+            "detlefs1994-time",
+            "detlefs1994-time-1992",
+            "detlefs1994-cfrac",
+            "boehm-retain"
+        ]
     );
 }
 

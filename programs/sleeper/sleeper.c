@@ -1,6 +1,6 @@
-/* Preloaded in front of a manager: one more thread, which sleeps for ever. The program does the same work with it, but
- * is no longer single-threaded: glibc clears __libc_single_threaded, and from then on its malloc and ours take their
- * locks. The difference is what an uncontended lock costs. */
+/* Linked to a program: one more thread, which sleeps for ever. The program does the same work with it, but is no longer
+ * single-threaded: glibc clears __libc_single_threaded, and from then on its malloc and ours take their locks. The
+ * difference is what an uncontended lock costs. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -16,7 +16,7 @@ static void *sleep_for_ever(void *nothing)
 
 __attribute__((constructor)) static void start(void)
 {
-    static const char complaint[] = "heaptoll-papers: the sleeping thread could not be started\n";
+    static const char complaint[] = "sleeper: the sleeping thread could not be started\n";
     pthread_t thread;
     sigset_t all, before;
     /* The program's signals are its own threads'. */
