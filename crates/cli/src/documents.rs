@@ -9,7 +9,7 @@ use heaptoll_report::{ReportError, files, html};
 use serde::Serialize;
 
 use crate::exit;
-use crate::{outputs, terminal};
+use crate::terminal;
 use heaptoll_experiments::failure::Failure;
 
 /// Output files of a command whose result is a document.
@@ -40,7 +40,7 @@ impl DocumentOutputs {
     /// A folder that does not exist or does not let us write.
     pub fn check(&self) -> Result<(), Failure> {
         for path in [&self.html, &self.json].into_iter().flatten().filter(|path| !is_stdout(path)) {
-            outputs::check(path)
+            heaptoll_experiments::writable::check(path)
                 .map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
         }
         Ok(())

@@ -1,44 +1,27 @@
 //! heaptoll: runs an unmodified program under many memory managers and compares them.
 
-mod attempt;
-mod baseline;
-mod beginning;
-mod collector_options;
 mod command;
 #[cfg(test)]
 mod documented;
 mod documents;
 mod duration;
-mod estimate;
 mod exit;
-mod experiment_file;
 mod extras;
 mod frames;
 mod hints;
 mod interrupt;
 mod lines;
-mod load;
-mod measure;
 mod memory;
 mod messages;
-mod named;
 mod outputs;
-mod pairing;
 mod pairing_arg;
-mod preflights;
-mod progress;
+mod precision;
 mod progress_bar;
-mod proof_run;
 mod recording;
-mod repeat_command;
-mod resume;
-mod same_work;
-mod settings_in_environment;
-mod simulated_machine;
-mod stand_ins;
-mod studied;
+mod session;
+mod study_arguments;
 mod terminal;
-mod traced;
+mod traced_arguments;
 mod workload_args;
 
 use std::ffi::OsString;
@@ -123,7 +106,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Drag(arguments) => command::drag::run(&arguments),
         Command::Delay(arguments) => command::delay::run(&arguments),
         Command::Frequency(arguments) => command::frequency::run(&arguments),
-        Command::Proximity(arguments) => command::proximity::run(*arguments),
+        Command::Proximity(arguments) => command::proximity::run(&arguments),
         Command::Minheap(arguments) => command::minheap::run(&arguments),
         Command::Study(arguments) => command::study::run(&arguments),
         Command::Export(arguments) => command::export::run(&arguments),

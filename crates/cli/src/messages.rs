@@ -68,8 +68,8 @@ impl Progress for Shown {
         self.bar.set_message(text.to_owned());
     }
 
-    fn advance(&self) {
-        self.bar.inc(1);
+    fn advance(&self, steps: u64) {
+        self.bar.inc(steps);
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
         let messages = TerminalMessages::default();
         let progress = messages.progress(Some(3));
         progress.set_text("now a under b");
-        progress.advance();
+        progress.advance(1);
         let bar = messages.shown.lock().expect("nothing panicked").clone().expect("a bar");
         assert_eq!((bar.position(), bar.is_finished()), (1, false));
         drop(progress);

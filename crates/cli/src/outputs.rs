@@ -1,7 +1,7 @@
 //! The files that a user can request: HTML, JSON, CSV, Parquet. Checked before anything is measured, written at the
 //! end; one that fails does not keep the others from being written.
 
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -11,6 +11,7 @@ use heaptoll_report::{ReportError, csv, files, html, json, parquet};
 
 use crate::terminal;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::writable;
 
 /// Output files.
 #[derive(Debug, Args, Default)]
@@ -27,31 +28,6 @@ pub struct Outputs {
     /// Write one row an invocation as Parquet
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub parquet: Option<PathBuf>,
-}
-
-/// Whether a file can be written there; if not, why.
-pub fn check(path: &Path) -> Result<(), String> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if path.is_dir() {
-        return Err("it is a folder".into());
-    }
-    if path.exists() && !path.is_file() {
-        return Ok(());
-    }
-    // Only an attempt decides: permission bits mean nothing to root, on read-only disks and in /proc.
-    match tempfile::Builder::new().prefix(".heaptoll-").tempfile_in(folder) {
-        Ok(_) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            Err(format!("no permission to write in {}; check its permissions", folder.display()))
-        }
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            Err(format!("there is no folder {}; create it, or name another", folder.display()))
-        }
-        Err(error) => Err(error.to_string()),
-    }
 }
 
 impl Outputs {
@@ -74,7 +50,8 @@ impl Outputs {
     /// A folder that does not exist or does not let us write; a path that is a folder.
     pub fn check(&self) -> Result<(), Failure> {
         for path in self.paths() {
-            check(path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
+            writable::check(path)
+                .map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
         }
         Ok(())
     }

@@ -9,8 +9,8 @@ use heaptoll_preflight::inspect_manager;
 use heaptoll_record::{Children, Manager, RecordError, Request};
 
 use crate::exit;
-use crate::stand_ins;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::preparation::stand_ins;
 
 mod messages;
 mod program;
@@ -92,7 +92,7 @@ fn manager_of(options: &RecordingOptions, places: &Places) -> Result<Manager, Fa
             "-m {name} names several managers; a recording has one: see `heaptoll managers`"
         )));
     }
-    stand_ins::note(&known, &options.manager);
+    stand_ins::note(&known, &options.manager, &crate::messages::TerminalMessages::default());
     let found = manager::find(&known, name)?;
     if found.layers.iter().any(|layer| layer.kind == LayerKind::Record) {
         return Err(Failure::Usage(format!(

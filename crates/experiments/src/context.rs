@@ -34,8 +34,8 @@ pub trait Progress {
     /// What is done now, in a line.
     fn set_text(&self, text: &str);
 
-    /// One step more is done.
-    fn advance(&self);
+    /// So many steps more are done.
+    fn advance(&self, steps: u64);
 }
 
 /// Shows nothing: for tests, and for programs that look at figures only.
@@ -57,5 +57,5 @@ impl Messages for Silent {
 impl Progress for Silent {
     fn set_text(&self, _: &str) {}
 
-    fn advance(&self) {}
+    fn advance(&self, _: u64) {}
 }

@@ -4,10 +4,26 @@
 //! Nothing here reads a command line, writes to the terminal or decides an exit status. What a user sees while an
 //! experiment runs goes through [`context::Messages`], whose implementation in [`context::Silent`] shows nothing.
 
+pub mod attempt;
+pub mod cells;
 pub mod clock;
+pub mod collector_options;
 pub mod context;
+pub mod delay;
 pub mod failure;
+pub mod frequency;
+pub mod measurement;
+pub mod minheap;
+pub mod preparation;
+pub mod proximity;
 pub mod quantities;
+pub mod run;
+pub mod same_work;
+pub mod simulated_machine;
+pub mod studied;
 pub mod subject;
 pub mod tables;
 pub mod trace_source;
+pub mod traced;
+pub mod workload;
+pub mod writable;

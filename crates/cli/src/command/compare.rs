@@ -9,8 +9,9 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::store::Store;
 use heaptoll_report::terminal::{PairRow, render_pair};
 
-use crate::{same_work, terminal};
+use crate::terminal;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::same_work;
 
 /// Compare what two experiments have in common: the same program under the same manager, B over A.
 ///

@@ -1,18 +1,13 @@
 //! `heaptoll delay`: what it costs when freed memory waits.
 
 use clap::Args;
-use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::places::Places;
-use heaptoll_studies::delay::{NO_DELAY, part, study};
+use heaptoll_experiments::delay;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_studies::delay::NO_DELAY;
 use heaptoll_units::size;
 
-use crate::stand_ins;
-use crate::studied::{self, StudyArguments, size_label};
-use heaptoll_experiments::failure::Failure;
-
-mod document;
-mod published;
-mod sections;
+use crate::session::Session;
+use crate::study_arguments::{StudyArguments, deliver};
 
 /// What it costs when freed memory waits: time and memory over the size of a quarantine.
 ///
@@ -41,9 +36,6 @@ pub struct Arguments {
     study: StudyArguments,
 }
 
-/// The managers of the paper, by their names here.
-const PAPERS: [&str; 3] = ["tcmalloc", "mimalloc3", "snmalloc"];
-
 fn quarantine(text: &str) -> Result<u64, String> {
     size(text)
         .filter(|bytes| *bytes >= NO_DELAY)
@@ -55,58 +47,15 @@ fn quarantine(text: &str) -> Result<u64, String> {
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let places = Places::find()?;
-    let stacks = if arguments.study.resume.is_some() { vec![] } else { stacks(arguments, &places)? };
-    let outcome = studied::carry_out(&arguments.study, &places, &stacks, &subject, &|_| None)?;
-    let found = study(&outcome.experiment);
-    if found.managers.is_empty() {
-        return Err(Failure::Usage(format!(
-            "{} has no stack with a quarantine: it is not of this study; `heaptoll report` shows it",
-            outcome.path.display()
-        )));
-    }
-    let document = document::document(&found, &outcome);
-    let figures = outcome.figures(&found, published::published_pairs(&found));
-    outcome.deliver(&arguments.study.outputs, "delay", &document, &figures)
-}
-
-/// The manager of a stack, with or without a quarantine. A stack with further settings is another subject, but runs at
-/// the same time.
-fn subject(stack: &str) -> Option<String> {
-    part(stack).map(|(subject, _)| subject)
-}
-
-/// Each manager without a layer, and with a quarantine of every size.
-fn stacks(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
-    let known = manager::known(places)?;
-    stand_ins::note(&known, &arguments.manager);
-    let chosen = if arguments.manager.is_empty() {
-        PAPERS.iter().filter_map(|name| manager::find(&known, name).ok()).collect()
-    } else {
-        studied::without_repeats(manager::choose(&known, arguments.manager.iter().map(String::as_str))?)
+    arguments.study.outputs.check()?;
+    let session = Session::begin()?;
+    let request = delay::Request {
+        manager: arguments.manager.clone(),
+        sizes_bytes: arguments.sizes.clone(),
+        study: arguments.study.request(),
     };
-    let mut sizes = arguments.sizes.clone();
-    sizes.push(NO_DELAY);
-    sizes.sort_unstable();
-    sizes.dedup();
-    let mut stacks = Vec::new();
-    for manager in chosen {
-        if !manager.layers.is_empty() {
-            return Err(Failure::Usage(format!(
-                "-m {}: name the manager alone; `heaptoll delay` puts a quarantine in front of it",
-                manager.name
-            )));
-        }
-        let delayed: Result<Vec<Manager>, _> = sizes
-            .iter()
-            .map(|bytes| {
-                manager::find(&known, &format!("quarantine={}/{}", size_label(*bytes), manager.name))
-            })
-            .collect();
-        stacks.push(manager);
-        stacks.extend(delayed?);
-    }
-    Ok(stacks)
+    let result = delay::run(&request, &session.context())?;
+    deliver(&result.outcome, &arguments.study.outputs, "delay", &result.document(), &result.figures())
 }
 
 #[cfg(test)]

@@ -3,15 +3,16 @@
 use clap::{Args, ValueEnum};
 use heaptoll_drag::{Clock, Drag, FigureOptions, ManagerInfo};
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::places::Places;
 use heaptoll_reftrace_host::Options;
 use heaptoll_report::format::shell_command;
 
 use self::results::{ImageTotals, ProgramResults, Results, Row};
 use crate::documents::DocumentOutputs;
 use crate::frames::FramesArguments;
-use crate::traced::{Cell, Ending, Figures, ImageSummary, JudgedRun, Plan, TracedArguments, execute, plan};
+use crate::session::Session;
+use crate::traced_arguments::{TracedArguments, exit_code};
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::traced::{Cell, Ending, Figures, ImageSummary, JudgedRun, Plan, execute, plan};
 
 mod charts;
 mod document;
@@ -71,9 +72,10 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let places = Places::find()?;
-    let known = manager::known(&places)?;
-    let mut plan = plan(&arguments.traced, &places)?;
+    let session = Session::begin()?;
+    let context = session.context();
+    let known = manager::known(context.places)?;
+    let mut plan = plan(&arguments.traced.request(), &context)?;
     let clock = match arguments.clock {
         ClockArg::Instructions => Clock::Instructions,
         ClockArg::Bytes => Clock::Bytes,
@@ -94,6 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let mut rows: Vec<(String, Row)> = Vec::new();
     let ending = execute(
         &mut plan,
+        &context,
         &options,
         |cell, _| Drag::new(ManagerInfo { collector: collects(cell, &known) }),
         |cell, run| {
@@ -110,7 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let command = shell_command(&plan.experiment.settings.repeat_command);
     let document = document::document(&results, facts(&plan, &results), command);
     let code = arguments.outputs.deliver(&document, "heaptoll-drag/1", &results)?;
-    Ok(ending.code(code))
+    Ok(exit_code(ending, code))
 }
 
 /// Whether freed blocks may wait to be reclaimed. An unknown manager is taken for a collector when it could announce

@@ -9,7 +9,7 @@ use heaptoll_experiments::failure::Failure;
 
 use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
-use crate::{outputs, terminal};
+use crate::terminal;
 use heaptoll_experiments::trace_source;
 
 /// Write a trace as Parquet, for DuckDB, pandas or Spark.
@@ -65,7 +65,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             )));
         }
     }
-    outputs::check(&path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
+    heaptoll_experiments::writable::check(&path)
+        .map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
     let mut reader = trace_source::open(&arguments.trace, arguments.memory.each(0))?;
     let exported = trace_parquet::export(&mut reader, &path).map_err(|error| match error {
         ExportError::Trace(error) => trace_source::refused(error),

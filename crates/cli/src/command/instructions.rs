@@ -1,15 +1,16 @@
 //! `heaptoll instructions`: what malloc and free cost, exactly, in instructions.
 
 use clap::Args;
-use heaptoll_experiment::places::Places;
 use heaptoll_instruction_counts::{Amounts, Costs};
 use heaptoll_reftrace_host::{Options, Traced, TracedImage};
 use heaptoll_report::format::shell_command;
 
 use self::results::{ImageTotals, Results, Row};
 use crate::documents::DocumentOutputs;
-use crate::traced::{Cell, Ending, Figures, ImageSummary, JudgedRun, Plan, TracedArguments, execute, plan};
+use crate::session::Session;
+use crate::traced_arguments::{TracedArguments, exit_code};
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::traced::{Cell, Ending, Figures, ImageSummary, JudgedRun, Plan, execute, plan};
 
 mod charts;
 mod check;
@@ -50,14 +51,16 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let places = Places::find()?;
-    let mut plan = plan(&arguments.traced, &places)?;
+    let session = Session::begin()?;
+    let context = session.context();
+    let mut plan = plan(&arguments.traced.request(), &context)?;
     let repeat = arguments.repeat as usize;
     let cells = std::mem::take(&mut plan.cells);
     plan.cells = cells.iter().flat_map(|cell| std::iter::repeat_n(cell.clone(), repeat)).collect();
     let mut runs = rows::Runs::default();
     let ending = execute(
         &mut plan,
+        &context,
         &Options::default(),
         |_, _| Costs::new(),
         |cell, run| {
@@ -79,7 +82,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let command = shell_command(&plan.experiment.settings.repeat_command);
     let document = document::document(&results, facts(&plan, &results), command);
     let code = arguments.outputs.deliver(&document, "heaptoll-instructions/1", &results)?;
-    Ok(ending.code(code))
+    Ok(exit_code(ending, code))
 }
 
 /// The figures of one run.

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use clap::{Args, ValueEnum};
 use heaptoll_experiment::observation::LocalityFigures;
-use heaptoll_experiment::places::Places;
 use heaptoll_locality::image::{ImageResult, ImageSimulator, Plan};
 use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::{Partial, Sampling, Settings};
@@ -18,9 +17,11 @@ use self::figures::{Figures, Program, SamplingFigures};
 use self::options::{SamplingArg, Sizes};
 use crate::documents::DocumentOutputs;
 use crate::exit;
-use crate::simulated_machine;
-use crate::traced::{self, Cell, Ending, TracedArguments, execute, plan};
+use crate::session::Session;
+use crate::traced_arguments::{TracedArguments, exit_code};
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::simulated_machine;
+use heaptoll_experiments::traced::{self, Cell, Ending, execute, plan};
 
 mod curves;
 mod document;
@@ -128,8 +129,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         ..Settings::default()
     };
     settings.check().map_err(|error| Failure::Usage(error.to_string()))?;
-    let places = Places::find()?;
-    let mut plan = plan(&arguments.traced, &places)?;
+    let session = Session::begin()?;
+    let context = session.context();
+    let mut plan = plan(&arguments.traced.request(), &context)?;
     let alone = |cell: &Cell| match arguments.placement {
         PlacementArg::Yes => true,
         PlacementArg::No => false,
@@ -147,6 +149,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let options = Options { references: true, ..Options::default() };
     let ending = execute(
         &mut plan,
+        &context,
         &options,
         |cell, _| ImageSimulator::new(&plans[&cell.program.name]),
         |cell, run| {
@@ -188,7 +191,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let rows = figures.programs.iter().flat_map(|one| &one.study.rows);
     let code =
         if rows.filter(|row| row.about.cut_short.is_some()).count() > 0 { exit::TROUBLE } else { code };
-    Ok(ending.code(code))
+    Ok(exit_code(ending, code))
 }
 
 /// The figures of one run: those of the process image that executed most.

@@ -11,9 +11,11 @@ use heaptoll_experiment::stack::{LAYERS, LayerKind, Values};
 use heaptoll_report::terminal::{LayerRow, ManagerRow, layers_table, managers_table, options_table};
 
 use crate::exit;
-use crate::preflights::{Limits, PreflightOutcome, prove};
+use crate::messages::TerminalMessages;
 use crate::terminal;
+use heaptoll_experiments::context::Context;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::preparation::preflights::{Limits, PreflightOutcome, prove};
 
 /// List managers: group, version, origin, what each is, and whether the preflight passes on a small program. Then the
 /// layers that can be put in front of them, and the options of both.
@@ -68,11 +70,13 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 
 /// Whether a manager or a stack serves a small program, and a remark about it.
 fn tried(manager: &Manager, places: &Places) -> Result<(bool, String), Failure> {
+    let messages = TerminalMessages::default();
+    let context = Context { places, interrupt: &Interrupt::default(), messages: &messages };
     let small =
         ProgramInfo { name: "ls".into(), command: vec!["ls".into(), "/".into()], ..ProgramInfo::default() };
     let limits =
         Limits { whole: true, longest: Duration::MAX, expect_status: 0, working_copy: false, watch: false };
-    Ok(match prove(manager, &manager.name, &small, places, &Interrupt::default(), limits)? {
+    Ok(match prove(manager, &manager.name, &small, &context, limits)? {
         PreflightOutcome::Serves(stack, _) if stack.warnings.is_empty() => (true, "passes".into()),
         PreflightOutcome::Serves(stack, _) => (true, format!("passes; {}", stack.warnings.join("; "))),
         PreflightOutcome::Refused(refusal) => (false, refusal.to_string()),

@@ -1,27 +1,15 @@
 //! `heaptoll minheap`: the smallest heap in which a program completes, by collector.
 
 use clap::Args;
-use heaptoll_experiment::manager;
-use heaptoll_experiment::places::Places;
-use heaptoll_report::format::shell_command;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::minheap::{self, Periods, percent};
 
-use self::figures::{Figures, Program};
-use self::measure::Plan;
-use self::selection::Periods;
-use crate::attempt::Runs;
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::exit;
 use crate::outputs::own_arguments;
-use crate::studied::{VisitOutcome, visit};
+use crate::session::Session;
 use crate::workload_args::WorkloadArgs;
-use crate::{interrupt, progress_bar, stand_ins};
-use heaptoll_experiments::failure::Failure;
-
-mod document;
-mod figures;
-mod measure;
-mod selection;
 
 /// Find the smallest heap in which a program completes, by collector, and compare it with the program's own footprint.
 ///
@@ -53,7 +41,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZES", default_value = "32K,64K,128K")]
     every: Periods,
     /// Tolerance of the answer: it may be too large by this percentage (one page at least)
-    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = selection::percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     tolerance: f64,
     /// Runs at either side of the edge, and of each baseline
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
@@ -76,76 +64,21 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    if arguments.workload.is_empty() {
-        return Err(Failure::Usage(
-            "nothing to run: give a command after `--`, or --program NAME, or --all".into(),
-        ));
-    }
-    let places = Places::find()?;
-    let known = manager::known(&places)?;
-    stand_ins::note(&known, arguments.manager.iter().chain(&arguments.baseline));
-    let allocators = selection::allocators(&known, &arguments.baseline)?;
-    let collectors = selection::collectors(&known, &arguments.manager, &allocators)?;
-    let programs = arguments.workload.resolve(&places)?;
-    if let Some(server) = programs.iter().find(|program| program.serve.is_some()) {
-        return Err(Failure::Usage(format!(
-            "{} is a server: only a program that ends by itself has a smallest heap",
-            server.name
-        )));
-    }
-    let interrupt = interrupt::watch()?;
-    let cells = programs.len() * (collectors.len() + allocators.len() * (arguments.every.0.len() + 1));
-    let bar = progress_bar::of_steps(cells as u64);
-    let plan = Plan {
-        runs: Runs { places: &places, interrupt: &interrupt, timeout_s: arguments.timeout },
-        known: &known,
-        collectors: &collectors,
-        allocators: &allocators,
-        every: &arguments.every.0,
-        tolerance: arguments.tolerance,
-        repeats: arguments.repeats,
-        expect_status: arguments.expect_status,
-        bar: &bar,
-    };
-    let mut figures = Figures {
-        complete: true,
+    let session = Session::begin()?;
+    let request = minheap::Request {
+        workload: arguments.workload.workload(),
+        manager: arguments.manager.clone(),
+        baseline: arguments.baseline.clone(),
+        every_bytes: arguments.every.0.clone(),
         tolerance: arguments.tolerance,
         repeats: arguments.repeats,
         timeout_s: arguments.timeout,
-        programs: vec![],
-        means: vec![],
-        published: vec![],
+        expect_status: arguments.expect_status,
+        command: own_arguments(),
     };
-    let VisitOutcome { complete, mut failed } = visit(&programs, &bar, |program| {
-        let mut one = Program {
-            program: program.name.clone(),
-            command: program.command.clone(),
-            steady_output: false,
-            collectors: vec![],
-            baselines: vec![],
-            overheads: vec![],
-        };
-        let measured = plan.measure(program, &mut one);
-        if !one.collectors.is_empty() {
-            figures.programs.push(one);
-        }
-        measured
-    })?;
-    figures.complete = complete;
-    if figures.programs.is_empty() {
-        return Err(match figures.complete {
-            true => Failure::NothingToCompare("no program completed without a limit".into()),
-            false => Failure::Interrupted,
-        });
-    }
-    figures.compare();
-    let command = shell_command(&own_arguments());
-    let document = document::document(&figures, &collectors, &allocators, command);
-    let code = arguments.outputs.deliver(&document, "heaptoll-minheap/1", &figures)?;
-    let rows = || figures.programs.iter().flat_map(|program| &program.collectors);
-    let baselines = || figures.programs.iter().flat_map(|program| &program.baselines);
-    failed |= rows().any(|row| row.edge().is_none()) || baselines().any(|row| row.used_high_bytes.is_empty());
-    Ok(match (figures.complete, failed) {
+    let found = minheap::run(&request, &session.context())?;
+    let code = arguments.outputs.deliver(&found.document(), "heaptoll-minheap/1", &found.figures)?;
+    Ok(match (found.figures.complete, found.failed) {
         (false, _) => exit::INTERRUPTED,
         (true, true) => exit::TROUBLE,
         (true, false) => code,

@@ -8,8 +8,8 @@ use heaptoll_experiment::places::Places;
 use heaptoll_report::terminal::{ProgramRow, programs_table};
 
 use crate::terminal;
-use crate::workload_args::{catalog, catalog_places};
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::workload::{catalog, catalog_places};
 
 /// List the programs of the catalog: what each does, which Debian package brings it, whether it is here.
 #[derive(Debug, Args)]

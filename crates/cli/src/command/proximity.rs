@@ -1,29 +1,16 @@
 //! `heaptoll proximity`: how long requests take, by their distance to the last collection.
 
 use clap::Args;
-use heaptoll_experiment::manager;
-use heaptoll_experiment::places::Places;
-use heaptoll_report::format::shell_command;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::proximity;
 use heaptoll_studies::proximity::Shape;
 
-use self::figures::{Figures, Program};
-use self::measure::Plan;
-use crate::attempt::Runs;
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::exit;
 use crate::outputs::own_arguments;
-use crate::studied::{VisitOutcome, visit};
+use crate::session::Session;
 use crate::workload_args::WorkloadArgs;
-use crate::{interrupt, progress_bar, stand_ins};
-use heaptoll_experiments::clock;
-use heaptoll_experiments::failure::Failure;
-
-mod charts;
-mod document;
-mod figures;
-mod measure;
-mod selection;
 
 /// The after-effects of a collection: how long requests take, by their distance to the last collection.
 ///
@@ -90,78 +77,27 @@ fn times(text: &str) -> Result<f64, String> {
 ///
 /// # Errors
 /// See [`Failure`].
-pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    if arguments.workload.all {
-        return Err(Failure::Usage(
-            "most programs of the catalog mark no requests: name those that do with -p (without any, the event programs)"
-                .into(),
-        ));
-    }
-    if arguments.workload.is_empty() {
-        arguments.workload.program = selection::PROGRAMS.map(String::from).into();
-    }
-    let arguments = arguments;
-    let places = Places::find()?;
-    let known = manager::known(&places)?;
-    stand_ins::note(&known, &arguments.manager);
-    let stacks = selection::stacks(&known, &arguments.manager)?;
-    if stacks.is_empty() {
-        return Err(Failure::Usage("no collector is built; name one with -m (`heaptoll managers`)".into()));
-    }
-    let mut collections = arguments.collections.clone();
-    collections.sort_unstable();
-    collections.dedup();
-    let programs = arguments.workload.resolve(&places)?;
-    let interrupt = interrupt::watch()?;
-    let seed = arguments.seed.unwrap_or_else(clock::seed);
-    let steps = programs.len() * stacks.len() * collections.len() * arguments.runs as usize;
-    let bar = progress_bar::of_steps(steps as u64);
-    let plan = Plan {
-        runs: Runs { places: &places, interrupt: &interrupt, timeout_s: arguments.timeout },
-        known: &known,
-        stacks: &stacks,
-        collections: &collections,
-        repetitions: arguments.runs,
+    let session = Session::begin()?;
+    let request = proximity::Request {
+        workload: arguments.workload.workload(),
+        manager: arguments.manager.clone(),
+        collections: arguments.collections.clone(),
+        runs: arguments.runs,
         shape: Shape {
             groups: arguments.groups as usize,
             fewest: arguments.fewest as usize,
             cap: arguments.cap,
         },
-        seed,
+        seed: arguments.seed,
+        timeout_s: arguments.timeout,
         expect_status: arguments.expect_status,
-        bar: &bar,
+        command: own_arguments(),
     };
-    let mut figures =
-        Figures { complete: true, runs: arguments.runs, seed, programs: vec![], published: vec![] };
-    let VisitOutcome { complete, mut failed } = visit(&programs, &bar, |program| {
-        let mut one = Program {
-            program: program.name.clone(),
-            command: program.command.clone(),
-            requested_bytes: 0,
-            stacks: vec![],
-        };
-        let measured = plan.measure(program, &mut one);
-        if !one.stacks.is_empty() {
-            figures.programs.push(one);
-        }
-        measured.and(if interrupt.is_set() { Err(Failure::Interrupted) } else { Ok(()) })
-    })?;
-    figures.complete = complete;
-    if figures.programs.is_empty() {
-        return Err(match figures.complete {
-            true => Failure::NothingToCompare("no program could be measured".into()),
-            false => Failure::Interrupted,
-        });
-    }
-    let command = shell_command(&own_arguments());
-    figures.compare();
-    let document = document::document(&figures, &stacks, command);
-    let code = arguments.outputs.deliver(&document, "heaptoll-proximity/1", &figures)?;
-    let rows = || figures.programs.iter().flat_map(|program| &program.stacks);
-    failed |=
-        rows().any(|row| row.refused.is_some() || row.scales.iter().any(|scale| !scale.failures.is_empty()));
-    Ok(match (figures.complete, failed) {
+    let found = proximity::run(request, &session.context())?;
+    let code = arguments.outputs.deliver(&found.document(), "heaptoll-proximity/1", &found.figures)?;
+    Ok(match (found.figures.complete, found.failed) {
         (false, _) => exit::INTERRUPTED,
         (true, true) => exit::TROUBLE,
         (true, false) => code,

@@ -19,13 +19,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
-use crate::estimate::Estimate;
 use crate::exit;
 use crate::lines::Lines;
 use crate::memory::MemoryArguments;
-use crate::{baseline, preflights, progress_bar, stand_ins, terminal};
+use crate::{progress_bar, terminal};
 use heaptoll_experiments::clock;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::preparation::estimate::Estimate;
+use heaptoll_experiments::{preparation::baseline, preparation::preflights, preparation::stand_ins};
 
 mod document;
 mod sections;
@@ -208,7 +209,11 @@ fn watch() -> Result<Arc<AtomicBool>, Failure> {
 /// The managers, the baseline first.
 fn choose(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(places)?;
-    stand_ins::note(&known, arguments.manager.iter().chain([&arguments.baseline]));
+    stand_ins::note(
+        &known,
+        arguments.manager.iter().chain([&arguments.baseline]),
+        &crate::messages::TerminalMessages::default(),
+    );
     Ok(manager::choose_with_baseline(&known, &arguments.manager, &arguments.baseline)?)
 }
 

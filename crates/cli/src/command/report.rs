@@ -11,9 +11,10 @@ use heaptoll_report::terminal::{Extras, render, render_document};
 use crate::exit;
 use crate::extras::ExtraTables;
 use crate::outputs::Outputs;
-use crate::traced::stored;
-use crate::{same_work, terminal};
+use crate::terminal;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::same_work;
+use heaptoll_experiments::traced::stored;
 
 /// Show a stored experiment again, or write it as HTML, JSON, CSV or Parquet.
 #[derive(Debug, Args)]

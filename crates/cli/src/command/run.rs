@@ -1,75 +1,54 @@
 //! `heaptoll run`: the main job.
 
 use clap::Parser;
-use heaptoll_experiment::compare::{compare, judge_outputs};
+use heaptoll_experiment::compare::compare;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::places::Places;
 use heaptoll_experiment::runner::{self, Ending};
 use heaptoll_experiment::store::Store;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::preparation::named::Named;
+use heaptoll_experiments::run::Run;
 use heaptoll_report::terminal::render;
 
-use crate::exit;
-use crate::named::Named;
-use crate::resume::{go_where_it_began, resume};
-use crate::{interrupt, terminal};
-use heaptoll_experiments::failure::Failure;
+use crate::session::Session;
+use crate::{exit, terminal};
 
 mod arguments;
-mod begin;
-mod exact;
-mod goal;
 
 pub use arguments::Arguments;
-
-use begin::begin;
 
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
 pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
-    let places = Places::find()?;
     arguments.outputs.check()?;
-    let interrupt = interrupt::watch()?;
-    // What cannot be counted is refused before anything is measured.
-    let exact_tracer = if arguments.exact { Some(exact::tracer(&places)?) } else { None };
-    let (mut store, mut experiment) = match &arguments.resume {
+    let session = Session::begin()?;
+    let context = session.context();
+    let mut run = match &arguments.resume {
         Some(path) => {
-            let resumed = resume(path, arguments.repetitions)?;
+            // Output files are named from where the command was given.
+            let (path, repetitions, exact) = (path.clone(), arguments.repetitions, arguments.exact);
             arguments.outputs.make_absolute();
-            go_where_it_began(&resumed.1)?;
-            resumed
+            Run::resume(&path, repetitions, exact, &context)?
         }
-        None => begin(&arguments, &places, &interrupt)?,
+        None => Run::begin(&arguments.request(), &context)?,
     };
-    let tracer = match exact_tracer {
-        None if experiment.settings.exact => Some(exact::tracer(&places)?),
-        other => other,
-    };
-    if tracer.is_some() {
-        exact::add(&mut experiment, &store)?;
-    }
-    terminal::note(&format!("every row is kept in {}", store.path().display()));
-
-    let mut ended: Result<Ending, Failure> =
-        goal::measure(&mut experiment, &mut store, &places, &interrupt).map_err(Failure::from);
-    if let (Ok(Ending::Complete), Some(tracer)) = (&ended, &tracer) {
-        ended = exact::count(&mut experiment, &store, &places, tracer, &interrupt);
-    }
-    let known = manager::known(&places)?;
-    show(arguments, &mut experiment, &store, &known, ended)
+    terminal::note(&format!("every row is kept in {}", run.store.path().display()));
+    let ended = run.measure(&context);
+    let known = manager::known(&session.places)?;
+    show(arguments, &run.experiment, &run.store, &known, ended)
 }
 
 /// Prints and writes whatever there is, and reports how it ended.
 fn show(
     arguments: Arguments,
-    experiment: &mut Experiment,
+    experiment: &Experiment,
     store: &Store,
     known: &[Manager],
     ended: Result<Ending, Failure>,
 ) -> Result<u8, Failure> {
-    judge_outputs(experiment);
     let comparison = compare(experiment);
     let measured = comparison.tables.iter().any(|table| table.rows.iter().any(|row| row.good > 0));
     let mut code = 0;

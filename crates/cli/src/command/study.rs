@@ -21,10 +21,10 @@ use self::selection::{Available, left_out_sentences, studies};
 use self::session::{Ran, Session};
 use crate::documents::DocumentOutputs;
 use crate::exit;
-use crate::workload_args::{catalog, catalog_places};
 use crate::{interrupt, terminal};
 use heaptoll_experiments::clock;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::workload::{catalog, catalog_places};
 
 mod book;
 mod brackets;

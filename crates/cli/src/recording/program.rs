@@ -10,8 +10,9 @@ use heaptoll_preflight::{Refusal, inspect_program};
 use heaptoll_record::Request;
 
 use crate::terminal;
-use crate::workload_args::{SizeArg, catalog, catalog_places};
+use crate::workload_args::SizeArg;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::workload::{catalog, catalog_places};
 
 /// The program as the user named it: a command, or an entry of the catalog.
 pub struct ProgramChoice {

@@ -5,7 +5,7 @@ use heaptoll_drag::space::Space;
 use heaptoll_drag::{Clock, Figures};
 use serde::Serialize;
 
-use crate::traced::ImageSummary;
+use heaptoll_experiments::traced::ImageSummary;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]

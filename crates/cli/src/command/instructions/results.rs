@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use heaptoll_instruction_counts::{Amounts, Figures, Tables};
 use serde::Serialize;
 
-use crate::traced::ImageSummary;
+use heaptoll_experiments::traced::ImageSummary;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::check;
 use super::results::{Disagreement, ProgramResults, Row};
-use crate::traced::{Cell, Plan};
+use heaptoll_experiments::traced::{Cell, Plan};
 
 /// All runs made, by program and manager.
 #[derive(Debug, Default)]

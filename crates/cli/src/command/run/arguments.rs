@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::goal::precision;
-use crate::baseline;
 use crate::duration::{duration, positive_seconds, slice};
 use crate::extras::ExtraTables;
 use crate::memory::bytes;
-use crate::outputs::Outputs;
+use crate::outputs::{Outputs, own_arguments};
 use crate::pairing_arg::PairingArg;
+use crate::precision::precision;
 use crate::workload_args::WorkloadArgs;
+use heaptoll_experiments::preparation::baseline;
+use heaptoll_experiments::run::{Request, Thp};
 
 /// Transparent huge pages of the measured processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -24,22 +25,12 @@ pub enum ThpArg {
     Never,
 }
 
-impl ThpArg {
-    /// The word by which it is stored.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ThpArg::Always => "always",
-            ThpArg::Madvise => "madvise",
-            ThpArg::Never => "never",
-        }
-    }
-
-    /// Whether a process can have this where the system is set to `system`: it can only have less.
-    pub fn is_allowed_where(self, system: &str) -> bool {
-        match self {
-            ThpArg::Always => system == "always",
-            ThpArg::Madvise => system != "never",
-            ThpArg::Never => true,
+impl From<ThpArg> for Thp {
+    fn from(requested: ThpArg) -> Thp {
+        match requested {
+            ThpArg::Always => Thp::Always,
+            ThpArg::Madvise => Thp::Madvise,
+            ThpArg::Never => Thp::Never,
         }
     }
 }
@@ -162,20 +153,29 @@ const FIXED_AT_THE_BEGINNING: [&str; 26] = [
     "precision",
     "budget",
 ];
-/// Timed repetitions by default.
-pub const REPETITIONS: u32 = 10;
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_process_can_have_huge_pages_only_where_the_system_has_them() {
-        let allowed = |system| {
-            [ThpArg::Always, ThpArg::Madvise, ThpArg::Never].map(|word| word.is_allowed_where(system))
-        };
-        assert_eq!(allowed("always"), [true, true, true]);
-        assert_eq!(allowed("madvise"), [false, true, true]);
-        assert_eq!(allowed("never"), [false, false, true]);
+impl Arguments {
+    /// What to run, as the library takes it.
+    pub fn request(&self) -> Request {
+        Request {
+            workload: self.workload.workload(),
+            manager: self.manager.clone(),
+            baseline: self.baseline.clone(),
+            repetitions: self.repetitions,
+            precision: self.precision,
+            budget_s: self.budget,
+            warmup: self.warmup,
+            seed: self.seed,
+            timeout_s: self.timeout,
+            expect_status: self.expect_status,
+            pairing: self.pairing.into(),
+            slice_s: self.slice,
+            at_once_bytes: self.memory_at_once,
+            working_copy: self.working_copy,
+            exact: self.exact,
+            thp: self.thp.map(Thp::from),
+            db: self.db.clone(),
+            command: own_arguments(),
+        }
     }
 }

@@ -1,0 +1,34 @@
+//! What every command that runs programs begins with: the installation, Ctrl-C, and the terminal for messages.
+
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::places::Places;
+use heaptoll_experiments::context::Context;
+use heaptoll_experiments::failure::Failure;
+
+use crate::interrupt;
+use crate::messages::TerminalMessages;
+
+/// The surroundings of one command.
+pub struct Session {
+    /// Where heaptoll's parts are installed.
+    pub places: Places,
+    /// Set by Ctrl-C.
+    pub interrupt: Interrupt,
+    messages: TerminalMessages,
+}
+
+impl Session {
+    /// Finds the installation, and watches for Ctrl-C from now on.
+    ///
+    /// # Errors
+    /// Parts are missing, or signals cannot be caught.
+    pub fn begin() -> Result<Session, Failure> {
+        let places = Places::find()?;
+        Ok(Session { places, interrupt: interrupt::watch()?, messages: TerminalMessages::default() })
+    }
+
+    /// The same for the library.
+    pub fn context(&self) -> Context<'_> {
+        Context { places: &self.places, interrupt: &self.interrupt, messages: &self.messages }
+    }
+}

@@ -1,0 +1,97 @@
+//! Arguments of a command that traces: programs, managers, limits, and where runs are kept.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use heaptoll_experiments::preparation::baseline::DEFAULT;
+use heaptoll_experiments::traced::{Ending, LIMIT_S, Request};
+use heaptoll_experiments::workload::Workload;
+
+use crate::duration::positive_seconds;
+use crate::exit;
+use crate::outputs::own_arguments;
+use crate::workload_args::SizeArg;
+
+/// What to run under which managers.
+#[derive(Debug, Args)]
+pub struct TracedArguments {
+    /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
+    /// all; with layers in front (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted;
+    /// may be given several times [default: the baseline alone]
+    #[arg(short, long, value_name = "MANAGER")]
+    pub manager: Vec<String>,
+    /// The manager that the others are compared with; run first
+    #[arg(long, value_name = "MANAGER", default_value = DEFAULT)]
+    pub baseline: String,
+    /// Seconds after which a run is ended; what was traced until then is shown and marked
+    #[arg(long, value_name = "T", default_value_t = LIMIT_S, allow_negative_numbers = true, value_parser = positive_seconds)]
+    pub timeout: f64,
+    /// Exit status with which the program ends when all is well
+    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
+    pub expect_status: i32,
+    /// Leave the program's randomness alone: runs then differ as they do natively
+    #[arg(long)]
+    pub no_pin: bool,
+    /// File that keeps the runs [default: a new one in $XDG_STATE_HOME/heaptoll]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub db: Option<PathBuf>,
+    /// A program of the catalog (`heaptoll programs`); may be given several times
+    #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
+    pub program: Vec<String>,
+    /// Every program of the catalog that is installed, but for servers
+    #[arg(long, conflicts_with_all = ["command", "program"])]
+    pub all: bool,
+    /// Input size of catalog programs
+    #[arg(long, value_enum, default_value = "demo", value_name = "SIZE")]
+    pub size: SizeArg,
+    /// The same as --size quick
+    #[arg(long, conflicts_with = "size")]
+    pub quick: bool,
+    /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
+    #[arg(long, value_name = "DIR")]
+    pub catalog: Option<PathBuf>,
+    /// Standard input of the command (default: nothing)
+    #[arg(long, value_name = "FILE", requires = "command")]
+    pub stdin: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<OsString>,
+}
+
+impl TracedArguments {
+    /// What to run, as the library takes it.
+    pub fn request(&self) -> Request {
+        Request {
+            workload: self.workload(),
+            manager: self.manager.clone(),
+            baseline: self.baseline.clone(),
+            timeout_s: self.timeout,
+            expect_status: self.expect_status,
+            pin: !self.no_pin,
+            db: self.db.clone(),
+            command: own_arguments(),
+        }
+    }
+
+    fn workload(&self) -> Workload {
+        Workload {
+            program: self.program.clone(),
+            all: self.all,
+            size: if self.quick { heaptoll_catalog::Size::Quick } else { self.size.into() },
+            catalog: self.catalog.clone(),
+            stdin: self.stdin.clone(),
+            serve: None,
+            command: self.command.clone(),
+        }
+    }
+}
+
+/// The exit status of a command whose runs ended so, `delivered` being that of its outputs.
+pub fn exit_code(ending: Ending, delivered: u8) -> u8 {
+    match ending {
+        Ending::Complete => delivered,
+        Ending::Trouble => exit::TROUBLE,
+        Ending::Interrupted => exit::INTERRUPTED,
+    }
+}

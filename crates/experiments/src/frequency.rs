@@ -1,0 +1,206 @@
+//! What the frequency of collections costs, and what rarer reclamation does (Sareen and Blackburn 2022, §8).
+
+mod document;
+mod published;
+mod sections;
+
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::observation::{Observation, Phase};
+use heaptoll_experiment::stack::LayerKind;
+use heaptoll_report::document::Document;
+use heaptoll_studies::frequency::{FIXED, Frequency, Period, part, study};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::preparation::stand_ins;
+use crate::studied::{self, StudyOutcome, size_label};
+
+/// The paper's own: mark and sweep over mimalloc.
+const PAPERS: &str = "sweep/mimalloc3";
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// Collectors, as stacks; the paper's without any.
+    pub manager: Vec<String>,
+    /// Bytes allocated between two collections.
+    pub every_bytes: Vec<u64>,
+    /// Every how many collections garbage is reclaimed.
+    pub reclaim: Vec<u64>,
+    /// The programs, and how often they run.
+    pub study: studied::Request,
+}
+
+/// What was found.
+pub struct Findings {
+    /// The experiment.
+    pub outcome: StudyOutcome,
+    /// Ratios over the period.
+    pub found: Frequency,
+}
+
+/// The figures, as in the JSON.
+pub type Figures = studied::Figures<Frequency, published::PublishedPair>;
+
+/// Runs every program under every collector and every period.
+///
+/// # Errors
+/// See [`studied::carry_out`]; a resumed file of another study.
+pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+    let stacks = if request.study.resume.is_some() { vec![] } else { stacks(request, context)? };
+    let most_often = request.every_bytes.iter().min().copied();
+    let outcome = studied::carry_out(&request.study, context, &stacks, &subject, &|row| {
+        without_collections(row, most_often?)
+    })?;
+    let found = study(&outcome.experiment);
+    if found.collectors.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{} has no stack with a collection period: it is not of this study; `heaptoll report` shows it",
+            outcome.path.display()
+        )));
+    }
+    Ok(Findings { outcome, found })
+}
+
+impl Findings {
+    /// The document that shows it.
+    pub fn document(&self) -> Document {
+        document::document(&self.found, &self.outcome)
+    }
+
+    /// The figures, with the paper's.
+    pub fn figures(&self) -> Figures {
+        self.outcome.figures(self.found.clone(), published::published_pairs(&self.found))
+    }
+}
+
+/// The collector, without its period.
+fn subject(stack: &str) -> Option<String> {
+    part(stack).map(|(collector, _)| collector)
+}
+
+/// The reason to stop when the run with the shortest period made no collection: the others make none either.
+fn without_collections(row: &Observation, most_often: u64) -> Option<String> {
+    let of_shortest = row.stack.contains(&format!("every={}", size_label(most_often)));
+    let ran = row.phase != Phase::Startup && row.outcome.is_ok();
+    let none = row.collections.is_some_and(|collections| collections.count == 0);
+    (ran && of_shortest && none).then(|| {
+        format!(
+            "not one collection in a whole run of {} under {}: it allocates less than {} between its beginning and its \
+             end, so their frequency cannot be studied. Give it more to do, or collect more often: --every {}",
+            row.program,
+            row.stack,
+            size_label(most_often),
+            size_label((most_often / 16).max(1))
+        )
+    })
+}
+
+/// The periods of the three experiments.
+fn periods(every: &[u64], reclaim: &[u64]) -> Vec<Period> {
+    let mut every = every.to_vec();
+    every.sort_unstable();
+    let most = reclaim.iter().copied().max().unwrap_or(1);
+    let of = |reclaim: u64| every.iter().map(move |&every_bytes| Period { every_bytes, reclaim });
+    let shortest = every.first().copied();
+    let rarer = reclaim.iter().filter_map(|&reclaim| Some(Period { every_bytes: shortest?, reclaim }));
+    let mut all: Vec<Period> = of(1).chain(of(most)).chain(rarer).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// Every collector with every period.
+fn stacks(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure> {
+    let known = manager::known(context.places)?;
+    let words = if request.manager.is_empty() { vec![PAPERS.into()] } else { request.manager.clone() };
+    stand_ins::note(&known, &words, context.messages);
+    let chosen = studied::without_repeats(manager::choose(&known, words.iter().map(String::as_str))?);
+    let mut stacks = Vec::new();
+    for collector in chosen {
+        for period in periods(&request.every_bytes, &request.reclaim) {
+            stacks.push(manager::find(&known, &word(&collector, period)?)?);
+        }
+    }
+    Ok(stacks)
+}
+
+/// The stack of a collector with a period.
+fn word(collector: &Manager, period: Period) -> Result<String, Failure> {
+    let refuse = |why: &str| Failure::Usage(format!("-m {}: {why}", collector.name));
+    let head = match collector.layers.as_slice() {
+        [] if collector.options.contains_key("every") => collector.name.clone(),
+        [only] if only.kind == LayerKind::Sweep => only.word.clone(),
+        [] => {
+            return Err(refuse(
+                "it has no collection period (option every=); put the sweep layer in front of a manager: sweep/MANAGER",
+            ));
+        }
+        _ => return Err(refuse("name one sweep layer and a manager, or a collector that takes every=")),
+    };
+    let is_set = |name: &str| head.split(',').skip(1).any(|word| word.split('=').next() == Some(name));
+    if is_set("every") || is_set("reclaim") {
+        return Err(refuse(
+            "every= and reclaim= are what the study varies; give them by --every and --reclaim",
+        ));
+    }
+    let has = |name: &str| !collector.layers.is_empty() || collector.options.contains_key(name);
+    let mut word = format!("{head},every={}", size_label(period.every_bytes));
+    if period.reclaim > 1 {
+        word += &format!(",reclaim={}", period.reclaim);
+    }
+    for (name, value) in FIXED {
+        if has(name) && !is_set(name) {
+            word += &format!(",{name}={value}");
+        }
+    }
+    let rest = collector.name.strip_prefix(&head).filter(|_| !collector.layers.is_empty());
+    Ok(word + rest.unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_experiment::stack::{ManagerOption, Values};
+
+    use super::*;
+
+    fn named(name: &str, options: &[&str]) -> Manager {
+        let option = |_: &&str| ManagerOption {
+            variable: "X".into(),
+            values: Values::Size(1),
+            with: Default::default(),
+        };
+        let options = options.iter().map(|name| (name.to_string(), option(name))).collect();
+        Manager { name: name.into(), base: name.into(), options, ..manager::glibc() }
+    }
+
+    const EIGHT: Period = Period { every_bytes: 8 << 20, reclaim: 4 };
+
+    #[test]
+    fn the_paper_has_seven_settings() {
+        let all = periods(&[8, 16, 32], &[1, 4, 16]);
+        let pairs: Vec<(u64, u64)> = all.iter().map(|at| (at.every_bytes, at.reclaim)).collect();
+        assert_eq!(pairs, [(8, 1), (8, 4), (8, 16), (16, 1), (16, 16), (32, 1), (32, 16)]);
+        assert_eq!(periods(&[32, 8], &[1]).len(), 2);
+    }
+
+    #[test]
+    fn collectors_get_their_periods_as_their_own_options() {
+        let known = [named("m", &[])];
+        let sweep = manager::find(&known, "sweep,free=honour/m").expect("a stack");
+        let made = word(&sweep, EIGHT).expect("a word");
+        assert_eq!(made, "sweep,free=honour,every=8M,reclaim=4,markers=1,sweep=eager/m");
+        assert!(manager::find(&known, &made).is_ok_and(|stack| stack.name == made));
+        let collector = named("c", &["every", "reclaim", "markers"]);
+        assert_eq!(word(&collector, EIGHT).expect("a word"), "c,every=8M,reclaim=4,markers=1");
+    }
+
+    #[test]
+    fn what_cannot_be_given_a_period_is_refused() {
+        let known = [named("m", &[])];
+        for stack in ["m", "sweep,every=4M/m", "quarantine=1B/m", "forward/sweep/m"] {
+            let manager = manager::find(&known, stack).expect("a stack");
+            assert!(word(&manager, EIGHT).is_err(), "{stack}");
+        }
+    }
+}

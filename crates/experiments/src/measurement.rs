@@ -1,0 +1,78 @@
+//! The invocations that an experiment lacks, made under a progress bar and stored one by one.
+
+use heaptoll_experiment::disturbance::Since;
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::machine;
+use heaptoll_experiment::runner::{self, Ending, RunContext};
+use heaptoll_experiment::store::Store;
+
+use crate::cells;
+use crate::context::Context;
+use crate::preparation::pairing;
+
+mod load;
+mod progress;
+mod sight;
+mod stages;
+mod watched;
+
+pub use watched::StopReason;
+
+use progress::Bar;
+use watched::Watched;
+
+/// Makes the invocations that an experiment still lacks, under a progress bar, and stores each row.
+///
+/// # Errors
+/// See [`runner::RunError`].
+pub fn measure(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    context: &Context,
+) -> Result<Ending, runner::RunError> {
+    measure_unless(experiment, store, context, &|_| None).0
+}
+
+/// [`measure`], which ends early when a row of the only program shows that all others would be useless. The second part
+/// is then the reason.
+pub fn measure_unless(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    context: &Context,
+    stop_reason: StopReason,
+) -> (Result<Ending, runner::RunError>, Option<String>) {
+    if let Some(text) = load::at_the_beginning(&machine::read()) {
+        context.messages.warning(&text);
+    }
+    let since = Since::now();
+    let measured = measure_lacking(experiment, store, context, stop_reason);
+    let found = since.and_then(|since| since.disturbance(None));
+    // Not the cores of the machine's description, of which a limit of CPU time takes some off.
+    let processors = pairing::Machine::now().processors;
+    for text in found.map_or(vec![], |found| load::meanwhile(&found, processors)) {
+        context.messages.warning(&text);
+    }
+    measured
+}
+
+/// Makes the invocations that an experiment lacks by now, without a warning about the machine.
+///
+/// # Errors
+/// As [`measure`].
+pub fn measure_lacking(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    context: &Context,
+    stop_reason: StopReason,
+) -> (Result<Ending, runner::RunError>, Option<String>) {
+    let runs = RunContext {
+        launcher: context.places.launcher(),
+        start_layer: context.places.start_layer(),
+        interrupt: context.interrupt.clone(),
+    };
+    let bar = Bar::new(&cells::lacking(experiment), experiment, context.messages);
+    let stop_reason = (experiment.programs.len() == 1).then_some(stop_reason);
+    let mut watched = Watched { bar, stop_reason, interrupt: context.interrupt, why: None };
+    let ended = stages::execute(experiment, store, &runs, context, &mut watched);
+    (ended, watched.why)
+}

@@ -1,0 +1,154 @@
+//! Selects the collectors to search, and the allocators of the baselines.
+
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::stack::LayerKind;
+use heaptoll_units::{size, size_text};
+
+use crate::context::Messages;
+use crate::failure::Failure;
+
+/// Allocators under the mark-sweep layer, as in the paper (§4.1); each where it is built.
+pub const ALLOCATORS: [&str; 2] = ["mimalloc3", "tcmalloc"];
+/// The option that fixes a heap.
+const HEAP: &str = "heap";
+
+/// Whether a stack has a heap that can be fixed.
+fn has_heap(manager: &Manager) -> bool {
+    manager.options.contains_key(HEAP) || manager.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
+}
+
+/// The stacks whose smallest heaps are searched: those named, or every collector here that takes a fixed heap and the
+/// sweep layer over the allocators of the baselines.
+///
+/// # Errors
+/// A name that is unknown, or a stack without a heap that can be fixed.
+pub fn collectors(
+    known: &[Manager],
+    words: &[String],
+    allocators: &[Manager],
+    messages: &dyn Messages,
+) -> Result<Vec<Manager>, Failure> {
+    if words.is_empty() {
+        // Of a manager's modes the one that only collects is the collector; the other honours frees.
+        let own = manager::everything(known)
+            .into_iter()
+            .filter(|one| one.collects() && has_heap(one) && !["tithe", "bdw"].contains(&one.name.as_str()));
+        let swept = allocators
+            .iter()
+            .filter_map(|allocator| manager::find(known, &format!("sweep/{}", allocator.name)).ok());
+        return Ok(own.chain(swept).collect());
+    }
+    let mut chosen: Vec<Manager> = Vec::new();
+    for word in words {
+        let named = manager::choose(known, [word.as_str()])?;
+        let is_group = named.len() != 1 || named[0].name != *word;
+        for one in named {
+            if one.set.iter().any(|option| option == HEAP) || set_in_layer(&one, HEAP) {
+                return Err(Failure::Usage(format!("{word}: heap= is what is searched; leave it out")));
+            }
+            match has_heap(&one) {
+                true if chosen.iter().any(|other| other.name == one.name) => {}
+                true => chosen.push(one),
+                false if is_group && one.name != *word => {
+                    messages.note(&format!("{} is left out: its heap cannot be fixed", one.name));
+                }
+                false => {
+                    return Err(Failure::Usage(format!(
+                        "{} has no heap that can be fixed (option heap=); take a collector that has, or put the sweep \
+                         layer in front: sweep/{}",
+                        one.name, one.name
+                    )));
+                }
+            }
+        }
+    }
+    if chosen.is_empty() {
+        return Err(Failure::Usage(
+            "none of these has a heap that can be fixed; take for instance sweep/mimalloc3".into(),
+        ));
+    }
+    Ok(chosen)
+}
+
+fn set_in_layer(manager: &Manager, option: &str) -> bool {
+    manager.layers.iter().any(|layer| layer.settings.iter().any(|(name, _)| name == option))
+}
+
+/// The allocators under the baselines: those named, or those of the paper that are built here.
+///
+/// # Errors
+/// An unknown name, or a collector.
+pub fn allocators(known: &[Manager], words: &[String]) -> Result<Vec<Manager>, Failure> {
+    if words.is_empty() {
+        return Ok(ALLOCATORS.iter().filter_map(|name| manager::find(known, name).ok()).collect());
+    }
+    let mut found = Vec::new();
+    for word in words {
+        // The parser of stacks refuses a manager that makes no sense under the layer, with its reason.
+        manager::find(known, &format!("sweep/{word}"))?;
+        found.push(manager::find(known, word)?);
+    }
+    Ok(found)
+}
+
+/// Sizes, `32K,64K,128K`.
+#[derive(Debug, Clone)]
+pub struct Periods(pub Vec<u64>);
+
+impl std::str::FromStr for Periods {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Periods, String> {
+        let sizes: Option<Vec<u64>> =
+            text.split(',').map(|word| size(word).filter(|bytes| *bytes > 0)).collect();
+        sizes.map(Periods).ok_or_else(|| "give sizes, as in 32K,64K,128K".into())
+    }
+}
+
+/// A share, from a percentage.
+pub fn percent(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches(['%', ' ']).parse::<f64>() {
+        Ok(percent) if (0.0..=50.0).contains(&percent) => Ok(percent / 100.0),
+        _ => Err("give a percentage from 0 to 50; 0 is as close as one page".into()),
+    }
+}
+
+/// The stack of a baseline: `sweep,every=32K/mimalloc3`; with the program's own frees honoured as well, which leaves
+/// the collections only what it leaks.
+pub fn baseline_name(allocator: &str, every: u64, honour: bool) -> String {
+    format!("sweep,every={}{}/{allocator}", size_text(every), if honour { ",free=honour" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_experiment::manager::glibc;
+
+    use crate::context::Silent;
+
+    use super::*;
+
+    #[test]
+    fn the_stack_of_a_baseline_has_its_period() {
+        assert_eq!(baseline_name("glibc", 32 << 10, false), "sweep,every=32K/glibc");
+    }
+
+    #[test]
+    fn what_has_no_heap_is_refused_with_what_would_have_one() {
+        let known = [glibc()];
+        let selection = |word: &str| {
+            collectors(&known, &[word.into()], &[], &Silent).map_err(|failure| failure.to_string())
+        };
+        assert!(selection("glibc").is_err_and(|message| message.contains("sweep/glibc")));
+        assert!(selection("sweep,heap=1M/glibc").is_err_and(|message| message.contains("leave it out")));
+        assert_eq!(selection("sweep/glibc").map(|all| all.len()), Ok(1));
+        assert!(allocators(&known, &["nope".into()]).is_err());
+    }
+
+    #[test]
+    fn percentages_and_periods_are_read() {
+        assert_eq!([percent("1"), percent("0.5%"), percent("0 %")], [Ok(0.01), Ok(0.005), Ok(0.0)]);
+        assert!(percent("60").is_err() && percent("x").is_err() && percent("NaN").is_err());
+        assert_eq!("32K,1M".parse::<Periods>().map(|all| all.0), Ok(vec![32 << 10, 1 << 20]));
+        assert!("32K,,1M".parse::<Periods>().is_err() && "0".parse::<Periods>().is_err());
+    }
+}

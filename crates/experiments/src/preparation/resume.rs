@@ -1,0 +1,66 @@
+//! Resumes an experiment that was stopped.
+
+use std::path::Path;
+
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::store::Store;
+use heaptoll_experiment::{machine, working_copy};
+
+use crate::context::Messages;
+use crate::failure::Failure;
+use crate::preparation::settings_in_environment;
+
+/// Opens the file and brings the experiment back to where it can go on.
+///
+/// # Errors
+/// The file cannot be used, or what it needs is gone.
+pub fn resume(
+    path: &Path,
+    repetitions: Option<u32>,
+    messages: &dyn Messages,
+) -> Result<(Store, Experiment), Failure> {
+    let (store, mut experiment) = Store::resume(path)?;
+    if let Some(fewer) = repetitions.filter(|&n| n < experiment.settings.repetitions) {
+        return Err(Failure::Usage(format!(
+            "-n {fewer}: {} was begun with {} repetitions and can be extended, not cut short; Ctrl-C ends it early",
+            path.display(),
+            experiment.settings.repetitions
+        )));
+    }
+    if let Some(more) = repetitions.filter(|&n| n > experiment.settings.repetitions) {
+        experiment.settings.repetitions = more;
+        experiment.complete = false;
+        store.describe(&experiment)?;
+    }
+    for object in experiment.stacks.iter().flat_map(|stack| &stack.preload) {
+        if !Path::new(object).is_file() {
+            return Err(Failure::Usage(format!(
+                "{object}, which the experiment preloads, is gone; put it back to go on"
+            )));
+        }
+    }
+    if experiment.settings.working_copy {
+        let folder = Path::new(&experiment.settings.directory);
+        working_copy::check(folder).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    settings_in_environment::warn(&experiment, messages);
+    let now = machine::read();
+    if (&now.cpu, &now.kernel, &now.libc)
+        != (&experiment.machine.cpu, &experiment.machine.kernel, &experiment.machine.libc)
+    {
+        messages
+            .warning("this is not the machine the experiment began on; its new rows will not compare well");
+    }
+    Ok((store, experiment))
+}
+
+/// The command may name files relative to the folder in which the experiment was begun.
+pub fn go_where_it_began(experiment: &Experiment) -> Result<(), Failure> {
+    let directory = &experiment.settings.directory;
+    if directory.is_empty() {
+        return Ok(());
+    }
+    std::env::set_current_dir(directory).map_err(|error| {
+        Failure::Usage(format!("cannot go to {directory}, where the experiment was begun: {error}"))
+    })
+}

@@ -1,0 +1,86 @@
+//! A program under several managers, compared: what each costs in time and memory.
+
+mod begin;
+mod exact;
+mod goal;
+mod request;
+mod thp;
+
+use std::path::Path;
+
+use heaptoll_experiment::compare::judge_outputs;
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::runner::Ending;
+use heaptoll_experiment::store::Store;
+use heaptoll_reftrace_host::Tracer;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::preparation::resume::{go_where_it_began, resume};
+
+pub use request::{REPETITIONS, Request};
+pub use thp::Thp;
+
+/// An experiment that was begun and is not measured yet, or not wholly.
+pub struct Run {
+    /// Its description and rows.
+    pub experiment: Experiment,
+    /// The file that keeps it.
+    pub store: Store,
+    tracer: Option<Tracer>,
+}
+
+impl Run {
+    /// Begins an experiment: its programs and managers are found and proved, its file is made.
+    ///
+    /// # Errors
+    /// The request cannot be carried out, or Ctrl-C.
+    pub fn begin(request: &Request, context: &Context) -> Result<Run, Failure> {
+        // What cannot be counted is refused before anything is measured.
+        let tracer = request.exact.then(|| exact::tracer(context.places)).transpose()?;
+        let (store, experiment) = begin::begin(request, context)?;
+        Run { experiment, store, tracer }.with_exact_counts(context)
+    }
+
+    /// Opens an experiment to go on with, in the folder in which it was begun; with exact counts where they are
+    /// requested now or were then.
+    ///
+    /// # Errors
+    /// The file cannot be used, or what it needs is gone.
+    pub fn resume(
+        path: &Path,
+        repetitions: Option<u32>,
+        exact: bool,
+        context: &Context,
+    ) -> Result<Run, Failure> {
+        let tracer = exact.then(|| exact::tracer(context.places)).transpose()?;
+        let (store, experiment) = resume(path, repetitions, context.messages)?;
+        go_where_it_began(&experiment)?;
+        Run { experiment, store, tracer }.with_exact_counts(context)
+    }
+
+    fn with_exact_counts(mut self, context: &Context) -> Result<Run, Failure> {
+        if self.tracer.is_none() && self.experiment.settings.exact {
+            self.tracer = Some(exact::tracer(context.places)?);
+        }
+        if self.tracer.is_some() {
+            exact::add(&mut self.experiment, &self.store)?;
+        }
+        Ok(self)
+    }
+
+    /// Makes the runs that are lacking, and judges the outputs of all. What was measured is in the experiment and its
+    /// file, however it ends.
+    ///
+    /// # Errors
+    /// Heaptoll's own machinery failed, or a row cannot be stored.
+    pub fn measure(&mut self, context: &Context) -> Result<Ending, Failure> {
+        let Run { experiment, store, tracer } = self;
+        let mut ended = goal::measure(experiment, store, context).map_err(Failure::from);
+        if let (Ok(Ending::Complete), Some(tracer)) = (&ended, tracer) {
+            ended = exact::count(experiment, store, tracer, context);
+        }
+        judge_outputs(experiment);
+        ended
+    }
+}

@@ -1,0 +1,117 @@
+//! The beginning of `heaptoll run`: what the arguments request is checked, and described as an experiment.
+
+use std::time::Duration;
+
+use heaptoll_experiment::experiment::{Experiment, Pairing};
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::precision::FIRST_ANALYSIS;
+use heaptoll_experiment::store::Store;
+use heaptoll_experiment::{machine, working_copy};
+use heaptoll_launcher::slice;
+
+use super::request::{REPETITIONS, Request};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::preparation::beginning::{self, Beginning};
+use crate::{preparation::experiment_file, preparation::stand_ins};
+
+/// Prepares a new experiment and its file.
+///
+/// # Errors
+/// The request cannot be carried out, or Ctrl-C.
+pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment), Failure> {
+    if request.workload.is_empty() {
+        return Err(Failure::Usage(
+            "nothing to run: give a command after `--`, or --program NAME, --all, --serve, or --resume"
+                .into(),
+        ));
+    }
+    experiment_file::check(request.db.as_deref())?;
+    if request.at_once_bytes.is_some() && request.pairing != Pairing::Lockstep {
+        return Err(Failure::Usage(
+            "--memory-at-once is for runs at once: leave it out, or use --pairing lockstep".into(),
+        ));
+    }
+    if let Some(slice) = request.slice_s {
+        can_slice(request.pairing, slice)?;
+    }
+    if request.working_copy {
+        let here = std::env::current_dir();
+        let here =
+            here.map_err(|error| Failure::Usage(format!("the current folder is not there: {error}")))?;
+        working_copy::check(&here).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    let managers = choose_managers(request, context)?;
+    let thp = machine::read().thp;
+    if let Some(requested) = request.thp.filter(|requested| !requested.is_allowed_where(&thp)) {
+        let requested = requested.as_str();
+        return Err(Failure::Usage(format!(
+            "--thp {requested}: this system's setting is `{thp}`, and a process cannot have more than the system allows; \
+             echo {requested} > /sys/kernel/mm/transparent_hugepage/enabled"
+        )));
+    }
+    let mut experiment = beginning::describe(
+        Beginning {
+            programs: request.workload.resolve(context.places, context.messages)?,
+            command: request.command.clone(),
+            managers: &managers,
+            blocks: vec![],
+            repetitions: request.repetitions.unwrap_or(match (request.precision, request.budget_s) {
+                (None, None) => REPETITIONS,
+                _ => FIRST_ANALYSIS,
+            }),
+            warmup: request.warmup,
+            seed: request.seed,
+            timeout_s: request.timeout_s,
+            thp: request.thp.map(|thp| thp.as_str()).unwrap_or_default(),
+            expect_status: request.expect_status,
+            pairing: request.pairing,
+            slice_s: request.slice_s,
+            at_once_bytes: request.at_once_bytes,
+            working_copy: request.working_copy,
+            // With a budget alone no interval is narrow enough.
+            precision: request.precision.or(request.budget_s.map(|_| 0.0)),
+            budget_s: request.budget_s,
+            exact: request.exact,
+        },
+        context,
+    )?;
+    nothing_left(&experiment, !request.manager.is_empty() && managers.len() == 1)?;
+    let store = beginning::keep(&mut experiment, request.db.as_deref(), context)?;
+    Ok((store, experiment))
+}
+
+/// Whether slices of `slice_s` seconds can be given.
+fn can_slice(pairing: Pairing, slice_s: f64) -> Result<(), Failure> {
+    if pairing != Pairing::Lockstep {
+        return Err(Failure::Usage(
+            "--slice is for runs at once: leave it out, or use --pairing lockstep".into(),
+        ));
+    }
+    slice::try_one(Duration::from_secs_f64(slice_s)).map_err(|error| {
+        Failure::Usage(format!(
+            "--slice: this system gives ordinary programs no time slices of their own, which needs Linux 6.12 or later: {error}"
+        ))
+    })
+}
+
+/// The managers of the run, the baseline first.
+fn choose_managers(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure> {
+    let known = manager::known(context.places)?;
+    stand_ins::note(&known, request.manager.iter().chain([&request.baseline]), context.messages);
+    Ok(manager::choose_with_baseline(&known, &request.manager, &request.baseline)?)
+}
+
+/// Refuses to go on when only the baseline is left of what the user named.
+fn nothing_left(experiment: &Experiment, only_baseline_requested: bool) -> Result<(), Failure> {
+    let others = experiment.stacks.iter().any(|stack| stack.name != experiment.baseline);
+    if others || (only_baseline_requested && !experiment.stacks.is_empty()) {
+        return Ok(());
+    }
+    let reasons: Vec<String> = experiment
+        .refused
+        .iter()
+        .map(|(program, stack, reason)| format!("  {stack} on {program}: {reason}"))
+        .collect();
+    Err(Failure::NothingToCompare(format!("no manager is left to compare:\n{}", reasons.join("\n"))))
+}

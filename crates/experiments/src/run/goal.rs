@@ -1,0 +1,72 @@
+//! Runs that go on until intervals are narrow enough, or the time is over.
+
+use std::time::Instant;
+
+use heaptoll_experiment::compare::{compare, judge_outputs};
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::precision::{Interim, MOST, analyse};
+use heaptoll_experiment::runner::{Ending, RunError};
+use heaptoll_experiment::store::Store;
+
+use crate::context::Context;
+use crate::measurement;
+
+/// Makes the invocations that an experiment lacks; where it decides itself how many those are, check by check.
+///
+/// # Errors
+/// See [`RunError`].
+pub fn measure(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    context: &Context,
+) -> Result<Ending, RunError> {
+    let begun = Instant::now();
+    let mut ended = measurement::measure(experiment, store, context);
+    while experiment.settings.precision.is_some() && matches!(ended, Ok(Ending::Complete)) {
+        // Rows are judged on a copy: what an output is judged by may still change.
+        let mut judged = experiment.clone();
+        judge_outputs(&mut judged);
+        let found = analyse(experiment, &compare(&judged), begun.elapsed().as_secs_f64());
+        if let Some(text) = sentence(experiment, &found) {
+            context.messages.note(&text);
+        }
+        let Some(next) = found.next else { break };
+        let made = experiment.settings.repetitions;
+        for program in found.enough {
+            experiment.settings.enough.entry(program).or_insert(made);
+        }
+        experiment.settings.repetitions = next;
+        experiment.complete = false;
+        store.describe(experiment)?;
+        ended = measurement::measure_lacking(experiment, store, context, &|_| None).0;
+    }
+    ended
+}
+
+/// The result of a check as a sentence; nothing where only the time decides and it goes on.
+fn sentence(experiment: &Experiment, found: &Interim) -> Option<String> {
+    let wanted = experiment.settings.precision.filter(|&wanted| wanted > 0.0)?;
+    let (made, all) = (experiment.settings.repetitions, found.all);
+    let percent = |share: f64| format!("{:.2} %", 100.0 * share);
+    let Some(widest) = found.wide.first() else {
+        return Some(format!(
+            "after {made} repetitions all {all} CPU intervals are within {}",
+            percent(wanted)
+        ));
+    };
+    let needed = if widest.needed > f64::from(MOST) {
+        format!("more than the {MOST} repetitions that are made at most")
+    } else {
+        format!("some {:.0} repetitions", widest.needed.ceil())
+    };
+    let over = if found.next.is_none() { "; the time is over" } else { "" };
+    Some(format!(
+        "after {made} repetitions {} of {all} CPU intervals are wider than {}; the widest, {} on {}, is {} either way \
+         and would take {needed}{over}",
+        found.wide.len(),
+        percent(wanted),
+        widest.stack,
+        widest.program,
+        percent(widest.half),
+    ))
+}

@@ -1,0 +1,21 @@
+//! Shared by the experiments that run programs under the tracer: the plan of runs, their execution, and remarks
+//! on their figures.
+//!
+//! A command flattens [`TracedArguments`] into its own, calls [`plan`], then [`execute`] with what makes a sink for a
+//! process image and what takes a finished run, shows what it has, and ends with [`Ending::code`].
+
+mod cell;
+mod execute;
+mod fit;
+mod plan;
+mod remarks;
+mod scratch;
+mod single;
+pub mod stored;
+
+pub use cell::{Cell, Figures, ImageSummary, JudgedRun};
+pub use execute::{Ending, execute};
+pub use fit::{NOT_MEASURABLE, fitness_of, other_path};
+pub use plan::{LIMIT_S, Plan, Request, plan};
+pub use remarks::of as remarks_of;
+pub use single::{Run, TracedRunner};

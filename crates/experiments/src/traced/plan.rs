@@ -1,0 +1,301 @@
+//! The runs to make: programs and managers are found, checked and proved before the first.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings, StackInfo};
+use heaptoll_experiment::machine;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_preflight::{Refusal, inspect_program};
+use heaptoll_reftrace_host::{Fitness, Tracer};
+
+use super::cell::Cell;
+use super::fit::{NOT_MEASURABLE, fitness_of, other_path};
+use super::single::TracedRunner;
+use crate::clock;
+use crate::context::{Context, Messages};
+use crate::failure::Failure;
+use crate::preparation::named::Named;
+use crate::preparation::repeat_command::repeating;
+use crate::workload::Workload;
+use crate::{
+    preparation::experiment_file, preparation::pairing, preparation::preflights,
+    preparation::settings_in_environment, preparation::stand_ins,
+};
+
+/// The proof of a program that no manager can be put into.
+const STATIC: &str = "statically linked";
+
+/// Default limit in seconds: a traced run takes some ten to a hundred times as long as the program alone.
+pub const LIMIT_S: f64 = 3600.0;
+
+/// What to run under which managers.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The programs.
+    pub workload: Workload,
+    /// Managers, groups and stacks, by name or path; the baseline alone where there are none.
+    pub manager: Vec<String>,
+    /// The manager that the others are compared with.
+    pub baseline: String,
+    /// Time limit of a run, s.
+    pub timeout_s: f64,
+    /// Exit status of success.
+    pub expect_status: i32,
+    /// Whether the program's randomness is pinned.
+    pub pin: bool,
+    /// The file that keeps the runs; a new one in `$XDG_STATE_HOME/heaptoll` without one.
+    pub db: Option<PathBuf>,
+    /// The words of the command that began it; empty where none did.
+    pub command: Vec<String>,
+}
+
+/// Runs to make, in order: each program under the baseline first.
+pub struct Plan {
+    /// The runs.
+    pub cells: Vec<Cell>,
+    /// What is stored: programs, managers, refusals, and rows as they are made.
+    pub experiment: Experiment,
+    /// The tracer.
+    pub tracer: Tracer,
+    pub(super) pin: bool,
+    pub(super) db: Option<PathBuf>,
+    /// What the user named.
+    pub(super) named: Named,
+}
+
+impl Plan {
+    /// Each manager once, with its version and where it comes from.
+    pub fn manager_facts(&self) -> Vec<(String, String)> {
+        let mut seen = HashSet::new();
+        let each = self.experiment.stacks.iter().filter(|stack| seen.insert(&stack.name));
+        each.map(|stack| {
+            let words = [stack.version.as_str(), stack.origin.as_str()];
+            let words: Vec<&str> = words.into_iter().filter(|word| !word.is_empty()).collect();
+            (stack.name.clone(), words.join(", "))
+        })
+        .collect()
+    }
+
+    /// What its runs share.
+    pub(super) fn runner<'a>(&'a self, context: &Context<'a>) -> TracedRunner<'a> {
+        TracedRunner {
+            copied: None,
+            tracer: &self.tracer,
+            context: *context,
+            timeout_s: self.experiment.settings.timeout_s,
+            expect_status: self.experiment.settings.expect_status,
+        }
+    }
+
+    /// What was requested and left out: (program, manager, reason).
+    pub fn refused(&self) -> &[(String, String, String)] {
+        &self.experiment.refused
+    }
+}
+
+/// Makes the plan.
+///
+/// # Errors
+/// The tracer cannot run here, or the request cannot be carried out.
+pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
+    let places = context.places;
+    if request.workload.is_empty() {
+        return Err(Failure::Usage(
+            "nothing to run: give a command after `--`, or --program NAME, or --all".into(),
+        ));
+    }
+    let tracer = Tracer::find(places).map_err(|error| Failure::Refused(Box::new(error)))?;
+    experiment_file::check(request.db.as_deref())?;
+    let known = manager::known(places)?;
+    let managers = choose(request, &known, context.messages)?;
+    let programs =
+        without_servers(request.workload.resolve(places, context.messages)?, request.workload.all)?;
+    let mut experiment = begun(request, &managers, programs);
+    prove(&mut experiment, &managers, context)?;
+    settings_in_environment::warn(&experiment, context.messages);
+    if context.interrupt.is_set() {
+        return Err(Failure::Interrupted);
+    }
+    let cautions = judge(&mut experiment, &tracer, context)?;
+    let cells: Vec<Cell> = experiment
+        .programs
+        .iter()
+        .flat_map(|program| {
+            let stacks = experiment.stacks.iter().filter(|stack| stack.program == program.name);
+            stacks.map(|stack| Cell {
+                program: program.clone(),
+                stack: stack.clone(),
+                is_baseline: stack.name == experiment.baseline,
+                cautions: cautions.get(&stack.name).cloned().into_iter().collect(),
+            })
+        })
+        .collect();
+    if cells.is_empty() {
+        let reasons: Vec<String> = experiment
+            .refused
+            .iter()
+            .map(|(program, stack, reason)| format!("  {stack} on {program}: {reason}"))
+            .collect();
+        return Err(Failure::NothingToCompare(format!("nothing is left to run:\n{}", reasons.join("\n"))));
+    }
+    Ok(Plan {
+        cells,
+        experiment,
+        tracer,
+        pin: request.pin,
+        db: request.db.clone(),
+        named: Named::new(&known, &request.manager, &request.baseline, request.workload.program.clone()),
+    })
+}
+
+/// The baseline, and those that were named.
+fn choose(request: &Request, known: &[Manager], messages: &dyn Messages) -> Result<Vec<Manager>, Failure> {
+    let named = match request.manager.is_empty() {
+        true => std::slice::from_ref(&request.baseline),
+        false => &request.manager,
+    };
+    stand_ins::note(known, named.iter().chain([&request.baseline]), messages);
+    Ok(manager::choose_with_baseline(known, named, &request.baseline)?)
+}
+
+fn without_servers(programs: Vec<ProgramInfo>, all: bool) -> Result<Vec<ProgramInfo>, Failure> {
+    let (servers, others): (Vec<_>, Vec<_>) =
+        programs.into_iter().partition(|program| program.serve.is_some());
+    match servers.first() {
+        Some(server) if !all => Err(Failure::Usage(format!(
+            "{} is a server that runs until it is stopped, under a load that waits for time to pass: traced runs of \
+             it would not repeat; `heaptoll run` measures it",
+            server.name
+        ))),
+        _ if others.is_empty() => Err(Failure::NothingToCompare(
+            "no program of the catalog is installed; see `heaptoll programs`".into(),
+        )),
+        _ => Ok(others),
+    }
+}
+
+fn begun(request: &Request, managers: &[Manager], programs: Vec<ProgramInfo>) -> Experiment {
+    Experiment {
+        heaptoll_version: env!("CARGO_PKG_VERSION").into(),
+        created_unix_s: clock::now().as_secs_f64(),
+        settings: Settings {
+            repetitions: 0,
+            warmup: 0,
+            seed: 0,
+            timeout_s: request.timeout_s,
+            thp: String::new(),
+            expect_status: request.expect_status,
+            directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
+            pairing: Pairing::Interleaved,
+            slice_s: None,
+            working_copy: false,
+            precision: None,
+            budget_s: None,
+            enough: BTreeMap::new(),
+            turns: BTreeMap::new(),
+            exact: false,
+            // No seed has to be made explicit.
+            repeat_command: repeating(request.command.clone(), 0, true),
+        },
+        machine: machine::read(),
+        baseline: preflights::row_names(managers)[0].clone(),
+        programs,
+        stacks: vec![],
+        refused: vec![],
+        observations: vec![],
+        tracks: vec![],
+        exact_notes: vec![],
+        own_cost: None,
+        complete: false,
+    }
+}
+
+/// Preflight of every manager on every program, as before measured runs. Programs that are statically linked run as
+/// they are, once, and every other requested manager is refused on them.
+fn prove(experiment: &mut Experiment, managers: &[Manager], context: &Context) -> Result<(), Failure> {
+    let mut statics = Vec::new();
+    let mut stacks = Vec::new();
+    let workload = experiment.programs.clone();
+    for program in &workload {
+        let Err(refusal @ Refusal::StaticProgram { .. }) = inspect(program) else { continue };
+        let name = experiment.baseline.clone();
+        if !managers[0].environment.is_empty() || !managers[0].preload(context.places).is_empty() {
+            return Err(refusal.into());
+        }
+        context.messages.warning(&format!(
+            "{} is statically linked: no manager can be put into it, so it runs with its own, and only once; calls are \
+            recognised only if it was not stripped",
+            program.name
+        ));
+        for other in &preflights::row_names(managers)[1..] {
+            experiment.refused.push((program.name.clone(), other.clone(), refusal.to_string()));
+        }
+        stacks.push(StackInfo {
+            program: program.name.clone(),
+            name,
+            preload: vec![],
+            environment: vec![],
+            version: managers[0].version.clone(),
+            origin: "what the program was linked with".into(),
+            proof: STATIC.into(),
+            warnings: vec!["statically linked: the figures are of the manager it was linked with".into()],
+            reports_statistics: false,
+            apart: None,
+            makes_files: false,
+            block: 0,
+        });
+        statics.push(program.name.clone());
+    }
+    experiment.programs.retain(|program| !statics.contains(&program.name));
+    if !experiment.programs.is_empty() {
+        let together = preflights::Together { blocks: &[], machine: pairing::Machine::now() };
+        preflights::run(experiment, managers, &together, context)?;
+    }
+    let kept: Vec<String> = experiment.programs.iter().map(|program| program.name.clone()).collect();
+    experiment.programs = workload
+        .into_iter()
+        .filter(|program| kept.contains(&program.name) || statics.contains(&program.name))
+        .collect();
+    experiment.stacks.extend(stacks);
+    Ok(())
+}
+
+/// Finds what each manager does differently under the tracer. Those that do not run there at all are refused.
+fn judge(
+    experiment: &mut Experiment,
+    tracer: &Tracer,
+    context: &Context,
+) -> Result<BTreeMap<String, String>, Failure> {
+    let managers = experiment.stacks.iter().filter(|stack| stack.proof != STATIC);
+    let found = fitness_of(managers, tracer, context)?;
+    let mut cautions = BTreeMap::new();
+    for (name, fitness) in found {
+        match fitness {
+            Fitness::NotMeasurable(why) => {
+                let why = format!("{NOT_MEASURABLE}: {why}");
+                let of = |stack: &StackInfo| stack.name == name && stack.proof != STATIC;
+                let stacks = experiment.stacks.iter().filter(|stack| of(stack));
+                let refused: Vec<_> =
+                    stacks.map(|stack| (stack.program.clone(), name.clone(), why.clone())).collect();
+                experiment.stacks.retain(|stack| !of(stack));
+                experiment.refused.extend(refused);
+            }
+            Fitness::OtherPath(why) => {
+                let caution = other_path(&name, &why);
+                cautions.insert(name, caution);
+            }
+            Fitness::Works => {}
+        }
+    }
+    Ok(cautions)
+}
+
+/// Checks the program's file without running it.
+fn inspect(program: &ProgramInfo) -> Result<(), Refusal> {
+    let command: Vec<OsString> = program.command_as_stored();
+    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    environment.extend(program.environment.iter().map(|(name, value)| (name.into(), value.into())));
+    inspect_program(&command, &environment, None).map(drop)
+}

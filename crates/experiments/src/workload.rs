@@ -1,0 +1,219 @@
+//! The programs of an experiment: a command, entries of the catalog, or a server with its load.
+
+use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use heaptoll_catalog::{Catalog, Places as CatalogPlaces, Prepared, Program, Size};
+use heaptoll_experiment::experiment::{ProgramInfo, ServeInfo};
+use heaptoll_experiment::places::Places;
+use heaptoll_experiment::serve::signal_number;
+use heaptoll_experiment::words;
+
+use crate::context::Messages;
+use crate::failure::Failure;
+
+/// Which programs to run. Of `serve`, `command` and the catalog's entries the first that is there counts.
+#[derive(Debug, Clone)]
+pub struct Workload {
+    /// Entries of the catalog, by name.
+    pub program: Vec<String>,
+    /// Every entry of the catalog that is installed.
+    pub all: bool,
+    /// Size of the entries' input.
+    pub size: Size,
+    /// A folder with further entries.
+    pub catalog: Option<PathBuf>,
+    /// Standard input of the command; nothing without one.
+    pub stdin: Option<PathBuf>,
+    /// A server.
+    pub serve: Option<Server>,
+    /// A program and its arguments.
+    pub command: Vec<OsString>,
+}
+
+/// A server, as the user describes it: commands are shell-quoted strings.
+#[derive(Debug, Clone)]
+pub struct Server {
+    /// The server's command.
+    pub command: String,
+    /// The command that loads it.
+    pub load: Option<String>,
+    /// The pattern of the line by which it is ready.
+    pub ready: Option<String>,
+    /// The pattern of figures in the load's report.
+    pub figures: Option<String>,
+    /// Name of the signal that stops it.
+    pub stop: String,
+}
+
+impl Workload {
+    /// One command.
+    pub fn of_command<W: Into<OsString>>(command: impl IntoIterator<Item = W>) -> Workload {
+        Workload {
+            command: command.into_iter().map(Into::into).collect(),
+            ..Workload::of_catalog(&[], Size::Full)
+        }
+    }
+
+    /// Entries of the catalog.
+    pub fn of_catalog(names: &[&str], size: Size) -> Workload {
+        Workload {
+            program: names.iter().map(|name| (*name).to_owned()).collect(),
+            all: false,
+            size,
+            catalog: None,
+            stdin: None,
+            serve: None,
+            command: vec![],
+        }
+    }
+
+    /// Whether any program was named.
+    pub fn is_empty(&self) -> bool {
+        self.program.is_empty() && !self.all && self.serve.is_none() && self.command.is_empty()
+    }
+
+    /// Finds and prepares the requested programs: inputs are generated here.
+    ///
+    /// # Errors
+    /// Unknown or missing programs, unreadable input, patterns that are none.
+    pub fn resolve(&self, places: &Places, messages: &dyn Messages) -> Result<Vec<ProgramInfo>, Failure> {
+        if let Some(server) = &self.serve {
+            return Ok(vec![self.server(server)?]);
+        }
+        if !self.command.is_empty() {
+            return Ok(vec![self.plain_command()?]);
+        }
+        let catalog = catalog(places, self.catalog.as_deref())?;
+        let folders = catalog_places(places);
+        if self.all {
+            let mut prepared = Vec::new();
+            for program in catalog.programs().filter(|program| !program.is_by_name()) {
+                match program.missing(&folders) {
+                    Some(what) => messages.warning(&format!("{} is left out: {what}", program.name())),
+                    None => prepared.push(info(program.prepare(self.size, &folders)?)),
+                }
+            }
+            return Ok(prepared);
+        }
+        let mut seen = std::collections::HashSet::new();
+        let unique = self.program.iter().filter(|name| seen.insert(name.as_str()));
+        unique
+            .map(|name| {
+                let program: &Program = catalog.find(name)?;
+                match program.missing(&folders) {
+                    Some(what) => Err(Failure::Usage(format!("{name}: {what}"))),
+                    None => Ok(info(program.prepare(self.size, &folders)?)),
+                }
+            })
+            .collect()
+    }
+
+    fn plain_command(&self) -> Result<ProgramInfo, Failure> {
+        let stdin = match &self.stdin {
+            None => None,
+            Some(path) => {
+                let refuse =
+                    |why: String| Failure::Usage(format!("cannot read --stdin {}: {why}", path.display()));
+                let kind = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?.file_type();
+                // A pipe would be empty from the second run on, and opening one may never return.
+                if !kind.is_file() && !kind.is_char_device() {
+                    return Err(refuse("it is no file that every run can read from its beginning".into()));
+                }
+                let readable = std::fs::File::open(path).and_then(|_| std::path::absolute(path));
+                let absolute = readable.map_err(|error| refuse(error.to_string()))?;
+                Some(absolute.display().to_string())
+            }
+        };
+        let (command, raw_words) = words::stored(&self.command);
+        Ok(ProgramInfo { name: base_name(&command), command, raw_words, stdin, ..ProgramInfo::default() })
+    }
+
+    fn server(&self, server: &Server) -> Result<ProgramInfo, Failure> {
+        let words = |option: &str, text: &str| match shlex::split(text) {
+            Some(words) if !words.is_empty() => Ok(words),
+            _ => Err(Failure::Usage(format!("--{option} `{text}` is no command: check its quotes"))),
+        };
+        let given = |option: &str, value: &Option<String>| {
+            value.clone().ok_or_else(|| Failure::Usage(format!("--serve needs --{option}")))
+        };
+        let command = words("serve", &server.command)?;
+        let load = words("load", &given("load", &server.load)?)?;
+        let ready = given("ready", &server.ready)?;
+        if signal_number(&server.stop).is_none() {
+            return Err(Failure::Usage(format!(
+                "--stop {}: use TERM, INT, QUIT, HUP, USR1 or USR2",
+                server.stop
+            )));
+        }
+        heaptoll_experiment::serve::check_patterns(&ready, server.figures.as_deref())
+            .map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(ProgramInfo {
+            name: base_name(&command),
+            command,
+            serve: Some(ServeInfo {
+                load,
+                ready,
+                figures: server.figures.clone(),
+                stop: server.stop.clone(),
+            }),
+            scratch: true,
+            ..ProgramInfo::default()
+        })
+    }
+}
+
+/// The catalog, with the user's own entries when there are some.
+///
+/// # Errors
+/// An entry that cannot be read.
+pub fn catalog(places: &Places, own: Option<&Path>) -> Result<Catalog, Failure> {
+    let mut catalog = Catalog::load(&places.catalog())?;
+    if let Some(own) = own {
+        catalog.add(own)?;
+    }
+    Ok(catalog)
+}
+
+/// Folders for the catalog crate.
+pub fn catalog_places(places: &Places) -> CatalogPlaces {
+    CatalogPlaces { bin: places.programs(), inputs_cache: Places::inputs() }
+}
+
+fn base_name(command: &[String]) -> String {
+    let first = command.first().map(String::as_str).unwrap_or_default();
+    let name = first.rsplit('/').next().unwrap_or(first);
+    if name.is_empty() { first.to_string() } else { name.to_string() }
+}
+
+fn info(prepared: Prepared) -> ProgramInfo {
+    ProgramInfo {
+        name: prepared.name,
+        about: prepared.about,
+        command: prepared.command,
+        environment: prepared.environment,
+        stdin: prepared.stdin.map(|path| path.display().to_string()),
+        expected_digest: prepared.expected_digest,
+        figures: prepared.figures,
+        serve: prepared.serve.map(|serve| ServeInfo {
+            load: serve.load,
+            ready: serve.ready,
+            figures: Some(serve.figures),
+            stop: serve.stop,
+        }),
+        scratch: true,
+        raw_words: vec![],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_named_for_the_program_not_its_path() {
+        assert_eq!(base_name(&["/usr/bin/gawk".into()]), "gawk");
+        assert_eq!(base_name(&["./".into()]), "./");
+    }
+}
