@@ -11,13 +11,15 @@
 //! The free list's search is a parameter ([`Fit`]): best fit is the same heap with another one.
 #![no_std]
 
-mod block;
 mod heap;
 mod list;
 
-pub use block::{Block, SMALLEST, TAGS};
 pub use heap::TaggedHeap;
+pub use heaptoll_boundary_tags::{SMALLEST, TAGS};
 pub use list::FreeList;
+
+/// A block with its state in both tags.
+pub type Block = heaptoll_boundary_tags::Block<heaptoll_boundary_tags::BothEnds>;
 
 /// How a free list is searched.
 pub trait Fit: Send + 'static {

@@ -21,10 +21,12 @@
 
 mod audit;
 mod bins;
-mod block;
 mod heap;
 mod space;
 
 pub use bins::Bins;
-pub use block::{Block, SMALLEST, TAGS};
 pub use heap::Lea;
+pub use heaptoll_boundary_tags::{SMALLEST, TAGS};
+
+/// A block with its state in the header.
+pub type Block = heaptoll_boundary_tags::Block<heaptoll_boundary_tags::InHeader>;

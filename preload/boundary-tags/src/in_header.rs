@@ -1,113 +1,28 @@
-//! A block: boundary tags as Lea had them. Both ends carry the size, but only the header the state, so that a block
-//! that changes hands is written to in one place.
-//!
-//! ```text
-//!   address ≡ 8 mod 16   ┌───────────────┐
-//!                        │ size │ live   │  header
-//!   given out, ≡ 0       ├───────────────┤
-//!                        │ next          │  ┐ links in a bin, while it is free (in the returned list: next only);
-//!                        │ previous      │  ┘ the program's, while it is not
-//!                        │ ...           │
-//!                        ├───────────────┤
-//!                        │ size          │  footer
-//!                        └───────────────┘
-//! ```
+//! Tags as Lea had them: both ends carry the size, but only the header the state, so that a block that changes hands is
+//! written to in one place.
 
-use heaptoll_runtime::{ALIGNMENT, WORD, round_up};
+use heaptoll_runtime::{ALIGNMENT, WORD};
 
-/// Bytes of a block that are its tags.
-pub const TAGS: usize = 2 * WORD;
+use crate::block::{Block, LIVE, SMALLEST, Tags};
 
-/// The smallest block, bytes: two tags and two links.
-pub const SMALLEST: usize = 4 * WORD;
-
-const LIVE: usize = 1;
 /// A mark that a walk sets and takes away again: this block, live by its tag, is free.
 const MARKED: usize = 2;
 /// Another, for the check: this block is clean.
 const CLEAN: usize = 4;
 /// The sign of this heap's tags. Sizes are below 2^48, so the upper bits of a tag are free for it.
 const SIGN: usize = 0x1ea5 << 48;
-const SIZE: usize = (1 << 48) - WORD;
 
-/// A block, by the address of its header.
+/// Header and footer are the size with a sign, the header with the live bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Block(usize);
+pub enum InHeader {}
 
-impl Block {
-    /// No block.
-    pub const NONE: Block = Block(0);
+impl Tags for InHeader {
+    const SIZE: usize = (1 << 48) - WORD;
+    /// Header and footer of a block of one word.
+    const SENTINEL: usize = SIGN | WORD | LIVE;
+}
 
-    /// The block whose header is at `address`.
-    #[inline(always)]
-    pub const fn at(address: usize) -> Block {
-        Block(address)
-    }
-
-    /// The block that the program knows by `address`.
-    #[inline(always)]
-    pub const fn of_user(address: usize) -> Block {
-        Block(address.wrapping_sub(WORD))
-    }
-
-    /// Its size for a request of `bytes`.
-    #[inline(always)]
-    pub const fn size_for(bytes: usize) -> usize {
-        let size = round_up(bytes + TAGS, ALIGNMENT);
-        if size < SMALLEST { SMALLEST } else { size }
-    }
-
-    /// Address of the header.
-    #[inline(always)]
-    pub const fn address(self) -> usize {
-        self.0
-    }
-
-    /// What the program knows it by.
-    #[inline(always)]
-    pub const fn user(self) -> usize {
-        self.0.wrapping_add(WORD)
-    }
-
-    /// Whether it is [`Block::NONE`].
-    #[inline(always)]
-    pub const fn is_none(self) -> bool {
-        self.0 == 0
-    }
-
-    #[inline(always)]
-    const fn word(self, offset: usize) -> *mut usize {
-        (self.0 + offset) as *mut usize
-    }
-
-    /// # Safety
-    /// Here and below, unless stated otherwise: it is a block of the heap, its tags written.
-    #[inline(always)]
-    unsafe fn header(self) -> usize {
-        // SAFETY: it is a block of the heap, its tags written, as this function requires.
-        unsafe { self.word(0).read() }
-    }
-
-    /// Bytes, tags included.
-    ///
-    /// # Safety
-    /// It is a block of the heap.
-    #[inline(always)]
-    pub unsafe fn size(self) -> usize {
-        // SAFETY: it is a block of the heap, as this function requires.
-        unsafe { self.header() & SIZE }
-    }
-
-    /// Whether the program holds it, or it is in a list whose blocks pass for live.
-    ///
-    /// # Safety
-    /// As [`Block::size`].
-    #[inline(always)]
-    pub unsafe fn is_live(self) -> bool {
-        // SAFETY: it is a block of the heap, as this function requires.
-        unsafe { self.header() & LIVE != 0 }
-    }
-
+impl Block<InHeader> {
     /// Its size in units of alignment if it is live by its tag and the tag has the sign; else a number larger than
     /// every size.
     ///
@@ -141,7 +56,7 @@ impl Block {
         // read only if it lies in the heap.
         unsafe {
             let tag = self.header() & !LIVE;
-            let size = tag & SIZE;
+            let size = tag & InHeader::SIZE;
             tag == SIGN | size
                 && size >= SMALLEST
                 && size <= end - self.0
@@ -182,45 +97,15 @@ impl Block {
         unsafe { self.word(0).write(self.header() & !LIVE) }
     }
 
-    /// Writes the one word that ends the heap, or begins it: header and footer of a live block of one word, which
-    /// stops coalescing.
-    ///
-    /// # Safety
-    /// The word is the heap's.
-    pub unsafe fn write_sentinel(self) {
-        // SAFETY: the word is the heap's, as this function requires.
-        unsafe { self.word(0).write(SIGN | WORD | LIVE) };
-    }
-
-    /// The next block by address, perhaps the sentinel.
-    ///
-    /// # Safety
-    /// As [`Block::size`].
-    #[inline(always)]
-    pub unsafe fn after(self) -> Block {
-        // SAFETY: it is a block of the heap, as this function requires.
-        Block(self.0 + unsafe { self.size() })
-    }
-
     /// The block before it by address, perhaps the sentinel.
     ///
     /// # Safety
     /// As [`Block::size`].
     #[inline(always)]
-    pub unsafe fn before(self) -> Block {
-        // SAFETY: the word before a header is the footer of the block before it, or the sentinel.
-        let tag = unsafe { ((self.0 - WORD) as *const usize).read() };
-        Block(self.0 - (tag & SIZE))
-    }
-
-    /// The next in a singly linked list.
-    ///
-    /// # Safety
-    /// It is in the list.
-    #[inline(always)]
-    pub unsafe fn next(self) -> Block {
-        // SAFETY: it is in the list, as this function requires.
-        Block(unsafe { self.word(WORD).read() })
+    pub unsafe fn before(self) -> Block<InHeader> {
+        // SAFETY: it is a block of the heap, as this function requires.
+        let tag = unsafe { self.footer_before() };
+        Block::at(self.0 - (tag & InHeader::SIZE))
     }
 
     /// Puts it before `next` in a singly linked list.
@@ -228,12 +113,12 @@ impl Block {
     /// # Safety
     /// It is no longer the program's.
     #[inline(always)]
-    pub unsafe fn link(self, next: Block) {
+    pub unsafe fn link(self, next: Block<InHeader>) {
         // SAFETY: it is no longer the program's, as this function requires.
         unsafe { self.word(WORD).write(next.0) }
     }
 
-    /// Marks a block that a list knows to be free, for a walk: see [`crate::Lea`].
+    /// Marks a block that a list knows to be free, for a walk of the heap: lea's lists of returned blocks pass for live.
     ///
     /// # Safety
     /// As [`Block::size`]; the mark is taken away before the heap is used.
@@ -270,17 +155,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_hold_the_request_and_the_tags() {
-        let sizes = [0, 1, 16, 17, 24, 32, 33].map(Block::size_for);
-        assert_eq!(sizes, [32, 32, 32, 48, 48, 48, 64]);
-    }
-
-    #[test]
     fn the_header_alone_gives_the_state_and_a_write_beyond_is_found() {
         let mut memory = [0usize; 16];
         let start = &raw mut memory as usize;
         let end = start + size_of_val(&memory);
-        let block = Block::at(start + WORD);
+        let block = Block::<InHeader>::at(start + WORD);
         // SAFETY: the block lies in `memory`.
         unsafe {
             block.write(64);
