@@ -4,6 +4,10 @@
 //! Figures come formatted in tables and plain in charts. All text may come from a user's file and is made harmless
 //! where it is shown, not here.
 
+mod grid;
+
+pub use grid::{Cell, Effect, Grid, Intervals, Ratio, Region, Tone};
+
 /// A whole result.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Document {
@@ -32,13 +36,58 @@ pub struct Section {
     pub items: Vec<Item>,
 }
 
-/// A table or a chart.
+/// What a section holds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Item {
     /// Shown everywhere.
     Table(Table),
-    /// Shown on the page; the terminal has the tables.
+    /// Shown on the page; the terminal and Markdown have the tables.
     Chart(Chart),
+    /// A table whose cells have parts; shown everywhere.
+    Grid(Grid),
+    /// How many of a whole are of each kind.
+    Tally(Vec<Share>),
+    /// Commands that repeat what is shown; not on the terminal.
+    Commands(Vec<String>),
+    /// A part of a section.
+    Part(Part),
+}
+
+/// A part of a section, with a heading of its own.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Part {
+    /// Its anchor on the page: letters, digits and hyphens, unique in the document; empty for none.
+    pub id: String,
+    /// Heading.
+    pub title: String,
+    /// What it shows, in sentences.
+    pub text: Vec<String>,
+    /// Its contents, in order.
+    pub items: Vec<Item>,
+    /// Other parts that bear on it.
+    pub see: Vec<Link>,
+    /// Unfolded on demand on the page and in Markdown, not on the terminal.
+    pub folded: bool,
+}
+
+/// A reference to a part of the same document.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Link {
+    /// Its anchor.
+    pub id: String,
+    /// What is shown.
+    pub text: String,
+}
+
+/// One kind of what is counted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Share {
+    /// What these are.
+    pub name: String,
+    /// How many.
+    pub count: usize,
+    /// Colour.
+    pub tone: Tone,
 }
 
 /// Rows of formatted figures.

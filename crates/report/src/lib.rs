@@ -1,4 +1,4 @@
-//! Every form in which an experiment is shown: terminal tables, the self-contained HTML page, JSON, CSV, Parquet.
+//! Every form in which a result is shown: terminal tables, the self-contained HTML page, Markdown, JSON, CSV, Parquet.
 //!
 //! This crate formats and never computes a statistic: ratios, intervals and verdicts come ready in a
 //! [`heaptoll_experiment::comparison::Comparison`], rows in a [`heaptoll_experiment::experiment::Experiment`].
@@ -13,6 +13,7 @@ pub mod files;
 pub mod format;
 pub mod html;
 pub mod json;
+pub mod markdown;
 pub mod parquet;
 pub mod terminal;
 #[cfg(any(test, feature = "testing"))]

@@ -59,6 +59,7 @@ pub fn render(document: &Document) -> Result<String, ReportError> {
             Item::Chart(chart) => {
                 ItemView { table: None, chart: drawing::add_chart(chart, Names::Inside, &mut registry) }
             }
+            _ => ItemView { table: None, chart: None },
         });
         SectionView {
             id: format!("section-{index}"),

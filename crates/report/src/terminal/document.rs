@@ -2,7 +2,8 @@
 
 use super::fit::{fit, heading, is_too_narrow, limits};
 use super::style::{Style, Tone, right};
-use crate::document::{Document, Item, Section, Table};
+use crate::document::{Document, Grid, Item, Part, Section, Table, Tone as Claim};
+use crate::format::tally;
 
 /// Renders a document.
 pub fn render_document(document: &Document, style: &Style) -> String {
@@ -21,32 +22,71 @@ pub fn render_document(document: &Document, style: &Style) -> String {
 }
 
 fn render_section(section: &Section, style: &Style) -> String {
+    let mut out = headed(&section.title, &section.text, style);
+    render_items(&section.items, style, &mut out);
+    out
+}
+
+fn headed(title: &str, text: &[String], style: &Style) -> String {
     let mut out = String::new();
-    if !section.title.is_empty() {
-        out += &style.paragraph("", &section.title, Tone::Bold);
+    if !title.is_empty() {
+        out += &style.paragraph("", title, Tone::Bold);
     }
-    for text in &section.text {
+    for text in text {
         out += &style.paragraph("", text, Tone::Plain);
-    }
-    let tables = section.items.iter().filter_map(|item| match item {
-        Item::Table(table) => Some(table),
-        Item::Chart(_) => None,
-    });
-    for (place, table) in tables.enumerate() {
-        if place > 0 {
-            out.push('\n');
-        }
-        out += &render_table(table, style);
     }
     out
 }
 
-fn render_table(table: &Table, style: &Style) -> String {
+/// Tables follow their sentences at once, and each other after an empty line, as parts do.
+fn render_items(items: &[Item], style: &Style, out: &mut String) {
+    let mut is_first = true;
+    for item in items {
+        let (drawn, is_apart) = match item {
+            Item::Table(table) => (render_table(table, style, &|_, _| Tone::Plain), false),
+            Item::Grid(grid) => (render_grid(grid, style), false),
+            Item::Tally(shares) => (style.paragraph("", &tally(shares), Tone::Bold), false),
+            Item::Part(part) if !part.folded => (render_part(part, style), true),
+            Item::Part(_) | Item::Chart(_) | Item::Commands(_) => continue,
+        };
+        if is_apart || !is_first {
+            out.push('\n');
+        }
+        is_first = false;
+        *out += &drawn;
+    }
+}
+
+fn render_part(part: &Part, style: &Style) -> String {
+    let mut out = headed(&part.title, &part.text, style);
+    render_items(&part.items, style, &mut out);
+    out
+}
+
+fn render_grid(grid: &Grid, style: &Style) -> String {
+    let flat = grid.flat();
+    // Where parts have columns of their own a place in the one is not one in the other.
+    let same = flat.columns.len() == grid.columns.len();
+    let tone = |row: usize, at: usize| {
+        let cell = grid.rows.get(row).and_then(|row| row.get(at)).filter(|_| same);
+        match cell.map_or(Claim::Same, |cell| cell.tone) {
+            Claim::Less => Tone::Good,
+            Claim::More => Tone::Bad,
+            Claim::Same => Tone::Plain,
+        }
+    };
+    render_table(&flat, style, &tone)
+}
+
+/// Tone of the cell in a row and a column.
+type ToneOf<'a> = &'a dyn Fn(usize, usize) -> Tone;
+
+fn render_table(table: &Table, style: &Style, tone: ToneOf) -> String {
     let mut out = String::new();
     if !table.caption.is_empty() {
         out += &style.paragraph("", &table.caption, Tone::Dim);
     }
-    out += &if is_too_narrow(table, style) { list(table, style) } else { columns(table, style) };
+    out += &if is_too_narrow(table, style) { list(table, style) } else { columns(table, style, tone) };
     for note in &table.notes {
         out += &style.paragraph("-", note, Tone::Dim);
     }
@@ -67,16 +107,16 @@ fn list(table: &Table, style: &Style) -> String {
     out
 }
 
-fn columns(table: &Table, style: &Style) -> String {
+fn columns(table: &Table, style: &Style, tone: ToneOf) -> String {
     let headings: Vec<String> = (0..table.columns.len()).map(|at| heading(table, at, style)).collect();
     let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
     let named = headings.iter().any(|heading| !heading.is_empty());
     let mut drawn = if named { style.table(&headings) } else { style.bare() };
     let limits: Vec<_> = (0..table.columns.len()).map(|at| limits(table, at, style)).collect();
-    for row in &table.rows {
+    for (number, row) in table.rows.iter().enumerate() {
         drawn.add_row(row.iter().enumerate().map(|(at, cell)| match limits.get(at).copied().flatten() {
-            Some(limits) => style.cell(&fit(cell, limits), Tone::Plain),
-            None => style.cell(cell, Tone::Plain),
+            Some(limits) => style.cell(&fit(cell, limits), tone(number, at)),
+            None => style.cell(cell, tone(number, at)),
         }));
     }
     style.pad(&mut drawn);

@@ -54,7 +54,7 @@ fn shown_document(figures: &Figures) -> Document {
 fn tables(section: &Section) -> impl Iterator<Item = &Table> {
     section.items.iter().filter_map(|item| match item {
         Item::Table(table) => Some(table),
-        Item::Chart(_) => None,
+        _ => None,
     })
 }
 
@@ -63,7 +63,7 @@ fn charts(document: &Document) -> Vec<&Chart> {
     items
         .filter_map(|item| match item {
             Item::Chart(chart) => Some(chart),
-            Item::Table(_) => None,
+            _ => None,
         })
         .collect()
 }
