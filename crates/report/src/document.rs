@@ -5,8 +5,10 @@
 //! where it is shown, not here.
 
 mod grid;
+mod table;
 
-pub use grid::{Cell, Effect, Grid, Intervals, Ratio, Region, Tone};
+pub use grid::{Cell, Effect, Grid, Intervals, Link, Ratio, Region, Tone};
+pub use table::{Column, Table};
 
 /// A whole result.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -70,15 +72,6 @@ pub struct Part {
     pub folded: bool,
 }
 
-/// A reference to a part of the same document.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Link {
-    /// Its anchor.
-    pub id: String,
-    /// What is shown.
-    pub text: String,
-}
-
 /// One kind of what is counted.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Share {
@@ -90,45 +83,10 @@ pub struct Share {
     pub tone: Tone,
 }
 
-/// Rows of formatted figures.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Table {
-    /// Above it; may be empty.
-    pub caption: String,
-    /// Headings, with their units; the first column is text on the left, the others by `Column`.
-    pub columns: Vec<Column>,
-    /// As many cells a row as columns.
-    pub rows: Vec<Vec<String>>,
-    /// Below it, sentences.
-    pub notes: Vec<String>,
-}
-
-/// How a column is set.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Column {
-    /// Heading.
-    pub title: String,
-    /// Figures go to the right, text to the left.
-    pub figures: bool,
-    /// Lines that a cell may take on a terminal, what is beyond is cut; 0: no limit.
-    pub lines: usize,
-}
-
-impl Column {
-    /// A column of text.
-    pub fn text(title: &str) -> Column {
-        Column { title: title.into(), ..Column::default() }
-    }
-
-    /// A column of call sites: long names, of which a terminal shows two lines.
-    pub fn sites(title: &str) -> Column {
-        Column { title: title.into(), lines: 2, ..Column::default() }
-    }
-
-    /// A column of figures.
-    pub fn figures(title: &str) -> Column {
-        Column { title: title.into(), figures: true, ..Column::default() }
-    }
+/// `20 as in the paper, 6 undecided`; kinds without a member are left out.
+pub(crate) fn tally(shares: &[Share]) -> String {
+    let some = shares.iter().filter(|share| share.count > 0);
+    some.map(|share| format!("{} {}", share.count, share.name)).collect::<Vec<_>>().join(", ")
 }
 
 /// Curves, steps, stacked areas or bars.

@@ -7,8 +7,6 @@ use heaptoll_experiment::disturbance::Disturbed;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_statistics::Interval;
 
-use crate::document::Share;
-
 /// What is printed where there is no figure.
 pub const NONE: &str = "–";
 
@@ -254,12 +252,6 @@ pub fn and_list(names: &[String]) -> String {
         [one] => one.clone(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
     }
-}
-
-/// `20 as in the paper, 6 undecided`; kinds without a member are left out.
-pub(crate) fn tally(shares: &[Share]) -> String {
-    let some = shares.iter().filter(|share| share.count > 0);
-    some.map(|share| format!("{} {}", share.count, share.name)).collect::<Vec<_>>().join(", ")
 }
 
 /// `1 row`, `2 rows`.

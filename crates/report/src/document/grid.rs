@@ -1,7 +1,7 @@
 //! A table whose cells have parts: a value with its interval, its ratio to a baseline, the published value, a drawing.
 //! The page shows the parts of a cell together; where there is one line a cell, each part has a column.
 
-use super::{Column, Link, Table};
+use super::table::{Column, Table};
 use crate::format::NONE;
 
 /// Grids with more columns of values than this become tables with a row a value: no terminal is as wide.
@@ -50,6 +50,15 @@ impl Cell {
     pub fn text(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), ..Cell::default() }
     }
+}
+
+/// A reference to a part of the same document.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Link {
+    /// Its anchor.
+    pub id: String,
+    /// What is shown.
+    pub text: String,
 }
 
 /// A ratio to a baseline.

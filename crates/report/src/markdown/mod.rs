@@ -3,8 +3,8 @@
 
 mod text;
 
-use crate::document::{Chart, Document, Item, Part, Section, Table};
-use crate::format::{printable, tally};
+use crate::document::{Chart, Document, Item, Part, Section, Table, tally};
+use crate::format::printable;
 
 /// Tables with more rows are folded: a comment should be read without scrolling.
 const LONG: usize = 40;

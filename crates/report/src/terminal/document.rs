@@ -2,8 +2,7 @@
 
 use super::fit::{fit, heading, is_too_narrow, limits};
 use super::style::{Style, Tone, right};
-use crate::document::{Document, Grid, Item, Part, Section, Table, Tone as Claim};
-use crate::format::tally;
+use crate::document::{Document, Grid, Item, Part, Section, Table, Tone as Claim, tally};
 
 /// Renders a document.
 pub fn render_document(document: &Document, style: &Style) -> String {
