@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use heaptoll_statistics::ALPHA;
 use serde::{Deserialize, Serialize};
 
+use crate::named::Named;
 use crate::observation::{MemoryTrack, Observation, Phase};
 
 /// Family-wise level of an experiment that decides itself when it has enough ([`crate::precision`]).
@@ -194,6 +195,10 @@ pub struct Settings {
     /// Whether each program also runs once under each stack and the tracer, for exact counts.
     #[serde(default)]
     pub exact: bool,
+    /// What the user named one by one; `None` where each manager and program counts as named: in studies, and in files
+    /// from before it was stored.
+    #[serde(default)]
+    pub named: Option<Named>,
     /// The heaptoll command that repeats the experiment, each argument.
     pub repeat_command: Vec<String>,
 }

@@ -17,6 +17,7 @@ pub mod lockstep;
 pub mod lower_bound;
 pub mod machine;
 pub mod manager;
+pub mod named;
 pub mod observation;
 pub mod own_cost;
 pub mod places;

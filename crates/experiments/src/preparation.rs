@@ -5,7 +5,6 @@ pub mod baseline;
 pub mod beginning;
 pub mod estimate;
 pub mod experiment_file;
-pub mod named;
 pub mod pairing;
 pub mod preflights;
 pub mod proof_run;

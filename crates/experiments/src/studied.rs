@@ -161,6 +161,7 @@ pub fn carry_out(
         precision: None,
         budget_s: None,
         exact: false,
+        named: None,
     };
     let mut experiment = beginning::describe(beginning, context)?;
     if experiment.stacks.is_empty() {

@@ -1,13 +1,10 @@
 //! `heaptoll run`: the main job.
 
-use clap::Parser;
 use heaptoll_experiment::compare::compare;
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::runner::{self, Ending};
 use heaptoll_experiment::store::Store;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::preparation::named::Named;
 use heaptoll_experiments::run::Run;
 use heaptoll_report::terminal::render;
 
@@ -37,8 +34,7 @@ pub fn run(mut arguments: Arguments) -> Result<u8, Failure> {
     };
     terminal::note(&format!("every row is kept in {}", run.store.path().display()));
     let ended = run.measure(&context);
-    let known = manager::known(&session.places)?;
-    show(arguments, &run.experiment, &run.store, &known, ended)
+    show(arguments, &run.experiment, &run.store, ended)
 }
 
 /// Prints and writes whatever there is, and reports how it ended.
@@ -46,7 +42,6 @@ fn show(
     arguments: Arguments,
     experiment: &Experiment,
     store: &Store,
-    known: &[Manager],
     ended: Result<Ending, Failure>,
 ) -> Result<u8, Failure> {
     let comparison = compare(experiment);
@@ -62,7 +57,7 @@ fn show(
         }
     }
     let bad = comparison.tables.iter().flat_map(|table| &table.rows).any(|row| !row.marks.is_empty());
-    if bad || refused_what_was_named(experiment, known) {
+    if bad || experiment.refused_what_was_named() {
         code = exit::TROUBLE;
     }
     let resume = format!("heaptoll run --resume {}", store.path().display());
@@ -81,17 +76,4 @@ fn show(
             Ok(exit::INTERRUPTED)
         }
     }
-}
-
-/// Whether a program or a manager that the user named was refused. The experiment stores its command, so that a resumed
-/// run has the same exit status as the whole run.
-fn refused_what_was_named(experiment: &Experiment, known: &[Manager]) -> bool {
-    let Ok(crate::Cli { command: crate::Command::Run(arguments) }) =
-        crate::Cli::try_parse_from(&experiment.settings.repeat_command)
-    else {
-        return false;
-    };
-    let named =
-        Named::new(known, &arguments.manager, &arguments.baseline, arguments.workload.program.clone());
-    named.is_refused(experiment)
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings};
 use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::named::Named;
 use heaptoll_experiment::store::Store;
 use heaptoll_experiment::{machine, own_cost};
 
@@ -54,6 +55,8 @@ pub struct Beginning<'a> {
     pub budget_s: Option<f64>,
     /// Whether traced runs follow.
     pub exact: bool,
+    /// What the user named one by one; `None` where everything counts as named.
+    pub named: Option<Named>,
 }
 
 /// Finds the programs, proves every manager on each, and describes the experiment; nothing is measured yet.
@@ -85,6 +88,7 @@ pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, F
             enough: BTreeMap::new(),
             turns: BTreeMap::new(),
             exact: beginning.exact,
+            named: beginning.named,
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
             repeat_command: repeating(beginning.command, seed, beginning.seed.is_some()),
         },

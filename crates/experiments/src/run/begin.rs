@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing};
 use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::named::Named;
 use heaptoll_experiment::precision::FIRST_ANALYSIS;
 use heaptoll_experiment::store::Store;
 use heaptoll_experiment::{machine, working_copy};
@@ -13,7 +14,7 @@ use super::request::{REPETITIONS, Request};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::preparation::beginning::{self, Beginning};
-use crate::{preparation::experiment_file, preparation::stand_ins};
+use crate::preparation::{baseline, experiment_file, stand_ins};
 
 /// Prepares a new experiment and its file.
 ///
@@ -41,7 +42,8 @@ pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment)
             here.map_err(|error| Failure::Usage(format!("the current folder is not there: {error}")))?;
         working_copy::check(&here).map_err(|error| Failure::Usage(error.to_string()))?;
     }
-    let managers = choose_managers(request, context)?;
+    let known = manager::known(context.places)?;
+    let managers = choose_managers(request, &known, context)?;
     let thp = machine::read().thp;
     if let Some(requested) = request.thp.filter(|requested| !requested.is_allowed_where(&thp)) {
         let requested = requested.as_str();
@@ -73,6 +75,7 @@ pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment)
             precision: request.precision.or(request.budget_s.map(|_| 0.0)),
             budget_s: request.budget_s,
             exact: request.exact,
+            named: Some(named(request, &known)),
         },
         context,
     )?;
@@ -96,10 +99,14 @@ fn can_slice(pairing: Pairing, slice_s: f64) -> Result<(), Failure> {
 }
 
 /// The managers of the run, the baseline first.
-fn choose_managers(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure> {
-    let known = manager::known(context.places)?;
-    stand_ins::note(&known, request.manager.iter().chain([&request.baseline]), context.messages);
-    Ok(manager::choose_with_baseline(&known, &request.manager, &request.baseline)?)
+fn choose_managers(request: &Request, known: &[Manager], context: &Context) -> Result<Vec<Manager>, Failure> {
+    stand_ins::note(known, request.manager.iter().chain([&request.baseline]), context.messages);
+    Ok(manager::choose_with_baseline(known, &request.manager, &request.baseline)?)
+}
+
+/// What the request names one by one.
+fn named(request: &Request, known: &[Manager]) -> Named {
+    baseline::named(known, &request.manager, &request.baseline, &request.workload.program)
 }
 
 /// Refuses to go on when only the baseline is left of what the user named.

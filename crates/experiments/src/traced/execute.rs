@@ -39,7 +39,8 @@ pub fn execute<S: Sink>(
 ) -> Result<Ending, Failure> {
     let options = Options { pin: plan.pin, ..*options };
     let mut keeper = Keeper { store: None, lost: false, messages: context.messages };
-    let mut ending = if plan.named.is_refused(&plan.experiment) { Ending::Trouble } else { Ending::Complete };
+    let mut ending =
+        if plan.experiment.refused_what_was_named() { Ending::Trouble } else { Ending::Complete };
     let mut runs_made = 0;
     let cells = plan.cells.clone();
     for (number, cell) in cells.iter().enumerate() {

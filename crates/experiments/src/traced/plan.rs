@@ -16,7 +16,7 @@ use super::single::TracedRunner;
 use crate::clock;
 use crate::context::{Context, Messages};
 use crate::failure::Failure;
-use crate::preparation::named::Named;
+use crate::preparation::baseline;
 use crate::preparation::repeat_command::repeating;
 use crate::workload::Workload;
 use crate::{
@@ -61,8 +61,6 @@ pub struct Plan {
     pub tracer: Tracer,
     pub(super) pin: bool,
     pub(super) db: Option<PathBuf>,
-    /// What the user named.
-    pub(super) named: Named,
 }
 
 impl Plan {
@@ -113,6 +111,8 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
     let programs =
         without_servers(request.workload.resolve(places, context.messages)?, request.workload.all)?;
     let mut experiment = begun(request, &managers, programs);
+    let (words, programs) = (&request.manager, &request.workload.program);
+    experiment.settings.named = Some(baseline::named(&known, words, &request.baseline, programs));
     prove(&mut experiment, &managers, context)?;
     settings_in_environment::warn(&experiment, context.messages);
     if context.interrupt.is_set() {
@@ -140,14 +140,7 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
             .collect();
         return Err(Failure::NothingToCompare(format!("nothing is left to run:\n{}", reasons.join("\n"))));
     }
-    Ok(Plan {
-        cells,
-        experiment,
-        tracer,
-        pin: request.pin,
-        db: request.db.clone(),
-        named: Named::new(&known, &request.manager, &request.baseline, request.workload.program.clone()),
-    })
+    Ok(Plan { cells, experiment, tracer, pin: request.pin, db: request.db.clone() })
 }
 
 /// The baseline, and those that were named.
@@ -196,6 +189,7 @@ fn begun(request: &Request, managers: &[Manager], programs: Vec<ProgramInfo>) ->
             enough: BTreeMap::new(),
             turns: BTreeMap::new(),
             exact: false,
+            named: None,
             // No seed has to be made explicit.
             repeat_command: repeating(request.command.clone(), 0, true),
         },

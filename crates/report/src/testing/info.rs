@@ -3,6 +3,7 @@
 use heaptoll_experiment::experiment::{
     Machine, Pairing, ProgramInfo, RawWord, ServeInfo, Settings, StackInfo, Turns,
 };
+use heaptoll_experiment::named::Named;
 
 use super::shape::{PROGRAMS, STACKS, Shape};
 
@@ -20,6 +21,10 @@ pub fn settings(shape: Shape, programs: &[usize], repetitions: u32) -> Settings 
         enough: [("cfrac".to_owned(), 8)].into(),
         turns: [("cfrac".to_owned(), Turns { count: 2, at_once: 3, why: "memory".into() })].into(),
         exact: shape == Shape::Suite,
+        named: Some(Named {
+            managers: vec!["mimalloc3".into()],
+            programs: programs.iter().map(|p| PROGRAMS[*p].0.to_owned()).collect(),
+        }),
         seed: 7_310_582_937,
         timeout_s: 60.0,
         thp: if shape == Shape::Troubled { "never".into() } else { String::new() },

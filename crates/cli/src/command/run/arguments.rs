@@ -60,61 +60,65 @@ pub struct Arguments {
     /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors,
     /// all; with layers in front (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted;
     /// may be given several times [default: modern]
-    #[arg(short, long, value_name = "MANAGER")]
+    #[arg(short, long, value_name = "MANAGER", conflicts_with = "resume")]
     pub manager: Vec<String>,
     /// The manager that ratios are taken to; added to the list when it is not in it
-    #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
+    #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT, conflicts_with = "resume")]
     pub baseline: String,
     /// Timed repetitions; below 6 no difference can be claimed [default: 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repetitions: Option<u32>,
     /// Repeat each program until its CPU intervals have at most this half-width, such as 1%; 8 repetitions at
     /// least, and 400 or the time of --budget at most
-    #[arg(long, value_name = "P", conflicts_with = "repetitions", value_parser = precision)]
+    #[arg(long, value_name = "P", conflicts_with_all = ["repetitions", "resume"], value_parser = precision)]
     pub precision: Option<f64>,
     /// Measure for so long, such as 5m: programs with narrow enough intervals (--precision) end earlier
-    #[arg(long, value_name = "TIME", conflicts_with = "repetitions", value_parser = duration)]
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["repetitions", "resume"], value_parser = duration)]
     pub budget: Option<f64>,
     /// Repetitions before the timed ones, not compared; the first is watched and gives memory over time
-    #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    #[arg(long, value_name = "W", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000),
+        conflicts_with = "resume")]
     pub warmup: u32,
     /// Seed of the order and of every other random choice [default: from the clock, printed]
-    #[arg(long, value_name = "S")]
+    #[arg(long, value_name = "S", conflicts_with = "resume")]
     pub seed: Option<u64>,
     /// Seconds after which an invocation is killed and marked
-    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
+    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true,
+        value_parser = positive_seconds, conflicts_with = "resume")]
     pub timeout: f64,
     /// Exit status with which the program ends when all is well
-    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
+    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255),
+        conflicts_with = "resume")]
     pub expect_status: i32,
     /// How runs are paired: `lockstep` runs all managers at once on one processor, wherever the program allows it and
     /// with the reason in the table where not; `interleaved` one after the other
-    #[arg(long, value_enum, value_name = "HOW", default_value = "lockstep")]
+    #[arg(long, value_enum, value_name = "HOW", default_value = "lockstep", conflicts_with = "resume")]
     pub pairing: PairingArg,
     /// Time slice of managers in lockstep, from .1ms to 100ms, on Linux 6.12 and later [default: the kernel's own]
-    #[arg(long, value_name = "TIME", value_parser = slice)]
+    #[arg(long, value_name = "TIME", value_parser = slice, conflicts_with = "resume")]
     pub slice: Option<f64>,
     /// Memory that managers in lockstep may take together; where all of them would take more they run in turns, fewer at
     /// once with the baseline in each block, or, where not even two may, one after the other [default: half of what is
     /// available]
-    #[arg(long, value_name = "SIZE", value_parser = bytes)]
+    #[arg(long, value_name = "SIZE", value_parser = bytes, conflicts_with = "resume")]
     pub memory_at_once: Option<u64>,
     /// Give each run a copy of the current folder to run in (at most 1 GiB): a program that writes there may run at
     /// once with others, and finds nothing of an earlier run
-    #[arg(long, conflicts_with = "serve")]
+    #[arg(long, conflicts_with_all = ["serve", "resume"])]
     pub working_copy: bool,
     /// Afterwards run each program once more under each manager and a tracer (some 60 times slower), and show exact
     /// ratios with the measured one: instructions, misses of this machine's data caches, pages. Needs Valgrind
     #[arg(long)]
     pub exact: bool,
     /// Transparent huge pages of the measured processes [default: as the system has them]
-    #[arg(long, value_enum, value_name = "WHEN")]
+    #[arg(long, value_enum, value_name = "WHEN", conflicts_with = "resume")]
     pub thp: Option<ThpArg>,
     /// File that keeps the experiment [default: a new one in $XDG_STATE_HOME/heaptoll]
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Output", conflicts_with = "resume")]
     pub db: Option<PathBuf>,
     /// Go on with an experiment that was stopped; a larger -n extends it
-    #[arg(long, value_name = "DB", conflicts_with_all = FIXED_AT_THE_BEGINNING)]
+    // What is fixed when an experiment begins is refused with it, not ignored.
+    #[arg(long, value_name = "DB", conflicts_with = "WorkloadArgs")]
     pub resume: Option<PathBuf>,
     #[command(flatten)]
     pub extras: ExtraTables,
@@ -123,36 +127,6 @@ pub struct Arguments {
     #[command(flatten)]
     pub workload: WorkloadArgs,
 }
-
-/// Options that are fixed when an experiment begins: with `--resume` they are refused, not ignored.
-const FIXED_AT_THE_BEGINNING: [&str; 26] = [
-    "memory_at_once",
-    "working_copy",
-    "slice",
-    "command",
-    "program",
-    "all",
-    "size",
-    "quick",
-    "catalog",
-    "stdin",
-    "serve",
-    "load",
-    "ready",
-    "figures",
-    "stop",
-    "db",
-    "manager",
-    "baseline",
-    "seed",
-    "warmup",
-    "timeout",
-    "expect_status",
-    "thp",
-    "pairing",
-    "precision",
-    "budget",
-];
 
 impl Arguments {
     /// What to run, as the library takes it.
