@@ -1,5 +1,7 @@
 //! Circles of modules: files of a crate that use each other, directly or over others. The crate's root is left out: it
 //! names all modules, and all may use what it exports. Code for tests is left out too.
+//!
+//! Modules that stand apart, as the commands of the command line do, use nothing of each other at all.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,11 +23,14 @@ pub const KNOWN: &str = "lint/circles.toml";
 #[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Known {
+    /// Folders whose modules, each with the files in its own folder, use none of the others.
+    apart: Vec<PathBuf>,
     circles: BTreeMap<String, usize>,
 }
 
 /// Circles in all crates of the repository at `root`: a finding a circle, at its first file, where a crate has more than
-/// its known number; a finding a crate where it has fewer, so that the list only shrinks.
+/// its known number; a finding a crate where it has fewer, so that the list only shrinks. Also a finding for each use of a
+/// module by another that stands apart from it.
 ///
 /// # Errors
 /// A file cannot be read or parsed.
@@ -48,6 +53,10 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
             let used = used(module, &text, modules.keys().collect())
                 .map_err(|e| Error::Parse { path, message: e.to_string() })?;
             uses.insert(module.clone(), used);
+        }
+        for apart in known.apart.iter().filter_map(|path| path.strip_prefix(folder).ok()) {
+            let parent: Module = apart.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+            findings.extend(between(&parent, &uses, modules));
         }
         let folder = folder.to_string_lossy();
         let allowed = known.circles.get(&*folder).copied().unwrap_or(0);
@@ -184,6 +193,32 @@ fn for_tests(attributes: &[syn::Attribute]) -> bool {
     })
 }
 
+/// Uses of one module in `parent` by another one, or by the files in its folder.
+fn between(
+    parent: &Module,
+    uses: &BTreeMap<Module, BTreeSet<Module>>,
+    files: &BTreeMap<Module, PathBuf>,
+) -> Vec<Finding> {
+    let name = |module: &Module| module.strip_prefix(parent.as_slice())?.first().cloned();
+    let mut findings = Vec::new();
+    for (module, used) in uses {
+        let Some(from) = name(module) else { continue };
+        for target in used.iter().filter(|target| name(target).is_some_and(|to| to != from)) {
+            findings.push(Finding {
+                path: files.get(module).cloned().unwrap_or_default().to_string_lossy().into_owned(),
+                line: 0,
+                text: format!(
+                    "{} uses {}: the modules of {} use nothing of each other; move what both need out of it",
+                    module.join("::"),
+                    target.join("::"),
+                    parent.join("::")
+                ),
+            });
+        }
+    }
+    findings
+}
+
 /// Groups of modules that use each other, each in order.
 fn circles(uses: &BTreeMap<Module, BTreeSet<Module>>) -> Vec<Vec<Module>> {
     let numbers: BTreeMap<&Module, usize> = uses.keys().zip(0..).collect();
@@ -305,6 +340,19 @@ mod tests {
             against(allowed, "x/src", std::slice::from_ref(&circle), &BTreeMap::new(), &BTreeMap::new()).len()
         };
         assert_eq!((found(0), found(1), found(2)), (1, 0, 1));
+    }
+
+    #[test]
+    fn modules_that_stand_apart_use_nothing_of_each_other() {
+        let between = |from: &str, to: &str| {
+            let uses = BTreeMap::from([(module(from), BTreeSet::from([module(to)]))]);
+            between(&module("command"), &uses, &BTreeMap::new()).len()
+        };
+        assert_eq!(between("command::delay", "command::run"), 1);
+        assert_eq!(between("command::delay::show", "command::run::arguments"), 1);
+        assert_eq!(between("command::delay::show", "command::delay::measure"), 0, "one command");
+        assert_eq!(between("command::delay", "traced"), 0, "what all may use");
+        assert_eq!(between("command", "command::run"), 0, "the list of commands");
     }
 
     #[test]
