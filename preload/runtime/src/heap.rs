@@ -5,6 +5,20 @@ use core::ptr::NonNull;
 
 use crate::{Message, Region, Search, StatsReporter};
 
+/// [`Heap::region`] and [`Heap::region_mut`] of a heap that keeps its region in this field.
+#[macro_export]
+macro_rules! region_of_heap {
+    ($($field:ident).+) => {
+        fn region(&self) -> &$crate::Region {
+            &self.$($field).+
+        }
+
+        fn region_mut(&mut self) -> &mut $crate::Region {
+            &mut self.$($field).+
+        }
+    };
+}
+
 /// A heap of one algorithm. One thread at a time uses it; [`crate::Shell`] ensures that.
 ///
 /// Every block is aligned to [`crate::ALIGNMENT`]. Sizes are what the program requested, in bytes, at most

@@ -49,7 +49,7 @@ pub use region::{PAGE, Region};
 pub use search::Search;
 pub use shell::Shell;
 pub use signal_mask::SignalMaskGuard;
-pub use sizes::{ALIGNMENT, WORD, round_up};
+pub use sizes::{ALIGNMENT, WORD, aligned_after_block, round_up};
 pub use stats_reporter::{Collected, StatsReporter, now_ns, thread_cpu_ns};
 pub use system_call::system_call;
 pub use thread_end::{NoKeys, ThreadEnd};

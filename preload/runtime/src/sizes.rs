@@ -16,6 +16,14 @@ pub const fn round_up(bytes: usize, unit: usize) -> usize {
     bytes.wrapping_add(unit - 1) & !(unit - 1)
 }
 
+/// The first multiple of `alignment` from `address` on with no bytes before it, or at least `smallest`: what lies between
+/// can be a block of its own. `smallest` is at most `alignment` and [`ALIGNMENT`] together.
+#[inline(always)]
+pub const fn aligned_after_block(address: usize, alignment: usize, smallest: usize) -> usize {
+    let aligned = round_up(address, alignment);
+    if aligned != address && aligned - address < smallest { aligned + alignment } else { aligned }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -24,5 +32,12 @@ mod tests {
     fn rounding_goes_up_to_the_next_multiple() {
         assert_eq!([0, 1, 15, 16, 17].map(|n| round_up(n, 16)), [0, 16, 16, 16, 32]);
         assert_eq!(round_up(4097, 4096), 8192);
+    }
+
+    #[test]
+    fn an_aligned_address_leaves_nothing_or_a_block_before_it() {
+        let after = |address: usize| aligned_after_block(address, 64, 32);
+        assert_eq!([64, 80, 96, 112, 128].map(after), [64, 128, 128, 192, 128]);
+        assert_eq!([32, 48].map(|address| aligned_after_block(address, 32, 32)), [32, 96]);
     }
 }

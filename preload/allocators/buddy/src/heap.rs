@@ -233,13 +233,7 @@ impl Default for Buddy {
 impl Heap for Buddy {
     const NAME: &'static str = "buddy";
 
-    fn region(&self) -> &Region {
-        &self.region
-    }
-
-    fn region_mut(&mut self) -> &mut Region {
-        &mut self.region
-    }
+    heaptoll_runtime::region_of_heap!(region);
 
     #[inline(always)]
     fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {

@@ -99,13 +99,7 @@ impl Heap for Bump {
     const NAME: &'static str = "bump";
     const FREES: bool = false;
 
-    fn region(&self) -> &Region {
-        &self.region
-    }
-
-    fn region_mut(&mut self) -> &mut Region {
-        &mut self.region
-    }
+    heaptoll_runtime::region_of_heap!(region);
 
     #[inline(always)]
     fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {

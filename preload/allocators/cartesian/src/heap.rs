@@ -2,7 +2,7 @@
 
 use core::ptr::NonNull;
 
-use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, Search, WORD, round_up};
+use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, Search, WORD, aligned_after_block};
 
 use crate::{Block, HEADER, InOrder, Link, SMALLEST, Tree};
 
@@ -249,13 +249,7 @@ impl Default for Cartesian {
 impl Heap for Cartesian {
     const NAME: &'static str = "cartesian";
 
-    fn region(&self) -> &Region {
-        &self.region
-    }
-
-    fn region_mut(&mut self) -> &mut Region {
-        &mut self.region
-    }
+    heaptoll_runtime::region_of_heap!(region);
 
     #[inline(always)]
     fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
@@ -276,10 +270,7 @@ impl Heap for Cartesian {
         unsafe {
             let whole = link.node();
             let length = whole.size();
-            let mut user = round_up(whole.user(), alignment);
-            if user != whole.user() && user - whole.user() < SMALLEST {
-                user += alignment;
-            }
+            let user = aligned_after_block(whole.user(), alignment, SMALLEST);
             let block = Block::of_user(user);
             let lead = block.address() - whole.address();
             block.write(length - lead);

@@ -150,13 +150,7 @@ impl<R: Refill> Default for ClassHeap<R> {
 impl<R: Refill> Heap for ClassHeap<R> {
     const NAME: &'static str = R::NAME;
 
-    fn region(&self) -> &Region {
-        &self.region
-    }
-
-    fn region_mut(&mut self) -> &mut Region {
-        &mut self.region
-    }
+    heaptoll_runtime::region_of_heap!(region);
 
     #[inline(always)]
     fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {

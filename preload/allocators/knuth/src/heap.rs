@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 use core::ptr::NonNull;
 
-use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, Search, WORD, round_up};
+use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Region, Search, WORD, aligned_after_block};
 
 use crate::{Block, Fit, FreeList, SMALLEST, TAGS};
 
@@ -192,13 +192,7 @@ impl<F: Fit> Default for TaggedHeap<F> {
 impl<F: Fit> Heap for TaggedHeap<F> {
     const NAME: &'static str = F::NAME;
 
-    fn region(&self) -> &Region {
-        &self.region
-    }
-
-    fn region_mut(&mut self) -> &mut Region {
-        &mut self.region
-    }
+    heaptoll_runtime::region_of_heap!(region);
 
     #[inline(always)]
     fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
@@ -216,11 +210,7 @@ impl<F: Fit> Heap for TaggedHeap<F> {
         unsafe {
             let (start, length) = (whole.address(), whole.free_size());
             self.list.rove(whole.next());
-            let mut user = round_up(whole.user(), alignment);
-            let lead = user - whole.user();
-            if lead != 0 && lead < SMALLEST {
-                user += alignment;
-            }
+            let user = aligned_after_block(whole.user(), alignment, SMALLEST);
             let block = Block::of_user(user);
             let lead = block.address() - start;
             if lead == 0 {

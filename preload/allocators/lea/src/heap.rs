@@ -2,7 +2,9 @@
 
 use core::ptr::NonNull;
 
-use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Message, Misuse, Piece, Region, Search, WORD, round_up};
+use heaptoll_runtime::{
+    ALIGNMENT, Damage, Heap, Message, Misuse, Piece, Region, Search, WORD, aligned_after_block,
+};
 
 use crate::bins::{LARGEST, List, SMALL, bin_of};
 use crate::{Bins, Block, SMALLEST, TAGS};
@@ -245,13 +247,7 @@ impl Default for Lea {
 impl Heap for Lea {
     const NAME: &'static str = "lea";
 
-    fn region(&self) -> &Region {
-        &self.region
-    }
-
-    fn region_mut(&mut self) -> &mut Region {
-        &mut self.region
-    }
+    heaptoll_runtime::region_of_heap!(region);
 
     #[inline(always)]
     fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
@@ -265,10 +261,7 @@ impl Heap for Lea {
         // SAFETY: the block is live and the caller's; its parts stay within it.
         unsafe {
             let length = whole.size();
-            let mut user = round_up(whole.user(), alignment);
-            if user != whole.user() && user - whole.user() < SMALLEST {
-                user += alignment;
-            }
+            let user = aligned_after_block(whole.user(), alignment, SMALLEST);
             let block = Block::of_user(user);
             let lead = block.address() - whole.address();
             if lead != 0 {

@@ -4,7 +4,7 @@ use core::ffi::c_int;
 use core::ptr::{self, NonNull};
 
 use heaptoll_runtime::{
-    ADDRESSES, ALIGNMENT, Damage, Heap, Misuse, Piece, Reason, Region, StatsReporter, WORD, round_up,
+    ADDRESSES, ALIGNMENT, Damage, Heap, Misuse, Piece, Reason, StatsReporter, WORD, round_up,
 };
 
 use crate::chunks::Chunks;
@@ -267,13 +267,7 @@ impl<V: Version> Heap for Boehm<V> {
     const FREES: bool = false;
     const CLEARS: bool = true;
 
-    fn region(&self) -> &Region {
-        &self.chunks.region
-    }
-
-    fn region_mut(&mut self) -> &mut Region {
-        &mut self.chunks.region
-    }
+    heaptoll_runtime::region_of_heap!(chunks.region);
 
     #[inline(always)]
     fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>> {
