@@ -13,6 +13,8 @@ mod interrupt;
 mod lines;
 mod memory;
 mod messages;
+#[cfg(test)]
+mod options_page;
 mod outputs;
 mod pairing_arg;
 mod precision;

@@ -1,0 +1,89 @@
+//! The page of all commands and their options, written from the definitions that parse them: with `WRITE_DOCS=1` the
+//! test writes it, without it compares.
+
+use std::fmt::Write as _;
+
+use clap::{Arg, Command, CommandFactory};
+
+use crate::Cli;
+
+const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/options.md");
+
+const HEAD: &str = "# Options
+
+Every command with its arguments, generated from the definitions by which heaptoll parses them (`WRITE_DOCS=1 cargo \
+test -p heaptoll options_page`). `heaptoll COMMAND --help` shows the same. Which command answers a question is in \
+[which command?](../which-command.md), what each is good for in [commands](commands.md).
+";
+
+/// Text as a cell of a table holds it.
+fn cell(text: &str) -> String {
+    text.replace('\n', " ").replace('|', "\\|").replace('<', "&lt;")
+}
+
+fn name(argument: &Arg) -> String {
+    let values: Vec<&str> =
+        argument.get_value_names().unwrap_or_default().iter().map(|name| name.as_str()).collect();
+    let takes = argument.get_action().takes_values();
+    let value = if takes { values.join(" ") } else { String::new() };
+    let names = match (argument.get_short(), argument.get_long()) {
+        (Some(short), Some(long)) => format!("-{short}, --{long}"),
+        (None, Some(long)) => format!("--{long}"),
+        (Some(short), None) => format!("-{short}"),
+        (None, None) => String::new(),
+    };
+    let dashes = if argument.is_last_set() { "--" } else { "" };
+    let words = [dashes, &names, &value].into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>();
+    format!("`{}`", words.join(" "))
+}
+
+/// What it means, with its values and its default.
+fn meaning(argument: &Arg) -> String {
+    let mut text = argument.get_help().map(ToString::to_string).unwrap_or_default();
+    let values = argument.get_possible_values();
+    let is_flag = !argument.get_action().takes_values();
+    if !values.is_empty() && !is_flag {
+        let all: Vec<String> = values
+            .iter()
+            .map(|value| match value.get_help() {
+                Some(help) => format!("`{}`: {help}", value.get_name()),
+                None => format!("`{}`", value.get_name()),
+            })
+            .collect();
+        write!(text, " ({})", all.join("; ")).expect("writing to a string");
+    }
+    let defaults: Vec<String> =
+        argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned()).collect();
+    if !defaults.is_empty() && !is_flag {
+        write!(text, " [default: {}]", defaults.join(", ")).expect("writing to a string");
+    }
+    cell(&text)
+}
+
+fn section(command: &Command) -> String {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut text =
+        format!("\n## `heaptoll {}`\n{}.\n", command.get_name(), cell(about.trim_end_matches('.')));
+    text.push_str("\n| argument | meaning |\n|---|---|\n");
+    let shown = |argument: &&Arg| !argument.is_hide_set() && argument.get_id() != "help";
+    for argument in command.get_arguments().filter(shown) {
+        writeln!(text, "| {} | {} |", name(argument), meaning(argument)).expect("writing to a string");
+    }
+    text
+}
+
+fn page() -> String {
+    let cli = Cli::command();
+    let sections: String = cli.get_subcommands().map(section).collect();
+    format!("{HEAD}{sections}")
+}
+
+#[test]
+fn the_page_has_the_options_that_are_parsed() {
+    let page = page();
+    if std::env::var_os("WRITE_DOCS").is_some() {
+        std::fs::write(PAGE, &page).expect("the page can be written");
+    }
+    let written = std::fs::read_to_string(PAGE).expect("docs/reference/options.md");
+    assert!(written == page, "docs/reference/options.md is not what is parsed; WRITE_DOCS=1 writes it");
+}
