@@ -48,7 +48,9 @@ impl PhaseSink for Curves {
 }
 
 /// What happened to freed blocks under a collector.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 pub struct Reuse {
     /// Allocated again, or unmapped, though no collection had ended since the free: the free alone reclaimed them.
     pub by_free: Sum,

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use heaptoll_callsites::Rows;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::drag::{Drag, Reuse};
 use crate::group::{self, Group, Sum};
@@ -19,7 +20,7 @@ const SITES: usize = 500;
 const RECLAIMS_AT_FREE: f64 = 0.01;
 
 /// All results for one process image.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// Clock at the end: instructions of the program itself.
     pub instructions: u64,
@@ -50,7 +51,7 @@ pub struct Figures {
 }
 
 /// Data references.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct References {
     /// The program's.
     pub program: u64,
@@ -63,12 +64,12 @@ pub struct References {
 }
 
 /// Objects of a size class or call site, or all.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupFigures {
     /// `33 to 64`, a call site; `all`.
     pub name: String,
     /// For a call site: all frames of the stack with the most drag and void, innermost first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<String>,
     /// For a call site: number of call stacks that read as `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -129,7 +130,7 @@ impl GroupFigures {
 }
 
 /// Curves, by clock.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverTime {
     /// Over instructions of the program.
     pub instructions: Vec<Interval>,
@@ -148,7 +149,7 @@ impl OverTime {
 }
 
 /// How a collector treated freed blocks.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectorFigures {
     /// Collections that it announced.
     pub collections: u64,
@@ -159,7 +160,7 @@ pub struct CollectorFigures {
 }
 
 /// Stores of pointers.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PointerFigures {
     /// Number of stores.
     #[serde(flatten)]

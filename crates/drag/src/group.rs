@@ -1,12 +1,13 @@
 //! Sums over objects: all, those of a size class, those of a call site.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::lifetime::Ended;
 use crate::space::Spaces;
 
 /// Objects and their requested bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sum {
     /// Objects.
     pub objects: u64,

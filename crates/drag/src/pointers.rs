@@ -1,10 +1,11 @@
 //! Stores of heap pointers: what the write barrier of a generational collector would see.
 
 use heaptoll_reftrace::Owner;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Stores of pointers by one owner.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Stores {
     /// All stores of a value in the heap's address range.
     pub all: u64,
@@ -21,7 +22,7 @@ pub struct Stores {
 }
 
 /// Stores of pointers by owner.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Pointers {
     /// By the program.
     pub program: Stores,

@@ -1,6 +1,7 @@
 //! The space-time of objects by phase, as Röjemo and Runciman (1996) distinguish.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::stamp::{Clock, Stamp};
 
@@ -40,7 +41,7 @@ impl Phase {
 }
 
 /// Bytes times the clock, by phase: bytes x instructions, or bytes x bytes allocated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Space {
     /// From the allocation to the first touch.
     pub lag: u128,

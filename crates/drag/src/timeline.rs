@@ -4,7 +4,8 @@
 //! keeps the area of rectangles that fill it in part, and the change in the height of those that fill it whole: adding
 //! takes a few steps however long the rectangle is, and the sum of all bins is exactly that of all rectangles.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::space::{PHASES, Phase};
 
@@ -27,7 +28,7 @@ pub struct Timeline {
 }
 
 /// Average bytes in each phase over an interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// The clock where it begins.
     pub from: u64,

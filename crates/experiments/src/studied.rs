@@ -12,6 +12,7 @@ use heaptoll_experiment::observation::{Outcome, Phase};
 use heaptoll_experiment::runner::Ending;
 use heaptoll_report::format::{self, NONE, date, shell_command};
 use heaptoll_statistics::Interval;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::context::{Context, Messages};
@@ -61,7 +62,7 @@ pub struct StudyOutcome {
 }
 
 /// The JSON of a study: its own figures, and the fields that all studies share.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures<F, P> {
     /// Whether all runs were made.
     pub complete: bool,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use heaptoll_reftrace::{Clock, Owner, Routine};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::class::SizeClass;
 use crate::costs::Costs;
@@ -11,7 +12,7 @@ use crate::group::{Group, group};
 use crate::tally::{CallCosts, Classes, Tally};
 
 /// Instructions and data references.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Instructions {
     /// Instructions executed.
     pub instructions: u64,
@@ -38,7 +39,7 @@ impl Instructions {
 }
 
 /// Instructions by the owner that executed them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Owners {
     /// The program itself: the application instructions.
     pub program: Instructions,
@@ -49,7 +50,7 @@ pub struct Owners {
 }
 
 /// Calls and their instructions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Calls that ended.
     pub calls: u64,
@@ -74,7 +75,7 @@ impl Counts {
 }
 
 /// The counts of each group.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Groups {
     /// A block from nothing.
     pub allocate: Counts,
@@ -99,7 +100,7 @@ impl Groups {
 }
 
 /// What may be summed over process images; the published tables follow from it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Amounts {
     /// All instructions and references, by owner.
     pub owners: Owners,
@@ -172,7 +173,7 @@ impl Amounts {
 }
 
 /// The figures of the published tables. A dash (`null`) where the divisor is zero.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Tables {
     /// Detlefs, Dosser & Zorn 1994, Table IV: instructions of a call that makes a block from nothing, collections
     /// included.
@@ -194,7 +195,7 @@ pub struct Tables {
 }
 
 /// Instructions of a call.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SpreadFigures {
     /// All instructions over calls.
     pub mean: f64,
@@ -209,7 +210,7 @@ pub struct SpreadFigures {
 }
 
 /// Calls of one size class.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassFigures {
     /// The class of the requested size.
     pub class: SizeClass,
@@ -224,10 +225,10 @@ pub struct ClassFigures {
 }
 
 /// Calls of one routine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RoutineFigures {
     /// The name in output.
-    pub routine: &'static str,
+    pub routine: String,
     /// What it is for.
     pub group: Group,
     /// Calls that ended.
@@ -253,7 +254,7 @@ pub struct RoutineFigures {
 }
 
 /// Calls by size, all routines of a group together.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BySize {
     /// Those that make a block from nothing.
     pub allocate: Vec<ClassFigures>,
@@ -264,7 +265,7 @@ pub struct BySize {
 }
 
 /// The heap at its largest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeapFigures {
     /// Most bytes of the heap's mappings that were readable or writable.
     pub high_water_bytes: u64,
@@ -279,7 +280,7 @@ pub struct HeapFigures {
 }
 
 /// All figures of a process image.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// What may be summed over process images.
     #[serde(flatten)]
@@ -371,7 +372,7 @@ impl Costs {
                 });
             }
             routines.push(RoutineFigures {
-                routine: routine.name(),
+                routine: routine.name().to_owned(),
                 group: group(routine),
                 calls: sum.spread.calls(),
                 failed_calls: tally.odd.failed,

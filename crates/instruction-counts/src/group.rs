@@ -1,12 +1,13 @@
 //! The groups of routines: the columns of Detlefs, Dosser & Zorn, and the two that they leave out.
 
 use heaptoll_reftrace::Routine;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::class::Request;
 
 /// What a routine is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Group {
     /// `malloc`, `calloc`, aligned ones, `operator new`, and `realloc` of no block: a block from nothing.

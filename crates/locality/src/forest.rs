@@ -11,6 +11,7 @@
 
 use std::ops::RangeInclusive;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::distance::front::{Lanes, Row, to_front};
@@ -25,7 +26,7 @@ pub const MOST_LEVELS: usize = 21;
 const NONE: u32 = u32::MAX;
 
 /// Misses of one cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Associative {
     /// Sets: a power of two.
     pub sets: u64,

@@ -7,13 +7,14 @@
 //! machine.
 
 use heaptoll_reftrace::{Owner, Reference};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::machine::{Level, Machine};
 use crate::split::{Accessor, Split};
 
 /// Loads and stores.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Counts {
     /// Loads.
     pub loads: u64,

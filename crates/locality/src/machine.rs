@@ -7,7 +7,8 @@ use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// Bytes of a line by default.
@@ -22,7 +23,7 @@ const LEVEL_CYCLES: [u64; LEVELS - 1] = [14, 50, 80, 100, 120];
 const MEMORY_CYCLES: u64 = 200;
 
 /// One cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Level {
     /// Its size, bytes.
     pub bytes: u64,
@@ -40,7 +41,7 @@ impl Level {
 }
 
 /// Data caches, nearest first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// The caches.
     pub levels: Vec<Level>,

@@ -12,7 +12,8 @@
 use std::collections::HashMap;
 
 use heaptoll_reftrace::{Owner, Reference};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// References of the program in the shortest window.
 pub const BASE: u64 = 1 << 14;
@@ -24,7 +25,7 @@ const SCALES: usize = 40;
 const RECENT: usize = 1024;
 
 /// Working-set sizes at the end of a window.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sample {
     /// Lines touched in it by any accessor.
     pub lines: u64,
@@ -41,7 +42,7 @@ pub struct Sample {
 }
 
 /// Working sets of windows of one length.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Scale {
     /// The window, references of the program.
     pub window: u64,

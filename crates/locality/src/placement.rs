@@ -11,7 +11,8 @@
 //!
 //! The difference of each part between two managers sums to the difference of all misses.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::split::Split;
 
@@ -22,7 +23,7 @@ pub const SAME_WORK: f64 = 0.001;
 const LOOKUP_REFERENCES: u64 = 25_000;
 
 /// Misses of one run at one geometry.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Misses {
     /// By accessor, all references in one cache.
     pub mixed: Split<u64>,
@@ -31,7 +32,7 @@ pub struct Misses {
 }
 
 /// Misses by their cause, or a difference of two such values.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Parts {
     /// The program's, from the addresses of its objects.
     pub placement: i64,

@@ -1,10 +1,11 @@
 //! A figure for each accessor.
 
 use heaptoll_reftrace::Owner;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Whose code made a reference: the owner of the instruction, or the kernel in a system call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Accessor {
     /// The program.
@@ -46,7 +47,7 @@ impl From<Owner> for Accessor {
 }
 
 /// One value for each accessor.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Split<T> {
     /// The program's.
     pub program: T,

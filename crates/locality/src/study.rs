@@ -1,6 +1,7 @@
 //! A program under several managers, compared: the figures that `heaptoll locality` shows and writes.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::distance::curve::Curve;
 use crate::forest::Associative;
@@ -25,7 +26,7 @@ const TLB: [u64; 5] = [16, 64, 256, 1024, 4096];
 const DRAWN: usize = 512;
 
 /// Misses with one size.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Lines or pages it holds.
     pub entries: u64,
@@ -55,7 +56,7 @@ pub struct StudyOptions {
 }
 
 /// Facts of a run besides the simulation.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunInfo {
     /// The manager, as its row is named.
     pub manager: String,
@@ -80,7 +81,7 @@ pub struct RunInfo {
 }
 
 /// A level of the machine.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LevelMisses {
     /// 1 is the nearest.
     pub level: usize,
@@ -97,7 +98,7 @@ pub struct LevelMisses {
 }
 
 /// Misses of one cache by their cause.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cause {
     /// Which cache: `32K/8`, `memory 340K`, `stall cycles`.
     pub cache: String,
@@ -112,7 +113,7 @@ pub struct Cause {
 }
 
 /// Placement separated, if the program was also simulated alone.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Placement {
     /// In each level of the machine, nearest first.
     pub machine: Vec<Cause>,
@@ -125,7 +126,7 @@ pub struct Placement {
 }
 
 /// A window and its working sets.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Window {
     /// References of the program.
     pub window: u64,
@@ -138,7 +139,7 @@ pub struct Window {
 }
 
 /// A manager.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// The run.
     #[serde(flatten)]
@@ -188,7 +189,7 @@ pub struct Row {
 }
 
 /// Misses of the program when only its own references are simulated.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Alone {
     /// Set-associative caches.
     pub associative: Vec<Associative>,
@@ -199,7 +200,7 @@ pub struct Alone {
 }
 
 /// A program under several managers, the baseline first.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Study {
     /// Bytes of a line.
     pub line_bytes: u64,

@@ -1,9 +1,10 @@
 //! A ratio and how far it is certain.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A ratio to the baseline with its interval; simultaneous over all ratios of its table (family-wise 95 %).
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interval {
     /// Trimmed geometric mean of the paired ratios (with fewer than six pairs the plain one).
     pub ratio: f64,

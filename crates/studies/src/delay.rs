@@ -11,7 +11,8 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::side::{Side, Sides};
 use heaptoll_experiment::stack::{LayerKind, layers};
 use heaptoll_statistics::{ALPHA, Interval, median};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::means::over_programs;
 
@@ -22,7 +23,7 @@ pub const NO_DELAY: u64 = 1;
 pub const METRICS: [Metric; 3] = [Metric::Cpu, Metric::Wall, Metric::PeakRss];
 
 /// Ratios of one stack to another.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratios {
     /// CPU time.
     pub cpu: Option<Interval>,
@@ -33,7 +34,7 @@ pub struct Ratios {
 }
 
 /// Medians of one stack.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Medians {
     /// CPU, s, less start-up.
     pub cpu_s: f64,
@@ -46,7 +47,7 @@ pub struct Medians {
 }
 
 /// One size of the quarantine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Bytes that the quarantine may hold.
     pub size_bytes: u64,
@@ -59,7 +60,7 @@ pub struct Point {
 }
 
 /// One program under one manager.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Curve {
     /// Program.
     pub program: String,
@@ -74,7 +75,7 @@ pub struct Curve {
 }
 
 /// Geometric means over programs of one manager at one size.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mean {
     /// Manager.
     pub manager: String,
@@ -87,7 +88,7 @@ pub struct Mean {
 }
 
 /// The study.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Delay {
     /// Bytes, ascending.
     pub sizes_bytes: Vec<u64>,

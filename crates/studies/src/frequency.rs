@@ -14,7 +14,8 @@ use heaptoll_experiment::side::{Side, Sides};
 use heaptoll_experiment::stack::{LayerKind, layers};
 use heaptoll_statistics::{ALPHA, Interval, median};
 use heaptoll_units::size;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::means::over_programs;
 
@@ -25,7 +26,7 @@ pub const FEWEST_COLLECTIONS: f64 = 10.0;
 pub const FIXED: [(&str, &str); 2] = [("markers", "1"), ("sweep", "eager")];
 
 /// How often is collected, and how often what is found dead is given back.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 pub struct Period {
     /// Bytes allocated between collections.
     pub every_bytes: u64,
@@ -34,7 +35,7 @@ pub struct Period {
 }
 
 /// The three experiments of the paper.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Question {
     /// How often is collected; each collection reclaims.
@@ -46,7 +47,7 @@ pub enum Question {
 }
 
 /// The figures of one stack on one program.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Setting {
     /// Its period.
     pub period: Period,
@@ -57,7 +58,7 @@ pub struct Setting {
 }
 
 /// Medians of one stack.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Medians {
     /// Collections of a run.
     pub collections: f64,
@@ -74,7 +75,7 @@ pub struct Medians {
 }
 
 /// A ratio of the mutator's time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
     /// Which of the experiments.
     pub question: Question,
@@ -100,7 +101,7 @@ impl Ratio {
 }
 
 /// One program under one collector.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Study {
     /// Program.
     pub program: String,
@@ -127,7 +128,7 @@ impl Study {
 }
 
 /// Geometric means over programs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mean {
     /// The collector.
     pub collector: String,
@@ -139,7 +140,7 @@ pub struct Mean {
 }
 
 /// The whole study.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Frequency {
     /// In the order requested.
     pub collectors: Vec<String>,

@@ -2,7 +2,8 @@
 //! and of delays, for comparison with what is measured here: `studies/published`, which becomes part of the program, so
 //! that an installed heaptoll has it too.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 const DELAY: &str = include_str!("../../../studies/published/sareen2022-delay.csv");
 const FREQUENCY: &str = include_str!("../../../studies/published/sareen2022-frequency.csv");
@@ -10,7 +11,7 @@ const MINHEAP: &str = include_str!("../../../studies/published/sareen2022-minhea
 const PROXIMITY: &str = include_str!("../../../studies/published/sareen2022-proximity.csv");
 
 /// What a published overhead is of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Quantity {
     /// Time over that with a quarantine of one byte.
@@ -22,14 +23,14 @@ pub enum Quantity {
 }
 
 /// A published overhead of a quarantine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overhead {
     /// `SPEC CPU2006` or `mimalloc-bench`.
-    pub suite: &'static str,
+    pub suite: String,
     /// Program; `None` for the suite's mean.
-    pub program: Option<&'static str>,
+    pub program: Option<String>,
     /// The manager, by the paper's name.
-    pub manager: &'static str,
+    pub manager: String,
     /// Bytes of the quarantine.
     pub size_bytes: u64,
     /// What of.
@@ -46,7 +47,7 @@ impl Overhead {
 
     /// Whether a manager of ours is, in some version, the one that this was measured with.
     pub fn is_of(&self, manager: &str) -> bool {
-        is_papers(self.manager, manager)
+        is_papers(&self.manager, manager)
     }
 }
 
@@ -59,14 +60,14 @@ fn is_papers(papers: &str, ours: &str) -> bool {
     name.eq_ignore_ascii_case(papers)
 }
 
-fn overhead(line: &'static str) -> Option<Overhead> {
+fn overhead(line: &str) -> Option<Overhead> {
     let [suite, program, manager, size, quantity, percent] = line.split(',').collect::<Vec<_>>()[..] else {
         return None;
     };
     Some(Overhead {
-        suite,
-        program: (program != "mean").then_some(program),
-        manager,
+        suite: suite.to_owned(),
+        program: (program != "mean").then(|| program.to_owned()),
+        manager: manager.to_owned(),
         size_bytes: size.parse().ok()?,
         quantity: match quantity {
             "time" => Quantity::Time,
@@ -84,10 +85,10 @@ pub fn overheads() -> impl Iterator<Item = Overhead> {
 }
 
 /// How many programs of the paper gained from a longer period.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Gain {
     /// The manager, by the paper's name.
-    pub manager: &'static str,
+    pub manager: String,
     /// Period, bytes allocated.
     pub every_bytes: u64,
     /// The period it is compared with.
@@ -105,7 +106,7 @@ pub fn gains() -> impl Iterator<Item = Gain> {
             return None;
         };
         Some(Gain {
-            manager,
+            manager: manager.to_owned(),
             every_bytes: every.parse().ok()?,
             over_every_bytes: over.parse().ok()?,
             beyond_percent: beyond.parse().ok()?,
@@ -115,12 +116,12 @@ pub fn gains() -> impl Iterator<Item = Gain> {
 }
 
 /// How much more heap than the footprint of explicit management a collector needs: geometric means over DaCapo.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SmallestHeap {
     /// The collector, by the paper's name.
-    pub collector: &'static str,
+    pub collector: String,
     /// The allocator under the mark-sweep that stands for explicit management.
-    pub allocator: &'static str,
+    pub allocator: String,
     /// Its period, bytes allocated.
     pub every_bytes: u64,
     /// Percent over the footprint.
@@ -135,7 +136,7 @@ impl SmallestHeap {
 
     /// Whether an allocator of ours is, in some version, the one of the baseline.
     pub fn is_over(&self, allocator: &str) -> bool {
-        is_papers(self.allocator, allocator)
+        is_papers(&self.allocator, allocator)
     }
 }
 
@@ -146,21 +147,22 @@ pub fn smallest_heaps() -> impl Iterator<Item = SmallestHeap> {
             return None;
         };
         let (every_bytes, percent) = (every.parse().ok()?, percent.parse().ok()?);
+        let (collector, allocator) = (collector.to_owned(), allocator.to_owned());
         Some(SmallestHeap { collector, allocator, every_bytes, percent })
     })
 }
 
 /// By how much requests differ for their distance to a collection.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Nearness {
     /// Under which collectors.
-    pub collectors: &'static str,
+    pub collectors: String,
     /// On which of the paper's machines.
-    pub machine: &'static str,
+    pub machine: String,
     /// Collections a run; `None` where the text states it of all.
     pub collections: Option<u64>,
     /// Which requests: `first 10 %`, or `any`.
-    pub requests: &'static str,
+    pub requests: String,
     /// Longer by this many percent, the least.
     pub low_percent: f64,
     /// The most.
@@ -178,10 +180,10 @@ pub fn nearness() -> impl Iterator<Item = Nearness> {
             return None;
         };
         Some(Nearness {
-            collectors,
-            machine,
+            collectors: collectors.to_owned(),
+            machine: machine.to_owned(),
             collections: collections.parse().ok(),
-            requests,
+            requests: requests.to_owned(),
             low_percent: low.parse().ok()?,
             high_percent: high.parse().ok()?,
             lasts_us: lasts.parse().ok(),

@@ -4,12 +4,13 @@ use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_statistics::Interval;
 use heaptoll_studies::delay::{Delay, Ratios};
 use heaptoll_studies::published::{Overhead, Quantity, overheads};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::studied::{ratio_cell, size_label};
 
 /// A published overhead with what was measured here.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedPair {
     /// The paper's.
     #[serde(flatten)]
@@ -41,14 +42,14 @@ pub fn published_pairs(found: &Delay) -> Vec<PublishedPair> {
 
 fn measured(found: &Delay, published: &Overhead, manager: &str) -> Option<Ratios> {
     let layer = published.quantity == Quantity::LayerTime;
-    match published.program {
+    match &published.program {
         None => {
             let size = (!layer).then_some(published.size_bytes);
             let mean = found.means.iter().find(|mean| mean.manager == manager && mean.size_bytes == size)?;
             Some(mean.ratios)
         }
         Some(program) => {
-            let same = |name: &str| name == program || name == format!("{program}-server");
+            let same = |name: &str| name == *program || name == format!("{program}-server");
             let curve = found.curves.iter().find(|curve| curve.manager == manager && same(&curve.program))?;
             if layer {
                 return Some(curve.layer);
@@ -89,8 +90,7 @@ pub fn section(found: &Delay) -> Option<Section> {
 
 fn row(one: &PublishedPair) -> Vec<String> {
     let PublishedPair { published, ours_manager, ours } = one;
-    let program =
-        published.program.map_or_else(|| format!("mean, theirs of {}", published.suite), Into::into);
+    let program = published.program.clone().unwrap_or_else(|| format!("mean, theirs of {}", published.suite));
     let of = match published.quantity {
         Quantity::Time => "time (ours: CPU)",
         Quantity::Space => "peak memory",

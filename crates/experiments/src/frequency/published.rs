@@ -4,12 +4,13 @@ use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{and_list, plural};
 use heaptoll_studies::frequency::{Frequency, Question};
 use heaptoll_studies::published::{Gain, gains};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::studied::size_label;
 
 /// A published count with ours.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedPair {
     /// The paper's.
     #[serde(flatten)]

@@ -203,7 +203,7 @@ fn published_section(figures: &Figures) -> Option<Section> {
     let row = |one: &super::figures::PublishedPair| {
         vec![
             one.ours.baseline.clone(),
-            one.published.collector.into(),
+            one.published.collector.clone(),
             ratio(one.published.ratio()),
             one.ours.collector.clone(),
             mean(&one.ours.mean),

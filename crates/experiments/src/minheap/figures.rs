@@ -3,10 +3,11 @@
 use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_studies::minheap::{Answer, Mean, Overhead};
 use heaptoll_studies::published::{SmallestHeap, smallest_heaps};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Everything.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// False when it was interrupted.
     pub complete: bool,
@@ -25,7 +26,7 @@ pub struct Figures {
 }
 
 /// A published mean with one of ours.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedPair {
     /// The paper's.
     #[serde(flatten)]
@@ -35,7 +36,7 @@ pub struct PublishedPair {
 }
 
 /// One program.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Program {
     /// Name.
     pub program: String,
@@ -66,7 +67,7 @@ impl Program {
 }
 
 /// A collector's smallest heap.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Collector {
     /// The stack, without the heap.
     pub stack: String,
@@ -84,7 +85,7 @@ pub struct Collector {
 }
 
 /// A footprint that mark-sweep over an allocator reports.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Baseline {
     /// The stack.
     pub stack: String,
@@ -105,7 +106,7 @@ pub struct Baseline {
 }
 
 /// A ratio.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Over {
     /// The collector's stack.
     pub collector: String,
@@ -117,7 +118,7 @@ pub struct Over {
 }
 
 /// A geometric mean over programs.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct MeanOver {
     /// The collector's stack.
     pub collector: String,

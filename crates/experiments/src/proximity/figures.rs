@@ -2,10 +2,11 @@
 
 use heaptoll_studies::proximity::{Grouped, Portion, Ratio, Series};
 use heaptoll_studies::published::{Nearness, nearness};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Everything.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// False when it was interrupted.
     pub complete: bool,
@@ -20,7 +21,7 @@ pub struct Figures {
 }
 
 /// A published change with one of ours.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct PublishedPair {
     /// The paper's.
     #[serde(flatten)]
@@ -64,7 +65,7 @@ impl Stack {
             .filter_map(|(scale, range)| {
                 Some((format!("{}, {} collections", range.name, scale.aimed_at), &range.name, range.mean?))
             });
-        let found = match published.requests {
+        let found = match published.requests.as_str() {
             "any" => means
                 .filter(|(_, _, mean)| mean.differs)
                 .max_by(|(_, _, one), (_, _, other)| one.ratio.ln().abs().total_cmp(&other.ratio.ln().abs())),
@@ -75,7 +76,7 @@ impl Stack {
 }
 
 /// One program.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Program {
     /// Name.
     pub program: String,
@@ -88,7 +89,7 @@ pub struct Program {
 }
 
 /// One collector on a program.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Stack {
     /// As it was requested, without the period.
     pub stack: String,
@@ -103,7 +104,7 @@ pub struct Stack {
 }
 
 /// One period.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Scale {
     /// Collections a run that were aimed at.
     pub aimed_at: u64,

@@ -3,7 +3,8 @@
 use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_experiment::observation::{LocalityFigures, Outcome};
 use heaptoll_reftrace_host::Traced;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A program under a manager.
 #[derive(Debug, Clone)]
@@ -19,7 +20,7 @@ pub struct Cell {
 }
 
 /// The process image that figures are of, as in the JSON.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImageSummary {
     /// Executable, then arguments.
     pub command: Vec<String>,

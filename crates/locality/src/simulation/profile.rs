@@ -1,5 +1,6 @@
 //! The results of a simulation.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::distance::curve::Curve;
@@ -33,7 +34,7 @@ pub struct Profile {
 }
 
 /// A simulation that did not cover the whole run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Partial {
     /// The simulators needed more than this limit, bytes; later references were only counted.

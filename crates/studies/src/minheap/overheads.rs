@@ -1,9 +1,10 @@
 //! Ratios of smallest heaps to baselines, and their geometric means over programs.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A ratio with the ends of what it may be.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overhead {
     /// Smallest heap over baseline.
     pub ratio: f64,
@@ -14,7 +15,7 @@ pub struct Overhead {
 }
 
 /// A geometric mean over programs.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mean {
     /// The mean.
     pub ratio: f64,

@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// How one run in a heap of some size ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
 pub enum Outcome {
     /// Right output, right status.
@@ -39,7 +40,7 @@ pub struct Question {
 }
 
 /// What came of the runs in one heap.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Tried {
     /// Bytes.
     pub heap: u64,
@@ -62,7 +63,7 @@ impl Tried {
 }
 
 /// Why there is no smallest heap, or why the search ended where it did.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum End {
     /// The edge is known as closely as requested, each side by all its repeats.
@@ -74,7 +75,7 @@ pub enum End {
 }
 
 /// What the search found.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Answer {
     /// How it ended.
     pub end: End,

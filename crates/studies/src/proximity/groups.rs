@@ -5,7 +5,8 @@
 //! are shown as well. Where the next collection is nearer than long requests take, only short ones survive to be
 //! counted: such groups are marked, and left out of what others are normalised to.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::distance::{Distances, Sample};
 
@@ -21,7 +22,7 @@ pub struct Shape {
 }
 
 /// Requests that are about as far from the last collection.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Group {
     /// Requests in it.
     pub requests: u64,
@@ -51,7 +52,7 @@ pub struct Group {
 }
 
 /// The groups of one scale.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Grouped {
     /// By distance.
     pub groups: Vec<Group>,

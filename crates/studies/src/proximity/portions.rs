@@ -8,7 +8,8 @@
 
 use heaptoll_statistics::Interval;
 use heaptoll_statistics::{median, paired};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::distance::{Distances, Sample};
 
@@ -19,7 +20,7 @@ pub const PORTIONS: [(&str, f64, f64); 4] =
 const MIDDLE: (f64, f64) = (0.2, 0.8);
 
 /// A portion against the middle.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Portion {
     /// Which.
     pub name: String,
@@ -32,7 +33,7 @@ pub struct Portion {
 }
 
 /// A ratio and its interval.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
     /// The ratio.
     pub ratio: f64,

@@ -3,12 +3,13 @@
 use heaptoll_drag::group::Sum;
 use heaptoll_drag::space::Space;
 use heaptoll_drag::{Clock, Figures};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use heaptoll_experiments::traced::ImageSummary;
 
 /// Everything.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
     /// Whether all runs were made.
     pub complete: bool,
@@ -21,7 +22,7 @@ pub struct Results {
 }
 
 /// One program.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramResults {
     /// Its name.
     pub program: String,
@@ -34,7 +35,7 @@ pub struct ProgramResults {
 }
 
 /// One program under one manager.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// The manager as it was requested.
     pub manager: String,
@@ -53,7 +54,7 @@ pub struct Row {
 }
 
 /// Process images together. Each has a clock of its own.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImageTotals {
     /// How many.
     pub images: usize,

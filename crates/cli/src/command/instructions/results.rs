@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use heaptoll_instruction_counts::{Amounts, Figures, Tables};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use heaptoll_experiments::traced::ImageSummary;
 
 /// Everything.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Results {
     /// Whether all runs were made.
     pub complete: bool,
@@ -21,7 +22,7 @@ pub struct Results {
 }
 
 /// One program.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramResults {
     /// Its name.
     pub program: String,
@@ -34,7 +35,7 @@ pub struct ProgramResults {
 }
 
 /// One program under one manager.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// The manager as it was requested.
     pub manager: String,
@@ -61,7 +62,7 @@ pub struct Row {
 }
 
 /// Largest differences between runs, instructions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Disagreement {
     /// Of application instructions.
     #[serde(rename = "application_instructions")]
@@ -72,7 +73,7 @@ pub struct Disagreement {
 }
 
 /// Process images together.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ImageTotals {
     /// How many.
     pub images: usize,

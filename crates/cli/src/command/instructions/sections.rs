@@ -151,7 +151,7 @@ pub fn together(rows: &[&Row]) -> Option<Item> {
 pub fn calls(rows: &[&Row]) -> Option<Item> {
     let all = figures(rows);
     let mut names: Vec<&str> =
-        all.iter().flat_map(|(_, figures)| &figures.routines).map(|one| one.routine).collect();
+        all.iter().flat_map(|(_, figures)| &figures.routines).map(|one| one.routine.as_str()).collect();
     let order = |name: &&str| heaptoll_reftrace::Routine::ALL.iter().position(|one| one.name() == *name);
     names.sort_by_key(order);
     names.dedup();

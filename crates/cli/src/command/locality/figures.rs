@@ -2,10 +2,11 @@
 
 use heaptoll_locality::simulation::Sampling;
 use heaptoll_locality::study::Study;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Everything.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Figures {
     /// Whether all runs were made.
     pub complete: bool,
@@ -20,7 +21,7 @@ pub struct Figures {
 }
 
 /// A program under all managers.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Program {
     /// Its name.
     pub program: String,
@@ -34,7 +35,7 @@ pub struct Program {
 }
 
 /// A sample of lines.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 pub struct SamplingFigures {
     /// One line in so many was followed,
     pub one_in: u64,
