@@ -8,6 +8,7 @@ use heaptoll_adversary::table::{self, Row};
 use heaptoll_adversary::{Game, GameError, STRATEGIES};
 use heaptoll_experiment::manager::{self, Manager, ManagerError};
 use heaptoll_experiment::places::{Places, PlacesError};
+use heaptoll_units::size;
 use thiserror::Error;
 
 /// Drive memory managers to their worst: heap over live bytes, by an adversary that sees the addresses it gets.
@@ -74,14 +75,7 @@ fn check(cli: &Cli) -> Result<(), Error> {
 }
 
 fn bytes(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.chars().last() {
-        Some('K') => (&text[..text.len() - 1], 10),
-        Some('M') => (&text[..text.len() - 1], 20),
-        Some('G') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let number: u64 = digits.parse().map_err(|_| format!("`{text}` is no number of bytes (such as 64K)"))?;
-    number.checked_mul(1 << shift).ok_or_else(|| format!("{text} is too large"))
+    size(text).ok_or_else(|| format!("`{text}` is no number of bytes (such as 64K)"))
 }
 
 fn managers(cli: &Cli, places: &Places) -> Result<Vec<Manager>, Error> {

@@ -136,7 +136,7 @@ fn summaries(programs: &[ProgramFigures]) -> Vec<Summary> {
 }
 
 fn ratio(value: Option<f64>) -> String {
-    value.map_or(DASH.into(), |value| format!("{value:.2}"))
+    value.map_or(DASH.into(), heaptoll_units::ratio)
 }
 
 fn headings(first: &[&str], managers: &[&str]) -> Vec<String> {

@@ -7,13 +7,14 @@
 use heaptoll_locality::simulation::{Sampling, Settings, Simulation};
 use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 use heaptoll_reftrace_host::Options as TracerOptions;
+use heaptoll_units::number;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::Error;
 use crate::setup::{Choice, Setup, machine_line};
 use crate::slowdown::own_cpu;
-use crate::table::{print, thousands};
+use crate::table::print;
 use crate::traced::{self, Run};
 
 /// The command line of `simulators`.
@@ -108,7 +109,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
             let verdict = target.filter(|_| of_program).map_or(String::new(), |target| {
                 format!(">= {target:.0}: {}", if best >= target { "met" } else { "MISSED" })
             });
-            let size = thousands(recording.references.len() as u64 / 1_000_000);
+            let size = number(recording.references.len() as u64 / 1_000_000);
             rows.push(vec![
                 name.clone(),
                 (*kind).into(),

@@ -2,6 +2,7 @@
 
 use comfy_table::presets::UTF8_FULL_CONDENSED;
 use comfy_table::{CellAlignment, Table};
+use heaptoll_units::number;
 
 /// Prints a table: the first `text_columns` columns are text, the others figures.
 pub fn print(headings: &[&str], text_columns: usize, rows: &[Vec<String>]) {
@@ -13,23 +14,10 @@ pub fn print(headings: &[&str], text_columns: usize, rows: &[Vec<String>]) {
     println!("{table}");
 }
 
-/// A count with separators between thousands.
-pub fn thousands(count: u64) -> String {
-    let digits = count.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// The excess of `now` over `before`, with its sign.
 pub fn difference(now: u64, before: u64) -> String {
     let sign = if now < before { "-" } else { "+" };
-    if now == before { "0".into() } else { format!("{sign}{}", thousands(now.abs_diff(before))) }
+    if now == before { "0".into() } else { format!("{sign}{}", number(now.abs_diff(before))) }
 }
 
 /// The same in per cent of `before`.
@@ -48,7 +36,7 @@ mod tests {
     #[test]
     fn counts_and_differences_are_set() {
         assert_eq!(
-            (thousands(0), thousands(999), thousands(1_234_567)),
+            (number(0), number(999), number(1_234_567)),
             ("0".into(), "999".into(), "1,234,567".into())
         );
         assert_eq!(

@@ -11,12 +11,13 @@ use heaptoll_catalog::Prepared;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_locality::simulation::{Profile, Settings};
 use heaptoll_reftrace_host::Options as TracerOptions;
+use heaptoll_units::number;
 
 use self::verdict::{Verdict, ratio};
 use crate::Error;
 use crate::setup::{Choice, Setup, machine_line};
 use crate::simulated::SimulationSink;
-use crate::table::{print, thousands};
+use crate::table::print;
 use crate::traced::{self, Run};
 
 /// The BSD allocator of 4.2, which represents explicit management in Zorn's figures.
@@ -161,13 +162,13 @@ fn figure_4(all: &[Vec<Measured>]) {
             rows.push(vec![
                 one.program.clone(),
                 one.manager.clone(),
-                thousands(one.profile.references.total()),
-                thousands(one.touched()),
-                thousands(tight),
-                thousands(faults),
+                number(one.profile.references.total()),
+                number(one.touched()),
+                number(tight),
+                number(faults),
                 over(faults, explicit.faults(tight)),
                 if compared { verdict.label().into() } else { String::new() },
-                thousands(zorns),
+                number(zorns),
                 over(zorns, explicit.faults(MEMORY / PAGE)),
                 if compared { worst(one, explicit) } else { String::new() },
             ]);
@@ -205,7 +206,7 @@ fn worst(one: &Measured, explicit: &Measured) -> String {
     let of = |pages: u64| (ratio(one.faults(pages), explicit.faults(pages)), pages);
     let all = memories(one.touched().max(explicit.touched())).into_iter().map(of);
     all.max_by(|a, b| a.0.total_cmp(&b.0))
-        .map_or(String::new(), |(ratio, pages)| format!("{ratio:.1}, {}", thousands(pages * PAGE / 1024)))
+        .map_or(String::new(), |(ratio, pages)| format!("{ratio:.1}, {}", number(pages * PAGE / 1024)))
 }
 
 fn figure_5(measured: &[Measured]) {
@@ -221,7 +222,7 @@ fn figure_5(measured: &[Measured]) {
                 let references = one.profile.references.total().max(1) as f64;
                 format!("{:.2}", one.faults(*pages) as f64 / references * 1e6)
             };
-            std::iter::once(thousands(pages * PAGE / 1024)).chain(measured.iter().map(rate)).collect()
+            std::iter::once(number(pages * PAGE / 1024)).chain(measured.iter().map(rate)).collect()
         })
         .collect();
     print(&headings, 0, &rows);
@@ -251,7 +252,7 @@ fn figure_7(measured: &[Measured]) {
         .map(|power| {
             let sets = 1u64 << power;
             let rates = measured.iter().map(|one| format!("{:.2}", one.miss_rate(sets)));
-            std::iter::once(thousands(sets * LINE / 1024)).chain(rates).collect()
+            std::iter::once(number(sets * LINE / 1024)).chain(rates).collect()
         })
         .collect();
     print(&headings, 0, &rows);

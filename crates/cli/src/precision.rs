@@ -1,12 +1,12 @@
 //! Precisions as options give them: `1%`.
 
+use heaptoll_units::read_percent;
+
 /// A half-width from an option, as a share: `1%`.
 pub fn precision(text: &str) -> Result<f64, String> {
-    let percent = text.trim().strip_suffix('%').map(str::trim_end);
-    match percent.and_then(|number| number.parse::<f64>().ok()) {
-        Some(percent) if (0.01..=100.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err("give percent between .01 and 100, such as 1%".into()),
-    }
+    let signed = text.trim_end().ends_with('%');
+    let share = read_percent(text).filter(|share| signed && (0.0001..=1.0).contains(share));
+    share.ok_or_else(|| "give percent between .01 and 100, such as 1%".into())
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use crate::observation::{Observation, Outcome, Phase};
 use crate::side::Startup;
 use heaptoll_statistics::Interval;
 use heaptoll_statistics::{FEWEST_PAIRS, median};
+use heaptoll_units::percent_off;
 
 /// Start-up above this share of a run's CPU is worth a sentence.
 const STARTUP_SHARE: f64 = 0.05;
@@ -66,14 +67,10 @@ fn difference(interval: Interval, noun: &str) -> Option<String> {
     if !interval.differs {
         return None;
     }
-    let percent = |share: f64| {
-        let percent = 100.0 * share;
-        if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
-    };
     Some(match interval.ratio {
         ratio if ratio >= 1.5 => format!("{ratio:.1}x the {noun}"),
-        ratio if ratio > 1.0 => format!("{} more {noun}", percent(ratio - 1.0)),
-        ratio => format!("{} less {noun}", percent(1.0 - ratio)),
+        ratio if ratio > 1.0 => format!("{} more {noun}", percent_off(ratio)),
+        ratio => format!("{} less {noun}", percent_off(ratio)),
     })
 }
 

@@ -16,7 +16,6 @@ pub mod measurement;
 pub mod minheap;
 pub mod preparation;
 pub mod proximity;
-pub mod quantities;
 pub mod run;
 pub mod same_work;
 pub mod simulated_machine;

@@ -18,7 +18,7 @@ use crate::studied::{VisitOutcome, visit};
 use crate::workload::Workload;
 
 pub use figures::{Figures, Program};
-pub use selection::{Periods, percent};
+pub use selection::{Periods, tolerance};
 
 /// What to search.
 #[derive(Debug, Clone)]

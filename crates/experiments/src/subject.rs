@@ -5,8 +5,7 @@ use std::path::Path;
 use heaptoll_preflight::own_heap_of_trace;
 use heaptoll_report::format::{date, shell_command};
 use heaptoll_trace_analysis::subject::Subject;
-
-use crate::quantities::{number, time_ns};
+use heaptoll_units::{number, time_ns};
 
 /// Which run of what, in one line.
 pub fn subtitle(subject: &Subject) -> String {

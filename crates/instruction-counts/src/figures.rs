@@ -118,7 +118,7 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
-fn percent(part: u64, whole: u64) -> Option<f64> {
+fn hundredths(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| 100.0 * part as f64 / whole as f64)
 }
 
@@ -164,10 +164,10 @@ impl Amounts {
             instructions_per_free: groups.free.per_call(),
             instructions_per_realloc: groups.resize.per_call(),
             instructions_per_object: ratio(self.allocation(), self.objects),
-            percent_of_application: percent(self.allocation(), self.owners.program.instructions),
-            percent_in_malloc: percent(groups.allocate.instructions, all),
-            percent_in_free: percent(groups.free.instructions + groups.resize.instructions, all),
-            percent_in_collector: percent(self.owners.collector.instructions, all),
+            percent_of_application: hundredths(self.allocation(), self.owners.program.instructions),
+            percent_in_malloc: hundredths(groups.allocate.instructions, all),
+            percent_in_free: hundredths(groups.free.instructions + groups.resize.instructions, all),
+            percent_in_collector: hundredths(self.owners.collector.instructions, all),
         }
     }
 }

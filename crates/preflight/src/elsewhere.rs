@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use heaptoll_units::whole_bytes;
+
 use crate::proof::ProcessProof;
 
 /// Less than this is no program's problem.
@@ -99,13 +101,9 @@ fn sentence(name: &str, process: &ProcessProof, environment: &[(OsString, OsStri
     }
     Some(format!(
         "{name} held {} of memory, and requested {} from malloc in all: the rest is {place}, which no manager changes",
-        mib(held),
-        mib(requested)
+        whole_bytes(held),
+        whole_bytes(requested)
     ))
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 /// Whether CPython is set to take every object from malloc.

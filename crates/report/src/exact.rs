@@ -67,8 +67,7 @@ pub fn sentence(table: &ExactTable) -> String {
 fn cell(counted: Option<&Counted>) -> String {
     match counted {
         None => NONE.into(),
-        Some(Counted { ratio: Some(ratio), .. }) if *ratio < 9.995 => format!("{ratio:.3}"),
-        Some(Counted { ratio: Some(ratio), .. }) => format::ratio(*ratio),
+        Some(Counted { ratio: Some(ratio), .. }) => heaptoll_units::factor(*ratio),
         Some(Counted { count, ratio: None }) => short(*count),
     }
 }

@@ -1,4 +1,5 @@
-//! Figures and names as text: one place decides how many digits a reader sees, and nothing unprintable gets past it.
+//! Figures of experiments and names as text: quantities are written by `heaptoll-units`, and nothing unprintable gets
+//! past this.
 
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -6,23 +7,13 @@ use heaptoll_experiment::comparison::{Figure, Metric, ProgramTable};
 use heaptoll_experiment::disturbance::Disturbed;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_statistics::Interval;
-
-/// What is printed where there is no figure.
-pub const NONE: &str = "–";
+pub use heaptoll_units::{
+    NONE, and_list, count, mib_from_bytes, mib_from_kib, milliseconds, percent_off, plural, ratio,
+    rounded_percent, seconds, significant,
+};
 
 /// The words for an interval that holds 1.
 pub const NO_DIFFERENCE: &str = "no difference seen";
-
-/// A ratio with two decimals, one more where it is below 0.1, fewer where it is large.
-pub fn ratio(value: f64) -> String {
-    match value.abs() {
-        a if !a.is_finite() => NONE.to_owned(),
-        a if a >= 99.95 => grouped(value.round() as i128),
-        a if a >= 9.995 => format!("{value:.1}"),
-        a if a >= 0.0995 => format!("{value:.2}"),
-        _ => format!("{value:.3}"),
-    }
-}
 
 /// A ratio and its interval, `0.91 (0.88–0.94)`. Ends that would round onto each other, or a claimed end that would
 /// round to 1, get a third decimal, so that the text never contradicts the claim.
@@ -39,21 +30,6 @@ pub fn interval(value: &Interval) -> String {
     format!("{} ({}–{})", ratio(middle), ratio(low), ratio(high))
 }
 
-/// Seconds with three significant digits and at most the microsecond, without a unit.
-pub fn seconds(value: f64) -> String {
-    match value.abs() {
-        a if !a.is_finite() => NONE.to_owned(),
-        a if a >= 999.5 => grouped(value.round() as i128),
-        a if a >= 99.95 => format!("{value:.0}"),
-        a if a >= 9.995 => format!("{value:.1}"),
-        a if a >= 0.9995 => format!("{value:.2}"),
-        a if a >= 0.0995 => format!("{value:.3}"),
-        a if a >= 0.00995 => format!("{value:.4}"),
-        0.0 => "0".to_owned(),
-        _ => format!("{value:.6}"),
-    }
-}
-
 /// What heaptoll itself adds to an invocation: `0.63 ms and 212 KiB`. Both are differences of two measurements; one that
 /// is not above zero is less than they can show.
 pub fn own_cost(seconds: f64, kib: i64) -> String {
@@ -63,71 +39,12 @@ pub fn own_cost(seconds: f64, kib: i64) -> String {
     format!("{time} and {memory}")
 }
 
-/// Seconds as milliseconds, `0.84` or `12.3`, without a unit.
-pub fn milliseconds(value_s: f64) -> String {
-    match value_s * 1e3 {
-        ms if !ms.is_finite() => NONE.to_owned(),
-        ms if ms.abs() >= 99.95 => grouped(ms.round() as i128),
-        ms if ms.abs() >= 9.995 => format!("{ms:.1}"),
-        ms => format!("{ms:.2}"),
-    }
-}
-
-/// KiB as MiB, `2.9` or `137`, without a unit.
-pub fn mib_from_kib(kib: f64) -> String {
-    match kib / 1024.0 {
-        mib if !mib.is_finite() => NONE.to_owned(),
-        mib if mib.abs() >= 99.95 => grouped(mib.round() as i128),
-        mib if mib.abs() >= 0.95 => format!("{mib:.1}"),
-        mib => format!("{mib:.2}"),
-    }
-}
-
-/// Bytes as MiB, without a unit.
-pub fn mib_from_bytes(bytes: f64) -> String {
-    mib_from_kib(bytes / 1024.0)
-}
-
-/// A count, grouped by thin spaces from five digits on.
-pub fn count(value: f64) -> String {
-    if value.is_finite() { grouped(value.round() as i128) } else { NONE.to_owned() }
-}
-
-/// A figure of unknown unit (a server's own report): four significant digits, grouped.
-pub fn significant(value: f64) -> String {
-    match value.abs() {
-        a if !a.is_finite() => NONE.to_owned(),
-        a if a >= 999.5 => grouped(value.round() as i128),
-        a if a >= 99.95 => format!("{value:.1}"),
-        a if a >= 9.995 => format!("{value:.2}"),
-        0.0 => "0".to_owned(),
-        a if a >= 0.0995 => format!("{value:.3}"),
-        a if a >= 0.000995 => format!("{value:.4}"),
-        _ => format!("{value:.2e}"),
-    }
-}
-
-/// How far a ratio is from 1, as a percentage: `9 %`, `0.4 %`, `120 %`.
-pub fn percent_off(value: f64) -> String {
-    let percent = (value - 1.0).abs() * 100.0;
-    match percent {
-        p if !p.is_finite() => NONE.to_owned(),
-        p if p >= 9.95 => format!("{} %", grouped(p.round() as i128)),
-        p if p >= 0.95 => format!("{} %", trim(format!("{p:.1}"))),
-        p => format!("{p:.1} %"),
-    }
-}
-
-/// A share as a percentage: `9 %`, `0.4 %`.
-pub fn percent(share: f64) -> String {
-    percent_off(1.0 + share)
-}
-
 /// What else the machine did while a table was measured, and how much of it is too much.
 pub fn disturbed(found: &Disturbed) -> String {
     let mean = &found.mean;
     let held = mean.throttled.filter(|&share| share > 0.0);
-    let held = held.map_or(String::new(), |share| format!(", held back by cpu.max {}", percent(share)));
+    let held =
+        held.map_or(String::new(), |share| format!(", held back by cpu.max {}", rounded_percent(share)));
     let judged = match (found.loaded, found.blocks) {
         (0, _) => "quiet".to_owned(),
         (loaded, blocks) if loaded == blocks => "loaded".to_owned(),
@@ -137,9 +54,9 @@ pub fn disturbed(found: &Disturbed) -> String {
     };
     format!(
         "machine meanwhile: steal {}, interrupts {}, other work {} of the processors{held}: {judged}",
-        percent(mean.steal),
-        percent(mean.interrupts),
-        percent(mean.other_work)
+        rounded_percent(mean.steal),
+        rounded_percent(mean.interrupts),
+        rounded_percent(mean.other_work)
     )
 }
 
@@ -167,7 +84,7 @@ pub fn in_unit(metric: Metric, value: f64) -> String {
     }
 }
 
-/// The verdict on one metric from its interval: `9 % less CPU`, `1.56x the memory`, or nothing where none is claimed.
+/// The verdict on one metric from its interval: `9.0 % less CPU`, `1.56x the memory`, or nothing where none is claimed.
 pub fn claim(interval: &Interval, noun: &str) -> Option<String> {
     if !interval.differs || !interval.ratio.is_finite() {
         return None;
@@ -177,27 +94,6 @@ pub fn claim(interval: &Interval, noun: &str) -> Option<String> {
         r if r > 1.0 => format!("{} more {noun}", percent_off(r)),
         r => format!("{} less {noun}", percent_off(r)),
     })
-}
-
-/// Digits in groups of three, by a thin no-break space, from five digits on.
-fn grouped(value: i128) -> String {
-    let digits = value.unsigned_abs().to_string();
-    let sign = if value < 0 { "-" } else { "" };
-    if digits.len() < 5 {
-        return format!("{sign}{digits}");
-    }
-    let mut text = String::from(sign);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push('\u{202f}');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn trim(text: String) -> String {
-    text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
 /// A time of day in UTC, `2026-11-21 09:06 UTC`.
@@ -245,20 +141,6 @@ pub fn shell_command(arguments: &[String]) -> String {
     shlex::try_join(clean.iter().map(String::as_str)).unwrap_or_else(|_| clean.join(" "))
 }
 
-/// Names joined for a sentence: `a, b and c`.
-pub fn and_list(names: &[String]) -> String {
-    match names {
-        [] => String::new(),
-        [one] => one.clone(),
-        [most @ .., last] => format!("{} and {last}", most.join(", ")),
-    }
-}
-
-/// `1 row`, `2 rows`.
-pub fn plural(number: usize, noun: &str) -> String {
-    format!("{} {noun}{}", grouped(number as i128), if number == 1 { "" } else { "s" })
-}
-
 /// A sentence on each program that has no table because it was refused under the baseline already.
 pub fn left_out(experiment: &Experiment) -> Vec<String> {
     let kept = |name: &String| experiment.programs.iter().any(|program| program.name == *name);
@@ -296,28 +178,6 @@ mod tests {
     }
 
     #[test]
-    fn figures_keep_the_digits_that_matter() {
-        assert_eq!(
-            [3.7, 0.0, 0.0123, 0.000042, 12.34, 1234567.0].map(seconds).join(" "),
-            "3.70 0 0.0123 0.000042 12.3 1\u{202f}234\u{202f}567"
-        );
-        assert_eq!([0.0008, 0.0123, 1.5].map(milliseconds).join(" "), "0.80 12.3 1500");
-        assert_eq!([2969.6, 140_000.0, 512.0].map(mib_from_kib).join(" "), "2.9 137 0.50");
-        assert_eq!(
-            [999.0, 9999.0, 31_000.0, -12_345_678.0].map(count).join(" "),
-            "999 9999 31\u{202f}000 -12\u{202f}345\u{202f}678"
-        );
-        assert_eq!([0.91, 1.004, 2.2, 1.05].map(percent_off).join(", "), "9 %, 0.4 %, 120 %, 5 %");
-        assert_eq!([0.05, 0.5, 5.0, 50.0, 500.0].map(ratio).join(" "), "0.050 0.50 5.00 50.0 500");
-        assert_eq!([104_123.4, 0.84, 0.0001].map(significant).join(" "), "104\u{202f}123 0.840 1.00e-4");
-        assert!(
-            [seconds, milliseconds, mib_from_kib, count, significant, ratio]
-                .iter()
-                .all(|f| f(f64::NAN) == NONE)
-        );
-    }
-
-    #[test]
     fn disturbance_is_judged_in_words() {
         let mean =
             Disturbance { steal: 0.003, interrupts: 0.001, other_work: 0.45, ..Disturbance::default() };
@@ -332,9 +192,9 @@ mod tests {
 
     #[test]
     fn claims_are_made_only_outside_one() {
-        assert_eq!(claim(&around(0.91, 0.88, 0.94), "CPU").as_deref(), Some("9 % less CPU"));
+        assert_eq!(claim(&around(0.91, 0.88, 0.94), "CPU").as_deref(), Some("9.0 % less CPU"));
         assert_eq!(claim(&around(1.56, 1.5, 1.6), "memory").as_deref(), Some("1.56x the memory"));
-        assert_eq!(claim(&around(1.06, 1.02, 1.1), "CPU").as_deref(), Some("6 % more CPU"));
+        assert_eq!(claim(&around(1.06, 1.02, 1.1), "CPU").as_deref(), Some("6.0 % more CPU"));
         assert_eq!(claim(&around(1.06, 0.98, 1.1), "CPU"), None);
     }
 

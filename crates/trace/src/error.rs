@@ -3,6 +3,7 @@
 
 use std::io;
 
+use heaptoll_units::whole_bytes;
 use thiserror::Error;
 
 /// Why a trace cannot be read or written.
@@ -49,7 +50,7 @@ pub enum TraceError {
     #[error(
         "{name} has {more}{objects} objects alive at once: to read it needs about {} of memory, and {} are allowed; \
          allow it with --memory-limit {}",
-        size(*needs_bytes), size(*limit_bytes), allow(*needs_bytes)
+        whole_bytes(*needs_bytes), whole_bytes(*limit_bytes), allow(*needs_bytes)
     )]
     Memory {
         /// The file.
@@ -92,15 +93,6 @@ pub enum TraceError {
     /// More objects live at once than slots can be numbered.
     #[error("more than 4,294,967,294 objects are live at once: a trace cannot number them")]
     TooManyObjects,
-}
-
-/// Bytes as text: `3.3 GiB`.
-fn size(bytes: u64) -> String {
-    match bytes {
-        bytes if bytes >= 1 << 30 => format!("{:.1} GiB", bytes as f64 / (1_u64 << 30) as f64),
-        bytes if bytes >= 1 << 20 => format!("{:.1} MiB", bytes as f64 / (1_u64 << 20) as f64),
-        bytes => format!("{bytes} bytes"),
-    }
 }
 
 /// A size that the command line takes and that is enough: `4G`.

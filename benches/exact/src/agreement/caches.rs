@@ -12,12 +12,13 @@ use heaptoll_locality::machine::Machine;
 use heaptoll_locality::simulation::{Settings, Simulation};
 use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 use heaptoll_reftrace_host::Options as TracerOptions;
+use heaptoll_units::number;
 
 use super::options::Options;
 use crate::Error;
 use crate::profiled;
 use crate::setup::Setup;
-use crate::table::{difference, per_cent, print, thousands};
+use crate::table::{difference, per_cent, print};
 use crate::traced::{self, Run};
 
 /// Bytes of a line in all caches.
@@ -94,12 +95,12 @@ impl Comparison<'_> {
                 program.name.clone(),
                 manager.name.clone(),
                 format!("{} KB, {ways}-way", first.size / 1024),
-                thousands(both.first_misses),
-                thousands(ours),
+                number(both.first_misses),
+                number(ours),
                 difference(ours, both.first_misses),
                 format!("{:+.4}", per_cent(ours, both.first_misses)),
                 difference(with_calls.process(), ours),
-                thousands(with_calls.system),
+                number(with_calls.system),
             ]);
             if (power, ways) == FIRST[0] {
                 self.agreed &= per_cent(loads, theirs.reads.made).abs() <= self.tolerance;
@@ -107,13 +108,13 @@ impl Comparison<'_> {
                     program.name.clone(),
                     manager.name.clone(),
                     difference(instructions, theirs.instructions),
-                    thousands(loads),
+                    number(loads),
                     difference(loads, theirs.reads.made),
-                    thousands(stores),
+                    number(stores),
                     difference(stores, theirs.writes.made),
-                    thousands(both.last_misses),
+                    number(both.last_misses),
                     difference(last, both.last_misses),
-                    thousands(theirs.instruction_last_misses),
+                    number(theirs.instruction_last_misses),
                 ]);
             }
         }

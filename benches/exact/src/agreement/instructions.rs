@@ -4,12 +4,13 @@ use heaptoll_callgrind::outermost::Outermost;
 use heaptoll_catalog::Prepared;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_reftrace::Routine;
+use heaptoll_units::number;
 
 use super::options::Options;
 use crate::Error;
 use crate::profiled::{self, Profiled};
 use crate::setup::Setup;
-use crate::table::{difference, per_cent, print, thousands};
+use crate::table::{difference, per_cent, print};
 use crate::traced::{self, Count, Routines, Run};
 
 /// Compares all programs under all managers. False if one is off by more than the tolerance.
@@ -64,9 +65,9 @@ impl Comparison {
             program.name.clone(),
             manager.name.clone(),
             self.what.into(),
-            thousands(ours.calls),
+            number(ours.calls),
             difference(theirs.calls, ours.calls),
-            thousands(ours.instructions),
+            number(ours.instructions),
             difference(theirs.instructions, ours.instructions),
             format!("{:+.4}", per_cent(ours.instructions, theirs.instructions)),
         ]

@@ -28,7 +28,6 @@ mod document;
 mod groups;
 mod over_time;
 mod sum;
-mod units;
 
 /// Where the memory of a program is: one sum that closes against its resident set.
 ///

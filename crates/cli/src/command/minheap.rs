@@ -2,7 +2,7 @@
 
 use clap::Args;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::minheap::{self, Periods, percent};
+use heaptoll_experiments::minheap::{self, Periods, tolerance};
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
@@ -41,7 +41,7 @@ pub struct Arguments {
     #[arg(long, value_name = "SIZES", default_value = "32K,64K,128K")]
     every: Periods,
     /// Tolerance of the answer: it may be too large by this percentage (one page at least)
-    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = tolerance)]
     tolerance: f64,
     /// Runs at either side of the edge, and of each baseline
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]

@@ -30,7 +30,6 @@ use heaptoll_experiments::{preparation::baseline, preparation::preflights, prepa
 
 mod document;
 mod sections;
-mod sizes;
 mod verdict;
 
 /// Order of a trace's threads.

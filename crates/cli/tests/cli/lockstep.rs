@@ -213,7 +213,7 @@ fn runs_go_on_until_the_time_is_over_or_intervals_are_narrow() {
     let common = ["-m", "glibc", "-m", "glibc", "--warmup", "0"];
     let precise = ["--precision", "100%", "--db", &db, "--", &program];
     let output = fixture.heaptoll(&[&["run"], &common[..], &precise].concat()).exits(0);
-    output.complains(&["after 8 repetitions all 1 CPU intervals are within 100.00 %"]);
+    output.complains(&["after 8 repetitions all 1 CPU intervals are within 100 %"]);
     let json = fixture.json(&db);
     assert_eq!(rows_of(&json, "glibc", "timed").len(), 8);
     assert_eq!(json["experiment"]["settings"]["precision"], 1.0);

@@ -14,6 +14,7 @@
 
 use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_statistics::Interval;
+use heaptoll_units::percent_off;
 
 /// Instructions differ from this share on.
 pub const SAME: f64 = 0.005;
@@ -179,7 +180,11 @@ fn executes(axis: &Axis) -> String {
     match ratio {
         ratio if ratio >= 1.5 => format!("executes {} times the instructions", times(ratio)),
         ratio => {
-            format!("executes {} {} instructions", percent(ratio), if ratio > 1.0 { "more" } else { "fewer" })
+            format!(
+                "executes {} {} instructions",
+                percent_off(ratio),
+                if ratio > 1.0 { "more" } else { "fewer" }
+            )
         }
     }
 }
@@ -187,13 +192,8 @@ fn executes(axis: &Axis) -> String {
 fn takes(ratio: f64) -> String {
     match ratio {
         ratio if ratio >= 1.5 => format!("takes {} times the CPU", times(ratio)),
-        ratio => format!("takes {} {} CPU", percent(ratio), if ratio > 1.0 { "more" } else { "less" }),
+        ratio => format!("takes {} {} CPU", percent_off(ratio), if ratio > 1.0 { "more" } else { "less" }),
     }
-}
-
-fn percent(ratio: f64) -> String {
-    let percent = 100.0 * (ratio - 1.0).abs();
-    if percent < 9.95 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
 }
 
 fn times(ratio: f64) -> String {

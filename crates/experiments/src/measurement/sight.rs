@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use heaptoll_experiment::forecast::{FIRST, Forecast};
 use heaptoll_experiment::precision::MOST;
+use heaptoll_units::{percent, written_percent};
 use indicatif::HumanDuration;
 
 /// An experiment that ends sooner is not worth a line.
@@ -32,25 +33,20 @@ pub fn sentence(found: &[Forecast], all: u32, spent_s: f64, precision: Option<f6
     let more = if *half <= wanted {
         String::new()
     } else if needed > f64::from(MOST) {
-        format!("; --precision {} would take more than {MOST} repetitions", short(wanted))
+        format!("; --precision {} would take more than {MOST} repetitions", written_percent(wanted))
     } else {
         let time = time(each_s * needed);
-        format!("; --precision {} would take about {:.0} repetitions in {time}", short(wanted), needed.ceil())
+        format!(
+            "; --precision {} would take about {:.0} repetitions in {time}",
+            written_percent(wanted),
+            needed.ceil()
+        )
     };
     Some(format!(
         "this machine now: CPU differences of about {halves} in {} more ({all} repetitions), {} for {stack}{program}{more}",
         time(left_s),
         percent(*half),
     ))
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.1} %", 100.0 * share)
-}
-
-/// In the form of the option.
-fn short(share: f64) -> String {
-    format!("{}%", (10_000.0 * share).round() / 100.0)
 }
 
 fn time(seconds: f64) -> HumanDuration {
@@ -77,7 +73,7 @@ mod tests {
         let several =
             sentence(&[of("a", 0.006, 0.01), of("b", 0.03, 0.3)], 10, 100.0, Some(0.025)).expect("long");
         assert!(
-            several.contains("0.6 % to 3.0 %, by program, in") && several.contains("30.0 % for slow on b"),
+            several.contains("0.60 % to 3.0 %, by program, in") && several.contains("30.0 % for slow on b"),
             "{several}"
         );
         assert!(several.ends_with("--precision 2.5% would take more than 400 repetitions"), "{several}");

@@ -5,6 +5,7 @@ use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, count, ratio};
 use heaptoll_studies::minheap::{End, Mean, Overhead};
+use heaptoll_units::kib;
 
 use super::figures::{Baseline, Collector, Figures, Program};
 
@@ -12,11 +13,6 @@ use super::figures::{Baseline, Collector, Figures, Program};
 fn baseline_title(baseline: &str) -> String {
     let short = baseline.strip_prefix("sweep,").unwrap_or(baseline);
     short.to_owned()
-}
-
-/// KiB, grouped.
-fn kib(bytes: u64) -> String {
-    count(bytes as f64 / 1024.0)
 }
 
 /// The document.

@@ -2,7 +2,7 @@
 
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::stack::LayerKind;
-use heaptoll_units::{size, size_text};
+use heaptoll_units::{read_percent, size, size_text};
 
 use crate::context::Messages;
 use crate::failure::Failure;
@@ -106,11 +106,10 @@ impl std::str::FromStr for Periods {
 }
 
 /// A share, from a percentage.
-pub fn percent(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches(['%', ' ']).parse::<f64>() {
-        Ok(percent) if (0.0..=50.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err("give a percentage from 0 to 50; 0 is as close as one page".into()),
-    }
+pub fn tolerance(text: &str) -> Result<f64, String> {
+    read_percent(text)
+        .filter(|share| (0.0..=0.5).contains(share))
+        .ok_or_else(|| "give a percentage from 0 to 50; 0 is as close as one page".into())
 }
 
 /// The stack of a baseline: `sweep,every=32K/mimalloc3`; with the program's own frees honoured as well, which leaves
@@ -146,8 +145,8 @@ mod tests {
 
     #[test]
     fn percentages_and_periods_are_read() {
-        assert_eq!([percent("1"), percent("0.5%"), percent("0 %")], [Ok(0.01), Ok(0.005), Ok(0.0)]);
-        assert!(percent("60").is_err() && percent("x").is_err() && percent("NaN").is_err());
+        assert_eq!([tolerance("1"), tolerance("0.5%"), tolerance("0 %")], [Ok(0.01), Ok(0.005), Ok(0.0)]);
+        assert!(tolerance("60").is_err() && tolerance("x").is_err() && tolerance("NaN").is_err());
         assert_eq!("32K,1M".parse::<Periods>().map(|all| all.0), Ok(vec![32 << 10, 1 << 20]));
         assert!("32K,,1M".parse::<Periods>().is_err() && "0".parse::<Periods>().is_err());
     }

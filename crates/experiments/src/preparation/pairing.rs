@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use heaptoll_experiment::experiment::{Pairing, ProgramInfo, StackInfo, Turns};
 use heaptoll_launcher::affinity;
 use heaptoll_preflight::{Effect, Watched};
+use heaptoll_units::whole_bytes;
 
 use crate::preparation::proof_run::ProofRun;
 
@@ -47,17 +48,15 @@ impl Machine {
 
     /// That so many stacks at once would take too much.
     fn too_much(self, stacks: usize, bytes: u64) -> String {
-        let size = |bytes: u64| match bytes as f64 / f64::from(1 << 20) {
-            mib if mib < 1000.0 => format!("{mib:.0} MiB"),
-            mib => format!("{:.1} GiB", mib / 1024.0),
-        };
-        let wanted = size(bytes);
+        let wanted = whole_bytes(bytes);
         match self.at_once_bytes {
-            Some(limit) => format!("{stacks} at once would take {wanted}, and may take {}", size(limit)),
+            Some(limit) => {
+                format!("{stacks} at once would take {wanted}, and may take {}", whole_bytes(limit))
+            }
             None => {
                 format!(
                     "{stacks} at once would take {wanted} of the {} that are available",
-                    size(self.available_bytes)
+                    whole_bytes(self.available_bytes)
                 )
             }
         }
@@ -316,7 +315,7 @@ mod tests {
         let large = ProofRun { anonymous_bytes: 5 << 30, ..proven(&[]) };
         assert!(
             why(&plain, large, MACHINE)
-                .contains("2 at once would take 5.0 GiB of the 8.0 GiB that are available")
+                .contains("2 at once would take 5.00 GiB of the 8.00 GiB that are available")
         );
     }
 
@@ -338,7 +337,7 @@ mod tests {
         let turns = turns.expect("turns");
         // Three with the baseline: two turns.
         assert_eq!((turns.count, turns.at_once, apart), (2, 4, None));
-        assert_eq!(turns.why, "7 at once would take 3.5 GiB of the 4.0 GiB that are available");
+        assert_eq!(turns.why, "7 at once would take 3.50 GiB of the 4.00 GiB that are available");
         // The two largest decide.
         let turns = with_memory(&[512, 64, 1024, 64, 1024, 64], 4, true).0.expect("turns");
         assert_eq!((turns.count, turns.at_once), (5, 2));
@@ -348,7 +347,10 @@ mod tests {
     fn where_memory_is_too_short_for_two_or_turns_are_not_allowed_nothing_runs_at_once() {
         let (turns, apart) = with_memory(&[512, 1024], 2, true);
         assert_eq!(turns, None);
-        assert_eq!(apart.as_deref(), Some("2 at once would take 1.5 GiB of the 2.0 GiB that are available"));
+        assert_eq!(
+            apart.as_deref(),
+            Some("2 at once would take 1.50 GiB of the 2.00 GiB that are available")
+        );
         // Others run at once where one does not.
         assert_eq!(with_memory(&[512, 1024, 64], 2, true), (None, None));
         let (turns, apart) = with_memory(&[512; 7], 4, false);
@@ -363,6 +365,6 @@ mod tests {
         let plain = ProgramInfo::default();
         let turns = decide(Pairing::Lockstep, &plain, &mut stacks, &runs, limited, true).expect("turns");
         assert_eq!((turns.count, turns.at_once), (2, 3));
-        assert_eq!(turns.why, "4 at once would take 4 MiB, and may take 3 MiB");
+        assert_eq!(turns.why, "4 at once would take 4.00 MiB, and may take 3.00 MiB");
     }
 }

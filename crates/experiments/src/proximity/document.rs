@@ -3,9 +3,9 @@
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
-use heaptoll_report::format::{NONE, count, percent_off, ratio, significant};
+use heaptoll_report::format::{NONE, count, percent_off, significant};
 use heaptoll_studies::proximity::{Group, PORTIONS, Portion, Ratio};
-use heaptoll_units::size_text;
+use heaptoll_units::{about, factor, part};
 
 use super::charts::charts;
 use super::figures::{Figures, Program, PublishedPair, Scale, Stack};
@@ -128,9 +128,6 @@ fn runs(program: &Program) -> Table {
 fn run_cells(stack: &Stack, scale: &Scale) -> Vec<String> {
     let groups = &scale.grouped.groups;
     let all = scale.requests + scale.interrupted;
-    let share = |part: u64| {
-        if all == 0 { NONE.into() } else { format!("{:.2} %", 100.0 * part as f64 / all as f64) }
-    };
     let whole = |of: fn(&Group) -> f64| {
         let sum: f64 = groups.iter().map(|group| of(group) * group.requests as f64).sum();
         if scale.requests == 0 { NONE.to_owned() } else { micro(sum / scale.requests as f64) }
@@ -139,9 +136,9 @@ fn run_cells(stack: &Stack, scale: &Scale) -> Vec<String> {
         stack.stack.clone(),
         scale.aimed_at.to_string(),
         middle(&scale.collections).map_or(NONE.into(), |median| count(median as f64)),
-        size(scale.every),
+        about(scale.every),
         count(scale.requests as f64),
-        share(scale.interrupted),
+        part(scale.interrupted, all),
         whole(|group| group.mean_ns),
         whole(|group| group.median_ns),
         micro(scale.grouped.long_ns as f64),
@@ -155,7 +152,7 @@ fn run_cells(stack: &Stack, scale: &Scale) -> Vec<String> {
 fn survivor_bias(scale: &Scale, from_ns: u64) -> String {
     let biased = scale.grouped.groups.iter().filter(|group| group.from_ns >= from_ns);
     let requests = biased.map(|group| group.requests).sum::<u64>();
-    format!("{} ({:.1} %)", micro(from_ns as f64), 100.0 * requests as f64 / scale.requests.max(1) as f64)
+    format!("{} ({})", micro(from_ns as f64), part(requests, scale.requests))
 }
 
 /// A figure of each range of distances over that of the middle.
@@ -225,21 +222,7 @@ fn published_section(figures: &Figures) -> Option<Section> {
 
 fn interval(one: Ratio) -> String {
     let star = if one.differs { "*" } else { "" };
-    format!("{} ({}–{}){star}", three(one.ratio), three(one.low), three(one.high))
-}
-
-/// A ratio with three decimals: effects are of a few per cent.
-fn three(value: f64) -> String {
-    if value < 9.9995 { format!("{value:.3}") } else { ratio(value) }
-}
-
-fn size(bytes: u64) -> String {
-    let exact = size_text(bytes);
-    match bytes as f64 {
-        _ if exact.len() <= 5 => exact,
-        b if b < 1_048_576.0 => format!("{:.0}K", b / 1024.0),
-        b => format!("{:.1}M", b / 1_048_576.0),
-    }
+    format!("{} ({}–{}){star}", factor(one.ratio), factor(one.low), factor(one.high))
 }
 
 /// Sentences on what may be claimed.

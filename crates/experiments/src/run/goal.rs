@@ -7,6 +7,7 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::precision::{Interim, MOST, analyse};
 use heaptoll_experiment::runner::{Ending, RunError};
 use heaptoll_experiment::store::Store;
+use heaptoll_units::percent;
 
 use crate::context::Context;
 use crate::measurement;
@@ -47,7 +48,6 @@ pub fn measure(
 fn sentence(experiment: &Experiment, found: &Interim) -> Option<String> {
     let wanted = experiment.settings.precision.filter(|&wanted| wanted > 0.0)?;
     let (made, all) = (experiment.settings.repetitions, found.all);
-    let percent = |share: f64| format!("{:.2} %", 100.0 * share);
     let Some(widest) = found.wide.first() else {
         return Some(format!(
             "after {made} repetitions all {all} CPU intervals are within {}",

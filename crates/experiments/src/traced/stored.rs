@@ -4,8 +4,7 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{ByOwner, ExactFigures, Observation, Phase};
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, date, left_out, mib_from_bytes, shell_command};
-
-use crate::quantities::number;
+use heaptoll_units::number;
 
 /// Whether all runs of the file are traced ones: it then holds nothing to be compared by time.
 pub fn is_all(experiment: &Experiment) -> bool {

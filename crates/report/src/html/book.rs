@@ -10,7 +10,7 @@ use super::engine;
 use super::sparkline::{Scale, Sparkline};
 use super::views::Fact;
 use crate::book::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Standing, Step, Test, Tone};
-use crate::format::printable;
+use crate::format::{plural, printable};
 use crate::{ReportError, format};
 
 /// Tables with more columns of values than this have the published values under ours, the others side by side.
@@ -188,7 +188,7 @@ pub fn render(book: &Book) -> Result<String, ReportError> {
         engine: engine::packed()?,
         charts: registry.json(),
         tally: parts(claims()),
-        total: counted(claims().count(), "claim"),
+        total: plural(claims().count(), "claim"),
         papers,
         steps: book.steps.iter().map(step_view).collect(),
         facts: book.facts.iter().map(|(name, text)| Fact::new(name, text)).collect(),
@@ -199,10 +199,6 @@ pub fn render(book: &Book) -> Result<String, ReportError> {
 
 fn texts(all: &[String]) -> Vec<String> {
     all.iter().map(|text| printable(text)).collect()
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 fn parts<'a>(claims: impl Iterator<Item = &'a Claim>) -> Vec<Part> {
@@ -276,7 +272,7 @@ fn claim_view(claim: &Claim, paper: &PaperSection) -> ClaimView {
         sparkline: decided.and_then(|test| Scale::around(&test.effects, test.region)?.all(&test.effects)),
         short: shown(short),
         exhibits: shown(printable),
-        extent: format!("{}, {}", counted(claim.tests.len(), "test"), counted(comparisons, "comparison")),
+        extent: format!("{}, {}", plural(claim.tests.len(), "test"), plural(comparisons, "comparison")),
         tests: claim.tests.iter().map(|test| test_view(test, claim)).collect(),
     }
 }

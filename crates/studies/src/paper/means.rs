@@ -7,7 +7,6 @@ use super::effect::{Basis, Effect};
 use super::known::{FINITE, Known, WIDEST};
 use super::measured::{MOVED, Measured, groups};
 use super::student;
-use super::words;
 
 /// One mean over programs a pair of managers and place, and what has too few runs to be in it.
 pub(super) fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
@@ -30,7 +29,7 @@ pub(super) fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
         let interval = repeated.and_then(|_| intervals.next().flatten());
         let mut words = match group.as_slice() {
             [one] => one.effect.words.clone(),
-            several => format!("{sides}, mean of {}", words::count(several.len(), "program")),
+            several => format!("{sides}, mean of {}", heaptoll_units::plural(several.len(), "program")),
         };
         if group.len() == 2 && interval.as_ref().is_some_and(|found| found.moved) {
             words += MOVED;

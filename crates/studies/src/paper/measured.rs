@@ -10,7 +10,6 @@ use super::effect::{Basis, Effect};
 use super::figures::Value;
 use super::known::Known;
 use super::pairs::{CellRef, Compared};
-use super::words;
 
 /// After the words of a comparison whose interval reaches over both ways of measuring.
 pub(super) const MOVED: &str = ", at once and alone";
@@ -116,7 +115,7 @@ pub(super) fn against(against: Against, measured: Vec<Measured<'_>>) -> Vec<Meas
             let at_once = group.iter().any(|one| one.at_once);
             let first = group.into_iter().next()?;
             let over = |managers: usize| {
-                format!("{} over the {word} of {}", key.1, words::count(managers, "manager"))
+                format!("{} over the {word} of {}", key.1, heaptoll_units::plural(managers, "manager"))
             };
             let place = if key.2.is_empty() { String::new() } else { format!(" {}", key.2) };
             let words = format!("{} on {}{place}", over(managers), first.compared.program);

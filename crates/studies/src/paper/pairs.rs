@@ -138,7 +138,7 @@ impl Without {
             .cloned()
             .collect();
         if few < self.cells.len() {
-            words.push(words::count(self.cells.len() - few, "more comparison"));
+            words.push(heaptoll_units::plural(self.cells.len() - few, "more comparison"));
         }
         words
     }
@@ -310,9 +310,9 @@ pub(super) fn resolve<'a>(
     if compared.is_empty() {
         let of = match quantity.programs.as_slice() {
             [] => String::new(),
-            programs => format!(" of {}", words::list(programs)),
+            programs => format!(" of {}", heaptoll_units::and_list(programs)),
         };
-        let under = words::list(&numerators);
+        let under = heaptoll_units::and_list(&numerators);
         let metric = metric(&quantity.of);
         return Err(Missing(format!(
             "step {} has no {metric}{of} to compare under {under} in this form",

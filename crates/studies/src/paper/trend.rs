@@ -5,7 +5,6 @@ use super::known::Known;
 use super::measured::{Measured, groups};
 use super::student;
 use super::variant::numbered;
-use super::words;
 
 /// Slopes of log figure over log place: over programs when there are three, else of each program. And the comparisons
 /// that have no logarithm.
@@ -64,7 +63,8 @@ pub(super) fn trends(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
         if slopes.len() >= 3 {
             let values: Vec<f64> = slopes.iter().map(|(_, slope, _)| *slope).collect();
             if let Some((mean, half)) = student::mean(&values, family) {
-                let words = format!("slope of {sides}, mean of {}", words::count(slopes.len(), "program"));
+                let words =
+                    format!("slope of {sides}, mean of {}", heaptoll_units::plural(slopes.len(), "program"));
                 effects.push(effect(words, spread(mean, Some(half), Basis::Programs(slopes.len() as u32))));
             }
             continue;

@@ -1,6 +1,7 @@
 //! A claim judged by its effects. It holds when whole intervals lie in its region, fails when whole intervals lie
 //! outside, and is else undecided; each rule sets how many must.
 
+use heaptoll_units::{and_list, figure};
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Claim, Quantity, Rule, Study, Test};
@@ -8,7 +9,6 @@ use super::effect::{Basis, Effect};
 use super::figures::{Absent, Figures};
 use super::outcome::{Outcome, by_rule};
 use super::pairs::Without;
-use super::words::{figure, list};
 
 /// Does it hold today?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -300,10 +300,10 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
     let gone = without.labels();
     if !gone.is_empty() {
         let turn = if turns { ", and they could turn the answer" } else { "" };
-        reason += &format!("; without {}, of which there is no such figure{turn}", list(&gone));
+        reason += &format!("; without {}, of which there is no such figure{turn}", and_list(&gone));
     }
     if !thin.is_empty() {
-        reason += &format!("; without {}, of which there are too few runs", list(&thin));
+        reason += &format!("; without {}, of which there are too few runs", and_list(&thin));
     }
     let detectable = deciding
         .iter()

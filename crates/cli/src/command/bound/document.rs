@@ -5,8 +5,8 @@ use std::path::Path;
 use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Series};
 use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::bound::{BoundFigures, RECTANGLES_MAX};
+use heaptoll_units::{factor, mib, number, percent, time_ns, whole_bytes};
 
-use heaptoll_experiments::quantities::{number, percent, time_ns, whole_bytes};
 use heaptoll_experiments::subject;
 use heaptoll_experiments::tables::table;
 
@@ -24,10 +24,6 @@ pub fn document(figures: &BoundFigures, trace: &Path) -> Document {
         facts: subject::facts(&figures.subject, trace, figures.events),
         command: shell_command(&command),
     }
-}
-
-fn factor(value: f64) -> String {
-    format!("{value:.3}")
 }
 
 /// A size as a multiple of the lower bound.
@@ -225,10 +221,6 @@ fn curve(figures: &BoundFigures) -> Chart {
         y: Axis { title: "MiB".into(), ..Axis::default() },
         series,
     }
-}
-
-fn mib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
 }
 
 /// All packings.

@@ -3,10 +3,10 @@
 use heaptoll_drag::{Clock, Figures};
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::shell_command;
+use heaptoll_units::{bytes, number, objects, percent};
 
 use super::results::{ProgramResults, Results, Row};
 use super::{charts, sections};
-use heaptoll_experiments::quantities::{bytes, number, objects, percent};
 
 /// Smaller differences between managers are not reported.
 const SAME: f64 = 0.001;

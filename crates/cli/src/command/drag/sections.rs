@@ -6,9 +6,9 @@ use heaptoll_drag::timeline::Interval;
 use heaptoll_drag::{Clock, Figures};
 use heaptoll_report::document::Item;
 use heaptoll_report::format::NONE;
+use heaptoll_units::{bytes, number, part, percent, whole_bytes};
 
 use super::results::Row;
-use heaptoll_experiments::quantities::{bytes, number, part, percent, whole_bytes};
 use heaptoll_experiments::tables::{site_table, table, table_item};
 
 /// Call sites listed.

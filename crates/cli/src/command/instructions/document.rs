@@ -84,9 +84,9 @@ fn findings(rows: &[&Row]) -> Vec<String> {
     {
         text.push(format!(
             "An object costs {} instructions under {} and {} under {}, everything that is done for it together.",
-            sections::figure(few),
+            heaptoll_units::tenths(few),
             cheapest_row.manager,
-            sections::figure(many),
+            heaptoll_units::tenths(many),
             expensive.manager
         ));
     }

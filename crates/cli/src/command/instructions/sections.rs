@@ -3,28 +3,11 @@
 use heaptoll_instruction_counts::{ClassFigures, Figures, SizeClass, SpreadFigures, Tables};
 use heaptoll_report::document::{Column, Item, Table};
 use heaptoll_report::format::{NONE, count, ratio};
+use heaptoll_units::{bytes, part, tenths, three_digits, whole_bytes};
 
 use super::check;
 use super::results::Row;
-use heaptoll_experiments::quantities::{bytes, part, whole_bytes};
 use heaptoll_experiments::tables::table;
-
-/// An average of instructions: a decimal below a hundred.
-pub fn figure(value: f64) -> String {
-    match value {
-        value if !value.is_finite() => NONE.to_owned(),
-        value if value < 99.95 => format!("{value:.1}"),
-        value => count(value),
-    }
-}
-
-fn per_cent(value: f64) -> String {
-    match value {
-        value if value >= 99.95 => count(value),
-        value if value >= 9.995 => format!("{value:.1}"),
-        value => format!("{value:.2}"),
-    }
-}
 
 fn maybe(value: Option<f64>, words: fn(f64) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), words)
@@ -45,11 +28,11 @@ pub fn tables(rows: &[&Row]) -> Item {
         let tables = &figures.tables;
         vec![
             name(row),
-            maybe(tables.instructions_per_malloc, figure),
-            maybe(tables.instructions_per_free, figure),
-            maybe(tables.instructions_per_realloc, figure),
-            maybe(tables.instructions_per_object, figure),
-            maybe(tables.percent_of_application, per_cent),
+            maybe(tables.instructions_per_malloc, tenths),
+            maybe(tables.instructions_per_free, tenths),
+            maybe(tables.instructions_per_realloc, tenths),
+            maybe(tables.instructions_per_object, tenths),
+            maybe(tables.percent_of_application, three_digits),
             bytes(figures.heap.high_water_bytes as f64),
             bytes(figures.heap.pages_with_blocks_bytes as f64),
             maybe(figures.heap.expansion, ratio),
@@ -93,11 +76,11 @@ pub fn shares(rows: &[&Row]) -> Item {
             count(figures.amounts.instructions() as f64),
             count(owners.program.instructions as f64),
             same.map_or_else(|| NONE.to_owned(), |ratio| format!("{:+.3} %", 100.0 * (ratio - 1.0))),
-            maybe(tables.percent_in_malloc, per_cent),
-            maybe(tables.percent_in_free, per_cent),
+            maybe(tables.percent_in_malloc, three_digits),
+            maybe(tables.percent_in_free, three_digits),
         ];
         if collects {
-            cells.push(maybe(tables.percent_in_collector, per_cent));
+            cells.push(maybe(tables.percent_in_collector, three_digits));
             cells.push(count(figures.amounts.collections as f64));
         }
         let before = row.startup().map_or_else(|| NONE.to_owned(), |startup| count(startup as f64));
@@ -130,10 +113,10 @@ pub fn together(rows: &[&Row]) -> Option<Item> {
             name(row),
             count(sums.images as f64),
             count(sums.amounts.instructions() as f64),
-            maybe(tables.instructions_per_malloc, figure),
-            maybe(tables.instructions_per_free, figure),
-            maybe(tables.instructions_per_object, figure),
-            maybe(tables.percent_of_application, per_cent),
+            maybe(tables.instructions_per_malloc, tenths),
+            maybe(tables.instructions_per_free, tenths),
+            maybe(tables.instructions_per_object, tenths),
+            maybe(tables.percent_of_application, three_digits),
         ])
     });
     let cells: Vec<Vec<String>> = cells.collect();
@@ -162,9 +145,9 @@ pub fn calls(rows: &[&Row]) -> Option<Item> {
             cells.push(vec![
                 format!("{routine}, {}", name(row)),
                 count(one.calls as f64),
-                figure(one.per_call.mean),
-                figure(per(one.cost.loads, one.calls)),
-                figure(per(one.cost.stores, one.calls)),
+                tenths(one.per_call.mean),
+                tenths(per(one.cost.loads, one.calls)),
+                tenths(per(one.cost.stores, one.calls)),
                 count(one.per_call.p50 as f64),
                 count(one.per_call.p90 as f64),
                 count(one.per_call.p99 as f64),
@@ -238,7 +221,7 @@ fn of_manager(row: &Row, figures: &Figures) -> Table {
     classes.dedup();
     let cells = |one: &ClassFigures| {
         let SpreadFigures { mean, p50, p99, max, .. } = one.per_call;
-        [count(one.calls as f64), figure(mean), count(p50 as f64), count(p99 as f64), count(max as f64)]
+        [count(one.calls as f64), tenths(mean), count(p50 as f64), count(p99 as f64), count(max as f64)]
     };
     let rows = classes.into_iter().map(|size| {
         let of = groups.iter().flat_map(|(_, all)| match all.iter().find(|one| one.class == size) {

@@ -3,9 +3,9 @@
 use heaptoll_ledger::Point;
 use heaptoll_report::document::{Chart, Column, Document, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
+use heaptoll_units::{MIB, kib};
 
 use super::over_time::{axis, spread};
-use super::units::{MIB, kib};
 
 const NOT_REQUESTED: &str = "This trace was recorded without --ledger, so the pages of the process were not read: what is \
 resident of the live blocks is not known, and the rest of the resident set is not split. `heaptoll record \

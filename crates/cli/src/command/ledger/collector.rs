@@ -3,8 +3,7 @@
 use heaptoll_ledger::{Amount, Census, Ledger, Snapshot, Source, Term};
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, seconds};
-
-use super::units::kib;
+use heaptoll_units::kib;
 
 /// The parts of a collector's memory that Detlefs, Dosser and Zorn could not separate.
 pub fn collector(ledger: &Ledger, peak: &Snapshot) -> Section {

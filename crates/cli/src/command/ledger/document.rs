@@ -3,12 +3,12 @@
 use heaptoll_ledger::{Ledger, Snapshot, Source};
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{count, mib_from_bytes, plural, seconds};
+use heaptoll_units::{kib, per_hundred};
 
 use super::collector::collector;
 use super::groups::{GROUPS, shown};
 use super::over_time::{chart, over_time};
 use super::sum::sum;
-use super::units::{kib, percent};
 
 /// The document of a ledger that has snapshots.
 pub fn document(ledger: &Ledger, subject: &str) -> Document {
@@ -72,8 +72,10 @@ fn headline(snapshot: &Snapshot) -> String {
         .filter(|(bytes, _)| *bytes > 0)
         .collect();
     parts.sort_by_key(|&(bytes, _)| std::cmp::Reverse(bytes));
-    let shares =
-        parts.iter().take(4).map(|(bytes, name)| format!("{name} {} %", percent(*bytes, snapshot.rss_bytes)));
+    let shares = parts
+        .iter()
+        .take(4)
+        .map(|(bytes, name)| format!("{name} {} %", per_hundred(*bytes, snapshot.rss_bytes)));
     format!(
         "After {} s the process had {} MiB in memory: {}.",
         seconds(snapshot.time_ns as f64 / 1e9),

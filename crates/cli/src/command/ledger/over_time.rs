@@ -3,9 +3,9 @@
 use heaptoll_ledger::{Ledger, Snapshot};
 use heaptoll_report::document::{Axis, Chart, Column, Form, Series, Table};
 use heaptoll_report::format::{plural, seconds};
+use heaptoll_units::{MIB, kib};
 
 use super::groups::{Group, shown};
-use super::units::{MIB, kib};
 
 /// Rows of the table over time, at most.
 const ROWS: usize = 12;

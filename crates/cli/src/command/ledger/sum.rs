@@ -3,9 +3,9 @@
 use heaptoll_ledger::{Amount, How, Snapshot, Term};
 use heaptoll_report::document::{Column, Table};
 use heaptoll_report::format::count;
+use heaptoll_units::{kib, per_hundred};
 
 use super::groups::{GROUPS, line_name};
-use super::units::{kib, percent};
 
 /// Resident KiB of each line, rounded so that they make the sum: what has lost most is rounded up.
 fn rounded(snapshot: &Snapshot) -> Vec<(Term, u64)> {
@@ -32,7 +32,7 @@ pub fn sum(snapshot: &Snapshot) -> Table {
     let swapped = snapshot.sum().swapped > 0;
     let row = |name: String, terms: &[Term], amount: Amount, how: &str| {
         let mut cells =
-            vec![name, count(resident(terms) as f64), percent(amount.resident, snapshot.rss_bytes)];
+            vec![name, count(resident(terms) as f64), per_hundred(amount.resident, snapshot.rss_bytes)];
         if swapped {
             cells.push(kib(amount.swapped));
         }
@@ -62,12 +62,12 @@ pub fn sum(snapshot: &Snapshot) -> Table {
     }
     if snapshot.difference_bytes != 0 {
         let mut cells = vec!["pages that came or went meanwhile".to_owned()];
-        cells.push(count(snapshot.difference_bytes as f64 / 1024.0));
+        cells.push(count(snapshot.difference_bytes as f64 / heaptoll_units::KIB));
         cells.resize(if swapped { 6 } else { 5 }, String::new());
         rows.push(cells);
     }
     let all = snapshot.sum();
-    let mut total = vec!["resident set".to_owned(), kib(snapshot.rss_bytes), percent(1, 1)];
+    let mut total = vec!["resident set".to_owned(), kib(snapshot.rss_bytes), per_hundred(1, 1)];
     if swapped {
         total.push(kib(all.swapped));
     }

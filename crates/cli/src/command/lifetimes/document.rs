@@ -5,9 +5,9 @@ use std::path::Path;
 use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Series};
 use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::lifetimes::{By, Clock, CurvePoint, GroupFigures, LifetimeFigures, Survival};
+use heaptoll_units::{bytes, number, objects, part, percent, time_ns, whole_bytes};
 
 use super::verdict;
-use heaptoll_experiments::quantities::{bytes, number, objects, part, percent, time_ns, whole_bytes};
 use heaptoll_experiments::subject;
 use heaptoll_experiments::tables::{site_table, table, table_item};
 

@@ -3,10 +3,10 @@
 use heaptoll_locality::placement::SAME_WORK;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, plural, shell_command};
+use heaptoll_units::percent;
 
 use super::figures::{Figures, Program};
 use super::sections;
-use heaptoll_experiments::quantities::percent;
 
 /// The whole document; tables have columns for caches of these sizes.
 pub fn document(figures: &Figures, sizes: &[u64], facts: Vec<(String, String)>, command: String) -> Document {

@@ -5,11 +5,10 @@ use heaptoll_locality::simulation::Accessor;
 use heaptoll_locality::study::{Cause, Point, Row, Study, TIGHT, tight};
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, count};
-use heaptoll_units::size_text;
+use heaptoll_units::{about, percent, size_text, small, whole_bytes};
 
 use super::curves;
-use super::text::{about, millions, over, rate, signed_count, signed_rate};
-use heaptoll_experiments::quantities::{percent, whole_bytes};
+use super::text::{millions, over, signed_count, signed_rate};
 
 /// All sections of one program; tables have columns for caches of these sizes.
 pub fn sections(study: &Study, sizes: &[u64]) -> Vec<Section> {
@@ -97,7 +96,7 @@ fn machine(study: &Study) -> Section {
         };
         row.machine
             .iter()
-            .map(|level| rate(row.per_thousand(level.misses)))
+            .map(|level| small(row.per_thousand(level.misses)))
             .chain([
                 millions(total(row)),
                 over(total(row), total(baseline)),
@@ -160,7 +159,7 @@ fn causes(study: &Study) -> Option<Section> {
         let per = |row: &Row, count: i64| row.per_thousand(count.unsigned_abs()) * count.signum() as f64;
         let plain = |row: &Row, value: i64| match counts {
             true => signed_count(value).trim_start_matches('+').to_owned(),
-            false => rate(per(row, value)).replacen('-', "\u{2212}", 1),
+            false => small(per(row, value)).replacen('-', "\u{2212}", 1),
         };
         let signed = |row: &Row, value: i64| match counts {
             true => signed_count(value),
@@ -230,7 +229,7 @@ fn cause_sentence(baseline: &Row, row: &Row) -> Option<String> {
     if row.other_work.is_some() {
         return None;
     }
-    let cycles = |row: &Row| Some(rate(row.per_thousand(row.placement.as_ref()?.stall_cycles.misses)));
+    let cycles = |row: &Row| Some(small(row.per_thousand(row.placement.as_ref()?.stall_cycles.misses)));
     let more = row.placement.as_ref()?.stall_cycles.more?;
     let of = |part: i64| signed_rate(row.per_thousand(part.unsigned_abs()) * part.signum() as f64);
     let mut parts = vec![
@@ -253,12 +252,12 @@ fn cause_sentence(baseline: &Row, row: &Row) -> Option<String> {
 
 /// A point with its interval where it is an estimate.
 fn estimated(row: &Row, point: &Point) -> String {
-    let value = rate(row.per_thousand(point.misses));
+    let value = small(row.per_thousand(point.misses));
     if point.low == point.high {
         return value;
     }
     let off = |end: u64| row.per_thousand(end.abs_diff(point.misses));
-    format!("{value} ±{}", rate(off(point.low).max(off(point.high))))
+    format!("{value} ±{}", small(off(point.low).max(off(point.high))))
 }
 
 fn sizes_of(points: &[Point]) -> Vec<String> {
@@ -295,7 +294,7 @@ fn associative(study: &Study, sizes: &[u64]) -> Section {
         let sizes: Vec<u64> = sizes.iter().copied().filter(have).collect();
         let cells = |row: &Row| {
             let cell = |bytes: &u64| match row.associative(*bytes, ways) {
-                Some(cache) => rate(row.per_thousand(cache.misses.total())),
+                Some(cache) => small(row.per_thousand(cache.misses.total())),
                 None => NONE.to_owned(),
             };
             sizes.iter().map(cell).collect()
@@ -330,7 +329,7 @@ fn memories(study: &Study) -> Section {
         None => size_text(point.bytes),
     };
     let faults = |row: &Row| row.memories_at.iter().map(|point| count(point.misses as f64)).collect();
-    let tlb = |row: &Row| row.tlbs_at.iter().map(|point| rate(row.per_thousand(point.misses))).collect();
+    let tlb = |row: &Row| row.tlbs_at.iter().map(|point| small(row.per_thousand(point.misses))).collect();
     let mut items = vec![
         Item::Table(Table {
             caption: format!("Page faults, pages of {}", whole_bytes(study.page_bytes)),
@@ -390,8 +389,7 @@ fn over_time(study: &Study) -> Option<Section> {
         let samples = row.over_time.as_ref().map(|scale| &scale.samples[..]).unwrap_or_default();
         let most = |of: fn(&heaptoll_locality::over_time::Sample) -> u64| samples.iter().map(of).max();
         let mean = row.windows.iter().find(|one| one.window == window);
-        let bytes =
-            |value: Option<f64>| value.map_or(NONE.to_owned(), heaptoll_experiments::quantities::bytes);
+        let bytes = |value: Option<f64>| value.map_or(NONE.to_owned(), heaptoll_units::bytes);
         let (line, page) = (study.line_bytes as f64, study.page_bytes as f64);
         vec![
             bytes(mean.map(|one| one.mean_lines * line)),
@@ -418,7 +416,7 @@ fn by_owner(study: &Study) -> Section {
     let of = |row: &Row| {
         let made = Accessor::ALL.into_iter().filter(|accessor| *row.references.get(*accessor) > 0);
         let line = |accessor: Accessor| {
-            let cells = row.caches_at.iter().map(|point| rate(row.per_thousand(*point.by.get(accessor))));
+            let cells = row.caches_at.iter().map(|point| small(row.per_thousand(*point.by.get(accessor))));
             [row.about.manager.clone(), accessor.name().into()]
                 .into_iter()
                 .chain(cells)

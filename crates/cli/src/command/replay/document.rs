@@ -9,9 +9,9 @@ use heaptoll_replay::job::Touch;
 use heaptoll_replay::program::Order;
 use heaptoll_report::document::{Document, Section};
 use heaptoll_report::format::{and_list, count, plural, shell_command};
+use heaptoll_units::bytes;
 
 use super::sections;
-use super::sizes::bytes;
 use super::verdict::trouble;
 
 /// The whole document.

@@ -4,16 +4,9 @@ use heaptoll_replay::findings::{Findings, Memory, Row};
 use heaptoll_replay::job::{Checkpoint, Latencies, Percentiles, Repetition};
 use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, count, interval, mib_from_bytes, percent_off, ratio, seconds};
+use heaptoll_units::{MIB, bytes, tenths};
 
-use super::sizes::bytes;
 use super::verdict::{drift_text, verdict};
-
-fn nanoseconds(value: f64) -> String {
-    match value {
-        ..100.0 => format!("{value:.1}"),
-        _ => count(value),
-    }
-}
 
 /// Time and memory of every manager.
 pub fn summary(found: &Findings) -> Section {
@@ -81,7 +74,7 @@ pub fn latency(found: &Findings) -> Option<Section> {
             .filter_map(|row| Some((row, kind(row.latency.as_ref()?))))
             .filter(|(_, one)| one.calls > 0)
             .map(|(row, one)| {
-                let cells = [one.p50, one.p90, one.p99, one.p99_9, one.p99_99, one.max].map(nanoseconds);
+                let cells = [one.p50, one.p90, one.p99, one.p99_9, one.p99_99, one.max].map(tenths);
                 std::iter::once(row.name.clone()).chain(cells).collect()
             })
             .collect();
@@ -164,8 +157,8 @@ pub fn memory(found: &Findings) -> Option<Section> {
                 "Live is what the program had requested and not freed; the distance to it is the manager's.",
                 "MiB",
                 &with,
-                Some(|one: &Checkpoint| one.live_bytes as f64 / 1_048_576.0),
-                |one| one.rss_bytes as f64 / 1_048_576.0,
+                Some(|one: &Checkpoint| one.live_bytes as f64 / MIB),
+                |one| one.rss_bytes as f64 / MIB,
             )),
             Item::Chart(chart(
                 "Fragmentation over the trace",
@@ -188,7 +181,7 @@ fn chart(
     figure: fn(&Checkpoint) -> f64,
 ) -> Chart {
     let points = |memory: &Memory, figure: fn(&Checkpoint) -> f64| {
-        memory.checkpoints.iter().map(|one| (one.clock_bytes as f64 / 1_048_576.0, figure(one))).collect()
+        memory.checkpoints.iter().map(|one| (one.clock_bytes as f64 / MIB, figure(one))).collect()
     };
     let mut series: Vec<Series> = with
         .iter()
@@ -249,7 +242,7 @@ pub fn drift(found: &Findings) -> Option<Section> {
             points: repetitions
                 .iter()
                 .enumerate()
-                .map(|(at, one)| ((at + 1) as f64, one.high_water_bytes as f64 / 1_048_576.0))
+                .map(|(at, one)| ((at + 1) as f64, one.high_water_bytes as f64 / MIB))
                 .collect(),
             ..Series::default()
         })

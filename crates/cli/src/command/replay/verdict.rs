@@ -5,8 +5,7 @@ use heaptoll_replay::findings::Row;
 use heaptoll_report::format::claim;
 use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_statistics::Interval;
-
-use super::sizes::bytes;
+use heaptoll_units::bytes;
 
 /// What went wrong under a manager, as a cell.
 pub fn trouble(row: &Row) -> String {

@@ -5,9 +5,9 @@ use std::path::Path;
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::stat::StatFigures;
+use heaptoll_units::{bytes, number, objects, part, percent, rate, time_ns, whole_bytes};
 
 use super::sections;
-use heaptoll_experiments::quantities::{bytes, number, objects, part, percent, rate, time_ns, whole_bytes};
 use heaptoll_experiments::subject;
 use heaptoll_experiments::tables::table;
 

@@ -3,8 +3,8 @@
 use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
 use heaptoll_trace::EventKind;
 use heaptoll_trace_analysis::stat::{CallSiteFigures, Point, StatFigures};
+use heaptoll_units::{bytes, number, objects, part, percent, time_ns, whole_bytes};
 
-use heaptoll_experiments::quantities::{bytes, number, objects, part, percent, time_ns, whole_bytes};
 use heaptoll_experiments::tables::{site_table, table, table_item};
 
 /// Threads listed.

@@ -49,7 +49,7 @@ fn step(ran: &Ran, kind: Option<StepKind>) -> Step {
     Step {
         name: planned.step.clone(),
         extent,
-        took: if ran.ending == Ended::LeftOut { String::new() } else { summary::took(ran.seconds) },
+        took: if ran.ending == Ended::LeftOut { String::new() } else { heaptoll_units::took(ran.seconds) },
         ending: ending(ran.ending).into(),
         precision: ran.precision.clone(),
         warnings: ran.warnings.clone(),

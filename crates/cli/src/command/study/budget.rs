@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use heaptoll_studies::paper::budget::{HasSize, Length, Speed, plan};
 use heaptoll_studies::paper::definition::Study;
 use heaptoll_studies::paper::within::{Within, least_s, within};
+use heaptoll_units::took;
 
-use super::summary::took;
 use crate::terminal;
 use heaptoll_experiments::failure::Failure;
 

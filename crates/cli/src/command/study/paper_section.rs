@@ -1,7 +1,7 @@
 //! The section of one paper: its claims with the tests that decided them, its tables and figures.
 
 use heaptoll_report::book::{self, Claim, PaperSection, Region, Test};
-use heaptoll_report::format;
+use heaptoll_report::format::{self, plural};
 use heaptoll_studies::paper::definition::{self, Rule};
 use heaptoll_studies::paper::effect::{Basis, Effect};
 use heaptoll_studies::paper::results;
@@ -105,7 +105,7 @@ fn drawn(effect: &Effect, plain: bool) -> book::Effect {
 }
 
 fn basis(basis: Basis) -> String {
-    let several = |count: u32, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+    let several = |count: u32, what: &str| plural(count as usize, what);
     match basis {
         Basis::Pairs(count) => several(count, "pair"),
         Basis::Programs(count) => several(count, "program"),

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use heaptoll_studies::paper::budget::Planned;
 use heaptoll_studies::paper::definition::Step;
+use heaptoll_units::took;
 use indicatif::ProgressBar;
 
 use super::command_name::command_name;
-use super::summary::took;
 use crate::lines::Lines;
 use crate::{progress_bar, terminal};
 

@@ -2,6 +2,7 @@
 
 use heaptoll_report::format;
 use heaptoll_studies::paper::results::{Ended, Results};
+use heaptoll_units::took;
 
 /// Names of facts that belong under the headline, in any case.
 const MACHINE: [&str; 3] = ["machine", "processor", "cpu"];
@@ -34,10 +35,10 @@ pub fn dateline(results: &Results) -> Vec<String> {
         .iter()
         .find(|(name, _)| MACHINE.iter().any(|wanted| name.eq_ignore_ascii_case(wanted)))
         .map(|(_, text)| text.clone());
-    let took = took(results.seconds);
+    let time = took(results.seconds);
     let time = match results.budget_s {
-        Some(budget) => format!("took {took} of {} given", self::took(budget)),
-        None => format!("took {took}"),
+        Some(budget) => format!("took {time} of {} given", took(budget)),
+        None => format!("took {time}"),
     };
     let mut line = vec![format::date(results.begun_unix_s)];
     line.extend(machine);
@@ -87,29 +88,9 @@ pub fn how(results: &Results) -> Vec<String> {
     how
 }
 
-/// A time in its usual form: `42 s`, `1 min 15 s`, `2 h 5 min`.
-pub fn took(seconds: f64) -> String {
-    let whole = seconds.max(0.0).round() as u64;
-    let (hours, minutes, rest) = (whole / 3600, whole / 60 % 60, whole % 60);
-    match (hours, minutes, rest) {
-        (0, 0, _) if seconds < 9.95 => format!("{seconds:.1} s"),
-        (0, 0, rest) => format!("{rest} s"),
-        (0, minutes, 0) => format!("{minutes} min"),
-        (0, minutes, rest) => format!("{minutes} min {rest} s"),
-        (hours, 0, _) => format!("{hours} h"),
-        (hours, minutes, _) => format!("{hours} h {minutes} min"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_have_their_usual_form() {
-        let texts = [0.42, 42.4, 60.0, 75.0, 3600.0, 7500.0].map(took);
-        assert_eq!(texts, ["0.4 s", "42 s", "1 min", "1 min 15 s", "1 h", "2 h 5 min"]);
-    }
 
     #[test]
     fn the_date_the_machine_and_the_time_stand_under_the_headline() {

@@ -66,11 +66,11 @@ pub fn invocation(row: &Observation) -> Invocation {
         rss: format::mib_from_kib(row.peak_rss_kib as f64),
         figures: headed().map(|(_, column)| text((column.get)(row))).collect(),
         load: format!("{:.2}", row.load_average),
-        steal: disturbance.map_or(NONE.to_owned(), |found| format::percent(found.steal)),
-        interrupts: disturbance.map_or(NONE.to_owned(), |found| format::percent(found.interrupts)),
+        steal: disturbance.map_or(NONE.to_owned(), |found| format::rounded_percent(found.steal)),
+        interrupts: disturbance.map_or(NONE.to_owned(), |found| format::rounded_percent(found.interrupts)),
         other_work: disturbance.map_or(NONE.to_owned(), |found| {
             let loaded = if found.is_loaded() == Some(true) { ", loaded" } else { "" };
-            format::percent(found.other_work) + loaded
+            format::rounded_percent(found.other_work) + loaded
         }),
         outcome: format::printable(&row.outcome.to_string()),
         ok: row.outcome.is_ok(),

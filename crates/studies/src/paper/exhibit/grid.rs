@@ -8,7 +8,6 @@ use super::source::Source;
 use crate::paper::definition::{MetricColumn, Step};
 use crate::paper::pairs::{CellRef, Compared, Index, same_place};
 use crate::paper::placed::{Placed, of_grid};
-use crate::paper::words;
 
 /// A row or a column: the paper's names for it, and ours.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -350,7 +349,7 @@ fn agreement(cells: &[Vec<Pair>]) -> Option<String> {
             }
         }
     }
-    let programs = words::count(rows.len(), "program");
+    let programs = heaptoll_units::plural(rows.len(), "program");
     (all >= 3).then(|| {
         format!(
             "Of {all} pairs of managers on one program that the paper distinguishes, {same} stand in its order here, by \

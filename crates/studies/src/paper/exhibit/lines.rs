@@ -180,5 +180,8 @@ pub(super) fn grouped(without: Vec<(String, String)>) -> Vec<String> {
             None => reasons.push((why, vec![name])),
         }
     }
-    reasons.into_iter().map(|(why, names)| format!("Without {}: {why}.", words::list(&names))).collect()
+    reasons
+        .into_iter()
+        .map(|(why, names)| format!("Without {}: {why}.", heaptoll_units::and_list(&names)))
+        .collect()
 }

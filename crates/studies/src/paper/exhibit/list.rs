@@ -4,7 +4,7 @@ use super::body::{Body, Ours, Pair, interval};
 use super::source::Source;
 use crate::paper::definition::{Rule, Shown as AsShown};
 use crate::paper::effect::{Basis, Effect};
-use crate::paper::{outcome, placed, words};
+use crate::paper::{outcome, placed};
 
 /// Quantities one by one.
 pub(super) fn list(source: &Source<'_>) -> (Body, Vec<String>) {
@@ -34,7 +34,7 @@ pub(super) fn list(source: &Source<'_>) -> (Body, Vec<String>) {
                     [effect] => (Some(as_shown(row.shown, exhibit.scale, effect)), None),
                     several => {
                         let words: Vec<String> = several.iter().map(|effect| effect.words.clone()).collect();
-                        (None, Some(format!("it may be each of {}", words::list(&words))))
+                        (None, Some(format!("it may be each of {}", heaptoll_units::and_list(&words))))
                     }
                 }
             }
