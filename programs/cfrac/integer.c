@@ -25,7 +25,7 @@ static struct kinds integers;
 const char *const program = "cfrac";
 
 void *allocate(size_t count, size_t size) {
-    return storage_must(calloc(count, size));
+    return must(calloc(count, size));
 }
 
 static integer *make(uint32_t length) {

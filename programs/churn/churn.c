@@ -6,10 +6,11 @@
  * usage: churn LIVE-KIB ROUNDS
  * In each phase twice LIVE-KIB are allocated. Standard error gets the most memory resident so far, in KiB, after 1, 2,
  * 4, ... rounds: `churn: 1=5120 2=5124 4=5124`. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../common/arguments.h"
+#include "../common/process.h"
+#include "../common/random.h"
+
+const char *const program = "churn";
 
 /* Middle sizes of the phases, bytes: small and large in turn, so that each phase must use what another left. */
 static const uint32_t phases[] = {32, 1200, 96, 6000, 48, 300, 2400, 160};
@@ -23,26 +24,10 @@ static struct block *blocks;
 static uint64_t alive, live_bytes, sum;
 static uint64_t random_state = 88172645463325252u;
 
-static uint64_t next_random(void) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state >> 16;
-}
-
-static uint64_t number(const char *text, uint64_t least, uint64_t most) {
-    char *end;
-    uint64_t value = strtoull(text, &end, 10);
-    if (end == text || *end || *text == '-' || value < least || value > most) {
-        fprintf(stderr, "churn: `%s` is no number from %llu to %llu; usage: churn LIVE-KIB ROUNDS\n", text,
-                (unsigned long long)least, (unsigned long long)most);
-        exit(2);
-    }
-    return value;
-}
+static uint64_t draw(void) { return next_xorshift(&random_state) >> 16; }
 
 static void drop_one(void) {
-    struct block *victim = &blocks[next_random() % alive];
+    struct block *victim = &blocks[draw() % alive];
     sum = sum * 31 + victim->at[0] + victim->at[victim->bytes - 1];
     live_bytes -= victim->bytes;
     free(victim->at);
@@ -51,12 +36,8 @@ static void drop_one(void) {
 
 /* A block of half to one and a half times the middle size, written whole. */
 static void add_one(uint32_t middle) {
-    struct block new = {.bytes = middle / 2 + (uint32_t)(next_random() % (middle + 1))};
-    new.at = malloc(new.bytes);
-    if (!new.at) {
-        fputs("churn: out of memory\n", stderr);
-        exit(1);
-    }
+    struct block new = {.bytes = middle / 2 + (uint32_t)(draw() % (middle + 1))};
+    new.at = must(malloc(new.bytes));
     memset(new.at, (int)(new.bytes & 0x7f), new.bytes);
     live_bytes += new.bytes;
     blocks[alive++] = new;
@@ -74,13 +55,9 @@ static void round_of(uint64_t most) {
     }
 }
 
-/* The most memory that was resident so far, KiB; the output would be wrong without it. */
+/* The output would be wrong without it. */
 static long peak_rss(void) {
-    FILE *status = fopen("/proc/self/status", "r");
-    char line[128];
-    long kib = -1;
-    while (status && kib < 0 && fgets(line, sizeof line, status)) sscanf(line, "VmHWM: %ld kB", &kib);
-    if (status) fclose(status);
+    long kib = peak_rss_kib();
     if (kib < 0) {
         fputs("churn: /proc/self/status has no VmHWM\n", stderr);
         exit(1);
@@ -93,13 +70,9 @@ int main(int count, char **arguments) {
         fputs("usage: churn LIVE-KIB ROUNDS\n", stderr);
         return 2;
     }
-    uint64_t most = number(arguments[1], 64, 1 << 22) * 1024, rounds = number(arguments[2], 1, 1 << 20);
+    uint64_t most = number(arguments[1], "LIVE-KIB", 64, 1 << 22) * 1024, rounds = number(arguments[2], "ROUNDS", 1, 1 << 20);
     /* The smallest block has half the smallest middle size. */
-    blocks = malloc((most / (phases[0] / 2) + 1) * sizeof *blocks);
-    if (!blocks) {
-        fputs("churn: out of memory\n", stderr);
-        return 1;
-    }
+    blocks = must(malloc((most / (phases[0] / 2) + 1) * sizeof *blocks));
     char report_line[512] = "churn:";
     for (uint64_t round = 1, next = 1; round <= rounds; round++) {
         round_of(most);

@@ -5,29 +5,17 @@
  * usage: crossover BYTES LIVE-KIB OBJECTS
  * Objects of BYTES, of which LIVE-KIB are alive at any time and OBJECTS are made in all. An object is written whole
  * when it is made, and read once when it is replaced. With CROSSOVER_GC nothing is freed. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "../common/arguments.h"
+#include "../common/random.h"
+
+const char *const program = "crossover";
+
+#define MOST (UINT64_C(1) << 32)
 
 static uint64_t **table; /* here, so that a collector finds it */
 
-static uint64_t number(const char *text, uint64_t least) {
-    char *end;
-    uint64_t value = strtoull(text, &end, 10);
-    if (end == text || *end || *text == '-' || value < least || value > UINT64_C(1) << 32) {
-        fprintf(stderr, "crossover: `%s` is no number from %llu to 2^32; usage: crossover BYTES LIVE-KIB OBJECTS\n",
-                text, (unsigned long long)least);
-        exit(2);
-    }
-    return value;
-}
-
 static uint64_t *object(uint64_t words, uint64_t value) {
-    uint64_t *new = malloc(words * sizeof *new);
-    if (!new) {
-        fputs("crossover: out of memory\n", stderr);
-        exit(1);
-    }
+    uint64_t *new = must(malloc(words * sizeof *new));
     for (uint64_t i = 0; i < words; i++) new[i] = value;
     return new;
 }
@@ -45,24 +33,17 @@ int main(int count, char **arguments) {
         fputs("usage: crossover BYTES LIVE-KIB OBJECTS\n", stderr);
         return 2;
     }
-    uint64_t words = number(arguments[1], 8) / 8, live = number(arguments[2], 1) * 128 / words;
-    uint64_t objects = number(arguments[3], 1);
+    uint64_t words = number(arguments[1], "BYTES", 8, MOST) / 8, live = number(arguments[2], "LIVE-KIB", 1, MOST) * 128 / words;
+    uint64_t objects = number(arguments[3], "OBJECTS", 1, MOST);
     if (live == 0) {
         fputs("crossover: an object is larger than what is to be alive\n", stderr);
         return 2;
     }
-    table = calloc(live, sizeof *table);
-    if (!table) {
-        fputs("crossover: out of memory\n", stderr);
-        return 1;
-    }
+    table = must(calloc(live, sizeof *table));
     for (uint64_t i = 0; i < live; i++) table[i] = object(words, i);
     uint64_t sum = 0, random = 1;
     for (uint64_t i = 0; i < objects; i++) {
-        random ^= random << 13;
-        random ^= random >> 7;
-        random ^= random << 17;
-        uint64_t **place = &table[(random >> 32) * live >> 32];
+        uint64_t **place = &table[(next_xorshift(&random) >> 32) * live >> 32];
         sum = sum * UINT64_C(6364136223846793005) + (*place)[words - 1] + 1;
         give_up(*place);
         *place = object(words, live + i);

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "../common/process.h"
 #include "allocator.h"
 
 struct node {
@@ -86,17 +87,6 @@ static __attribute__((noinline)) void bottom_up(int depth, uint64_t trees) {
 
 static __attribute__((noinline)) void stretch(int depth) { drop(build(depth)); }
 
-/* Of this program alone, in KiB; getrusage counts what ran in the process before exec, too. Negative if unknown. */
-static long peak_rss(void) {
-    FILE *status = fopen("/proc/self/status", "r");
-    if (!status) return -1;
-    char line[128];
-    long kib = -1;
-    while (kib < 0 && fgets(line, sizeof line, status)) sscanf(line, "VmHWM: %ld kB", &kib);
-    fclose(status);
-    return kib;
-}
-
 static double seconds(struct timeval time) { return (double)time.tv_sec + (double)time.tv_usec / 1e6; }
 
 static void report(void) {
@@ -109,7 +99,7 @@ static void report(void) {
     char collections_text[24] = "unknown";
     if (collections >= 0) snprintf(collections_text, sizeof collections_text, "%lld", collections);
     fprintf(stderr, "gcbench: allocator=%s cpu_s=%.3f peak_rss_kib=%ld collections=%s\n", ALLOCATOR,
-            seconds(usage.ru_utime) + seconds(usage.ru_stime), peak_rss(), collections_text);
+            seconds(usage.ru_utime) + seconds(usage.ru_stime), peak_rss_kib(), collections_text);
 }
 
 static int number(const char *text, int least, int most) {

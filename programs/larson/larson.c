@@ -9,13 +9,14 @@
  *
  * A checksum of all blocks that were freed goes to standard output, the same in every run with the same arguments;
  * replacements a second to standard error. */
-#include <errno.h>
 #include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
+
+#include "../common/arguments.h"
+#include "../common/process.h"
+#include "../common/random.h"
+#include "../common/stamped.h"
+
+const char *const program = "larson";
 
 /* The work that goes from thread to thread. */
 struct chain {
@@ -33,50 +34,23 @@ static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;
 static uint64_t running; /* chains that have not ended */
 
-static void fail(const char *what, int error) {
-    fprintf(stderr, "larson: %s: %s\n", what, strerror(error));
-    exit(1);
-}
-
-/* xorshift64*, Vigna 2016 */
-static uint64_t next_random(uint64_t *state) {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * UINT64_C(2685821657736338717);
-}
-
-static uint64_t below(uint64_t *state, uint64_t bound) { return (next_random(state) >> 32) * bound >> 32; }
-
-/* The first eight bytes of a block are its size and number, its last byte, if there are more, the number's lowest. */
 static unsigned char *new_block(struct chain *chain) {
-    uint64_t bytes = smallest + below(&chain->random, largest - smallest + 1);
-    unsigned char *block = malloc(bytes);
-    if (!block) fail("malloc", ENOMEM);
-    uint64_t stamp = bytes << 40 | (chain->made++ & UINT64_C(0xffffffffff));
-    memcpy(block, &stamp, sizeof stamp);
-    if (bytes > sizeof stamp) block[bytes - 1] = (unsigned char)stamp;
-    return block;
+    uint64_t bytes = smallest + below_32(&chain->random, largest - smallest + 1);
+    return stamped_block(bytes, chain->made++);
 }
 
 static void drop_block(struct chain *chain, unsigned char *block) {
-    uint64_t stamp;
-    memcpy(&stamp, block, sizeof stamp);
-    uint64_t bytes = stamp >> 40;
-    if (bytes < smallest || bytes > largest || (bytes > sizeof stamp && block[bytes - 1] != (unsigned char)stamp))
-        chain->damaged = 1;
-    chain->sum = chain->sum * UINT64_C(6364136223846793005) + stamp;
-    free(block);
+    if (!drop_stamped(block, smallest, largest, &chain->sum)) chain->damaged = 1;
 }
 
 static void *serve(void *argument) {
     struct chain *chain = argument;
     if (chain->has_previous) {
         int error = pthread_join(chain->previous, NULL);
-        if (error) fail("pthread_join", error);
+        if (error) fail_with("pthread_join", error);
     }
     for (uint64_t i = 0; i < replacements; i++) {
-        uint64_t place = below(&chain->random, blocks);
+        uint64_t place = below_32(&chain->random, blocks);
         drop_block(chain, chain->blocks[place]);
         chain->blocks[place] = new_block(chain);
     }
@@ -85,7 +59,7 @@ static void *serve(void *argument) {
     if (--chain->rounds) {
         pthread_t successor;
         int error = pthread_create(&successor, NULL, serve, chain);
-        if (error) fail("pthread_create", error);
+        if (error) fail_with("pthread_create", error);
     } else {
         pthread_mutex_lock(&ending);
         if (--running == 0) pthread_cond_signal(&ended);
@@ -94,64 +68,46 @@ static void *serve(void *argument) {
     return NULL;
 }
 
-static uint64_t number(const char *text, uint64_t least, uint64_t most) {
-    char *end;
-    errno = 0;
-    uint64_t value = strtoull(text, &end, 10);
-    if (end == text || *end || *text == '-' || errno || value < least || value > most) {
-        fprintf(stderr, "larson: `%s` is no number from %llu to %llu\n", text, (unsigned long long)least,
-                (unsigned long long)most);
-        exit(2);
-    }
-    return value;
-}
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec / 1e9;
-}
-
 int main(int count, char **arguments) {
     if (count != 7 && count != 8) {
         fputs("usage: larson THREADS BLOCKS SMALLEST LARGEST ROUNDS REPLACEMENTS [SEED]\n", stderr);
         return 2;
     }
-    uint64_t threads = number(arguments[1], 1, 1024);
-    blocks = number(arguments[2], 1, UINT32_MAX);
-    smallest = number(arguments[3], 8, 1 << 20);
-    largest = number(arguments[4], smallest, 1 << 20);
-    rounds = number(arguments[5], 1, UINT32_MAX);
-    replacements = number(arguments[6], 1, UINT32_MAX);
-    uint64_t seed = count == 8 ? number(arguments[7], 0, UINT32_MAX) : 4141;
+    uint64_t threads = number(arguments[1], "THREADS", 1, 1024);
+    blocks = number(arguments[2], "BLOCKS", 1, UINT32_MAX);
+    smallest = number(arguments[3], "SMALLEST", 8, 1 << 20);
+    largest = number(arguments[4], "LARGEST", smallest, 1 << 20);
+    rounds = number(arguments[5], "ROUNDS", 1, UINT32_MAX);
+    replacements = number(arguments[6], "REPLACEMENTS", 1, UINT32_MAX);
+    uint64_t seed = count == 8 ? number(arguments[7], "SEED", 0, UINT32_MAX) : 4141;
 
     struct chain *chains = calloc(threads, sizeof *chains);
-    if (!chains) fail("calloc", ENOMEM);
+    if (!chains) fail_with("calloc", ENOMEM);
     for (struct chain *chain = chains; chain < chains + threads; chain++) {
         chain->random = (seed + 1) * UINT64_C(0x9e3779b97f4a7c15) + (uint64_t)(chain - chains) + 1;
         chain->rounds = rounds;
         chain->blocks = malloc(blocks * sizeof *chain->blocks);
-        if (!chain->blocks) fail("malloc", ENOMEM);
+        if (!chain->blocks) fail_with("malloc", ENOMEM);
         for (uint64_t i = 0; i < blocks; i++) chain->blocks[i] = new_block(chain);
     }
 
-    double start = now();
+    double start = monotonic_s();
     running = threads;
     for (struct chain *chain = chains; chain < chains + threads; chain++) {
         pthread_t first;
         int error = pthread_create(&first, NULL, serve, chain);
-        if (error) fail("pthread_create", error);
+        if (error) fail_with("pthread_create", error);
     }
     pthread_mutex_lock(&ending);
     while (running) pthread_cond_wait(&ended, &ending);
     pthread_mutex_unlock(&ending);
-    double taken = now() - start;
+    double taken = monotonic_s() - start;
 
     uint64_t sum = 0;
     int damaged = 0;
     for (struct chain *chain = chains; chain < chains + threads; chain++) {
         int error = pthread_join(chain->previous, NULL);
-        if (error) fail("pthread_join", error);
+        if (error) fail_with("pthread_join", error);
         for (uint64_t i = 0; i < blocks; i++) drop_block(chain, chain->blocks[i]);
         free(chain->blocks);
         sum = sum * 31 + chain->sum;

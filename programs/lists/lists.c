@@ -6,10 +6,9 @@
  *                             made
  * With LISTS_CUSTOM objects of a class come from a free list of its own and go back to it; without, from malloc and to
  * free. Blocks are of malloc always. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../common/checked.h"
+
+const char *const program = "lists";
 
 struct object {
     struct object *next; /* alive: the object made before it; on a free list: the one freed before it */
@@ -22,22 +21,13 @@ enum { CLASSES = sizeof classes / sizeof *classes, BLOCK = 512, OTHER = 480 };
 
 static struct object *alive; /* here, so that a collector finds it */
 
-static void *from_malloc(size_t bytes) {
-    void *block = malloc(bytes);
-    if (!block) {
-        fputs("lists: out of memory\n", stderr);
-        exit(1);
-    }
-    return block;
-}
-
 #ifdef LISTS_CUSTOM
 
 static struct object *spare[CLASSES];
 
 static struct object *take(size_t class) {
     if (!spare[class]) {
-        char *chunk = from_malloc(32 * classes[class]);
+        char *chunk = must(malloc(32 * classes[class]));
         for (int i = 0; i < 32; i++) {
             struct object *object = (struct object *)(chunk + i * classes[class]);
             object->next = spare[class];
@@ -58,7 +48,7 @@ static void give(size_t class, struct object *object) {
 
 #else
 
-static struct object *take(size_t class) { return from_malloc(classes[class]); }
+static struct object *take(size_t class) { return must(malloc(classes[class])); }
 
 static void give(size_t class, struct object *object) {
     (void)class;
@@ -72,7 +62,7 @@ static void make(size_t class, uint64_t number, size_t block_bytes) {
         struct object *object = take(class);
         memset(object, 0, classes[class]);
         object->next = alive;
-        if (block_bytes) object->block = memset(from_malloc(block_bytes), 1, block_bytes);
+        if (block_bytes) object->block = memset(must(malloc(block_bytes)), 1, block_bytes);
         alive = object;
     }
 }
@@ -106,7 +96,7 @@ int main(int count, char **arguments) {
         make(0, kib * 1024 / (BLOCK + classes[0]), BLOCK);
         given += give_up(0);
         for (uint64_t i = 0, number = kib * 1024 / OTHER; i < number; i++) {
-            struct object *object = memset(from_malloc(OTHER), 0, OTHER);
+            struct object *object = memset(must(malloc(OTHER)), 0, OTHER);
             object->next = alive;
             alive = object;
         }

@@ -9,10 +9,11 @@
  *   RELEASE_GC        not at all: for a collector behind malloc
  * Standard error gets the longest request and the median, µs of processor time:
  * `release: longest_us=1234.5 median_us=6.7`. */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
+
+#include "../common/arguments.h"
+
+const char *const program = "release";
 
 /* Nodes that a request makes or looks up, and that it frees at most where that is deferred: more than half of them, or
  * what waits would grow, since only every other request makes any. */
@@ -24,26 +25,6 @@ struct node {
 };
 
 static struct node **order; /* the tree under way by number, a parent before its children: node i's are 2i+1, 2i+2 */
-static uint64_t number(const char *text, uint64_t least, uint64_t most) {
-    char *end;
-    uint64_t value = strtoull(text, &end, 10);
-    if (end == text || *end || *text == '-' || value < least || value > most) {
-        fprintf(stderr, "release: `%s` is no number from %llu to %llu; usage: release NODES ROUNDS\n", text,
-                (unsigned long long)least, (unsigned long long)most);
-        exit(2);
-    }
-    return value;
-}
-
-static void *allocated(size_t bytes) {
-    void *block = malloc(bytes);
-    if (!block) {
-        fputs("release: out of memory\n", stderr);
-        exit(1);
-    }
-    return block;
-}
-
 static double processor_us(void) {
     struct timespec time;
     if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)) {
@@ -104,10 +85,10 @@ int main(int count, char **arguments) {
         fputs("usage: release NODES ROUNDS\n", stderr);
         return 2;
     }
-    uint64_t nodes = number(arguments[1], MADE, 1 << 26), rounds = number(arguments[2], 1, 1 << 16);
+    uint64_t nodes = number(arguments[1], "NODES", MADE, 1 << 26), rounds = number(arguments[2], "ROUNDS", 1, 1 << 16);
     uint64_t requests = 2 * ((nodes + MADE - 1) / MADE); /* of a round */
-    order = allocated(nodes * sizeof *order);
-    double *took = allocated(rounds * requests * sizeof *took);
+    order = must(malloc(nodes * sizeof *order));
+    double *took = must(malloc(rounds * requests * sizeof *took));
     /* Touched now: a request is not to wait for the pages of what measures it. */
     for (uint64_t i = 0; i < rounds * requests; i++) took[i] = 0;
     uint64_t done = 0, sum = 0;
@@ -119,7 +100,7 @@ int main(int count, char **arguments) {
             reclaim(FREED);
 #endif
             for (int i = 0; i < MADE && request < requests / 2 && made < nodes; i++, made++) {
-                struct node *new = allocated(sizeof *new);
+                struct node *new = must(malloc(sizeof *new));
                 *new = (struct node){.count = 1, .value = made};
                 order[made] = new;
                 if (made) *(made % 2 ? &order[(made - 1) / 2]->left : &order[(made - 1) / 2]->right) = new;

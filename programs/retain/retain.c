@@ -7,10 +7,10 @@
  *   (nothing)            it is left to the system
  *   RETAIN_FREE_AT_EXIT  it is freed just before the end
  *   RETAIN_NEVER         it is left, and so are the temporary blocks */
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "../common/checked.h"
+#include "../common/random.h"
+
+const char *const program = "retain";
 
 enum { BUCKETS = 1 << 14, MOST_TEXT = 160 };
 
@@ -23,33 +23,19 @@ struct record {
 static struct record *table[BUCKETS];
 static uint64_t random_state = 88172645463325252u;
 
-static uint64_t next_random(void) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state >> 16;
-}
+static uint64_t draw(void) { return next_xorshift(&random_state) >> 16; }
 
-static void *allocated(size_t bytes) {
-    void *block = malloc(bytes);
-    if (!block) {
-        fputs("retain: out of memory\n", stderr);
-        exit(1);
-    }
-    return block;
-}
-
-static void enter(uint64_t number) {
-    struct record *record = allocated(sizeof *record);
-    record->length = 8 + next_random() % (MOST_TEXT - 8);
-    record->text = allocated(record->length);
-    record->number = number;
-    for (uint64_t i = 0; i < record->length; i++) record->text[i] = (char)('a' + (number + i) % 26);
-    struct record **bucket = &table[next_random() % BUCKETS];
+static void enter(uint64_t which) {
+    struct record *record = must(malloc(sizeof *record));
+    record->length = 8 + draw() % (MOST_TEXT - 8);
+    record->text = must(malloc(record->length));
+    record->number = which;
+    for (uint64_t i = 0; i < record->length; i++) record->text[i] = (char)('a' + (which + i) % 26);
+    struct record **bucket = &table[draw() % BUCKETS];
     record->next = *bucket;
     *bucket = record;
-    if (number % 5 == 0) {
-        char *temporary = allocated(MOST_TEXT);
+    if (which % 5 == 0) {
+        char *temporary = must(malloc(MOST_TEXT));
         memcpy(temporary, record->text, record->length);
         record->number += (uint64_t)temporary[record->length / 2];
 #ifndef RETAIN_NEVER

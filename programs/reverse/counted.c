@@ -49,12 +49,6 @@ struct element {
 static size_t values;
 static uint64_t freed; /* elements so far */
 
-static void *from_malloc(size_t bytes) {
-    void *block = malloc(bytes);
-    if (!block) out_of_memory();
-    return block;
-}
-
 /* Takes one from the count, and frees what is not pointed to any more, link by link. */
 static inline void release(struct pointer pointer) {
     while (pointer.to && DOWN(COUNT(pointer)) == 0) {
@@ -77,9 +71,9 @@ static inline void assign(struct pointer *place, struct pointer value) {
 
 /* An element that nothing points to yet. */
 static struct pointer element(uint64_t value, struct pointer next) {
-    struct pointer new = {.to = from_malloc(sizeof(struct element) + values * sizeof(uint64_t))};
+    struct pointer new = {.to = must(malloc(sizeof(struct element) + values * sizeof(uint64_t)))};
 #ifdef COUNTED_NONINVASIVE
-    new.count = from_malloc(sizeof *new.count);
+    new.count = must(malloc(sizeof *new.count));
 #endif
     *COUNT(new) = 0;
     new.to->next = (struct pointer){0};

@@ -20,12 +20,6 @@ struct element {
 
 static size_t values; /* of each element */
 
-static void *from_malloc(size_t bytes) {
-    void *block = malloc(bytes);
-    if (!block) out_of_memory();
-    return block;
-}
-
 static size_t element_bytes(void) { return sizeof(struct element) + values * sizeof(uint64_t); }
 
 #ifdef REVERSE_CUSTOM
@@ -35,7 +29,7 @@ static struct element *spare; /* the class's own free list */
 /* Elements for the free list, as many as go into some pages. */
 static __attribute__((noinline)) void refill(void) {
     size_t each = element_bytes(), fit = 16000 / each + 1;
-    char *chunk = from_malloc(fit * each);
+    char *chunk = must(malloc(fit * each));
     for (size_t i = fit; i-- > 0;) {
         struct element *element = (struct element *)(chunk + i * each);
         element->next = spare;
@@ -57,7 +51,7 @@ static inline void give(struct element *element) {
 
 #else
 
-static inline struct element *take(void) { return from_malloc(element_bytes()); }
+static inline struct element *take(void) { return must(malloc(element_bytes())); }
 
 static inline void give(struct element *element) { free(element); }
 
@@ -109,8 +103,7 @@ static size_t dead_lists, capacity;
 static uint64_t drop(struct element *list, uint64_t length) {
     if (dead_lists == capacity) {
         capacity = capacity ? 2 * capacity : 1024;
-        dead = realloc(dead, capacity * sizeof *dead);
-        if (!dead) out_of_memory();
+        dead = must(realloc(dead, capacity * sizeof *dead));
     }
     dead[dead_lists++] = list;
     return length;

@@ -9,15 +9,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../common/process.h"
+
 struct game game;
 static char *first;
 static double began;
-
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
 
 void die(const char *message) {
     const char *parts[] = {"robson: ", message, "\n"};
@@ -49,8 +45,8 @@ bool get_bytes(struct block *block, size_t bytes, size_t units, size_t taken) {
     if (game.stopped) return false;
     if (game.now_units + units > game.live) die("a strategy requested more than M");
     if ((game.gets & 255) == 0) {
-        if (began == 0) began = seconds();
-        if (seconds() - began > game.seconds) {
+        if (began == 0) began = monotonic_s();
+        if (monotonic_s() - began > game.seconds) {
             game.stopped = "out of time";
             return false;
         }

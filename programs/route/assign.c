@@ -1,6 +1,7 @@
 /* Tracks: from the top, each track takes those wires that nothing unplaced has to be above, as many and as urgent ones
  * as fit side by side. This is the left-edge algorithm under vertical constraints, but what goes onto a track is the
  * best choice of intervals and not the first. */
+#include "../common/random.h"
 #include "../storage/storage.h"
 #include "channel.h"
 
@@ -14,14 +15,6 @@ struct choice {
 };
 
 static struct kind choices;
-
-/* xorshift64*, Vigna 2016 */
-static uint64_t next_random(uint64_t *state) {
-    *state ^= *state >> 12;
-    *state ^= *state << 25;
-    *state ^= *state >> 27;
-    return *state * UINT64_C(2685821657736338717);
-}
 
 int plan_density(const plan *p, int *by_column, bool unplaced) {
     int most = 0;

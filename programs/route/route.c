@@ -24,7 +24,7 @@ enum { WIDEST = 20000, MOST_NETS = 20000, MOST_ATTEMPTS = 10000, PASSES = 4 };
 
 static struct kind columns, uses, wires, edges;
 
-void *allocate(size_t count, size_t size) { return storage_must(calloc(count, size)); }
+void *allocate(size_t count, size_t size) { return must(calloc(count, size)); }
 
 column *new_column(void) { return memset(kind_take(&columns, sizeof(column)), 0, sizeof(column)); }
 

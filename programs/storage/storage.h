@@ -12,24 +12,12 @@
 #define STORAGE_H
 
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+
+#include "../common/checked.h"
 
 #if defined OPTIMIZED && defined COLLECTED
 #error "OPTIMIZED and COLLECTED are two programs"
 #endif
-
-/* For messages. */
-extern const char *const program;
-
-static inline void *storage_must(void *block) {
-    if (block == NULL) {
-        fprintf(stderr, "%s: out of memory\n", program);
-        exit(1);
-    }
-    return block;
-}
 
 /* Blocks of no common type: buffers, tables. */
 static inline void give_back(void *block) {
@@ -65,7 +53,7 @@ static inline void *kind_take(struct kind *kind, size_t bytes) {
     if (kind->left < bytes) {
         kind->left = CHUNK_BYTES / bytes * bytes;
         if (kind->left == 0) kind->left = bytes;
-        kind->fresh = storage_must(malloc(kind->left));
+        kind->fresh = must(malloc(kind->left));
     }
     object = kind->fresh;
     kind->fresh += bytes;
@@ -73,7 +61,7 @@ static inline void *kind_take(struct kind *kind, size_t bytes) {
     return object;
 #else
     (void)kind;
-    return storage_must(malloc(bytes));
+    return must(malloc(bytes));
 #endif
 }
 
@@ -102,7 +90,7 @@ static inline void *kinds_take(struct kinds *kinds, size_t bytes) {
     if (class > 0 && class <= KINDS) return kind_take(&kinds->of[class - 1], class * 16);
 #endif
     (void)kinds;
-    return storage_must(malloc(bytes));
+    return must(malloc(bytes));
 }
 
 static inline void kinds_give(struct kinds *kinds, void *object, size_t bytes) {

@@ -420,7 +420,7 @@ static void check_with(node *n) {
     static unsigned count;
     const type *t = read_only_value(n->left);
     if (t->kind != RECORD || !is_variable(n->left)) refuse(n->line, "with needs a variable that is a record");
-    char *through = storage_must(malloc(24));
+    char *through = must(malloc(24));
     snprintf(through, 24, "with_%u", ++count);
     n->text = through;
     symbol *outer = scope;

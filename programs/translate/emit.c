@@ -90,7 +90,7 @@ static text *quoted(const char *bytes, char quote) {
 static text *tag_of(type *t) {
     static unsigned count;
     if (!t->tag) {
-        char *tag = storage_must(malloc(24));
+        char *tag = must(malloc(24));
         snprintf(tag, 24, "unnamed_%u", ++count);
         t->tag = tag;
     }

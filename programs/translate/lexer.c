@@ -158,13 +158,13 @@ static void read_number(void) {
         token_value = strtol(text, NULL, 10);
         if (errno || token_value > INT32_MAX) refuse(line, "%s is too large for an integer", text);
     } else {
-        token_text = strcpy(storage_must(malloc(length + 1)), text);
+        token_text = strcpy(must(malloc(length + 1)), text);
     }
 }
 
 static void read_string(void) {
     size_t length = 0, capacity = 32;
-    char *text = storage_must(malloc(capacity));
+    char *text = must(malloc(capacity));
     int begin = line;
     for (next();; next()) {
         if (ahead == '\'') {
@@ -172,7 +172,7 @@ static void read_string(void) {
             if (ahead != '\'') break;
         }
         if (ahead == EOF || ahead == '\n') refuse(begin, "this string does not end");
-        if (length + 1 == capacity) text = storage_must(realloc(text, capacity *= 2));
+        if (length + 1 == capacity) text = must(realloc(text, capacity *= 2));
         text[length++] = (char)ahead;
     }
     text[length] = '\0';
