@@ -71,6 +71,17 @@ impl Progress for Shown {
     fn advance(&self, steps: u64) {
         self.bar.inc(steps);
     }
+
+    fn set_steps(&self, done: u64, of: u64) {
+        self.bar.set_length(of);
+        self.bar.set_position(done);
+    }
+
+    fn begins(&self, text: &str) {
+        if self.bar.is_hidden() {
+            terminal::note(text);
+        }
+    }
 }
 
 impl Drop for Shown {

@@ -36,6 +36,12 @@ pub trait Progress {
 
     /// So many steps more are done.
     fn advance(&self, steps: u64);
+
+    /// So many steps of so many are done, where their number changes on the way.
+    fn set_steps(&self, _done: u64, _of: u64) {}
+
+    /// A part begins that takes its time: a line, where no bar is shown.
+    fn begins(&self, _text: &str) {}
 }
 
 /// Shows nothing: for tests, and for programs that look at figures only.

@@ -5,13 +5,11 @@
 //! - [`frequency`]: the mutator's time over the period of collections and of reclamation (§5).
 //! - [`proximity`]: a request's time over its distance to the last collection (§6).
 //! - [`minheap`]: the smallest heap in which a program completes (§4).
-//! - [`paper`]: a whole paper repeated: its steps, exhibits and claims as data, and the verdicts.
 
 pub mod delay;
 pub mod frequency;
 pub mod means;
 pub mod minheap;
-pub mod paper;
 pub mod proximity;
 pub mod published;
 #[cfg(test)]

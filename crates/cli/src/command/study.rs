@@ -1,52 +1,30 @@
 //! `heaptoll study`: every table and figure of a paper, measured again, and whether its claims hold.
 //!
-//! A study is data (`docs/reference/study-format.md`). Each of its steps is one command of heaptoll, run as a child, so
-//! every figure has a command that repeats it, and a study can do nothing that a user could not. What the commands
-//! write as JSON is read as cells ([`read`]); what follows from them, the verdicts and the exhibits, is the studies
-//! crate's.
+//! What a study is and does is `heaptoll_papers`'s; here are its arguments, its outputs and its exit status.
 
-use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_experiment::machine;
-use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
-use heaptoll_studies::paper::budget::Length;
-use heaptoll_studies::paper::bundled::all;
+use heaptoll_experiments::context::Context;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_papers::bundled::all;
+use heaptoll_papers::page::book::book;
+use heaptoll_papers::page::list::list;
+use heaptoll_papers::results::{Results, SCHEMA};
+use heaptoll_papers::run::folder::Folder;
+use heaptoll_papers::run::plan::Plan;
+use heaptoll_papers::run::selection::studies;
+use heaptoll_papers::run::{Outcome, Session};
+use heaptoll_papers::stored;
+use heaptoll_papers::verdict::Answer;
+use heaptoll_report::html;
+use heaptoll_report::terminal::{render_book, render_document, render_verdicts};
 
-use self::keep::{Folder, StudyRequest};
-use self::measure::Measure;
-use self::selection::{Available, left_out_sentences, studies};
-use self::session::{Ran, Session};
 use crate::documents::DocumentOutputs;
 use crate::exit;
+use crate::messages::TerminalMessages;
 use crate::{interrupt, terminal};
-use heaptoll_experiments::clock;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::workload::{catalog, catalog_places};
-
-mod book;
-mod brackets;
-mod budget;
-mod child;
-mod command_name;
-mod commands;
-mod exhibits;
-mod facts;
-mod keep;
-mod list;
-mod measure;
-mod messages;
-mod paper_section;
-mod progress;
-mod read;
-mod selection;
-mod session;
-mod show;
-mod summary;
-#[cfg(test)]
-mod testing;
 
 /// Repeat a paper: measure its tables and figures, with its managers and today's, and decide whether each claim holds.
 ///
@@ -105,135 +83,79 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if arguments.list {
         let studies = all().map_err(|fault| Failure::Refused(Box::new(fault)))?;
-        return terminal::print(&list::list(&studies)).map(|()| 0);
+        return terminal::print(&render_document(&list(&studies), &terminal::style())).map(|()| 0);
     }
     arguments.outputs.check()?;
     if let Some(path) = &arguments.from {
-        let results = show::stored(path)?;
-        return show::deliver(&arguments.outputs, &results, None);
+        let results = stored::results(path).map_err(|error| Failure::Refused(Box::new(error)))?;
+        return deliver(&arguments.outputs, &results, None);
     }
-    let (folder, request) = match &arguments.resume {
-        Some(path) => {
-            let (folder, request) = resumed(path, arguments)?;
-            (Some(folder), request)
-        }
-        None => (None, begin(arguments)?),
-    };
-    let begun = Instant::now();
     let places = Places::find()?;
-    let known = manager::known(&places)?;
-    let catalog = catalog(&places, request.catalog.as_deref())?;
-    let available = Available { catalog: &catalog, folders: catalog_places(&places), known: &known };
-    let (fitted, taken_out) = available.fit(&request.studies, &request.only);
-    for words in left_out_sentences(&taken_out) {
-        terminal::warning(&words);
-    }
-    if fitted.iter().all(|study| study.steps.is_empty())
-        && request.studies.iter().any(|one| !one.steps.is_empty())
-    {
-        return Err(Failure::NothingToCompare("no step can be run here: see the warnings above".into()));
-    }
-    let length = length(&request);
-    let has_size = |program: &str, size: &str| available.has_size(program, size);
-    if let (None, Length::Seconds(seconds)) = (&arguments.resume, length) {
-        budget::check(&fitted, seconds, &has_size)?;
-    }
     let interrupt = interrupt::watch()?;
-    let folder = match folder {
-        Some(folder) => folder,
-        None => Folder::make(arguments.keep.as_deref(), &request)?,
+    let messages = TerminalMessages::default();
+    let context = Context { places: &places, interrupt: &interrupt, messages: &messages };
+    let session = match &arguments.resume {
+        Some(path) => Session::resume(&context, path, arguments.budget)?,
+        None => Session::begin(&context, plan(arguments)?, arguments.keep.as_deref())?,
     };
-    terminal::note(&format!("everything is kept in {}", folder.path().display()));
     let heaptoll = std::env::current_exe()
         .map_err(|error| Failure::Usage(format!("cannot find heaptoll itself: {error}")))?;
-    let load = machine::load()[0];
-    let mut session = Session {
-        folder: &folder,
-        studies: &fitted,
-        length,
-        begun,
-        more_time: arguments.resume.is_some() && arguments.budget.is_some(),
-        measure: Measure {
-            heaptoll: &heaptoll,
-            interrupt: &interrupt,
-            known: &known,
-            seed: request.seed,
-            catalog: request.catalog.as_deref(),
-        },
-        has_size: &has_size,
-    };
-    let ran: Ran = session.run();
-    let results = show::results(&request, &fitted, &taken_out, &ran, facts::facts(&available, &fitted), load);
-    let code = show::deliver(&arguments.outputs, &results, Some(&folder))?;
-    status(ran, &folder, code)
+    let outcome = session.run(&context, &heaptoll);
+    let code = deliver(&arguments.outputs, &outcome.results, Some(session.folder()))?;
+    status(outcome, session.folder(), code)
 }
 
-/// The study of a folder, to go on with.
-fn resumed(path: &Path, arguments: &Arguments) -> Result<(Folder, StudyRequest), Failure> {
-    let (folder, mut request) = Folder::open(path).map_err(keep::refused)?;
-    if request.quick && arguments.budget.is_some() {
-        return Err(Failure::Usage(format!(
-            "{} was begun with --quick, which has no budget: go on without --budget",
-            path.display()
-        )));
+/// A new study.
+fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
+    let mut command: Vec<String> = crate::outputs::own_arguments();
+    if let Some(first) = command.first_mut() {
+        *first = "heaptoll".into();
     }
-    // A new budget counts from the beginning, as the first did.
-    request.budget_s = arguments.budget.or(request.budget_s);
-    if request.heaptoll != env!("CARGO_PKG_VERSION") {
-        terminal::warning(&format!(
-            "heaptoll {} began it: its figures may not compare with new ones",
-            request.heaptoll
-        ));
-    }
-    Ok((folder, request))
+    let absolute = |folder: &PathBuf| std::path::absolute(folder).unwrap_or_else(|_| folder.clone());
+    Ok(Plan {
+        command,
+        only: arguments.only.clone(),
+        quick: arguments.quick,
+        budget_s: arguments.budget,
+        catalog: arguments.catalog.as_ref().map(absolute),
+        ..Plan::of(studies(&arguments.studies, &arguments.only)?)
+    })
 }
 
-/// How much of its steps is made.
-fn length(request: &StudyRequest) -> Length {
-    match (request.quick, request.budget_s) {
-        (true, _) => Length::Quick,
-        (false, Some(seconds)) => Length::Seconds(seconds),
-        (false, None) => Length::Whole,
+/// Prints the results, writes the requested files and those that the folder keeps; returns the exit status.
+///
+/// # Errors
+/// Standard output is full.
+fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Folder>) -> Result<u8, Failure> {
+    let book = book(results);
+    let mut code = 0;
+    if let Some(folder) = folder {
+        let kept = DocumentOutputs { html: Some(folder.page()), json: Some(folder.results()) };
+        code = kept.write(SCHEMA, results, || html::book::render(&book));
     }
+    // The page has several papers in full, the terminal only their verdicts. So it has where there is nothing else to
+    // show.
+    let style = terminal::style();
+    let mut verdicts = results.papers.iter().flat_map(|paper| &paper.verdicts).peekable();
+    let nothing = verdicts.peek().is_some() && verdicts.all(|verdict| verdict.answer == Answer::NotMeasured);
+    let short = results.papers.len() > 1 || outputs.html.is_some() || nothing;
+    let text = || if short { render_verdicts(&book, &style) } else { render_book(&book, &style) };
+    Ok(outputs.give(text, || html::book::render(&book), SCHEMA, results)?.max(code))
 }
 
 /// The exit status, that of its outputs being `code`; prints how a study that was stopped goes on.
 ///
 /// # Errors
 /// What stopped it.
-fn status(ran: Ran, folder: &Folder, code: u8) -> Result<u8, Failure> {
+fn status(outcome: Outcome, folder: &Folder, code: u8) -> Result<u8, Failure> {
     let go_on = format!("heaptoll study --resume {}", folder.path().display());
-    if let Some(failure) = ran.stopped {
+    if let Some(failure) = outcome.stopped {
         terminal::note(&format!("what was measured is kept; when the cause is mended, go on with: {go_on}"));
         return Err(failure);
     }
-    if ran.interrupted {
+    if outcome.interrupted {
         terminal::note(&format!("interrupted; go on with: {go_on}"));
         return Ok(exit::INTERRUPTED);
     }
-    Ok(if ran.trouble() { exit::TROUBLE } else { code })
-}
-
-/// A new study.
-fn begin(arguments: &Arguments) -> Result<StudyRequest, Failure> {
-    let mut command: Vec<String> = crate::outputs::own_arguments();
-    if let Some(first) = command.first_mut() {
-        *first = "heaptoll".into();
-    }
-    let begun = clock::now();
-    Ok(StudyRequest {
-        schema: StudyRequest::schema(),
-        heaptoll: env!("CARGO_PKG_VERSION").into(),
-        begun_unix_s: begun.as_secs_f64(),
-        command,
-        studies: studies(&arguments.studies, &arguments.only)?,
-        only: arguments.only.clone(),
-        quick: arguments.quick,
-        budget_s: arguments.budget,
-        catalog: arguments
-            .catalog
-            .as_ref()
-            .map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.clone())),
-        seed: begun.as_secs() % 1_000_000,
-    })
+    Ok(if outcome.trouble { exit::TROUBLE } else { code })
 }

@@ -1,0 +1,113 @@
+//! A step of a study: one command of heaptoll, and how much of it a shorter form runs.
+
+use heaptoll_experiment::experiment::Pairing;
+use heaptoll_statistics::FEWEST_PAIRS;
+use serde::{Deserialize, Serialize};
+
+/// One command of heaptoll.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Step {
+    /// By which exhibits and claims name it; no two steps of any studies share one, for figures are kept by it.
+    pub id: String,
+    /// Which command.
+    pub kind: StepKind,
+    /// Programs of the catalog, what can least be left out first.
+    pub programs: Vec<String>,
+    /// As many of them are run in the shortest form.
+    #[serde(default = "one")]
+    pub least_programs: usize,
+    /// As many managers, the first of the list, in the shortest form; all when left out.
+    #[serde(default)]
+    pub least_managers: Option<usize>,
+    /// Stacks (`docs/guide/stacks.md`).
+    #[serde(default)]
+    pub managers: Vec<String>,
+    /// Size of the inputs: `tiny`, `quick`, `demo`, `full`.
+    #[serde(default = "quick")]
+    pub size: String,
+    /// Repetitions (runs, of `proximity`) when there is time; at least 6 where there is any. Not used by exact
+    /// commands.
+    #[serde(default = "ten")]
+    pub repetitions: u32,
+    /// Further arguments of the command.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// How many times as long as the planner's first guess it takes; 1 when unknown.
+    #[serde(default = "unit")]
+    pub heaviness: f64,
+    /// What is left out last when time is short: 1 is kept longest.
+    #[serde(default = "middle")]
+    pub priority: u32,
+    /// How the runs of `run` are paired. Where the file leaves it out: in lockstep where a claim compares the CPU time
+    /// of managers on one program, else interleaved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pairing: Option<Pairing>,
+}
+
+impl Step {
+    /// Whether its runs are in lockstep, in so many repetitions: from fewer than can claim something nothing is
+    /// compared, and a block takes longer than the same runs one after the other.
+    pub fn runs_in_lockstep(&self, repetitions: u32) -> bool {
+        let interval = repetitions as usize >= FEWEST_PAIRS;
+        self.kind == StepKind::Run && self.pairing == Some(Pairing::Lockstep) && interval
+    }
+}
+
+/// The commands that steps are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StepKind {
+    /// `heaptoll run`: timed repetitions; the first manager is the baseline.
+    Run,
+    /// `heaptoll instructions`.
+    Instructions,
+    /// `heaptoll locality`.
+    Locality,
+    /// `heaptoll record`, then `lifetimes` of the trace.
+    Lifetimes,
+    /// `heaptoll delay`.
+    Delay,
+    /// `heaptoll frequency`.
+    Frequency,
+    /// `heaptoll proximity`.
+    Proximity,
+    /// `heaptoll minheap`.
+    Minheap,
+}
+
+impl StepKind {
+    /// The command's name.
+    pub const fn command(self) -> &'static str {
+        match self {
+            StepKind::Run => "run",
+            StepKind::Instructions => "instructions",
+            StepKind::Locality => "locality",
+            StepKind::Lifetimes => "lifetimes",
+            StepKind::Delay => "delay",
+            StepKind::Frequency => "frequency",
+            StepKind::Proximity => "proximity",
+            StepKind::Minheap => "minheap",
+        }
+    }
+}
+
+fn one() -> usize {
+    1
+}
+
+fn ten() -> u32 {
+    10
+}
+
+fn unit() -> f64 {
+    1.0
+}
+
+fn middle() -> u32 {
+    2
+}
+
+fn quick() -> String {
+    "quick".into()
+}

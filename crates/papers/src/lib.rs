@@ -1,0 +1,50 @@
+//! Whole papers repeated: a paper's experiments, tables, figures and claims are data (`studies/*.toml`); each of its
+//! steps is one command of heaptoll, run as a child, so that every figure has a command that repeats it and a study can
+//! do nothing that a user could not.
+//!
+//! What is run, and how:
+//! - [`definition`]: a study as its file defines it; [`bundled`] are those that are part of the program.
+//! - [`budget`]: which programs and how many repetitions fit into a time.
+//! - [`run`]: a plan as a value, the folder that keeps it, its steps one after the other.
+//! - [`read`]: a command's JSON as figures.
+//!
+//! What follows from it, as functions of their arguments alone:
+//! - [`figures`]: what steps measured, whatever command measured it.
+//! - [`published`]: the papers' tables, as CSV.
+//! - [`effect`]: a ratio between two of the figures, or between many, with an interval.
+//! - [`verdict`]: a claim judged by its effects.
+//! - [`exhibit`]: a table or figure with the published values and ours.
+//! - [`results`]: all of it, as JSON holds it; [`stored`] reads it again.
+//! - [`page`]: all of it, as the terminal and a page show it.
+
+pub mod budget;
+pub mod bundled;
+mod check;
+mod company;
+pub mod definition;
+pub mod effect;
+pub mod exhibit;
+pub mod figures;
+mod known;
+mod labelled;
+mod means;
+mod measured;
+mod outcome;
+pub mod page;
+mod pairs;
+mod parse;
+mod placed;
+pub mod published;
+pub mod read;
+pub mod results;
+pub mod run;
+pub mod stored;
+mod student;
+#[cfg(test)]
+mod testing;
+mod trend;
+mod variant;
+pub mod verdict;
+mod version;
+pub mod within;
+mod words;

@@ -1,0 +1,58 @@
+//! The studies and their steps, as a list shows them.
+
+use crate::definition::Study;
+use heaptoll_report::document::{Column, Document, Item, Section, Table};
+
+/// The list.
+pub fn list(studies: &[Study]) -> Document {
+    let overview = Table {
+        columns: vec![
+            Column::text("study"),
+            Column::figures("steps"),
+            Column::figures("tables and figures"),
+            Column::figures("claims"),
+            Column::text("of"),
+        ],
+        rows: studies
+            .iter()
+            .map(|study| {
+                let counts = [study.steps.len(), study.exhibits.len(), study.claims.len()];
+                let mut row = vec![study.name.clone()];
+                row.extend(counts.map(|count| count.to_string()));
+                row.push(study.source.clone());
+                row
+            })
+            .collect(),
+        ..Table::default()
+    };
+    let mut sections = vec![Section { items: vec![Item::Table(overview)], ..Section::default() }];
+    sections.extend(studies.iter().filter(|study| !study.steps.is_empty()).map(steps));
+    Document { title: "Studies".into(), sections, ..Document::default() }
+}
+
+fn steps(study: &Study) -> Section {
+    let table = Table {
+        columns: vec![
+            Column::text("step"),
+            Column::text("command"),
+            Column::text("inputs"),
+            Column::figures("programs"),
+            Column::figures("managers"),
+        ],
+        rows: study
+            .steps
+            .iter()
+            .map(|step| {
+                vec![
+                    step.id.clone(),
+                    step.kind.command().to_owned(),
+                    step.size.clone(),
+                    step.programs.len().to_string(),
+                    step.managers.len().to_string(),
+                ]
+            })
+            .collect(),
+        ..Table::default()
+    };
+    Section { title: study.title.clone(), text: vec![], items: vec![Item::Table(table)] }
+}

@@ -1,0 +1,120 @@
+//! The summary at the top of the page: its title, when and where it was made, and how verdicts are read.
+
+use crate::results::{Ended, Results};
+use heaptoll_report::format;
+use heaptoll_units::took;
+
+/// Names of facts that belong under the headline, in any case.
+const MACHINE: [&str; 3] = ["machine", "processor", "cpu"];
+
+/// Headline.
+pub fn title(results: &Results) -> String {
+    match &results.papers[..] {
+        [one] => format!("{}, measured again", one.study.title),
+        _ => "What papers on memory management found, measured again".into(),
+    }
+}
+
+/// A description in two sentences.
+pub fn lead(results: &Results) -> Vec<String> {
+    let papers = match results.papers.len() {
+        1 => "of this paper was".to_owned(),
+        count => format!("of {count} papers was"),
+    };
+    vec![format!(
+        "Every experiment {papers} run again, with the allocators and collectors of its time and of today, on programs \
+         of today. Each claim has one answer, holds, fails or undecided; the figures that decided are in the sections of the \
+         papers, with those that were published."
+    )]
+}
+
+/// Date, machine, time.
+pub fn dateline(results: &Results) -> Vec<String> {
+    let machine = results
+        .facts
+        .iter()
+        .find(|(name, _)| MACHINE.iter().any(|wanted| name.eq_ignore_ascii_case(wanted)))
+        .map(|(_, text)| text.clone());
+    let time = took(results.seconds);
+    let time = match results.budget_s {
+        Some(budget) => format!("took {time} of {} given", took(budget)),
+        None => format!("took {time}"),
+    };
+    let mut line = vec![format::date(results.begun_unix_s)];
+    line.extend(machine);
+    line.extend([time, format!("heaptoll {}", results.heaptoll_version)]);
+    line
+}
+
+/// Warnings shown first.
+pub fn warnings(results: &Results) -> Vec<String> {
+    let mut warnings = results.warnings.clone();
+    if !results.complete {
+        let ended = |wanted| results.steps.iter().filter(|step| step.ending == wanted).count();
+        let parts = [
+            (ended(Ended::Cut), "cut"),
+            (ended(Ended::Failed), "failed"),
+            (ended(Ended::LeftOut), "left out"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, what)| format!("{count} {what}"))
+            .collect();
+        let which = if parts.is_empty() { "it was interrupted".into() } else { parts.join(", ") };
+        warnings.push(format!("Not all of {} steps ran to their end: {which}.", results.steps.len()));
+    }
+    warnings
+}
+
+/// How verdicts are made and what the drawings show.
+pub fn how(results: &Results) -> Vec<String> {
+    let mut how: Vec<String> = [
+        "A claim holds when the whole interval of each comparison that it rests on lies in the claimed region, and fails when \
+        the whole lies outside. Otherwise the data do not decide, and the section shows how large an effect they could have \
+         shown.",
+        "Intervals are at 95 %. Those of one test that come from paired repetitions hold all at once. A mean over programs \
+         is geometric, its interval is over programs. Counts are exact and have none.",
+        "In the small drawings each line is a comparison with its interval. The shaded part is the claimed \
+        region; the dotted line is a ratio of 1. A hollow dot is one that does not decide.",
+        "Colours show how today compares with the paper: green agrees with it, orange is contrary to it.",
+        "A diamond (◇) marks a published value. Published times are of machines of their year: compare ratios, not seconds.",
+    ]
+    .map(String::from)
+    .into();
+    if results.papers.iter().flat_map(|paper_section| &paper_section.verdicts).any(|verdict| verdict.myth) {
+        how.push("A myth is worded as the myth. Where it fails, the paper is right.".into());
+    }
+    how
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_date_the_machine_and_the_time_stand_under_the_headline() {
+        let results = Results {
+            begun_unix_s: 1_795_320_000.0,
+            seconds: 1700.0,
+            budget_s: Some(1800.0),
+            heaptoll_version: "1.2".into(),
+            facts: vec![("Kernel".into(), "6".into()), ("Processor".into(), "two cores".into())],
+            ..crate::page::testing::results()
+        };
+        let line = dateline(&results);
+        assert_eq!(line[1..], ["two cores", "took 28 min 20 s of 30 min given", "heaptoll 1.2"]);
+        assert!(line[0].starts_with("2026-"));
+        assert!(warnings(&results).iter().any(|text| text.contains("1 cut")), "{:?}", warnings(&results));
+    }
+
+    #[test]
+    fn a_myth_is_explained_only_where_there_is_one() {
+        let mut results = crate::page::testing::results();
+        assert!(how(&results).iter().any(|text| text.contains("myth")));
+        for paper_section in &mut results.papers {
+            paper_section.verdicts.iter_mut().for_each(|verdict| verdict.myth = false);
+        }
+        assert!(!how(&results).iter().any(|text| text.contains("myth")));
+    }
+}

@@ -1,0 +1,102 @@
+//! Survival by age: `heaptoll lifetimes` of one recording.
+
+use crate::definition::{Step, StepKind};
+use crate::figures::Cell;
+use serde::Deserialize;
+
+use super::cell_writer::CellWriter;
+use super::json::{ReadError, shaped};
+
+#[derive(Deserialize)]
+struct Document {
+    all: Sum,
+    still_live: Sum,
+    survival: Vec<Survival>,
+}
+
+#[derive(Deserialize)]
+struct Sum {
+    objects: u64,
+    bytes: u64,
+}
+
+#[derive(Deserialize)]
+struct Survival {
+    clock: String,
+    curve: Vec<Point>,
+    younger: Vec<Point>,
+}
+
+/// Shares of the objects at an age: in a curve those that live beyond it, in `younger` those that do not.
+#[derive(Deserialize)]
+struct Point {
+    age: u64,
+    objects: f64,
+    bytes: f64,
+}
+
+/// Exact cells of one program under one manager. At the ages of the command's tables shares are counted; between them
+/// the curve's are.
+pub fn read(
+    json: &serde_json::Value,
+    step: &Step,
+    program: &str,
+    manager: &str,
+) -> Result<Vec<Cell>, ReadError> {
+    let document: Document = shaped(StepKind::Lifetimes, json)?;
+    let mut cells = Vec::new();
+    let mut writer = CellWriter { step: &step.id, program, manager, cells: &mut cells };
+    let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+    writer.exact("objects", Some(document.all.objects as f64));
+    writer.exact("bytes", Some(document.all.bytes as f64));
+    writer.exact("never_freed", share(document.still_live.objects, document.all.objects));
+    writer.exact("never_freed_bytes", share(document.still_live.bytes, document.all.bytes));
+    for survival in document.survival.iter().filter(|survival| survival.clock == "bytes") {
+        let exact = |age: u64| survival.younger.iter().any(|point| point.age == age);
+        let mut points: Vec<(u64, f64, f64)> = survival
+            .younger
+            .iter()
+            .map(|point| (point.age, 1.0 - point.objects, 1.0 - point.bytes))
+            .collect();
+        let curve = survival.curve.iter().filter(|point| !exact(point.age));
+        points.extend(curve.map(|point| (point.age, point.objects, point.bytes)));
+        points.sort_by_key(|point| point.0);
+        for (age, objects, bytes) in points {
+            writer.exact_at("surviving", age as f64, objects);
+            writer.exact_at("surviving_bytes", age as f64, bytes);
+        }
+    }
+    Ok(cells)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{assert_exact, lifetimes, step};
+    use super::*;
+
+    #[test]
+    fn shares_survive_what_is_not_younger() {
+        let json = lifetimes();
+        let cells = read(&json, &step(StepKind::Lifetimes), "cfrac", "glibc").expect("it is read");
+        let younger = json["survival"][0]["younger"][1]["objects"].as_f64().expect("a share");
+        assert_exact(&cells, "glibc", "surviving", Some(10_240.0), 1.0 - younger);
+        assert_exact(&cells, "glibc", "surviving", Some(1.0), 0.9438991361475846);
+        assert_exact(&cells, "glibc", "objects", None, 333_043.0);
+        assert_exact(&cells, "glibc", "never_freed", None, 1.0 / 333_043.0);
+    }
+
+    #[test]
+    fn fewer_survive_a_longer_age_and_each_age_is_there_once() {
+        let cells = read(&lifetimes(), &step(StepKind::Lifetimes), "cfrac", "glibc").expect("it is read");
+        let mut last = (0.0, 1.0);
+        for cell in cells.iter().filter(|cell| cell.metric == "surviving") {
+            let (Some(at), crate::figures::Value::Exact(share)) = (cell.at, &cell.value) else {
+                panic!("{cell:?}")
+            };
+            // The curve between the counted ages is within a bin of its histogram.
+            assert!(at > last.0 && *share <= last.1 + 1e-3, "{at}: {share} after {last:?}");
+            last = (at, *share);
+        }
+        assert!(last.0 > 0.0);
+    }
+}

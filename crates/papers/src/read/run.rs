@@ -1,0 +1,207 @@
+//! Timed repetitions: `heaptoll run`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::definition::{Step, StepKind};
+use crate::figures::{ALONE, AT_ONCE, Value};
+use heaptoll_experiment::comparison::Metric;
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::observation::{Observation, Phase};
+use heaptoll_experiment::seconds::cpu_seconds;
+use heaptoll_experiment::side::{Side, Sides};
+use serde::Deserialize;
+
+use super::cell_writer::CellWriter;
+use super::json::{ReadError, shaped};
+use super::reading::{Absent, Reading};
+
+#[derive(Deserialize)]
+struct Document {
+    experiment: Experiment,
+}
+
+/// A figure of one row, where it has it.
+type Take = fn(&Observation) -> Option<f64>;
+
+/// Figures that are taken as they are, of runs alone where there are runs at once. CPU seconds and `wall_s` have start-up
+/// taken off, as the tables of `heaptoll run`.
+const PLAIN: [(&str, Take); 12] = [
+    ("user_s", |row| Some(row.user_s)),
+    ("system_s", |row| Some(row.system_s)),
+    ("peak_rss_kib", |row| Some(row.peak_rss_kib as f64)),
+    ("minor_faults", |row| Some(row.minor_faults as f64)),
+    ("major_faults", |row| Some(row.major_faults as f64)),
+    ("heap_high_kib", |row| row.heap_high_water_bytes.map(kib)),
+    ("used_high_kib", |row| row.used_high_bytes.map(kib)),
+    ("collections", |row| row.collections.map(|all| all.count as f64)),
+    ("pause_total_s", |row| row.collections.map(|all| seconds(all.pause_total_ns))),
+    ("pause_max_s", |row| row.collections.map(|all| seconds(all.pause_max_ns))),
+    ("reclaimed_kib", |row| row.collections.map(|all| kib(all.reclaimed_bytes))),
+    ("collector_cpu_s", |row| row.collector_cpu_ns.map(seconds)),
+];
+
+fn kib(bytes: u64) -> f64 {
+    bytes as f64 / 1024.0
+}
+
+fn seconds(ns: u64) -> f64 {
+    ns as f64 / 1e9
+}
+
+/// Cells of samples by repetition, and which programs ran otherwise than in lockstep where that was wanted. A figure that
+/// failed or was not reported in a repetition is a gap there; what no row has gives no cell.
+pub fn read(json: &serde_json::Value, step: &Step) -> Result<Reading, ReadError> {
+    let Document { experiment } = shaped(StepKind::Run, json)?;
+    let repetitions = experiment.repetitions();
+    let mut reading = Reading { absent: absent(&experiment), ..Reading::default() };
+    for program in &experiment.programs {
+        let cpu = cpu_seconds(&experiment, &program.name, repetitions);
+        reading.pairing.extend(cpu.notes.iter().map(|note| format!("{}: {note}", program.name)));
+        for (side, cpu) in Sides::of(&experiment, &program.name).all.iter().zip(&cpu.stacks) {
+            let cells = &mut reading.cells;
+            let mut writer =
+                CellWriter { step: &step.id, program: &program.name, manager: side.stack, cells };
+            let mut put = |metric: &str, value: &dyn Fn(u32) -> Option<f64>| {
+                let samples: Vec<Option<f64>> = (0..repetitions).map(value).collect();
+                if samples.iter().any(Option::is_some) {
+                    writer.put(metric, None, Value::Samples(samples));
+                }
+            };
+            let sample = |samples: &[Option<f64>], repetition: u32| *samples.get(repetition as usize)?;
+            put(AT_ONCE, &|repetition| sample(&cpu.cpu_s, repetition));
+            put(ALONE, &|repetition| sample(cpu.alone_s.as_ref()?, repetition));
+            put("wall_s", &|repetition| side.value_in(Metric::Wall, repetition));
+            for (metric, take) in PLAIN {
+                put(metric, &|repetition| take(side.row_in(side.by_itself(), repetition)?));
+            }
+            for name in figure_names(side) {
+                put(&format!("figure_{name}"), &|repetition| {
+                    own_figures(side.row_in(side.by_itself(), repetition)?).remove(name).copied()
+                });
+            }
+        }
+    }
+    Ok(reading)
+}
+
+/// Figures that a load or the program itself reported of a run, by name.
+fn own_figures(row: &Observation) -> BTreeMap<&str, &f64> {
+    let of_load = row.serve.iter().flat_map(|serve| &serve.load_figures);
+    row.figures.iter().chain(of_load).map(|(name, value)| (name.as_str(), value)).collect()
+}
+
+fn figure_names<'a>(side: &Side<'a>) -> BTreeSet<&'a str> {
+    side.by_itself().values().flat_map(|row| own_figures(row).into_keys()).collect()
+}
+
+/// What was refused, and what failed.
+fn absent(experiment: &Experiment) -> Vec<Absent> {
+    let mut all: Vec<_> = experiment
+        .refused
+        .iter()
+        .map(|(program, stack, why)| {
+            // A program that does not run under the baseline is left out under all.
+            let whole = *stack == experiment.baseline;
+            (program.clone(), (!whole).then(|| stack.clone()), why.clone())
+        })
+        .collect();
+    for stack in &experiment.stacks {
+        let rows = || {
+            experiment.observations.iter().filter(|row| {
+                matches!(row.phase, Phase::Timed | Phase::Alone)
+                    && row.program == stack.program
+                    && row.stack == stack.name
+            })
+        };
+        let bad = || rows().filter(|row| !row.outcome.is_ok());
+        if let Some(first) = bad().next() {
+            let why = format!("{} of {} runs: {}", bad().count(), rows().count(), first.outcome);
+            all.push((stack.program.clone(), Some(stack.name.clone()), why));
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::figures::Cell;
+
+    use super::super::testing::{run, step, value};
+    use super::*;
+
+    fn reading(json: &serde_json::Value) -> Reading {
+        read(json, &step(StepKind::Run)).expect("it is read")
+    }
+
+    fn cells(json: &serde_json::Value) -> Vec<Cell> {
+        reading(json).cells
+    }
+
+    fn samples(cells: &[Cell], manager: &str, metric: &str) -> Vec<Option<f64>> {
+        match value(cells, manager, metric, None) {
+            Some(Value::Samples(samples)) => {
+                samples.into_iter().map(|sample| sample.map(|value| (value * 1e6).round() / 1e6)).collect()
+            }
+            other => panic!("{metric} of {manager}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn times_are_without_start_up_and_the_rest_as_it_is_by_repetition() {
+        let cells = cells(&run());
+        // 9.991 ms less 1.071 ms; 10.1 ms less 1.091 ms.
+        assert_eq!(samples(&cells, "kingsley", "cpu_s"), [Some(0.00892), Some(0.009009)]);
+        assert_eq!(samples(&cells, "bw16", "cpu_s"), [Some(0.013238), Some(0.012983)]);
+        assert_eq!(samples(&cells, "kingsley", "wall_s"), [Some(0.007849), Some(0.016459)]);
+        assert_eq!(samples(&cells, "bw16", "user_s"), [Some(0.011406), Some(0.014061)]);
+        assert_eq!(samples(&cells, "kingsley", "peak_rss_kib"), [Some(1648.0), Some(1488.0)]);
+        assert_eq!(samples(&cells, "bw16", "heap_high_kib"), [Some(384.0); 2]);
+        assert_eq!(samples(&cells, "bw16", "collections"), [Some(66.0); 2]);
+        assert_eq!(samples(&cells, "bw16", "pause_max_s"), [Some(0.002146), Some(0.001192)]);
+        assert_eq!(samples(&cells, "kingsley", "collections"), [Some(0.0); 2]);
+        assert_eq!(value(&cells, "kingsley", "used_high_kib", None), None, "it does not report");
+        assert!(reading(&run()).absent.is_empty());
+    }
+
+    #[test]
+    fn a_run_that_failed_is_a_gap_in_its_repetition_and_reported() {
+        let mut json = run();
+        let rows = json["experiment"]["observations"].as_array_mut().expect("rows");
+        let row = rows
+            .iter_mut()
+            .find(|row| row["phase"] == "timed" && row["stack"] == "bw16" && row["repetition"] == 0);
+        row.expect("a row")["outcome"] = serde_json::json!({"kind": "signal", "detail": 11});
+        json["experiment"]["refused"] =
+            serde_json::json!([["lua", "kingsley", "static"], ["cfrac", "knuth", "no"]]);
+        let cells = cells(&json);
+        assert_eq!(samples(&cells, "bw16", "peak_rss_kib"), [None, Some(2024.0)]);
+        assert_eq!(samples(&cells, "kingsley", "peak_rss_kib"), [Some(1648.0), Some(1488.0)]);
+        let absent = reading(&json).absent;
+        // A program that the baseline does not serve is left out whole.
+        assert_eq!(absent[0], ("lua".into(), None, "static".into()));
+        assert_eq!(absent[1], ("cfrac".into(), Some("knuth".into()), "no".into()));
+        assert_eq!(
+            absent[2],
+            ("cfrac".into(), Some("bw16".into()), "1 of 2 runs: killed by signal 11".into())
+        );
+    }
+
+    #[test]
+    fn figures_of_a_load_and_of_the_program_itself_are_metrics() {
+        let mut json = run();
+        let rows = json["experiment"]["observations"].as_array_mut().expect("rows");
+        for row in rows.iter_mut().filter(|row| row["stack"] == "bw16") {
+            row["figures"] = serde_json::json!({"longest_pause_ms": 3.5});
+        }
+        let cells = cells(&json);
+        assert_eq!(samples(&cells, "bw16", "figure_longest_pause_ms"), [Some(3.5); 2]);
+        assert_eq!(value(&cells, "kingsley", "figure_longest_pause_ms", None), None);
+    }
+
+    #[test]
+    fn what_heaptoll_run_does_not_write_is_refused() {
+        let error =
+            read(&serde_json::json!({"schema": "x"}), &step(StepKind::Run)).expect_err("no experiment");
+        assert!(error.to_string().contains("experiment"), "{error}");
+    }
+}

@@ -1,0 +1,140 @@
+//! `heaptoll proximity`: how long requests take in the ranges of distance between two collections.
+
+use crate::definition::Step;
+use crate::figures::{Cell, Value};
+use heaptoll_statistics::FEWEST_PAIRS;
+use serde::Deserialize;
+
+use super::ratio::Ratio;
+use crate::read::cell_writer::CellWriter;
+
+/// Ranges of distance between two collections as `heaptoll proximity` names them, and as metrics.
+const RANGES: [(&str, &str); 4] =
+    [("first 1 %", "first"), ("first 10 %", "near"), ("second 10 %", "second"), ("last 20 %", "last")];
+/// The range just after a collection.
+const NEAR: &str = "first 10 %";
+
+#[derive(Deserialize)]
+pub struct Proximity {
+    programs: Vec<Near>,
+}
+
+#[derive(Deserialize)]
+struct Near {
+    program: String,
+    stacks: Vec<NearStack>,
+}
+
+#[derive(Deserialize)]
+struct NearStack {
+    stack: String,
+    scales: Vec<Scale>,
+}
+
+#[derive(Deserialize)]
+struct Scale {
+    aimed_at: u64,
+    stretches: Vec<DistanceRange>,
+}
+
+#[derive(Deserialize)]
+struct DistanceRange {
+    name: String,
+    distance_ns: u64,
+    mean: Option<Ratio>,
+    median: Option<Ratio>,
+}
+
+pub fn cells(found: &Proximity, step: &Step, cells: &mut Vec<Cell>) {
+    for program in &found.programs {
+        for stack in &program.stacks {
+            let mut writer =
+                CellWriter { step: &step.id, program: &program.program, manager: &stack.stack, cells };
+            for scale in &stack.scales {
+                let at = Some(scale.aimed_at as f64);
+                for range in &scale.stretches {
+                    let Some((_, name)) = RANGES.iter().find(|(of, _)| *of == range.name) else {
+                        continue;
+                    };
+                    writer.ratio(&format!("{name}_ratio"), at, range.mean.as_ref());
+                    writer.ratio(&format!("{name}_median_ratio"), at, range.median.as_ref());
+                    if range.name == NEAR {
+                        writer.put("near_us", at, Value::Single(range.distance_ns as f64 / 1e3));
+                    }
+                }
+                let medians: Vec<&Ratio> =
+                    scale.stretches.iter().filter_map(|range| range.median.as_ref()).collect();
+                if let Some(value) = spread(&medians) {
+                    writer.put("spread_median_ratio", at, value);
+                }
+                let means: Vec<&Ratio> =
+                    scale.stretches.iter().filter_map(|range| range.mean.as_ref()).collect();
+                if let Some(value) = spread(&means) {
+                    writer.put("spread_ratio", at, value);
+                }
+            }
+        }
+    }
+}
+
+/// By what factor the range that is farthest from the middle differs from it, whichever way. The intervals of all
+/// ranges hold together, so it lies between the largest of their nearer ends and the largest of their farther ones,
+/// whichever range is the farthest in truth.
+fn spread(stretches: &[&Ratio]) -> Option<Value> {
+    let factor = |ratio: f64| ratio.max(1.0 / ratio);
+    let most = |of: &dyn Fn(&Ratio) -> f64| stretches.iter().map(|ratio| of(ratio)).reduce(f64::max);
+    let value = most(&|ratio| factor(ratio.ratio))?;
+    if stretches.iter().any(|ratio| (ratio.pairs as usize) < FEWEST_PAIRS) {
+        return Some(Value::Single(value));
+    }
+    let nearer = |ratio: &Ratio| {
+        if ratio.low <= 1.0 && ratio.high >= 1.0 { 1.0 } else { factor(ratio.low).min(factor(ratio.high)) }
+    };
+    let low = most(&nearer)?;
+    let high = most(&|ratio| factor(ratio.low).max(factor(ratio.high)))?;
+    Some(Value::Estimate { value, low, high })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read;
+    use super::super::tests::{one, step, value};
+    use super::*;
+    use crate::definition::StepKind;
+    use serde_json::json;
+
+    #[test]
+    fn each_range_is_a_metric_of_means_and_of_medians() {
+        let range = |name: &str, mean: f64, median: f64| {
+            let of =
+                |mean: f64| json!({"ratio": mean, "low": mean, "high": mean, "differs": true, "runs": 10});
+            json!({"name": name, "distance_ns": 878_653, "mean": of(mean), "median": of(median)})
+        };
+        let stretches =
+            [range("first 1 %", 1.07, 1.02), range("first 10 %", 0.95, 1.01), range("last 20 %", 0.8, 1.0)];
+        let found = json!({"programs": [{"program": "kv", "stacks": [{"stack": "sweep/mimalloc3",
+            "scales": [{"aimed_at": 10, "stretches": stretches}]}]}]});
+        let cells = read(StepKind::Proximity, &found, &step("proximity")).expect("it is read").cells;
+        let at = |metric: &str| value(one(&cells, metric, Some(10.0)));
+        assert_eq!((at("first_ratio"), at("near_ratio"), at("last_ratio")), (1.07, 0.95, 0.8));
+        assert_eq!((at("first_median_ratio"), at("near_median_ratio")), (1.02, 1.01));
+        assert_eq!((at("spread_ratio"), at("spread_median_ratio")), (1.25, 1.02));
+        assert_eq!(at("near_us"), 878.653);
+    }
+
+    #[test]
+    fn the_spread_is_known_as_well_as_the_ranges_are() {
+        let of = |ratio: f64, low: f64, high: f64| Ratio { ratio, low, high, pairs: 8 };
+        let (open, slower, faster) = (of(1.02, 0.9, 1.3), of(1.1, 1.05, 1.15), of(0.8, 0.75, 0.9));
+        let value = spread(&[&open, &slower, &faster]);
+        let Some(Value::Estimate { value, low, high }) = value else { panic!("{value:?}") };
+        assert_eq!(value, 1.25, "a fifth less is a factor of 1.25");
+        assert!((low - 1.0 / 0.9).abs() < 1e-12, "at least the faster one's nearer end, {low}");
+        assert!((high - 1.0 / 0.75).abs() < 1e-12, "at most the farthest end, {high}");
+        let value = spread(&[&open]);
+        assert!(matches!(value, Some(Value::Estimate { low: 1.0, .. })), "may be none at all: {value:?}");
+        let few = Ratio { pairs: 5, ..slower };
+        assert!(matches!(spread(&[&open, &few]), Some(Value::Single(_))));
+        assert_eq!(spread(&[]), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! A study's whole result: what the JSON file holds, and what pages are made of, now or later.
+
+use serde::{Deserialize, Serialize};
+
+use super::budget::Planned;
+use super::definition::Study;
+use super::exhibit::Shown;
+use super::figures::Figures;
+use super::verdict::Verdict;
+
+/// Name and version of its JSON.
+pub const SCHEMA: &str = "heaptoll-study/1";
+
+/// Everything.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct Results {
+    /// When it began, seconds since 1970.
+    pub begun_unix_s: f64,
+    /// How long it took.
+    pub seconds: f64,
+    /// The time it was given; none for the whole.
+    pub budget_s: Option<f64>,
+    /// Version of heaptoll.
+    pub heaptoll_version: String,
+    /// The command that repeats it.
+    pub command: String,
+    /// Machine, kernel, C library, versions of managers and programs: name and value.
+    pub facts: Vec<(String, String)>,
+    /// All steps were run to their end.
+    pub complete: bool,
+    /// What the reader must know first: the machine was busy, steps were cut.
+    pub warnings: Vec<String>,
+    /// Each paper.
+    #[serde(rename = "chapters")]
+    pub papers: Vec<PaperResult>,
+    /// Each step, in the order run.
+    pub steps: Vec<Ran>,
+    /// What they measured.
+    pub figures: Figures,
+}
+
+/// One paper's results.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct PaperResult {
+    /// As its file defines it.
+    pub study: Study,
+    /// In the order of its claims.
+    pub verdicts: Vec<Verdict>,
+    /// In the order of its exhibits.
+    pub exhibits: Vec<Shown>,
+}
+
+/// A step that was run.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+pub struct Ran {
+    /// As planned.
+    pub planned: Planned,
+    /// The command that repeats it by itself.
+    pub command: String,
+    /// How long it took.
+    pub seconds: f64,
+    /// How it ended.
+    pub ending: Ended,
+    /// What the shorter form costs: `6 of 10 repetitions: intervals 1.6 times as wide`; empty for the whole.
+    pub precision: String,
+    /// Programs and managers that could not be run, and why; warnings of the command.
+    pub warnings: Vec<String>,
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// To its end.
+    Whole,
+    /// At its deadline or by Ctrl-C; what it had is in.
+    Cut,
+    /// It gave no figures.
+    Failed,
+    /// There was no time for it.
+    LeftOut,
+}

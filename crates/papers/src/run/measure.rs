@@ -1,0 +1,367 @@
+//! One step: its command is run, its output is read, and missing figures get a reason.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::budget::{Planned, precision};
+use crate::definition::{Step, StepKind};
+use crate::results::{Ended as Ending, Ran};
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_report::ReportError;
+use thiserror::Error;
+
+use super::child::{ChildError, End, EndCause, Run};
+use super::commands::Extent;
+use super::folder::{Ended, StepFolder};
+use super::log::Logged;
+use crate::read;
+use crate::read::reading::Reading;
+
+/// A step that the machine cannot carry out; the study ends there.
+#[derive(Debug, Error)]
+pub enum MeasureError {
+    /// A command does not start.
+    #[error(transparent)]
+    Child(#[from] ChildError),
+    /// Its figures cannot be kept.
+    #[error(transparent)]
+    Keep(#[from] ReportError),
+}
+
+/// What all steps share.
+pub struct Measure<'a> {
+    /// heaptoll itself.
+    pub heaptoll: &'a Path,
+    /// Ctrl-C.
+    pub interrupt: &'a Interrupt,
+    /// Managers by name.
+    pub known: &'a [Manager],
+    /// Seed of random choices.
+    pub seed: u64,
+    /// Folder with the user's own catalog entries.
+    pub catalog: Option<&'a Path>,
+}
+
+/// Figures of a step, with its warnings and failures.
+#[derive(Default)]
+struct StepFigures {
+    reading: Reading,
+    warnings: Vec<String>,
+    why: Option<String>,
+    ended: Option<EndCause>,
+}
+
+impl Measure<'_> {
+    /// Runs a step in its folder; `poll` is called at intervals. One that was begun there is resumed where that is
+    /// possible.
+    ///
+    /// # Errors
+    /// heaptoll cannot be started, or files cannot be written.
+    pub fn step(
+        &self,
+        step: &Step,
+        planned: &Planned,
+        folder: &StepFolder,
+        poll: &mut dyn FnMut(),
+    ) -> Result<Ended, MeasureError> {
+        let goes_on = goes_on(step.kind) && folder.planned().is_some() && folder.file(ROWS).exists();
+        // The file of rows fixes what is run.
+        let planned = match folder.planned() {
+            Some(begun) if goes_on => {
+                Planned { deadline_s: planned.deadline_s, seconds: planned.seconds, ..begun }
+            }
+            _ => planned.clone(),
+        };
+        // Its figures and time from before it was stopped.
+        let earlier = folder.ended().filter(|_| goes_on);
+        folder.begin(&planned)?;
+        let extent = Extent { step, planned: &planned, seed: self.seed, catalog: self.catalog };
+        let begun = Instant::now();
+        let until = deadline(begun, planned.deadline_s);
+        let mut found = match step.kind {
+            StepKind::Lifetimes => self.lifetimes(&extent, folder, until, poll)?,
+            _ => self.one_command(&extent, folder, goes_on, until, poll)?,
+        };
+        let seconds =
+            begun.elapsed().as_secs_f64() + earlier.as_ref().map_or(0.0, |earlier| earlier.ran.seconds);
+        self.name_managers(&extent, &mut found);
+        explain(&extent, &mut found);
+        // No reasons why a figure is missing.
+        found.warnings.append(&mut found.reading.pairing);
+        let ending = match found.ended {
+            Some(EndCause::Deadline | EndCause::Interrupt) => Ending::Cut,
+            _ if found.reading.cells.is_empty() => Ending::Failed,
+            _ => Ending::Whole,
+        };
+        // Stopped again before it could write: its rows are still there, and so are its figures.
+        if let Some(mut earlier) = earlier.filter(|_| ending == Ending::Cut && found.reading.cells.is_empty())
+        {
+            (earlier.ran.seconds, earlier.interrupted) = (seconds, found.ended == Some(EndCause::Interrupt));
+            folder.end(&earlier)?;
+            return Ok(earlier);
+        }
+        let why = match ending {
+            Ending::Failed => Some(found.why.unwrap_or_else(|| "it gave no figures".into())),
+            Ending::Cut if found.reading.cells.is_empty() => Some("it was cut before it had figures".into()),
+            _ => None,
+        };
+        found.warnings.extend(why.iter().filter(|_| ending == Ending::Failed).cloned());
+        found.warnings.dedup();
+        let ended = Ended {
+            ran: Ran {
+                command: extent.repeat(),
+                precision: precision(&planned, step),
+                seconds,
+                ending,
+                warnings: found.warnings,
+                planned,
+            },
+            interrupted: found.ended == Some(EndCause::Interrupt),
+            why,
+            cells: found.reading.cells,
+            absent: found.reading.absent,
+        };
+        folder.end(&ended)?;
+        Ok(ended)
+    }
+
+    fn run(
+        &self,
+        arguments: &[String],
+        folder: &StepFolder,
+        until: Option<Instant>,
+        signal: i32,
+        poll: &mut dyn FnMut(),
+    ) -> Result<(End, Logged), MeasureError> {
+        let log = folder.file("log.txt");
+        let before = std::fs::metadata(&log).map_or(0, |file| file.len());
+        let run = Run {
+            program: self.heaptoll,
+            arguments,
+            out: &folder.file("tables.txt"),
+            err: &log,
+            until,
+            signal,
+        };
+        let end = run.to_end(self.interrupt, poll)?;
+        let bytes = std::fs::read(&log).unwrap_or_default();
+        let new = bytes.get(usize::try_from(before).unwrap_or(usize::MAX)..).unwrap_or_default();
+        Ok((end, Logged::of(&String::from_utf8_lossy(new))))
+    }
+
+    fn one_command(
+        &self,
+        extent: &Extent,
+        folder: &StepFolder,
+        goes_on: bool,
+        until: Option<Instant>,
+        poll: &mut dyn FnMut(),
+    ) -> Result<StepFigures, MeasureError> {
+        let (json, rows) = (folder.file("figures.json"), folder.file(ROWS));
+        let text = |path: &Path| path.display().to_string();
+        let mut files = vec!["--json".to_owned(), text(&json)];
+        forget(&json);
+        if goes_on {
+            let repetitions = extent.planned.repetitions.to_string();
+            let mut words = vec![extent.step.kind.command().to_owned(), "--resume".into(), text(&rows)];
+            words.extend(["-n".to_owned(), repetitions]);
+            words.extend(files.iter().cloned());
+            let (end, messages) = self.run(&words, folder, until, libc::SIGINT, poll)?;
+            // Rows that cannot be resumed (the command had not got so far) are made again.
+            if json.exists() || end.why != EndCause::Itself {
+                return Ok(found(extent, &json, end, &messages));
+            }
+        }
+        set_aside(folder);
+        if !matches!(extent.step.kind, StepKind::Proximity | StepKind::Minheap) {
+            files.extend(["--db".to_owned(), text(&rows)]);
+        }
+        let mut words = extent.arguments();
+        words.splice(1..1, files);
+        let (end, messages) = self.run(&words, folder, until, libc::SIGINT, poll)?;
+        Ok(found(extent, &json, end, &messages))
+    }
+
+    /// Records each program under each manager, and then analyses the traces.
+    fn lifetimes(
+        &self,
+        extent: &Extent,
+        folder: &StepFolder,
+        until: Option<Instant>,
+        poll: &mut dyn FnMut(),
+    ) -> Result<StepFigures, MeasureError> {
+        let managers: Vec<Option<&String>> = match extent.managers() {
+            [] => vec![None],
+            some => some.iter().map(Some).collect(),
+        };
+        let mut all = StepFigures::default();
+        let trace = folder.file("trace.heaptoll");
+        let cells =
+            extent.programs().iter().flat_map(|program| managers.iter().map(move |one| (program, *one)));
+        for (number, (program, manager)) in cells.enumerate() {
+            let json = folder.file(&format!("figures-{}.json", number + 1));
+            forget(&json);
+            let recording = extent.recording(program, manager.map(String::as_str), &trace);
+            // A supervisor's signal goes to the program, which ends the recording.
+            let (end, mut messages) = self.run(&recording, folder, until, libc::SIGTERM, poll)?;
+            let mut ended = end.why;
+            if end.why == EndCause::Itself && end.code == Some(0) {
+                let words = extent.lifetimes(&trace, &json);
+                let (end, more) = self.run(&words, folder, until, libc::SIGTERM, poll)?;
+                ended = end.why;
+                messages.warnings.extend(more.warnings);
+                messages.errors.extend(more.errors);
+            }
+            forget(&trace);
+            let name = manager.map_or("glibc", String::as_str);
+            all.warnings
+                .extend(messages.warnings.iter().map(|words| format!("{program} under {name}: {words}")));
+            if ended != EndCause::Itself {
+                all.ended = Some(ended);
+                break;
+            }
+            let cells = parsed(&json).map(|json| read::lifetimes::read(&json, extent.step, program, name));
+            match cells {
+                Some(Ok(cells)) => all.reading.cells.extend(cells),
+                Some(Err(error)) => {
+                    all.warnings.push(format!("{program} under {name}: {error}"));
+                    all.reading.absent.push((program.clone(), Some(name.into()), error.to_string()));
+                }
+                None => {
+                    let status = end.code.map_or("a signal".into(), |code| format!("exit status {code}"));
+                    let why =
+                        messages.reason().map_or_else(|| format!("it ended with {status}"), str::to_owned);
+                    let words = format!("{program} under {name}: {why}");
+                    all.warnings.push(words.clone());
+                    all.why = Some(words);
+                    all.reading.absent.push((program.clone(), Some(name.into()), why));
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Commands call a stack by its first spelling (`sweep/mimalloc3` for `sweep/mimalloc`); the study by its own.
+    fn name_managers(&self, extent: &Extent, found: &mut StepFigures) {
+        for wanted in extent.managers().iter().filter(|name| !manager::is_group(self.known, name)) {
+            let Ok(manager) = manager::find(self.known, wanted) else { continue };
+            if manager.name == *wanted {
+                continue;
+            }
+            for cell in found.reading.cells.iter_mut().filter(|cell| cell.manager == manager.name) {
+                cell.manager.clone_from(wanted);
+            }
+            for (_, of, _) in &mut found.reading.absent {
+                if of.as_ref() == Some(&manager.name) {
+                    *of = Some(wanted.clone());
+                }
+            }
+        }
+    }
+}
+
+/// Rows of commands that keep them.
+const ROWS: &str = "rows.db";
+
+/// Whether a command that was stopped resumes with its rows.
+fn goes_on(kind: StepKind) -> bool {
+    matches!(kind, StepKind::Run | StepKind::Delay | StepKind::Frequency)
+}
+
+fn deadline(begun: Instant, seconds: f64) -> Option<Instant> {
+    let after = Duration::try_from_secs_f64(seconds).ok()?;
+    begun.checked_add(after)
+}
+
+/// Removes what an earlier run left; a file that is not there is as well.
+fn forget(path: &Path) {
+    let _ = std::fs::remove_file(path);
+}
+
+/// Rows that are there already are kept under another name: they may have taken an hour.
+fn set_aside(folder: &StepFolder) {
+    // A journal without its file would be taken for that of the next.
+    for end in ["", "-journal"] {
+        let before = folder.file(&format!("before-{ROWS}{end}"));
+        let _ = std::fs::rename(folder.file(&format!("{ROWS}{end}")), before);
+    }
+}
+
+fn parsed(path: &PathBuf) -> Option<serde_json::Value> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// The figures in one command's JSON.
+fn found(extent: &Extent, json: &PathBuf, end: End, messages: &Logged) -> StepFigures {
+    let mut found =
+        StepFigures { warnings: messages.warnings.clone(), ended: Some(end.why), ..StepFigures::default() };
+    let Some(json) = parsed(json) else {
+        found.why = messages.reason().map(str::to_owned).or_else(|| {
+            Some(match end.code {
+                Some(code) => format!("it ended with exit status {code} and wrote no JSON that can be read"),
+                None => "a signal killed it: was memory short?".into(),
+            })
+        });
+        return found;
+    };
+    match read::read(extent.step.kind, &json, extent.step) {
+        Ok(reading) => found.reading = reading,
+        Err(error) => found.why = Some(error.to_string()),
+    }
+    found.warnings.extend(messages.errors.iter().cloned());
+    found.warnings.extend(read::warnings(&json));
+    for (program, manager, why) in &found.reading.absent {
+        let under = manager.as_ref().map_or(String::new(), |manager| format!(" under {manager}"));
+        found.warnings.push(format!("{program}{under}: {why}"));
+    }
+    found
+}
+
+/// Whether a text has a name as a whole word: `release` does not have `lea`.
+fn mentions(text: &str, name: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || "-_:/=,.+".contains(c);
+    text.split(|c| !part(c)).any(|word| word == name || word.trim_end_matches([':', ',', '.']) == name)
+}
+
+/// Gives each program under each manager that has no figure a reason.
+fn explain(extent: &Extent, found: &mut StepFigures) {
+    for program in extent.programs() {
+        for manager in extent.managers() {
+            let has =
+                found.reading.cells.iter().any(|cell| cell.program == *program && cell.manager == *manager);
+            let is_covered = found
+                .reading
+                .absent
+                .iter()
+                .any(|(other, of, _)| other == program && of.as_ref().is_none_or(|of| of == manager));
+            if has || is_covered {
+                continue;
+            }
+            let names = |warning: &&String| mentions(warning, program) && mentions(warning, manager);
+            let why = match found.warnings.iter().find(names) {
+                Some(warning) => warning.clone(),
+                None => match found.ended {
+                    Some(EndCause::Deadline) => "the step was cut before it was run".into(),
+                    Some(EndCause::Interrupt) => "Ctrl-C came before it was run".into(),
+                    _ => found.why.clone().unwrap_or_else(|| "the command gave no figure of it".into()),
+                },
+            };
+            found.reading.absent.push((program.clone(), Some(manager.clone()), why));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A warning about a release was once given as the reason why `lea` had no figure.
+    #[test]
+    fn a_name_is_a_word_of_its_own() {
+        assert!(mentions("lea on cfrac: refused", "lea") && mentions("cfrac under lea: it failed", "cfrac"));
+        assert!(mentions("cfrac under sweep/mimalloc3, which", "sweep/mimalloc3"));
+        assert!(!mentions("cfrac: release at the end", "lea"));
+        assert!(!mentions("cfrac:gc under lea", "cfrac"), "a variant is another program");
+    }
+}

@@ -1,0 +1,225 @@
+//! The requested studies, and the parts of each that can be run here: programs that are not installed and managers that
+//! are not known are taken out of the steps, with the reason.
+
+use std::path::Path;
+
+use crate::bundled::all;
+use crate::definition::Study;
+use heaptoll_catalog::did_you_mean;
+use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
+use heaptoll_experiment::manager::{self, Manager};
+
+use heaptoll_experiments::failure::Failure;
+
+/// The word for every study that heaptoll has.
+const EVERY: &str = "all";
+
+/// The studies of these arguments: names, paths of the user's files, or `all`; each once. With `only`, of their steps
+/// these.
+///
+/// # Errors
+/// There is no such study or step, or a file is no study.
+pub fn studies(words: &[String], only: &[String]) -> Result<Vec<Study>, Failure> {
+    let mut chosen: Vec<Study> = Vec::new();
+    let mut add = |study: Study| {
+        if chosen.iter().all(|other| other.name != study.name) {
+            chosen.push(study);
+        }
+    };
+    let refuse = |fault: crate::definition::Fault| Failure::Refused(Box::new(fault));
+    for word in words {
+        if is_path(word) {
+            add(own(word)?);
+            continue;
+        }
+        let known = all().map_err(refuse)?;
+        if word == EVERY {
+            known.into_iter().for_each(&mut add);
+            continue;
+        }
+        let names: Vec<String> = known.iter().map(|study| study.name.clone()).collect();
+        add(known.into_iter().find(|study| study.name == *word).ok_or_else(|| {
+            Failure::Usage(format!(
+                "there is no study `{word}`{}; there are: {}, and `{EVERY}` for all of them. A file of your own is named by \
+                 its path (with a `/`, or ending in .toml)",
+                did_you_mean(word, names.iter().map(String::as_str).chain([EVERY])),
+                names.join(", ")
+            ))
+        })?);
+    }
+    apart(&chosen)?;
+    if let Some(missing) = only.iter().find(|id| chosen.iter().all(|study| study.step(id.as_str()).is_none()))
+    {
+        let steps: Vec<&str> =
+            chosen.iter().flat_map(|study| &study.steps).map(|step| step.id.as_str()).collect();
+        return Err(Failure::Usage(format!(
+            "--only {missing}: there is no such step{}; there are: {}",
+            did_you_mean(missing, steps.iter().copied()),
+            steps.join(", ")
+        )));
+    }
+    Ok(chosen)
+}
+
+fn is_path(word: &str) -> bool {
+    word.contains('/') || word.ends_with(".toml")
+}
+
+/// A study from a user's file.
+fn own(path: &str) -> Result<Study, Failure> {
+    let text = std::fs::read_to_string(Path::new(path))
+        .map_err(|error| Failure::Usage(format!("cannot read the study {path}: {error}")))?;
+    Study::parse(&text, path).map_err(|fault| Failure::Refused(Box::new(fault)))
+}
+
+/// Figures are kept by step: a user's file may not have a step with the name of another's.
+fn apart(studies: &[Study]) -> Result<(), Failure> {
+    for (number, study) in studies.iter().enumerate() {
+        for step in &study.steps {
+            if let Some(other) = studies[..number].iter().find(|other| other.step(&step.id).is_some()) {
+                return Err(Failure::Usage(format!(
+                    "{} and {} both have a step `{}`: figures are kept by it, so run them one by one, or rename it",
+                    other.name, study.name, step.id
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A program or manager of a step that cannot be run here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TakenOut {
+    /// Step's id.
+    pub step: String,
+    /// The program.
+    pub program: Option<String>,
+    /// The manager.
+    pub manager: Option<String>,
+    /// Why.
+    pub why: String,
+}
+
+/// Sentences on what was taken out: one a program or manager, however many steps have it.
+pub fn left_out_sentences(taken_out: &[TakenOut]) -> Vec<String> {
+    let mut all: Vec<(&str, &str, Vec<&str>)> = Vec::new();
+    for out in taken_out {
+        let what = out.program.as_deref().or(out.manager.as_deref()).unwrap_or_default();
+        match all.iter_mut().find(|(other, why, _)| *other == what && *why == out.why) {
+            Some((_, _, steps)) => steps.push(&out.step),
+            None => all.push((what, &out.why, vec![&out.step])),
+        }
+    }
+    let sentence = |(what, why, steps): (&str, &str, Vec<&str>)| {
+        format!("{what} is left out of {}: {why}", steps.join(", "))
+    };
+    all.into_iter().map(sentence).collect()
+}
+
+/// The programs and managers of this machine.
+pub struct Available<'a> {
+    /// Programs.
+    pub catalog: &'a Catalog,
+    /// Where they are.
+    pub folders: &'a CatalogPlaces,
+    /// Managers.
+    pub known: &'a [Manager],
+}
+
+impl Available<'_> {
+    /// Why a program cannot be run, if it cannot.
+    fn no_program(&self, name: &str) -> Option<String> {
+        match self.catalog.find(name) {
+            Err(_) => Some("the catalog has no such program".into()),
+            Ok(program) => program.missing(self.folders),
+        }
+    }
+
+    /// Why a manager cannot be used, if it cannot.
+    fn no_manager(&self, name: &str) -> Option<String> {
+        if manager::is_group(self.known, name) {
+            return None;
+        }
+        // The rest of the error lists all that are known.
+        let first = |error: manager::ManagerError| {
+            let text = error.to_string();
+            text.split(';').next().unwrap_or_default().trim().to_owned()
+        };
+        manager::find(self.known, name).err().map(first)
+    }
+
+    /// Whether a program has inputs of a size.
+    pub fn has_size(&self, program: &str, size: &str) -> bool {
+        self.catalog.find(program).is_ok_and(|program| program.sizes().any(|own| own.to_string() == size))
+    }
+
+    /// The studies without what cannot be run here, and what was taken out. With `only`, without the other steps too.
+    pub fn fit(&self, studies: &[Study], only: &[String]) -> (Vec<Study>, Vec<TakenOut>) {
+        let mut fitted = studies.to_vec();
+        let mut out = Vec::new();
+        for study in &mut fitted {
+            study.steps.retain(|step| only.is_empty() || only.contains(&step.id));
+            for step in &mut study.steps {
+                let id = step.id.clone();
+                let mut take = |program: Option<&String>, manager: Option<&String>, why: Option<String>| {
+                    let taken = why.map(|why| TakenOut {
+                        step: id.clone(),
+                        program: program.cloned(),
+                        manager: manager.cloned(),
+                        why,
+                    });
+                    let stays = taken.is_none();
+                    out.extend(taken);
+                    stays
+                };
+                step.programs.retain(|program| take(Some(program), None, self.no_program(program)));
+                let mut stays = |manager: &String| take(None, Some(manager), self.no_manager(manager));
+                step.managers.retain(&mut stays);
+                step.options = with_baselines_of(&step.options, stays);
+            }
+            // Nothing is left of such a step; the sentences on what was taken out report it.
+            study.steps.retain(|step| {
+                let wanted = studies.iter().find_map(|study| study.step(&step.id));
+                let lost = |had: Option<bool>, has: bool| had.unwrap_or(false) && !has;
+                !lost(wanted.map(|wanted| !wanted.programs.is_empty()), !step.programs.is_empty())
+                    && !lost(wanted.map(|wanted| !wanted.managers.is_empty()), !step.managers.is_empty())
+            });
+        }
+        (fitted, out)
+    }
+}
+
+/// A step's options without baselines that do not stay: `-b tcmalloc` where no TCMalloc is built.
+fn with_baselines_of(options: &[String], mut stays: impl FnMut(&String) -> bool) -> Vec<String> {
+    let mut kept = Vec::new();
+    let mut words = options.iter();
+    while let Some(word) = words.next() {
+        if let Some(manager) = word.strip_prefix("--baseline=") {
+            kept.extend(stays(&manager.to_owned()).then(|| word.clone()));
+        } else if word == "-b" || word == "--baseline" {
+            let manager = words.next().filter(|manager| stays(manager));
+            kept.extend(manager.into_iter().flat_map(|manager| [word.clone(), manager.clone()]));
+        } else {
+            kept.push(word.clone());
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A fresh machine has no TCMalloc until `make build`: the smallest heaps are still found over the others.
+    #[test]
+    fn a_baseline_that_is_not_built_is_left_out_of_a_steps_options() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let fitted = |text: &str| with_baselines_of(&words(text), |manager| manager != "tcmalloc").join(" ");
+        assert_eq!(fitted("-b mimalloc3 -b tcmalloc --every 32K"), "-b mimalloc3 --every 32K");
+        assert_eq!(fitted("--baseline tcmalloc --baseline=tcmalloc --repeats 1"), "--repeats 1");
+        assert_eq!(
+            fitted("--every 32K --baseline=snmalloc -b knuth"),
+            "--every 32K --baseline=snmalloc -b knuth"
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! Results that a study wrote, read again: the same page can be made of them, and nothing is measured.
+
+use std::path::Path;
+
+use thiserror::Error;
+
+use crate::labelled::{self, Unreadable};
+use crate::results::{Results, SCHEMA};
+
+/// Results that cannot be read.
+#[derive(Debug, Error)]
+#[error("cannot show {path}: {why} (`heaptoll study --json` writes such files)")]
+pub struct StoredError {
+    path: String,
+    why: Why,
+}
+
+#[derive(Debug, Error)]
+enum Why {
+    #[error(transparent)]
+    File(#[from] std::io::Error),
+    #[error(transparent)]
+    Text(#[from] Unreadable),
+}
+
+/// Reads the results that a study wrote.
+///
+/// # Errors
+/// The file cannot be read, is something else, or of a version of heaptoll whose format is another.
+pub fn results(path: &Path) -> Result<Results, StoredError> {
+    let error = |why| StoredError { path: path.display().to_string(), why };
+    let text = std::fs::read_to_string(path).map_err(|why| error(why.into()))?;
+    labelled::read(&text, SCHEMA).map_err(|why| error(why.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_a_later_version_are_refused_with_the_version_they_need() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("o.json");
+        let later = r#"{"schema": "heaptoll-study/2", "heaptoll": "999.1.0", "papers": []}"#;
+        std::fs::write(&path, later).expect("writes");
+        let error = results(&path).expect_err("it is refused").to_string();
+        for word in ["o.json", "heaptoll-study/2", "heaptoll-study/1", "heaptoll 999.1.0"] {
+            assert!(error.contains(word), "{error}");
+        }
+        assert!(results(&folder.path().join("none.json")).is_err());
+    }
+}
