@@ -1,6 +1,7 @@
 //! One frame of a call stack, as the recorder or the tracer names it.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// A frame of a stack. Unknown members are empty.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -16,19 +17,19 @@ pub struct Frame<'a> {
 }
 
 /// A frame of a stack for JSON. Unknown members are left out.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WholeFrame {
     /// Function, demangled and unabridged.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub function: String,
     /// Path of the source file.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
     /// Line in it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u64>,
     /// Path of the executable or library.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub object: String,
     /// Address in `object`; in memory when that is empty.
     pub offset: u64,

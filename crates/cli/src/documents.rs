@@ -11,6 +11,7 @@ use serde::Serialize;
 use crate::exit;
 use crate::terminal;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::schema::Envelope;
 
 /// Output files of a command whose result is a document.
 #[derive(Debug, Args, Default)]
@@ -22,15 +23,6 @@ pub struct DocumentOutputs {
     /// of the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
-}
-
-/// The JSON file: its schema, the version of heaptoll that wrote it, and the figures.
-#[derive(Serialize)]
-struct Envelope<'a, F: Serialize> {
-    schema: &'a str,
-    heaptoll: &'a str,
-    #[serde(flatten)]
-    figures: &'a F,
 }
 
 impl DocumentOutputs {
@@ -103,8 +95,7 @@ fn is_stdout(path: &Path) -> bool {
 }
 
 fn json(schema: &str, figures: &impl Serialize) -> Result<String, ReportError> {
-    let text =
-        serde_json::to_string_pretty(&Envelope { schema, heaptoll: env!("CARGO_PKG_VERSION"), figures });
+    let text = serde_json::to_string_pretty(&Envelope::new(schema, figures));
     text.map(|text| text + "\n")
         .map_err(|error| ReportError::Encode { form: "JSON", detail: error.to_string() })
 }

@@ -31,6 +31,11 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 }
 
 impl MemoryArguments {
+    /// The limit, bytes.
+    pub fn limit_bytes(self) -> u64 {
+        self.memory_limit.0
+    }
+
     /// The limit for a command that keeps so many bytes of each object.
     pub fn each(self, each_object_bytes: usize) -> Memory {
         Memory { limit_bytes: self.memory_limit.0, each_object_bytes: each_object_bytes as u64 }

@@ -14,7 +14,8 @@
 use std::io::{self, Read};
 
 use heaptoll_trace::{Batch, Ending, EventKind, Reader, Sample, TraceError};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::subject::Subject;
@@ -65,7 +66,7 @@ pub enum BoundError {
 }
 
 /// The bounds of a trace.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BoundFigures {
     /// The recorded process.
     pub subject: Subject,
@@ -100,7 +101,7 @@ impl BoundFigures {
 }
 
 /// A heap that would have been enough.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Packing {
     /// Its rule, as text.
     pub rule: String,
@@ -111,7 +112,7 @@ pub struct Packing {
 }
 
 /// The recorded manager's figures.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RecordedManager {
     /// Most usable bytes live at once, by `malloc_usable_size`; none when some are not known.
     pub max_usable_bytes: Option<u64>,
@@ -124,7 +125,7 @@ pub struct RecordedManager {
 }
 
 /// A sample of the process after the peak of its live bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AfterPeak {
     /// ns from the beginning.
     pub time_ns: u64,

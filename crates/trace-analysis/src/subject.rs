@@ -1,10 +1,11 @@
 //! The process image that a trace is of, and what makes its figures incomplete.
 
 use heaptoll_trace::{Ending, Gap, Header};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// The recorded process, in every result.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Subject {
     /// Program and arguments.
     pub command: Vec<String>,
@@ -37,7 +38,7 @@ pub struct Subject {
 }
 
 /// Events that could not be kept.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Hole {
     /// Why.
     pub why: String,

@@ -3,10 +3,11 @@
 //! Objects are named by *slots*: small numbers that are reused when an object is freed, the last freed first. So a
 //! reader keeps what it needs to know of live objects in a plain array, and a replay drives a manager from one.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[repr(u8)]
 pub enum EventKind {
     /// `malloc`, and `realloc` of nothing: a new object.

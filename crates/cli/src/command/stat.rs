@@ -3,19 +3,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_trace_analysis::feed::feed;
-use heaptoll_trace_analysis::stacks::CallSites;
-use heaptoll_trace_analysis::stat::{EACH_OBJECT, Stat};
-use heaptoll_trace_analysis::subject::Subject;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::stat::{self, Plan};
 
 use crate::documents::DocumentOutputs;
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::trace_source;
-
-mod document;
-mod sections;
 
 /// Sum up a trace: counts, sizes, rates, realloc, threads, sites.
 ///
@@ -46,14 +39,8 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let reader = trace_source::open(&arguments.trace, arguments.memory.each(EACH_OBJECT))?;
-    let mut stat = Stat::new(reader.header().latency, reader.header().sites);
-    let reader = feed(reader, |batch| stat.events(&batch.events)).map_err(trace_source::refused)?;
-    let subject =
-        Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), stat.time_ns());
-    let sites = reader.sites().cloned().unwrap_or_default();
-    let mut call_sites = CallSites::new(&sites, arguments.frames.shown());
-    let figures = stat.figures(subject, reader.samples(), &mut call_sites);
-    let document = document::document(&figures, &arguments.trace);
-    arguments.outputs.deliver(&document, "heaptoll-stat/1", &figures)
+    let plan = Plan { frames: arguments.frames.shown(), memory_limit_bytes: arguments.memory.limit_bytes() };
+    let figures = stat::measure(&arguments.trace, plan)?;
+    let document = stat::document(&figures, &arguments.trace);
+    arguments.outputs.deliver(&document, stat::SCHEMA, &figures)
 }

@@ -3,13 +3,18 @@
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::schemas;
+
 /// One test's own folder, state and cache.
 pub struct Fixture {
     folder: tempfile::TempDir,
+    /// Files that commands were to write their figures to.
+    json_files: Mutex<Vec<PathBuf>>,
 }
 
 /// Exit status and output of a heaptoll command.
@@ -21,6 +26,14 @@ pub struct CommandOutput {
 }
 
 impl CommandOutput {
+    /// Validates standard output where it holds figures.
+    fn new(code: Option<i32>, out: String, err: String) -> CommandOutput {
+        if code == Some(0) && out.starts_with("{\n  \"schema\"") {
+            schemas::validate("standard output", &out);
+        }
+        CommandOutput { code, out, err }
+    }
+
     /// Asserts the exit status; shows everything when it is another.
     #[track_caller]
     pub fn exits(self, code: i32) -> CommandOutput {
@@ -49,17 +62,15 @@ impl CommandOutput {
 
 impl From<std::process::Output> for CommandOutput {
     fn from(output: std::process::Output) -> CommandOutput {
-        CommandOutput {
-            code: output.status.code(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        CommandOutput::new(output.status.code(), text(&output.stdout), text(&output.stderr))
     }
 }
 
 impl Fixture {
     pub fn new() -> Fixture {
-        Fixture { folder: tempfile::Builder::new().prefix("heaptoll-test-").tempdir().expect("a folder") }
+        let folder = tempfile::Builder::new().prefix("heaptoll-test-").tempdir().expect("a folder");
+        Fixture { folder, json_files: Mutex::default() }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -76,7 +87,18 @@ impl Fixture {
         let mut command = Command::new(env!("CARGO_BIN_EXE_heaptoll"));
         command.args(arguments).stdin(Stdio::null());
         self.prepare(&mut command);
+        let files =
+            arguments.windows(2).filter(|words| words[0] == "--json").map(|words| self.path(words[1]));
+        self.json_files.lock().expect("no test panicked").extend(files);
         command
+    }
+
+    /// Validates every file that commands wrote their figures to.
+    fn validate_json(&self) {
+        for path in self.json_files.lock().expect("no test panicked").iter().filter(|path| path.is_file()) {
+            let text = std::fs::read_to_string(path).expect("the file is text");
+            schemas::validate(&path.display().to_string(), &text);
+        }
     }
 
     /// Sets this fixture's folders in a command's environment and removes what the caller's shell may have set.
@@ -102,7 +124,9 @@ impl Fixture {
 
     /// Runs heaptoll to its end.
     pub fn heaptoll(&self, arguments: &[&str]) -> CommandOutput {
-        self.command(arguments).output().expect("heaptoll starts").into()
+        let output = self.command(arguments).output().expect("heaptoll starts").into();
+        self.validate_json();
+        output
     }
 
     fn compile(&self, name: &str, source: &str, flags: &[&str]) -> String {
@@ -160,6 +184,15 @@ impl Fixture {
         let mut command = self.command(arguments);
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("heaptoll starts");
         UnderWay { child }
+    }
+}
+
+/// What was written by commands that a test started itself is validated, too.
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.validate_json();
+        }
     }
 }
 
@@ -229,11 +262,7 @@ impl UnderWay {
         let out = drain(out.map(|pipe| Box::new(pipe) as Box<dyn std::io::Read + Send>));
         let err = drain(err.map(|pipe| Box::new(pipe) as Box<dyn std::io::Read + Send>));
         let status = self.child.wait().expect("waits");
-        CommandOutput {
-            code: status.code(),
-            out: out.join().expect("a reader"),
-            err: err.join().expect("a reader"),
-        }
+        CommandOutput::new(status.code(), out.join().expect("a reader"), err.join().expect("a reader"))
     }
 }
 

@@ -30,6 +30,7 @@ mod recording;
 mod refusals;
 mod replaying;
 mod reporting;
+mod schemas;
 mod servers;
 mod stacks;
 mod stopping;

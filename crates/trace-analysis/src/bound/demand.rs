@@ -1,7 +1,8 @@
 //! The first pass: how much is live at each time, and how long objects live.
 
 use heaptoll_trace::{Event, EventKind};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::rounding::{Options, rounded};
 
@@ -12,7 +13,7 @@ const POINTS: usize = 1024;
 pub(super) const EACH_OBJECT: usize = size_of::<Object>() + size_of::<u64>();
 
 /// Live bytes in an interval of the trace.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Number of the first event of the interval.
     pub event: u64,

@@ -1,10 +1,11 @@
 //! What a block takes at least: its size rounded up as the ABI requires. Demand and packings round alike.
 
 use heaptoll_trace::Event;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Options of the computation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Options {
     /// Blocks of at most 8 bytes take 8; all others are rounded up to multiples of 16, as the ABI of x86-64 and AArch64
     /// requires of `malloc`.

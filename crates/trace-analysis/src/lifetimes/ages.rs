@@ -4,7 +4,8 @@
 //! Octaves are made when an age falls into them, since there are thousands of histograms (one a call site) and most
 //! hold few octaves.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Bins of an octave.
 const BINS: u64 = 16;
@@ -15,7 +16,7 @@ const OCTAVES: usize = 64 - BITS as usize + 1;
 const ABSENT: u8 = u8::MAX;
 
 /// Objects and requested bytes of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sum {
     /// Objects.
     pub objects: u64,

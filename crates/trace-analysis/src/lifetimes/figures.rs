@@ -1,7 +1,8 @@
 //! The result of `heaptoll lifetimes`, as it goes into JSON.
 
 use heaptoll_callsites::WholeFrame;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::ages::Ages;
 pub use super::ages::Sum;
@@ -14,7 +15,7 @@ use crate::subject::Subject;
 const STEP: f64 = 0.0005;
 
 /// Everything that `heaptoll lifetimes` reports.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LifetimeFigures {
     /// The process that was analysed.
     pub subject: Subject,
@@ -50,7 +51,7 @@ pub struct LifetimeFigures {
 }
 
 /// How long objects live, on one clock. Objects never freed count as surviving every age.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Survival {
     /// The clock; ages are bytes, ns or instructions.
     pub clock: Clock,
@@ -69,7 +70,7 @@ pub struct Survival {
 }
 
 /// A point of a survival curve.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CurvePoint {
     /// Age.
     pub age: u64,
@@ -80,7 +81,7 @@ pub struct CurvePoint {
 }
 
 /// Shares that ended before an age.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Younger {
     /// Age.
     pub age: u64,
@@ -91,7 +92,7 @@ pub struct Younger {
 }
 
 /// One size class, call site or thread.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GroupFigures {
     /// `33 to 64`, a call stack, a thread.
     pub name: String,
@@ -102,7 +103,7 @@ pub struct GroupFigures {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stacks: Option<u64>,
     /// By site: all frames of the one with the most bytes, innermost first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<WholeFrame>,
     /// Its objects.
     pub all: Sum,
@@ -113,7 +114,7 @@ pub struct GroupFigures {
 }
 
 /// The never-freed objects of call stacks that read alike.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StillLive {
     /// Number of the one that left most bytes.
     pub site: u32,

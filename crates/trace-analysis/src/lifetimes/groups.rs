@@ -5,14 +5,15 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::ages::{Ages, Sum};
 use super::birth::Birth;
 use crate::stat::size_class;
 
 /// The key by which objects are grouped.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum By {
     /// The power of two that the last size is rounded up to.

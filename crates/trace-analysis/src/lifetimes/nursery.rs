@@ -3,7 +3,8 @@
 //! Survivors are promoted and not followed further. Objects larger than the nursery are allocated elsewhere.
 //! Growth of a realloc fills the nursery as a new object would.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::ages::Sum;
 
@@ -22,7 +23,7 @@ pub struct Nursery {
 }
 
 /// The figures of a nursery of one size.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NurseryFigures {
     /// Its size, bytes.
     pub nursery_bytes: u64,

@@ -2,7 +2,8 @@
 
 use heaptoll_callsites::WholeFrame;
 use heaptoll_trace::{EventKind, Sample};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 pub use super::latency::LatencyFigures;
 pub use super::reallocs::{ChainRow, FactorRow, Reallocs};
@@ -13,7 +14,7 @@ pub use super::timeline::Point;
 use crate::subject::Subject;
 
 /// Everything that `heaptoll stat` reports.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StatFigures {
     /// The process that was analysed.
     pub subject: Subject,
@@ -67,7 +68,7 @@ pub struct StatFigures {
 }
 
 /// A time, and what was live then.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Peak {
     /// Requested bytes alive.
     pub live_bytes: u64,
@@ -84,7 +85,7 @@ pub struct Peak {
 }
 
 /// Live objects at one time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveTotals {
     /// Objects.
     pub objects: u64,
@@ -95,7 +96,7 @@ pub struct LiveTotals {
 }
 
 /// Calls of one kind.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KindFigures {
     /// The kind.
     pub kind: EventKind,
@@ -106,7 +107,7 @@ pub struct KindFigures {
 }
 
 /// Per second; none where the seconds are not known or none.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Rates {
     /// Objects made per second of wall time.
     pub objects_per_s: Option<f64>,
@@ -119,7 +120,7 @@ pub struct Rates {
 }
 
 /// Internal fragmentation: usable minus requested bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Internal {
     /// At the peak, bytes.
     pub at_peak_bytes: u64,
@@ -134,7 +135,7 @@ pub struct Internal {
 }
 
 /// Objects freed soon, by two measures.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Temporary {
     /// Freed before the next allocation of the thread that allocated them.
     pub before_next_1: u64,

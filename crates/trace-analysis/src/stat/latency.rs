@@ -2,7 +2,8 @@
 
 use hdrhistogram::Histogram;
 use heaptoll_trace::{Event, EventKind};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Percentiles that are reported.
 const PERCENTILES: [f64; 6] = [50.0, 90.0, 99.0, 99.9, 99.99, 99.999];
@@ -13,11 +14,34 @@ pub struct Latencies {
     of: [Histogram<u64>; 3],
 }
 
+/// A kind of call whose durations are counted together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Call {
+    /// For a new object.
+    Allocate,
+    /// `realloc` of an object.
+    Resize,
+    /// Ends an object.
+    Free,
+}
+
+impl Call {
+    /// Its name, as in the JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Call::Allocate => "allocate",
+            Call::Resize => "resize",
+            Call::Free => "free",
+        }
+    }
+}
+
 /// How long one kind of call took, ns.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LatencyFigures {
-    /// `allocate`, `resize` or `free`.
-    pub call: &'static str,
+    /// Which kind.
+    pub call: Call,
     /// Calls.
     pub calls: u64,
     /// Mean, ns.
@@ -28,7 +52,7 @@ pub struct LatencyFigures {
     pub max_ns: u64,
 }
 
-const CALLS: [&str; 3] = ["allocate", "resize", "free"];
+const CALLS: [Call; 3] = [Call::Allocate, Call::Resize, Call::Free];
 
 impl Latencies {
     /// No calls yet. `None` when the histograms cannot be made, which the bounds exclude.
@@ -52,7 +76,7 @@ impl Latencies {
     /// The kinds of call there were.
     pub fn figures(&self) -> Vec<LatencyFigures> {
         let seen = CALLS.iter().zip(&self.of).filter(|(_, histogram)| !histogram.is_empty());
-        seen.map(|(call, histogram)| LatencyFigures {
+        seen.map(|(&call, histogram)| LatencyFigures {
             call,
             calls: histogram.len(),
             mean_ns: histogram.mean(),
@@ -78,9 +102,9 @@ mod tests {
         latencies.add(&Event { latency_ns: 5, ..event(EventKind::Lost, 0, 0) });
         let figures = latencies.figures();
         assert_eq!(figures.len(), 2);
-        assert_eq!((figures[0].call, figures[0].calls, figures[0].max_ns), ("allocate", 1000, 1000));
+        assert_eq!((figures[0].call, figures[0].calls, figures[0].max_ns), (Call::Allocate, 1000, 1000));
         assert_eq!(figures[0].percentiles[..3], [(50.0, 500), (90.0, 900), (99.0, 990)]);
-        assert_eq!((figures[1].call, figures[1].calls), ("free", 1));
+        assert_eq!((figures[1].call, figures[1].calls), (Call::Free, 1));
         assert!(figures[1].max_ns.abs_diff(u64::from(u32::MAX)) < u64::from(u32::MAX) / 500);
     }
 }

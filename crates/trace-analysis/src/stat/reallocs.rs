@@ -1,6 +1,7 @@
 //! Use of realloc: growing, shrinking, moving, and how often the same object is resized.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Names and upper ends of the rows of growth factors, in fortieths.
 const FACTORS: [(&str, u64); 8] = [
@@ -35,7 +36,7 @@ pub struct ReallocCounts {
 }
 
 /// Use of realloc.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reallocs {
     /// Calls that returned a block for an existing object.
     pub calls: u64,
@@ -68,7 +69,7 @@ pub struct Reallocs {
 }
 
 /// Calls with growth factors in a range.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FactorRow {
     /// New size by old size, as text: `1.5 to 2` is above 1.5 and at most 2.
     pub factor: String,
@@ -77,7 +78,7 @@ pub struct FactorRow {
 }
 
 /// Objects resized `from` to `up_to` times.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ChainRow {
     /// Fewest resizes.
     pub from: u64,

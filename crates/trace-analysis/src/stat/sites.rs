@@ -7,7 +7,8 @@
 use std::collections::HashMap;
 
 use heaptoll_callsites::WholeFrame;
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::stacks::CallSites;
 
@@ -26,7 +27,7 @@ struct SiteTotals {
 }
 
 /// Objects and bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Sum {
     /// Objects.
     pub objects: u64,
@@ -41,7 +42,7 @@ pub struct SiteTable {
 }
 
 /// The figures of one call stack.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SiteFigures {
     /// Number of the site in the trace.
     pub site: u32,
@@ -60,7 +61,7 @@ pub struct SiteFigures {
 }
 
 /// The figures of all call stacks that read alike.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CallSiteFigures {
     /// Their text.
     pub name: String,

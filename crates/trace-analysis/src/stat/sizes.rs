@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::share::share;
 
@@ -29,7 +30,7 @@ struct Class {
 }
 
 /// Objects of sizes above half of `up_to` and at most `up_to`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SizeRow {
     /// Smallest size of the row, bytes.
     pub from: u64,
@@ -46,7 +47,7 @@ pub struct SizeRow {
 }
 
 /// Objects of one size.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExactSize {
     /// Bytes.
     pub size: u64,
@@ -59,7 +60,7 @@ pub struct ExactSize {
 }
 
 /// The sizes of a trace's objects.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Sizes {
     /// By powers of two, rising; rows without objects between others are kept.
     pub powers: Vec<SizeRow>,

@@ -1,12 +1,13 @@
 //! Allocations and frees by thread: a program whose threads free each other's objects demands more of a manager.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Threads that are distinguished; those with higher numbers are merged into the last.
 const THREADS: usize = 1 << 20;
 
 /// The figures of one thread.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadFigures {
     /// Its number in the trace, in order of first events.
     pub thread: u32,

@@ -3,13 +3,14 @@
 //! Events are taken in intervals of equal number; an interval keeps its point of most live bytes. When there are too
 //! many intervals, neighbours are merged and intervals become twice as long.
 
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 /// Most points kept.
 const POINTS: usize = 1024;
 
 /// Live bytes and objects at one event.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// Byte clock: bytes allocated so far.
     pub clock_bytes: u64,

@@ -8,8 +8,8 @@ use heaptoll_trace_analysis::stat::StatFigures;
 use heaptoll_units::{bytes, number, objects, part, percent, rate, time_ns, whole_bytes};
 
 use super::sections;
-use heaptoll_experiments::subject;
-use heaptoll_experiments::tables::table;
+use crate::subject;
+use crate::tables::table;
 
 /// The whole document.
 pub fn document(figures: &StatFigures, trace: &Path) -> Document {

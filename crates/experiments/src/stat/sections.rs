@@ -5,7 +5,7 @@ use heaptoll_trace::EventKind;
 use heaptoll_trace_analysis::stat::{CallSiteFigures, Point, StatFigures};
 use heaptoll_units::{bytes, number, objects, part, percent, time_ns, whole_bytes};
 
-use heaptoll_experiments::tables::{site_table, table, table_item};
+use crate::tables::{site_table, table, table_item};
 
 /// Threads listed.
 const THREADS: usize = 16;
@@ -199,7 +199,7 @@ pub fn latencies(figures: &StatFigures) -> Option<Section> {
     columns.extend(first.percentiles.iter().map(|(percentile, _)| format!("{percentile} %")));
     columns.push("longest".into());
     let rows = figures.latencies.iter().map(|latency| {
-        let mut row = vec![latency.call.to_owned(), number(latency.calls), time_ns(latency.mean_ns)];
+        let mut row = vec![latency.call.name().to_owned(), number(latency.calls), time_ns(latency.mean_ns)];
         row.extend(latency.percentiles.iter().map(|&(_, ns)| time_ns(ns as f64)));
         row.push(time_ns(latency.max_ns as f64));
         row

@@ -1,0 +1,59 @@
+//! Every JSON file that a test has heaptoll write is valid by its command's schema, and is read back as the same figures.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use heaptoll_experiments::schema::{ALL, CommandSchema};
+use jsonschema::Validator;
+use serde_json::Value;
+
+/// What has no schema yet.
+const WITHOUT: [&str; 13] = [
+    "heaptoll-bound/1",
+    "heaptoll-delay/1",
+    "heaptoll-drag/1",
+    "heaptoll-frequency/1",
+    "heaptoll-instructions/1",
+    "heaptoll-ledger/1",
+    "heaptoll-lifetimes/1",
+    "heaptoll-locality/1",
+    "heaptoll-minheap/1",
+    "heaptoll-proximity/1",
+    "heaptoll-replay/1",
+    "heaptoll-study/1",
+    "heaptoll.experiment/2",
+];
+
+fn validators() -> &'static HashMap<&'static str, (CommandSchema, Validator)> {
+    static VALIDATORS: OnceLock<HashMap<&'static str, (CommandSchema, Validator)>> = OnceLock::new();
+    let compiled = |command: &CommandSchema| {
+        let validator = jsonschema::validator_for(&command.schema()).expect("a schema");
+        (command.tag, (*command, validator))
+    };
+    VALIDATORS.get_or_init(|| ALL.iter().map(compiled).collect())
+}
+
+/// Asserts that a JSON file of heaptoll's is valid by the schema that it names, and that its figures can be read back.
+#[track_caller]
+pub fn validate(name: &str, text: &str) {
+    let json: Value = serde_json::from_str(text).unwrap_or_else(|error| panic!("{name} is no JSON: {error}"));
+    let tag = json["schema"].as_str().unwrap_or_else(|| panic!("{name} names no schema"));
+    let Some((command, validator)) = validators().get(tag) else {
+        assert!(WITHOUT.contains(&tag), "{name}: no schema {tag} in heaptoll_experiments::schema::ALL");
+        return;
+    };
+    let errors: Vec<String> = validator
+        .iter_errors(&json)
+        .take(5)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect();
+    assert!(errors.is_empty(), "{name} is not valid by {tag}:\n{}", errors.join("\n"));
+    let again = command.read_back(text).unwrap_or_else(|error| panic!("{name} cannot be read back: {error}"));
+    assert!(again == json, "{name} is not read back as what was written");
+}
+
+#[test]
+#[should_panic(expected = "is not valid by heaptoll-stat/1")]
+fn figures_that_lack_a_field_are_refused() {
+    validate("a file", r#"{"schema": "heaptoll-stat/1", "heaptoll": "0.1.0"}"#);
+}
