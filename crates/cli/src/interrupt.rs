@@ -1,6 +1,7 @@
 //! Signals that cancel what heaptoll runs.
 
 use heaptoll_experiment::interrupt::Interrupt;
+use signal_hook::iterator::Signals;
 
 use crate::exit;
 use heaptoll_experiments::failure::Failure;
@@ -16,7 +17,7 @@ pub fn watch() -> Result<Interrupt, Failure> {
     if !is_ignored(libc::SIGHUP) {
         signals.push(libc::SIGHUP);
     }
-    let mut signals = signal_hook::iterator::Signals::new(signals).map_err(exit::cannot_watch)?;
+    let mut signals = Signals::new(signals).map_err(exit::cannot_watch)?;
     let shared = interrupt.clone();
     std::thread::spawn(move || {
         for (count, _) in signals.forever().enumerate() {
@@ -31,8 +32,30 @@ pub fn watch() -> Result<Interrupt, Failure> {
     Ok(interrupt)
 }
 
+/// Catches the signals of a user or a supervisor while a program is recorded. Those that the caller ignores (`nohup`,
+/// `command &` in a script) stay ignored, for the program inherits that.
+///
+/// # Errors
+/// Signals cannot be caught.
+pub fn pass_on(interrupt: &heaptoll_experiments::record::Interrupt) -> Result<(), Failure> {
+    let wanted = [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP, libc::SIGTERM];
+    let caught: Vec<i32> = wanted.into_iter().filter(|&signal| !is_ignored(signal)).collect();
+    let mut signals = Signals::new(caught).map_err(exit::cannot_watch)?;
+    let interrupt = interrupt.clone();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            match signal {
+                // A supervisor's signal for the program; a signal of the terminal has reached the program by itself.
+                libc::SIGTERM => interrupt.pass_on(signal),
+                _ => interrupt.raise(),
+            }
+        }
+    });
+    Ok(())
+}
+
 /// Whether the caller had a signal ignored, which the programs that heaptoll runs inherit.
-pub fn is_ignored(signal: i32) -> bool {
+fn is_ignored(signal: i32) -> bool {
     // SAFETY: all zeroes is a valid `sigaction`; with a null new action the call only writes to the old one, a live
     // local.
     unsafe {

@@ -1,7 +1,7 @@
 //! The memory limit of commands that read traces: a trace may come from an untrusted source.
 
 use clap::Args;
-use heaptoll_trace::{MEMORY_LIMIT, Memory};
+use heaptoll_trace::MEMORY_LIMIT;
 use heaptoll_units::{size, size_text};
 
 /// Option of commands that read traces.
@@ -34,10 +34,5 @@ impl MemoryArguments {
     /// The limit, bytes.
     pub fn limit_bytes(self) -> u64 {
         self.memory_limit.0
-    }
-
-    /// The limit for a command that keeps so many bytes of each object.
-    pub fn each(self, each_object_bytes: usize) -> Memory {
-        Memory { limit_bytes: self.memory_limit.0, each_object_bytes: each_object_bytes as u64 }
     }
 }

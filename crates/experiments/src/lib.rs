@@ -5,17 +5,26 @@
 //! experiment runs goes through [`context::Messages`], whose implementation in [`context::Silent`] shows nothing.
 
 pub mod attempt;
+pub mod bound;
 pub mod cells;
 pub mod clock;
 pub mod collector_options;
 pub mod context;
 pub mod delay;
+pub mod export;
 pub mod failure;
 pub mod frequency;
+pub mod ledger;
+pub mod lifetimes;
+pub mod managers;
 pub mod measurement;
 pub mod minheap;
 pub mod preparation;
+pub mod programs;
 pub mod proximity;
+pub mod quantities;
+pub mod record;
+pub mod replay;
 pub mod run;
 pub mod same_work;
 pub mod schema;

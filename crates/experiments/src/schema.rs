@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::stat;
+use crate::{bound, ledger, lifetimes, replay, stat};
 
 /// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,7 +41,13 @@ pub struct CommandSchema {
 }
 
 /// All commands whose figures have a schema.
-pub const ALL: &[CommandSchema] = &[CommandSchema::of::<stat::Figures>(stat::SCHEMA)];
+pub const ALL: &[CommandSchema] = &[
+    CommandSchema::of::<bound::Figures>(bound::SCHEMA),
+    CommandSchema::of::<ledger::Figures>(ledger::SCHEMA),
+    CommandSchema::of::<lifetimes::Figures>(lifetimes::SCHEMA),
+    CommandSchema::of::<replay::Figures>(replay::SCHEMA),
+    CommandSchema::of::<stat::Figures>(stat::SCHEMA),
+];
 
 impl CommandSchema {
     const fn of<F: Serialize + DeserializeOwned + JsonSchema>(tag: &'static str) -> CommandSchema {

@@ -21,16 +21,16 @@ pub const SCHEMA: &str = "heaptoll-stat/1";
 
 /// What is requested of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
-    /// Frames of the program's own code by which call stacks are told apart.
+pub struct Request {
+    /// Frames of the program's own code by which call stacks are distinguished.
     pub frames: usize,
     /// Memory that the objects of the trace may take, bytes.
     pub memory_limit_bytes: u64,
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan { frames: heaptoll_callsites::FRAMES, memory_limit_bytes: MEMORY_LIMIT }
+impl Default for Request {
+    fn default() -> Request {
+        Request { frames: heaptoll_callsites::FRAMES, memory_limit_bytes: MEMORY_LIMIT }
     }
 }
 
@@ -38,14 +38,14 @@ impl Default for Plan {
 ///
 /// # Errors
 /// It is no trace, or cannot be read, or needs more memory.
-pub fn measure(trace: &Path, plan: Plan) -> Result<Figures, Failure> {
-    let memory = Memory { limit_bytes: plan.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
+pub fn measure(trace: &Path, request: Request) -> Result<Figures, Failure> {
+    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
     let reader = trace_source::open(trace, memory)?;
     let mut stat = Stat::new(reader.header().latency, reader.header().sites);
     let reader = feed(reader, |batch| stat.events(&batch.events)).map_err(trace_source::refused)?;
     let subject =
         Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), stat.time_ns());
     let sites = reader.sites().cloned().unwrap_or_default();
-    let mut call_sites = CallSites::new(&sites, plan.frames);
+    let mut call_sites = CallSites::new(&sites, request.frames);
     Ok(stat.figures(subject, reader.samples(), &mut call_sites))
 }

@@ -1,10 +1,11 @@
 //! The manager's figures of its heap, taken inside the process during the pause.
 
 use heaptoll_manager_facts::{Facts, request};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// `struct heaptoll_census` of include/heaptoll.h, and what else a manager reports. All in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Census {
     /// Where the figures come from.
@@ -79,7 +80,7 @@ impl Census {
 }
 
 /// The source of a census.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// A manager that has the control symbol.
@@ -91,7 +92,7 @@ pub enum Source {
 }
 
 /// Bytes that would be reclaimed if the words of one sort of root were gone.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct HeldByRoots {
     /// Stacks of the threads.

@@ -4,12 +4,13 @@
 use std::path::Path;
 
 use heaptoll_trace::{Batch, Memory, Reader, Sample};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::LedgerError;
 
 /// One sample, and the live bytes at its time.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// ns from the beginning.
     pub time_ns: u64,

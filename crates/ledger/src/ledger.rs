@@ -1,5 +1,6 @@
 //! The ledger of a whole run: its snapshots, thinned as it grows, and when to take the next.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::snapshot::Snapshot;
@@ -8,7 +9,7 @@ use crate::snapshot::Snapshot;
 pub const EXTRA: &str = "ledger";
 
 /// Snapshots of a run. The extra chunk "ledger" of a trace.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Ledger {
     /// Manager under the program.

@@ -3,10 +3,11 @@
 
 use std::ops::{Add, AddAssign};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Bytes by where they are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Amount {
     /// In memory.
@@ -51,7 +52,7 @@ impl Add for Amount {
 }
 
 /// The term that a line of the ledger counts. In the order in which they are shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Term {
     /// Bytes the program requested in blocks that it holds.
@@ -124,7 +125,7 @@ pub const TERMS: [Term; 20] = [
 ];
 
 /// How a line is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// Counted, byte by byte, from the record and the pages of the process.
@@ -138,7 +139,7 @@ pub enum How {
 }
 
 /// One line of the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LedgerLine {
     /// What.
     pub term: Term,

@@ -1,5 +1,6 @@
 //! A snapshot of a process: the lines of the ledger, which sum up to its resident set.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::census::{Census, Source};
@@ -7,7 +8,7 @@ use crate::line::{Amount, LedgerLine, Term};
 use crate::share::LineBuilder;
 
 /// Contradictions between the record and the process.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Defects {
     /// Blocks of which some bytes lie in no mapping.
@@ -23,7 +24,7 @@ pub struct Defects {
 }
 
 /// The ledger at one instant.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Snapshot {
     /// ns from the beginning of the record.

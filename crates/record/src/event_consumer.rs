@@ -33,9 +33,9 @@ impl<W: Output> EventConsumer<W> {
     /// For a process that registered at `begun_ns` on the rings' clock.
     pub fn new(writer: Writer<W>, request: &Request, begun_ns: u64, pid: i32) -> EventConsumer<W> {
         EventConsumer {
-            resolver: Resolver::new(writer, request.ledger),
+            resolver: Resolver::new(writer, request.options.ledger),
             threads: Vec::new(),
-            symbols: request.sites.then(|| Symbols::new(pid)),
+            symbols: request.options.sites.then(|| Symbols::new(pid)),
             begun_ns,
         }
     }

@@ -45,11 +45,11 @@ impl LedgerSampler {
             ledger: Ledger {
                 manager: manager.name.clone(),
                 collector: manager.collector,
-                collected: manager.collector && request.collect,
+                collected: manager.collector && request.options.collect,
                 ..Ledger::default()
             },
             pace: Pace::default(),
-            collect: manager.collector && request.collect,
+            collect: manager.collector && request.options.collect,
         }
     }
 

@@ -37,4 +37,4 @@ pub use interrupt::Interrupt;
 pub use output::{folder_of_others, others};
 pub use recorded::{Progress, Recording, RecordingOutcome, Silent};
 pub use recorder::record;
-pub use request::{Children, Manager, Request};
+pub use request::{Children, Manager, RecordingOptions, Request};

@@ -95,10 +95,10 @@ impl<'a> Recorder<'a> {
         progress: &'a mut dyn Progress,
     ) -> Result<Recorder<'a>, RecordError> {
         let flags = Flags {
-            sites: request.sites,
-            latency: request.latency,
-            event_time: request.event_time,
-            ledger: request.ledger,
+            sites: request.options.sites,
+            latency: request.options.latency,
+            event_time: request.options.event_time,
+            ledger: request.options.ledger,
         };
         let large_files = LargeFiles::allow();
         let shared = Shared::create(&Options { flags, ..Options::default() })?;
@@ -218,7 +218,7 @@ impl<'a> Recorder<'a> {
             self.shared.arrivals();
         }
         let unregistered = self.shared.unregistered(all);
-        if self.request.children == Children::Files {
+        if self.request.options.children == Children::Files {
             unregistered.iter().for_each(|unregistered| self.uninstrumented.unregistered(&unregistered.path));
         }
     }
@@ -241,7 +241,7 @@ impl<'a> Recorder<'a> {
             return;
         }
         let first = self.first.take_if(|_| arrival.pid == self.child.pid);
-        if first.is_none() && self.request.children == Children::Ignore {
+        if first.is_none() && self.request.options.children == Children::Ignore {
             self.ignore(arrival);
             return;
         }
@@ -360,7 +360,7 @@ impl<'a> Recorder<'a> {
     /// Whether, with the first process ended and no other being recorded, a descendant of it may still record
     /// something: then it has inherited the name of our rings.
     fn more_may_come(&mut self) -> bool {
-        if self.request.children == Children::Ignore {
+        if self.request.options.children == Children::Ignore {
             return false;
         }
         self.orphans.remain(self.shared.path())

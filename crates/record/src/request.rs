@@ -30,6 +30,23 @@ pub struct Manager {
     pub environment: Vec<(OsString, OsString)>,
 }
 
+/// What is recorded of a program, and of which of its processes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecordingOptions {
+    /// Whether to record call stacks.
+    pub sites: bool,
+    /// Whether to record how long each call takes.
+    pub latency: bool,
+    /// Whether each event gets a time of its own; otherwise about every millisecond has one.
+    pub event_time: bool,
+    /// Whether to take snapshots for the ledger, about sixty.
+    pub ledger: bool,
+    /// Whether to force a collection at each of these snapshots, to see what it reclaims.
+    pub collect: bool,
+    /// Processes that the program starts.
+    pub children: Children,
+}
+
 /// One recording.
 #[derive(Debug, Clone, Default)]
 pub struct Request {
@@ -54,18 +71,8 @@ pub struct Request {
     pub output: PathBuf,
     /// Whether a file of that name may be overwritten.
     pub force: bool,
-    /// Whether to record call stacks.
-    pub sites: bool,
-    /// Whether to record how long each call takes.
-    pub latency: bool,
-    /// Whether each event gets a time of its own; otherwise about every millisecond has one.
-    pub event_time: bool,
-    /// Whether to take snapshots for the ledger, about sixty.
-    pub ledger: bool,
-    /// Whether to force a collection at each of these snapshots, to see what it reclaims.
-    pub collect: bool,
-    /// Processes that the program starts.
-    pub children: Children,
+    /// What is recorded.
+    pub options: RecordingOptions,
     /// Name and value of what the trace should state of the machine.
     pub machine: Vec<(String, String)>,
     /// Through which the user stops it.

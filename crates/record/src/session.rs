@@ -62,7 +62,7 @@ impl Session {
             tap: Tap::new(shared, arrival.index),
             consumer: EventConsumer::new(writer, request, arrival.started_ns, arrival.pid),
             watch: Watch::new(arrival.pid),
-            ledger_sampler: request.ledger.then(|| LedgerSampler::new(arrival.pid, request, shared.path())),
+            ledger_sampler: request.options.ledger.then(|| LedgerSampler::new(arrival.pid, request, shared.path())),
             is_glibc: request.manager.name == "glibc",
             begun_ns: arrival.started_ns,
             flushed_ns: 0,
@@ -309,9 +309,9 @@ fn header(request: &Request, pid: i32, parent_pid: i32, exe: &Path) -> Header {
         manager_version: request.manager.version.clone(),
         collector: request.manager.collector,
         recorder: env!("CARGO_PKG_VERSION").into(),
-        sites: request.sites,
-        latency: request.latency,
-        event_time: request.event_time,
+        sites: request.options.sites,
+        latency: request.options.latency,
+        event_time: request.options.event_time,
         machine: request.machine.clone(),
     }
 }

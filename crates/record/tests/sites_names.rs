@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use heaptoll_record::{Manager, Request, Silent, record};
+use heaptoll_record::{Manager, RecordingOptions, Request, Silent, record};
 use heaptoll_trace::{Batch, EventKind, Frame, Reader};
 use layer_support::{Fixture, layers};
 
@@ -68,7 +68,7 @@ fn recorded(fixture: &Fixture, command: Vec<OsString>) -> (PathBuf, Vec<PathBuf>
         manager: Manager { name: "glibc".to_owned(), ..Manager::default() },
         output: output.clone(),
         force: true,
-        sites: true,
+        options: RecordingOptions { sites: true, ..RecordingOptions::default() },
         ..Request::default()
     };
     let recorded = record(&request, &mut Silent).unwrap();

@@ -4,12 +4,13 @@
 //! trace repeated in one process is the plainest test of it: if fragmentation went on growing, the peak of each
 //! repetition would be above the last one's.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::job::Repetition;
 
 /// What the repetitions show.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Drift {
     /// By repetition; medians over the runs.
     pub repetitions: Vec<Repetition>,
@@ -22,7 +23,7 @@ pub struct Drift {
 }
 
 /// The verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind")]
 pub enum Verdict {
     /// Fewer than [`FEWEST`] repetitions.

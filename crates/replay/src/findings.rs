@@ -1,7 +1,8 @@
 //! From runs to figures: medians, paired ratios to the baseline, the replay next to the run that was recorded.
 
 use heaptoll_statistics::{ALPHA, Interval, median};
-use serde::Serialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::drift::{Drift, drift};
 use crate::job::{Checkpoint, Latencies, Pass, Percentiles, Repetition, Touch};
@@ -9,7 +10,7 @@ use crate::program::{Facts, Order};
 use crate::study::{Request, Run, Study, Subject};
 
 /// The figures of a replay.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Findings {
     /// The trace's file.
     pub trace: String,
@@ -48,7 +49,7 @@ pub struct Findings {
 }
 
 /// One manager.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// Name.
     pub name: String,
@@ -71,7 +72,7 @@ pub struct Row {
 }
 
 /// Time in the manager.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize, JsonSchema)]
 pub struct Time {
     /// CPU in the manager, s: median.
     pub cpu_s: f64,
@@ -88,7 +89,7 @@ pub struct Time {
 }
 
 /// Memory of the heap.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Memory {
     /// Largest resident set of the heap, bytes: median.
     pub peak_rss_bytes: f64,
@@ -114,7 +115,7 @@ pub struct Memory {
 }
 
 /// The recorded run and its replay under the same manager.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 pub struct Fidelity {
     /// The manager.
     pub manager: String,

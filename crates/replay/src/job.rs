@@ -1,6 +1,7 @@
 //! The job of one driver, and the driver's answer. JSON over two descriptors of its own: standard output belongs to
 //! whatever the manager may print.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::program::Index;
@@ -20,7 +21,7 @@ pub enum Pass {
 }
 
 /// What is done with blocks in addition to the calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Touch {
     /// Nothing.
@@ -96,7 +97,7 @@ pub struct Outcome {
 }
 
 /// Latencies by kind of call.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Latencies {
     /// Calls for a new block.
     pub allocate: Percentiles,
@@ -109,7 +110,7 @@ pub struct Latencies {
 }
 
 /// The percentiles of one kind of call, ns.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Percentiles {
     /// Calls.
     pub calls: u64,
@@ -130,7 +131,7 @@ pub struct Percentiles {
 }
 
 /// The process at one instant.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
     /// Repetition, from 0.
     pub repetition: u32,
@@ -147,7 +148,7 @@ pub struct Checkpoint {
 }
 
 /// One pass through the trace.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Repetition {
     /// The kernel's mark of the largest resident set in it less that before the first call, bytes. It may be off by
     /// 256 KiB a CPU.

@@ -9,6 +9,7 @@ use std::io::{self, Seek, Write};
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
 use std::path::PathBuf;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ReplayError;
@@ -18,7 +19,7 @@ use crate::error::ReplayError;
 pub const BLOCK: usize = 1 << 15;
 
 /// In which order threads go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
     /// As recorded: one call at a time, whichever thread makes it.
@@ -47,7 +48,7 @@ pub struct Index {
 }
 
 /// What was found while the program was made.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Facts {
     /// Calls that are replayed.
     pub calls: u64,

@@ -1,16 +1,13 @@
 //! `heaptoll bound`: the smallest heap that a trace could have been served from.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_trace::Reader;
-use heaptoll_trace_analysis::bound::{self, BoundError, EACH_OBJECT, Options};
+use heaptoll_experiments::bound::{self, Request};
+use heaptoll_experiments::failure::Failure;
 
 use crate::documents::DocumentOutputs;
 use crate::memory::MemoryArguments;
-use heaptoll_experiments::failure::Failure;
-
-mod document;
 
 /// Find the smallest heap that a trace could have been served from.
 ///
@@ -43,25 +40,11 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let trace = &arguments.trace;
-    // A pipe gives its bytes once.
-    let once = trace == Path::new("-") || std::fs::metadata(trace).is_ok_and(|facts| !facts.is_file());
-    if once {
-        return Err(Failure::Usage(format!(
-            "{} cannot be read more than once: give a file, for bound reads the trace several times",
-            trace.display()
-        )));
-    }
-    let options = Options { small_blocks_of_8: arguments.small_8 };
-    let open = || {
-        let mut reader = Reader::open(trace)?;
-        reader.limit(arguments.memory.each(EACH_OBJECT));
-        Ok(reader)
+    let request = Request {
+        small_blocks_of_8: arguments.small_8,
+        memory_limit_bytes: arguments.memory.limit_bytes(),
     };
-    let figures = bound::bound(&open, options).map_err(|error| match error {
-        error @ BoundError::Scratch { .. } => Failure::Trouble(Box::new(error)),
-        error => Failure::Refused(Box::new(error)),
-    })?;
-    let document = document::document(&figures, trace);
-    arguments.outputs.deliver(&document, "heaptoll-bound/1", &figures)
+    let figures = bound::measure(&arguments.trace, request)?;
+    let document = bound::document(&figures, &arguments.trace);
+    arguments.outputs.deliver(&document, bound::SCHEMA, &figures)
 }

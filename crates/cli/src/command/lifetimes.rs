@@ -3,19 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use heaptoll_trace_analysis::feed::feed;
-use heaptoll_trace_analysis::lifetimes::{By, EACH_OBJECT, Lifetimes};
-use heaptoll_trace_analysis::stacks::CallSites;
-use heaptoll_trace_analysis::subject::Subject;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::lifetimes::{self, By, Request};
 
 use crate::documents::DocumentOutputs;
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::trace_source;
-
-mod document;
-mod verdict;
 
 /// What objects are grouped by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -61,26 +54,16 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let reader = trace_source::open(&arguments.trace, arguments.memory.each(EACH_OBJECT))?;
-    let by = match arguments.by {
-        ByArg::Size => By::Size,
-        ByArg::Site => By::Site,
-        ByArg::Thread => By::Thread,
+    let request = Request {
+        by: match arguments.by {
+            ByArg::Size => By::Size,
+            ByArg::Site => By::Site,
+            ByArg::Thread => By::Thread,
+        },
+        frames: arguments.frames.shown(),
+        memory_limit_bytes: arguments.memory.limit_bytes(),
     };
-    let has_sites = reader.header().sites;
-    if by == By::Site && !has_sites {
-        return Err(Failure::Usage(format!(
-            "{} has no call stacks: record the program again with --sites",
-            arguments.trace.display()
-        )));
-    }
-    let mut lifetimes = Lifetimes::new(by);
-    let reader = feed(reader, |batch| lifetimes.batch(batch)).map_err(trace_source::refused)?;
-    let subject =
-        Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), lifetimes.time_ns());
-    let sites = reader.sites().cloned().unwrap_or_default();
-    let mut call_sites = CallSites::new(&sites, arguments.frames.shown());
-    let figures = lifetimes.figures(subject, has_sites.then_some(&mut call_sites));
-    let document = document::document(&figures, &arguments.trace);
-    arguments.outputs.deliver(&document, "heaptoll-lifetimes/1", &figures)
+    let figures = lifetimes::measure(&arguments.trace, request)?;
+    let document = lifetimes::document(&figures, &arguments.trace);
+    arguments.outputs.deliver(&document, lifetimes::SCHEMA, &figures)
 }

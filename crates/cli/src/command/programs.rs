@@ -1,15 +1,14 @@
 //! `heaptoll programs`: the catalog.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_experiment::places::Places;
-use heaptoll_report::terminal::{ProgramRow, programs_table};
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::programs;
+use heaptoll_report::terminal::programs_table;
 
 use crate::terminal;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::workload::{catalog, catalog_places};
 
 /// List the programs of the catalog: what each does, which Debian package brings it, whether it is here.
 #[derive(Debug, Args)]
@@ -24,26 +23,7 @@ pub struct Arguments {
 /// # Errors
 /// A catalog that cannot be read.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let places = Places::find()?;
-    let catalog = catalog(&places, arguments.catalog.as_deref())?;
-    let folders = catalog_places(&places);
-    let mut variants: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for program in catalog.programs() {
-        if let (Some(variant), Some((base, _))) = (program.variant(), program.name().split_once(':')) {
-            variants.entry(base.into()).or_default().push(variant.into());
-        }
-    }
-    let rows: Vec<ProgramRow> = catalog
-        .programs()
-        .filter(|program| program.variant().is_none())
-        .map(|program| ProgramRow {
-            name: program.name().into(),
-            about: program.about().into(),
-            package: program.package().unwrap_or("bundled").into(),
-            installed: program.missing(&folders).is_none(),
-            variants: variants.remove(program.name()).unwrap_or_default(),
-        })
-        .collect();
+    let rows = programs::list(arguments.catalog.as_deref(), &Places::find()?)?;
     terminal::print(&programs_table(&rows, &terminal::style()))?;
     Ok(0)
 }

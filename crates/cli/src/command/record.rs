@@ -5,11 +5,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use heaptoll_experiment::places::Places;
-use heaptoll_record::Children;
 
-use crate::recording::{self, ProgramChoice, RecordingOptions};
+use crate::recording;
 use crate::workload_args::SizeArg;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::record::{Children, ProgramChoice, RecordingOptions, Request};
 
 /// When events get a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -105,26 +105,28 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let places = Places::find()?;
-    let options = RecordingOptions {
+    let request = Request {
         program: ProgramChoice {
             command: arguments.command.clone(),
             name: arguments.program.clone(),
-            size: arguments.size,
+            size: arguments.size.into(),
             catalog: arguments.catalog.clone(),
         },
         manager: arguments.manager.clone(),
         output: arguments.output.clone(),
         force: arguments.force,
-        sites: arguments.sites,
-        latency: arguments.latency,
-        event_time: arguments.time == TimeArg::Event,
-        ledger: arguments.ledger,
-        collect: arguments.collect,
-        children: match arguments.children {
-            ChildrenArg::Files => Children::Files,
-            ChildrenArg::Ignore => Children::Ignore,
+        options: RecordingOptions {
+            sites: arguments.sites,
+            latency: arguments.latency,
+            event_time: arguments.time == TimeArg::Event,
+            ledger: arguments.ledger,
+            collect: arguments.collect,
+            children: match arguments.children {
+                ChildrenArg::Files => Children::Files,
+                ChildrenArg::Ignore => Children::Ignore,
+            },
         },
         is_temporary: arguments.brief,
     };
-    recording::record(&options, &places)
+    recording::record(&request, &places)
 }

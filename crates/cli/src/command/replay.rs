@@ -1,36 +1,19 @@
 //! `heaptoll replay`: what other managers do with exactly this sequence of calls.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_experiment::places::Places;
-use heaptoll_replay::error::ReplayError;
-use heaptoll_replay::findings::{Findings, findings};
-use heaptoll_replay::job::Touch;
-use heaptoll_replay::program::Order;
-use heaptoll_replay::start::Stack;
-use heaptoll_replay::study::{Progress, Request, study};
-use indicatif::ProgressBar;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::preparation::baseline;
+use heaptoll_experiments::replay::{self, Order, Replayed, Request, Touch};
+use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
-use crate::exit;
-use crate::lines::Lines;
 use crate::memory::MemoryArguments;
-use crate::{progress_bar, terminal};
-use heaptoll_experiments::clock;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::preparation::estimate::Estimate;
-use heaptoll_experiments::{preparation::baseline, preparation::preflights, preparation::stand_ins};
-
-mod document;
-mod sections;
-mod verdict;
+use crate::session::Session;
+use crate::{exit, outputs, terminal};
 
 /// Order of a trace's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -113,30 +96,18 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let places = Places::find()?;
-    // It is read once for each order of threads and copy.
-    if arguments.trace.metadata().is_ok_and(|about| !about.is_file()) || arguments.trace.as_os_str() == "-" {
-        return Err(Failure::Usage(format!(
-            "{}: a replay reads its trace several times, so it must be a file",
-            arguments.trace.display()
-        )));
-    }
-    let interrupt = watch()?;
-    let managers = choose(arguments, &places)?;
-    let names = preflights::row_names(&managers);
-    let seed = arguments.seed.unwrap_or_else(clock::seed);
-    let request = Request {
+    let session = Session::begin()?;
+    let replayed = replay::run(&request(arguments), &session.context())?;
+    let document = replayed.document(&again(replayed.figures.seed));
+    let code = arguments.outputs.deliver(&document, replay::SCHEMA, &replayed.figures)?;
+    Ok(status(&replayed, code))
+}
+
+fn request(arguments: &Arguments) -> Request {
+    Request {
         trace: arguments.trace.clone(),
-        memory_limit_bytes: arguments.memory.each(0).limit_bytes,
-        stacks: managers
-            .iter()
-            .zip(&names)
-            .map(|(manager, name)| Stack {
-                name: name.clone(),
-                preload: manager.preload(&places),
-                environment: manager.environment.clone(),
-            })
-            .collect(),
+        manager: arguments.manager.clone(),
+        baseline: arguments.baseline.clone(),
         order: arguments.order.map(|word| match word {
             OrderArg::Exact => Order::Exact,
             OrderArg::PerThread => Order::PerThread,
@@ -146,120 +117,34 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             TouchArg::Write => Touch::Write,
             TouchArg::All => Touch::All,
         }),
-        runs: arguments.runs,
         repetitions: arguments.repetitions,
         copies: arguments.scale,
-        seed,
+        runs: arguments.runs,
+        seed: arguments.seed,
         timeout: Duration::from_secs_f64(arguments.timeout),
-        driver: places.replay_driver(),
-        null: places.null_manager(),
-    };
-    let mut bar = Bar::new();
-    let lines = Lines::of(&bar.bar);
-    let studied = study(&request, &interrupt, &mut bar);
-    bar.bar.finish_and_clear();
-    drop(lines);
-    let studied = studied.map_err(wrapped)?;
-    let found = findings(&request, &studied);
-    if !studied.complete && found.rows.iter().all(|row| row.time.is_none() && row.memory.is_none()) {
-        return Err(Failure::Interrupted);
-    }
-    let document = document::document(&found, &managers);
-    let code = arguments.outputs.deliver(&document, "heaptoll-replay/1", &found)?;
-    let known = manager::known(&places)?;
-    let named_managers = manager::names_of(&known, arguments.manager.iter().chain([&arguments.baseline]));
-    Ok(status(&named_managers, &found, code))
-}
-
-/// The exit status: a manager that the user named counts when it fails or is refused, a member of a group only when it
-/// fails.
-fn status(named_managers: &[String], found: &Findings, code: u8) -> u8 {
-    if !found.complete {
-        terminal::note("interrupted: the tables hold the runs that were made until then");
-        return exit::INTERRUPTED;
-    }
-    let named = |name: &String| named_managers.contains(name);
-    let trouble = found.rows.iter().any(|row| {
-        row.refused.is_some() && named(&row.name)
-            || !row.failures.is_empty() && (row.collector.is_none() || named(&row.name))
-    });
-    if trouble { exit::TROUBLE } else { code }
-}
-
-fn wrapped(error: ReplayError) -> Failure {
-    match error {
-        ReplayError::OwnCost(_) | ReplayError::System { .. } => Failure::Trouble(Box::new(error)),
-        _ => Failure::Refused(Box::new(error)),
+        memory_limit_bytes: arguments.memory.limit_bytes(),
     }
 }
 
-/// Ctrl-C ends the present run and shows what there is; a second one exits at once.
-fn watch() -> Result<Arc<AtomicBool>, Failure> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        let code = i32::from(exit::INTERRUPTED);
-        signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&interrupted))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
-            .map_err(exit::cannot_watch)?;
-    }
-    Ok(interrupted)
-}
-
-/// The managers, the baseline first.
-fn choose(arguments: &Arguments, places: &Places) -> Result<Vec<Manager>, Failure> {
-    let known = manager::known(places)?;
-    stand_ins::note(
-        &known,
-        arguments.manager.iter().chain([&arguments.baseline]),
-        &crate::messages::TerminalMessages::default(),
-    );
-    Ok(manager::choose_with_baseline(&known, &arguments.manager, &arguments.baseline)?)
-}
-
-/// A bar on standard error; hidden when that is no terminal.
-struct Bar {
-    bar: ProgressBar,
-}
-
-impl Bar {
-    fn announce(&self, estimate: &Estimate) {
-        if let Some(words) = estimate.sentence() {
-            self.bar.suspend(|| terminal::note(&words));
+fn status(replayed: &Replayed, code: u8) -> u8 {
+    match replayed.figures.complete {
+        false => {
+            terminal::note("interrupted: the tables hold the runs that were made until then");
+            exit::INTERRUPTED
         }
-    }
-
-    fn new() -> Bar {
-        Bar { bar: progress_bar::of_steps(0) }
+        true if replayed.has_trouble() => exit::TROUBLE,
+        true => code,
     }
 }
 
-impl Progress for Bar {
-    fn message(&mut self, what: &str) {
-        self.bar.set_message(what.to_string());
+/// The command that repeats it.
+fn again(seed: u64) -> String {
+    let mut words: Vec<String> = outputs::own_arguments();
+    if let Some(first) = words.first_mut() {
+        *first = "heaptoll".into();
     }
-
-    fn begins(&mut self, runs: usize, calls: u64, one: Duration) {
-        let estimate = Estimate {
-            what: format!("{runs} runs to make, of {calls} calls each"),
-            seconds: runs as f64 * one.as_secs_f64(),
-            at_least: true,
-            provided: "a run takes what one under a manager that does nothing took".into(),
-        };
-        self.announce(&estimate);
+    if !words.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
+        words.extend(["--seed".into(), seed.to_string()]);
     }
-
-    fn first_round(&mut self, took: Duration, done: usize, left: usize) {
-        let estimate = Estimate {
-            what: format!("{left} more runs to make"),
-            seconds: left as f64 * took.as_secs_f64() / done.max(1) as f64,
-            at_least: false,
-            provided: "they take what those of the first round took".into(),
-        };
-        self.announce(&estimate);
-    }
-
-    fn ran(&mut self, done: usize, of: usize) {
-        self.bar.set_length(of as u64);
-        self.bar.set_position(done as u64);
-    }
+    shell_command(&words)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::stat::{self, Plan};
+use heaptoll_experiments::stat::{self, Request};
 
 use crate::documents::DocumentOutputs;
 use crate::frames::FramesArguments;
@@ -39,8 +39,8 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let plan = Plan { frames: arguments.frames.shown(), memory_limit_bytes: arguments.memory.limit_bytes() };
-    let figures = stat::measure(&arguments.trace, plan)?;
+    let request = Request { frames: arguments.frames.shown(), memory_limit_bytes: arguments.memory.limit_bytes() };
+    let figures = stat::measure(&arguments.trace, request)?;
     let document = stat::document(&figures, &arguments.trace);
     arguments.outputs.deliver(&document, stat::SCHEMA, &figures)
 }

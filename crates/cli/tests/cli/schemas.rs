@@ -8,18 +8,14 @@ use jsonschema::Validator;
 use serde_json::Value;
 
 /// What has no schema yet.
-const WITHOUT: [&str; 13] = [
-    "heaptoll-bound/1",
+const WITHOUT: [&str; 9] = [
     "heaptoll-delay/1",
     "heaptoll-drag/1",
     "heaptoll-frequency/1",
     "heaptoll-instructions/1",
-    "heaptoll-ledger/1",
-    "heaptoll-lifetimes/1",
     "heaptoll-locality/1",
     "heaptoll-minheap/1",
     "heaptoll-proximity/1",
-    "heaptoll-replay/1",
     "heaptoll-study/1",
     "heaptoll.experiment/2",
 ];

@@ -1,4 +1,4 @@
-//! Messages about a recording, on standard error.
+//! Messages about a recording.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,19 +7,22 @@ use heaptoll_preflight::own_heap;
 use heaptoll_record::{Progress, Recording, RecordingOutcome, Request, folder_of_others};
 use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds};
 
-use crate::terminal;
+use crate::context::Messages;
 
-/// Prints the messages of a recording under way.
-pub struct ProgressMessages;
+/// Passes on the messages of a recording under way.
+pub struct ProgressMessages<'a> {
+    /// Where they go.
+    pub messages: &'a dyn Messages,
+}
 
-impl Progress for ProgressMessages {
+impl Progress for ProgressMessages<'_> {
     fn waits_for(&mut self, pids: &[i32]) {
         const SHOWN: usize = 8;
         let mut names: Vec<String> = pids.iter().take(SHOWN).map(|pid| name(*pid)).collect();
         if pids.len() > SHOWN {
             names.push(format!("{} more", pids.len() - SHOWN));
         }
-        terminal::note(&format!(
+        self.messages.note(&format!(
             "the program has ended, {} it started {} not: {}; Ctrl-C ends the recording without them",
             plural(pids.len(), "process").replace("processs", "processes"),
             if pids.len() == 1 { "has" } else { "have" },
@@ -28,7 +31,7 @@ impl Progress for ProgressMessages {
     }
 
     fn trouble(&mut self, text: &str) {
-        terminal::warning(&format!("{text}; the program goes on"));
+        self.messages.warning(&format!("{text}; the program goes on"));
     }
 }
 
@@ -37,14 +40,19 @@ fn name(pid: i32) -> String {
     format!("{} ({pid})", printable(name.trim()))
 }
 
-/// Prints the summary at the end. For a temporary trace it has only what went wrong.
-pub fn summary(request: &Request, recorded: &RecordingOutcome, is_temporary: bool) {
+/// The summary at the end. For a temporary trace it has only what went wrong.
+pub fn summary(
+    request: &Request,
+    recorded: &RecordingOutcome,
+    is_temporary: bool,
+    messages: &dyn Messages,
+) {
     let Some(first) = recorded.recordings.first() else { return };
     if !is_temporary {
-        traces(request, recorded, first);
-        own_heaps(request, recorded).iter().for_each(|sentence| terminal::warning(sentence));
+        traces(request, recorded, first, messages);
+        own_heaps(request, recorded).iter().for_each(|sentence| messages.warning(sentence));
     }
-    troubles(request, recorded, first, is_temporary);
+    troubles(request, recorded, first, is_temporary, messages);
 }
 
 /// Programs whose objects are not all malloc's, each in a sentence.
@@ -64,17 +72,17 @@ fn own_heaps(request: &Request, recorded: &RecordingOutcome) -> Vec<String> {
     sentences
 }
 
-/// Prints the list of traces.
-fn traces(request: &Request, recorded: &RecordingOutcome, first: &Recording) {
+/// The list of traces.
+fn traces(request: &Request, recorded: &RecordingOutcome, first: &Recording, messages: &dyn Messages) {
     let (others, _) = others(recorded);
-    terminal::note(&format!("{} {}", line(first), wall(recorded)));
+    messages.note(&format!("{} {}", line(first), wall(recorded)));
     match &others[..] {
         [] => {}
-        [one] => terminal::note(&format!("{}, of {}", line(one), program(one))),
+        [one] => messages.note(&format!("{}, of {}", line(one), program(one))),
         many => {
             let most = many.iter().max_by_key(|recording| recording.events);
             let events: u64 = many.iter().map(|recording| recording.events).sum();
-            terminal::note(&format!(
+            messages.note(&format!(
                 "and {} of {} with {} events, in {}; the largest is {}",
                 plural(many.len(), "trace"),
                 "processes that it started or became",
@@ -92,15 +100,21 @@ fn others(recorded: &RecordingOutcome) -> (Vec<&Recording>, Vec<&Recording>) {
     others.partition(|recording| !recording.path.as_os_str().is_empty())
 }
 
-/// Prints what went wrong, or which command reads the trace.
-fn troubles(request: &Request, recorded: &RecordingOutcome, first: &Recording, is_temporary: bool) {
+/// What went wrong, or which command reads the trace.
+fn troubles(
+    request: &Request,
+    recorded: &RecordingOutcome,
+    first: &Recording,
+    is_temporary: bool,
+    messages: &dyn Messages,
+) {
     let (others, traceless) = others(recorded);
     const SHOWN: usize = 4;
     let troubled: Vec<_> = std::iter::once(first).chain(others).filter(|one| one.trouble.is_some()).collect();
     for recording in troubled.iter().take(SHOWN) {
         let why = recording.trouble.as_deref().unwrap_or_default();
         let path = recording.path.display();
-        terminal::error(&match recording.lost {
+        messages.error(&match recording.lost {
             0 => format!("{path} is not whole: {why}"),
             lost => format!(
                 "{path} is not whole ({why}): {} events are lost, the gap is marked in it",
@@ -109,12 +123,12 @@ fn troubles(request: &Request, recorded: &RecordingOutcome, first: &Recording, i
         });
     }
     if troubled.len() > SHOWN {
-        terminal::error(&format!("{} more traces are not whole", troubled.len() - SHOWN));
+        messages.error(&format!("{} more traces are not whole", troubled.len() - SHOWN));
     }
     if let [one, more @ ..] = &traceless[..] {
         let why = one.trouble.as_deref().unwrap_or_default();
         let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };
-        terminal::error(&format!("{}{more}: not recorded ({why})", program(one)));
+        messages.error(&format!("{}{more}: not recorded ({why})", program(one)));
     }
     if let Some(signal) =
         recorded.status.and_then(|status| status.checked_sub(128)).filter(|signal| *signal > 0)
@@ -123,18 +137,18 @@ fn troubles(request: &Request, recorded: &RecordingOutcome, first: &Recording, i
             "glibc" => String::new(),
             other => format!(" under {other}; without -m it shows whether that is to blame"),
         };
-        terminal::warning(&format!("{} was killed by signal {signal}{advice}", program(first)));
+        messages.warning(&format!("{} was killed by signal {signal}{advice}", program(first)));
     }
     for warning in &recorded.warnings {
-        terminal::warning(warning);
+        messages.warning(warning);
     }
     let most = recorded.recordings.iter().max_by_key(|recording| recording.events);
     if let Some(most) = most.filter(|most| most.events > 0) {
         if !is_temporary {
-            terminal::note(&format!("what it allocated: heaptoll stat {}", quoted(&most.path)));
+            messages.note(&format!("what it allocated: heaptoll stat {}", quoted(&most.path)));
         }
     } else {
-        terminal::error(&format!(
+        messages.error(&format!(
             "no allocation arrived: {} allocates nothing, or its calls do not pass the layer (it may have an allocator of \
              its own inside, or have dropped LD_PRELOAD)",
             program(first)

@@ -7,8 +7,8 @@ use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::bound::{BoundFigures, RECTANGLES_MAX};
 use heaptoll_units::{factor, mib, number, percent, time_ns, whole_bytes};
 
-use heaptoll_experiments::subject;
-use heaptoll_experiments::tables::table;
+use crate::subject;
+use crate::tables::table;
 
 /// The whole document.
 pub fn document(figures: &BoundFigures, trace: &Path) -> Document {

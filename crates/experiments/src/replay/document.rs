@@ -14,8 +14,8 @@ use heaptoll_units::bytes;
 use super::sections;
 use super::verdict::trouble;
 
-/// The whole document.
-pub fn document(found: &Findings, managers: &[Manager]) -> Document {
+/// The whole document. `command` repeats the replay.
+pub fn document(found: &Findings, managers: &[Manager], command: &str) -> Document {
     let mut sections = vec![sections::summary(found)];
     sections.extend(sections::latency(found));
     sections.extend(sections::memory(found));
@@ -28,7 +28,7 @@ pub fn document(found: &Findings, managers: &[Manager]) -> Document {
         warnings: warnings(found),
         sections,
         facts: facts(found, managers),
-        command: command(found.seed),
+        command: command.to_owned(),
     }
 }
 
@@ -166,16 +166,4 @@ fn facts(found: &Findings, managers: &[Manager]) -> Vec<(String, String)> {
     ));
     all.push(("huge pages".into(), machine.thp));
     all
-}
-
-/// The command that repeats it.
-fn command(seed: u64) -> String {
-    let mut words: Vec<String> = crate::outputs::own_arguments();
-    if let Some(first) = words.first_mut() {
-        *first = "heaptoll".into();
-    }
-    if !words.iter().any(|word| word == "--seed" || word.starts_with("--seed=")) {
-        words.extend(["--seed".into(), seed.to_string()]);
-    }
-    shell_command(&words)
 }

@@ -8,8 +8,8 @@ use heaptoll_trace_analysis::lifetimes::{By, Clock, CurvePoint, GroupFigures, Li
 use heaptoll_units::{bytes, number, objects, part, percent, time_ns, whole_bytes};
 
 use super::verdict;
-use heaptoll_experiments::subject;
-use heaptoll_experiments::tables::{site_table, table, table_item};
+use crate::subject;
+use crate::tables::{site_table, table, table_item};
 
 /// Groups and sites listed.
 const LISTED: usize = 20;

@@ -3,25 +3,25 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use heaptoll_catalog::fill_scratch;
+use heaptoll_catalog::{Size, fill_scratch};
 use heaptoll_experiment::places::Places;
 use heaptoll_experiment::runner::PINNED;
 use heaptoll_preflight::{Refusal, inspect_program};
 use heaptoll_record::Request;
 
-use crate::terminal;
-use crate::workload_args::SizeArg;
-use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::workload::{catalog, catalog_places};
+use crate::context::Messages;
+use crate::failure::Failure;
+use crate::workload::{catalog, catalog_places};
 
 /// The program as the user named it: a command, or an entry of the catalog.
+#[derive(Debug, Clone)]
 pub struct ProgramChoice {
     /// Program and arguments; empty where an entry was named.
     pub command: Vec<OsString>,
     /// Name of the entry.
     pub name: Option<String>,
     /// Size of its input.
-    pub size: SizeArg,
+    pub size: Size,
     /// A folder with further entries.
     pub catalog: Option<PathBuf>,
 }
@@ -70,7 +70,7 @@ fn of_catalog(name: &str, choice: &ProgramChoice, places: &Places) -> Result<Rec
     if let Some(what) = program.missing(&folders) {
         return Err(Failure::Usage(format!("{name}: {what}")));
     }
-    let prepared = program.prepare(choice.size.into(), &folders)?;
+    let prepared = program.prepare(choice.size, &folders)?;
     if prepared.serve.is_some() {
         return Err(Failure::Usage(format!(
             "{name} is a server, which ends on a signal: record it by its command, and load it from another terminal"
@@ -102,14 +102,18 @@ const LINKED: [&str; 7] =
 ///
 /// # Errors
 /// The refusal.
-pub fn inspect(request: &mut Request, manager_named: bool) -> Result<(), Failure> {
+pub fn inspect(
+    request: &mut Request,
+    manager_named: bool,
+    messages: &dyn Messages,
+) -> Result<(), Failure> {
     let environment: Vec<_> = std::env::vars_os().collect();
     let facts = inspect_program(&request.command, &environment, request.directory.as_deref())?;
     if facts.own_exports.iter().any(|name| name == "malloc") {
         return Err(Refusal::OwnAllocator { program: facts.path, object: facts.binary }.into());
     }
     if !facts.hidden_allocator.is_empty() {
-        terminal::warning(&format!(
+        messages.warning(&format!(
             "{} seems to have an allocator inside ({}): what it serves is not recorded",
             facts.binary.display(),
             facts.hidden_allocator.join(", ")
@@ -122,7 +126,7 @@ pub fn inspect(request: &mut Request, manager_named: bool) -> Result<(), Failure
             request.manager.preload = vec![PathBuf::from("libc.so.6")];
         } else {
             let name = facts.binary.file_name().unwrap_or_default().to_string_lossy();
-            terminal::note(&format!("{name} links {linked}, over which it is recorded"));
+            messages.note(&format!("{name} links {linked}, over which it is recorded"));
             request.manager.name = linked.clone();
             request.manager.version = "unknown".into();
         }

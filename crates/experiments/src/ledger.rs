@@ -1,0 +1,150 @@
+//! `heaptoll ledger`: where the memory of a program is.
+
+use std::path::{Path, PathBuf};
+
+use heaptoll_ledger::{EXTRA, Ledger, LedgerError};
+use heaptoll_report::document::Document;
+use heaptoll_report::format::shell_command;
+use heaptoll_trace::{MEMORY_LIMIT, Memory, Tables};
+
+use crate::failure::Failure;
+pub use figures::Figures;
+
+mod coarse;
+mod collector;
+mod document;
+mod figures;
+mod groups;
+mod over_time;
+mod sum;
+mod trace_parts;
+mod units;
+
+/// Name and version of the figures as JSON.
+pub const SCHEMA: &str = "heaptoll-ledger/1";
+
+/// What is requested of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Memory that the objects of the trace may take, bytes.
+    pub memory_limit_bytes: u64,
+}
+
+impl Default for Request {
+    fn default() -> Request {
+        Request { memory_limit_bytes: MEMORY_LIMIT }
+    }
+}
+
+/// What was found.
+pub struct Findings {
+    /// The figures, as in the JSON.
+    pub figures: Figures,
+    tables: Tables,
+    detail: Detail,
+}
+
+/// What the document shows beyond the figures.
+enum Detail {
+    /// Of snapshots.
+    Pages(Box<Ledger>),
+    /// Of samples: whether snapshots were requested, too, and damage that reading the events found.
+    Coarse { was_requested: bool, damage: Vec<String> },
+}
+
+/// Reads the ledger of a trace: of its snapshots, or of samples of the resident set where it has none.
+///
+/// # Errors
+/// It is no trace, or cannot be read, or has nothing of where memory is; it needs more memory.
+pub fn measure(trace: &Path, request: Request) -> Result<Findings, Failure> {
+    let refused = |error: LedgerError| Failure::Refused(Box::new(error));
+    let tables = heaptoll_trace::tables(trace).map_err(|error| refused(error.into()))?;
+    let ledger = tables.extra::<Ledger>(EXTRA).transpose().map_err(|error| refused(error.into()))?;
+    let was_requested = ledger.is_some();
+    if let Some(ledger) = ledger.filter(|ledger| !ledger.snapshots.is_empty()) {
+        return Ok(of_snapshots(ledger, tables));
+    }
+    let memory = Memory {
+        limit_bytes: request.memory_limit_bytes,
+        each_object_bytes: heaptoll_ledger::EACH_OBJECT as u64,
+    };
+    let (points, damage) = heaptoll_ledger::coarse(trace, memory).map_err(|error| {
+        let no_sample = was_requested && matches!(error, LedgerError::NotRecorded);
+        refused(if no_sample { LedgerError::NoSnapshot } else { error })
+    })?;
+    let figures = Figures::Coarse {
+        program: trace_parts::program(&tables),
+        manager: trace_parts::manager(&tables),
+        points,
+    };
+    Ok(Findings { figures, tables, detail: Detail::Coarse { was_requested, damage } })
+}
+
+fn of_snapshots(mut ledger: Ledger, tables: Tables) -> Findings {
+    if ledger.manager.is_empty() {
+        ledger.manager = trace_parts::manager(&tables);
+    }
+    let figures = Figures::Pages {
+        program: trace_parts::program(&tables),
+        manager: ledger.manager.clone(),
+        collector: ledger.collector,
+        collected: ledger.collected,
+        peak: ledger.peak(),
+        most_live: ledger.fullest(),
+        max_live_bytes: tables.ending.as_ref().map(|ending| ending.max_live_bytes).filter(|most| *most > 0),
+        snapshots: ledger.snapshots.clone(),
+    };
+    Findings { figures, tables, detail: Detail::Pages(Box::new(ledger)) }
+}
+
+impl Findings {
+    /// The document that shows it. `command` repeats it.
+    pub fn document(&self, command: &str) -> Document {
+        let mut document = match (&self.figures, &self.detail) {
+            (Figures::Pages { program, max_live_bytes, .. }, Detail::Pages(ledger)) => {
+                let mut document = document::document(ledger, program);
+                if let Some(first) = document.sections.first_mut() {
+                    first.text.extend(document::most_live(ledger, *max_live_bytes));
+                }
+                document
+            }
+            (Figures::Coarse { program, manager, points }, Detail::Coarse { was_requested, damage }) => {
+                let mut document = coarse::document(points, manager, program, *was_requested);
+                // Reading the events finds damage that the tables do not show.
+                let hidden = damage.iter().filter(|text| !self.tables.warnings.contains(text));
+                document.warnings.extend(hidden.cloned());
+                document
+            }
+            _ => Document::default(),
+        };
+        trace_parts::finish(&mut document, &self.tables, command);
+        document
+    }
+}
+
+/// The trace with the largest resident set among one and those of the processes that its process started.
+pub fn largest(first: &Path) -> PathBuf {
+    let peak = |path: &Path| -> Option<u64> {
+        let ledger = heaptoll_trace::tables(path).ok()?.extra::<Ledger>(EXTRA)?.ok()?;
+        ledger.peak().map(|peak| ledger.snapshots[peak].rss_bytes)
+    };
+    let mut best = (peak(first), first.to_owned());
+    for path in heaptoll_record::others(first) {
+        let rss = peak(&path);
+        if rss > best.0 {
+            best = (rss, path);
+        }
+    }
+    best.1
+}
+
+/// A process image by its trace, for the user.
+pub fn process(trace: &Path) -> String {
+    heaptoll_trace::tables(trace)
+        .map_or_else(|_| trace.display().to_string(), |tables| trace_parts::program(&tables))
+}
+
+/// The command that shows the ledger of a trace.
+pub fn command(trace: &Path) -> String {
+    shell_command(&["heaptoll".into(), "ledger".into(), trace.display().to_string()])
+}

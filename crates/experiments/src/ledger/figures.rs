@@ -1,0 +1,40 @@
+//! The figures of the ledger.
+
+use heaptoll_ledger::{Point, Snapshot};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// What the JSON holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Figures {
+    /// Of snapshots of the process's pages.
+    Pages {
+        /// Program and arguments, as a shell takes them.
+        program: String,
+        /// The manager that it ran over.
+        manager: String,
+        /// Whether that is a collector.
+        collector: bool,
+        /// Whether a collection was forced at every snapshot.
+        collected: bool,
+        /// Number of the snapshot with the largest resident set.
+        peak: Option<usize>,
+        /// Number of the snapshot with the most live bytes.
+        most_live: Option<usize>,
+        /// Most requested bytes live in the whole run, whether a snapshot was taken then or not.
+        max_live_bytes: Option<u64>,
+        /// In order of time.
+        #[serde(rename = "moments")]
+        snapshots: Vec<Snapshot>,
+    },
+    /// Of samples of the resident set.
+    Coarse {
+        /// Program and arguments, as a shell takes them.
+        program: String,
+        /// The manager that it ran over.
+        manager: String,
+        /// In order of time.
+        points: Vec<Point>,
+    },
+}

@@ -1,0 +1,60 @@
+//! `heaptoll lifetimes`: how long the objects of a trace live, and whether generations would pay.
+
+use std::path::Path;
+
+use heaptoll_trace::{MEMORY_LIMIT, Memory};
+use heaptoll_trace_analysis::feed::feed;
+pub use heaptoll_trace_analysis::lifetimes::{By, LifetimeFigures as Figures};
+use heaptoll_trace_analysis::lifetimes::{EACH_OBJECT, Lifetimes};
+use heaptoll_trace_analysis::stacks::CallSites;
+use heaptoll_trace_analysis::subject::Subject;
+
+use crate::failure::Failure;
+use crate::trace_source;
+pub use document::document;
+
+mod document;
+mod verdict;
+
+/// Name and version of the figures as JSON.
+pub const SCHEMA: &str = "heaptoll-lifetimes/1";
+
+/// What is requested of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// What objects are grouped by.
+    pub by: By,
+    /// Frames of the program's own code by which call stacks are distinguished.
+    pub frames: usize,
+    /// Memory that the objects of the trace may take, bytes.
+    pub memory_limit_bytes: u64,
+}
+
+impl Default for Request {
+    fn default() -> Request {
+        Request { by: By::Size, frames: heaptoll_callsites::FRAMES, memory_limit_bytes: MEMORY_LIMIT }
+    }
+}
+
+/// Reads a trace; `-` is standard input. Damage is a warning among the figures.
+///
+/// # Errors
+/// It is no trace, or cannot be read, or needs more memory; it has no call stacks to group by.
+pub fn measure(trace: &Path, request: Request) -> Result<Figures, Failure> {
+    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
+    let reader = trace_source::open(trace, memory)?;
+    let has_sites = reader.header().sites;
+    if request.by == By::Site && !has_sites {
+        return Err(Failure::Usage(format!(
+            "{} has no call stacks: record the program again with --sites",
+            trace.display()
+        )));
+    }
+    let mut lifetimes = Lifetimes::new(request.by);
+    let reader = feed(reader, |batch| lifetimes.batch(batch)).map_err(trace_source::refused)?;
+    let subject =
+        Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), lifetimes.time_ns());
+    let sites = reader.sites().cloned().unwrap_or_default();
+    let mut call_sites = CallSites::new(&sites, request.frames);
+    Ok(lifetimes.figures(subject, has_sites.then_some(&mut call_sites)))
+}

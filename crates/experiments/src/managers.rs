@@ -1,0 +1,94 @@
+//! `heaptoll managers`: the managers that can be compared on this machine, and the layers for them.
+
+use std::time::Duration;
+
+use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_experiment::stack::{LAYERS, LayerKind, Values};
+use heaptoll_report::terminal::{LayerRow, ManagerRow};
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::preparation::preflights::{Limits, PreflightOutcome, prove};
+
+/// What there is.
+#[derive(Debug)]
+pub struct Found {
+    /// Managers, those that were named last.
+    pub managers: Vec<ManagerRow>,
+    /// Options of managers: names of those that have the same, and the options.
+    pub options: Vec<(Vec<String>, Vec<String>)>,
+    /// Layers.
+    pub layers: Vec<LayerRow>,
+    /// Whether all that were named pass the preflight.
+    pub named_pass: bool,
+}
+
+/// Finds all managers and layers, and tries each on a small program; so also these shared objects or stacks.
+///
+/// # Errors
+/// heaptoll's own files or the named objects are missing.
+pub fn find(named: &[String], context: &Context) -> Result<Found, Failure> {
+    let known = manager::known(context.places)?;
+    let extra = named.iter().map(|name| manager::find(&known, name)).collect::<Result<Vec<_>, _>>()?;
+    let mut named_pass = true;
+    let mut managers = Vec::new();
+    for (manager, is_named) in known.iter().map(|one| (one, false)).chain(extra.iter().map(|one| (one, true)))
+    {
+        let (usable, status) = tried(manager, context)?;
+        named_pass &= usable || !is_named;
+        managers.push(ManagerRow {
+            name: manager.name.clone(),
+            group: manager.group.as_str().into(),
+            version: manager.version.clone(),
+            origin: manager.origin.clone(),
+            about: manager.about.clone(),
+            status,
+            usable: Some(usable),
+        });
+    }
+    Ok(Found { managers, options: with_options(&known), layers: layers(&known, context)?, named_pass })
+}
+
+/// Whether a manager or a stack serves a small program, and a remark about it.
+fn tried(manager: &Manager, context: &Context) -> Result<(bool, String), Failure> {
+    let small =
+        ProgramInfo { name: "ls".into(), command: vec!["ls".into(), "/".into()], ..ProgramInfo::default() };
+    let limits =
+        Limits { whole: true, longest: Duration::MAX, expect_status: 0, working_copy: false, watch: false };
+    Ok(match prove(manager, &manager.name, &small, context, limits)? {
+        PreflightOutcome::Serves(stack, _) if stack.warnings.is_empty() => (true, "passes".into()),
+        PreflightOutcome::Serves(stack, _) => (true, format!("passes; {}", stack.warnings.join("; "))),
+        PreflightOutcome::Refused(refusal) => (false, refusal.to_string()),
+    })
+}
+
+/// Every layer, tried in front of the C library's manager.
+fn layers(known: &[Manager], context: &Context) -> Result<Vec<LayerRow>, Failure> {
+    let row = |kind: LayerKind| -> Result<LayerRow, Failure> {
+        let stack = manager::find(known, &format!("{}/glibc", kind.example()))?;
+        let (usable, status) = tried(&stack, context)?;
+        let options = kind.options();
+        let options = options.iter().map(|(name, values)| option(name, values)).collect();
+        Ok(LayerRow { pattern: kind.pattern(), options, status, usable, about: kind.about().into() })
+    };
+    LAYERS.into_iter().map(row).collect()
+}
+
+/// Managers with options, those with the same together.
+fn with_options(known: &[Manager]) -> Vec<(Vec<String>, Vec<String>)> {
+    let mut groups: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+    for manager in known.iter().filter(|manager| !manager.options.is_empty()) {
+        let options: Vec<String> =
+            manager.options.iter().map(|(name, known)| option(name, &known.values)).collect();
+        match groups.iter_mut().find(|(_, others)| *others == options) {
+            Some((names, _)) => names.push(manager.name.clone()),
+            None => groups.push((vec![manager.name.clone()], options)),
+        }
+    }
+    groups
+}
+
+fn option(name: &str, values: &Values) -> String {
+    format!("{name}={}", values.pattern())
+}

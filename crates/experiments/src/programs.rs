@@ -1,0 +1,36 @@
+//! `heaptoll programs`: what the catalog has.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use heaptoll_experiment::places::Places;
+use heaptoll_report::terminal::ProgramRow;
+
+use crate::failure::Failure;
+use crate::workload::{catalog, catalog_places};
+
+/// Every program of the catalog and of a folder of the user's own, with its variants and whether it is installed.
+///
+/// # Errors
+/// A catalog that cannot be read.
+pub fn list(own: Option<&Path>, places: &Places) -> Result<Vec<ProgramRow>, Failure> {
+    let catalog = catalog(places, own)?;
+    let folders = catalog_places(places);
+    let mut variants: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for program in catalog.programs() {
+        if let (Some(variant), Some((base, _))) = (program.variant(), program.name().split_once(':')) {
+            variants.entry(base.into()).or_default().push(variant.into());
+        }
+    }
+    Ok(catalog
+        .programs()
+        .filter(|program| program.variant().is_none())
+        .map(|program| ProgramRow {
+            name: program.name().into(),
+            about: program.about().into(),
+            package: program.package().unwrap_or("bundled").into(),
+            installed: program.missing(&folders).is_none(),
+            variants: variants.remove(program.name()).unwrap_or_default(),
+        })
+        .collect())
+}
