@@ -62,7 +62,10 @@ impl Session {
             tap: Tap::new(shared, arrival.index),
             consumer: EventConsumer::new(writer, request, arrival.started_ns, arrival.pid),
             watch: Watch::new(arrival.pid),
-            ledger_sampler: request.options.ledger.then(|| LedgerSampler::new(arrival.pid, request, shared.path())),
+            ledger_sampler: request
+                .options
+                .ledger
+                .then(|| LedgerSampler::new(arrival.pid, request, shared.path())),
             is_glibc: request.manager.name == "glibc",
             begun_ns: arrival.started_ns,
             flushed_ns: 0,

@@ -40,10 +40,8 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let request = Request {
-        small_blocks_of_8: arguments.small_8,
-        memory_limit_bytes: arguments.memory.limit_bytes(),
-    };
+    let request =
+        Request { small_blocks_of_8: arguments.small_8, memory_limit_bytes: arguments.memory.limit_bytes() };
     let figures = bound::measure(&arguments.trace, request)?;
     let document = bound::document(&figures, &arguments.trace);
     arguments.outputs.deliver(&document, bound::SCHEMA, &figures)

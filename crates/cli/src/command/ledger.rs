@@ -118,11 +118,7 @@ fn recording(arguments: &Arguments, trace: &Path) -> record::Request {
         manager: arguments.manager.clone(),
         output: Some(trace.into()),
         force: arguments.force,
-        options: RecordingOptions {
-            ledger: true,
-            collect: arguments.collect,
-            ..RecordingOptions::default()
-        },
+        options: RecordingOptions { ledger: true, collect: arguments.collect, ..RecordingOptions::default() },
         is_temporary: arguments.output.is_none(),
     }
 }

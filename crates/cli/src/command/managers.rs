@@ -28,8 +28,7 @@ pub struct Arguments {
 /// # Errors
 /// heaptoll's own files or the named objects are missing.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let (places, interrupt, messages) =
-        (Places::find()?, Interrupt::default(), TerminalMessages::default());
+    let (places, interrupt, messages) = (Places::find()?, Interrupt::default(), TerminalMessages::default());
     let context = Context { places: &places, interrupt: &interrupt, messages: &messages };
     let found = managers::find(&arguments.extra, &context)?;
     let style = terminal::style();

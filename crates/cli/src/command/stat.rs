@@ -39,7 +39,8 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let request = Request { frames: arguments.frames.shown(), memory_limit_bytes: arguments.memory.limit_bytes() };
+    let request =
+        Request { frames: arguments.frames.shown(), memory_limit_bytes: arguments.memory.limit_bytes() };
     let figures = stat::measure(&arguments.trace, request)?;
     let document = stat::document(&figures, &arguments.trace);
     arguments.outputs.deliver(&document, stat::SCHEMA, &figures)

@@ -41,12 +41,7 @@ fn name(pid: i32) -> String {
 }
 
 /// The summary at the end. For a temporary trace it has only what went wrong.
-pub fn summary(
-    request: &Request,
-    recorded: &RecordingOutcome,
-    is_temporary: bool,
-    messages: &dyn Messages,
-) {
+pub fn summary(request: &Request, recorded: &RecordingOutcome, is_temporary: bool, messages: &dyn Messages) {
     let Some(first) = recorded.recordings.first() else { return };
     if !is_temporary {
         traces(request, recorded, first, messages);

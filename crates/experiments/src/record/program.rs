@@ -102,11 +102,7 @@ const LINKED: [&str; 7] =
 ///
 /// # Errors
 /// The refusal.
-pub fn inspect(
-    request: &mut Request,
-    manager_named: bool,
-    messages: &dyn Messages,
-) -> Result<(), Failure> {
+pub fn inspect(request: &mut Request, manager_named: bool, messages: &dyn Messages) -> Result<(), Failure> {
     let environment: Vec<_> = std::env::vars_os().collect();
     let facts = inspect_program(&request.command, &environment, request.directory.as_deref())?;
     if facts.own_exports.iter().any(|name| name == "malloc") {
