@@ -18,7 +18,6 @@ mod groups;
 mod over_time;
 mod sum;
 mod trace_parts;
-mod units;
 
 /// Name and version of the figures as JSON.
 pub const SCHEMA: &str = "heaptoll-ledger/1";

@@ -22,7 +22,6 @@ pub mod minheap;
 pub mod preparation;
 pub mod programs;
 pub mod proximity;
-pub mod quantities;
 pub mod record;
 pub mod replay;
 pub mod run;

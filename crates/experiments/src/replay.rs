@@ -23,7 +23,6 @@ use progress::ReplayProgress;
 mod document;
 mod progress;
 mod sections;
-mod sizes;
 mod verdict;
 
 /// Name and version of the figures as JSON.

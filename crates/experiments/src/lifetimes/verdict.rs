@@ -1,7 +1,7 @@
 //! Sentences on whether generations would pay for this program.
 
 use heaptoll_trace_analysis::lifetimes::{Clock, LifetimeFigures, NurseryFigures};
-
+use heaptoll_units::{bytes, number, part, percent, whole_bytes};
 
 /// Below this share of surviving bytes, a collection of the nursery gives back ten times what it keeps.
 const PAYS: f64 = 0.1;
