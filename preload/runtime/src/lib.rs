@@ -42,7 +42,7 @@ pub use defect::report_defect;
 pub use fault::fail_every;
 pub use forks::{AtFork, at_fork};
 pub use heap::{Damage, Heap, Misuse, Piece, PieceKind};
-pub use lock::{Guard, Lock, prepare_barriers};
+pub use lock::{Guard, Lock, prepare_barriers, single_threaded};
 pub use manager::{ADDRESSES, LARGEST, Manager};
 pub use message::Message;
 pub use region::{PAGE, Region};

@@ -24,8 +24,9 @@ unsafe extern "C" {
     static __libc_single_threaded: c_char;
 }
 
+/// Whether the process has one thread, as far as the C library knows.
 #[inline(always)]
-fn single_threaded() -> bool {
+pub fn single_threaded() -> bool {
     // SAFETY: the variable lives in the C library for ever, and is a byte that only the library writes.
     let flag = unsafe { AtomicU8::from_ptr((&raw const __libc_single_threaded).cast::<u8>().cast_mut()) };
     flag.load(Ordering::Relaxed) != 0

@@ -1,5 +1,19 @@
 //! [`preload!`]: a manager becomes a shared object for `LD_PRELOAD`.
 
+/// Has the loader call one function when the object is loaded and another when it is unloaded, or the process ends by `exit`.
+#[macro_export]
+macro_rules! at_load_and_exit {
+    ($start:path, $exit:path) => {
+        #[used]
+        #[unsafe(link_section = ".init_array")]
+        static AT_START: extern "C" fn() = $start;
+
+        #[used]
+        #[unsafe(link_section = ".fini_array")]
+        static AT_EXIT: extern "C" fn() = $exit;
+    };
+}
+
 /// Exports the malloc family, glibc's statistics of it and the control contract over one manager, and registers what
 /// runs at start, at fork and at exit. A shell crate consists of this line: `preload!(Heap)` for a heap with a constant
 /// `new()` in a [`crate::Shell`], `preload!(static MANAGER: Type = expression)` for any other [`crate::Manager`].
@@ -180,12 +194,6 @@ macro_rules! preload {
             $crate::Manager::finish(&$name);
         }
 
-        #[used]
-        #[unsafe(link_section = ".init_array")]
-        static AT_START: extern "C" fn() = at_start;
-
-        #[used]
-        #[unsafe(link_section = ".fini_array")]
-        static AT_EXIT: extern "C" fn() = at_exit;
+        $crate::at_load_and_exit!(at_start, at_exit);
     };
 }

@@ -9,7 +9,8 @@ use core::sync::atomic::Ordering;
 use heaptoll_assertions::assert_internal;
 use heaptoll_roots::World;
 use heaptoll_runtime::{
-    EventFunction, Manager, Message, RawCensus, ThreadEnd, fail_every, prepare_barriers, thread_word,
+    EventFunction, Manager, Message, RawCensus, ThreadEnd, fail_every, prepare_barriers, single_threaded,
+    thread_word,
 };
 
 use crate::cache::{Cache, FreeBlock};
@@ -300,7 +301,7 @@ impl Manager for Process {
 
     unsafe fn census(&self, census: &mut RawCensus) -> c_int {
         // SAFETY: `census.classes` has its capacity (the contract of `Manager::census`).
-        unsafe { self.heap.census(census, is_alone()) };
+        unsafe { self.heap.census(census, single_threaded()) };
         0
     }
 
@@ -364,15 +365,6 @@ impl Manager for Process {
         unsafe { self.heap.after_fork_in_child(CACHE::get() as *mut Cache) };
         self.heap.forget_other_threads();
     }
-}
-
-/// Whether the process has one thread, as far as the C library knows.
-fn is_alone() -> bool {
-    unsafe extern "C" {
-        static __libc_single_threaded: core::ffi::c_char;
-    }
-    // SAFETY: glibc's variable, a byte that it writes when threads are created.
-    unsafe { ptr::read_volatile(&raw const __libc_single_threaded) != 0 }
 }
 
 // What the fast paths assume: every class of their table is plain, has spans of one unit and is below the bound that

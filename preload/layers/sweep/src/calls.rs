@@ -8,10 +8,10 @@ use core::ptr;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use heaptoll_next::{arena, forward};
-use heaptoll_runtime::{ADDRESSES, Reason};
+use heaptoll_runtime::{ADDRESSES, Reason, single_threaded};
 
 use crate::gate::{self, Entry, enter, leave, leave_from};
-use crate::shared::{BUDGET, HONOUR, LAZY, LIMIT_PAGES, REPORTER, SINCE, TABLES, single_threaded};
+use crate::shared::{BUDGET, HONOUR, LAZY, LIMIT_PAGES, REPORTER, SINCE, TABLES};
 use crate::{collection, pinned, start};
 
 /// No larger request can be met, whatever is collected.

@@ -8,13 +8,15 @@ use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use heaptoll_next::forward;
 use heaptoll_roots::{Buffer, DEFAULT_SIGNAL, NoMemory, Origin, StopError, StoppedWorld, World};
-use heaptoll_runtime::{Collected, Lock, Message, Phase, Reason, SignalMaskGuard, now_ns, thread_cpu_ns};
+use heaptoll_runtime::{
+    Collected, Lock, Message, Phase, Reason, SignalMaskGuard, now_ns, single_threaded, thread_cpu_ns,
+};
 use heaptoll_sweep_core::policy::Policy;
 use heaptoll_sweep_core::settings::Settings;
 use heaptoll_sweep_tables::{Marking, Roots, Tables};
 
 use crate::managed::Managed;
-use crate::shared::{BUDGET, LAZY, REPORTER, SINCE, TABLES, WORLD, has_started, single_threaded};
+use crate::shared::{BUDGET, LAZY, REPORTER, SINCE, TABLES, WORLD, has_started};
 use crate::{gate, pinned};
 
 /// How long a thread may take to stop before the gate is opened briefly for those that wait at it, ms; then twice as

@@ -1,7 +1,6 @@
 //! What calls, collections, forks and the start share: the table of live blocks, the world, the reporter, the settings
 //! that calls read, and how many bytes were allocated.
 
-use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use heaptoll_roots::World;
@@ -35,14 +34,4 @@ pub fn has_started() -> bool {
 /// Collections are possible from now on.
 pub fn started() {
     STARTED.store(true, Ordering::Release);
-}
-
-/// Whether the process has one thread, as far as the C library knows.
-#[inline(always)]
-pub fn single_threaded() -> bool {
-    unsafe extern "C" {
-        static __libc_single_threaded: core::ffi::c_char;
-    }
-    // SAFETY: glibc's variable, a byte that it writes when threads come.
-    unsafe { ptr::read_volatile(&raw const __libc_single_threaded) != 0 }
 }

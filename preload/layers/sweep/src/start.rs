@@ -103,10 +103,4 @@ extern "C" fn at_exit() {
     }
 }
 
-#[used]
-#[unsafe(link_section = ".init_array")]
-static AT_START: extern "C" fn() = at_start;
-
-#[used]
-#[unsafe(link_section = ".fini_array")]
-static AT_EXIT: extern "C" fn() = at_exit;
+heaptoll_runtime::at_load_and_exit!(at_start, at_exit);
