@@ -169,7 +169,8 @@ impl Cell for Phase {
     }
 
     fn of(value: Value) -> Result<Phase, CellError> {
-        Ok(serde_json::from_value(String::of(value)?.into())?)
+        // Quoted in the first files, as JSON.
+        Ok(serde_json::from_value(String::of(value)?.trim_matches('"').into())?)
     }
 }
 

@@ -262,6 +262,16 @@ impl Experiment {
         self.programs.iter().filter_map(of_program).max().unwrap_or(0)
     }
 
+    /// Whether a manager that the user named was refused, or a program left out. Where it is not stored what was named,
+    /// everything counts as named, and each refusal as one of it.
+    pub fn refused_what_was_named(&self) -> bool {
+        let Some(named) = &self.settings.named else { return !self.refused.is_empty() };
+        let is_left_out = |name: &String| {
+            named.programs.contains(name) && self.programs.iter().all(|program| program.name != *name)
+        };
+        self.refused.iter().any(|(program, stack, _)| named.is_manager(stack) || is_left_out(program))
+    }
+
     /// The family-wise level of its tables.
     pub fn alpha(&self) -> f64 {
         if self.settings.precision.is_some() { STOPPED_ALPHA } else { ALPHA }
@@ -270,5 +280,34 @@ impl Experiment {
     /// Whether this stack runs in lockstep with the baseline of its program.
     pub fn runs_in_lockstep(&self, stack: &StackInfo) -> bool {
         stack.apart.is_none() && self.is_in_lockstep(&stack.program)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::experiment;
+
+    fn refuses(named: Option<Named>, program: &str, stack: &str) -> bool {
+        let mut experiment = experiment(&["glibc"]);
+        experiment.settings.named = named;
+        experiment.refused.push((program.into(), stack.into(), "a reason".into()));
+        experiment.refused_what_was_named()
+    }
+
+    #[test]
+    fn a_refusal_counts_where_its_manager_or_its_program_was_named() {
+        let named =
+            || Some(Named { managers: vec!["lea".into()], programs: vec!["gone".into(), "prog".into()] });
+        assert!(refuses(named(), "prog", "lea") && refuses(named(), "prog", "lea#2"));
+        assert!(!refuses(named(), "prog", "leap"), "another manager, of a group");
+        assert!(refuses(named(), "gone", "glibc"), "no program of the experiment any more");
+        assert!(!refuses(named(), "prog", "tithe"), "still a program of the experiment");
+    }
+
+    #[test]
+    fn every_refusal_counts_in_a_file_from_before_names_were_stored() {
+        assert!(refuses(None, "prog", "tithe"));
+        assert!(!experiment(&["glibc"]).refused_what_was_named());
     }
 }

@@ -10,6 +10,8 @@ mod tracks;
 #[cfg(test)]
 mod fuzz;
 #[cfg(test)]
+mod history;
+#[cfg(test)]
 mod tests;
 
 use std::path::Path;
@@ -46,12 +48,13 @@ impl Store {
     pub fn resume(path: &Path) -> Result<(Store, Experiment), StoreError> {
         let mut file = ExperimentFile::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         file.become_writer()?;
-        file.add_columns()?;
+        file.migrate()?;
         let experiment = load(&file)?;
         Ok((Store { file }, experiment))
     }
 
-    /// Reads an experiment.
+    /// Reads an experiment of this or an earlier version. The file is not changed: one of an earlier version keeps its
+    /// columns and gets no views.
     ///
     /// # Errors
     /// It is missing, foreign, newer or damaged.

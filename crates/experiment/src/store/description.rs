@@ -3,16 +3,19 @@
 use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 
 use super::error::StoreError;
 use super::file::ExperimentFile;
-use crate::experiment::Experiment;
+use super::layout::WRITTEN_BY;
+use crate::experiment::{Experiment, Settings};
 
 /// Writes everything but the rows.
 ///
 /// # Errors
 /// The file cannot be written.
 pub(super) fn write(file: &ExperimentFile, experiment: &Experiment) -> Result<(), StoreError> {
+    put(file, WRITTEN_BY, &env!("CARGO_PKG_VERSION"))?;
     put(file, "heaptoll_version", &experiment.heaptoll_version)?;
     put(file, "created_unix_s", &experiment.created_unix_s)?;
     put(file, "settings", &experiment.settings)?;
@@ -34,7 +37,7 @@ pub(super) fn read(file: &ExperimentFile) -> Result<Experiment, StoreError> {
     Ok(Experiment {
         heaptoll_version: get(file, "heaptoll_version")?,
         created_unix_s: get(file, "created_unix_s")?,
-        settings: get(file, "settings")?,
+        settings: settings(file)?,
         machine: get(file, "machine")?,
         baseline: get(file, "baseline")?,
         programs: get(file, "programs")?,
@@ -46,6 +49,17 @@ pub(super) fn read(file: &ExperimentFile) -> Result<Experiment, StoreError> {
         observations: Vec::new(),
         tracks: Vec::new(),
     })
+}
+
+/// The settings. One that is not known may change what the rows mean, and comes from a later version.
+fn settings(file: &ExperimentFile) -> Result<Settings, StoreError> {
+    let stored: Map<String, Value> = get(file, "settings")?;
+    let known = serde_json::to_value(Settings::default()).unwrap_or_default();
+    if let Some(setting) = stored.keys().find(|name| known.get(name).is_none()) {
+        let (path, setting) = (file.path.clone(), setting.clone());
+        return Err(StoreError::UnknownSetting { path, setting, needed: file.written_by() });
+    }
+    get(file, "settings")
 }
 
 fn put<T: Serialize>(file: &ExperimentFile, key: &str, value: &T) -> Result<(), StoreError> {

@@ -6,6 +6,9 @@ use thiserror::Error;
 
 use super::layout::LAYOUT;
 
+/// The version of this heaptoll.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// A file that cannot be used, or cannot be written any more.
 #[derive(Debug, Error)]
 pub enum StoreError {
@@ -31,12 +34,30 @@ pub enum StoreError {
         reason: String,
     },
     /// Written by a newer heaptoll.
-    #[error("{path} has layout {layout}, this heaptoll reads {LAYOUT}; update heaptoll")]
+    #[error(
+        "{path} has layout {layout}, this heaptoll ({VERSION}) reads {LAYOUT}; update heaptoll: the file was written by \
+         {needed}"
+    )]
     Newer {
         /// The file.
         path: PathBuf,
         /// Its layout number.
         layout: i64,
+        /// The version of heaptoll that wrote it.
+        needed: String,
+    },
+    /// A setting of a newer heaptoll.
+    #[error(
+        "{path} has the setting `{setting}`, which this heaptoll ({VERSION}) does not know; update heaptoll: the file was \
+         written by {needed}"
+    )]
+    UnknownSetting {
+        /// The file.
+        path: PathBuf,
+        /// The setting's name.
+        setting: String,
+        /// The version of heaptoll that wrote it.
+        needed: String,
     },
     /// Damaged content.
     #[error("{path} is damaged: {reason}; `sqlite3 {path} .recover` may save rows", path = .path.display())]

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde::Serialize;
 
 use super::error::StoreError;
-use super::layout::{APPLICATION_ID, LAYOUT, optional_columns, tables};
+use super::layout::{APPLICATION_ID, LAYOUT, PLAIN_PHASES, VIEWS, WRITTEN_BY, optional_columns, tables};
 
 /// An open experiment file.
 pub(super) struct ExperimentFile {
@@ -35,7 +35,8 @@ impl ExperimentFile {
         let made = (|| {
             file.connection.pragma_update(None, "application_id", APPLICATION_ID)?;
             file.connection.pragma_update(None, "user_version", LAYOUT)?;
-            file.connection.execute_batch(&tables())
+            file.connection.execute_batch(&tables())?;
+            file.connection.execute_batch(VIEWS)
         })();
         made.map_err(|cause| file.error(cause))?;
         Ok(file)
@@ -77,7 +78,11 @@ impl ExperimentFile {
         }
         match pragma("user_version").map_err(|cause| file.error(cause))? {
             LAYOUT => {}
-            layout => return Err(StoreError::Newer { path: path.into(), layout }),
+            layout if layout > LAYOUT => {
+                let needed = file.written_by();
+                return Err(StoreError::Newer { path: path.into(), layout, needed });
+            }
+            layout => return Err(file.damaged(&format!("there is no layout {layout}"))),
         }
         file.check_length()?;
         // SQLite reads what it needs and may never touch a damaged page; figures may not be served from such a file.
@@ -105,16 +110,33 @@ impl ExperimentFile {
         Ok(())
     }
 
-    /// Gives an older file the columns that it lacks.
-    pub(super) fn add_columns(&self) -> Result<(), StoreError> {
+    /// Makes an older file one of this version, as a whole or not at all: columns that it lacks, phases in plain text,
+    /// and the views.
+    pub(super) fn migrate(&self) -> Result<(), StoreError> {
+        let error = |cause| self.error(cause);
+        let transaction = self.connection.unchecked_transaction().map_err(error)?;
         for (table, column, kind) in optional_columns() {
             if !self.has_column(table, column)? {
-                self.connection
-                    .execute_batch(&format!("ALTER TABLE {table} ADD COLUMN {column} {kind}"))
-                    .map_err(|cause| self.error(cause))?;
+                let add = format!("ALTER TABLE {table} ADD COLUMN {column} {kind}");
+                transaction.execute_batch(&add).map_err(error)?;
             }
         }
-        Ok(())
+        transaction.execute_batch(PLAIN_PHASES).map_err(error)?;
+        transaction.execute_batch(VIEWS).map_err(error)?;
+        transaction.commit().map_err(error)
+    }
+
+    /// The version of heaptoll that wrote the file last, which can read it; of files from before that was stored, the
+    /// one that began it.
+    pub(super) fn written_by(&self) -> String {
+        let version = |key| {
+            let select = "SELECT value FROM description WHERE key = ?1";
+            let text: String = self.connection.query_row(select, [key], |row| row.get(0)).ok()?;
+            serde_json::from_str(&text).ok()
+        };
+        version(WRITTEN_BY)
+            .or_else(|| version("heaptoll_version"))
+            .unwrap_or_else(|| "a later version".into())
     }
 
     /// Whether a table has a column.

@@ -11,6 +11,16 @@ pub(super) const LAYOUT: i64 = 1;
 /// The column of `memory_mark` that files of the same layout may lack.
 pub(super) const ANONYMOUS_PEAK: &str = "anonymous_peak_kib";
 
+/// Key of the version of heaptoll that wrote the file last.
+pub(super) const WRITTEN_BY: &str = "written_by";
+
+/// Views for readers, whose columns never change; replaced in a file that is opened for more rows.
+pub(super) const VIEWS: &str = include_str!("views.sql");
+
+/// Phases of the first files are JSON; readers find plain text.
+pub(super) const PLAIN_PHASES: &str =
+    "UPDATE observation SET phase = trim(phase, '\"') WHERE phase LIKE '\"%';";
+
 /// The tables of a new file.
 pub(super) fn tables() -> String {
     let columns: Vec<String> = stored()

@@ -1,6 +1,8 @@
 //! Rows of observations in the file, by the names of their columns: figures of every run in columns of their own, those
 //! of some kinds of runs as JSON.
 
+use std::sync::LazyLock;
+
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Row, params_from_iter};
 
@@ -10,19 +12,20 @@ use crate::cell::{CellError, ColumnType, Value};
 use crate::columns::{Column, stored};
 use crate::observation::Observation;
 
+/// Appends a row to the table.
+static INSERT: LazyLock<String> = LazyLock::new(|| {
+    let names: Vec<&str> = stored().map(|(_, stored)| stored.name).collect();
+    let places = vec!["?"; names.len()].join(", ");
+    format!("INSERT INTO observation ({}) VALUES ({places})", names.join(", "))
+});
+
 /// Appends one row; on disk when this returns.
 ///
 /// # Errors
 /// The file cannot be written.
 pub(super) fn append(file: &ExperimentFile, row: &Observation) -> Result<(), StoreError> {
-    let (names, cells): (Vec<_>, Vec<_>) =
-        stored().map(|(column, stored)| (stored.name, sql_value((column.get)(row)))).unzip();
-    let insert = format!(
-        "INSERT INTO observation ({}) VALUES ({})",
-        names.join(", "),
-        vec!["?"; names.len()].join(", ")
-    );
-    file.connection.execute(&insert, params_from_iter(cells)).map(drop).map_err(|cause| file.error(cause))
+    let cells = stored().map(|(column, _)| sql_value((column.get)(row)));
+    file.connection.execute(&INSERT, params_from_iter(cells)).map(drop).map_err(|cause| file.error(cause))
 }
 
 fn sql_value(cell: Value) -> SqlValue {
@@ -45,16 +48,20 @@ pub(super) fn read(file: &ExperimentFile) -> Result<Vec<Observation>, StoreError
         columns.push(if lacking { "NULL" } else { stored.name });
     }
     let select = format!("SELECT {} FROM observation ORDER BY position", columns.join(", "));
-    let read = || -> rusqlite::Result<Vec<Vec<Value>>> {
-        let mut statement = file.connection.prepare(&select)?;
-        let rows = statement.query_map([], |row| {
-            stored().enumerate().map(|(index, (column, _))| cell(row, index, column)).collect()
-        })?;
-        rows.collect()
-    };
-    let rows = read().map_err(|cause| file.error(cause))?;
-    let damaged = |error: CellError| file.damaged(&format!("a row: {error}"));
-    rows.into_iter().map(|cells| observation(cells).map_err(damaged)).collect()
+    let error = |cause| file.error(cause);
+    let mut statement = file.connection.prepare(&select).map_err(error)?;
+    let mut rows = statement.query([]).map_err(error)?;
+    let mut observations = Vec::new();
+    while let Some(row) = rows.next().map_err(error)? {
+        let mut observation = Observation::default();
+        for (index, (column, stored)) in stored().enumerate() {
+            let cell = cell(row, index, column).map_err(error)?;
+            (stored.set)(&mut observation, cell)
+                .map_err(|error: CellError| file.damaged(&format!("a row: {error}")))?;
+        }
+        observations.push(observation);
+    }
+    Ok(observations)
 }
 
 fn cell(row: &Row, index: usize, column: &Column) -> rusqlite::Result<Value> {
@@ -64,12 +71,4 @@ fn cell(row: &Row, index: usize, column: &Column) -> rusqlite::Result<Value> {
         ColumnType::Text => row.get::<_, Option<String>>(index)?.map(Value::Text),
     };
     Ok(cell.unwrap_or(Value::Missing))
-}
-
-fn observation(cells: Vec<Value>) -> Result<Observation, CellError> {
-    let mut row = Observation::default();
-    for ((_, stored), cell) in stored().zip(cells) {
-        (stored.set)(&mut row, cell)?;
-    }
-    Ok(row)
 }

@@ -1,5 +1,7 @@
 //! Memory over time of watched runs in the file: samples, and the kernel's own marks.
 
+use std::collections::HashMap;
+
 use rusqlite::params;
 
 use super::error::StoreError;
@@ -47,31 +49,39 @@ pub(super) fn read(file: &ExperimentFile) -> Result<Vec<MemoryTrack>, StoreError
         "SELECT program, stack, repetition, vm_hwm_kib, {anonymous} AS {ANONYMOUS_PEAK} FROM memory_mark ORDER BY rowid"
     );
     let read = || -> rusqlite::Result<Vec<MemoryTrack>> {
+        let samples = samples(file)?;
         let mut marks = file.connection.prepare(&marks)?;
-        let mut samples = file.connection.prepare(
-            "SELECT t_s, rss_kib FROM memory_sample WHERE program = ?1 AND stack = ?2 AND repetition = ?3 ORDER BY rowid",
-        )?;
         let heads = marks.query_map([], |row| {
+            let of = (row.get("program")?, row.get("stack")?, row.get("repetition")?);
+            let samples = samples.get(&of).cloned().unwrap_or_default();
+            let (program, stack, repetition) = of;
             Ok(MemoryTrack {
-                program: row.get("program")?,
-                stack: row.get("stack")?,
-                repetition: row.get("repetition")?,
-                samples: Vec::new(),
+                program,
+                stack,
+                repetition,
+                samples,
                 vm_hwm_kib: row.get::<_, i64>("vm_hwm_kib")?.max(0) as u64,
                 anonymous_peak_kib: row.get::<_, Option<i64>>(ANONYMOUS_PEAK)?.unwrap_or(0).max(0) as u64,
             })
         })?;
-        heads
-            .map(|track| {
-                let mut track = track?;
-                track.samples = samples
-                    .query_map(params![track.program, track.stack, track.repetition], |row| {
-                        Ok((row.get(0)?, row.get::<_, i64>(1)?.max(0) as u64))
-                    })?
-                    .collect::<rusqlite::Result<_>>()?;
-                Ok(track)
-            })
-            .collect()
+        heads.collect()
     };
     read().map_err(|cause| file.error(cause))
+}
+
+/// Seconds and KiB of each watched run: program, stack and repetition.
+type Samples = HashMap<(String, String, u32), Vec<(f64, u64)>>;
+
+/// All samples in one pass: the table has no index.
+fn samples(file: &ExperimentFile) -> rusqlite::Result<Samples> {
+    let mut all = Samples::new();
+    let mut select = file
+        .connection
+        .prepare("SELECT program, stack, repetition, t_s, rss_kib FROM memory_sample ORDER BY rowid")?;
+    let mut rows = select.query([])?;
+    while let Some(row) = rows.next()? {
+        let of = (row.get("program")?, row.get("stack")?, row.get("repetition")?);
+        all.entry(of).or_default().push((row.get("t_s")?, row.get::<_, i64>("rss_kib")?.max(0) as u64));
+    }
+    Ok(all)
 }
