@@ -1,8 +1,8 @@
 //! Shared by the experiments that run programs under the tracer: the plan of runs, their execution, and remarks
 //! on their figures.
 //!
-//! A command flattens [`TracedArguments`] into its own, calls [`plan`], then [`execute`] with what makes a sink for a
-//! process image and what takes a finished run, shows what it has, and ends with [`Ending::code`].
+//! An experiment has a [`Request`] in its own, calls [`plan`], then [`execute`] with what makes a sink for a process
+//! image and what takes a finished run.
 
 mod cell;
 mod execute;

@@ -3,7 +3,7 @@
 use heaptoll_instruction_counts::{BySize, ClassFigures, Figures};
 use heaptoll_report::document::{Axis, Chart, Form, Item, Series};
 
-use super::results::Row;
+use super::figures::Row;
 
 /// A size class needs so many calls to be in a curve: the first few of a class do work that is done once.
 const FEWEST_CALLS: u64 = 20;

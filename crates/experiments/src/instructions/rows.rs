@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::check;
-use super::results::{Disagreement, ProgramResults, Row};
-use heaptoll_experiments::traced::{Cell, Plan};
+use super::figures::{Disagreement, Program, Row};
+use crate::traced::{Cell, Plan};
 
 /// All runs made, by program and manager.
 #[derive(Debug, Default)]
@@ -23,8 +23,8 @@ impl Runs {
     }
 
     /// The rows of every program of the plan.
-    pub fn programs(mut self, plan: &Plan, cells: &[Cell]) -> Vec<ProgramResults> {
-        let mut programs: Vec<ProgramResults> = Vec::new();
+    pub fn programs(mut self, plan: &Plan, cells: &[Cell]) -> Vec<Program> {
+        let mut programs: Vec<Program> = Vec::new();
         for info in &plan.experiment.programs {
             let mut rows: Vec<Row> = Vec::new();
             for cell in cells.iter().filter(|cell| cell.program.name == info.name) {
@@ -36,7 +36,7 @@ impl Runs {
             }
             let warnings = check::warnings(&rows);
             let (program, command) = (info.name.clone(), info.command.clone());
-            programs.push(ProgramResults { program, command, managers: rows, warnings });
+            programs.push(Program { program, command, managers: rows, warnings });
         }
         programs
     }

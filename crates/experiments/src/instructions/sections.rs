@@ -6,8 +6,8 @@ use heaptoll_report::format::{NONE, count, ratio};
 use heaptoll_units::{bytes, part, tenths, three_digits, whole_bytes};
 
 use super::check;
-use super::results::Row;
-use heaptoll_experiments::tables::table;
+use super::figures::Row;
+use crate::tables::table;
 
 fn maybe(value: Option<f64>, words: fn(f64) -> String) -> String {
     value.map_or_else(|| NONE.to_owned(), words)

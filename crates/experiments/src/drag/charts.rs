@@ -4,7 +4,7 @@ use heaptoll_drag::timeline::Interval;
 use heaptoll_drag::{Clock, Figures};
 use heaptoll_report::document::{Axis, Chart, Form, Item, Series};
 
-use super::results::Row;
+use super::figures::Row;
 
 /// Bars of sites.
 const SITES: usize = 15;

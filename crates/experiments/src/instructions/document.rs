@@ -3,18 +3,18 @@
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::{count, shell_command};
 
-use super::results::{ProgramResults, Results, Row};
+use super::figures::{Figures, Program, Row};
 use super::{charts, check, sections};
 
 /// The whole document.
-pub fn document(results: &Results, facts: Vec<(String, String)>, command: String) -> Document {
-    let several = results.programs.len() > 1;
+pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String) -> Document {
+    let several = figures.programs.len() > 1;
     let mut warnings = Vec::new();
-    if !results.complete {
+    if !figures.complete {
         warnings.push("interrupted: not all runs were made".to_owned());
     }
     let mut all = Vec::new();
-    for program in &results.programs {
+    for program in &figures.programs {
         let name =
             |text: &String| if several { format!("{}: {text}", program.program) } else { text.clone() };
         warnings.extend(program.warnings.iter().map(name));
@@ -28,24 +28,24 @@ pub fn document(results: &Results, facts: Vec<(String, String)>, command: String
         all.extend(of_program(program, &prefix));
     }
     warnings.dedup();
-    Document { title: title(results), subtitle: subtitle(results), warnings, sections: all, facts, command }
+    Document { title: title(figures), subtitle: subtitle(figures), warnings, sections: all, facts, command }
 }
 
-fn title(results: &Results) -> String {
-    match results.programs.as_slice() {
+fn title(figures: &Figures) -> String {
+    match figures.programs.as_slice() {
         [one] => format!("What malloc and free cost {}", one.program),
         many => format!("What malloc and free cost {} programs", many.len()),
     }
 }
 
-fn subtitle(results: &Results) -> String {
-    match results.programs.as_slice() {
+fn subtitle(figures: &Figures) -> String {
+    match figures.programs.as_slice() {
         [one] => shell_command(&one.command),
         many => many.iter().map(|program| program.program.as_str()).collect::<Vec<_>>().join(", "),
     }
 }
 
-fn of_program(program: &ProgramResults, prefix: &str) -> Vec<Section> {
+fn of_program(program: &Program, prefix: &str) -> Vec<Section> {
     let rows: Vec<&Row> = program.managers.iter().filter(|row| row.figures.is_some()).collect();
     if rows.is_empty() {
         return vec![];

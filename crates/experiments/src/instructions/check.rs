@@ -8,7 +8,7 @@ use heaptoll_experiment::exact::{LAZY_BINDING, OTHER_WORK};
 use heaptoll_instruction_counts::{Figures, Group};
 use heaptoll_report::format::count;
 
-use super::results::{Disagreement, ProgramResults, Row};
+use super::figures::{Disagreement, Program, Row};
 
 /// The ratio of a row's application instructions to the baseline's; what comes before `main` is taken off both where it
 /// is known of both.
@@ -131,8 +131,8 @@ fn calls(row: &Row, baseline: &Row) -> Option<String> {
 }
 
 /// Calls of the baseline without the usual effect, which the program itself causes.
-pub fn oddities(results: &ProgramResults) -> Vec<String> {
-    let Some(figures) = results.managers.iter().find_map(|row| row.figures.as_ref()) else { return vec![] };
+pub fn oddities(program: &Program) -> Vec<String> {
+    let Some(figures) = program.managers.iter().find_map(|row| row.figures.as_ref()) else { return vec![] };
     let mut messages = Vec::new();
     for one in &figures.routines {
         let mut odd = |number: u64, what: &str| {

@@ -1,11 +1,11 @@
 //! The document of `heaptoll drag`.
 
-use heaptoll_drag::{Clock, Figures};
+use heaptoll_drag::{Clock, Figures as ImageFigures};
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::shell_command;
 use heaptoll_units::{bytes, number, objects, percent};
 
-use super::results::{ProgramResults, Results, Row};
+use super::figures::{Figures, Program, Row};
 use super::{charts, sections};
 
 /// Smaller differences between managers are not reported.
@@ -14,14 +14,14 @@ const SAME: f64 = 0.001;
 const STARTED: u64 = 200_000;
 
 /// The whole document.
-pub fn document(results: &Results, facts: Vec<(String, String)>, command: String) -> Document {
-    let several = results.programs.len() > 1;
+pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String) -> Document {
+    let several = figures.programs.len() > 1;
     let mut warnings = Vec::new();
-    if !results.complete {
+    if !figures.complete {
         warnings.push("interrupted: not all runs were made".to_owned());
     }
     let mut all = Vec::new();
-    for program in &results.programs {
+    for program in &figures.programs {
         let name =
             |text: &str| if several { format!("{}: {text}", program.program) } else { text.to_owned() };
         for row in &program.managers {
@@ -31,12 +31,12 @@ pub fn document(results: &Results, facts: Vec<(String, String)>, command: String
                 .extend(row.warnings.iter().filter(|text| row.problem.as_ref() != Some(*text)).map(label));
             warnings.extend(doubts(row).iter().map(label));
         }
-        warnings.extend(differs(program, results.clock).iter().map(|text| name(text)));
+        warnings.extend(differs(program, figures.clock).iter().map(|text| name(text)));
         let prefix = if several { format!("{}: ", program.program) } else { String::new() };
-        all.extend(of_program(program, results.clock, &prefix));
+        all.extend(of_program(program, figures.clock, &prefix));
     }
     warnings.dedup();
-    let (title, subtitle) = match results.programs.as_slice() {
+    let (title, subtitle) = match figures.programs.as_slice() {
         [one] => (format!("When {} uses its objects", one.program), shell_command(&one.command)),
         many => (
             format!("When {} programs use their objects", many.len()),
@@ -46,8 +46,8 @@ pub fn document(results: &Results, facts: Vec<(String, String)>, command: String
     Document { title, subtitle, warnings, sections: all, facts, command }
 }
 
-fn of_program(program: &ProgramResults, clock: Clock, prefix: &str) -> Vec<Section> {
-    let rows: Vec<(&Row, &Figures)> =
+fn of_program(program: &Program, clock: Clock, prefix: &str) -> Vec<Section> {
+    let rows: Vec<(&Row, &ImageFigures)> =
         program.managers.iter().filter_map(|row| Some((row, row.figures.as_ref()?))).collect();
     let Some(&(row, figures)) = rows.first() else { return Vec::new() };
     let section = |title: &str, text: Vec<String>, items: Vec<Item>| {
@@ -73,7 +73,7 @@ fn of_program(program: &ProgramResults, clock: Clock, prefix: &str) -> Vec<Secti
 }
 
 /// The finding in a few sentences.
-fn findings(row: &Row, figures: &Figures, clock: Clock) -> Vec<String> {
+fn findings(row: &Row, figures: &ImageFigures, clock: Clock) -> Vec<String> {
     let (all, space) = (&figures.all, figures.all.space(clock));
     if all.all.objects == 0 {
         return vec!["No object was made.".into()];
@@ -113,7 +113,7 @@ fn findings(row: &Row, figures: &Figures, clock: Clock) -> Vec<String> {
     findings
 }
 
-fn barrier(figures: &Figures) -> Vec<String> {
+fn barrier(figures: &ImageFigures) -> Vec<String> {
     let Some(pointers) = &figures.pointers else { return Vec::new() };
     vec![format!(
         "The program stores {:.3} pointers per 1000 of its instructions; {:.3} lead from an older object to a younger \
@@ -149,7 +149,7 @@ fn doubts(row: &Row) -> Vec<String> {
 }
 
 /// Checks that the program itself does the same under all managers.
-fn differs(program: &ProgramResults, clock: Clock) -> Vec<String> {
+fn differs(program: &Program, clock: Clock) -> Vec<String> {
     let whole = program.managers.iter().filter(|row| row.problem.is_none());
     let mut whole = whole.filter_map(|row| Some((row, row.figures.as_ref()?)));
     let Some((base, expected)) = whole.next() else { return Vec::new() };

@@ -1,16 +1,16 @@
-//! The command's results, as in its JSON file.
+//! The figures, as in the JSON.
 
 use heaptoll_drag::group::Sum;
 use heaptoll_drag::space::Space;
-use heaptoll_drag::{Clock, Figures};
+use heaptoll_drag::{Clock, Figures as ImageFigures};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use heaptoll_experiments::traced::ImageSummary;
+use crate::traced::ImageSummary;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Results {
+pub struct Figures {
     /// Whether all runs were made.
     pub complete: bool,
     /// Whether randomness was pinned.
@@ -18,12 +18,12 @@ pub struct Results {
     /// The clock by which sites are sorted, and that of tables and charts.
     pub clock: Clock,
     /// One each, in the requested order.
-    pub programs: Vec<ProgramResults>,
+    pub programs: Vec<Program>,
 }
 
 /// One program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProgramResults {
+pub struct Program {
     /// Its name.
     pub program: String,
     /// Its command.
@@ -46,7 +46,7 @@ pub struct Row {
     /// The process image the figures are of: that with the most instructions.
     pub image: Option<ImageSummary>,
     /// Its figures.
-    pub figures: Option<Figures>,
+    pub figures: Option<ImageFigures>,
     /// All process images together, where there were several.
     pub all_images: Option<ImageTotals>,
     /// Warnings of the tracer and the preflight about this run.
@@ -68,7 +68,7 @@ pub struct ImageTotals {
 
 impl ImageTotals {
     /// Adds an image.
-    pub fn add(&mut self, figures: &Figures) {
+    pub fn add(&mut self, figures: &ImageFigures) {
         self.images += 1;
         self.all = self.all.plus(figures.all.all);
         self.space_instructions = self.space_instructions.plus(&figures.all.space_instructions);

@@ -8,8 +8,8 @@ use heaptoll_report::document::Item;
 use heaptoll_report::format::NONE;
 use heaptoll_units::{bytes, number, part, percent, whole_bytes};
 
-use super::results::Row;
-use heaptoll_experiments::tables::{site_table, table, table_item};
+use super::figures::Row;
+use crate::tables::{site_table, table, table_item};
 
 /// Call sites listed.
 const SITES: usize = 20;

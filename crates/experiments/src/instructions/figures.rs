@@ -1,16 +1,16 @@
-//! The command's results, as in its JSON file.
+//! The figures, as in the JSON.
 
 use std::collections::BTreeMap;
 
-use heaptoll_instruction_counts::{Amounts, Figures, Tables};
+use heaptoll_instruction_counts::{Amounts, Figures as ImageFigures, Tables};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use heaptoll_experiments::traced::ImageSummary;
+use crate::traced::ImageSummary;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Results {
+pub struct Figures {
     /// Whether all runs were made.
     pub complete: bool,
     /// Whether randomness was pinned.
@@ -18,12 +18,12 @@ pub struct Results {
     /// Requested runs of each program under each manager.
     pub repeat: u32,
     /// One each, in the requested order.
-    pub programs: Vec<ProgramResults>,
+    pub programs: Vec<Program>,
 }
 
 /// One program.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProgramResults {
+pub struct Program {
     /// Its name.
     pub program: String,
     /// Its command.
@@ -46,7 +46,7 @@ pub struct Row {
     /// The process image the figures are of.
     pub image: Option<ImageSummary>,
     /// The figures of that image.
-    pub figures: Option<Figures>,
+    pub figures: Option<ImageFigures>,
     /// All process images together, where there were several.
     pub all_images: Option<ImageTotals>,
     /// Runs made of this cell.
