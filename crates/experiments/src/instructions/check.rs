@@ -175,7 +175,7 @@ mod tests {
         let program = Instructions { instructions: application, loads: 0, stores: 0 };
         let owners = Owners { program, ..Owners::default() };
         let malloc = RoutineFigures {
-            routine: "malloc",
+            routine: "malloc".into(),
             group: Group::Allocate,
             calls: mallocs,
             failed_calls: 0,
@@ -242,7 +242,7 @@ mod tests {
             figures.threads_started = 4;
             let like = figures.routines[0].clone();
             for (routine, calls) in [("free", frees), ("operator delete", deletes)] {
-                let unknown_calls = calls % 1000;
+                let (routine, unknown_calls) = (routine.into(), calls % 1000);
                 let one =
                     RoutineFigures { routine, group: Group::Free, calls, unknown_calls, ..like.clone() };
                 figures.routines.push(one);
