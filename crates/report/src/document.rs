@@ -7,6 +7,7 @@
 mod grid;
 mod table;
 
+pub(crate) use grid::number;
 pub use grid::{Cell, Effect, Grid, Intervals, Link, Ratio, Region, Tone};
 pub use table::{Column, Table};
 

@@ -191,7 +191,7 @@ fn a_document() {
 fn studies() {
     let Some(browser) = chromium_or_note() else { return };
     let book = book();
-    let page = html::book::render(&book).unwrap();
+    let page = html::document::render(&book.document()).unwrap();
     let (views, console) = inspect(&browser, &page);
     assert!(console.is_empty(), "{console:#?}");
     let exhibits = book.papers.iter().flat_map(|paper| &paper.exhibits);
@@ -235,7 +235,8 @@ fn studies_on_paper() {
     let folder = tempfile::tempdir().unwrap();
     let (page, printed) = (folder.path().join("page.html"), folder.path().join("page.pdf"));
     let opened = "<script>addEventListener('beforeprint', () => console.log('FOLDED ' + document.querySelectorAll('details:not([open])').length));</script></body>";
-    std::fs::write(&page, html::book::render(&book()).unwrap().replace("</body>", opened)).unwrap();
+    std::fs::write(&page, html::document::render(&book().document()).unwrap().replace("</body>", opened))
+        .unwrap();
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"])
         .args(["--disable-background-networking", "--enable-logging=stderr", "--v=0"])

@@ -36,6 +36,11 @@ impl ChartRegistry {
         Some(ChartSlot { id, title, caption, wide: false })
     }
 
+    /// Whether the page has no chart.
+    pub(super) fn is_empty(&self) -> bool {
+        self.charts.is_empty()
+    }
+
     /// All charts as a JSON object that may stand inside a script element.
     pub(super) fn json(&self) -> String {
         let entries: Vec<String> =

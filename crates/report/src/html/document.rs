@@ -3,23 +3,30 @@
 use askama::Template;
 
 use super::chart_registry::ChartRegistry;
-use super::drawing::{self, DrawingSlot, Names};
 use super::engine;
-use super::views::Fact;
-use crate::document::{Document, Item};
-use crate::{ReportError, format};
+use super::items::{self, encode};
+use super::views::{Fact, texts};
+use crate::ReportError;
+use crate::document::{Document, Section};
+use crate::format::printable;
+
+/// Headings of sections have level 2, those of their parts this one.
+const PARTS: usize = 3;
 
 #[derive(Template)]
 #[template(path = "document.html")]
 struct Filled {
     title: String,
     subtitle: String,
+    /// What was found: the text of a first section without a title.
+    lead: Vec<String>,
     warnings: Vec<String>,
     version: &'static str,
     style: &'static str,
     script: &'static str,
     engine: String,
     charts: String,
+    has_charts: bool,
     sections: Vec<SectionView>,
     facts: Vec<Fact>,
     command: String,
@@ -28,23 +35,11 @@ struct Filled {
 struct SectionView {
     id: String,
     title: String,
+    /// In the contents of the page: `Zorn 1992` of `Zorn 1992: what conservative collection costs`.
+    short: String,
     text: Vec<String>,
-    items: Vec<ItemView>,
-}
-
-struct ItemView {
-    table: Option<TableView>,
-    chart: Option<DrawingSlot>,
-}
-
-struct TableView {
-    caption: String,
-    columns: Vec<(String, bool)>,
-    /// Whether any column has a heading.
-    named: bool,
-    /// Each cell with whether it is a figure; the first is the row's heading.
-    rows: Vec<Vec<(String, bool)>>,
-    notes: Vec<String>,
+    /// HTML.
+    items: Vec<String>,
 }
 
 /// Renders a document as one page.
@@ -53,63 +48,49 @@ struct TableView {
 /// `Encode` when the page cannot be put together.
 pub fn render(document: &Document) -> Result<String, ReportError> {
     let mut registry = ChartRegistry::default();
-    let sections = document.sections.iter().enumerate().map(|(index, section)| {
-        let items = section.items.iter().map(|item| match item {
-            Item::Table(table) => ItemView { table: Some(table_view(table)), chart: None },
-            Item::Chart(chart) => {
-                ItemView { table: None, chart: drawing::add_chart(chart, Names::Inside, &mut registry) }
-            }
-            _ => ItemView { table: None, chart: None },
-        });
-        SectionView {
+    let (lead, sections) = with_lead(&document.sections);
+    let mut views = Vec::new();
+    for (index, section) in sections.iter().enumerate() {
+        let title = printable(&section.title);
+        views.push(SectionView {
             id: format!("section-{index}"),
-            title: format::printable(&section.title),
-            text: section.text.iter().map(|text| format::printable(text)).collect(),
-            items: items.collect(),
-        }
-    });
-    let sections = sections.collect();
+            short: title.split_once(": ").map_or_else(|| title.clone(), |(short, _)| short.to_owned()),
+            title,
+            text: texts(&section.text),
+            items: items::render(&section.items, PARTS, &mut registry)?,
+        });
+    }
+    let has_charts = !registry.is_empty();
     let filled = Filled {
-        title: format::printable(&document.title),
-        subtitle: format::printable(&document.subtitle),
-        warnings: document.warnings.iter().map(|text| format::printable(text)).collect(),
+        title: printable(&document.title),
+        subtitle: printable(&document.subtitle),
+        lead: texts(lead),
+        warnings: texts(&document.warnings),
         version: env!("CARGO_PKG_VERSION"),
         style: include_str!("../../templates/style.css"),
         script: engine::SCRIPT,
         engine: engine::packed()?,
         charts: registry.json(),
-        sections,
+        has_charts,
+        sections: views,
         facts: document.facts.iter().map(|(name, text)| Fact::new(name, text)).collect(),
-        command: format::printable(&document.command),
+        command: printable(&document.command),
     };
-    filled.render().map_err(|error| ReportError::Encode { form: "HTML", detail: error.to_string() })
+    filled.render().map_err(encode)
 }
 
-fn table_view(table: &crate::document::Table) -> TableView {
-    let figures = |at: usize| table.columns.get(at).is_some_and(|column| column.figures);
-    TableView {
-        caption: format::printable(&table.caption),
-        columns: table
-            .columns
-            .iter()
-            .map(|column| (format::printable(&column.title), column.figures))
-            .collect(),
-        named: table.columns.iter().any(|column| !column.title.is_empty()),
-        rows: table
-            .rows
-            .iter()
-            .map(|row| {
-                row.iter().enumerate().map(|(at, cell)| (format::printable(cell), figures(at))).collect()
-            })
-            .collect(),
-        notes: table.notes.iter().map(|note| format::printable(note)).collect(),
+/// What was found stands at the top: the text of a first section that has neither a title nor anything else.
+fn with_lead(sections: &[Section]) -> (&[String], &[Section]) {
+    match sections {
+        [first, rest @ ..] if first.title.is_empty() && first.items.is_empty() => (&first.text, rest),
+        all => (&[], all),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Axis, Chart, Column, Form, Section, Series, Table};
+    use crate::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 
     fn chart(form: Form, log: bool) -> Chart {
         let axis = |title: &str| Axis { title: title.into(), log, names: vec![] };

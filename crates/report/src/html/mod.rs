@@ -1,13 +1,14 @@
 //! One self-contained page: charts and tables of an experiment, for paper, phones and the dark.
 
 mod amount_axis;
-pub mod book;
 mod chart_registry;
 mod charts;
 pub mod curves;
 pub mod document;
 mod drawing;
 mod engine;
+mod grid;
+mod items;
 mod page;
 mod palette;
 mod program;

@@ -3,7 +3,8 @@
 use heaptoll_statistics::Interval;
 
 use super::palette::Palette;
-use crate::format;
+use crate::document::{Link, Tone};
+use crate::format::{self, printable};
 
 /// A stack's name with its mark.
 #[derive(Clone)]
@@ -63,5 +64,44 @@ impl Fact {
     /// A fact with printable text.
     pub fn new(name: &str, text: impl AsRef<str>) -> Self {
         Fact { name: format::printable(name), text: format::printable(text.as_ref()) }
+    }
+}
+
+/// Longer tables scroll in their box.
+pub(super) const LONG: usize = 40;
+
+/// Texts that show every character.
+pub(super) fn texts(all: &[String]) -> Vec<String> {
+    all.iter().map(|text| printable(text)).collect()
+}
+
+/// Where each link leads, and its text.
+pub(super) fn links(all: &[Link]) -> Vec<(String, String)> {
+    all.iter().map(|link| (link.id.clone(), printable(&link.text))).collect()
+}
+
+/// The class of the style sheet.
+pub(super) fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Less => "less",
+        Tone::More => "more",
+        Tone::Same => "same",
+    }
+}
+
+/// Rows may be put in another order where each has a name: one without belongs to the row above it.
+pub(super) fn is_sortable<'a>(mut names: impl ExactSizeIterator<Item = Option<&'a str>>) -> bool {
+    names.len() > 1 && names.all(|name| name.is_some_and(|name| !name.trim().is_empty()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_belong_to_the_row_above_keep_their_place() {
+        assert!(is_sortable([Some("a"), Some("b")].into_iter()));
+        assert!(!is_sortable([Some("a"), Some("")].into_iter()));
+        assert!(!is_sortable([Some("a")].into_iter()));
     }
 }

@@ -1,6 +1,5 @@
 //! Tables for a terminal: an experiment, two experiments side by side, the managers and the programs there are.
 
-mod book;
 mod catalog;
 mod document;
 mod exact;
@@ -10,7 +9,6 @@ mod pair;
 mod ratio;
 mod style;
 
-pub use book::{render_book, render_verdicts};
 pub use catalog::{
     LayerRow, ManagerRow, ProgramRow, layers_table, managers_table, options_table, programs_table,
 };
