@@ -2,8 +2,8 @@
 //!
 //! A process of its own, since a limit on file sizes holds for a whole process.
 
-use heaptoll_report::testing::{Shape, experiment};
-use heaptoll_report::{ReportError, csv, files, html, json, parquet};
+use heaptoll_report::testing::{Shape, book, experiment};
+use heaptoll_report::{ReportError, csv, files, html, json, markdown, parquet};
 
 /// Smaller than any of the outputs below.
 const LIMIT: u64 = 4096;
@@ -27,11 +27,19 @@ fn nothing_half_written_stays() {
     let old = folder.path().join("old.json");
     std::fs::write(&old, "measured last week").unwrap();
     let (experiment, comparison) = experiment(Shape::Suite);
-    let outputs: [(&str, Writer); 5] = [
+    let document = book().document();
+    let outputs: [(&str, Writer); 6] = [
         ("old.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),
         ("new.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),
         ("new.csv", &|path| files::write_atomically(path, |out| csv::write(&experiment, out))),
         ("new.parquet", &|path| files::write_atomically(path, |out| parquet::write(&experiment, out))),
+        ("new.md", &|path| {
+            let text = markdown::render(&document);
+            files::write_atomically(path, |out| {
+                out.write_all(text.as_bytes())
+                    .map_err(|source| ReportError::Stream { form: "Markdown", source })
+            })
+        }),
         ("new.html", &|path| {
             let page = html::render(&experiment, &comparison)?;
             files::write_atomically(path, |out| {

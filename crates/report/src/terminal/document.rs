@@ -127,7 +127,7 @@ fn columns(table: &Table, style: &Style, tone: ToneOf) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Column;
+    use crate::document::{Cell, Column, Share};
 
     fn document() -> Document {
         let column = |title: &str, figures| Column { title: title.into(), figures, lines: 0 };
@@ -209,5 +209,38 @@ mod tests {
         let style = Style { color: false, width: Some(40), unicode: false };
         let text = render_document(&document, &style);
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+    }
+
+    /// Every kind of item, 40 columns, no UTF-8, no colour.
+    #[test]
+    fn a_poor_terminal_shows_every_value_in_plain_ascii() {
+        let value =
+            |text: &str| Cell { range: "(1.1–1.3)".into(), published: "9.9".into(), ..Cell::text(text) };
+        let grid = Grid {
+            columns: [Column::text("program"), Column::figures("time"), Column::figures("space")].into(),
+            rows: vec![vec![Cell::text("gawk"), value("1.25"), value("1.75")]],
+            ..Grid::default()
+        };
+        let share = Share { name: "undecided".into(), count: 3, ..Share::default() };
+        let mut document = document();
+        let part = Part { title: "Part · one".into(), items: vec![Item::Grid(grid)], ..Part::default() };
+        document.sections[0].items.extend([Item::Tally(vec![share]), Item::Part(part)]);
+        let style = Style { color: false, width: Some(40), unicode: false };
+        let text = render_document(&document, &style);
+        assert!(text.is_ascii() && !text.contains('\u{1b}'), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 40), "{text}");
+        for value in ["1.25", "1.75", "9.9", "1.1-1.3", "3 undecided", "Part - one", "1,200"] {
+            assert!(text.contains(value), "{value} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn colour_is_used_only_where_it_is_wanted() {
+        let cell = Cell { tone: Claim::Less, ..Cell::text("holds") };
+        let grid = Grid { columns: vec![Column::text("Today")], rows: vec![vec![cell]], ..Grid::default() };
+        let section = Section { items: vec![Item::Grid(grid)], ..Section::default() };
+        let document = Document { sections: vec![section], ..Document::default() };
+        let drawn = |color| render_document(&document, &Style { color, width: Some(40), unicode: true });
+        assert!(drawn(true).contains('\u{1b}') && !drawn(false).contains('\u{1b}'));
     }
 }
