@@ -4,6 +4,9 @@ use super::fit::{fit, heading, is_too_narrow, limits};
 use super::style::{Style, Tone, right};
 use crate::document::{Document, Grid, Item, Part, Section, Table, Tone as Claim, tally};
 
+/// Characters of a row's name in a table that is not made a list.
+const SHORT_NAME: usize = 8;
+
 /// Renders a document.
 pub fn render_document(document: &Document, style: &Style) -> String {
     let mut out = style.paragraph("", &document.title, Tone::Bold);
@@ -74,7 +77,20 @@ fn render_grid(grid: &Grid, style: &Style) -> String {
             Claim::Same => Tone::Plain,
         }
     };
+    if style.width.is_some_and(|width| figures_need(&flat) > usize::from(width)) {
+        return list(&flat, style)
+            + &flat.notes.iter().map(|note| style.paragraph("-", note, Tone::Dim)).collect::<String>();
+    }
     render_table(&flat, style, &tone)
+}
+
+/// Characters that whole figures need in columns, with a short name in front of them.
+fn figures_need(table: &Table) -> usize {
+    let figures = table.columns.iter().enumerate().filter(|(_, column)| column.figures);
+    let widest = |at: usize| {
+        table.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    SHORT_NAME + figures.map(|(at, _)| 2 + widest(at)).sum::<usize>()
 }
 
 /// Tone of the cell in a row and a column.
