@@ -3,6 +3,7 @@
 //! A crate of its own because the intervals of one table take thousands of sign flips: only this is compiled at full
 //! optimisation.
 
+mod groups;
 mod interval;
 mod intervals;
 mod median;
