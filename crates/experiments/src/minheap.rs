@@ -20,6 +20,9 @@ use crate::workload::Workload;
 pub use figures::{Figures, Program};
 pub use selection::{Periods, tolerance};
 
+/// The schema of the figures' JSON.
+pub const SCHEMA: &str = "heaptoll-minheap/1";
+
 /// What to search.
 #[derive(Debug, Clone)]
 pub struct Request {

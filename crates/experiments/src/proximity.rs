@@ -22,6 +22,9 @@ use crate::workload::Workload;
 
 pub use figures::{Figures, Program};
 
+/// The schema of the figures' JSON.
+pub const SCHEMA: &str = "heaptoll-proximity/1";
+
 /// What to run.
 #[derive(Debug, Clone)]
 pub struct Request {
