@@ -17,7 +17,7 @@ use crate::preparation::stand_ins;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload::Workload;
 
-pub use figures::{Figures, Program};
+pub use figures::{Baseline, Collector, Figures, Over, Program};
 pub use selection::{Periods, tolerance};
 
 /// The schema of the figures' JSON.
