@@ -139,7 +139,7 @@ mod tests {
         let paper_section = paper_section(&results.papers[0]);
         let test = &paper_section.claims[0].tests[0];
         assert_eq!((test.region.above, test.region.even), (Some(1.0), false));
-        assert!(test.detectable.contains("9 %"), "{}", test.detectable);
+        assert!(test.detectable.contains("9.0 %"), "{}", test.detectable);
         let mut twice = results.papers[0].clone();
         let mut second = twice.study.claims[0].tests[0].clone();
         (second.above, second.below) = (None, Some(2.0));
