@@ -2,6 +2,7 @@
 //!
 //! A process of its own, since a limit on file sizes holds for a whole process.
 
+use heaptoll_report::experiment::{Extras, document};
 use heaptoll_report::testing::{Shape, experiment};
 use heaptoll_report::{ReportError, csv, files, html, json, parquet};
 
@@ -33,7 +34,7 @@ fn nothing_half_written_stays() {
         ("new.csv", &|path| files::write_atomically(path, |out| csv::write(&experiment, out))),
         ("new.parquet", &|path| files::write_atomically(path, |out| parquet::write(&experiment, out))),
         ("new.html", &|path| {
-            let page = html::render(&experiment, &comparison)?;
+            let page = html::document::render(&document(&experiment, &comparison, Extras::default()))?;
             files::write_atomically(path, |out| {
                 out.write_all(page.as_bytes()).map_err(|source| ReportError::Stream { form: "HTML", source })
             })
