@@ -12,6 +12,7 @@ use std::process::{Command, ExitStatus, Stdio};
 
 use heaptoll_callgrind::profile::{self, Entries};
 use heaptoll_callgrind::tools::{Compilers, Language, run};
+use heaptoll_statistics::median;
 
 use crate::error::{Error, IoContext};
 use crate::note;
@@ -278,7 +279,7 @@ fn compare_one(pair: &Pair, workload: &Workload, options: &Options, dir: &Path) 
         Some((ours, profile::count(&workload.counted, &pair.theirs, dir)?))
     };
     let cpu = ratio(&ours, &theirs);
-    Ok(Finding { cpu, seconds: (median(&mut ours), median(&mut theirs)), counts })
+    Ok(Finding { cpu, seconds: (median(&ours), median(&theirs)), counts })
 }
 
 /// User and system seconds of one run with an object preloaded.
@@ -336,12 +337,6 @@ fn t_quantile(freedom: f64) -> f64 {
         + (3.0 * z7 + 19.0 * z5 + 17.0 * z3 - 15.0 * z) / (384.0 * freedom.powi(3))
 }
 
-fn median(values: &mut [f64]) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -360,7 +355,6 @@ mod tests {
         assert!((ratio_of - 1.1).abs() < 1e-9 && high - low < 1e-9);
         let (_, low, high) = ratio(&[1.2, 2.0, 3.6, 4.0], &theirs);
         assert!(low < 1.0 && high > 1.2);
-        assert_eq!(median(&mut [3.0, 1.0, 2.0, 4.0]), 2.5);
     }
 
     #[test]

@@ -93,7 +93,7 @@ pub fn verdict(held: &[MatchedPoint], ours: &str, theirs: &str) -> String {
         ));
     }
     let factors: Vec<f64> = held.iter().filter_map(|one| Some(one.ours_s? / one.theirs_s)).collect();
-    if let Some(mean) = crate::measure::geometric_mean(factors) {
+    if let Some(mean) = heaptoll_statistics::geometric_mean(factors) {
         text.push_str(&format!("; CPU at equal memory {mean:.2}x"));
     }
     text

@@ -8,8 +8,9 @@ use serde::Serialize;
 use crate::Error;
 use crate::document::{self, Outputs};
 use crate::envelope::{Cost, hold, verdict};
-use crate::measure::{Effort, Installation, ProgramFigures, geometric_mean, machine_line};
+use crate::measure::{Effort, Installation, ProgramFigures, machine_line};
 use crate::targets;
+use heaptoll_statistics::geometric_mean;
 
 const PROGRAM: &str = "gcbench";
 /// The variable that selects the build to run: one command for both, so that their runs can be interleaved.

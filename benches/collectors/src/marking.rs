@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::document::{self, Outputs};
-use crate::measure::{Installation, geometric_mean, machine_line};
+use crate::measure::{Installation, machine_line};
+use heaptoll_statistics::{geometric_mean, median};
 
 const SOURCE: &str = include_str!("../c/marking.c");
 const CONTRACT: &str = include_str!("../../../include/heaptoll.h");
@@ -157,11 +158,6 @@ fn collection(line: &str) -> Option<Collection> {
     Some(Collection { objects, bytes, mark_cpu_ns, mark_ns, cpu_ns, ns })
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 /// Bytes in a nanosecond are MB in a millisecond.
 fn speed(stack: &str, order: &str, own: &[Collection], tithe: &[Collection]) -> Speed {
     let mb_s = |one: &Collection| one.bytes / one.mark_cpu_ns * 1000.0;
@@ -169,9 +165,9 @@ fn speed(stack: &str, order: &str, own: &[Collection], tithe: &[Collection]) -> 
     Speed {
         stack: stack.into(),
         order: order.into(),
-        mb_s: median(own.iter().map(mb_s).collect()),
-        whole_mb_s: median(own.iter().map(|one| one.bytes / one.cpu_ns * 1000.0).collect()),
-        object_ns: median(own.iter().map(|one| one.mark_cpu_ns / one.objects).collect()),
+        mb_s: median(&own.iter().map(mb_s).collect::<Vec<f64>>()),
+        whole_mb_s: median(&own.iter().map(|one| one.bytes / one.cpu_ns * 1000.0).collect::<Vec<f64>>()),
+        object_ns: median(&own.iter().map(|one| one.mark_cpu_ns / one.objects).collect::<Vec<f64>>()),
         tithe_over: geometric_mean(ratios).unwrap_or(f64::NAN),
     }
 }

@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use crate::Error;
 use crate::document::{self, Outputs};
-use crate::measure::{Effort, Installation, Measured, ProgramFigures, geometric_mean, machine_line};
+use crate::measure::{Effort, Installation, Measured, ProgramFigures, machine_line};
 use crate::targets::{TARGETS, excess, target, verdict};
+use heaptoll_statistics::geometric_mean;
 
 /// The programs of the table of peers that the catalog has.
 pub const PROGRAMS: [&str; 9] =

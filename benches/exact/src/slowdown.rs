@@ -8,6 +8,7 @@ use heaptoll_catalog::Prepared;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_launcher::Ended;
 use heaptoll_reftrace_host::Options as TracerOptions;
+use heaptoll_statistics::median;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -120,7 +121,7 @@ fn row(name: &str, target: Option<f64>, rounds: &[(Cost, Cost)]) -> Vec<String> 
         let mut ratios: Vec<f64> = rounds.iter().map(|(cost, plain)| of(cost) / of(plain)).collect();
         ratios.sort_by(f64::total_cmp);
         let (low, high) = (ratios.first().copied(), ratios.last().copied());
-        (middle(&ratios), low.unwrap_or(f64::NAN), high.unwrap_or(f64::NAN))
+        (median(&ratios), low.unwrap_or(f64::NAN), high.unwrap_or(f64::NAN))
     };
     let shown = |(median, low, high): (f64, f64, f64)| format!("{median:.1} ({low:.1}-{high:.1})");
     let mut seconds: Vec<f64> = rounds.iter().map(|(cost, _)| cost.process).collect();
@@ -132,21 +133,12 @@ fn row(name: &str, target: Option<f64>, rounds: &[(Cost, Cost)]) -> Vec<String> 
     });
     vec![
         name.into(),
-        format!("{:.2}", middle(&seconds)),
+        format!("{:.2}", median(&seconds)),
         shown(spread(&|cost| cost.process)),
         shown(both),
         shown(spread(&|cost| cost.wall)),
         verdict,
     ]
-}
-
-/// The median of sorted figures.
-fn middle(sorted: &[f64]) -> f64 {
-    match sorted.len() {
-        0 => f64::NAN,
-        n if n % 2 == 1 => sorted[n / 2],
-        n => (sorted[n / 2 - 1] + sorted[n / 2]) / 2.0,
-    }
 }
 
 fn once(setup: &Setup, program: &Prepared, manager: &Manager, way: Way) -> Result<Cost, Error> {

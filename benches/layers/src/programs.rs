@@ -12,7 +12,7 @@ use heaptoll_experiment::places::Places;
 use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::{Progress, RunContext};
 use heaptoll_rig::Stack;
-use heaptoll_statistics::Interval;
+use heaptoll_statistics::{Interval, geometric_mean};
 
 use crate::error::BenchError;
 use crate::table;
@@ -97,7 +97,7 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
         let quarantine = over_baseline(&mut experiment, &stacks, 1);
         let found = [forward[0], quarantine[0], forward[1], quarantine[1]];
         for (all, found) in ratios.iter_mut().zip(found) {
-            all.extend(found.map(|interval| interval.ratio.ln()));
+            all.extend(found.map(|interval| interval.ratio));
         }
         let mut cells = vec![name.clone(), cpu_s.map_or("-".into(), |seconds| format!("{seconds:.2}"))];
         cells.extend(found.map(interval_text));
@@ -107,10 +107,7 @@ pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
         }
     }
     let mut last = vec!["geometric mean".into(), String::new()];
-    last.extend(ratios.map(|all| match all.len() {
-        0 => "-".into(),
-        count => format!("{:.3}", (all.iter().sum::<f64>() / count as f64).exp()),
-    }));
+    last.extend(ratios.map(|all| geometric_mean(all).map_or("-".into(), |mean| format!("{mean:.3}"))));
     table.add_row(last);
     println!("{table}");
     println!(

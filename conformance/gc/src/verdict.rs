@@ -54,12 +54,6 @@ pub fn measurements(stdout: &str) -> Vec<Dropped> {
     stdout.lines().filter_map(one).collect()
 }
 
-/// The middle of some figures; of an even number the upper one of the two. None of none.
-pub fn median(mut figures: Vec<f64>) -> Option<f64> {
-    figures.sort_by(f64::total_cmp);
-    figures.get(figures.len() / 2).copied()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,12 +64,5 @@ mod tests {
         let expected = Dropped { objects: 10, bytes: 2000, kept_objects: 1, kept_bytes: 48 };
         assert_eq!(measurements(stdout), [expected]);
         assert_eq!(measurements("note: dropped 10 objects 2000 bytes\n"), []);
-    }
-
-    #[test]
-    fn the_median_is_that_of_the_sorted_figures() {
-        assert_eq!(median(vec![3.0, 1.0, 2.0]), Some(2.0));
-        assert_eq!(median(vec![4.0, 1.0, 2.0, 3.0]), Some(3.0));
-        assert_eq!(median(Vec::new()), None);
     }
 }

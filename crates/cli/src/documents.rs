@@ -1,11 +1,11 @@
-//! Output shared by the commands whose result is a document: print it, write it as HTML and JSON where requested.
+//! Output shared by the commands whose result is a document: print it, write it as HTML, Markdown and JSON where requested.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_report::document::Document;
 use heaptoll_report::terminal::render_document;
-use heaptoll_report::{ReportError, files, html};
+use heaptoll_report::{ReportError, files, html, markdown};
 use serde::Serialize;
 
 use crate::exit;
@@ -23,15 +23,24 @@ pub struct DocumentOutputs {
     /// of the tables
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
+    /// Write the sentences and tables as Markdown, for a pull request; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub markdown: Option<PathBuf>,
 }
 
 impl DocumentOutputs {
     /// Refuses files that could not be written at the end, before time is spent.
     ///
     /// # Errors
-    /// A folder that does not exist or does not let us write.
+    /// A folder that does not exist or does not let us write; standard output for two of them.
     pub fn check(&self) -> Result<(), Failure> {
-        for path in [&self.html, &self.json].into_iter().flatten().filter(|path| !is_stdout(path)) {
+        if [&self.json, &self.markdown].into_iter().flatten().filter(|path| is_stdout(path)).count() > 1 {
+            return Err(Failure::Usage(
+                "standard output cannot be both JSON and Markdown: name a file for one of them".into(),
+            ));
+        }
+        let files = [&self.html, &self.json, &self.markdown].into_iter().flatten();
+        for path in files.filter(|path| !is_stdout(path)) {
             heaptoll_experiments::writable::check(path)
                 .map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
         }
@@ -49,42 +58,43 @@ impl DocumentOutputs {
         schema: &str,
         figures: &impl Serialize,
     ) -> Result<u8, Failure> {
-        let text = || render_document(document, &terminal::style());
-        self.give(text, || html::document::render(document), schema, figures)
+        self.deliver_with(document, document, schema, figures)
     }
 
-    /// The same for a result that is no [`Document`]: `text` is printed, `page` is the HTML page.
+    /// The same with a shorter document for the terminal.
     ///
     /// # Errors
     /// Standard output is full.
-    pub fn give(
+    pub fn deliver_with(
         &self,
-        text: impl FnOnce() -> String,
-        page: impl FnOnce() -> Result<String, ReportError>,
+        printed: &Document,
+        document: &Document,
         schema: &str,
         figures: &impl Serialize,
     ) -> Result<u8, Failure> {
-        let printed = match self.json.as_deref().is_some_and(is_stdout) {
-            true => json(schema, figures).map_err(Failure::Report).and_then(|text| terminal::print(&text)),
-            false => terminal::print(&text()),
+        let text = if self.json.as_deref().is_some_and(is_stdout) {
+            json(schema, figures).map_err(Failure::Report)
+        } else if self.markdown.as_deref().is_some_and(is_stdout) {
+            Ok(markdown::render(document))
+        } else {
+            Ok(render_document(printed, &terminal::style()))
         };
-        let code = self.write(schema, figures, page);
+        let printed = text.and_then(|text| terminal::print(&text));
+        let code = self.write(document, schema, figures);
         printed.map(|()| code)
     }
 
     /// Writes the files alone. Returns the command's exit status.
-    pub fn write(
-        &self,
-        schema: &str,
-        figures: &impl Serialize,
-        page: impl FnOnce() -> Result<String, ReportError>,
-    ) -> u8 {
+    pub fn write(&self, document: &Document, schema: &str, figures: &impl Serialize) -> u8 {
         let mut all = true;
         if let Some(path) = &self.html {
-            all &= written(path, page);
+            all &= written(path, || html::document::render(document));
         }
         if let Some(path) = self.json.as_ref().filter(|path| !is_stdout(path)) {
             all &= written(path, || json(schema, figures));
+        }
+        if let Some(path) = self.markdown.as_ref().filter(|path| !is_stdout(path)) {
+            all &= written(path, || Ok(markdown::render(document)));
         }
         if all { 0 } else { exit::TROUBLE }
     }
@@ -131,7 +141,7 @@ mod tests {
     fn files_hold_the_figures_and_their_schema() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = |name: &str| Some(folder.path().join(name));
-        let outputs = DocumentOutputs { html: path("a.html"), json: path("a.json") };
+        let outputs = DocumentOutputs { html: path("a.html"), json: path("a.json"), markdown: path("a.md") };
         assert!(outputs.check().is_ok());
         assert_eq!(outputs.deliver(&document(), "heaptoll-stat/1", &Figures { objects: 7 }).ok(), Some(0));
         let text = std::fs::read_to_string(folder.path().join("a.json")).expect("it is there");
@@ -139,12 +149,21 @@ mod tests {
         assert_eq!(value["schema"], "heaptoll-stat/1");
         assert_eq!(value["objects"], 7);
         assert!(folder.path().join("a.html").is_file());
+        let markdown = std::fs::read_to_string(folder.path().join("a.md")).expect("it is there");
+        assert_eq!(markdown, "## gawk\n");
     }
 
     #[test]
     fn a_file_that_cannot_be_written_is_refused_before() {
-        let outputs = DocumentOutputs { html: Some("/nowhere/a.html".into()), json: None };
+        let outputs = DocumentOutputs { html: Some("/nowhere/a.html".into()), ..DocumentOutputs::default() };
         assert!(outputs.check().is_err_and(|failure| failure.to_string().contains("/nowhere/a.html")));
         assert_eq!(outputs.deliver(&document(), "s", &Figures { objects: 1 }).ok(), Some(exit::TROUBLE));
+    }
+
+    #[test]
+    fn standard_output_is_for_one_form() {
+        let both = Some(PathBuf::from("-"));
+        let outputs = DocumentOutputs { json: both.clone(), markdown: both, ..DocumentOutputs::default() };
+        assert!(outputs.check().is_err_and(|failure| failure.to_string().contains("both JSON and Markdown")));
     }
 }

@@ -23,14 +23,7 @@ pub fn style() -> Style {
 
 /// Columns of the terminal on standard output.
 fn width() -> Option<u16> {
-    // SAFETY: all zeroes is a valid `winsize`; TIOCGWINSZ writes to `size`, which is live during the call, and no more.
-    let size = unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        if libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size) != 0 {
-            return None;
-        }
-        size
-    };
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
     (size.ws_col > 0).then_some(size.ws_col)
 }
 

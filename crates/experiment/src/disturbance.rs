@@ -171,8 +171,7 @@ fn shares<'a>(
 }
 
 fn processors() -> Option<Vec<Processor>> {
-    // SAFETY: sysconf takes a plain number and writes no memory.
-    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    let ticks = rustix::param::clock_ticks_per_second();
     let read = parse(&read_to_string("/proc/stat").ok()?, ticks as f64);
     (ticks > 0 && !read.is_empty()).then_some(read)
 }

@@ -117,8 +117,7 @@ fn waited_for_s(pid: i32) -> Option<f64> {
     // The name in brackets may hold anything, so fields are counted after it; the first there is the third.
     let fields: Vec<&str> = stat.rsplit_once(") ")?.1.split_ascii_whitespace().collect();
     let ticks: u64 = fields.get(13)?.parse::<u64>().ok()? + fields.get(14)?.parse::<u64>().ok()?;
-    // SAFETY: sysconf takes a plain number and writes no memory.
-    let a_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    let a_second = rustix::param::clock_ticks_per_second();
     (a_second > 0).then(|| ticks as f64 / a_second as f64)
 }
 

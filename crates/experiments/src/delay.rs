@@ -13,6 +13,8 @@ use crate::failure::Failure;
 use crate::preparation::stand_ins;
 use crate::studied::{self, StudyOutcome, size_label};
 
+/// The schema of the figures' JSON.
+pub const SCHEMA: &str = "heaptoll-delay/1";
 /// The managers of the paper, by their names here.
 const PAPERS: [&str; 3] = ["tcmalloc", "mimalloc3", "snmalloc"];
 

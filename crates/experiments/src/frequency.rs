@@ -15,6 +15,8 @@ use crate::failure::Failure;
 use crate::preparation::stand_ins;
 use crate::studied::{self, StudyOutcome, size_label};
 
+/// The schema of the figures' JSON.
+pub const SCHEMA: &str = "heaptoll-frequency/1";
 /// The paper's own: mark and sweep over mimalloc.
 const PAPERS: &str = "sweep/mimalloc3";
 

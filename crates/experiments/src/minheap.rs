@@ -17,8 +17,11 @@ use crate::preparation::stand_ins;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload::Workload;
 
-pub use figures::{Figures, Program};
+pub use figures::{Baseline, Collector, Figures, Over, Program};
 pub use selection::{Periods, tolerance};
+
+/// The schema of the figures' JSON.
+pub const SCHEMA: &str = "heaptoll-minheap/1";
 
 /// What to search.
 #[derive(Debug, Clone)]

@@ -20,7 +20,10 @@ use crate::preparation::stand_ins;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload::Workload;
 
-pub use figures::{Figures, Program};
+pub use figures::{Figures, Program, Scale, Stack};
+
+/// The schema of the figures' JSON.
+pub const SCHEMA: &str = "heaptoll-proximity/1";
 
 /// What to run.
 #[derive(Debug, Clone)]

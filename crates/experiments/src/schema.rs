@@ -10,10 +10,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{bound, ledger, lifetimes, replay, stat};
+use crate::{
+    bound, delay, drag, frequency, instructions, ledger, lifetimes, locality, minheap, proximity, replay,
+    stat,
+};
 
 /// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Envelope<F> {
     /// Command and version of its schema: `heaptoll-stat/1`.
     pub schema: String,
@@ -31,6 +34,23 @@ impl<F> Envelope<F> {
     }
 }
 
+impl<F: DeserializeOwned> Envelope<F> {
+    /// Reads a file. Its label and its figures are read one after the other, since a flattened field cannot have
+    /// integers of 128 bits, as space-time has.
+    ///
+    /// # Errors
+    /// It is no JSON, or not of this command.
+    pub fn read(text: &str) -> serde_json::Result<Envelope<F>> {
+        #[derive(Deserialize)]
+        struct Label {
+            schema: String,
+            heaptoll: String,
+        }
+        let Label { schema, heaptoll } = serde_json::from_str(text)?;
+        Ok(Envelope { schema, heaptoll, figures: serde_json::from_str(text)? })
+    }
+}
+
 /// The schema of one command's JSON.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandSchema {
@@ -43,8 +63,15 @@ pub struct CommandSchema {
 /// All commands whose figures have a schema.
 pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<bound::Figures>(bound::SCHEMA),
+    CommandSchema::of::<delay::Figures>(delay::SCHEMA),
+    CommandSchema::of::<drag::Figures>(drag::SCHEMA),
+    CommandSchema::of::<frequency::Figures>(frequency::SCHEMA),
+    CommandSchema::of::<instructions::Figures>(instructions::SCHEMA),
     CommandSchema::of::<ledger::Figures>(ledger::SCHEMA),
     CommandSchema::of::<lifetimes::Figures>(lifetimes::SCHEMA),
+    CommandSchema::of::<locality::Figures>(locality::SCHEMA),
+    CommandSchema::of::<minheap::Figures>(minheap::SCHEMA),
+    CommandSchema::of::<proximity::Figures>(proximity::SCHEMA),
     CommandSchema::of::<replay::Figures>(replay::SCHEMA),
     CommandSchema::of::<stat::Figures>(stat::SCHEMA),
 ];
@@ -54,7 +81,10 @@ impl CommandSchema {
         CommandSchema {
             tag,
             generate: generate::<F>,
-            read_back: |text| serde_json::to_value(serde_json::from_str::<Envelope<F>>(text)?),
+            read_back: |text| {
+                // By text: a value has no integers of 128 bits.
+                serde_json::from_str(&serde_json::to_string(&Envelope::<F>::read(text)?)?)
+            },
         }
     }
 
@@ -130,7 +160,19 @@ mod tests {
         let figures =
             stat::Figures { objects: u64::MAX, average_size_bytes: Some(0.1), ..Default::default() };
         let text = serde_json::to_string(&Envelope::new(stat::SCHEMA, &figures)).expect("JSON");
-        let read: Envelope<stat::Figures> = serde_json::from_str(&text).expect("figures");
+        let read: Envelope<stat::Figures> = Envelope::read(&text).expect("figures");
         assert_eq!((read.schema.as_str(), read.figures), (stat::SCHEMA, figures));
+    }
+
+    #[test]
+    fn space_time_of_more_than_64_bits_is_read_back_exactly() {
+        let space = heaptoll_drag::space::Space { drag: u128::from(u64::MAX) * 1000, ..Default::default() };
+        let totals = drag::ImageTotals { space_bytes: space, ..Default::default() };
+        let row = drag::Row { all_images: Some(totals), ..Default::default() };
+        let program = drag::Program { managers: vec![row], ..Default::default() };
+        let clock = heaptoll_drag::Clock::Bytes;
+        let figures = drag::Figures { complete: true, pinned: true, clock, programs: vec![program] };
+        let text = serde_json::to_string(&Envelope::new(drag::SCHEMA, &figures)).expect("JSON");
+        assert_eq!(Envelope::<drag::Figures>::read(&text).expect("figures").figures, figures);
     }
 }

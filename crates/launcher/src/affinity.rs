@@ -17,16 +17,8 @@ pub fn only(cpu: u32) -> libc::cpu_set_t {
 /// # Errors
 /// The system's, of `sched_getaffinity`.
 pub fn allowed() -> std::io::Result<Vec<u32>> {
-    // SAFETY: all zeroes is an empty set, which the kernel fills in.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of_val(&set), &mut set) != 0 {
-            return Err(std::io::Error::last_os_error());
-        }
-        set
-    };
-    // SAFETY: `cpu` is less than the number of bits in `set`, by the range.
-    let held = (0..8 * size_of_val(&set)).filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) });
+    let set = rustix::thread::sched_getaffinity(None)?;
+    let held = (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu));
     Ok(held.filter_map(|cpu| u32::try_from(cpu).ok()).collect())
 }
 

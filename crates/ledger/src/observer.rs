@@ -54,8 +54,7 @@ impl Observer {
 
     /// An observer of a process whose files are in `folder`.
     fn of(folder: PathBuf, pid: i32, options: Options) -> Observer {
-        // SAFETY: sysconf takes no pointers and reads a constant of the system.
-        let page = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096);
+        let page = rustix::param::page_size() as u64;
         let layout = Layout::of(&options.manager);
         Observer {
             pid,

@@ -1,52 +1,99 @@
-//! Reads a command's JSON into cells of a study's figures: one reader a kind of step.
+//! Reads a command's JSON into cells of a study's figures: one reader a kind of step, over the very figures that the
+//! command wrote.
 //!
-//! Readers use the fields that the JSON's page in `docs/` describes, as a user's script would. A figure that a run does
-//! not have (a manager that reports nothing, a run that failed) is no error, and gives no cell; a file that lacks a
-//! field which it always has is one.
+//! A figure that a run does not have (a manager that reports nothing, a run that failed) is no error, and gives no cell;
+//! a file that lacks a field which it always has is one, and so is one of another version's schema.
 
-use crate::definition::{Step, StepKind};
+use heaptoll_report::ReportError;
+use thiserror::Error;
 
-use self::json::ReadError;
 use self::reading::Reading;
+use crate::definition::{Step, StepKind};
+use crate::labelled::{self, Unreadable};
 
 mod cell_writer;
+mod delay;
+mod frequency;
 mod instructions;
-pub mod json;
-pub mod lifetimes;
+mod lifetimes;
 mod locality;
+mod minheap;
+mod proximity;
+mod ratio;
 pub mod reading;
 mod run;
-mod sareen;
 #[cfg(test)]
 mod testing;
 
-/// Reads what a command wrote of a step.
+/// JSON that is not what the command writes.
+#[derive(Debug, Error)]
+pub enum ReadError {
+    /// Of a command that writes figures.
+    #[error("the JSON of heaptoll {command}: {source}")]
+    Figures {
+        /// Which command.
+        command: &'static str,
+        /// What is wrong with it.
+        source: Unreadable,
+    },
+    /// Of `heaptoll run`.
+    #[error("the JSON of heaptoll run: {0}")]
+    Experiment(#[from] ReportError),
+}
+
+/// Reads what a command wrote of a step. That of `lifetimes`, which does not have the program, is [`recording`]'s.
 ///
 /// # Errors
-/// It is not what the command writes.
-pub fn read(kind: StepKind, json: &serde_json::Value, step: &Step) -> Result<Reading, ReadError> {
-    match kind {
-        StepKind::Run => run::read(json, step),
-        StepKind::Instructions => instructions::read(json, step),
-        StepKind::Locality => locality::read(json, step),
-        // Its JSON does not have the program: `lifetimes::read` takes both.
+/// It is not what the command writes, or of another version.
+pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
+    let refuse = |source| ReadError::Figures { command: step.kind.command(), source };
+    match step.kind {
+        StepKind::Run => Ok(run::reading(&heaptoll_report::json::read(text.as_bytes())?.0, step)),
+        StepKind::Instructions => labelled::read(text, "heaptoll-instructions/1")
+            .map(|figures| instructions::reading(&figures, step))
+            .map_err(refuse),
+        StepKind::Locality => labelled::read(text, "heaptoll-locality/1")
+            .map(|figures| locality::reading(&figures, step))
+            .map_err(refuse),
         StepKind::Lifetimes => Ok(Reading::default()),
-        StepKind::Delay | StepKind::Frequency | StepKind::Proximity | StepKind::Minheap => {
-            sareen::read(kind, json, step)
-        }
+        StepKind::Delay => labelled::read(text, "heaptoll-delay/1")
+            .map(|figures| delay::reading(&figures, step))
+            .map_err(refuse),
+        StepKind::Frequency => labelled::read(text, "heaptoll-frequency/1")
+            .map(|figures| frequency::reading(&figures, step))
+            .map_err(refuse),
+        StepKind::Proximity => labelled::read(text, "heaptoll-proximity/1")
+            .map(|figures| proximity::reading(&figures, step))
+            .map_err(refuse),
+        StepKind::Minheap => labelled::read(text, "heaptoll-minheap/1")
+            .map(|figures| minheap::reading(&figures, step))
+            .map_err(refuse),
     }
 }
 
-/// The warnings of a command and of its programs.
-pub fn warnings(json: &serde_json::Value) -> Vec<String> {
-    let texts = |list: &serde_json::Value| -> Vec<String> {
-        let list = list.as_array().map(Vec::as_slice).unwrap_or_default();
-        list.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
-    };
-    let mut all = texts(&json["warnings"]);
-    for program in json["programs"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        let name = program["program"].as_str().unwrap_or_default();
-        all.extend(texts(&program["warnings"]).into_iter().map(|text| format!("{name}: {text}")));
+/// Reads what `heaptoll lifetimes` wrote of the recording of a program under a manager.
+///
+/// # Errors
+/// It is not what the command writes, or of another version.
+pub fn recording(text: &str, step: &Step, program: &str, manager: &str) -> Result<Reading, ReadError> {
+    labelled::read(text, "heaptoll-lifetimes/1")
+        .map(|figures| lifetimes::reading(&figures, step, program, manager))
+        .map_err(|source| ReadError::Figures { command: StepKind::Lifetimes.command(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_of_another_command_or_version_is_refused_by_name() {
+        let step = testing::step(StepKind::Delay);
+        let refused = |text: &str| read(text, &step).expect_err("it is refused").to_string();
+        let other = refused(r#"{"schema": "heaptoll-minheap/1", "programs": []}"#);
+        assert!(other.contains("heaptoll delay") && other.contains("heaptoll-minheap/1"), "{other}");
+        let later = refused(r#"{"schema": "heaptoll-delay/2", "heaptoll": "999.0.0"}"#);
+        assert!(later.contains("heaptoll-delay/2") && later.contains("heaptoll 999.0.0"), "{later}");
+        let run = read(r#"{"schema": "x"}"#, &testing::step(StepKind::Run)).expect_err("no experiment");
+        assert!(run.to_string().contains("heaptoll run"), "{run}");
     }
-    all
 }

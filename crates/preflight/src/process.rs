@@ -33,8 +33,7 @@ pub fn process_of(tid: i32) -> Option<i32> {
 
 /// The user that decides which files this process may open.
 pub fn own_user() -> u32 {
-    // SAFETY: geteuid takes no arguments and cannot fail.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// The user that decides which files a process may open.

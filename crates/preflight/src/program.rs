@@ -166,10 +166,8 @@ fn script_line(path: &Path) -> Result<Option<Vec<OsString>>, Refusal> {
 /// Set-id bits that change nothing (root starting a program set-user-ID to root) are harmless.
 pub fn privileges(path: &Path) -> Option<String> {
     let status = fs::metadata(path).ok()?;
-    // SAFETY: all three take plain numbers and write no memory.
-    let (user, group, no_new) =
-        unsafe { (libc::getuid(), libc::getgid(), libc::prctl(libc::PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1) };
-    if no_new {
+    let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    if rustix::thread::no_new_privs().unwrap_or(false) {
         return None;
     }
     let mode = status.mode();

@@ -165,8 +165,7 @@ fn reason(path: &Path) -> &'static str {
 
 fn is_privileged(exe: &Path) -> bool {
     let Ok(file) = exe.metadata() else { return false };
-    // SAFETY: getuid and getgid take no pointers and cannot fail.
-    let (user, group) = unsafe { (libc::getuid(), libc::getgid()) };
+    let (user, group) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let (mode, executable_by_group) = (file.mode(), file.mode() & libc::S_IXGRP != 0);
     (mode & libc::S_ISUID != 0 && file.uid() != user)
         || (mode & libc::S_ISGID != 0 && executable_by_group && file.gid() != group)

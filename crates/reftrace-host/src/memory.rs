@@ -49,17 +49,11 @@ fn sample() -> Option<Memory> {
 }
 
 fn page_bytes() -> u64 {
-    // SAFETY: `sysconf` takes no pointers.
-    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+    rustix::param::page_size() as u64
 }
 
 fn address_space() -> u64 {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `getrlimit` writes one `rlimit`, to `limit`.
-    match unsafe { libc::getrlimit(libc::RLIMIT_AS, &mut limit) } {
-        0 if limit.rlim_cur != libc::RLIM_INFINITY => limit.rlim_cur,
-        _ => u64::MAX,
-    }
+    rustix::process::getrlimit(rustix::process::Resource::As).current.unwrap_or(u64::MAX)
 }
 
 /// A field of `/proc/meminfo`, bytes.

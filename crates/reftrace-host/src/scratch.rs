@@ -34,12 +34,6 @@ fn make_in(folder: &Path) -> std::io::Result<Scratch> {
 }
 
 fn free_bytes(folder: &Path) -> Option<u64> {
-    let name = std::ffi::CString::new(folder.as_os_str().as_encoded_bytes()).ok()?;
-    // SAFETY: zero is a valid `statvfs`, which the call fills in; `name` is a C string that lives until after it.
-    let (done, free) = unsafe {
-        let mut about: libc::statvfs = std::mem::zeroed();
-        let done = libc::statvfs(name.as_ptr(), &mut about);
-        (done, about.f_bavail * about.f_frsize)
-    };
-    (done == 0).then_some(free)
+    let about = rustix::fs::statvfs(folder).ok()?;
+    Some(about.f_bavail * about.f_frsize)
 }

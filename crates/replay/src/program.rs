@@ -6,7 +6,7 @@
 
 use std::fs::File;
 use std::io::{self, Seek, Write};
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -149,15 +149,10 @@ pub(crate) struct Words {
 impl Words {
     /// An empty file, which moves from memory to the temporary folder when it has this many bytes.
     pub(crate) fn create(most_in_memory: u64) -> Result<Words, ReplayError> {
-        // SAFETY: the name is a C string literal.
-        let descriptor = unsafe { libc::memfd_create(c"heaptoll-replay".as_ptr(), libc::MFD_CLOEXEC) };
-        if descriptor < 0 {
-            return Err(ReplayError::system("make a file in memory")(io::Error::last_os_error()));
-        }
-        // SAFETY: memfd_create returned this descriptor just now, so nothing else owns it.
-        let file = unsafe { File::from_raw_fd(descriptor) };
+        let descriptor = rustix::fs::memfd_create("heaptoll-replay", rustix::fs::MemfdFlags::CLOEXEC)
+            .map_err(|error| ReplayError::system("make a file in memory")(error.into()))?;
         Ok(Words {
-            file,
+            file: File::from(descriptor),
             folder: std::env::temp_dir(),
             in_memory: true,
             written: 0,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use heaptoll_report::experiment::{Extras, document};
 use heaptoll_report::testing::{Shape, book, experiment};
-use heaptoll_report::{csv, files, html, json, parquet, terminal};
+use heaptoll_report::{csv, files, html, json, markdown, parquet, terminal};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("name a folder")?);
@@ -35,8 +35,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         })?;
         std::fs::write(folder.join(format!("{name}.html")), html::document::render(&shown)?)?;
     }
-    std::fs::write(folder.join("book.html"), html::book::render(&book())?)?;
+    std::fs::write(folder.join("book.html"), html::document::render(&book().document())?)?;
+    std::fs::write(folder.join("book.md"), markdown::render(&book().document()))?;
     let style = terminal::Style { color: true, width: Some(100), unicode: true };
-    std::fs::write(folder.join("book-100.txt"), terminal::render_book(&book(), &style))?;
+    std::fs::write(folder.join("book-100.txt"), terminal::render_document(&book().document(), &style))?;
     Ok(())
 }

@@ -4,7 +4,9 @@
 //! As in a [`crate::document::Document`], figures come formatted in tables and plain in charts; so do the ends of
 //! intervals, which are drawn. All text may come from a user's file and is made harmless where it is shown, not here.
 
-use crate::document::Chart;
+mod document;
+
+use crate::document::{Chart, Effect, Ratio, Region};
 
 /// All of it.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -137,36 +139,6 @@ pub struct Test {
     pub effects: Vec<Effect>,
 }
 
-/// Where effects support a claim.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Region {
-    /// Above this.
-    pub above: Option<f64>,
-    /// Below this.
-    pub below: Option<f64>,
-    /// With both ends: outside of them rather than between (it depends).
-    pub outside: bool,
-    /// Effects are no ratios (slopes, shares): drawn on an even scale.
-    pub even: bool,
-}
-
-/// One comparison.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Effect {
-    /// What over what.
-    pub words: String,
-    /// `1.62`.
-    pub text: String,
-    /// `(1.31–1.99)`; empty for counts.
-    pub range: String,
-    /// What the interval is over: `6 programs`, `10 pairs`, `counted`.
-    pub basis: String,
-    /// Drawn.
-    pub value: f64,
-    /// Drawn; none where nothing can be claimed.
-    pub ends: Option<(f64, f64)>,
-}
-
 /// A table or a figure.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Exhibit {
@@ -210,29 +182,6 @@ pub struct Pair {
     pub paper: String,
     /// Why there is none of ours.
     pub missing: String,
-}
-
-/// A ratio to a baseline.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Ratio {
-    /// `1.21`.
-    pub text: String,
-    /// `(1.15–1.27)`.
-    pub range: String,
-    /// What may be claimed.
-    pub tone: Tone,
-}
-
-/// What may be claimed of a ratio.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Tone {
-    /// Below one for certain.
-    Less,
-    /// Above one for certain.
-    More,
-    /// Neither.
-    #[default]
-    Same,
 }
 
 /// A step that was run, or was not.

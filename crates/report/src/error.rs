@@ -19,7 +19,7 @@ pub enum ReportError {
     /// The stream that was handed over refused the bytes.
     #[error("cannot write the {form}: {source}")]
     Stream {
-        /// `JSON`, `CSV`, `Parquet` or `HTML`.
+        /// `JSON`, `CSV`, `Parquet`, `HTML` or `Markdown`.
         form: &'static str,
         /// The stream's error.
         source: io::Error,
@@ -29,7 +29,7 @@ pub enum ReportError {
         "cannot put the experiment into {form}: {detail}; please report this with the experiment's .db file"
     )]
     Encode {
-        /// `JSON`, `CSV`, `Parquet` or `HTML`.
+        /// `JSON`, `CSV`, `Parquet`, `HTML` or `Markdown`.
         form: &'static str,
         /// The encoder's error.
         detail: String,

@@ -93,6 +93,17 @@
     });
   }
 
+  // What a link leads to may be folded away.
+  function unfold() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    for (let part = target; part; part = part.parentElement) {
+      if (part.tagName === "DETAILS") part.open = true;
+    }
+    target?.scrollIntoView();
+  }
+  addEventListener("hashchange", unfold);
+  if (location.hash) unfold();
+
   // Paper cannot be unfolded.
   const folded = [];
   addEventListener("beforeprint", () => {

@@ -2,9 +2,9 @@
 //!
 //! A process of its own, since a limit on file sizes holds for a whole process.
 
-use heaptoll_report::experiment::{Extras, document};
-use heaptoll_report::testing::{Shape, experiment};
-use heaptoll_report::{ReportError, csv, files, html, json, parquet};
+use heaptoll_report::experiment::{Extras, document as of_experiment};
+use heaptoll_report::testing::{Shape, book, experiment};
+use heaptoll_report::{ReportError, csv, files, html, json, markdown, parquet};
 
 /// Smaller than any of the outputs below.
 const LIMIT: u64 = 4096;
@@ -28,13 +28,21 @@ fn nothing_half_written_stays() {
     let old = folder.path().join("old.json");
     std::fs::write(&old, "measured last week").unwrap();
     let (experiment, comparison) = experiment(Shape::Suite);
-    let outputs: [(&str, Writer); 5] = [
+    let document = book().document();
+    let outputs: [(&str, Writer); 6] = [
         ("old.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),
         ("new.json", &|path| files::write_atomically(path, |out| json::write(&experiment, &comparison, out))),
         ("new.csv", &|path| files::write_atomically(path, |out| csv::write(&experiment, out))),
         ("new.parquet", &|path| files::write_atomically(path, |out| parquet::write(&experiment, out))),
+        ("new.md", &|path| {
+            let text = markdown::render(&document);
+            files::write_atomically(path, |out| {
+                out.write_all(text.as_bytes())
+                    .map_err(|source| ReportError::Stream { form: "Markdown", source })
+            })
+        }),
         ("new.html", &|path| {
-            let page = html::document::render(&document(&experiment, &comparison, Extras::default()))?;
+            let page = html::document::render(&of_experiment(&experiment, &comparison, Extras::default()))?;
             files::write_atomically(path, |out| {
                 out.write_all(page.as_bytes()).map_err(|source| ReportError::Stream { form: "HTML", source })
             })

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Section, Series, Table};
+use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Part, Section, Series, Table};
 use heaptoll_report::experiment::{Extras, document as of_experiment};
 use heaptoll_report::html;
 use heaptoll_report::testing::{HOSTILE, Shape, book, experiment};
@@ -16,7 +16,7 @@ use serde_json::Value;
 /// Inspects one page through four windows and writes the results into its own document. A window of its own cannot be
 /// narrower than 500 pixels, so each is a frame.
 const LOUPE: &str = r#"<!DOCTYPE html><meta charset="utf-8"><title>loupe</title><body><script>
-const views = [["light", 400], ["dark", 400], ["light", 1280], ["dark", 1280]];
+const views = [["light", 390], ["dark", 390], ["light", 1280], ["dark", 1280]];
 const frames = views.map(([theme, width]) => {
   const frame = document.createElement("iframe");
   frame.style.cssText = `border:0;display:block;height:900px;width:${width}px;color-scheme:${theme}`;
@@ -198,7 +198,7 @@ fn a_document() {
 fn studies() {
     let Some(browser) = chromium_or_note() else { return };
     let book = book();
-    let page = html::book::render(&book).unwrap();
+    let page = html::document::render(&book.document()).unwrap();
     let (views, console) = inspect(&browser, &page);
     assert!(console.is_empty(), "{console:#?}");
     let exhibits = book.papers.iter().flat_map(|paper| &paper.exhibits);
@@ -235,6 +235,73 @@ fn charts_in_sight_are_drawn_when_the_page_counts_as_loaded() {
     assert!(drawn == seen && seen != "0", "{drawn} of {seen}");
 }
 
+/// Sorts and filters a table as a reader without a mouse does, and follows a link to what is folded.
+const READER: &str = r##"<script>addEventListener("load", () => {
+  const table = document.querySelector("table.sortable"), names = () => [...table.tBodies[0].rows].filter((row) => !row.hidden).map((row) => row.cells[0].textContent);
+  const found = { written: names() };
+  const heading = table.tHead.rows[0].cells[1], button = heading.querySelector("button");
+  button.focus();
+  found.focused = document.activeElement === button;
+  found.sorted = ["", "", ""].map(() => { button.click(); return [heading.getAttribute("aria-sort"), names().join()]; });
+  const filter = document.querySelector(".filter input");
+  filter.value = "KIB";
+  filter.dispatchEvent(new Event("input"));
+  found.filtered = [names().join(), document.querySelector(".filter output").textContent];
+  found.boxes = [...document.querySelectorAll(".scroll")].every((box) => box.tabIndex === 0 && box.getAttribute("aria-label"));
+  found.folded = document.querySelector("details").open;
+  location.hash = "#inside";
+  setTimeout(() => {
+    found.unfolded = document.querySelector("details").open;
+    const result = document.createElement("pre");
+    result.id = "found";
+    result.textContent = JSON.stringify(found);
+    document.body.append(result);
+  }, 200);
+});</script></body>"##;
+
+#[test]
+fn tables_sort_and_filter_by_the_keyboard_and_links_unfold() {
+    let Some(browser) = chromium_or_note() else { return };
+    let sizes = ["1.5 MiB", "900 KiB", "–", "1,200", "\u{2212}3", "2 GiB", "1 KiB", "7"];
+    let rows = sizes.iter().enumerate().map(|(at, size)| vec![format!("r{at}"), (*size).to_owned()]);
+    let table = Table {
+        columns: vec![Column::text("name"), Column::figures("bytes")],
+        rows: rows.collect(),
+        ..Table::default()
+    };
+    let inner = Part { id: "inside".into(), title: "Inside".into(), ..Part::default() };
+    let outer =
+        Part { items: vec![Item::Part(inner)], folded: true, title: "More".into(), ..Part::default() };
+    let section = Section { items: vec![Item::Table(table), Item::Part(outer)], ..Section::default() };
+    let document = Document { sections: vec![section], ..Document::default() };
+    let page = html::document::render(&document).unwrap().replace("</body>", READER);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("page.html"), page).unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"])
+        .args(["--disable-background-networking", "--virtual-time-budget=60000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("file://{}", folder.path().join("page.html").display()))
+        .output()
+        .unwrap();
+    let dom = String::from_utf8_lossy(&output.stdout);
+    let found =
+        dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>")).unwrap().0;
+    let found: Value = serde_json::from_str(found).unwrap();
+    assert_eq!(found["focused"], true, "{found}");
+    let orders = serde_json::json!([
+        ["descending", "r5,r0,r1,r3,r6,r7,r4,r2"],
+        ["ascending", "r4,r7,r6,r3,r1,r0,r5,r2"],
+        ["none", "r0,r1,r2,r3,r4,r5,r6,r7"],
+    ]);
+    assert_eq!(found["sorted"], orders);
+    assert_eq!(found["filtered"], serde_json::json!(["r1,r6", "2 of 8"]));
+    assert_eq!(
+        (&found["boxes"], &found["folded"], &found["unfolded"]),
+        (&true.into(), &false.into(), &true.into())
+    );
+}
+
 /// Nothing of a page is folded away or cut on paper.
 #[test]
 fn studies_on_paper() {
@@ -242,7 +309,8 @@ fn studies_on_paper() {
     let folder = tempfile::tempdir().unwrap();
     let (page, printed) = (folder.path().join("page.html"), folder.path().join("page.pdf"));
     let opened = "<script>addEventListener('beforeprint', () => console.log('FOLDED ' + document.querySelectorAll('details:not([open])').length));</script></body>";
-    std::fs::write(&page, html::book::render(&book()).unwrap().replace("</body>", opened)).unwrap();
+    std::fs::write(&page, html::document::render(&book().document()).unwrap().replace("</body>", opened))
+        .unwrap();
     let output = Command::new(browser)
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"])
         .args(["--disable-background-networking", "--enable-logging=stderr", "--v=0"])

@@ -10,8 +10,7 @@ const FILE: &str = "scratch-name";
 
 /// This process's effective user.
 pub fn number() -> u32 {
-    // SAFETY: geteuid takes no arguments and cannot fail.
-    unsafe { libc::geteuid() }
+    rustix::process::geteuid().as_raw()
 }
 
 /// The secret in `folder`, of `length` letters and digits; made at the first call.

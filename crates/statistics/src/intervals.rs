@@ -23,7 +23,7 @@ use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::Interval;
+use crate::{Interval, groups};
 
 /// Family-wise level of every table.
 pub const ALPHA: f64 = 0.05;
@@ -141,8 +141,13 @@ fn largest(family: &[Vec<(usize, f64)>], flips: &[Vec<f64>]) -> Vec<f64> {
 ///
 /// `series[j][r]` is comparison j's log ratio in repetition r, `None` where one of the two rows is missing. The result
 /// has one entry a series: `None` below two pairs; with two to five pairs the range of the pairs, which never claims a
-/// difference; otherwise the interval described above at family-wise level `alpha`.
+/// difference; otherwise the interval described above at family-wise level `alpha`. Beyond
+/// [`groups::MOST`] repetitions a series is the means of groups of them.
 pub fn paired(series: &[Vec<Option<f64>>], alpha: f64, seed: u64) -> Vec<Option<Interval>> {
+    let pairs: Vec<usize> = series.iter().map(|values| values.iter().flatten().count()).collect();
+    let longest = series.iter().map(Vec::len).max().unwrap_or(0);
+    let series: Vec<Vec<Option<f64>>> =
+        series.iter().map(|values| groups::of_pairs(values, longest)).collect();
     let repetitions = series.iter().map(Vec::len).max().unwrap_or(0);
     let present: Vec<Vec<(usize, f64)>> = series
         .iter()
@@ -167,7 +172,8 @@ pub fn paired(series: &[Vec<Option<f64>>], alpha: f64, seed: u64) -> Vec<Option<
     let width = claim.max(point(&centred));
     present
         .iter()
-        .map(|values| {
+        .zip(pairs)
+        .map(|(values, pairs)| {
             let mut plain: Vec<f64> = values.iter().map(|(_, value)| *value).collect();
             match plain.len() {
                 0 | 1 => None,
@@ -180,7 +186,7 @@ pub fn paired(series: &[Vec<Option<f64>>], alpha: f64, seed: u64) -> Vec<Option<
                 }),
                 n => {
                     let (mean, se) = trimmed(&mut plain, cut(n));
-                    Some(interval(mean, se, claim, width, n))
+                    Some(interval(mean, se, claim, width, pairs))
                 }
             }
         })
@@ -212,7 +218,8 @@ pub fn unpaired(series: &[(Vec<f64>, Vec<f64>)], alpha: f64, seed: u64) -> Vec<O
     const PERMUTATIONS: usize = 2000;
     let logs =
         |values: &[f64]| values.iter().map(|value| value.max(f64::MIN_POSITIVE).ln()).collect::<Vec<f64>>();
-    let logged: Vec<(Vec<f64>, Vec<f64>)> = series.iter().map(|(a, b)| (logs(a), logs(b))).collect();
+    let grouped = |values: &[f64]| groups::of_values(&logs(values));
+    let logged: Vec<(Vec<f64>, Vec<f64>)> = series.iter().map(|(a, b)| (grouped(a), grouped(b))).collect();
     let enough = |(a, b): &(Vec<f64>, Vec<f64>)| a.len() >= FEWEST && b.len() >= FEWEST;
     let welch = |a: &[f64], b: &[f64]| {
         let (a, b) = (MeanAndVariance::of(a), MeanAndVariance::of(b));
@@ -237,10 +244,11 @@ pub fn unpaired(series: &[(Vec<f64>, Vec<f64>)], alpha: f64, seed: u64) -> Vec<O
     let c = critical(statistics, alpha);
     logged
         .iter()
-        .map(|pair| {
+        .zip(series)
+        .map(|(pair, values)| {
             enough(pair).then(|| {
                 let (difference, se) = welch(&pair.0, &pair.1);
-                interval(difference, se, c, c, pair.0.len().min(pair.1.len()))
+                interval(difference, se, c, c, values.0.len().min(values.1.len()))
             })
         })
         .collect()
@@ -285,6 +293,20 @@ mod tests {
                 "n {n}, {comparisons} comparisons: {share} is too timid"
             );
         }
+    }
+
+    #[test]
+    fn many_thousand_repetitions_are_compared_by_groups() {
+        let mut rng = ChaCha8Rng::seed_from_u64(17);
+        let mut noise =
+            |n: usize, shift: f64| -> Vec<f64> { (0..n).map(|_| shift + normal(&mut rng)).collect() };
+        let n = 40 * groups::MOST;
+        let one = noise(n, 0.2).into_iter().map(Some).collect::<Vec<_>>();
+        let none = noise(n, 0.0).into_iter().map(Some).collect::<Vec<_>>();
+        let found = paired(&[one, none], ALPHA, 1);
+        let [Some(one), Some(none)] = found[..] else { panic!("{found:?}") };
+        assert!(one.differs && one.low < 0.2f64.exp() && 0.2f64.exp() < one.high, "{one:?}");
+        assert_eq!((one.pairs, none.differs), (n as u32, false), "{none:?}");
     }
 
     #[test]

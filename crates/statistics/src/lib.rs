@@ -1,12 +1,15 @@
-//! Confidence intervals of ratios that hold for a whole table at once, and the median.
+//! Confidence intervals of ratios that hold for a whole table at once, the median, and the geometric mean.
 //!
 //! A crate of its own because the intervals of one table take thousands of sign flips: only this is compiled at full
 //! optimisation.
 
+mod geometric_mean;
+mod groups;
 mod interval;
 mod intervals;
 mod median;
 
+pub use geometric_mean::geometric_mean;
 pub use interval::Interval;
 pub use intervals::{ALPHA, FEWEST_PAIRS, paired, unpaired};
 pub use median::median;

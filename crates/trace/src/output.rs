@@ -2,9 +2,10 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
+
+use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::TraceError;
 
@@ -110,18 +111,9 @@ impl TraceFile {
         if !self.reserves {
             return Ok(());
         }
-        let length = (bytes + RESERVE) as libc::off_t;
-        // SAFETY: `self.file` owns the open descriptor; fallocate takes no pointers.
-        let refused = unsafe {
-            libc::fallocate(
-                self.file.as_raw_fd(),
-                libc::FALLOC_FL_KEEP_SIZE,
-                self.length as libc::off_t,
-                length,
-            ) != 0
-        };
-        if refused {
-            let error = io::Error::last_os_error();
+        let length = (bytes + RESERVE) as u64;
+        if let Err(error) = fallocate(&self.file, FallocateFlags::KEEP_SIZE, self.length, length) {
+            let error = io::Error::from(error);
             if is_full(&error) {
                 return Err(error);
             }

@@ -95,7 +95,7 @@ proptest! {
         let value = if below { -value } else { value };
         for (text, relative, last) in [
             (significant(value), 0.005_1, 0.0001),
-            (ratio(value), 0.005_1, 0.001),
+            (ratio(value), 0.005_1, 0.01),
             (factor(value), 0.005_1, 0.001),
             (figure(value), 0.005_1, 0.0),
             (small(value), 0.005_1, 0.0001),

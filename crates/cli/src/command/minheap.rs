@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         command: own_arguments(),
     };
     let found = minheap::run(&request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document(), "heaptoll-minheap/1", &found.figures)?;
+    let code = arguments.outputs.deliver(&found.document(), minheap::SCHEMA, &found.figures)?;
     Ok(match (found.figures.complete, found.failed) {
         (false, _) => exit::INTERRUPTED,
         (true, true) => exit::TROUBLE,

@@ -96,7 +96,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         command: own_arguments(),
     };
     let found = proximity::run(request, &session.context())?;
-    let code = arguments.outputs.deliver(&found.document(), "heaptoll-proximity/1", &found.figures)?;
+    let code = arguments.outputs.deliver(&found.document(), proximity::SCHEMA, &found.figures)?;
     Ok(match (found.figures.complete, found.failed) {
         (false, _) => exit::INTERRUPTED,
         (true, true) => exit::TROUBLE,

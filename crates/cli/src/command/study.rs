@@ -18,8 +18,7 @@ use heaptoll_papers::run::selection::studies;
 use heaptoll_papers::run::{Outcome, Session};
 use heaptoll_papers::stored;
 use heaptoll_papers::verdict::Answer;
-use heaptoll_report::html;
-use heaptoll_report::terminal::{render_book, render_document, render_verdicts};
+use heaptoll_report::terminal::render_document;
 
 use crate::documents::DocumentOutputs;
 use crate::exit;
@@ -58,7 +57,7 @@ pub struct Arguments {
     #[arg(long, value_name = "STEP")]
     only: Vec<String>,
     /// List the studies and their steps
-    #[arg(long, conflicts_with_all = ["budget", "quick", "only", "keep", "resume", "from", "html", "json"])]
+    #[arg(long, conflicts_with_all = ["budget", "quick", "only", "keep", "resume", "from", "html", "json", "markdown"])]
     list: bool,
     /// Folder that keeps all [default: a new one in $XDG_STATE_HOME/heaptoll/studies]
     #[arg(long, value_name = "DIR", help_heading = "Output")]
@@ -128,19 +127,20 @@ fn plan(arguments: &Arguments) -> Result<Plan, Failure> {
 /// Standard output is full.
 fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Folder>) -> Result<u8, Failure> {
     let book = book(results);
+    let document = book.document();
     let mut code = 0;
     if let Some(folder) = folder {
-        let kept = DocumentOutputs { html: Some(folder.page()), json: Some(folder.results()) };
-        code = kept.write(SCHEMA, results, || html::book::render(&book));
+        let kept =
+            DocumentOutputs { html: Some(folder.page()), json: Some(folder.results()), markdown: None };
+        code = kept.write(&document, SCHEMA, results);
     }
     // The page has several papers in full, the terminal only their verdicts. So it has where there is nothing else to
     // show.
-    let style = terminal::style();
     let mut verdicts = results.papers.iter().flat_map(|paper| &paper.verdicts).peekable();
     let nothing = verdicts.peek().is_some() && verdicts.all(|verdict| verdict.answer == Answer::NotMeasured);
     let short = results.papers.len() > 1 || outputs.html.is_some() || nothing;
-    let text = || if short { render_verdicts(&book, &style) } else { render_book(&book, &style) };
-    Ok(outputs.give(text, || html::book::render(&book), SCHEMA, results)?.max(code))
+    let front = short.then(|| book.front());
+    Ok(outputs.deliver_with(front.as_ref().unwrap_or(&document), &document, SCHEMA, results)?.max(code))
 }
 
 /// The exit status, that of its outputs being `code`; prints how a study that was stopped goes on.

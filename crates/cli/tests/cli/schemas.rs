@@ -8,17 +8,7 @@ use jsonschema::Validator;
 use serde_json::Value;
 
 /// What has no schema yet.
-const WITHOUT: [&str; 9] = [
-    "heaptoll-delay/1",
-    "heaptoll-drag/1",
-    "heaptoll-frequency/1",
-    "heaptoll-instructions/1",
-    "heaptoll-locality/1",
-    "heaptoll-minheap/1",
-    "heaptoll-proximity/1",
-    "heaptoll-study/1",
-    "heaptoll.experiment/2",
-];
+const WITHOUT: [&str; 2] = ["heaptoll-study/1", "heaptoll.experiment/1"];
 
 fn validators() -> &'static HashMap<&'static str, (CommandSchema, Validator)> {
     static VALIDATORS: OnceLock<HashMap<&'static str, (CommandSchema, Validator)>> = OnceLock::new();

@@ -101,7 +101,7 @@ mod tests {
     fn results_become_a_page_with_their_claims_values_and_commands() {
         let results = testing::results();
         let book = book(&results);
-        let page = heaptoll_report::html::book::render(&book).expect("a page");
+        let page = heaptoll_report::html::document::render(&book.document()).expect("a page");
         for text in [
             "Everything costs more",
             "88.1",

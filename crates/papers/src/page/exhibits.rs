@@ -2,8 +2,8 @@
 
 use crate::definition::{self, Study};
 use crate::exhibit::{Body, Ours, Pair, Shown};
-use heaptoll_report::book::{self, Exhibit, Pairs, Ratio, Tone};
-use heaptoll_report::document::{self, Axis, Chart, Series};
+use heaptoll_report::book::{self, Exhibit, Pairs};
+use heaptoll_report::document::{self, Axis, Chart, Ratio, Series, Tone};
 use heaptoll_report::format;
 
 use super::brackets::{plainly, ratio};

@@ -4,7 +4,8 @@ use crate::definition::{self, Rule};
 use crate::effect::{Basis, Effect};
 use crate::results;
 use crate::verdict::{Answer, Tested, Verdict};
-use heaptoll_report::book::{self, Claim, PaperSection, Region, Test};
+use heaptoll_report::book::{self, Claim, PaperSection, Test};
+use heaptoll_report::document::{self, Region};
 use heaptoll_report::format::{self, plural};
 
 use super::brackets::{plainly, ratio};
@@ -90,11 +91,11 @@ fn detectable(ratio: f64) -> String {
     format!("The smallest difference that these data could have shown: {least}.")
 }
 
-fn drawn(effect: &Effect, plain: bool) -> book::Effect {
+fn drawn(effect: &Effect, plain: bool) -> document::Effect {
     let ends = (effect.basis != Basis::None).then_some((effect.low, effect.high));
     let shown = ends.filter(|_| effect.basis != Basis::Exact);
     let (text, range) = if plain { plainly(effect.value, shown) } else { ratio(effect.value, shown) };
-    book::Effect {
+    document::Effect {
         words: effect.words.clone(),
         text,
         range,
@@ -138,7 +139,7 @@ mod tests {
         let paper_section = paper_section(&results.papers[0]);
         let test = &paper_section.claims[0].tests[0];
         assert_eq!((test.region.above, test.region.even), (Some(1.0), false));
-        assert!(test.detectable.contains("9 %"), "{}", test.detectable);
+        assert!(test.detectable.contains("9.0 %"), "{}", test.detectable);
         let mut twice = results.papers[0].clone();
         let mut second = twice.study.claims[0].tests[0].clone();
         (second.above, second.below) = (None, Some(2.0));

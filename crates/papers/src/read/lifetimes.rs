@@ -1,57 +1,23 @@
 //! Survival by age: `heaptoll lifetimes` of one recording.
 
-use crate::definition::{Step, StepKind};
-use crate::figures::Cell;
-use serde::Deserialize;
+use heaptoll_experiments::lifetimes::Figures;
+use heaptoll_trace_analysis::lifetimes::Clock;
 
 use super::cell_writer::CellWriter;
-use super::json::{ReadError, shaped};
-
-#[derive(Deserialize)]
-struct Document {
-    all: Sum,
-    still_live: Sum,
-    survival: Vec<Survival>,
-}
-
-#[derive(Deserialize)]
-struct Sum {
-    objects: u64,
-    bytes: u64,
-}
-
-#[derive(Deserialize)]
-struct Survival {
-    clock: String,
-    curve: Vec<Point>,
-    younger: Vec<Point>,
-}
-
-/// Shares of the objects at an age: in a curve those that live beyond it, in `younger` those that do not.
-#[derive(Deserialize)]
-struct Point {
-    age: u64,
-    objects: f64,
-    bytes: f64,
-}
+use super::reading::Reading;
+use crate::definition::Step;
 
 /// Exact cells of one program under one manager. At the ages of the command's tables shares are counted; between them
 /// the curve's are.
-pub fn read(
-    json: &serde_json::Value,
-    step: &Step,
-    program: &str,
-    manager: &str,
-) -> Result<Vec<Cell>, ReadError> {
-    let document: Document = shaped(StepKind::Lifetimes, json)?;
-    let mut cells = Vec::new();
-    let mut writer = CellWriter { step: &step.id, program, manager, cells: &mut cells };
+pub fn reading(found: &Figures, step: &Step, program: &str, manager: &str) -> Reading {
+    let mut reading = Reading::default();
+    let mut writer = CellWriter { step: &step.id, program, manager, cells: &mut reading.cells };
     let share = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
-    writer.exact("objects", Some(document.all.objects as f64));
-    writer.exact("bytes", Some(document.all.bytes as f64));
-    writer.exact("never_freed", share(document.still_live.objects, document.all.objects));
-    writer.exact("never_freed_bytes", share(document.still_live.bytes, document.all.bytes));
-    for survival in document.survival.iter().filter(|survival| survival.clock == "bytes") {
+    writer.exact("objects", Some(found.all.objects as f64));
+    writer.exact("bytes", Some(found.all.bytes as f64));
+    writer.exact("never_freed", share(found.still_live.objects, found.all.objects));
+    writer.exact("never_freed_bytes", share(found.still_live.bytes, found.all.bytes));
+    for survival in found.survival.iter().filter(|survival| survival.clock == Clock::Bytes) {
         let exact = |age: u64| survival.younger.iter().any(|point| point.age == age);
         let mut points: Vec<(u64, f64, f64)> = survival
             .younger
@@ -66,19 +32,20 @@ pub fn read(
             writer.exact_at("surviving_bytes", age as f64, bytes);
         }
     }
-    Ok(cells)
+    reading
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{assert_exact, lifetimes, step};
     use super::*;
+    use crate::definition::StepKind;
 
     #[test]
     fn shares_survive_what_is_not_younger() {
-        let json = lifetimes();
-        let cells = read(&json, &step(StepKind::Lifetimes), "cfrac", "glibc").expect("it is read");
-        let younger = json["survival"][0]["younger"][1]["objects"].as_f64().expect("a share");
+        let found = lifetimes();
+        let cells = reading(&found, &step(StepKind::Lifetimes), "cfrac", "glibc").cells;
+        let younger = found.survival[0].younger[1].objects;
         assert_exact(&cells, "glibc", "surviving", Some(10_240.0), 1.0 - younger);
         assert_exact(&cells, "glibc", "surviving", Some(1.0), 0.9438991361475846);
         assert_exact(&cells, "glibc", "objects", None, 333_043.0);
@@ -87,7 +54,7 @@ mod tests {
 
     #[test]
     fn fewer_survive_a_longer_age_and_each_age_is_there_once() {
-        let cells = read(&lifetimes(), &step(StepKind::Lifetimes), "cfrac", "glibc").expect("it is read");
+        let cells = reading(&lifetimes(), &step(StepKind::Lifetimes), "cfrac", "glibc").cells;
         let mut last = (0.0, 1.0);
         for cell in cells.iter().filter(|cell| cell.metric == "surviving") {
             let (Some(at), crate::figures::Value::Exact(share)) = (cell.at, &cell.value) else {

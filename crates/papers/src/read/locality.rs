@@ -2,89 +2,40 @@
 //!
 //! A run whose end was not simulated gives no cells.
 
-use crate::definition::{Step, StepKind};
-use serde::Deserialize;
-
-use super::cell_writer::CellWriter;
-use super::json::{ReadError, shaped};
-use super::reading::{Absent, Reading};
-
-/// Memories in parts of what the program touches under the first manager: [`heaptoll_locality::study::TIGHT`].
+use heaptoll_experiments::locality::Figures;
 use heaptoll_locality::study::TIGHT;
 
-#[derive(Deserialize)]
-struct Document {
-    baseline: String,
-    programs: Vec<Program>,
-}
-
-#[derive(Deserialize)]
-struct Program {
-    program: String,
-    page_bytes: u64,
-    rows: Vec<Row>,
-}
-
-#[derive(Deserialize)]
-struct Row {
-    manager: String,
-    cut_short: Option<String>,
-    references: Split,
-    lines_touched: u64,
-    pages_touched: u64,
-    associative: Vec<Associative>,
-    memories_at: Vec<Point>,
-}
-
-#[derive(Deserialize)]
-struct Split {
-    program: u64,
-    allocator: u64,
-    collector: u64,
-    system: u64,
-}
-
-impl Split {
-    fn all(&self) -> u64 {
-        self.program + self.allocator + self.collector + self.system
-    }
-}
-
-#[derive(Deserialize)]
-struct Associative {
-    ways: u32,
-    bytes: u64,
-    misses: Split,
-}
-
-#[derive(Deserialize)]
-struct Point {
-    entries: u64,
-    bytes: u64,
-    misses: u64,
-}
+use super::cell_writer::CellWriter;
+use super::reading::{Absent, Reading};
+use crate::definition::Step;
 
 /// Exact cells.
-pub fn read(json: &serde_json::Value, step: &Step) -> Result<Reading, ReadError> {
-    let document: Document = shaped(StepKind::Locality, json)?;
+pub fn reading(found: &Figures, step: &Step) -> Reading {
     let mut cells = Vec::new();
-    for Program { program, page_bytes, rows } in &document.programs {
+    for program in &found.programs {
+        let rows = &program.study.rows;
         // The command's first row is the manager that others are compared with; memories are parts of what it touches.
         let first = rows.first();
         let parts =
             |touched: u64| TIGHT.map(|(part, of)| (part as f64 / of as f64, (touched * part / of).max(1)));
         let tight = first.map(|row| parts(row.pages_touched));
         // Without the manager that the step puts first, or with half of its run, they are parts of something else.
-        let whole = first.is_some_and(|row| row.manager == document.baseline && row.cut_short.is_none());
-        for row in rows.iter().filter(|row| row.cut_short.is_none()) {
-            let mut writer = CellWriter { step: &step.id, program, manager: &row.manager, cells: &mut cells };
-            let references = row.references.all();
+        let whole =
+            first.is_some_and(|row| row.about.manager == found.baseline && row.about.cut_short.is_none());
+        for row in rows.iter().filter(|row| row.about.cut_short.is_none()) {
+            let mut writer = CellWriter {
+                step: &step.id,
+                program: &program.program,
+                manager: &row.about.manager,
+                cells: &mut cells,
+            };
+            let references = row.references.total();
             writer.exact("references", Some(references as f64));
             writer.exact("lines_touched", Some(row.lines_touched as f64));
             writer.exact("pages_touched", Some(row.pages_touched as f64));
-            writer.exact("touched_kib", Some((row.pages_touched * page_bytes) as f64 / 1024.0));
+            writer.exact("touched_kib", Some((row.pages_touched * program.study.page_bytes) as f64 / 1024.0));
             // The requested ones; the others are the tight ones, and all that the first manager touches.
-            let is_requested = |memory: &&Point| {
+            let is_requested = |memory: &&heaptoll_locality::study::Point| {
                 let part = tight
                     .is_some_and(|tight| tight.iter().any(|(_, entries)| memory.entries == *entries))
                     || first.is_some_and(|row| memory.entries == row.pages_touched);
@@ -99,31 +50,35 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Reading, ReadError>
                 }
             }
             for cache in row.associative.iter().filter(|cache| cache.ways == 1 && references > 0) {
-                let percent = 100.0 * cache.misses.all() as f64 / references as f64;
+                let percent = 100.0 * cache.misses.total() as f64 / references as f64;
                 writer.exact_at("miss_percent", cache.bytes as f64 / 1024.0, percent);
             }
         }
     }
-    Ok(Reading { cells, absent: absent(document), pairing: Vec::new() })
+    Reading { cells, absent: absent(found), ..Reading::default() }
 }
 
 /// Runs that were not simulated to their end.
-fn absent(document: Document) -> Vec<Absent> {
-    let rows = document
+fn absent(found: &Figures) -> Vec<Absent> {
+    let rows = found
         .programs
-        .into_iter()
-        .flat_map(|Program { program, rows, .. }| rows.into_iter().map(move |row| (program.clone(), row)));
-    rows.filter_map(|(program, row)| Some((program, Some(row.manager), row.cut_short?))).collect()
+        .iter()
+        .flat_map(|program| program.study.rows.iter().map(move |row| (&program.program, &row.about)));
+    rows.filter_map(|(program, run)| {
+        Some((program.clone(), Some(run.manager.clone()), run.cut_short.clone()?))
+    })
+    .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::testing::{assert_exact, locality, step};
     use super::*;
+    use crate::definition::StepKind;
 
     #[test]
     fn faults_and_misses_are_at_their_sizes() {
-        let cells = read(&locality(), &step(StepKind::Locality)).expect("it is read").cells;
+        let cells = reading(&locality(), &step(StepKind::Locality)).cells;
         let exact = |manager, metric, at, wanted| assert_exact(&cells, manager, metric, at, wanted);
         exact("kingsley", "references", None, 39_909_417.0);
         exact("bw16", "pages_touched", None, 182.0);
@@ -136,7 +91,7 @@ mod tests {
 
     #[test]
     fn tight_memories_are_parts_of_what_the_first_manager_touches() {
-        let cells = read(&locality(), &step(StepKind::Locality)).expect("it is read").cells;
+        let cells = reading(&locality(), &step(StepKind::Locality)).cells;
         // 29, 59 and 88 of kingsley's 118 pages, for both.
         for (at, kingsley, bw16) in [(0.25, 465.0, 27_901.0), (0.5, 152.0, 11_602.0), (0.75, 120.0, 3842.0)] {
             assert_exact(&cells, "kingsley", "tight_faults", Some(at), kingsley);
@@ -147,13 +102,12 @@ mod tests {
     /// Only powers of two were read, whatever memories a user's study requested.
     #[test]
     fn a_requested_memory_of_any_size_is_read() {
-        let mut json = locality();
-        for row in json["programs"][0]["rows"].as_array_mut().expect("rows") {
-            let point = row["memories_at"].as_array_mut().expect("memories").iter_mut();
-            let point = point.into_iter().find(|point| point["bytes"] == 2 << 20).expect("2 MiB");
-            (point["bytes"], point["entries"]) = ((3 << 20).into(), 768.into());
+        let mut found = locality();
+        for row in &mut found.programs[0].study.rows {
+            let point = row.memories_at.iter_mut().find(|point| point.bytes == 2 << 20).expect("2 MiB");
+            (point.bytes, point.entries) = (3 << 20, 768);
         }
-        let cells = read(&json, &step(StepKind::Locality)).expect("it is read").cells;
+        let cells = reading(&found, &step(StepKind::Locality)).cells;
         assert!(cells.iter().any(|cell| cell.metric == "page_faults" && cell.at == Some(3072.0)));
         assert!(
             cells.iter().all(|cell| cell.metric != "page_faults" || cell.at != Some(116.0)),
@@ -164,26 +118,26 @@ mod tests {
     /// They were then parts of what another manager touches, or of what half a run does.
     #[test]
     fn without_the_first_managers_whole_run_there_are_no_tight_memories() {
-        let metrics = |json: &serde_json::Value| {
-            let cells = read(json, &step(StepKind::Locality)).expect("it is read").cells;
+        let metrics = |found: &Figures| {
+            let cells = reading(found, &step(StepKind::Locality)).cells;
             let count = |metric: &str| cells.iter().filter(|cell| cell.metric == metric).count();
             (count("tight_faults"), count("references"))
         };
         assert_eq!(metrics(&locality()), (6, 2));
         let mut gone = locality();
-        gone["programs"][0]["rows"].as_array_mut().expect("rows").remove(0);
+        gone.programs[0].study.rows.remove(0);
         assert_eq!(metrics(&gone), (0, 1));
         let mut half = locality();
-        half["programs"][0]["rows"][0]["cut_short"] = "memory ran out".into();
+        half.programs[0].study.rows[0].about.cut_short = Some("memory ran out".into());
         assert_eq!(metrics(&half), (0, 1));
     }
 
     #[test]
     fn half_a_run_has_no_faults() {
-        let mut json = locality();
-        json["programs"][0]["rows"][1]["cut_short"] = "memory ran out".into();
-        let cells = read(&json, &step(StepKind::Locality)).expect("it is read").cells;
+        let mut found = locality();
+        found.programs[0].study.rows[1].about.cut_short = Some("memory ran out".into());
+        let cells = reading(&found, &step(StepKind::Locality)).cells;
         assert!(!cells.is_empty() && cells.iter().all(|cell| cell.manager == "kingsley"));
-        assert_eq!(read(&json, &step(StepKind::Locality)).expect("it is read").absent[0].2, "memory ran out");
+        assert_eq!(reading(&found, &step(StepKind::Locality)).absent[0].2, "memory ran out");
     }
 }

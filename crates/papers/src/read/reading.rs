@@ -14,4 +14,6 @@ pub struct Reading {
     pub absent: Vec<Absent>,
     /// How runs were paired, where that is not as it was wanted, and what company does to them: sentences.
     pub pairing: Vec<String>,
+    /// Warnings of the command.
+    pub warnings: Vec<String>,
 }

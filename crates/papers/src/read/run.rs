@@ -2,23 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::definition::{Step, StepKind};
+use crate::definition::Step;
 use crate::figures::{ALONE, AT_ONCE, Value};
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::seconds::cpu_seconds;
 use heaptoll_experiment::side::{Side, Sides};
-use serde::Deserialize;
 
 use super::cell_writer::CellWriter;
-use super::json::{ReadError, shaped};
 use super::reading::{Absent, Reading};
-
-#[derive(Deserialize)]
-struct Document {
-    experiment: Experiment,
-}
 
 /// A figure of one row, where it has it.
 type Take = fn(&Observation) -> Option<f64>;
@@ -50,14 +43,13 @@ fn seconds(ns: u64) -> f64 {
 
 /// Cells of samples by repetition, and which programs ran otherwise than in lockstep where that was wanted. A figure that
 /// failed or was not reported in a repetition is a gap there; what no row has gives no cell.
-pub fn read(json: &serde_json::Value, step: &Step) -> Result<Reading, ReadError> {
-    let Document { experiment } = shaped(StepKind::Run, json)?;
+pub fn reading(experiment: &Experiment, step: &Step) -> Reading {
     let repetitions = experiment.repetitions();
-    let mut reading = Reading { absent: absent(&experiment), ..Reading::default() };
+    let mut reading = Reading { absent: absent(experiment), ..Reading::default() };
     for program in &experiment.programs {
-        let cpu = cpu_seconds(&experiment, &program.name, repetitions);
+        let cpu = cpu_seconds(experiment, &program.name, repetitions);
         reading.pairing.extend(cpu.notes.iter().map(|note| format!("{}: {note}", program.name)));
-        for (side, cpu) in Sides::of(&experiment, &program.name).all.iter().zip(&cpu.stacks) {
+        for (side, cpu) in Sides::of(experiment, &program.name).all.iter().zip(&cpu.stacks) {
             let cells = &mut reading.cells;
             let mut writer =
                 CellWriter { step: &step.id, program: &program.name, manager: side.stack, cells };
@@ -81,7 +73,7 @@ pub fn read(json: &serde_json::Value, step: &Step) -> Result<Reading, ReadError>
             }
         }
     }
-    Ok(reading)
+    reading
 }
 
 /// Figures that a load or the program itself reported of a run, by name.
@@ -128,13 +120,15 @@ mod tests {
 
     use super::super::testing::{run, step, value};
     use super::*;
+    use crate::definition::StepKind;
+    use heaptoll_experiment::observation::Outcome;
 
-    fn reading(json: &serde_json::Value) -> Reading {
-        read(json, &step(StepKind::Run)).expect("it is read")
+    fn read(experiment: &Experiment) -> Reading {
+        reading(experiment, &step(StepKind::Run))
     }
 
-    fn cells(json: &serde_json::Value) -> Vec<Cell> {
-        reading(json).cells
+    fn cells(experiment: &Experiment) -> Vec<Cell> {
+        read(experiment).cells
     }
 
     fn samples(cells: &[Cell], manager: &str, metric: &str) -> Vec<Option<f64>> {
@@ -160,23 +154,23 @@ mod tests {
         assert_eq!(samples(&cells, "bw16", "pause_max_s"), [Some(0.002146), Some(0.001192)]);
         assert_eq!(samples(&cells, "kingsley", "collections"), [Some(0.0); 2]);
         assert_eq!(value(&cells, "kingsley", "used_high_kib", None), None, "it does not report");
-        assert!(reading(&run()).absent.is_empty());
+        assert!(read(&run()).absent.is_empty());
     }
 
     #[test]
     fn a_run_that_failed_is_a_gap_in_its_repetition_and_reported() {
-        let mut json = run();
-        let rows = json["experiment"]["observations"].as_array_mut().expect("rows");
+        let mut found = run();
+        let rows = &mut found.observations;
         let row = rows
             .iter_mut()
-            .find(|row| row["phase"] == "timed" && row["stack"] == "bw16" && row["repetition"] == 0);
-        row.expect("a row")["outcome"] = serde_json::json!({"kind": "signal", "detail": 11});
-        json["experiment"]["refused"] =
-            serde_json::json!([["lua", "kingsley", "static"], ["cfrac", "knuth", "no"]]);
-        let cells = cells(&json);
+            .find(|row| row.phase == Phase::Timed && row.stack == "bw16" && row.repetition == 0);
+        row.expect("a row").outcome = Outcome::Signal(11);
+        let refused = |program: &str, stack: &str, why: &str| (program.into(), stack.into(), why.into());
+        found.refused = vec![refused("lua", "kingsley", "static"), refused("cfrac", "knuth", "no")];
+        let cells = cells(&found);
         assert_eq!(samples(&cells, "bw16", "peak_rss_kib"), [None, Some(2024.0)]);
         assert_eq!(samples(&cells, "kingsley", "peak_rss_kib"), [Some(1648.0), Some(1488.0)]);
-        let absent = reading(&json).absent;
+        let absent = read(&found).absent;
         // A program that the baseline does not serve is left out whole.
         assert_eq!(absent[0], ("lua".into(), None, "static".into()));
         assert_eq!(absent[1], ("cfrac".into(), Some("knuth".into()), "no".into()));
@@ -188,20 +182,12 @@ mod tests {
 
     #[test]
     fn figures_of_a_load_and_of_the_program_itself_are_metrics() {
-        let mut json = run();
-        let rows = json["experiment"]["observations"].as_array_mut().expect("rows");
-        for row in rows.iter_mut().filter(|row| row["stack"] == "bw16") {
-            row["figures"] = serde_json::json!({"longest_pause_ms": 3.5});
+        let mut found = run();
+        for row in found.observations.iter_mut().filter(|row| row.stack == "bw16") {
+            row.figures = [("longest_pause_ms".to_owned(), 3.5)].into();
         }
-        let cells = cells(&json);
+        let cells = cells(&found);
         assert_eq!(samples(&cells, "bw16", "figure_longest_pause_ms"), [Some(3.5); 2]);
         assert_eq!(value(&cells, "kingsley", "figure_longest_pause_ms", None), None);
-    }
-
-    #[test]
-    fn what_heaptoll_run_does_not_write_is_refused() {
-        let error =
-            read(&serde_json::json!({"schema": "x"}), &step(StepKind::Run)).expect_err("no experiment");
-        assert!(error.to_string().contains("experiment"), "{error}");
     }
 }

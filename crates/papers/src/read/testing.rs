@@ -1,26 +1,58 @@
 //! Output of commands for a tiny cfrac under two managers, shortened: lists that are not read are empty.
 
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiments::{instructions, lifetimes, locality};
+use heaptoll_statistics::Interval;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
 use crate::definition::{Step, StepKind};
 use crate::figures::{Cell, Value};
 
-pub fn run() -> serde_json::Value {
-    json(include_str!("testdata/run.json"))
+pub fn run() -> Experiment {
+    #[derive(Deserialize)]
+    struct Document {
+        experiment: Experiment,
+    }
+    let document: Document = figures(include_str!("testdata/run.json"));
+    document.experiment
 }
 
-pub fn instructions() -> serde_json::Value {
-    json(include_str!("testdata/instructions.json"))
+pub fn instructions() -> instructions::Figures {
+    figures(include_str!("testdata/instructions.json"))
 }
 
-pub fn locality() -> serde_json::Value {
-    json(include_str!("testdata/locality.json"))
+pub fn locality() -> locality::Figures {
+    figures(include_str!("testdata/locality.json"))
 }
 
-pub fn lifetimes() -> serde_json::Value {
-    json(include_str!("testdata/lifetimes.json"))
+pub fn lifetimes() -> lifetimes::Figures {
+    figures(include_str!("testdata/lifetimes.json"))
 }
 
-fn json(text: &str) -> serde_json::Value {
-    serde_json::from_str(text).expect("it is JSON")
+fn figures<T: DeserializeOwned>(text: &str) -> T {
+    serde_json::from_str(text).expect("it is the command's JSON")
+}
+
+/// A ratio and its interval of so many pairs.
+pub fn interval(ratio: f64, pairs: u32) -> Interval {
+    Interval { ratio, low: ratio * 0.9, high: ratio * 1.1, differs: false, pairs }
+}
+
+/// The only value of a metric at a place.
+pub fn one<'a>(cells: &'a [Cell], metric: &str, at: Option<f64>) -> &'a Value {
+    let mut found = cells.iter().filter(|cell| cell.metric == metric && cell.at == at);
+    let first = found.next().unwrap_or_else(|| panic!("no {metric} at {at:?}: {cells:#?}"));
+    assert!(found.next().is_none(), "{metric} at {at:?} is there twice");
+    &first.value
+}
+
+/// An estimate, or a single value.
+pub fn number(of: &Value) -> f64 {
+    match of {
+        Value::Estimate { value, .. } | Value::Single(value) => *value,
+        other => panic!("{other:?}"),
+    }
 }
 
 /// A step called `s`.

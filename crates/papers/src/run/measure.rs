@@ -1,6 +1,6 @@
 //! One step: its command is run, its output is read, and missing figures get a reason.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use crate::budget::{Planned, precision};
@@ -221,9 +221,9 @@ impl Measure<'_> {
                 all.ended = Some(ended);
                 break;
             }
-            let cells = parsed(&json).map(|json| read::lifetimes::read(&json, extent.step, program, name));
-            match cells {
-                Some(Ok(cells)) => all.reading.cells.extend(cells),
+            let reading = written(&json).map(|text| read::recording(&text, extent.step, program, name));
+            match reading {
+                Some(Ok(reading)) => all.reading.cells.extend(reading.cells),
                 Some(Err(error)) => {
                     all.warnings.push(format!("{program} under {name}: {error}"));
                     all.reading.absent.push((program.clone(), Some(name.into()), error.to_string()));
@@ -288,15 +288,16 @@ fn set_aside(folder: &StepFolder) {
     }
 }
 
-fn parsed(path: &PathBuf) -> Option<serde_json::Value> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+/// What a command wrote; nothing where it did not get so far.
+fn written(path: &Path) -> Option<String> {
+    std::fs::read_to_string(path).ok()
 }
 
 /// The figures in one command's JSON.
-fn found(extent: &Extent, json: &PathBuf, end: End, messages: &Logged) -> StepFigures {
+fn found(extent: &Extent, json: &Path, end: End, messages: &Logged) -> StepFigures {
     let mut found =
         StepFigures { warnings: messages.warnings.clone(), ended: Some(end.why), ..StepFigures::default() };
-    let Some(json) = parsed(json) else {
+    let Some(text) = written(json) else {
         found.why = messages.reason().map(str::to_owned).or_else(|| {
             Some(match end.code {
                 Some(code) => format!("it ended with exit status {code} and wrote no JSON that can be read"),
@@ -305,12 +306,12 @@ fn found(extent: &Extent, json: &PathBuf, end: End, messages: &Logged) -> StepFi
         });
         return found;
     };
-    match read::read(extent.step.kind, &json, extent.step) {
+    match read::read(&text, extent.step) {
         Ok(reading) => found.reading = reading,
         Err(error) => found.why = Some(error.to_string()),
     }
     found.warnings.extend(messages.errors.iter().cloned());
-    found.warnings.extend(read::warnings(&json));
+    found.warnings.append(&mut found.reading.warnings);
     for (program, manager, why) in &found.reading.absent {
         let under = manager.as_ref().map_or(String::new(), |manager| format!(" under {manager}"));
         found.warnings.push(format!("{program}{under}: {why}"));

@@ -6,13 +6,16 @@
 use askama::Template;
 
 use super::chart_registry::ChartRegistry;
-use super::drawing::{self, Names};
 use super::engine;
+use super::items::{self, encode};
 use super::palette::Palette;
-use super::table::{self, escaped, push_chip};
-use super::views::Fact;
-use crate::document::{Chart, Document, Item, Part, section_id, tally};
-use crate::{ReportError, format};
+use super::views::{Chip, Fact, texts};
+use crate::ReportError;
+use crate::document::{Document, Item, Section, section_id};
+use crate::format::printable;
+
+/// Headings of sections have level 2, those of their parts this one.
+const PARTS: usize = 3;
 
 /// What comes before the sections.
 #[derive(Template)]
@@ -20,18 +23,30 @@ use crate::{ReportError, format};
 struct Front<'a> {
     title: String,
     subtitle: String,
+    /// What was found: the text of a first section without a title.
+    lead: Vec<String>,
     warnings: Vec<String>,
     version: &'static str,
     style: &'static str,
-    /// Anchors and titles of the sections.
+    has_charts: bool,
+    /// Anchors and short titles of the sections.
     contents: Vec<(String, String)>,
     /// Names with their marks.
-    legend: String,
+    legend: Vec<Chip>,
     facts: &'a [Fact],
     command: &'a str,
 }
 
-/// What comes after them.
+/// What comes before the items of a section.
+#[derive(Template)]
+#[template(path = "section.html")]
+struct SectionStart {
+    id: String,
+    title: String,
+    text: Vec<String>,
+}
+
+/// What comes after the sections.
 #[derive(Template)]
 #[template(path = "end.html")]
 struct End<'a> {
@@ -49,144 +64,73 @@ struct End<'a> {
 /// `Encode` when the page cannot be put together.
 pub fn render(document: &Document) -> Result<String, ReportError> {
     let palette = Palette::new(document.palette.iter().map(String::as_str));
-    let mut legend = String::new();
-    document.palette.iter().for_each(|name| push_chip(name, &palette, &mut legend));
     let facts: Vec<Fact> = document.facts.iter().map(|(name, text)| Fact::new(name, text)).collect();
-    let command = format::printable(&document.command);
-    let sections = document.sections.iter().enumerate();
-    let contents = sections.filter(|(_, section)| !section.title.is_empty());
+    let command = printable(&document.command);
+    let (lead, first) = lead(&document.sections);
+    // Anchors count every section, so that links within the document hold.
+    let sections = || document.sections.iter().enumerate().skip(first);
+    let titled = sections().filter(|(_, section)| !section.title.is_empty());
     let front = Front {
-        title: format::printable(&document.title),
-        subtitle: format::printable(&document.subtitle),
-        warnings: document.warnings.iter().map(|text| format::printable(text)).collect(),
+        title: printable(&document.title),
+        subtitle: printable(&document.subtitle),
+        lead: texts(lead),
+        warnings: texts(&document.warnings),
         version: env!("CARGO_PKG_VERSION"),
         style: include_str!("../../templates/style.css"),
-        contents: contents.map(|(at, section)| (section_id(at), format::printable(&section.title))).collect(),
-        legend,
+        has_charts: sections().any(|(_, section)| has_chart(&section.items)),
+        contents: titled.map(|(at, section)| (section_id(at), short(&section.title))).collect(),
+        legend: document.palette.iter().map(|name| Chip::of(name, &palette)).collect(),
         facts: &facts,
         command: &command,
     };
-    let failed = |error: askama::Error| ReportError::Encode { form: "HTML", detail: error.to_string() };
-    let mut body = Body { out: front.render().map_err(failed)?, registry: ChartRegistry::new(palette) };
-    for (at, section) in document.sections.iter().enumerate() {
-        body.out += &format!("<section id=\"{}\">\n", section_id(at));
-        body.headed("h2", &section.title, &section.text);
-        body.items(&section.items);
-        body.out += "</section>\n";
+    let mut page = front.render().map_err(encode)?;
+    let mut registry = ChartRegistry::new(palette);
+    for (at, section) in sections() {
+        let start =
+            SectionStart { id: section_id(at), title: printable(&section.title), text: texts(&section.text) };
+        start.render_into(&mut page).map_err(encode)?;
+        items::write(&section.items, PARTS, &mut registry, &mut page)?;
+        page += "</section>\n";
     }
     let end = End {
         version: env!("CARGO_PKG_VERSION"),
         script: engine::SCRIPT,
         engine: engine::packed()?,
-        charts: body.registry.json(),
+        charts: registry.json(),
         facts: &facts,
         command: &command,
     };
-    end.render_into(&mut body.out).map_err(failed)?;
-    Ok(body.out)
+    end.render_into(&mut page).map_err(encode)?;
+    Ok(page)
 }
 
-/// The sections so far.
-struct Body {
-    out: String,
-    registry: ChartRegistry,
+/// What was found stands at the top: the text of a first section that has neither a title nor anything else. Also the
+/// place of the first section after it.
+fn lead(sections: &[Section]) -> (&[String], usize) {
+    match sections {
+        [first, ..] if first.title.is_empty() && first.items.is_empty() => (&first.text, 1),
+        _ => (&[], 0),
+    }
 }
 
-impl Body {
-    fn headed(&mut self, heading: &str, title: &str, text: &[String]) {
-        if !title.is_empty() {
-            self.out += &format!("<{heading}><bdi>{}</bdi></{heading}>\n", escaped(title));
-        }
-        for text in text {
-            self.out += &format!("<p>{}</p>\n", escaped(text));
-        }
-    }
+/// In the contents of the page: `Zorn 1992` of `Zorn 1992: what conservative collection costs`.
+fn short(title: &str) -> String {
+    printable(title.split_once(": ").map_or(title, |(short, _)| short))
+}
 
-    fn items(&mut self, items: &[Item]) {
-        let mut charts = Vec::new();
-        for item in items {
-            if let Item::Chart(chart) = item {
-                charts.push(chart);
-                continue;
-            }
-            self.charts(&std::mem::take(&mut charts));
-            self.item(item);
-        }
-        self.charts(&charts);
-    }
-
-    fn item(&mut self, item: &Item) {
-        match item {
-            Item::Table(table) => table::push_table(table, &mut self.out),
-            Item::Grid(grid) => table::push_grid(grid, &self.registry.palette, &mut self.out),
-            Item::Chart(chart) => self.charts(&[chart]),
-            Item::Tally(shares) => self.out += &format!("<p><b>{}</b></p>\n", escaped(&tally(shares))),
-            Item::Warnings(warnings) => warnings
-                .iter()
-                .for_each(|text| self.out += &format!("<p class=\"alert\">{}</p>\n", escaped(text))),
-            Item::Commands(commands) => commands.iter().for_each(|command| {
-                let command = escaped(command);
-                self.out += &format!(
-                    "<div class=\"command\"><pre>{command}</pre><button type=\"button\" hidden>Copy</button></div>\n"
-                );
-            }),
-            Item::Part(part) => self.part(part),
-            Item::Raw(raw) => table::push_raw(raw, &mut self.out),
-        }
-    }
-
-    fn part(&mut self, part: &Part) {
-        let id = if part.id.is_empty() { String::new() } else { format!(" id=\"{}\"", escaped(&part.id)) };
-        if part.folded {
-            self.out += &format!("<details{id}><summary>{}</summary>\n", escaped(&part.title));
-            self.headed("h3", "", &part.text);
-        } else {
-            self.out += &format!("<div{id}>\n");
-            self.headed("h3", &part.title, &part.text);
-        }
-        self.items(&part.items);
-        if !part.see.is_empty() {
-            self.out += "<p class=\"see\">";
-            part.see.iter().for_each(|link| table::push_link(link, &mut self.out));
-            self.out += "</p>\n";
-        }
-        self.out += if part.folded { "</details>\n" } else { "</div>\n" };
-    }
-
-    /// Charts that follow each other; in twos where the page has a legend of their names.
-    fn charts(&mut self, charts: &[&Chart]) {
-        let slots =
-            charts.iter().filter_map(|chart| drawing::add_chart(chart, Names::Inside, &mut self.registry));
-        let slots: Vec<_> = slots.collect();
-        let in_twos = slots.len() > 1 && !self.registry.palette.is_empty();
-        if in_twos {
-            self.out += "<div class=\"charts\">";
-        }
-        for (at, slot) in slots.iter().enumerate() {
-            let class = match in_twos {
-                true if at + 1 == slots.len() && at % 2 == 0 => "wide",
-                true => "two",
-                false => "alone",
-            };
-            self.out += &format!(
-                "<figure class=\"{class}\">\n<h4>{}</h4>\n<div class=\"chart\" id=\"{}\"></div>\n\
-                 <noscript><p>This chart needs scripts, which are off.</p></noscript>\n\
-                 <figcaption>{}</figcaption>\n</figure>\n",
-                escaped(&slot.title),
-                slot.id,
-                escaped(&slot.caption)
-            );
-        }
-        if in_twos {
-            self.out += "</div>\n";
-        }
-    }
+/// Whether a chart stands among these or in one of their parts.
+fn has_chart(items: &[Item]) -> bool {
+    items.iter().any(|item| match item {
+        Item::Chart(_) => true,
+        Item::Part(part) => has_chart(&part.items),
+        _ => false,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Axis, Column, Form, Section, Series, Table};
+    use crate::document::{Axis, Chart, Column, Form, Series, Table};
 
     fn chart(form: Form, log: bool) -> Chart {
         let axis = |title: &str| Axis { title: title.into(), log, names: vec![] };
@@ -248,5 +192,22 @@ mod tests {
         let mut empty = chart(Form::Lines, false);
         empty.series.clear();
         assert!(!render(&document(vec![Item::Chart(empty)])).expect("a page").contains("id=\"chart-0\""));
+    }
+
+    #[test]
+    fn a_legend_names_the_palette_and_a_lead_leaves_anchors_as_they_are() {
+        let mut document = document(vec![]);
+        document.sections.insert(0, Section { text: vec!["Found.".into()], ..Section::default() });
+        document.palette = vec!["glibc".into(), "<bump>".into()];
+        let page = render(&document).expect("a page");
+        for text in [
+            "<p class=\"lead\">Found.</p>",
+            "<bdi>&#60;bump&#62;</bdi>",
+            "href=\"#section-1\"",
+            "id=\"section-1\"",
+        ] {
+            assert!(page.contains(text), "{text}");
+        }
+        assert!(!page.contains("id=\"section-0\""));
     }
 }

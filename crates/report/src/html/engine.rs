@@ -13,9 +13,12 @@ use flate2::write::GzEncoder;
 
 use crate::ReportError;
 
-/// What unpacks plotly.js and draws.
-pub(super) const SCRIPT: &str =
-    concat!(include_str!("../../templates/inflate.js"), include_str!("../../templates/page.js"));
+/// What unpacks plotly.js and draws, and sorts tables.
+pub(super) const SCRIPT: &str = concat!(
+    include_str!("../../templates/inflate.js"),
+    include_str!("../../templates/page.js"),
+    include_str!("../../templates/tables.js")
+);
 
 /// plotly.js, gzip in base64.
 pub(super) fn packed() -> Result<String, ReportError> {

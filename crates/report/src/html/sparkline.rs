@@ -1,7 +1,7 @@
 //! Intervals as a small drawing in a line of text: where each comparison lies, and where it would support the claim.
 //! Plain SVG, so that it is there before any script and on paper.
 
-use crate::book::{Effect, Region};
+use crate::document::{Effect, Region};
 
 /// Width of a drawing.
 const WIDTH: f64 = 150.0;
@@ -105,14 +105,6 @@ impl Scale {
         };
         let spans = spans.into_iter().map(|(from, to)| (from, rounded((to - from).max(0.0))));
         spans.collect()
-    }
-
-    /// One comparison by itself.
-    pub fn single(&self, effect: &Effect) -> Option<Sparkline> {
-        effect
-            .value
-            .is_finite()
-            .then(|| self.sparkline(&[effect], LINE, format!("{} {}", effect.text, effect.range)))
     }
 
     /// All of them above each other, the smallest on top; `None` where they are too many.
@@ -222,7 +214,7 @@ mod tests {
         let even = Region { above: None, below: Some(0.1), outside: false, even: true };
         let effects = [effect(-0.02, -0.1, 0.06)];
         let scale = Scale::around(&effects, even).expect("a value");
-        let sparkline = scale.single(&effects[0]).expect("a sparkline");
+        let sparkline = scale.all(&effects).expect("a sparkline");
         assert_eq!(sparkline.one, None);
         assert_eq!(sparkline.marks[0].class, "sure");
         assert!(Scale::around(&[], even).is_none());

@@ -6,6 +6,9 @@ use super::style::{Style, Tone, right};
 use crate::document::{Cell, Document, Grid, Item, Part, Section, Table, tally};
 use crate::format::and_list;
 
+/// Characters of a row's name in a table that is not made a list.
+const SHORT_NAME: usize = 8;
+
 /// Renders a document.
 pub fn render_document(document: &Document, style: &Style) -> String {
     let mut out = String::new();
@@ -111,8 +114,21 @@ fn render_grid(grid: &Grid, style: &Style) -> String {
     let flat = grid.flat();
     // Where parts have columns of their own a place in the one is not one in the other.
     let same = flat.columns.len() == grid.columns.len();
+    if style.width.is_some_and(|width| figures_need(&flat) > usize::from(width)) {
+        return list(&flat, style)
+            + &flat.notes.iter().map(|note| style.paragraph("-", note, Tone::Dim)).collect::<String>();
+    }
     let cell = |row: usize, at: usize| grid.rows.get(row).and_then(|row| row.get(at)).filter(|_| same);
     render_table(&flat, style, &|row, at| cell(row, at).map_or(Tone::Plain, Cell::tone))
+}
+
+/// Characters that whole figures need in columns, with a short name in front of them.
+fn figures_need(table: &Table) -> usize {
+    let figures = table.columns.iter().enumerate().filter(|(_, column)| column.figures);
+    let widest = |at: usize| {
+        table.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    SHORT_NAME + figures.map(|(at, _)| 2 + widest(at)).sum::<usize>()
 }
 
 /// Tone of the cell in a row and a column.
@@ -165,7 +181,7 @@ fn columns(table: &Table, style: &Style, tone: ToneOf) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::Column;
+    use crate::document::{Cell, Column, Share};
 
     fn document() -> Document {
         let column = |title: &str, figures| Column { title: title.into(), figures, ..Column::default() };
@@ -247,5 +263,38 @@ mod tests {
         let style = Style { color: false, width: Some(40), unicode: false };
         let text = render_document(&document, &style);
         assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+    }
+
+    /// Every kind of item, 40 columns, no UTF-8, no colour.
+    #[test]
+    fn a_poor_terminal_shows_every_value_in_plain_ascii() {
+        let value =
+            |text: &str| Cell { range: "(1.1–1.3)".into(), published: "9.9".into(), ..Cell::text(text) };
+        let grid = Grid {
+            columns: [Column::text("program"), Column::figures("time"), Column::figures("space")].into(),
+            rows: vec![vec![Cell::text("gawk"), value("1.25"), value("1.75")]],
+            ..Grid::default()
+        };
+        let share = Share { name: "undecided".into(), count: 3, ..Share::default() };
+        let mut document = document();
+        let part = Part { title: "Part · one".into(), items: vec![Item::Grid(grid)], ..Part::default() };
+        document.sections[0].items.extend([Item::Tally(vec![share]), Item::Part(part)]);
+        let style = Style { color: false, width: Some(40), unicode: false };
+        let text = render_document(&document, &style);
+        assert!(text.is_ascii() && !text.contains('\u{1b}'), "{text}");
+        assert!(text.lines().all(|line| line.len() <= 40), "{text}");
+        for value in ["1.25", "1.75", "9.9", "1.1-1.3", "3 undecided", "Part - one", "1,200"] {
+            assert!(text.contains(value), "{value} in\n{text}");
+        }
+    }
+
+    #[test]
+    fn colour_is_used_only_where_it_is_wanted() {
+        let cell = Cell { tone: crate::document::Tone::Less, ..Cell::text("holds") };
+        let grid = Grid { columns: vec![Column::text("Today")], rows: vec![vec![cell]], ..Grid::default() };
+        let section = Section { items: vec![Item::Grid(grid)], ..Section::default() };
+        let document = Document { sections: vec![section], ..Document::default() };
+        let drawn = |color| render_document(&document, &Style { color, width: Some(40), unicode: true });
+        assert!(drawn(true).contains('\u{1b}') && !drawn(false).contains('\u{1b}'));
     }
 }

@@ -1,13 +1,11 @@
 //! Documents for a terminal.
 
-mod book;
 mod catalog;
 mod document;
 mod fit;
 mod grid;
 mod style;
 
-pub use book::{render_book, render_verdicts};
 pub use catalog::{
     LayerRow, ManagerRow, ProgramRow, layers_table, managers_table, options_table, programs_table,
 };

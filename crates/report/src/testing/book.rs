@@ -3,10 +3,8 @@
 
 use super::noise::Noise;
 use super::shape::{HOSTILE, PROGRAMS};
-use crate::book::{
-    Answer, Book, Claim, Effect, Exhibit, Pair, Pairs, PaperSection, Ratio, Region, Step, Test, Tone,
-};
-use crate::document::{Axis, Chart, Form, Series};
+use crate::book::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Step, Test};
+use crate::document::{Axis, Chart, Effect, Form, Ratio, Region, Series, Tone};
 
 const MANAGERS: [&str; 11] = [
     "cartesian",

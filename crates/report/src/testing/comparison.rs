@@ -9,7 +9,7 @@ use heaptoll_experiment::disturbance::{Disturbance, Disturbed};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::side::Startup;
-use heaptoll_statistics::Interval;
+use heaptoll_statistics::{Interval, median};
 
 use crate::format::claim;
 
@@ -87,7 +87,7 @@ fn row(experiment: &Experiment, program: &str, stack: &str, means: &mut Means) -
         good: good.len() as u32,
         marks: bad.iter().map(|(what, n)| format!("{n}x {what}")).collect(),
         startup_cpu_s: figures.get(&Metric::Cpu).map(|f| f.median * 0.0006),
-        minor_faults: median(good.iter().map(|o| o.minor_faults as f64).collect()),
+        minor_faults: median(&good.iter().map(|o| o.minor_faults as f64).collect::<Vec<f64>>()),
         involuntary_switches_per_cpu_s: (!good.is_empty()).then_some(40.0),
         heap_high_water_bytes: first.and_then(|o| o.heap_high_water_bytes).map(|b| b as f64),
         collections: first.and_then(|o| o.collections).map(|c| CollectionFigures {
@@ -130,7 +130,7 @@ fn figure(
         means.entry((stack.to_owned(), metric)).or_default().push(mean);
     }
     let (min, max) = values.iter().fold((f64::MAX, 0.0f64), |(a, b), v| (a.min(*v), b.max(*v)));
-    Some(Figure { median: median(values), min, max, ratio })
+    Some(Figure { median: median(&values), min, max, ratio })
 }
 
 fn verdict(figures: &BTreeMap<Metric, Figure>, no_good_row: bool, is_baseline: bool) -> String {
@@ -189,11 +189,6 @@ fn value(row: &Observation, metric: Metric) -> Option<f64> {
         Metric::PeakRss => Some(row.peak_rss_kib as f64),
         Metric::Instructions => row.counters.instructions.map(|count| count as f64),
     }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(0.0)
 }
 
 /// A plain interval, plausibly wide; the laboratory's own is the real one.

@@ -1,12 +1,13 @@
 //! `heaptoll proximity`: how long requests take in the ranges of distance between two collections.
 
-use crate::definition::Step;
-use crate::figures::{Cell, Value};
-use heaptoll_statistics::FEWEST_PAIRS;
-use serde::Deserialize;
+use heaptoll_experiments::proximity::Figures;
+use heaptoll_statistics::{FEWEST_PAIRS, Interval};
+use heaptoll_studies::proximity::Ratio;
 
-use super::ratio::Ratio;
-use crate::read::cell_writer::CellWriter;
+use super::cell_writer::CellWriter;
+use super::reading::Reading;
+use crate::definition::Step;
+use crate::figures::Value;
 
 /// Ranges of distance between two collections as `heaptoll proximity` names them, and as metrics.
 const RANGES: [(&str, &str); 4] =
@@ -14,38 +15,10 @@ const RANGES: [(&str, &str); 4] =
 /// The range just after a collection.
 const NEAR: &str = "first 10 %";
 
-#[derive(Deserialize)]
-pub struct Proximity {
-    programs: Vec<Near>,
-}
-
-#[derive(Deserialize)]
-struct Near {
-    program: String,
-    stacks: Vec<NearStack>,
-}
-
-#[derive(Deserialize)]
-struct NearStack {
-    stack: String,
-    scales: Vec<Scale>,
-}
-
-#[derive(Deserialize)]
-struct Scale {
-    aimed_at: u64,
-    stretches: Vec<DistanceRange>,
-}
-
-#[derive(Deserialize)]
-struct DistanceRange {
-    name: String,
-    distance_ns: u64,
-    mean: Option<Ratio>,
-    median: Option<Ratio>,
-}
-
-pub fn cells(found: &Proximity, step: &Step, cells: &mut Vec<Cell>) {
+/// Estimates with the command's own intervals.
+pub fn reading(found: &Figures, step: &Step) -> Reading {
+    let mut reading = Reading::default();
+    let cells = &mut reading.cells;
     for program in &found.programs {
         for stack in &program.stacks {
             let mut writer =
@@ -56,8 +29,8 @@ pub fn cells(found: &Proximity, step: &Step, cells: &mut Vec<Cell>) {
                     let Some((_, name)) = RANGES.iter().find(|(of, _)| *of == range.name) else {
                         continue;
                     };
-                    writer.ratio(&format!("{name}_ratio"), at, range.mean.as_ref());
-                    writer.ratio(&format!("{name}_median_ratio"), at, range.median.as_ref());
+                    writer.ratio(&format!("{name}_ratio"), at, range.mean.map(interval));
+                    writer.ratio(&format!("{name}_median_ratio"), at, range.median.map(interval));
                     if range.name == NEAR {
                         writer.put("near_us", at, Value::Single(range.distance_ns as f64 / 1e3));
                     }
@@ -75,6 +48,13 @@ pub fn cells(found: &Proximity, step: &Step, cells: &mut Vec<Cell>) {
             }
         }
     }
+    reading
+}
+
+/// The same as of all other comparisons, whose pairs are runs here.
+fn interval(ratio: Ratio) -> Interval {
+    let Ratio { ratio, low, high, differs, runs } = ratio;
+    Interval { ratio, low, high, differs, pairs: runs }
 }
 
 /// By what factor the range that is farthest from the middle differs from it, whichever way. The intervals of all
@@ -84,7 +64,7 @@ fn spread(stretches: &[&Ratio]) -> Option<Value> {
     let factor = |ratio: f64| ratio.max(1.0 / ratio);
     let most = |of: &dyn Fn(&Ratio) -> f64| stretches.iter().map(|ratio| of(ratio)).reduce(f64::max);
     let value = most(&|ratio| factor(ratio.ratio))?;
-    if stretches.iter().any(|ratio| (ratio.pairs as usize) < FEWEST_PAIRS) {
+    if stretches.iter().any(|ratio| (ratio.runs as usize) < FEWEST_PAIRS) {
         return Some(Value::Single(value));
     }
     let nearer = |ratio: &Ratio| {
@@ -97,25 +77,39 @@ fn spread(stretches: &[&Ratio]) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::read;
-    use super::super::tests::{one, step, value};
+    use heaptoll_experiments::proximity::{Program, Scale, Stack};
+    use heaptoll_studies::proximity::Portion;
+
+    use super::super::testing::{number, one, step};
     use super::*;
     use crate::definition::StepKind;
-    use serde_json::json;
 
     #[test]
     fn each_range_is_a_metric_of_means_and_of_medians() {
-        let range = |name: &str, mean: f64, median: f64| {
-            let of =
-                |mean: f64| json!({"ratio": mean, "low": mean, "high": mean, "differs": true, "runs": 10});
-            json!({"name": name, "distance_ns": 878_653, "mean": of(mean), "median": of(median)})
+        let of = |mean: f64| Some(Ratio { ratio: mean, low: mean, high: mean, differs: true, runs: 10 });
+        let range = |name: &str, mean: f64, median: f64| Portion {
+            name: name.into(),
+            distance_ns: 878_653,
+            mean: of(mean),
+            median: of(median),
         };
-        let stretches =
-            [range("first 1 %", 1.07, 1.02), range("first 10 %", 0.95, 1.01), range("last 20 %", 0.8, 1.0)];
-        let found = json!({"programs": [{"program": "kv", "stacks": [{"stack": "sweep/mimalloc3",
-            "scales": [{"aimed_at": 10, "stretches": stretches}]}]}]});
-        let cells = read(StepKind::Proximity, &found, &step("proximity")).expect("it is read").cells;
-        let at = |metric: &str| value(one(&cells, metric, Some(10.0)));
+        let stretches = vec![
+            range("first 1 %", 1.07, 1.02),
+            range("first 10 %", 0.95, 1.01),
+            range("last 20 %", 0.8, 1.0),
+        ];
+        let stack = Stack {
+            stack: "sweep/mimalloc3".into(),
+            scales: vec![Scale { stretches, ..Scale::new(10, 1 << 20) }],
+            fastest_mean_ns: None,
+            fastest_median_ns: None,
+            refused: None,
+        };
+        let program =
+            Program { program: "kv".into(), command: vec![], requested_bytes: 0, stacks: vec![stack] };
+        let found = Figures { complete: true, runs: 10, seed: 7, programs: vec![program], published: vec![] };
+        let cells = reading(&found, &step(StepKind::Proximity)).cells;
+        let at = |metric: &str| number(one(&cells, metric, Some(10.0)));
         assert_eq!((at("first_ratio"), at("near_ratio"), at("last_ratio")), (1.07, 0.95, 0.8));
         assert_eq!((at("first_median_ratio"), at("near_median_ratio")), (1.02, 1.01));
         assert_eq!((at("spread_ratio"), at("spread_median_ratio")), (1.25, 1.02));
@@ -124,7 +118,7 @@ mod tests {
 
     #[test]
     fn the_spread_is_known_as_well_as_the_ranges_are() {
-        let of = |ratio: f64, low: f64, high: f64| Ratio { ratio, low, high, pairs: 8 };
+        let of = |ratio: f64, low: f64, high: f64| Ratio { ratio, low, high, differs: false, runs: 8 };
         let (open, slower, faster) = (of(1.02, 0.9, 1.3), of(1.1, 1.05, 1.15), of(0.8, 0.75, 0.9));
         let value = spread(&[&open, &slower, &faster]);
         let Some(Value::Estimate { value, low, high }) = value else { panic!("{value:?}") };
@@ -133,7 +127,7 @@ mod tests {
         assert!((high - 1.0 / 0.75).abs() < 1e-12, "at most the farthest end, {high}");
         let value = spread(&[&open]);
         assert!(matches!(value, Some(Value::Estimate { low: 1.0, .. })), "may be none at all: {value:?}");
-        let few = Ratio { pairs: 5, ..slower };
+        let few = Ratio { runs: 5, ..slower };
         assert!(matches!(spread(&[&open, &few]), Some(Value::Single(_))));
         assert_eq!(spread(&[]), None);
     }

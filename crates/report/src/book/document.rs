@@ -1,0 +1,301 @@
+//! A book as a [`Document`]: verdicts first, then a section a paper, then what was run.
+
+use super::{Answer, Book, Claim, Exhibit, Pair, Pairs, PaperSection, Standing, Step, Test};
+use crate::document::{
+    Cell, Column, Document, Grid, Intervals, Item, Link, Part, Section, Share, Table, Tone,
+};
+use crate::format::{and_list, plural};
+
+/// So many warnings stand before the verdicts, the others are folded.
+const WARNINGS: usize = 3;
+/// Each standing in the order of its part of the bar.
+const STANDINGS: [(Standing, &str); 4] = [
+    (Standing::BorneOut, "as in the paper"),
+    (Standing::Contradicted, "contrary to the paper"),
+    (Standing::Undecided, "undecided"),
+    (Standing::NotMeasured, "not measured"),
+];
+
+impl Book {
+    /// All of it.
+    pub fn document(&self) -> Document {
+        let mut whole = self.front();
+        whole.sections.extend(self.papers.iter().map(paper_section));
+        whole.sections.extend((!self.steps.is_empty()).then(|| steps_section(&self.steps)));
+        whole
+    }
+
+    /// What this is, and whether each claim holds.
+    pub fn front(&self) -> Document {
+        let mut warnings = self.warnings.clone();
+        // One more is no longer than the line that folds it.
+        let first = if warnings.len() > WARNINGS + 1 { WARNINGS } else { warnings.len() };
+        let more = warnings.split_off(first);
+        let lead = Section { text: self.lead.clone(), ..Section::default() };
+        let sections = (!self.lead.is_empty()).then_some(lead).into_iter();
+        Document {
+            title: self.title.clone(),
+            subtitle: self.dateline.join(" · "),
+            warnings,
+            sections: sections.chain([self.verdicts(&more)]).collect(),
+            facts: self.facts.clone(),
+            command: self.command.clone(),
+            ..Document::default()
+        }
+    }
+
+    fn verdicts(&self, more_warnings: &[String]) -> Section {
+        let claims = || self.papers.iter().flat_map(|paper| &paper.claims);
+        let mut items = vec![Item::Tally(shares(claims()))];
+        if !more_warnings.is_empty() {
+            let title = plural(more_warnings.len(), "more warning");
+            items.push(folded(title, more_warnings.to_vec(), vec![]));
+        }
+        if !self.how.is_empty() {
+            items.push(folded("How to read this".into(), self.how.clone(), vec![]));
+        }
+        items.extend(self.papers.iter().filter(|paper| !paper.claims.is_empty()).map(verdicts_of));
+        let text = vec![format!("{}: {}.", plural(claims().count(), "claim"), answers(claims()))];
+        Section { title: "What holds today".into(), text, items }
+    }
+}
+
+/// `20 hold, 6 fail`; what no claim has is left out.
+fn answers<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
+    let claims: Vec<&Claim> = claims.collect();
+    let count = |answer: Answer| claims.iter().filter(|claim| claim.answer == answer).count();
+    let all = [Answer::Holds, Answer::Fails, Answer::Undecided, Answer::NotMeasured];
+    let parts = all.into_iter().map(|answer| (answer, count(answer))).filter(|(_, count)| *count > 0);
+    let parts: Vec<String> = parts
+        .map(|(answer, count)| match (answer, count) {
+            (Answer::Holds, 2..) => format!("{count} hold"),
+            (Answer::Fails, 2..) => format!("{count} fail"),
+            _ => format!("{count} {}", answer.label()),
+        })
+        .collect();
+    if parts.is_empty() { "nothing to decide".into() } else { parts.join(", ") }
+}
+
+fn shares<'a>(claims: impl Iterator<Item = &'a Claim>) -> Vec<Share> {
+    let standings: Vec<Standing> = claims.map(Claim::standing).collect();
+    let share = |(standing, name): (Standing, &str)| Share {
+        name: name.into(),
+        count: standings.iter().filter(|one| **one == standing).count(),
+        tone: tone(standing),
+    };
+    STANDINGS.map(share).into()
+}
+
+/// The colour of a claim's answer is its standing to the paper, not the answer itself.
+fn tone(standing: Standing) -> Tone {
+    match standing {
+        Standing::BorneOut => Tone::Less,
+        Standing::Contradicted => Tone::More,
+        Standing::Undecided | Standing::NotMeasured => Tone::Same,
+    }
+}
+
+fn folded(title: String, text: Vec<String>, items: Vec<Item>) -> Item {
+    Item::Part(Part { title, text, items, folded: true, ..Part::default() })
+}
+
+/// Letters, digits and hyphens of an anchor; anything else would not be one.
+fn anchor(paper: &PaperSection, id: &str) -> String {
+    let whole = format!("{}-{id}", paper.id);
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    whole.chars().map(plain).collect()
+}
+
+/// `Table 3` of `Table 3: CPU seconds`.
+fn short(title: &str) -> String {
+    title.split_once(':').map_or(title, |(name, _)| name).to_owned()
+}
+
+fn exhibits<'a>(claim: &'a Claim, paper: &'a PaperSection) -> impl Iterator<Item = &'a Exhibit> {
+    claim.exhibits.iter().filter_map(|id| paper.exhibits.iter().find(|one| one.id == *id))
+}
+
+/// Where in the paper a claim stands.
+fn place(claim: &Claim) -> String {
+    let myth = claim.myth.then_some("the paper: a myth");
+    let place = (!claim.place.is_empty()).then_some(claim.place.as_str());
+    place.into_iter().chain(myth).collect::<Vec<_>>().join(" · ")
+}
+
+fn verdicts_of(paper: &PaperSection) -> Item {
+    let row = |claim: &Claim| {
+        // The test that decided the claim.
+        let decided = claim.tests.iter().find(|test| test.answer == claim.answer && !test.effects.is_empty());
+        let to_claim = Link { id: anchor(paper, &claim.id), text: String::new() };
+        let see =
+            exhibits(claim, paper).map(|one| Link { id: anchor(paper, &one.id), text: short(&one.title) });
+        vec![
+            Cell { tone: tone(claim.standing()), ..Cell::text(claim.answer.label()) },
+            Cell { range: place(claim), links: vec![to_claim], ..Cell::text(&claim.words) },
+            Cell { intervals: decided.map(intervals), links: see.collect(), ..Cell::text(&claim.reason) },
+        ]
+    };
+    let grid = Grid {
+        columns: ["Today", "The claim", "What decided"].map(Column::text).into(),
+        rows: paper.claims.iter().map(row).collect(),
+        ..Grid::default()
+    };
+    Item::Part(Part { title: paper.title.clone(), items: vec![Item::Grid(grid)], ..Part::default() })
+}
+
+fn intervals(test: &Test) -> Intervals {
+    Intervals { region: test.region, effects: test.effects.clone() }
+}
+
+fn paper_section(paper: &PaperSection) -> Section {
+    let mut items = Vec::new();
+    if !paper.names.is_empty() {
+        let rows =
+            paper.names.iter().map(|(kind, theirs, ours)| vec![kind.clone(), theirs.clone(), ours.clone()]);
+        let columns = ["", "The paper", "Here"].map(Column::text).into();
+        let table = Table { columns, rows: rows.collect(), ..Table::default() };
+        items.push(folded("What stands for what".into(), vec![], vec![Item::Table(table)]));
+    }
+    items.extend(paper.claims.iter().map(|claim| claim_part(claim, paper)));
+    items.extend(paper.exhibits.iter().map(|exhibit| exhibit_part(exhibit, paper)));
+    let source = std::iter::once(paper.source.clone()).filter(|source| !source.is_empty());
+    Section { title: paper.title.clone(), text: source.chain(paper.about.iter().cloned()).collect(), items }
+}
+
+/// A claim with its tests.
+fn claim_part(claim: &Claim, paper: &PaperSection) -> Item {
+    let text = [place(claim), claim.reason.clone()].into_iter().filter(|text| !text.is_empty());
+    let see = exhibits(claim, paper).map(|one| Link { id: anchor(paper, &one.id), text: one.title.clone() });
+    Item::Part(Part {
+        id: anchor(paper, &claim.id),
+        title: format!("{}: {}", claim.answer.label(), claim.words),
+        text: text.collect(),
+        items: claim.tests.iter().map(|test| test_part(test, claim)).collect(),
+        see: see.collect(),
+        folded: true,
+        ..Part::default()
+    })
+}
+
+fn test_part(test: &Test, claim: &Claim) -> Item {
+    // A claim with one test has its reason already.
+    let reason = (test.reason != claim.reason && !test.reason.is_empty()).then(|| test.reason.clone());
+    let detectable = Some(test.detectable.clone());
+    let detectable = detectable.filter(|text| test.answer != Answer::NotMeasured && !text.is_empty());
+    let rows = test.effects.iter().map(|effect| {
+        let drawn = Intervals { region: test.region, effects: vec![effect.clone()] };
+        let value = Cell { range: effect.range.clone(), intervals: Some(drawn), ..Cell::text(&effect.text) };
+        vec![Cell::text(&effect.words), value, Cell::text(&effect.basis)]
+    });
+    let columns = vec![Column::text("Comparison"), Column::figures("Effect"), Column::text("Over")];
+    let grid = Grid { columns, rows: rows.collect(), one_scale: true, ..Grid::default() };
+    Item::Part(Part {
+        title: format!("{} {}", test.words, test.answer.label()),
+        text: reason.into_iter().chain(detectable).collect(),
+        items: (!test.effects.is_empty()).then_some(Item::Grid(grid)).into_iter().collect(),
+        ..Part::default()
+    })
+}
+
+fn exhibit_part(exhibit: &Exhibit, paper: &PaperSection) -> Item {
+    let mut text = exhibit.text.clone();
+    let mut items: Vec<Item> = exhibit.chart.iter().cloned().map(Item::Chart).collect();
+    if !exhibit.table.rows.is_empty() {
+        items.push(Item::Grid(grid(&exhibit.table, &exhibit.notes)));
+    } else {
+        text.extend(exhibit.notes.iter().cloned());
+        if exhibit.chart.is_none() {
+            text.push("Nothing was measured for this.".into());
+        }
+    }
+    if !exhibit.commands.is_empty() {
+        items.push(folded("Repeat it".into(), vec![], vec![Item::Commands(exhibit.commands.clone())]));
+    }
+    let bears = paper.claims.iter().filter(|claim| claim.exhibits.contains(&exhibit.id)).map(|claim| {
+        let name = if claim.place.is_empty() { &claim.id } else { &claim.place };
+        Link { id: anchor(paper, &claim.id), text: format!("{name} ({})", claim.answer.label()) }
+    });
+    Item::Part(Part {
+        id: anchor(paper, &exhibit.id),
+        title: exhibit.title.clone(),
+        text,
+        items,
+        see: bears.collect(),
+        ..Part::default()
+    })
+}
+
+/// The values of an exhibit. Rows without any value are named in a note.
+fn grid(table: &Pairs, notes: &[String]) -> Grid {
+    let mut columns: Vec<Column> = table.columns.iter().map(|title| Column::figures(title)).collect();
+    if let Some(name) = columns.first_mut() {
+        name.figures = false;
+    }
+    let mut left_out: Vec<(String, Vec<String>)> = Vec::new();
+    let mut rows = Vec::new();
+    for (name, cells) in &table.rows {
+        match wholly_missing(cells) {
+            Some(why) => match left_out.iter_mut().find(|(known, _)| known == why) {
+                Some((_, names)) => names.push(name.clone()),
+                None => left_out.push((why.to_owned(), vec![name.clone()])),
+            },
+            None => rows.push(std::iter::once(Cell::text(name)).chain(cells.iter().map(cell)).collect()),
+        }
+    }
+    let has_ratio = table.rows.iter().flat_map(|(_, cells)| cells).any(|cell| cell.ratio.is_some());
+    let left_out = left_out.iter().map(|(why, names)| format!("{}: {why}.", and_list(names)));
+    Grid {
+        columns,
+        rows,
+        baseline: if has_ratio { table.baseline.clone() } else { String::new() },
+        notes: left_out.chain(notes.iter().cloned()).collect(),
+        ..Grid::default()
+    }
+}
+
+/// Why a row has no value at all, where one reason is enough.
+fn wholly_missing(cells: &[Pair]) -> Option<&str> {
+    let why = &cells.first()?.missing;
+    let none = |cell: &Pair| cell.ours.is_empty() && cell.paper.is_empty() && cell.missing == *why;
+    (!why.is_empty() && cells.iter().all(none)).then_some(why)
+}
+
+fn cell(pair: &Pair) -> Cell {
+    Cell {
+        range: pair.range.clone(),
+        ratio: pair.ratio.clone(),
+        published: pair.paper.clone(),
+        missing: if pair.ours.is_empty() { pair.missing.clone() } else { String::new() },
+        ..Cell::text(&pair.ours)
+    }
+}
+
+fn steps_section(steps: &[Step]) -> Section {
+    let row = |step: &Step| {
+        let cost = [&step.ending, &step.precision].into_iter().filter(|text| !text.is_empty());
+        let cost = cost.cloned().collect::<Vec<_>>().join("; ");
+        vec![step.name.clone(), step.extent.clone(), step.took.clone(), cost]
+    };
+    let columns = vec![
+        Column::text("Step"),
+        Column::text("Extent"),
+        Column::figures("Took"),
+        Column::text("What it costs"),
+    ];
+    let table = Table { columns, rows: steps.iter().map(row).collect(), ..Table::default() };
+    let each = steps.iter().map(|step| {
+        let title = match step.warnings.len() {
+            0 => format!("{}: command", step.name),
+            count => format!("{}: {} and command", step.name, plural(count, "warning")),
+        };
+        folded(title, step.warnings.clone(), vec![Item::Commands(vec![step.command.clone()])])
+    });
+    Section {
+        title: "What was run".into(),
+        text: vec![],
+        items: std::iter::once(Item::Table(table)).chain(each).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

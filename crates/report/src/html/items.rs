@@ -1,0 +1,284 @@
+//! What the sections of a [`Document`](crate::document::Document) hold, as HTML: each kind of item has a template.
+
+use askama::Template;
+
+use super::chart_registry::ChartRegistry;
+use super::drawing::{self, Key, Names};
+use super::grid;
+use super::views::{LONG, class, is_sortable, links, texts};
+use crate::ReportError;
+use crate::document::{Item, Part, Raw, Share, Table};
+use crate::format::printable;
+
+/// Level of the deepest heading.
+const DEEPEST: usize = 6;
+
+#[derive(Template)]
+#[template(path = "items/table.html")]
+struct TableView {
+    caption: String,
+    columns: Vec<(String, bool)>,
+    /// Whether any column has a heading.
+    named: bool,
+    /// Each cell with whether it is a figure; the first is the row's heading.
+    rows: Vec<Vec<(String, bool)>>,
+    notes: Vec<String>,
+    sortable: bool,
+    long: bool,
+}
+
+#[derive(Template)]
+#[template(path = "items/chart.html")]
+struct ChartView {
+    /// `alone`, or of charts in twos `two` or `wide`.
+    class: &'static str,
+    id: String,
+    title: String,
+    caption: String,
+    keys: Vec<Key>,
+}
+
+#[derive(Template)]
+#[template(path = "items/part.html")]
+struct PartView {
+    id: String,
+    title: String,
+    level: usize,
+    text: Vec<String>,
+    folded: bool,
+}
+
+/// What comes after the items of a part.
+#[derive(Template)]
+#[template(path = "items/part_end.html")]
+struct PartEnd {
+    see: Vec<(String, String)>,
+    folded: bool,
+}
+
+#[derive(Template)]
+#[template(path = "items/raw.html")]
+struct RawView<'a> {
+    title: String,
+    columns: Vec<(String, bool)>,
+    /// Its rows are printable, and may be a million: they go into the page one by one.
+    raw: &'a Raw,
+}
+
+impl RawView<'_> {
+    /// Each cell with whether it is a figure.
+    fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = (&str, bool)>> {
+        self.raw.rows().map(|row| row.zip(self.columns.iter().map(|(_, figures)| *figures)))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "items/warnings.html")]
+struct WarningsView {
+    warnings: Vec<String>,
+}
+
+#[derive(Template)]
+#[template(path = "items/tally.html")]
+struct TallyView {
+    shares: Vec<ShareView>,
+}
+
+struct ShareView {
+    name: String,
+    count: usize,
+    class: &'static str,
+}
+
+#[derive(Template)]
+#[template(path = "items/commands.html")]
+struct CommandsView {
+    commands: Vec<String>,
+}
+
+/// Adds each item to the page; headings of parts have this level.
+///
+/// # Errors
+/// `Encode` when a template cannot be filled.
+pub(super) fn write(
+    items: &[Item],
+    level: usize,
+    registry: &mut ChartRegistry,
+    out: &mut String,
+) -> Result<(), ReportError> {
+    let is_chart = |item: &Item| matches!(item, Item::Chart(_));
+    for run in items.chunk_by(|one, next| is_chart(one) && is_chart(next)) {
+        match run {
+            [Item::Chart(_), ..] => write_charts(run, registry, out)?,
+            others => others.iter().try_for_each(|item| write_item(item, level, registry, out))?,
+        }
+    }
+    Ok(())
+}
+
+fn write_item(
+    item: &Item,
+    level: usize,
+    registry: &mut ChartRegistry,
+    out: &mut String,
+) -> Result<(), ReportError> {
+    let written = match item {
+        Item::Table(table) => table_view(table).render_into(out),
+        Item::Grid(grid) => grid::view(grid, &registry.palette).render_into(out),
+        Item::Chart(_) => return write_charts(std::slice::from_ref(item), registry, out),
+        Item::Tally(shares) => tally_view(shares).render_into(out),
+        Item::Commands(commands) => CommandsView { commands: texts(commands) }.render_into(out),
+        Item::Warnings(warnings) => WarningsView { warnings: texts(warnings) }.render_into(out),
+        Item::Raw(raw) => raw_view(raw).render_into(out),
+        Item::Part(part) => return write_part(part, level, registry, out),
+    };
+    written.map_err(encode)
+}
+
+/// Charts that follow each other; in twos where the page has a legend of their names. One without a point that can be
+/// shown is left out.
+fn write_charts(items: &[Item], registry: &mut ChartRegistry, out: &mut String) -> Result<(), ReportError> {
+    let has_legend = !registry.palette.is_empty();
+    let names = if has_legend { Names::Inside } else { Names::Outside };
+    let charts = items.iter().filter_map(|item| match item {
+        Item::Chart(chart) => Some(chart),
+        _ => None,
+    });
+    let slots: Vec<_> = charts.filter_map(|chart| drawing::add_chart(chart, names, registry)).collect();
+    let (count, in_twos) = (slots.len(), has_legend && slots.len() > 1);
+    *out += if in_twos { "<div class=\"charts\">\n" } else { "" };
+    for (at, slot) in slots.into_iter().enumerate() {
+        let class = match in_twos {
+            true if at + 1 == count && at % 2 == 0 => "wide",
+            true => "two",
+            false => "alone",
+        };
+        let view =
+            ChartView { class, id: slot.id, title: slot.title, caption: slot.caption, keys: slot.keys };
+        view.render_into(out).map_err(encode)?;
+    }
+    *out += if in_twos { "</div>\n" } else { "" };
+    Ok(())
+}
+
+/// An error of a template.
+pub(super) fn encode(error: askama::Error) -> ReportError {
+    ReportError::Encode { form: "HTML", detail: error.to_string() }
+}
+
+fn write_part(
+    part: &Part,
+    level: usize,
+    registry: &mut ChartRegistry,
+    out: &mut String,
+) -> Result<(), ReportError> {
+    let start = PartView {
+        id: part.id.clone(),
+        title: printable(&part.title),
+        level,
+        text: texts(&part.text),
+        folded: part.folded,
+    };
+    start.render_into(out).map_err(encode)?;
+    write(&part.items, (level + 1).min(DEEPEST), registry, out)?;
+    PartEnd { see: links(&part.see), folded: part.folded }.render_into(out).map_err(encode)
+}
+
+fn raw_view(raw: &Raw) -> RawView<'_> {
+    let columns = raw.columns.iter().map(|column| (printable(&column.title), column.figures)).collect();
+    RawView { title: printable(&raw.title), columns, raw }
+}
+
+fn tally_view(shares: &[Share]) -> TallyView {
+    let some = shares.iter().filter(|share| share.count > 0);
+    let view = |share: &Share| ShareView {
+        name: printable(&share.name),
+        count: share.count,
+        class: class(share.tone),
+    };
+    TallyView { shares: some.map(view).collect() }
+}
+
+fn table_view(table: &Table) -> TableView {
+    let figures = |at: usize| table.columns.get(at).is_some_and(|column| column.figures);
+    let named = table.columns.iter().any(|column| !column.title.is_empty());
+    let row =
+        |row: &Vec<String>| row.iter().enumerate().map(|(at, cell)| (printable(cell), figures(at))).collect();
+    TableView {
+        caption: printable(&table.caption),
+        columns: table.columns.iter().map(|column| (printable(&column.title), column.figures)).collect(),
+        named,
+        rows: table.rows.iter().map(row).collect(),
+        notes: texts(&table.notes),
+        sortable: named && is_sortable(table.rows.iter().map(|row| row.first().map(String::as_str))),
+        long: table.rows.len() > LONG,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::palette::Palette;
+    use super::*;
+    use crate::document::{Chart, Column, Form, Series};
+
+    fn html(items: &[Item], palette: Palette) -> String {
+        let mut out = String::new();
+        write(items, 3, &mut ChartRegistry::new(palette), &mut out).expect("HTML");
+        out
+    }
+
+    #[test]
+    fn a_folded_part_is_unfolded_on_demand_and_holds_its_items() {
+        let inner = Part { title: "Inner".into(), ..Part::default() };
+        let commands = Item::Commands(vec!["heaptoll run <x>".into()]);
+        let part = Part {
+            id: "one".into(),
+            title: "Outer".into(),
+            items: vec![Item::Part(inner), commands],
+            folded: true,
+            ..Part::default()
+        };
+        let html = html(&[Item::Part(part)], Palette::default());
+        for text in [
+            "<details class=\"unfold\" id=\"one\">",
+            "<h4><bdi>Inner</bdi></h4>",
+            "<pre>heaptoll run &#60;x&#62;</pre>",
+        ] {
+            assert!(html.contains(text), "{text} in {html}");
+        }
+    }
+
+    #[test]
+    fn raw_rows_are_folded_and_no_markup() {
+        let mut raw = Raw::new("Rows".into(), vec![Column::figures("order"), Column::text("outcome")]);
+        raw.push(["1", "<b>"]);
+        let html = html(&[Item::Raw(raw)], Palette::default());
+        assert!(html.contains("<tr><td class=\"num\">1<td>&#60;b&#62;"), "{html}");
+        assert!(html.contains("<details><summary>Rows</summary>"), "{html}");
+    }
+
+    #[test]
+    fn charts_stand_in_twos_where_the_page_has_their_legend() {
+        let series = ["glibc", "bump"].map(|name| Series {
+            name: name.into(),
+            points: vec![(0.0, 1.0), (1.0, 2.0)],
+            ..Series::default()
+        });
+        let chart = Chart {
+            title: "Memory".into(),
+            caption: String::new(),
+            form: Form::Lines,
+            x: Default::default(),
+            y: Default::default(),
+            series: series.into(),
+        };
+        let items = vec![Item::Chart(chart); 3];
+        let with = html(&items, Palette::new(["glibc", "bump"].into_iter()));
+        assert_eq!(with.matches("<figure class=\"two\">").count(), 2, "{with}");
+        assert_eq!(with.matches("<figure class=\"wide\">").count(), 1, "{with}");
+        assert!(!with.contains("class=\"legend\""), "{with}");
+        let without = html(&items, Palette::default());
+        assert_eq!(without.matches("<figure class=\"alone\">").count(), 3, "{without}");
+        assert_eq!(without.matches("class=\"legend\"").count(), 3, "{without}");
+    }
+}
