@@ -23,7 +23,7 @@ use heaptoll_experiments::traced::stored;
 pub struct Arguments {
     /// The experiment's file, as `heaptoll run` named it at its end
     db: PathBuf,
-    /// Take exact counts from this file of `heaptoll instructions --db`, as far as it has the same programs under the
+    /// Take exact counts from this file of `heaptoll instructions --db FILE`, as far as it has the same programs under the
     /// same managers: what malloc and free take is then known to the lower bounds of overhead
     #[arg(long, value_name = "DB")]
     instructions: Option<PathBuf>,
