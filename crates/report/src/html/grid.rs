@@ -81,18 +81,20 @@ pub(super) fn view(grid: &Grid, palette: &Palette) -> GridView {
     }
     let figures =
         || grid.rows.iter().flat_map(|row| row.iter().zip(&grid.columns).filter(|(_, c)| c.figures));
+    let named = grid.columns.iter().any(|column| !column.title.is_empty());
     let columns = grid.columns.iter().map(|column| (Chip::of(&column.title, palette), column.figures));
     GridView {
         caption: printable(&grid.caption),
         columns: columns.collect(),
-        named: grid.columns.iter().any(|column| !column.title.is_empty()),
+        named,
         rows,
         baseline: printable(&grid.baseline),
         published: figures().any(|(cell, _)| !cell.published.is_empty()),
         ranges: figures().any(|(cell, _)| !cell.range.is_empty()),
         reasons: texts(&reasons),
         notes: texts(&grid.notes),
-        sortable: is_sortable(grid.rows.iter().map(|row| row.first().map(|cell| cell.text.as_str()))),
+        sortable: named
+            && is_sortable(grid.rows.iter().map(|row| row.first().map(|cell| cell.text.as_str()))),
         packed: !grid.wide && grid.columns.len() > PACKED,
         long: grid.rows.len() > LONG,
     }
@@ -204,5 +206,16 @@ mod tests {
         {
             assert!(html.contains(text), "{text} in {html}");
         }
+    }
+
+    /// The page's script stopped at the first table that had no headings to click.
+    #[test]
+    fn a_grid_without_headings_is_not_sorted() {
+        let mut grid = grid(vec![Cell::text("1")]);
+        grid.rows.push(vec![Cell::text("perl"), Cell::text("2")]);
+        assert!(view(&grid, &Palette::default()).sortable);
+        grid.columns.iter_mut().for_each(|column| column.title.clear());
+        let html = view(&grid, &Palette::default()).render().expect("HTML");
+        assert!(!html.contains("sortable") && !html.contains("<thead>"), "{html}");
     }
 }
