@@ -37,7 +37,7 @@ mod tests {
     fn counts_and_differences_are_set() {
         assert_eq!(
             (number(0), number(999), number(1_234_567)),
-            ("0".into(), "999".into(), "1,234,567".into())
+            ("0".into(), "999".into(), "1\u{202f}234\u{202f}567".into())
         );
         assert_eq!(
             (difference(5, 5), difference(2000, 1), difference(1, 2)),

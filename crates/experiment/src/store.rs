@@ -48,8 +48,9 @@ impl Store {
     pub fn resume(path: &Path) -> Result<(Store, Experiment), StoreError> {
         let mut file = ExperimentFile::open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         file.become_writer()?;
-        file.migrate()?;
+        // Before anything is changed: a damaged file stays as it is.
         let experiment = load(&file)?;
+        file.migrate()?;
         Ok((Store { file }, experiment))
     }
 

@@ -31,7 +31,7 @@ fn proof(fixture: &Fixture, stack: &str) -> String {
 fn every_link_of_a_stack_is_proved() {
     let fixture = Fixture::new();
     let program = fixture.program("words", WORDS);
-    let stacks = ["forward/mimalloc3", "live/forward/glibc", "count/glibc", "record/tithe"];
+    let stacks = ["forward/mimalloc3", "record/forward/glibc", "count/glibc", "record/tithe"];
     run(&fixture, &stacks, &program).exits(0);
     let read = read_json(&fixture.at("o.json"));
     for stack in stacks {
@@ -42,9 +42,9 @@ fn every_link_of_a_stack_is_proved() {
         output.contains("libheaptoll_forward.so, which forwards to ") && output.contains("/mimalloc3.so"),
         "{output}"
     );
-    let output = proof(&fixture, "live/forward/glibc");
+    let output = proof(&fixture, "record/forward/glibc");
     assert!(
-        output.contains("_live.so, which forwards to ") && output.contains("_forward.so, which forwards to"),
+        output.contains("_record.so, which forwards to ") && output.contains("_forward.so, which forwards to"),
         "{output}"
     );
     assert!(output.contains("libc.so.6"), "{output}");
@@ -179,7 +179,7 @@ fn a_layer_covers_the_operator_new_that_a_manager_brings() {
                void *_ZnwmRKSt9nothrow_t(size_t n, void *t) { abort(); }\n\
                void _ZdlPvmSt11align_val_t(void *p, size_t n, size_t a) { abort(); }\n";
     let manager = fixture.manager("operator_new.so", own);
-    let stacks = [format!("forward/{manager}"), format!("live/forward/{manager}")];
+    let stacks = [format!("forward/{manager}"), format!("record/forward/{manager}")];
     run(&fixture, &[&stacks[0], &stacks[1]], &program).exits(0);
     let read = read_json(&fixture.at("o.json"));
     for stack in &stacks {

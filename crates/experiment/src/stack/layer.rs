@@ -18,8 +18,6 @@ pub enum LayerKind {
     Record,
     /// Counts calls.
     Count,
-    /// Sums the requested bytes of live blocks.
-    Live,
 }
 
 /// A layer with its settings.
@@ -34,13 +32,12 @@ pub struct Layer {
 }
 
 /// Every layer, in the order in which they are listed.
-pub const LAYERS: [LayerKind; 6] = [
+pub const LAYERS: [LayerKind; 5] = [
     LayerKind::Quarantine,
     LayerKind::Sweep,
     LayerKind::Forward,
     LayerKind::Record,
     LayerKind::Count,
-    LayerKind::Live,
 ];
 
 impl LayerKind {
@@ -52,7 +49,6 @@ impl LayerKind {
             LayerKind::Forward => "forward",
             LayerKind::Record => "record",
             LayerKind::Count => "count",
-            LayerKind::Live => "live",
         }
     }
 
@@ -73,7 +69,6 @@ impl LayerKind {
             LayerKind::Forward => "forwards and does nothing else: what any layer costs",
             LayerKind::Record => "forwards as the recording layer does without a recorder",
             LayerKind::Count => "counts calls",
-            LayerKind::Live => "sums the requested bytes of live blocks",
         }
     }
 
