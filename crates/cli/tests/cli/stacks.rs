@@ -44,7 +44,8 @@ fn every_link_of_a_stack_is_proved() {
     );
     let output = proof(&fixture, "record/forward/glibc");
     assert!(
-        output.contains("_record.so, which forwards to ") && output.contains("_forward.so, which forwards to"),
+        output.contains("_record.so, which forwards to ")
+            && output.contains("_forward.so, which forwards to"),
         "{output}"
     );
     assert!(output.contains("libc.so.6"), "{output}");

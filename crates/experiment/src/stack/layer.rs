@@ -32,13 +32,8 @@ pub struct Layer {
 }
 
 /// Every layer, in the order in which they are listed.
-pub const LAYERS: [LayerKind; 5] = [
-    LayerKind::Quarantine,
-    LayerKind::Sweep,
-    LayerKind::Forward,
-    LayerKind::Record,
-    LayerKind::Count,
-];
+pub const LAYERS: [LayerKind; 5] =
+    [LayerKind::Quarantine, LayerKind::Sweep, LayerKind::Forward, LayerKind::Record, LayerKind::Count];
 
 impl LayerKind {
     /// Its name in a stack.
