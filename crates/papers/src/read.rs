@@ -49,23 +49,23 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
     let refuse = |source| ReadError::Figures { command: step.kind.command(), source };
     match step.kind {
         StepKind::Run => Ok(run::reading(&heaptoll_report::json::read(text.as_bytes())?.0, step)),
-        StepKind::Instructions => labelled::read(text, "heaptoll-instructions/1")
+        StepKind::Instructions => labelled::read(text, heaptoll_experiments::instructions::SCHEMA)
             .map(|figures| instructions::reading(&figures, step))
             .map_err(refuse),
-        StepKind::Locality => labelled::read(text, "heaptoll-locality/1")
+        StepKind::Locality => labelled::read(text, heaptoll_experiments::locality::SCHEMA)
             .map(|figures| locality::reading(&figures, step))
             .map_err(refuse),
         StepKind::Lifetimes => Ok(Reading::default()),
-        StepKind::Delay => labelled::read(text, "heaptoll-delay/1")
+        StepKind::Delay => labelled::read(text, heaptoll_experiments::delay::SCHEMA)
             .map(|figures| delay::reading(&figures, step))
             .map_err(refuse),
-        StepKind::Frequency => labelled::read(text, "heaptoll-frequency/1")
+        StepKind::Frequency => labelled::read(text, heaptoll_experiments::frequency::SCHEMA)
             .map(|figures| frequency::reading(&figures, step))
             .map_err(refuse),
-        StepKind::Proximity => labelled::read(text, "heaptoll-proximity/1")
+        StepKind::Proximity => labelled::read(text, heaptoll_experiments::proximity::SCHEMA)
             .map(|figures| proximity::reading(&figures, step))
             .map_err(refuse),
-        StepKind::Minheap => labelled::read(text, "heaptoll-minheap/1")
+        StepKind::Minheap => labelled::read(text, heaptoll_experiments::minheap::SCHEMA)
             .map(|figures| minheap::reading(&figures, step))
             .map_err(refuse),
     }
@@ -76,7 +76,7 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
 /// # Errors
 /// It is not what the command writes, or of another version.
 pub fn recording(text: &str, step: &Step, program: &str, manager: &str) -> Result<Reading, ReadError> {
-    labelled::read(text, "heaptoll-lifetimes/1")
+    labelled::read(text, heaptoll_experiments::lifetimes::SCHEMA)
         .map(|figures| lifetimes::reading(&figures, step, program, manager))
         .map_err(|source| ReadError::Figures { command: StepKind::Lifetimes.command(), source })
 }
