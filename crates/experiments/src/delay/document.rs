@@ -30,6 +30,7 @@ pub fn document(found: &Delay, outcome: &StudyOutcome) -> Document {
         sections: all,
         facts: outcome.facts(),
         command: outcome.command(),
+        ..Document::default()
     }
 }
 

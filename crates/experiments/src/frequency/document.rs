@@ -28,6 +28,7 @@ pub fn document(found: &Frequency, outcome: &StudyOutcome) -> Document {
         sections: all,
         facts: outcome.facts(),
         command: outcome.command(),
+        ..Document::default()
     }
 }
 

@@ -36,6 +36,7 @@ pub fn document(
         sections,
         facts: facts(figures, collectors, allocators),
         command,
+        ..Document::default()
     }
 }
 

@@ -32,6 +32,7 @@ pub fn document(figures: &Figures, stacks: &[Manager], command: String) -> Docum
         sections: figures.programs.iter().map(section).chain(published_section(figures)).collect(),
         facts,
         command,
+        ..Document::default()
     }
 }
 

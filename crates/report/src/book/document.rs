@@ -40,6 +40,7 @@ impl Book {
             sections: sections.chain([self.verdicts(&more)]).collect(),
             facts: self.facts.clone(),
             command: self.command.clone(),
+            ..Document::default()
         }
     }
 
@@ -172,6 +173,7 @@ fn claim_part(claim: &Claim, paper: &PaperSection) -> Item {
         items: claim.tests.iter().map(|test| test_part(test, claim)).collect(),
         see: see.collect(),
         folded: true,
+        ..Part::default()
     })
 }
 
@@ -219,7 +221,7 @@ fn exhibit_part(exhibit: &Exhibit, paper: &PaperSection) -> Item {
         text,
         items,
         see: bears.collect(),
-        folded: false,
+        ..Part::default()
     })
 }
 

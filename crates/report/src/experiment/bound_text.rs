@@ -83,14 +83,6 @@ pub fn sentence(bounds: &ProgramBounds) -> String {
     )
 }
 
-/// The bound in text.
-pub fn text(bound: &Bound) -> String {
-    match bound {
-        Bound::Of(interval) => format::interval(interval),
-        Bound::Words(words) => (*words).to_owned(),
-    }
-}
-
 fn find<'a>(bounds: &'a Option<Bounds>, stack: &str) -> Option<&'a BoundRow> {
     bounds.as_ref()?.rows.iter().find(|row| row.stack == stack)
 }
@@ -133,6 +125,13 @@ mod tests {
     use heaptoll_experiment::comparison::Attributed;
 
     use super::*;
+
+    fn text(bound: &Bound) -> String {
+        match bound {
+            Bound::Of(interval) => format::interval(interval),
+            Bound::Words(words) => (*words).to_owned(),
+        }
+    }
 
     fn bounds() -> ProgramBounds {
         let interval =

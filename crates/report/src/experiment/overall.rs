@@ -1,0 +1,105 @@
+//! Geometric means over programs, and every program's ratios next to them.
+
+use heaptoll_experiment::comparison::{Comparison, Metric, OverallRow, ProgramTable};
+
+use super::charts;
+use super::parts::name;
+use crate::document::{Cell, Column, Grid, Item, Link, Part, Section, section_id};
+use crate::format::{self, NO_DIFFERENCE, NONE, and_list};
+
+/// The section; none with one program.
+pub(super) fn section(comparison: &Comparison, palette: &[String]) -> Option<Section> {
+    if comparison.overall.is_empty() {
+        return None;
+    }
+    let row = |row: &OverallRow| {
+        let words = if row.stack == comparison.baseline { "baseline" } else { NONE };
+        vec![
+            name(&row.stack, &comparison.baseline),
+            Cell::text(row.programs.to_string()),
+            Cell::ratio(row.cpu.as_ref(), words),
+            Cell::ratio(row.peak_rss.as_ref(), words),
+            Cell::text(verdict(comparison, row)),
+        ]
+    };
+    let means = Grid {
+        columns: vec![
+            Column::text("stack"),
+            Column::figures("programs"),
+            Column::text("CPU ratio"),
+            Column::text("memory ratio"),
+            Column::text("verdict"),
+        ],
+        rows: comparison.overall.iter().map(row).collect(),
+        wide: true,
+        ..Grid::default()
+    };
+    let mut items = vec![Item::Grid(means)];
+    items.extend(charts::overall(comparison, palette).into_iter().map(Item::Chart));
+    let matrices = [("CPU ratio", Metric::Cpu), ("Peak memory ratio", Metric::PeakRss)];
+    items.extend(matrices.map(|(title, metric)| Item::Part(matrix(title, metric, comparison, palette))));
+    Some(Section { title: "overall: geometric means over programs".into(), text: vec![], items })
+}
+
+/// One metric of every program under every stack.
+fn matrix(title: &str, metric: Metric, comparison: &Comparison, palette: &[String]) -> Part {
+    let stacks: Vec<&String> = palette.iter().filter(|name| **name != comparison.baseline).collect();
+    let cell = |table: &ProgramTable, stack: &str| {
+        let row = table.rows.iter().find(|row| row.stack == stack);
+        Cell::ratio(row.and_then(|row| row.figures.get(&metric)?.ratio.as_ref()), NONE)
+    };
+    // The front and the means, and the lower bounds where there are any, come before the programs.
+    let before = 2 + usize::from(!comparison.lower_bounds.overall.is_empty());
+    let row = |(at, table): (usize, &ProgramTable)| {
+        let link = Link { id: section_id(before + at), text: String::new() };
+        let program = Cell { links: vec![link], ..Cell::text(&table.program) };
+        std::iter::once(program).chain(stacks.iter().map(|stack| cell(table, stack))).collect()
+    };
+    let headings = stacks.iter().map(|stack| Column::figures(stack));
+    let grid = Grid {
+        columns: std::iter::once(Column::text("program")).chain(headings).collect(),
+        rows: comparison.tables.iter().enumerate().map(row).collect(),
+        wide: true,
+        ..Grid::default()
+    };
+    let title = format!("{title}, by program");
+    Part { title, items: vec![Item::Grid(grid)], folded: true, ..Part::default() }
+}
+
+/// The claims of one row in words.
+fn verdict(comparison: &Comparison, row: &OverallRow) -> String {
+    if row.stack == comparison.baseline {
+        return "baseline".to_owned();
+    }
+    let metrics = [(&row.cpu, "CPU"), (&row.peak_rss, "memory")];
+    let claims: Vec<String> =
+        metrics.iter().filter_map(|(interval, noun)| format::claim(interval.as_ref()?, noun)).collect();
+    match claims.is_empty() {
+        true if row.cpu.is_none() && row.peak_rss.is_none() => "too few pairs".to_owned(),
+        true => NO_DIFFERENCE.to_owned(),
+        false => and_list(&claims),
+    }
+}
+
+/// Stacks that the sentence at the top names at most.
+const NAMED: usize = 4;
+
+/// What was found, in a sentence: the verdicts, over all programs where there are several.
+pub(super) fn summary(comparison: &Comparison) -> Option<String> {
+    let found: Vec<String> = match (&comparison.tables[..], comparison.overall.is_empty()) {
+        ([one], true) => {
+            let others = one.rows.iter().filter(|row| row.stack != comparison.baseline);
+            others.map(|row| format!("{} {}", row.stack, row.verdict)).collect()
+        }
+        _ => {
+            let others = comparison.overall.iter().filter(|row| row.stack != comparison.baseline);
+            others.map(|row| format!("{} {}", row.stack, verdict(comparison, row))).collect()
+        }
+    };
+    let more = match found.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!("; {more} more below"),
+    };
+    let named = found.get(..NAMED.min(found.len())).unwrap_or_default();
+    (!found.is_empty()).then(|| format!("Against {}: {}{more}.", comparison.baseline, named.join("; ")))
+}
