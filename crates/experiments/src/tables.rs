@@ -7,7 +7,6 @@ pub fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
     let column = |(index, title): (usize, &&str)| Column {
         title: (*title).to_owned(),
         figures: index > 0,
-        lines: 0,
         ..Column::default()
     };
     Table {

@@ -31,8 +31,7 @@ pub use parts::Extras;
 pub fn document(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Document {
     let palette = palette(experiment);
     let mut sections = vec![front(experiment, comparison, extras)];
-    sections.extend(overall::section(comparison, &palette));
-    sections.extend(bounds::overall(comparison, extras));
+    sections.extend(overall::section(comparison, &palette, extras));
     let tables = comparison.tables.iter();
     sections.extend(tables.map(|table| program::section(experiment, comparison, table, extras)));
     sections.push(managers::section(experiment, &palette));

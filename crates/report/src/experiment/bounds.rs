@@ -5,7 +5,7 @@ use heaptoll_statistics::Interval;
 
 use super::bound_text::{self, Bound, StackBounds};
 use super::parts::Extras;
-use crate::document::{Cell, Column, Grid, Item, Part, Section, Tone};
+use crate::document::{Cell, Column, Grid, Item, Part, Tone};
 use crate::format::NONE;
 
 const OPTION: &str = "--bounds";
@@ -35,7 +35,12 @@ fn grid(found: &ProgramBounds) -> Grid {
         vec![Cell::text(line.stack), cell(&line.wall), cell(&line.cpu), Cell::text(&line.taken)]
     };
     Grid {
-        columns: ["lower bound of overhead", "time", "CPU", "taken out"].map(Column::text).into(),
+        columns: vec![
+            Column::text("lower bound of overhead"),
+            Column::figures("time"),
+            Column::figures("CPU"),
+            Column::text("taken out"),
+        ],
         rows: bound_text::lines(found).iter().map(row).collect(),
         wide: true,
         notes: std::iter::once(bound_text::sentence(found)).chain(found.notes.iter().cloned()).collect(),
@@ -44,7 +49,7 @@ fn grid(found: &ProgramBounds) -> Grid {
 }
 
 /// Geometric means of lower bounds; none with one program.
-pub(super) fn overall(comparison: &Comparison, extras: Extras) -> Option<Section> {
+pub(super) fn overall(comparison: &Comparison, extras: Extras) -> Option<Part> {
     if comparison.lower_bounds.overall.is_empty() {
         return None;
     }
@@ -56,14 +61,14 @@ pub(super) fn overall(comparison: &Comparison, extras: Extras) -> Option<Section
         columns: vec![
             Column::text("stack"),
             Column::figures("programs"),
-            Column::text("time"),
-            Column::text("CPU"),
+            Column::figures("time"),
+            Column::figures("CPU"),
         ],
         rows: comparison.lower_bounds.overall.iter().map(row).collect(),
         wide: true,
         ..Grid::default()
     };
-    let part = Part {
+    Some(Part {
         title: "overall: lower bounds of overhead, geometric means over programs".into(),
         text: vec![
             "The whole cost over the least that is left under any manager once what is known to be memory \
@@ -74,6 +79,5 @@ pub(super) fn overall(comparison: &Comparison, extras: Extras) -> Option<Section
         folded: !extras.bounds,
         option: OPTION.into(),
         ..Part::default()
-    };
-    Some(Section { items: vec![Item::Part(part)], ..Section::default() })
+    })
 }

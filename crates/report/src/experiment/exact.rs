@@ -21,7 +21,7 @@ pub(super) fn part(comparison: &Comparison, table: &ExactTable) -> Part {
     if exact_text::has_rows(table) {
         notes.push(exact_text::sentence(table));
         columns.extend(exact_text::headings(table).iter().map(|heading| Column::figures(heading)));
-        columns.push(Column::text("CPU ratio, measured"));
+        columns.push(Column::figures("CPU ratio, measured"));
     }
     let rows = table.rows.iter().map(row).collect();
     let grid = Grid { columns, rows, wide: true, notes, ..Grid::default() };

@@ -10,9 +10,9 @@ pub(super) fn grid(comparison: &Comparison, table: &ProgramTable, notes: Vec<Str
     let mut columns = vec![
         Column::text("stack"),
         Column::figures("CPU s"),
-        Column::text("CPU ratio"),
+        Column::figures("CPU ratio"),
         Column::figures("RSS MiB"),
-        Column::text("memory ratio"),
+        Column::figures("memory ratio"),
     ];
     // Only managers that keep the statistics page report it.
     let heap = table.rows.iter().any(|row| row.heap_high_water_bytes.is_some());

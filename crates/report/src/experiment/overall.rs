@@ -2,14 +2,15 @@
 
 use heaptoll_experiment::comparison::{Comparison, Metric, OverallRow, ProgramTable};
 
-use super::charts;
-use super::parts::name;
+use super::parts::{Extras, name};
+use super::{bounds, charts};
 use crate::document::{Cell, Column, Grid, Item, Link, Part, Section, section_id};
 use crate::format::{self, NO_DIFFERENCE, NONE, and_list};
 
 /// The section; none with one program.
-pub(super) fn section(comparison: &Comparison, palette: &[String]) -> Option<Section> {
-    if comparison.overall.is_empty() {
+pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extras) -> Option<Section> {
+    let bounds = bounds::overall(comparison, extras).map(Item::Part);
+    if comparison.overall.is_empty() && bounds.is_none() {
         return None;
     }
     let row = |row: &OverallRow| {
@@ -26,20 +27,24 @@ pub(super) fn section(comparison: &Comparison, palette: &[String]) -> Option<Sec
         columns: vec![
             Column::text("stack"),
             Column::figures("programs"),
-            Column::text("CPU ratio"),
-            Column::text("memory ratio"),
+            Column::figures("CPU ratio"),
+            Column::figures("memory ratio"),
             Column::text("verdict"),
         ],
         rows: comparison.overall.iter().map(row).collect(),
         wide: true,
         ..Grid::default()
     };
-    let mut items = vec![Item::Grid(means)];
-    items.extend(charts::overall(comparison, palette).into_iter().map(Item::Chart));
+    let mut items: Vec<Item> = charts::overall(comparison, palette).into_iter().map(Item::Chart).collect();
+    items.push(Item::Grid(means));
     let matrices = [("CPU ratio", Metric::Cpu), ("Peak memory ratio", Metric::PeakRss)];
     items.extend(matrices.map(|(title, metric)| Item::Part(matrix(title, metric, comparison, palette))));
+    items.extend(bounds);
     Some(Section { title: "overall: geometric means over programs".into(), text: vec![], items })
 }
+
+/// Sections before those of the programs: the front and the means.
+const BEFORE: usize = 2;
 
 /// One metric of every program under every stack.
 fn matrix(title: &str, metric: Metric, comparison: &Comparison, palette: &[String]) -> Part {
@@ -48,10 +53,8 @@ fn matrix(title: &str, metric: Metric, comparison: &Comparison, palette: &[Strin
         let row = table.rows.iter().find(|row| row.stack == stack);
         Cell::ratio(row.and_then(|row| row.figures.get(&metric)?.ratio.as_ref()), NONE)
     };
-    // The front and the means, and the lower bounds where there are any, come before the programs.
-    let before = 2 + usize::from(!comparison.lower_bounds.overall.is_empty());
     let row = |(at, table): (usize, &ProgramTable)| {
-        let link = Link { id: section_id(before + at), text: String::new() };
+        let link = Link { id: section_id(BEFORE + at), text: String::new() };
         let program = Cell { links: vec![link], ..Cell::text(&table.program) };
         std::iter::once(program).chain(stacks.iter().map(|stack| cell(table, stack))).collect()
     };

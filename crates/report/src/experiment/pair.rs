@@ -48,7 +48,12 @@ pub fn pair(a: &str, b: &str, rows: &[PairRow]) -> Document {
         last = (&one.program, &one.stack);
     }
     let mut columns = ["program", "stack", "metric"].map(Column::text).to_vec();
-    columns.extend([Column::figures(a), Column::figures(b), Column::text("B to A"), Column::text("verdict")]);
+    columns.extend([
+        Column::figures(a),
+        Column::figures(b),
+        Column::figures("B to A"),
+        Column::text("verdict"),
+    ]);
     let grid = Grid { columns, rows: cells, wide: true, ..Grid::default() };
     let section = Section { items: vec![Item::Grid(grid)], ..Section::default() };
     Document { title: format!("{b} (B) to {a} (A)"), sections: vec![section], ..Document::default() }

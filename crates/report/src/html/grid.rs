@@ -90,7 +90,7 @@ pub(super) fn view(grid: &Grid, palette: &Palette) -> GridView {
         rows,
         baseline: printable(&grid.baseline),
         published: figures().any(|(cell, _)| !cell.published.is_empty()),
-        ranges: figures().any(|(cell, _)| !cell.range.is_empty()),
+        ranges: !grid.wide && figures().any(|(cell, _)| !cell.range.is_empty()),
         reasons: texts(&reasons),
         notes: texts(&grid.notes),
         sortable: named

@@ -49,6 +49,11 @@ fn wraps(grid: &Grid, at: usize) -> bool {
     !grid.columns[at].figures && grid.rows.iter().filter_map(|row| row.get(at)).any(is_sentence)
 }
 
+/// Whether figures of a column have intervals.
+fn has_ranges(grid: &Grid, at: usize) -> bool {
+    grid.rows.iter().filter_map(|row| row.get(at)).any(|cell| !cell.range.is_empty())
+}
+
 fn filled(grid: &Grid, shown: &[usize], style: &Style, split: bool, name_width: u16) -> Table {
     let heading = |column: &Column| match split {
         true => column.title.replacen(", ", ",\n", 1),
@@ -71,7 +76,9 @@ fn filled(grid: &Grid, shown: &[usize], style: &Style, split: bool, name_width: 
             _ => column,
         };
     }
-    let figures = (0..shown.len()).filter(|&at| grid.columns[shown[at]].figures);
+    // Intervals are of different lengths: with them the ratios stand under each other on the left.
+    let figures =
+        (0..shown.len()).filter(|&at| grid.columns[shown[at]].figures && !has_ranges(grid, shown[at]));
     right(&mut table, &figures.collect::<Vec<_>>());
     table
 }
