@@ -4,11 +4,12 @@
 //! `docs/reference/schemas/` is compared with it by a test, and every JSON file that a test makes is validated against
 //! it.
 
+use heaptoll_report::json;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::{
     bound, delay, drag, frequency, instructions, ledger, lifetimes, locality, minheap, proximity, replay,
@@ -65,6 +66,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<bound::Figures>(bound::SCHEMA),
     CommandSchema::of::<delay::Figures>(delay::SCHEMA),
     CommandSchema::of::<drag::Figures>(drag::SCHEMA),
+    CommandSchema::of_file::<json::File>(json::SCHEMA),
     CommandSchema::of::<frequency::Figures>(frequency::SCHEMA),
     CommandSchema::of::<instructions::Figures>(instructions::SCHEMA),
     CommandSchema::of::<ledger::Figures>(ledger::SCHEMA),
@@ -80,25 +82,31 @@ impl CommandSchema {
     const fn of<F: Serialize + DeserializeOwned + JsonSchema>(tag: &'static str) -> CommandSchema {
         CommandSchema {
             tag,
-            generate: generate::<F>,
-            read_back: |text| {
-                // By text: a value has no integers of 128 bits.
-                serde_json::from_str(&serde_json::to_string(&Envelope::<F>::read(text)?)?)
-            },
+            generate: generate::<Envelope<F>>,
+            read_back: |text| written_again(&Envelope::<F>::read(text)?),
         }
     }
 
-    /// Name of the command.
+    /// Of a file that has no envelope.
+    const fn of_file<F: Serialize + DeserializeOwned + JsonSchema>(tag: &'static str) -> CommandSchema {
+        CommandSchema {
+            tag,
+            generate: generate::<F>,
+            read_back: |text| written_again(&serde_json::from_str::<F>(text)?),
+        }
+    }
+
+    /// Name of the command; `experiment` of those that measure one.
     pub fn command(&self) -> &'static str {
-        let name = self.tag.strip_prefix("heaptoll-").unwrap_or(self.tag);
+        let name = self.tag.split_once(['-', '.']).map_or(self.tag, |(_, name)| name);
         name.split_once('/').map_or(name, |(name, _)| name)
     }
 
     /// The JSON Schema (2020-12) of what the command writes.
     pub fn schema(&self) -> Value {
         let mut schema = (self.generate)().to_value();
-        schema["title"] = json!(self.tag);
-        schema["properties"]["schema"]["const"] = json!(self.tag);
+        schema["title"] = Value::from(self.tag);
+        schema["properties"]["schema"]["const"] = Value::from(self.tag);
         schema
     }
 
@@ -112,7 +120,12 @@ impl CommandSchema {
 }
 
 fn generate<F: JsonSchema>() -> Schema {
-    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Envelope<F>>()
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<F>()
+}
+
+/// By text: a value has no integers of 128 bits.
+fn written_again(file: &impl Serialize) -> serde_json::Result<Value> {
+    serde_json::from_str(&serde_json::to_string(file)?)
 }
 
 #[cfg(test)]
@@ -152,7 +165,7 @@ mod tests {
     fn a_schema_names_its_version() {
         let stat = ALL.iter().find(|known| known.tag == stat::SCHEMA).expect("stat").schema();
         assert_eq!(stat["properties"]["schema"]["const"], "heaptoll-stat/1");
-        assert!(stat["required"].as_array().is_some_and(|fields| fields.contains(&json!("subject"))));
+        assert!(stat["required"].as_array().is_some_and(|fields| fields.contains(&Value::from("subject"))));
     }
 
     #[test]

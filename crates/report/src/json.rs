@@ -4,6 +4,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 
 use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ReportError;
@@ -11,17 +12,16 @@ use crate::ReportError;
 /// The schema this version writes and reads.
 pub const SCHEMA: &str = "heaptoll.experiment/1";
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    experiment: &'a Experiment,
-    comparison: &'a Comparison,
-}
-
-#[derive(Deserialize)]
-struct ReadDocument {
-    experiment: Experiment,
-    comparison: Comparison,
+/// What such a file holds, for who writes and who reads it. It is written of borrowed parts: there may be a million
+/// rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct File<E = Experiment, C = Comparison> {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// What was requested, where it ran and every row.
+    pub experiment: E,
+    /// Ratios, intervals and verdicts; what the tables show.
+    pub comparison: C,
 }
 
 /// Only this is read before the schema is known.
@@ -37,10 +37,10 @@ struct Label {
 /// nothing. Nothing is written then.
 pub fn write(experiment: &Experiment, comparison: &Comparison, out: impl Write) -> Result<(), ReportError> {
     let encode = |detail: String| ReportError::Encode { form: "JSON", detail };
-    let text = serde_json::to_string_pretty(&Document { schema: SCHEMA, experiment, comparison })
+    let text = serde_json::to_string_pretty(&File { schema: SCHEMA.to_owned(), experiment, comparison })
         .map_err(|error| encode(error.to_string()))?;
     // serde_json turns NaN and infinities into null silently; reading it back finds them.
-    serde_json::from_str::<ReadDocument>(&text).map_err(|error| {
+    serde_json::from_str::<File>(&text).map_err(|error| {
         let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default().trim();
         encode(format!("a figure is not a finite number, `{line}` ({error})"))
     })?;
@@ -63,8 +63,8 @@ pub fn read(input: impl Read) -> Result<(Experiment, Comparison), ReportError> {
     if label.schema != SCHEMA {
         return Err(ReportError::Schema { found: crate::format::printable(&label.schema), known: SCHEMA });
     }
-    let document: ReadDocument = serde_json::from_str(&text).map_err(|error| not_ours(error.to_string()))?;
-    Ok((document.experiment, document.comparison))
+    let file: File = serde_json::from_str(&text).map_err(|error| not_ours(error.to_string()))?;
+    Ok((file.experiment, file.comparison))
 }
 
 #[cfg(test)]

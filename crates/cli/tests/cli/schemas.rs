@@ -8,7 +8,7 @@ use jsonschema::Validator;
 use serde_json::Value;
 
 /// What has no schema yet.
-const WITHOUT: [&str; 2] = ["heaptoll-study/1", "heaptoll.experiment/1"];
+const WITHOUT: [&str; 1] = ["heaptoll-study/1"];
 
 fn validators() -> &'static HashMap<&'static str, (CommandSchema, Validator)> {
     static VALIDATORS: OnceLock<HashMap<&'static str, (CommandSchema, Validator)>> = OnceLock::new();
