@@ -30,12 +30,12 @@ pub use parts::Extras;
 /// The whole experiment.
 pub fn document(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Document {
     let palette = palette(experiment);
-    let mut sections = vec![front(experiment, comparison, extras)];
+    let mut sections = vec![found(comparison, extras)];
     sections.extend(overall::section(comparison, &palette, extras));
     let tables = comparison.tables.iter();
     sections.extend(tables.map(|table| program::section(experiment, comparison, table, extras)));
     sections.push(managers::section(experiment, &palette));
-    sections.push(reading(comparison));
+    sections.push(measured(experiment, comparison));
     let mut facts = machine::facts(experiment);
     if !experiment.settings.directory.is_empty() {
         facts.push(("Folder".into(), experiment.settings.directory.clone()));
@@ -82,8 +82,21 @@ fn warnings(experiment: &Experiment) -> Vec<String> {
     incomplete.into_iter().chain(format::left_out(experiment)).collect()
 }
 
-/// Where it ran, and how to read what follows.
-fn front(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Section {
+/// What was found, in a sentence, and what was requested and is not there.
+fn found(comparison: &Comparison, extras: Extras) -> Section {
+    let absent = absent(comparison, extras).map(str::to_owned);
+    Section { text: overall::summary(comparison).into_iter().chain(absent).collect(), ..Section::default() }
+}
+
+/// Where it ran, and how to read the tables.
+fn measured(experiment: &Experiment, comparison: &Comparison) -> Section {
+    let mut text = machine::lines(experiment);
+    text.push(in_short(comparison));
+    Section { title: "How it was measured".into(), text, items: vec![Item::Part(reading(comparison))] }
+}
+
+/// How to read the tables.
+fn reading(comparison: &Comparison) -> Part {
     let baseline = &comparison.baseline;
     let how = [
         format!(
@@ -101,23 +114,18 @@ fn front(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Se
         "Runs that crashed or gave other output than the first manager's are marked and left out of every average."
             .to_owned(),
     ];
-    let how = Part { title: "How to read this".into(), text: how.into(), folded: true, ..Part::default() };
-    let mut text = machine::lines(experiment);
-    text.extend(overall::summary(comparison));
-    text.extend(absent(comparison, extras).map(str::to_owned));
-    Section { text, items: vec![Item::Part(how)], ..Section::default() }
+    Part { title: "How to read the tables".into(), text: how.into(), folded: true, ..Part::default() }
 }
 
-/// How to read the tables, in short, under them.
-fn reading(comparison: &Comparison) -> Section {
-    let text = format!(
+/// The same in short.
+fn in_short(comparison: &Comparison) -> String {
+    format!(
         "Ratios are to {}, paired within a repetition, in brackets their interval: all intervals of a table hold \
          together in {} % of experiments. Where one holds 1, no difference was seen. CPU is user + system seconds less \
          start-up; RSS is the peak.",
         comparison.baseline,
         level(comparison)
-    );
-    Section { text: vec![text], ..Section::default() }
+    )
 }
 
 /// Percentage at which all intervals of a table hold together.

@@ -84,25 +84,26 @@ fn verdict(comparison: &Comparison, row: &OverallRow) -> String {
     }
 }
 
-/// Stacks that the sentence at the top names at most.
+/// Verdicts that the sentence at the top names at most.
 const NAMED: usize = 4;
 
 /// What was found, in a sentence: the verdicts, over all programs where there are several.
 pub(super) fn summary(comparison: &Comparison) -> Option<String> {
-    let found: Vec<String> = match (&comparison.tables[..], comparison.overall.is_empty()) {
-        ([one], true) => {
-            let others = one.rows.iter().filter(|row| row.stack != comparison.baseline);
-            others.map(|row| format!("{} {}", row.stack, row.verdict)).collect()
-        }
-        _ => {
-            let others = comparison.overall.iter().filter(|row| row.stack != comparison.baseline);
-            others.map(|row| format!("{} {}", row.stack, verdict(comparison, row))).collect()
-        }
+    let verdicts: Vec<(&String, String)> = match (&comparison.tables[..], comparison.overall.is_empty()) {
+        ([one], true) => one.rows.iter().map(|row| (&row.stack, row.verdict.clone())).collect(),
+        _ => comparison.overall.iter().map(|row| (&row.stack, verdict(comparison, row))).collect(),
     };
-    let more = match found.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!("; {more} more below"),
-    };
-    let named = found.get(..NAMED.min(found.len())).unwrap_or_default();
+    // Stacks of one verdict are named together.
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    for (stack, verdict) in verdicts.into_iter().filter(|(stack, _)| **stack != comparison.baseline) {
+        match found.iter_mut().find(|(same, _)| *same == verdict) {
+            Some((_, stacks)) => stacks.push(stack.clone()),
+            None => found.push((verdict, vec![stack.clone()])),
+        }
+    }
+    let left_out: usize = found.iter().skip(NAMED).map(|(_, stacks)| stacks.len()).sum();
+    let more = if left_out > 0 { format!("; {left_out} more below") } else { String::new() };
+    let named = found.iter().take(NAMED).map(|(verdict, stacks)| format!("{verdict} ({})", and_list(stacks)));
+    let named: Vec<String> = named.collect();
     (!found.is_empty()).then(|| format!("Against {}: {}{more}.", comparison.baseline, named.join("; ")))
 }

@@ -6,7 +6,7 @@ use heaptoll_experiment::observation::Observation;
 
 use super::parts::{Extras, environment, folded};
 use super::{bounds, charts, collections, exact, figures, invocations, more, peaks};
-use crate::document::{Cell, Column, Grid, Item, Section};
+use crate::document::{Cell, Column, Form, Grid, Item, Section};
 use crate::format::{self, plural};
 
 /// The section.
@@ -20,7 +20,10 @@ pub(super) fn section(
         experiment.observations.iter().filter(|row| row.program == table.program).collect();
     let info = experiment.programs.iter().find(|program| program.name == table.program);
     let about = info.map(|info| info.about.clone()).filter(|about| !about.is_empty());
-    let mut items = Vec::new();
+    let charts = charts::of_program(experiment, comparison, table, &rows);
+    // The ratios are the picture of the table under them; what only explains them comes after it.
+    let (ratios, others): (Vec<_>, Vec<_>) = charts.into_iter().partition(|chart| chart.form == Form::Ratios);
+    let mut items: Vec<Item> = ratios.into_iter().map(Item::Chart).collect();
     if table.rows.is_empty() {
         items.push(Item::Warnings(vec!["No row was measured.".into()]));
     } else {
@@ -28,7 +31,7 @@ pub(super) fn section(
     }
     items.push(Item::Warnings(warnings(experiment, table)));
     items.extend(more::load(table).map(Item::Grid));
-    items.extend(charts::of_program(experiment, comparison, table, &rows).into_iter().map(Item::Chart));
+    items.extend(others.into_iter().map(Item::Chart));
     items.extend(table.exact.as_ref().map(|found| Item::Part(exact::part(comparison, found))));
     items.extend(collections::part(table, extras).map(Item::Part));
     items.extend(bounds::part(comparison, &table.program, extras).map(Item::Part));

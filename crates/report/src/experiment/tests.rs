@@ -107,7 +107,9 @@ fn what_is_in_a_row_stays_readable_when_narrow() {
         }
         // No figure is ever broken in two.
         assert!(text.matches('(').count() == text.matches(')').count());
-        let broken = text.lines().any(|line| line.trim_end().ends_with(['–', '.']) && line.contains('('));
+        let is_broken =
+            |line: &str| line.ends_with(['–', '.']) && !line.ends_with(").") && line.contains('(');
+        let broken = text.lines().map(str::trim_end).any(is_broken);
         assert!(!broken || width < 60, "{width}: {text}");
     }
 }
@@ -221,6 +223,34 @@ fn bounds_and_collections_are_shown_on_request_alone() {
     assert_eq!(output(Extras { collections: true, ..Extras::default() }), [true, false, false, true]);
     let text = render(&experiment, &comparison, &style, ALL);
     assert!(!text.contains("Not shown here"), "{text}");
+}
+
+#[test]
+fn a_sentence_at_the_top_names_stacks_by_their_verdict() {
+    let (made, mut comparison) = experiment(Shape::Single);
+    for row in &mut comparison.tables[0].rows {
+        row.verdict = if row.stack == "mimalloc3" { "9 % less CPU" } else { "no difference seen" }.to_owned();
+    }
+    let shown = document(&made, &comparison, ALL);
+    let lead = &shown.sections[0];
+    assert!(lead.title.is_empty() && lead.items.is_empty(), "the page shows it under the title: {lead:?}");
+    let text = &lead.text[0];
+    assert!(text.starts_with("Against glibc: ") && text.contains("9 % less CPU (mimalloc3)"), "{text}");
+    assert_eq!(text.matches("no difference seen").count(), 1, "{text}");
+    let html = page(&made, &comparison);
+    let at = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words}"));
+    assert!(at("class=\"lead\"") < at("class=\"chart\"") && at("class=\"chart\"") < at("<table"), "{text}");
+}
+
+#[test]
+fn ratios_sort_as_numbers() {
+    let (made, comparison) = experiment(Shape::Suite);
+    let shown = document(&made, &comparison, ALL);
+    let grids = shown.sections.iter().flat_map(|section| &section.items);
+    let grids = grids.filter_map(|item| if let Item::Grid(grid) = item { Some(grid) } else { None });
+    let columns = grids.flat_map(|grid| &grid.columns).filter(|column| column.title.ends_with(" ratio"));
+    let numeric: Vec<bool> = columns.map(|column| column.figures).collect();
+    assert!(numeric.len() >= 4 && numeric.iter().all(|numeric| *numeric), "{numeric:?}");
 }
 
 #[test]

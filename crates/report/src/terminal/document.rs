@@ -36,10 +36,13 @@ pub fn render_document(document: &Document, style: &Style) -> String {
     out
 }
 
-/// Whether a section has more than what only pages show; one without any item has its heading.
+/// Whether a section has more than what only pages show; one without any item has its heading, if any.
 fn is_shown(section: &Section) -> bool {
     let is_folded = |item: &Item| matches!(item, Item::Part(Part { folded: true, .. }) | Item::Raw(_));
-    !section.text.is_empty() || section.items.is_empty() || !section.items.iter().all(is_folded)
+    match section.items.is_empty() {
+        true => !section.text.is_empty() || !section.title.is_empty(),
+        false => !section.text.is_empty() || !section.items.iter().all(is_folded),
+    }
 }
 
 /// Adds the folded parts that an option unfolds, each once.
