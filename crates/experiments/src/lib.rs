@@ -25,6 +25,7 @@ pub mod minheap;
 pub mod preparation;
 pub mod programs;
 pub mod proximity;
+pub mod published;
 pub mod record;
 pub mod replay;
 pub mod run;
@@ -35,6 +36,8 @@ pub mod stat;
 pub mod studied;
 pub mod subject;
 pub mod tables;
+#[cfg(test)]
+mod testing;
 pub mod trace_source;
 pub mod traced;
 pub mod workload;

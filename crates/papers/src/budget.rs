@@ -6,7 +6,7 @@ use heaptoll_statistics::FEWEST_PAIRS;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Step, StepKind, Study};
-use super::student::reach;
+use heaptoll_statistics::student::reach;
 
 /// A step as it is to be run.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]

@@ -34,12 +34,10 @@ pub mod page;
 mod pairs;
 mod parse;
 mod placed;
-pub mod published;
 pub mod read;
 pub mod results;
 pub mod run;
 pub mod stored;
-mod student;
 #[cfg(test)]
 mod testing;
 mod trend;

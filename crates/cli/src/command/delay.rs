@@ -2,8 +2,8 @@
 
 use clap::Args;
 use heaptoll_experiments::delay;
+use heaptoll_experiments::delay::NO_DELAY;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_studies::delay::NO_DELAY;
 use heaptoll_units::size;
 
 use crate::session::Session;

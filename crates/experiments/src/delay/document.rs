@@ -3,10 +3,10 @@
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, claim, plural};
 use heaptoll_statistics::FEWEST_PAIRS;
-use heaptoll_studies::delay::{Delay, NO_DELAY, Ratios};
 
 use super::published;
 use super::sections;
+use super::{Delay, NO_DELAY, Ratios};
 use crate::studied::{StudyOutcome, size_label};
 
 /// The whole document.

@@ -3,10 +3,10 @@
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, percent_off, plural};
 use heaptoll_statistics::FEWEST_PAIRS;
-use heaptoll_studies::frequency::{Frequency, Question};
 
 use super::published;
 use super::sections;
+use super::{Frequency, Question};
 use crate::studied::StudyOutcome;
 
 /// The whole document.
