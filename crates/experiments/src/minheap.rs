@@ -75,11 +75,7 @@ impl Findings {
 /// # Errors
 /// The request cannot be carried out, nothing completed without a limit, or Ctrl-C before a program was finished.
 pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
-    if request.workload.is_empty() {
-        return Err(Failure::Usage(
-            "nothing to run: give a command after `--`, or --program NAME, or --all".into(),
-        ));
-    }
+    request.workload.require(false)?;
     let known = manager::known(context.places)?;
     stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
     let allocators = selection::allocators(&known, &request.baseline)?;
