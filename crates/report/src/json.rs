@@ -1,9 +1,11 @@
 //! The experiment with its comparison as one JSON document, documented in `docs/reference/json-schema.md`.
 
+use std::borrow::Cow;
 use std::io::{BufReader, BufWriter, Read, Write};
 
 use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::ReportError;
@@ -11,17 +13,15 @@ use crate::ReportError;
 /// The schema this version writes and reads.
 pub const SCHEMA: &str = "heaptoll.experiment/1";
 
-#[derive(Serialize)]
-struct Document<'a> {
-    schema: &'static str,
-    experiment: &'a Experiment,
-    comparison: &'a Comparison,
-}
-
-#[derive(Deserialize)]
-struct ReadDocument {
-    experiment: Experiment,
-    comparison: Comparison,
+/// The file: the experiment with its comparison. One type for who writes, who borrows them, and who reads.
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub struct ExperimentFile<'a> {
+    /// Name of this format and its version.
+    pub schema: Cow<'a, str>,
+    /// What was run: settings, machine, stacks and every observation.
+    pub experiment: Cow<'a, Experiment>,
+    /// What the observations come to.
+    pub comparison: Cow<'a, Comparison>,
 }
 
 /// Only this is read before the schema is known.
@@ -37,10 +37,14 @@ struct Label {
 /// nothing. Nothing is written then.
 pub fn write(experiment: &Experiment, comparison: &Comparison, out: impl Write) -> Result<(), ReportError> {
     let encode = |detail: String| ReportError::Encode { form: "JSON", detail };
-    let text = serde_json::to_string_pretty(&Document { schema: SCHEMA, experiment, comparison })
-        .map_err(|error| encode(error.to_string()))?;
+    let text = serde_json::to_string_pretty(&ExperimentFile {
+        schema: SCHEMA.into(),
+        experiment: Cow::Borrowed(experiment),
+        comparison: Cow::Borrowed(comparison),
+    })
+    .map_err(|error| encode(error.to_string()))?;
     // serde_json turns NaN and infinities into null silently; reading it back finds them.
-    serde_json::from_str::<ReadDocument>(&text).map_err(|error| {
+    serde_json::from_str::<ExperimentFile>(&text).map_err(|error| {
         let line = text.lines().nth(error.line().saturating_sub(1)).unwrap_or_default().trim();
         encode(format!("a figure is not a finite number, `{line}` ({error})"))
     })?;
@@ -63,8 +67,8 @@ pub fn read(input: impl Read) -> Result<(Experiment, Comparison), ReportError> {
     if label.schema != SCHEMA {
         return Err(ReportError::Schema { found: crate::format::printable(&label.schema), known: SCHEMA });
     }
-    let document: ReadDocument = serde_json::from_str(&text).map_err(|error| not_ours(error.to_string()))?;
-    Ok((document.experiment, document.comparison))
+    let file: ExperimentFile = serde_json::from_str(&text).map_err(|error| not_ours(error.to_string()))?;
+    Ok((file.experiment.into_owned(), file.comparison.into_owned()))
 }
 
 #[cfg(test)]

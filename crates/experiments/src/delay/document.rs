@@ -4,9 +4,10 @@ use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, claim, plural};
 use heaptoll_statistics::FEWEST_PAIRS;
 
+use super::comparison::NO_DELAY;
+use super::figures::{Delay, Ratios};
 use super::published;
 use super::sections;
-use super::{Delay, NO_DELAY, Ratios};
 use crate::studied::{StudyOutcome, size_label};
 
 /// The whole document.

@@ -5,8 +5,8 @@ use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::figures::{Delay, Ratios};
 use super::published_overhead::{Overhead, Quantity, overheads};
-use super::{Delay, Ratios};
 use crate::studied::{ratio_cell, size_label};
 
 /// A published overhead with what was measured here.

@@ -4,9 +4,10 @@ use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, percent_off, plural};
 use heaptoll_statistics::FEWEST_PAIRS;
 
+use super::figures::Frequency;
+use super::period::Question;
 use super::published;
 use super::sections;
-use super::{Frequency, Question};
 use crate::studied::StudyOutcome;
 
 /// The whole document.
