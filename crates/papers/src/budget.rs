@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heaptoll_statistics::FEWEST_PAIRS;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Step, StepKind, Study};
-use super::student::reach;
+use heaptoll_statistics::student::reach;
 
 /// A step as it is to be run.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Planned {
     /// Study and step.
     pub study: String,

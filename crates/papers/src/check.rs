@@ -7,8 +7,8 @@ use super::definition::{
 use super::figures::is_metric;
 use super::pairs::of_side;
 use super::placed;
-use super::published::table;
 use super::variant::numbered;
+use heaptoll_experiments::published::table;
 
 const SIZES: [&str; 4] = ["tiny", "quick", "demo", "full"];
 

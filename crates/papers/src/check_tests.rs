@@ -36,6 +36,20 @@ fn the_studies_can_be_carried_out() {
 }
 
 #[test]
+fn a_study_of_a_later_version_is_refused_with_the_version_that_is_needed() {
+    let of = |version: &str| Study::parse(&format!("heaptoll = \"{version}\"\n{STEP}"), "made.toml");
+    // Also with fields that this version does not know.
+    for more in ["", "[orbit]\nmoons = 3\n"] {
+        let text = format!("heaptoll = \"999.1\"\n{STEP}{more}");
+        let text = Study::parse(&text, "made.toml").expect_err("a later version").to_string();
+        assert!(text.starts_with("made.toml: it needs heaptoll 999.1, and this is "), "{text}");
+    }
+    let wrong = of("soon").expect_err("no version").to_string();
+    assert!(wrong.starts_with("made.toml: heaptoll: `soon` is no version"), "{wrong}");
+    assert!(of("0.0.1").is_ok() && of(heaptoll_experiments::version::OURS).is_ok());
+}
+
+#[test]
 fn an_unknown_field_is_reported_with_its_line() {
     let text = fault("heavyness = 2.0");
     assert!(

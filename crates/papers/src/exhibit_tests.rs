@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::super::bundled::all;
 use super::super::figures::Value;
 use super::super::placed;
-use super::super::published;
 use super::super::testing::{cells, samples};
 use super::*;
+use heaptoll_experiments::published;
 
 /// Zorn's programs and managers, those of the paper that are run here by other names.
 const ZORN: &str = r#"

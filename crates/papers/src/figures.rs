@@ -29,12 +29,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::StepKind;
 
 /// One thing that was measured.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Cell {
     /// Step's id.
     pub step: String,
@@ -51,7 +52,7 @@ pub struct Cell {
 }
 
 /// A value as far as it is known.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
     /// By repetition; none where a run failed. Two cells of a step are paired within a repetition.
@@ -179,7 +180,7 @@ pub fn is_metric(kind: StepKind, metric: &str) -> bool {
 }
 
 /// All that was measured.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Figures {
     /// In the order of steps.
     pub cells: Vec<Cell>,

@@ -1,10 +1,11 @@
 //! One value as far as it is known, and one over another.
 
+use heaptoll_statistics::student;
+
 use heaptoll_statistics::{FEWEST_PAIRS, median};
 
 use super::effect::Basis;
 use super::figures::Value;
-use super::student;
 
 /// The log ratio of a count to none, and by how much an interval reaches to either side at most: a factor of a
 /// million, as in `heaptoll_experiment`.

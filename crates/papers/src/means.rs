@@ -1,12 +1,11 @@
 //! Geometric means of comparisons over programs.
 
-use heaptoll_statistics::FEWEST_PAIRS;
+use heaptoll_statistics::{FEWEST_PAIRS, student};
 
 use super::company::{self, Series, SeriesInterval};
 use super::effect::{Basis, Effect};
 use super::known::{FINITE, Known, WIDEST};
 use super::measured::{MOVED, Measured, groups};
-use super::student;
 
 /// One mean over programs a pair of managers and place, and what has too few runs to be in it.
 pub(super) fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {

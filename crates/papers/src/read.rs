@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use self::reading::Reading;
 use crate::definition::{Step, StepKind};
-use crate::labelled::{self, Unreadable};
+use heaptoll_experiments::labelled::{self, Unreadable};
 
 mod cell_writer;
 mod delay;

@@ -1,9 +1,10 @@
 //! How figures grow with their place: slopes of log figure over log place.
 
+use heaptoll_statistics::student;
+
 use super::effect::{Basis, Effect};
 use super::known::Known;
 use super::measured::{Measured, groups};
-use super::student;
 use super::variant::numbered;
 
 /// Slopes of log figure over log place: over programs when there are three, else of each program. And the comparisons

@@ -2,6 +2,7 @@
 //! outside, and is else undecided; each rule sets how many must.
 
 use heaptoll_units::{and_list, figure};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Claim, Quantity, Rule, Study, Test};
@@ -11,7 +12,7 @@ use super::outcome::{Outcome, by_rule};
 use super::pairs::Without;
 
 /// Does it hold today?
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Yes.
@@ -25,7 +26,7 @@ pub enum Answer {
 }
 
 /// A claim's verdict.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Verdict {
     /// Study.
     pub study: String,
@@ -48,7 +49,7 @@ pub struct Verdict {
 }
 
 /// One test's outcome.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Tested {
     /// Its question.
     pub words: String,

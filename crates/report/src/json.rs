@@ -16,7 +16,7 @@ pub const SCHEMA: &str = "heaptoll.experiment/1";
 /// What such a file holds, for who writes and who reads it. It is written of borrowed parts: there may be a million
 /// rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct File<E = Experiment, C = Comparison> {
+pub struct ExperimentFile<E = Experiment, C = Comparison> {
     /// [`SCHEMA`].
     pub schema: String,
     /// What was requested, where it ran and every row.
@@ -40,7 +40,7 @@ pub fn write(experiment: &Experiment, comparison: &Comparison, out: impl Write) 
     every_figure_is_finite(experiment, comparison)
         .map_err(|detail| ReportError::Encode { form: "JSON", detail })?;
     let mut out = BufWriter::new(out);
-    let file = File { schema: SCHEMA.to_owned(), experiment, comparison };
+    let file = ExperimentFile { schema: SCHEMA.to_owned(), experiment, comparison };
     serde_json::to_writer_pretty(&mut out, &file)
         .map_err(std::io::Error::from)
         .and_then(|()| out.write_all(b"\n"))
@@ -101,7 +101,7 @@ pub fn read(input: impl Read) -> Result<(Experiment, Comparison), ReportError> {
     if label.schema != SCHEMA {
         return Err(ReportError::Schema { found: crate::format::printable(&label.schema), known: SCHEMA });
     }
-    let file: File = serde_json::from_str(&text).map_err(|error| not_ours(error.to_string()))?;
+    let file: ExperimentFile = serde_json::from_str(&text).map_err(|error| not_ours(error.to_string()))?;
     Ok((file.experiment, file.comparison))
 }
 

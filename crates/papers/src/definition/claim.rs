@@ -1,11 +1,12 @@
 //! A claim of a paper and its tests.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::quantity::Quantity;
 
 /// What the paper claims, and how it is tested.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// Its anchor.
@@ -29,7 +30,7 @@ pub struct Claim {
 }
 
 /// One test of a claim.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Test {
     /// Its question, so that `yes` means that the claim holds: `bw16 needs more memory than each explicit manager`.
@@ -50,7 +51,7 @@ pub struct Test {
 }
 
 /// How comparisons decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
     /// The geometric mean over programs of each pair of managers lies in the region.

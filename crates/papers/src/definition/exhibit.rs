@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::quantity::Quantity;
 
 /// A table or a figure.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exhibit {
     /// `table3`: its anchor.
@@ -91,7 +92,7 @@ impl Exhibit {
 }
 
 /// Shape of an exhibit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
     /// Programs down, managers (or metrics) across.
@@ -105,7 +106,7 @@ pub enum Form {
 }
 
 /// A column of a table over metrics.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricColumn {
     /// Heading with unit.
@@ -134,7 +135,7 @@ pub struct MetricColumn {
 }
 
 /// What a column is divided by: `objects` of one step by `cpu_s` of another.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Divisor {
     /// Metric.
@@ -148,7 +149,7 @@ pub struct Divisor {
 }
 
 /// Where the published values of an exhibit are.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// File in `studies/published`.
@@ -169,7 +170,7 @@ pub struct Published {
 }
 
 /// A row of a list: one published quantity and the same of ours.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListRow {
     /// In words.
@@ -189,7 +190,7 @@ pub struct ListRow {
 }
 
 /// How a quantity is shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Shown {
     /// `1.34`.

@@ -2,10 +2,11 @@
 
 use heaptoll_experiment::experiment::Pairing;
 use heaptoll_statistics::FEWEST_PAIRS;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One command of heaptoll.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// By which exhibits and claims name it; no two steps of any studies share one, for figures are kept by it.
@@ -55,7 +56,7 @@ impl Step {
 }
 
 /// The commands that steps are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StepKind {
     /// `heaptoll run`: timed repetitions; the first manager is the baseline.

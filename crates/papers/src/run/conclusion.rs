@@ -8,7 +8,7 @@ use crate::exhibit;
 use crate::figures::{Absent, Figures};
 use crate::results::{Ended as Ending, PaperResult, Ran as RanStep, Results};
 use crate::verdict;
-use crate::version;
+use heaptoll_experiments::version;
 use heaptoll_report::format::shell_command;
 
 use super::commands::Extent;

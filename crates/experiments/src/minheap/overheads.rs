@@ -1,5 +1,6 @@
 //! Ratios of smallest heaps to baselines, and their geometric means over programs.
 
+use heaptoll_statistics::{geometric_mean, median, student};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -32,7 +33,7 @@ pub struct Mean {
 pub fn overheads(heap: u64, failed_at: u64, footprints: &[u64]) -> Option<Overhead> {
     let most = *footprints.iter().max()?;
     let least = *footprints.iter().min().filter(|least| **least > 0)?;
-    let middle = heaptoll_statistics::median(&footprints.iter().map(|b| *b as f64).collect::<Vec<f64>>());
+    let middle = median(&footprints.iter().map(|b| *b as f64).collect::<Vec<f64>>());
     Some(Overhead {
         ratio: heap as f64 / middle,
         low: failed_at.min(heap) as f64 / most as f64,
@@ -40,28 +41,17 @@ pub fn overheads(heap: u64, failed_at: u64, footprints: &[u64]) -> Option<Overhe
     })
 }
 
-/// 97.5 % points of Student's t by degrees of freedom, from 1.
-const T: [f64; 30] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
-    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-];
-
-/// The geometric mean of ratios, one a program; `None` without any, or where one is not above 0.
-pub fn geometric_mean(ratios: &[f64]) -> Option<Mean> {
-    let n = ratios.len();
-    if n == 0 || ratios.iter().any(|ratio| !ratio.is_finite() || *ratio <= 0.0) {
-        return None;
-    }
-    let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
-    let mean = logs.iter().sum::<f64>() / n as f64;
-    let half = match n {
-        1 => 0.0,
-        _ => {
-            let variance = logs.iter().map(|log| (log - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
-            T.get(n - 2).copied().unwrap_or(1.96) * (variance / n as f64).sqrt()
+impl Mean {
+    /// The geometric mean of ratios, one a program; `None` without any, or where one is not above 0.
+    pub fn of(ratios: &[f64]) -> Option<Mean> {
+        if ratios.iter().any(|ratio| !ratio.is_finite() || *ratio <= 0.0) {
+            return None;
         }
-    };
-    Some(Mean { ratio: mean.exp(), low: (mean - half).exp(), high: (mean + half).exp(), programs: n })
+        let ratio = geometric_mean(ratios.iter().copied())?;
+        let logs: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+        let factor = student::mean(&logs, 1).map_or(1.0, |(_, half)| half.exp());
+        Some(Mean { ratio, low: ratio / factor, high: ratio * factor, programs: ratios.len() })
+    }
 }
 
 #[cfg(test)]
@@ -80,9 +70,9 @@ mod tests {
 
         #[test]
         fn the_mean_of_reciprocals_is_the_reciprocal(ratios in prop::collection::vec(0.1f64..10.0, 1..20)) {
-            let mean = geometric_mean(&ratios).expect("ratios");
+            let mean = Mean::of(&ratios).expect("ratios");
             let turned: Vec<f64> = ratios.iter().map(|ratio| 1.0 / ratio).collect();
-            let back = geometric_mean(&turned).expect("ratios");
+            let back = Mean::of(&turned).expect("ratios");
             prop_assert!((mean.ratio * back.ratio - 1.0).abs() < 1e-9);
             prop_assert!((mean.low * back.high - 1.0).abs() < 1e-9);
             prop_assert!(mean.low <= mean.ratio && mean.ratio <= mean.high);
@@ -91,14 +81,11 @@ mod tests {
 
     #[test]
     fn known_means_and_what_has_none() {
-        let mean = geometric_mean(&[0.5, 2.0]).expect("ratios");
+        let mean = Mean::of(&[0.5, 2.0]).expect("ratios");
         assert!((mean.ratio - 1.0).abs() < 1e-12 && mean.programs == 2 && mean.low < 0.01, "{mean:?}");
-        assert_eq!(
-            geometric_mean(&[1.25]).map(|mean| (mean.ratio, mean.low, mean.high)),
-            Some((1.25, 1.25, 1.25))
-        );
-        assert_eq!(geometric_mean(&[]), None);
-        assert_eq!(geometric_mean(&[1.0, 0.0]), None);
+        assert_eq!(Mean::of(&[1.25]).map(|mean| (mean.ratio, mean.low, mean.high)), Some((1.25, 1.25, 1.25)));
+        assert_eq!(Mean::of(&[]), None);
+        assert_eq!(Mean::of(&[1.0, 0.0]), None);
         assert_eq!(overheads(4096, 0, &[]), None);
         assert_eq!(overheads(4096, 0, &[0, 4096]), None);
     }

@@ -2,17 +2,16 @@
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// The family-wise level of every interval here.
-pub(super) const ALPHA: f64 = 0.05;
+use crate::ALPHA;
 
 /// How many standard errors an interval reaches to either side, of `family` intervals that hold together (Bonferroni).
-pub(super) fn reach(freedom: usize, family: usize) -> f64 {
+pub fn reach(freedom: usize, family: usize) -> f64 {
     let side = ALPHA / (2.0 * family.max(1) as f64);
     StudentsT::new(0.0, 1.0, freedom.max(1) as f64).map_or(f64::INFINITY, |t| t.inverse_cdf(1.0 - side))
 }
 
 /// A mean, and by how much its interval reaches to either side; `None` below two values.
-pub(super) fn mean(values: &[f64], family: usize) -> Option<(f64, f64)> {
+pub fn mean(values: &[f64], family: usize) -> Option<(f64, f64)> {
     let n = values.len();
     if n < 2 {
         return None;
@@ -24,7 +23,7 @@ pub(super) fn mean(values: &[f64], family: usize) -> Option<(f64, f64)> {
 
 /// Least squares of y on x: slope, and by how much its interval reaches to either side (`None` below three points).
 /// Nothing where all x are one.
-pub(super) fn slope(points: &[(f64, f64)], family: usize) -> Option<(f64, Option<f64>)> {
+pub fn slope(points: &[(f64, f64)], family: usize) -> Option<(f64, Option<f64>)> {
     let n = points.len() as f64;
     let (x, y) = (
         points.iter().map(|point| point.0).sum::<f64>() / n,

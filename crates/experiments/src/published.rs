@@ -70,6 +70,20 @@ pub fn table(file: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.name == file)
 }
 
+/// The lines of a table, without its columns' names; none where there is no such file.
+pub(crate) fn rows(file: &str) -> impl Iterator<Item = &'static [String]> {
+    table(file).into_iter().flat_map(|table| table.rows.iter().map(Vec::as_slice))
+}
+
+/// Whether a manager of ours is some version of the paper's.
+pub(crate) fn is_version_of(papers: &str, ours: &str) -> bool {
+    let base = ours.split(',').next().unwrap_or(ours);
+    let name =
+        base.strip_prefix("debian-").unwrap_or(base).trim_end_matches(|last: char| last.is_ascii_digit());
+    // gperftools is what became of the first TCMalloc; today's is another program.
+    name.eq_ignore_ascii_case(papers)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

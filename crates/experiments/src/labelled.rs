@@ -41,6 +41,13 @@ pub enum Unreadable {
     },
 }
 
+impl Unreadable {
+    /// Text that has the schema and not its fields.
+    pub(crate) fn of_shape(schema: &'static str, error: serde_json::Error) -> Unreadable {
+        Unreadable::Shape { schema, error, writer: String::new() }
+    }
+}
+
 /// Which version is needed, where a later one wrote it.
 fn needs(writer: &str) -> String {
     if is_later(writer) {
@@ -50,7 +57,8 @@ fn needs(writer: &str) -> String {
     }
 }
 
-/// Only these are read before the schema is known.
+/// Only these are read before the schema is known; as fields of a flattened struct, figures could have no integers of
+/// 128 bits, as space-time has.
 #[derive(Deserialize)]
 struct Label {
     #[serde(default)]

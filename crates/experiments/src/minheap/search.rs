@@ -1,4 +1,5 @@
-//! The bisection, by steps: which heap to try next, given everything that was tried.
+//! The bisection, by steps: which heap to try next, given everything that was tried. It never assumes that a program
+//! behaves the same way twice.
 //!
 //! A heap is *good* when the program completed in it every time, *bad* when it did not at least once. The answer lies
 //! between the largest bad heap and the smallest good one above it. A failure far up makes everything below it bad, so

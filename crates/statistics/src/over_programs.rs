@@ -1,6 +1,6 @@
 //! Geometric means over programs, formed within each repetition, so that their intervals hold over repetitions.
 
-use heaptoll_statistics::FEWEST_PAIRS;
+use crate::FEWEST_PAIRS;
 
 /// The mean of several programs' log ratios, repetition by repetition, and how many programs are in it.
 ///
