@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn this_program_has_a_loader_and_says_what_it_needs() {
+    fn this_program_has_a_loader_and_names_what_it_needs() {
         let facts = changed(|_| {}).unwrap();
         assert!(facts.loadable && facts.loader.is_some());
         assert!(facts.needed.iter().any(|name| name.starts_with("libc.so")), "{:?}", facts.needed);
