@@ -1,4 +1,4 @@
-//! The table of the settings: what the parser knows, its messages say, and the manual has, in one place.
+//! The table of the settings: what the parser knows, its messages show, and the manual has, in one place.
 
 /// A setting: its name, what it allows, and what its row of the manual has.
 pub struct Variable {
