@@ -39,4 +39,5 @@ mod studies;
 mod sweeping;
 mod trace_reports;
 mod tracing;
+mod typed;
 mod variants;
