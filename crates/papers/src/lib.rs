@@ -29,6 +29,7 @@ mod known;
 mod labelled;
 mod means;
 mod measured;
+mod order;
 mod outcome;
 pub mod page;
 mod pairs;
