@@ -51,7 +51,10 @@ mod tests {
     fn judged(test: &str, ratios: &[(&str, f64)]) -> (Answer, String) {
         let mut values = Vec::new();
         for (program, ratio) in ratios {
-            values.extend([(*program, "a", None, Value::Exact(*ratio)), (*program, "b", None, Value::Exact(1.0))]);
+            values.extend([
+                (*program, "a", None, Value::Exact(*ratio)),
+                (*program, "b", None, Value::Exact(1.0)),
+            ]);
         }
         let study = claiming(test);
         let verdict = judge(&study, &study.claims[0], &cells("c", "per_malloc", &values), &Absent::default());
@@ -72,7 +75,10 @@ mod tests {
         let (answer, reason) = judged(WORST, &[("cfrac", 9.0), ("gawk", 1.5), ("perl", 1.8), ("make", 1.0)]);
         assert_eq!(answer, Answer::Fails, "{reason}");
         let inverted = WORST.replace("above", "below");
-        assert_eq!(judged(&inverted, &[("cfrac", 9.0), ("gawk", 1.5), ("perl", 1.8), ("make", 1.0)]).0, Answer::Holds);
+        assert_eq!(
+            judged(&inverted, &[("cfrac", 9.0), ("gawk", 1.5), ("perl", 1.8), ("make", 1.0)]).0,
+            Answer::Holds
+        );
         let all_above = judged(&inverted, &[("cfrac", 2.5), ("gawk", 2.0), ("perl", 1.8), ("make", 1.0)]);
         assert_eq!(all_above.0, Answer::Fails);
     }
@@ -95,13 +101,21 @@ mod tests {
         let test = WORST.replace("\"c\"", "\"t\"").replace("per_malloc", "cpu_s");
         let answer = |gawk: f64| {
             let mut values = Vec::new();
-            for (number, (program, ratio)) in [("cfrac", 2.5), ("gawk", gawk), ("perl", 1.8), ("make", 1.0)].into_iter().enumerate() {
+            for (number, (program, ratio)) in
+                [("cfrac", 2.5), ("gawk", gawk), ("perl", 1.8), ("make", 1.0)].into_iter().enumerate()
+            {
                 let seed = number as u64;
-                values.extend([(program, "a", None, samples(ratio, 10, seed)), (program, "b", None, samples(1.0, 10, seed + 5))]);
+                values.extend([
+                    (program, "a", None, samples(ratio, 10, seed)),
+                    (program, "b", None, samples(1.0, 10, seed + 5)),
+                ]);
             }
             let study = claiming(&test);
             judge(&study, &study.claims[0], &cells("t", "cpu_s", &values), &Absent::default()).answer
         };
-        assert_eq!((answer(2.0), answer(1.8), answer(1.5)), (Answer::Holds, Answer::Undecided, Answer::Fails));
+        assert_eq!(
+            (answer(2.0), answer(1.8), answer(1.5)),
+            (Answer::Holds, Answer::Undecided, Answer::Fails)
+        );
     }
 }

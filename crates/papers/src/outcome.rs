@@ -11,8 +11,8 @@ use super::definition::{Quantity, Rule, Study, Test};
 use super::effect::{Effect, Missing};
 use super::figures::Figures;
 use super::means::means;
-use super::order::order;
 use super::measured::{Measured, against, measure};
+use super::order::order;
 use super::pairs::{Compared, Resolved, Without, resolve, without};
 use super::trend::trends;
 
@@ -29,9 +29,11 @@ pub(super) struct Outcome {
 /// The effects that a test judges.
 pub(super) fn by_test(test: &Test, study: &Study, figures: &Figures) -> Result<Outcome, Missing> {
     match test.rule {
-        Rule::Order => effects(&test.whole_quantity(), study, figures, "of both lists of programs", |measured, _| {
-            (order(&measured, &test.quantity.programs), Vec::new())
-        }),
+        Rule::Order => {
+            effects(&test.whole_quantity(), study, figures, "of both lists of programs", |measured, _| {
+                (order(&measured, &test.quantity.programs), Vec::new())
+            })
+        }
         rule => by_rule(rule, &test.quantity, study, figures),
     }
 }

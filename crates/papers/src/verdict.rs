@@ -359,7 +359,7 @@ pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -
     };
     let reason = match &claim.not_built {
         Some(why) => why.clone(),
-        None => in_a_sentence(&tests, answer),
+        None => in_a_sentence(&tests, answer) + &over_all_tests(claim, &tests, answer),
     };
     Verdict {
         study: study.name.clone(),
@@ -372,6 +372,23 @@ pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -
         exhibits: claim.exhibits.clone(),
         tests,
     }
+}
+
+/// Of a claim about every comparison that fails by several tests: how many of all comparisons contradict it. One is
+/// enough to refute a "never", and a reader shall not take it for the rule.
+fn over_all_tests(claim: &Claim, tests: &[Tested], answer: Answer) -> String {
+    let every = claim.tests.iter().all(|test| test.rule == Rule::All);
+    if answer != Answer::Fails || claim.tests.len() < 2 || !every {
+        return String::new();
+    }
+    let out = |(test, tested): (&Test, &Tested)| {
+        let is_out = |effect: &&Effect| placement(effect, Region::of(test)) == Placement::Out;
+        tested.effects.iter().filter(is_out).count()
+    };
+    let outside: usize = claim.tests.iter().zip(tests).map(out).sum();
+    let all: usize = tests.iter().map(|tested| tested.effects.len()).sum();
+    let verb = if outside == 1 { "contradicts" } else { "contradict" };
+    format!("; {outside} of {all} comparisons in all {verb} the claim")
 }
 
 /// The reason of the first test that gave the answer, and how many gave it with it.
