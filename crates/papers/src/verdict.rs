@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::definition::{Claim, Quantity, Rule, Study, Test};
 use super::effect::{Basis, Effect};
 use super::figures::{Absent, Figures};
-use super::outcome::{Outcome, by_test};
-use super::pairs::Without;
+use super::outcome::{Outcome, by_rule, by_test};
+use super::pairs::{Without, requested};
 
 /// Does it hold today?
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
@@ -287,6 +287,21 @@ fn turned(test: &Test, effects: &[Effect], more: usize) -> (Answer, bool) {
     (with, alone != with)
 }
 
+/// The same means without the programs that the study calls controls. The verdict is by all; what a control weighs
+/// stands next to it.
+fn without_controls(test: &Test, study: &Study, figures: &Figures) -> Option<String> {
+    let step = study.step(&test.quantity.step).filter(|_| test.rule == Rule::Mean)?;
+    let (controls, programs): (Vec<String>, Vec<String>) =
+        requested(&test.quantity, step).into_iter().partition(|program| study.controls.contains(program));
+    if controls.is_empty() || programs.is_empty() {
+        return None;
+    }
+    let others = Quantity { programs, ..test.quantity.clone() };
+    let found = by_rule(test.rule, &others, study, figures).ok()?;
+    let means: Vec<String> = found.effects.iter().map(shown).collect();
+    Some(format!("; without the control {}: {}", and_list(&controls), means.join("; ")))
+}
+
 fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Tested {
     let without = |reason: String| Tested {
         words: test.words.clone(),
@@ -331,6 +346,7 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
         let turn = if turns { ", and they could turn the answer" } else { "" };
         reason += &format!("; without {}, of which there is no such figure{turn}", and_list(&gone));
     }
+    reason += &without_controls(test, study, figures).unwrap_or_default();
     if !thin.is_empty() {
         reason += &format!("; without {}, of which there are too few runs", and_list(&thin));
     }

@@ -523,3 +523,24 @@ fn a_slope_of_repetitions_has_their_interval() {
     assert_eq!(judged(&claiming(&alone), &grows(1.3)).answer, Answer::Holds);
     assert_eq!(judged(&claiming(&alone), &grows(1.0 / 1.3)).answer, Answer::Fails);
 }
+
+/// A program that allocates in another way than the paper's entered every mean unseen.
+#[test]
+fn a_mean_is_shown_without_its_controls_too() {
+    let mut values = Vec::new();
+    for (program, ratio) in [("cfrac", 2.0), ("gawk", 2.0), ("perl", 2.0), ("make", 32.0)] {
+        values.extend([(program, "a", None, Value::Exact(ratio)), (program, "b", None, Value::Exact(1.0))]);
+    }
+    let figures = cells("c", "per_malloc", &values);
+    let mut study = claiming(&MEAN.replace("\"t\"", "\"c\"").replace("cpu_s", "per_malloc"));
+    let before = judged(&study, &figures);
+    assert!(before.reason.starts_with("4.00 ") && !before.reason.contains("control"), "{}", before.reason);
+    study.controls = vec!["make".into()];
+    let both = judged(&study, &figures);
+    assert!(both.reason.starts_with("4.00 "), "the verdict is by all: {}", both.reason);
+    let without = "; without the control make: 2.00 (2.00 to 2.00): a over b, mean of 3 programs";
+    assert!(both.reason.contains(without), "{}", both.reason);
+    assert_eq!(both.answer, before.answer);
+    study.controls = vec!["lua".into()];
+    assert!(!judged(&study, &figures).reason.contains("control"));
+}
