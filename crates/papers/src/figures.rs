@@ -13,7 +13,7 @@
 //!   `expansion`, `collections`. Exact.
 //! - `locality`: `page_faults` at KiB of memory, `tight_faults` at a share of the pages that the program touches under
 //!   the step's first manager; `capacity_faults` and `tight_capacity_faults`, the same without first touches;
-//!   `miss_percent` at KiB of a direct-mapped cache, `references`, `lines_touched`,
+//!   `miss_percent` at KiB of a direct-mapped cache, `conflict_ratio` of its misses to a fully associative one's, `references`, `lines_touched`,
 //!   `pages_touched`, `touched_kib`. Exact.
 //! - `lifetimes`: `surviving` and `surviving_bytes` (shares) at bytes of age, `surviving_instructions` at instructions of
 //!   age, by the rate of the study's `instructions` step; `objects`, `bytes`, `never_freed`,
@@ -125,12 +125,13 @@ const OF_INSTRUCTIONS: [&str; 21] = [
 ];
 
 /// Metrics of `heaptoll locality`.
-const OF_LOCALITY: [&str; 9] = [
+const OF_LOCALITY: [&str; 10] = [
     "page_faults",
     "capacity_faults",
     "tight_faults",
     "tight_capacity_faults",
     "miss_percent",
+    "conflict_ratio",
     "references",
     "lines_touched",
     "pages_touched",
