@@ -18,6 +18,9 @@
 //! - `lifetimes`: `surviving` and `surviving_bytes` (shares) at bytes of age, `surviving_instructions` at instructions of
 //!   age, by the rate of the study's `instructions` step; `objects`, `bytes`, `never_freed`,
 //!   `never_freed_bytes` (shares). Exact.
+//! - `ledger`: of the snapshot with the largest resident set, resident KiB: `rss_kib`, and the parts of its sum: `live_kib`
+//!   (as requested), `structures_kib`, `internal_kib`, `external_kib` (free bytes on live pages, and free pages),
+//!   `headroom_kib`, `held_kib`, `granularity_kib`, `blacklisted_kib`, `not_heap_kib`; `rest_kib` is what they leave. Single.
 //! - `delay`: `time_ratio` and `space_ratio` at bytes of quarantine, over that of one byte; `layer_time_ratio`.
 //!   Estimates.
 //! - `frequency`: `mutator_wall_ratio`, `mutator_cpu_ratio` at bytes of period, over the shortest; with
@@ -149,6 +152,21 @@ const OF_LIFETIMES: [&str; 7] = [
     "never_freed_bytes",
 ];
 
+/// Metrics of `heaptoll ledger`.
+const OF_LEDGERS: [&str; 11] = [
+    "rss_kib",
+    "live_kib",
+    "structures_kib",
+    "internal_kib",
+    "external_kib",
+    "headroom_kib",
+    "held_kib",
+    "granularity_kib",
+    "blacklisted_kib",
+    "not_heap_kib",
+    "rest_kib",
+];
+
 /// Metrics of `heaptoll delay`.
 const OF_DELAYS: [&str; 3] = ["time_ratio", "space_ratio", "layer_time_ratio"];
 
@@ -184,6 +202,7 @@ pub fn is_metric(kind: StepKind, metric: &str) -> bool {
         StepKind::Instructions => (&OF_INSTRUCTIONS, None),
         StepKind::Locality => (&OF_LOCALITY, None),
         StepKind::Lifetimes => (&OF_LIFETIMES, None),
+        StepKind::Ledger => (&OF_LEDGERS, None),
         StepKind::Delay => (&OF_DELAYS, None),
         StepKind::Frequency => (&OF_FREQUENCIES, None),
         StepKind::Proximity => (&OF_PROXIMITY, None),
