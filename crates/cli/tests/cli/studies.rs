@@ -231,7 +231,7 @@ size = "tiny"
     fixture.heaptoll(&["study", &study, "--json", &json, "--keep", &keep]).exits(0);
     let results = read_json(&json);
     for manager in ["kingsley", "bw16"] {
-        assert_eq!(cells(&results, "counts-places", manager, "tight_faults"), 3);
+        assert_eq!(cells(&results, "counts-places", manager, "tight_faults"), 4);
         assert!(cells(&results, "counts-places", manager, "page_faults") >= 10);
         assert!(cells(&results, "counts-places", manager, "miss_percent") >= 6);
     }

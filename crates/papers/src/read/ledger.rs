@@ -79,29 +79,35 @@ mod tests {
         {"term": "live", "resident": 4096, "how": "counted"},
         {"term": "external", "resident": 1024, "how": "counted"},
         {"term": "caches", "resident": 2048, "how": "counted"},
-        {"term": "headroom", "resident": 5120, "how": "told"},
-        {"term": "held", "resident": 6144, "how": "told"},
+        {"term": "headroom", "resident": 5120, "how": "estimated"},
+        {"term": "held", "resident": 6144, "how": "estimated"},
         {"term": "code", "resident": 7168, "how": "counted"},
         {"term": "recorder", "resident": 1024, "how": "counted"}
     ]"#;
 
     fn cells(rss: u64) -> Vec<crate::figures::Cell> {
         let lines: serde_json::Value = serde_json::from_str(TERMS).expect("lines");
-        let moment = |rss: u64| {
-            serde_json::json!({
+        let snapshot = |rss: u64| -> Snapshot {
+            let text = serde_json::json!({
                 "time_ns": 1, "clock_bytes": 1, "rss_bytes": rss, "vm_rss_bytes": rss, "difference_bytes": 0,
                 "lines": lines, "live_blocks": 1, "live_bytes": 1, "heap_bytes": 1, "heap_ranges": 1, "huge_bytes": 0,
                 "huge_free_bytes": 0, "reserved_bytes": 0, "no_pagemap": null,
                 "defects": { "unmapped_blocks": 0, "unmapped_bytes": 0, "unmapped_address": 0,
                     "overlapping_blocks": 0, "overlapping_bytes": 0 },
                 "census": null, "took_ns": 1,
-            })
+            });
+            serde_json::from_value(text).expect("a snapshot")
         };
-        let text = serde_json::json!({
-            "kind": "pages", "program": "cfrac", "manager": "bw26", "collector": true, "collected": true, "peak": 1,
-            "most_live": 0, "max_live_bytes": 1, "moments": [moment(1), moment(rss)],
-        });
-        let found: Figures = serde_json::from_value(text).expect("figures");
+        let found = Figures::Pages {
+            program: "cfrac".into(),
+            manager: "bw26".into(),
+            collector: true,
+            collected: true,
+            peak: Some(1),
+            most_live: Some(0),
+            max_live_bytes: Some(1),
+            snapshots: vec![snapshot(1), snapshot(rss)],
+        };
         reading(&found, &step(StepKind::Ledger), "cfrac", "bw26").cells
     }
 
