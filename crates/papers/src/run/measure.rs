@@ -81,7 +81,7 @@ impl Measure<'_> {
         let begun = Instant::now();
         let until = deadline(begun, planned.deadline_s);
         let mut found = match step.kind {
-            StepKind::Lifetimes => self.lifetimes(&extent, folder, until, poll)?,
+            StepKind::Lifetimes | StepKind::Ledger => self.recordings(&extent, folder, until, poll)?,
             _ => self.one_command(&extent, folder, goes_on, until, poll)?,
         };
         let seconds =
@@ -185,7 +185,7 @@ impl Measure<'_> {
     }
 
     /// Records each program under each manager, and then analyses the traces.
-    fn lifetimes(
+    fn recordings(
         &self,
         extent: &Extent,
         folder: &StepFolder,
@@ -208,7 +208,7 @@ impl Measure<'_> {
             let (end, mut messages) = self.run(&recording, folder, until, Signal::TERM, poll)?;
             let mut ended = end.why;
             if end.why == EndCause::Itself && end.code == Some(0) {
-                let words = extent.lifetimes(&trace, &json);
+                let words = extent.analysis(&trace, &json);
                 let (end, more) = self.run(&words, folder, until, Signal::TERM, poll)?;
                 ended = end.why;
                 messages.warnings.extend(more.warnings);
