@@ -79,7 +79,7 @@ pub fn add(request: &Request<'_>, progress: &dyn Fn(&str)) -> Result<Vec<Added>,
     let tree = fetch(request.recipe, request.from, scratch.path())?;
     let adding = Adding { request, compiler: &compiler, tree: &tree, scratch: scratch.path(), home: &home };
     let one = |(name, program): (&String, &Program)| {
-        progress(name);
+        progress(&format!("building {name}"));
         Added {
             program: name.clone(),
             licence: program.licence.clone(),
