@@ -196,6 +196,10 @@ impl Process {
 impl Manager for Process {
     const NAME: &'static str = "tithe";
 
+    fn allocate_pointer_free(&self, bytes: usize) -> *mut u8 {
+        self.allocate_atomic(bytes)
+    }
+
     #[inline(always)]
     fn allocate(&self, bytes: usize) -> *mut u8 {
         // With the byte after its end a request of FAST_MAX bytes is beyond the table.
