@@ -5,14 +5,18 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef void *allocate(size_t bytes);
 
-/* Pointer-free memory, where the manager has it (include/heaptoll.h). */
+/* Pointer-free memory, where the manager has it (include/heaptoll.h), unless POINTER_FREE is "off": the difference is
+ * what it saves the collector. */
 static allocate *pointer_free;
 
 __attribute__((constructor)) static void find_pointer_free(void) {
-    pointer_free = (allocate *)dlsym(RTLD_DEFAULT, "heaptoll_malloc_pointer_free");
+    const char *setting = getenv("POINTER_FREE");
+    if (!setting || strcmp(setting, "off") != 0)
+        pointer_free = (allocate *)dlsym(RTLD_DEFAULT, "heaptoll_malloc_pointer_free");
     if (!pointer_free) pointer_free = malloc;
 }
 
