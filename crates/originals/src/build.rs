@@ -4,8 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::compiler::Compiler;
+use crate::path::last;
 use crate::process::quietly;
-use crate::recipe::{Form, Program, last};
+use crate::recipe::{Form, Program};
 use crate::{Recipe, Refusal};
 
 /// Where a form is built from, and to.

@@ -11,8 +11,9 @@ use crate::change;
 use crate::compiler::Compiler;
 use crate::counted_run::Counts;
 use crate::fetch::fetch;
+use crate::path::last;
 use crate::proof::prove;
-use crate::recipe::{Program, last};
+use crate::recipe::Program;
 use crate::{OriginalsError, Recipe, Refusal};
 
 /// The time of all files: make compares them.

@@ -14,6 +14,7 @@ mod error;
 mod fetch;
 mod install;
 mod manifest;
+mod path;
 mod process;
 mod proof;
 mod recipe;

@@ -8,7 +8,7 @@ use std::path::Path;
 use sha2::{Digest, Sha256};
 
 use crate::Refusal;
-use crate::recipe::inside;
+use crate::path::inside;
 
 /// SHA-256 by path from the repository's top, in lower-case hexadecimal.
 #[derive(Debug, Clone)]
@@ -65,4 +65,41 @@ impl Manifest {
 /// SHA-256 in lower-case hexadecimal.
 pub(crate) fn digest(content: &[u8]) -> String {
     Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest(content: &[u8], path: &str) -> Manifest {
+        Manifest::parse(&format!("{}  {path}\n", digest(content))).expect("a manifest")
+    }
+
+    #[test]
+    fn a_file_is_read_only_if_it_is_the_one_of_the_manifest() {
+        let tree = tempfile::tempdir().expect("made");
+        fs::write(tree.path().join("a"), "one").expect("written");
+        assert_eq!(manifest(b"one", "a").read(tree.path(), "a").expect("the same"), b"one");
+        assert!(matches!(manifest(b"two", "a").read(tree.path(), "a"), Err(Refusal::Digest { .. })));
+        assert!(matches!(manifest(b"one", "a").read(tree.path(), "b"), Err(Refusal::Missing { .. })));
+        assert!(matches!(manifest(b"one", "b").read(tree.path(), "a"), Err(Refusal::Digest { .. })));
+    }
+
+    #[test]
+    fn a_folder_has_its_own_files_only() {
+        let text: String =
+            ["x/a/1", "x/a/b/2", "x/ab/3"].map(|path| format!("{}  {path}\n", digest(b""))).concat();
+        let manifest = Manifest::parse(&text).expect("a manifest");
+        assert_eq!(manifest.of_folder("x/a").collect::<Vec<_>>(), ["x/a/1", "x/a/b/2"]);
+    }
+
+    #[test]
+    fn what_is_no_line_of_sha256sum_is_refused() {
+        let good = digest(b"");
+        for text in
+            ["a", "0  a", &format!("{good} a"), &format!("{good}  ../a"), &format!("{}  a", "g".repeat(64))]
+        {
+            assert!(Manifest::parse(text).is_err(), "{text}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::OriginalsError;
 use crate::manifest::Manifest;
+use crate::path::inside;
 
 /// A recipe that has been read and checked.
 #[derive(Debug, Clone)]
@@ -209,15 +210,4 @@ impl Program {
         }
         Ok(())
     }
-}
-
-/// A path that leads nowhere but down.
-pub(crate) fn inside(path: &str) -> Result<(), String> {
-    let down = |part: &str| !part.is_empty() && part != "." && part != "..";
-    path.split('/').all(down).then_some(()).ok_or(format!("`{path}` is no path below the folder"))
-}
-
-/// The last part of a folder's path: what it is called below the program's.
-pub(crate) fn last(folder: &str) -> &str {
-    folder.rsplit('/').next().unwrap_or(folder)
 }
