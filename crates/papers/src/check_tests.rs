@@ -113,6 +113,16 @@ fn a_test_has_a_region() {
     assert!(test("both", "above = 1.0").ends_with("the rule `both` needs `above` and `below`"));
     assert!(test("all", "above = 2.0\nbelow = 1.0").ends_with("nothing is above 2 and below 1"));
     assert!(test("most", "above = 1.0\nshare = 1.5").ends_with("share: 1.5 is no share: from 0 to below 1"));
+    assert!(
+        test("all", "above = 1.0\noutside = true").ends_with("outside: it needs both `above` and `below`")
+    );
+    let wide = test("some", "above = 0.9\nbelow = 1.1\noutside = true");
+    assert!(wide.ends_with("everything is above 0.9 or below 1.1"), "{wide}");
+    assert!(
+        test("trend", "above = 0.0\noutside = true").ends_with("it is not of the rules `both` and `trend`")
+    );
+    assert!(test("order", "above = 1.0").contains("needs `programs` in its quantity, and `others`"));
+    assert!(test("all", "above = 1.0\nothers = [\"gawk\"]").ends_with("they are of the rule `order` only"));
     assert!(test("all", "above = 1.0\nshare = 0.5").ends_with("share: it is of the rule `most` only"));
 }
 
@@ -183,7 +193,7 @@ fn steps_run_in_lockstep_where_a_claim_compares_the_cpu_time_of_managers_on_one_
             "detlefs1994-time",
             "detlefs1994-time-1992",
             "detlefs1994-cfrac",
-            "boehm-retain"
+            "boehm-batch"
         ]
     );
 }

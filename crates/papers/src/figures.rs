@@ -7,14 +7,16 @@
 //!   `pause_max_s`, `reclaimed_kib`, `collector_cpu_s`, and `figure_NAME` of a load's or program's own figures. Samples
 //!   by repetition.
 //! - `instructions`: `per_malloc`, `per_free`, `per_block_free` (of blocks only, not of null), `per_realloc`,
-//!   `per_object`, `percent_of_program` (allocator and collector over the program's), `percent_malloc`, `percent_free`,
+//!   `per_object`, `per_plain_object` (a block that is neither cleared nor resized), `percent_of_program` (allocator and collector over the program's), `percent_malloc`, `percent_free`,
 //!   `percent_collector` (of all), `instructions`, `program_instructions`, `objects`, `bytes`, `average_bytes`,
 //!   `live_high_objects`, `live_high_bytes`, `heap_high_kib` (mapped), `heap_pages_kib` (pages with blocks),
 //!   `expansion`, `collections`. Exact.
 //! - `locality`: `page_faults` at KiB of memory, `tight_faults` at a share of the pages that the program touches under
-//!   the step's first manager, `miss_percent` at KiB of a direct-mapped cache, `references`, `lines_touched`,
+//!   the step's first manager; `capacity_faults` and `tight_capacity_faults`, the same without first touches;
+//!   `miss_percent` at KiB of a direct-mapped cache, `references`, `lines_touched`,
 //!   `pages_touched`, `touched_kib`. Exact.
-//! - `lifetimes`: `surviving` and `surviving_bytes` (shares) at bytes of age, `objects`, `bytes`, `never_freed`,
+//! - `lifetimes`: `surviving` and `surviving_bytes` (shares) at bytes of age, `surviving_instructions` at instructions of
+//!   age, by the rate of the study's `instructions` step; `objects`, `bytes`, `never_freed`,
 //!   `never_freed_bytes` (shares). Exact.
 //! - `delay`: `time_ratio` and `space_ratio` at bytes of quarantine, over that of one byte; `layer_time_ratio`.
 //!   Estimates.
@@ -69,6 +71,8 @@ pub enum Value {
     },
     /// One figure without an interval; nothing can be claimed from it.
     Single(f64),
+    /// More than this: each run was killed at the time limit.
+    AtLeast(f64),
 }
 
 /// CPU seconds; those of runs at once where the step ran in lockstep.
@@ -96,12 +100,13 @@ const OF_RUNS: [&str; 15] = [
 ];
 
 /// Metrics of `heaptoll instructions`.
-const OF_INSTRUCTIONS: [&str; 20] = [
+const OF_INSTRUCTIONS: [&str; 21] = [
     "per_malloc",
     "per_free",
     "per_block_free",
     "per_realloc",
     "per_object",
+    "per_plain_object",
     "percent_of_program",
     "percent_malloc",
     "percent_free",
@@ -120,9 +125,11 @@ const OF_INSTRUCTIONS: [&str; 20] = [
 ];
 
 /// Metrics of `heaptoll locality`.
-const OF_LOCALITY: [&str; 7] = [
+const OF_LOCALITY: [&str; 9] = [
     "page_faults",
+    "capacity_faults",
     "tight_faults",
+    "tight_capacity_faults",
     "miss_percent",
     "references",
     "lines_touched",
@@ -131,8 +138,15 @@ const OF_LOCALITY: [&str; 7] = [
 ];
 
 /// Metrics of `heaptoll lifetimes`.
-const OF_LIFETIMES: [&str; 6] =
-    ["surviving", "surviving_bytes", "objects", "bytes", "never_freed", "never_freed_bytes"];
+const OF_LIFETIMES: [&str; 7] = [
+    "surviving",
+    "surviving_bytes",
+    "surviving_instructions",
+    "objects",
+    "bytes",
+    "never_freed",
+    "never_freed_bytes",
+];
 
 /// Metrics of `heaptoll delay`.
 const OF_DELAYS: [&str; 3] = ["time_ratio", "space_ratio", "layer_time_ratio"];

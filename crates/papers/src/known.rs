@@ -31,6 +31,9 @@ impl Known {
         let known = match value {
             Value::Exact(value) => Known { basis: Basis::Exact, ..Known::alone(*value) },
             Value::Single(value) => Known::alone(*value),
+            Value::AtLeast(bound) => {
+                Known { value: *bound, low: *bound, high: bound * WIDEST.exp(), basis: Basis::Estimate }
+            }
             Value::Estimate { value, low, high } => {
                 Known { value: *value, low: *low, high: *high, basis: Basis::Estimate }
             }

@@ -17,11 +17,13 @@
 //! - [`results`]: all of it, as JSON holds it; [`stored`] reads it again.
 //! - [`page`]: all of it, as the terminal and a page show it.
 
+mod again;
 pub mod budget;
 pub mod bundled;
 mod check;
 mod company;
 pub mod definition;
+mod derived;
 pub mod effect;
 pub mod exhibit;
 pub mod figures;
@@ -29,6 +31,7 @@ mod known;
 mod labelled;
 mod means;
 mod measured;
+mod order;
 mod outcome;
 pub mod page;
 mod pairs;

@@ -84,7 +84,7 @@ pub struct Share {
     pub tone: Tone,
 }
 
-/// `20 as in the paper, 6 undecided`; kinds without a member are left out.
+/// `20 confirmed, 6 undecided`; kinds without a member are left out.
 pub(crate) fn tally(shares: &[Share]) -> String {
     let some = shares.iter().filter(|share| share.count > 0);
     some.map(|share| format!("{} {}", share.count, share.name)).collect::<Vec<_>>().join(", ")

@@ -47,6 +47,25 @@ pub struct Test {
     /// Of `most`: the share of comparisons that must be in the region, 0.5 (exclusive) when left out.
     #[serde(default)]
     pub share: Option<f64>,
+    /// The region is what lies beyond its ends: above `above` or below `below`.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub outside: bool,
+    /// Of `order`: the programs that those of the quantity are compared with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
+}
+
+impl Test {
+    /// What is tested, of the other programs as well where there are some.
+    pub fn whole_quantity(&self) -> Quantity {
+        let mut whole = self.quantity.clone();
+        whole.programs.extend(self.others.iter().cloned());
+        whole
+    }
+}
+
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 /// How comparisons decide.
@@ -65,4 +84,6 @@ pub enum Rule {
     Both,
     /// The slope of log figure over log `at` lies in the region (`at` doubled: figure times two to the slope).
     Trend,
+    /// The least of the quantity's programs over the largest of `others` lies in the region.
+    Order,
 }

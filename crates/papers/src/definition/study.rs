@@ -23,6 +23,9 @@ pub struct Study {
     /// Our names for the paper's.
     #[serde(default)]
     pub names: Names,
+    /// Programs that allocate in another way than the paper's: means are also shown without them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controls: Vec<String>,
     /// What is run.
     #[serde(rename = "step", default)]
     pub steps: Vec<Step>,
