@@ -12,7 +12,7 @@ use crate::Error;
 /// Symbols of a routine.
 fn names(routine: Routine) -> &'static [&'static str] {
     match routine {
-        Routine::Malloc => &["malloc", "__libc_malloc"],
+        Routine::Malloc => &["malloc", "__libc_malloc", "heaptoll_malloc_pointer_free"],
         Routine::Free => &["free", "cfree", "__libc_free"],
         Routine::Calloc => &["calloc", "__libc_calloc"],
         Routine::Realloc => &["realloc", "__libc_realloc"],

@@ -29,7 +29,7 @@ fn places(folder: &Path) -> Places {
             std::os::unix::fs::symlink(sibling, bin.join(built)).unwrap();
         }
     }
-    Places { bin, inputs_cache: folder.join("inputs") }
+    Places { bin, added: "/opt/added".into(), inputs_cache: folder.join("inputs") }
 }
 
 /// The command, which `timeout` ends when it takes minutes for what should take a second: a hanging program fails its

@@ -23,6 +23,7 @@ pub mod locality;
 pub mod managers;
 pub mod measurement;
 pub mod minheap;
+pub mod originals;
 pub mod preparation;
 pub mod programs;
 pub mod proximity;

@@ -192,7 +192,7 @@ pub fn catalog(places: &Places, own: Option<&Path>) -> Result<Catalog, Failure> 
 
 /// Folders for the catalog crate.
 pub fn catalog_places(places: &Places) -> CatalogPlaces {
-    CatalogPlaces { bin: places.programs(), inputs_cache: Places::inputs() }
+    CatalogPlaces { bin: places.programs(), added: Places::added(), inputs_cache: Places::inputs() }
 }
 
 fn base_name(command: &[String]) -> String {

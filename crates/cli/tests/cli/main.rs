@@ -22,6 +22,7 @@ mod marks;
 mod minheap;
 mod misuse;
 mod names;
+mod originals;
 mod processes;
 mod programs;
 mod proximity;

@@ -32,6 +32,9 @@ pub struct Exhibit {
     /// Programs shown; empty: all of the step. In a table over metrics `reverse:custom under glibc` is a row, too.
     #[serde(default)]
     pub programs: Vec<String>,
+    /// What stands here for the paper's programs, where it is not what does so in the study's other exhibits.
+    #[serde(default)]
+    pub names: BTreeMap<String, String>,
     /// Managers shown; empty: all of the step.
     #[serde(default)]
     pub managers: Vec<String>,
@@ -132,6 +135,9 @@ pub struct MetricColumn {
     /// Column of the CSV.
     #[serde(default)]
     pub published: Option<String>,
+    /// Ours over the paper's stands in the place of both.
+    #[serde(default)]
+    pub over_paper: bool,
 }
 
 /// What a column is divided by: `objects` of one step by `cpu_s` of another.

@@ -5,7 +5,7 @@ use core::ffi::{CStr, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
 use core::sync::atomic::{AtomicU32, Ordering};
 
-/// `malloc`, `valloc`, `pvalloc`.
+/// `malloc`, `valloc`, `pvalloc`, `heaptoll_malloc_pointer_free`.
 pub type Allocate = unsafe extern "C" fn(usize) -> *mut c_void;
 /// `free`.
 pub type Free = unsafe extern "C" fn(*mut c_void);
@@ -24,6 +24,8 @@ pub type UsableSize = unsafe extern "C" fn(*mut c_void) -> usize;
 pub struct Family {
     pub malloc: Allocate,
     pub free: Free,
+    /// A collector's; of an object without one `malloc`.
+    pub malloc_pointer_free: Allocate,
     pub calloc: Option<AllocatePair>,
     pub realloc: Option<Resize>,
     pub memalign: Option<AllocatePair>,
@@ -92,6 +94,9 @@ fn resolve() -> Option<Family> {
         Some(Family {
             malloc: transmute::<*mut c_void, Allocate>(malloc),
             free: transmute::<*mut c_void, Free>(free),
+            malloc_pointer_free: transmute::<*mut c_void, Allocate>(
+                own(c"heaptoll_malloc_pointer_free").unwrap_or(malloc),
+            ),
             calloc: own(c"calloc").map(|f| transmute::<*mut c_void, AllocatePair>(f)),
             realloc: own(c"realloc").map(|f| transmute::<*mut c_void, Resize>(f)),
             memalign: own(c"memalign").map(|f| transmute::<*mut c_void, AllocatePair>(f)),

@@ -46,6 +46,15 @@ fn first_malloc(size: usize) -> *mut c_void {
     }
 }
 
+/// `heaptoll_malloc_pointer_free` of `include/heaptoll.h`; `malloc` where the next object has none.
+pub fn malloc_pointer_free(size: usize) -> *mut c_void {
+    match ready() {
+        // SAFETY: it takes any size, as malloc does.
+        Some(family) => unsafe { (family.malloc_pointer_free)(size) },
+        None => first_malloc(size),
+    }
+}
+
 /// # Safety
 /// `block` is null or a live block of this malloc family, as for C's `free`.
 #[inline(always)]
