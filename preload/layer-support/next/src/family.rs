@@ -3,7 +3,8 @@
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// `malloc`, `valloc`, `pvalloc`, `heaptoll_malloc_pointer_free`.
 pub type Allocate = unsafe extern "C" fn(usize) -> *mut c_void;
@@ -24,8 +25,6 @@ pub type UsableSize = unsafe extern "C" fn(*mut c_void) -> usize;
 pub struct Family {
     pub malloc: Allocate,
     pub free: Free,
-    /// A collector's; of an object without one `malloc`.
-    pub malloc_pointer_free: Allocate,
     pub calloc: Option<AllocatePair>,
     pub realloc: Option<Resize>,
     pub memalign: Option<AllocatePair>,
@@ -94,9 +93,6 @@ fn resolve() -> Option<Family> {
         Some(Family {
             malloc: transmute::<*mut c_void, Allocate>(malloc),
             free: transmute::<*mut c_void, Free>(free),
-            malloc_pointer_free: transmute::<*mut c_void, Allocate>(
-                own(c"heaptoll_malloc_pointer_free").unwrap_or(malloc),
-            ),
             calloc: own(c"calloc").map(|f| transmute::<*mut c_void, AllocatePair>(f)),
             realloc: own(c"realloc").map(|f| transmute::<*mut c_void, Resize>(f)),
             memalign: own(c"memalign").map(|f| transmute::<*mut c_void, AllocatePair>(f)),
@@ -107,6 +103,23 @@ fn resolve() -> Option<Family> {
             usable_size: own(c"malloc_usable_size").map(|f| transmute::<*mut c_void, UsableSize>(f)),
         })
     }
+}
+
+/// The next object's `heaptoll_malloc_pointer_free`; its `malloc` where it has none. It is looked up by the first call
+/// and not with the others: a look-up that finds nothing allocates (`dlerror`'s message), and in a program that never
+/// calls it those blocks would be counted as the program's own.
+pub fn malloc_pointer_free(family: &Family) -> Allocate {
+    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+    let mut found = FOUND.load(Ordering::Acquire);
+    if found.is_null() {
+        let malloc = family.malloc as *mut c_void;
+        let home = object_of(malloc as usize);
+        let own = symbol(c"heaptoll_malloc_pointer_free").filter(|&own| object_of(own as usize) == home);
+        found = own.unwrap_or(malloc);
+        FOUND.store(found, Ordering::Release);
+    }
+    // SAFETY: it is `malloc`, or the function that include/heaptoll.h declares with malloc's type.
+    unsafe { transmute::<*mut c_void, Allocate>(found) }
 }
 
 /// The next definition of `name` after the object into which this code is linked.
