@@ -171,7 +171,7 @@ impl Form {
             }
             StepKind::Instructions => (managers, 12.0 * run_s + 1.0),
             StepKind::Locality => (managers, 150.0 * run_s + 1.0),
-            StepKind::Lifetimes => (managers, 6.0 * run_s + 1.0),
+            StepKind::Lifetimes | StepKind::Ledger => (managers, 6.0 * run_s + 1.0),
             // One byte is always among the sizes; each manager also runs without the layer.
             StepKind::Delay => {
                 (managers * (listed("--sizes", 9) + 2.0), f64::from(self.repetitions + 1) * run_s)

@@ -261,7 +261,12 @@ impl Study {
 fn check_step(step: &Step) -> Result<(), Wrong> {
     let own = matches!(
         step.kind,
-        StepKind::Lifetimes | StepKind::Delay | StepKind::Frequency | StepKind::Proximity | StepKind::Minheap
+        StepKind::Lifetimes
+            | StepKind::Ledger
+            | StepKind::Delay
+            | StepKind::Frequency
+            | StepKind::Proximity
+            | StepKind::Minheap
     );
     match step {
         // Folders and anchors are called by it.

@@ -13,11 +13,14 @@
 //!   `expansion`, `collections`. Exact.
 //! - `locality`: `page_faults` at KiB of memory, `tight_faults` at a share of the pages that the program touches under
 //!   the step's first manager; `capacity_faults` and `tight_capacity_faults`, the same without first touches;
-//!   `miss_percent` at KiB of a direct-mapped cache, `references`, `lines_touched`,
+//!   `miss_percent` at KiB of a direct-mapped cache, `conflict_ratio` of its misses to a fully associative one's, `references`, `lines_touched`,
 //!   `pages_touched`, `touched_kib`. Exact.
 //! - `lifetimes`: `surviving` and `surviving_bytes` (shares) at bytes of age, `surviving_instructions` at instructions of
 //!   age, by the rate of the study's `instructions` step; `objects`, `bytes`, `never_freed`,
 //!   `never_freed_bytes` (shares). Exact.
+//! - `ledger`: of the snapshot with the largest resident set, resident KiB: `rss_kib`, and the parts of its sum: `live_kib`
+//!   (as requested), `structures_kib`, `internal_kib`, `external_kib` (free bytes on live pages, and free pages),
+//!   `headroom_kib`, `held_kib`, `granularity_kib`, `blacklisted_kib`, `not_heap_kib`; `rest_kib` is what they leave. Single.
 //! - `delay`: `time_ratio` and `space_ratio` at bytes of quarantine, over that of one byte; `layer_time_ratio`.
 //!   Estimates.
 //! - `frequency`: `mutator_wall_ratio`, `mutator_cpu_ratio` at bytes of period, over the shortest; with
@@ -125,12 +128,13 @@ const OF_INSTRUCTIONS: [&str; 21] = [
 ];
 
 /// Metrics of `heaptoll locality`.
-const OF_LOCALITY: [&str; 9] = [
+const OF_LOCALITY: [&str; 10] = [
     "page_faults",
     "capacity_faults",
     "tight_faults",
     "tight_capacity_faults",
     "miss_percent",
+    "conflict_ratio",
     "references",
     "lines_touched",
     "pages_touched",
@@ -146,6 +150,21 @@ const OF_LIFETIMES: [&str; 7] = [
     "bytes",
     "never_freed",
     "never_freed_bytes",
+];
+
+/// Metrics of `heaptoll ledger`.
+const OF_LEDGERS: [&str; 11] = [
+    "rss_kib",
+    "live_kib",
+    "structures_kib",
+    "internal_kib",
+    "external_kib",
+    "headroom_kib",
+    "held_kib",
+    "granularity_kib",
+    "blacklisted_kib",
+    "not_heap_kib",
+    "rest_kib",
 ];
 
 /// Metrics of `heaptoll delay`.
@@ -183,6 +202,7 @@ pub fn is_metric(kind: StepKind, metric: &str) -> bool {
         StepKind::Instructions => (&OF_INSTRUCTIONS, None),
         StepKind::Locality => (&OF_LOCALITY, None),
         StepKind::Lifetimes => (&OF_LIFETIMES, None),
+        StepKind::Ledger => (&OF_LEDGERS, None),
         StepKind::Delay => (&OF_DELAYS, None),
         StepKind::Frequency => (&OF_FREQUENCIES, None),
         StepKind::Proximity => (&OF_PROXIMITY, None),

@@ -1,6 +1,6 @@
 //! Whether some programs are at one end of all: the least of these over the largest of the others.
 //!
-//! A paper that says "these look worst" claims an order, and its own figures are no limit of it on other programs.
+//! "These look worst" claims an order, and a paper's own figures are no limit of it on other programs.
 
 use super::effect::{Basis, Effect};
 use super::known::Known;

@@ -360,7 +360,8 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
 
 /// The verdict on a claim of a study by what was measured. `absent` has the reasons why steps and cells are not there.
 ///
-/// All tests must hold. One that fails for certain decides; else what was not measured leaves the claim so.
+/// All tests must hold. One that fails for certain decides; else what was not measured leaves the claim so. Where one of
+/// them is enough it is the other way round.
 pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -> Verdict {
     let tests: Vec<Tested> = match claim.not_built {
         Some(_) => Vec::new(),
@@ -370,8 +371,11 @@ pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -
     let answer = if tests.is_empty() {
         Answer::NotMeasured
     } else {
-        let order = [Answer::Fails, Answer::NotMeasured, Answer::Undecided];
-        order.into_iter().find(|answer| has(*answer)).unwrap_or(Answer::Holds)
+        let (order, rest) = match claim.either {
+            false => ([Answer::Fails, Answer::NotMeasured, Answer::Undecided], Answer::Holds),
+            true => ([Answer::Holds, Answer::NotMeasured, Answer::Undecided], Answer::Fails),
+        };
+        order.into_iter().find(|answer| has(*answer)).unwrap_or(rest)
     };
     let reason = match &claim.not_built {
         Some(why) => why.clone(),

@@ -544,3 +544,23 @@ fn a_mean_is_shown_without_its_controls_too() {
     study.controls = vec!["lua".into()];
     assert!(!judged(&study, &figures).reason.contains("control"));
 }
+
+/// Of a claim that something shows here or there.
+#[test]
+fn one_of_two_tests_is_enough_where_the_claim_is_either() {
+    let second = SLOWER.replace("\"a\"", "\"c\"");
+    let mut study = claiming(&format!("{SLOWER}\n[[claim.test]]\nwords = \"or this?\"\n{second}"));
+    let answer = |study: &Study, a: Value, c: Option<Value>| {
+        let mut values = vec![("cfrac", "a", None, a), ("cfrac", "b", None, samples(1.0, 10, 2))];
+        values.extend(c.map(|c| ("cfrac", "c", None, c)));
+        judged(study, &cells("t", "cpu_s", &values)).answer
+    };
+    let (slow, fast, open) = (samples(1.3, 10, 1), samples(0.7, 10, 3), noisy(1.0, 10, 1));
+    assert_eq!(answer(&study, slow.clone(), Some(fast.clone())), Answer::Fails);
+    study.claims[0].either = true;
+    assert_eq!(answer(&study, slow.clone(), Some(fast.clone())), Answer::Holds);
+    assert_eq!(answer(&study, fast.clone(), Some(slow)), Answer::Holds);
+    assert_eq!(answer(&study, fast.clone(), Some(fast.clone())), Answer::Fails);
+    assert_eq!(answer(&study, fast.clone(), Some(open)), Answer::Undecided);
+    assert_eq!(answer(&study, fast, None), Answer::NotMeasured, "the other could hold");
+}

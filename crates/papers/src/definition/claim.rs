@@ -23,7 +23,10 @@ pub struct Claim {
     /// Why nothing tests it: a system that is not built.
     #[serde(default)]
     pub not_built: Option<String>,
-    /// All must hold. `words` of each describes what it tests.
+    /// One test that holds is enough, and the claim fails when all fail.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub either: bool,
+    /// All must hold, or one with `either`. `words` of each describes what it tests.
     #[serde(rename = "test", default)]
     pub tests: Vec<Test>,
 }

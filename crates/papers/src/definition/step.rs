@@ -66,6 +66,8 @@ pub enum StepKind {
     Locality,
     /// `heaptoll record`, then `lifetimes` of the trace.
     Lifetimes,
+    /// `heaptoll record --ledger`, then `ledger` of the trace.
+    Ledger,
     /// `heaptoll delay`.
     Delay,
     /// `heaptoll frequency`.
@@ -77,6 +79,13 @@ pub enum StepKind {
 }
 
 impl StepKind {
+    /// Whether it records each program under each manager, and then analyses the traces.
+    pub const fn records(self) -> bool {
+        matches!(self, StepKind::Lifetimes | StepKind::Ledger)
+    }
+}
+
+impl StepKind {
     /// The command's name.
     pub const fn command(self) -> &'static str {
         match self {
@@ -84,6 +93,7 @@ impl StepKind {
             StepKind::Instructions => "instructions",
             StepKind::Locality => "locality",
             StepKind::Lifetimes => "lifetimes",
+            StepKind::Ledger => "ledger",
             StepKind::Delay => "delay",
             StepKind::Frequency => "frequency",
             StepKind::Proximity => "proximity",

@@ -72,7 +72,7 @@ pub(super) fn ours(value: &Value, scale: f64) -> Option<Ours> {
     let (middle, interval, exact) = match value {
         Value::Exact(value) => (*value, None, true),
         Value::Single(value) => (*value, None, false),
-        // It has no figure; why is said in its place.
+        // It has no figure; the reason stands in its place.
         Value::AtLeast(_) => return None,
         Value::Estimate { value, low, high } => (*value, Some((*low, *high)), false),
         Value::Samples(samples) => {

@@ -52,6 +52,11 @@ pub fn reading(found: &Figures, step: &Step) -> Reading {
             for cache in row.associative.iter().filter(|cache| cache.ways == 1 && references > 0) {
                 let percent = 100.0 * cache.misses.total() as f64 / references as f64;
                 writer.exact_at("miss_percent", cache.bytes as f64 / 1024.0, percent);
+                let whole = row.fully_associative.iter().find(|point| point.bytes == cache.bytes);
+                if let Some(whole) = whole.filter(|point| point.misses > 0) {
+                    let ratio = cache.misses.total() as f64 / whole.misses as f64;
+                    writer.exact_at("conflict_ratio", cache.bytes as f64 / 1024.0, ratio);
+                }
             }
         }
     }
@@ -72,7 +77,7 @@ fn absent(found: &Figures) -> Vec<Absent> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_exact, locality, step};
+    use super::super::testing::{assert_exact, locality, step, value};
     use super::*;
     use crate::definition::StepKind;
 
@@ -87,6 +92,21 @@ mod tests {
         // 394044 misses of all accessors in 39909417 references; caches of two ways are not requested.
         exact("kingsley", "miss_percent", Some(16.0), 100.0 * 394_044.0 / 39_909_417.0);
         exact("bw16", "miss_percent", Some(64.0), 100.0 * 997_382.0 / 47_127_617.0);
+    }
+
+    #[test]
+    fn conflicts_are_misses_that_a_cache_of_the_same_size_without_sets_has_not() {
+        let mut found = locality();
+        let row = &mut found.programs[0].study.rows[0];
+        row.fully_associative = vec![heaptoll_locality::study::Point {
+            bytes: 16 << 10,
+            entries: 512,
+            misses: 197_022,
+            ..row.memories_at[0]
+        }];
+        let cells = reading(&found, &step(StepKind::Locality)).cells;
+        assert_exact(&cells, "kingsley", "conflict_ratio", Some(16.0), 2.0);
+        assert_eq!(value(&cells, "bw16", "conflict_ratio", Some(16.0)), None, "nothing to compare with");
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Measure<'_> {
         let begun = Instant::now();
         let until = deadline(begun, planned.deadline_s);
         let mut found = match step.kind {
-            StepKind::Lifetimes => self.lifetimes(&extent, folder, until, poll)?,
+            StepKind::Lifetimes | StepKind::Ledger => self.recordings(&extent, folder, until, poll)?,
             _ => self.one_command(&extent, folder, goes_on, until, poll)?,
         };
         let seconds =
@@ -184,7 +184,7 @@ impl Measure<'_> {
     }
 
     /// Records each program under each manager, and then analyses the traces.
-    fn lifetimes(
+    fn recordings(
         &self,
         extent: &Extent,
         folder: &StepFolder,
@@ -207,7 +207,7 @@ impl Measure<'_> {
             let (end, mut messages) = self.run(&recording, folder, until, libc::SIGTERM, poll)?;
             let mut ended = end.why;
             if end.why == EndCause::Itself && end.code == Some(0) {
-                let words = extent.lifetimes(&trace, &json);
+                let words = extent.analysis(&trace, &json);
                 let (end, more) = self.run(&words, folder, until, libc::SIGTERM, poll)?;
                 ended = end.why;
                 messages.warnings.extend(more.warnings);
