@@ -6,7 +6,7 @@ use std::process::Command;
 
 use sha2::{Digest, Sha256};
 
-use crate::fixture::{CommandOutput, Fixture};
+use crate::fixture::{CommandOutput, Fixture, read_json};
 
 /// C as it was written before 1989, which allocates an object for each argument and prints how many.
 const COUNT: &str = "char *keep();\nmain(argc, argv) int argc; char **argv; {\n    unsigned short i;\n    for (i = 0; i < 5000; i++) if (!keep(i)) return 1;\n    printf(\"%s %d\\n\", GREETING, i);\n    return 0;\n}\n";
@@ -215,4 +215,24 @@ fn the_papers_programs_are_built_and_make_the_papers_counts() {
     ];
     let rest = ["-m", "glibc", "-m", "bw16", "-n", "1", "--warmup", "0"];
     fixture.heaptoll(&[&run[..], &rest].concat()).exits(0);
+}
+
+/// A layer in front of a collector, and one in front of a manager without pointer-free memory, sees these calls.
+#[test]
+fn pointer_free_memory_is_recorded_whatever_is_behind_the_layer() {
+    let fixture = Fixture::new();
+    let program = fixture.program(
+        "pointer-free",
+        "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <stdlib.h>\n#include <string.h>\n\
+         int main(void) { void *(*get)(size_t) = (void *(*)(size_t))dlsym(RTLD_DEFAULT, \"heaptoll_malloc_pointer_free\");\n\
+         if (!get) return 1; for (int i = 0; i < 1000; i++) { char *p = get(333); if (!p) return 2; memset(p, 1, 333); \
+         free(p); } return 0; }",
+    );
+    for manager in ["glibc", "kingsley", "bw16", "bw26", "tithe-collect"] {
+        let (trace, json) = (fixture.at("trace"), fixture.at("stat.json"));
+        fixture.heaptoll(&["record", "-f", "-o", &trace, "-m", manager, "--", &program]).exits(0);
+        fixture.heaptoll(&["stat", &trace, "--json", &json]).exits(0);
+        let objects = read_json(&json)["objects"].as_u64().expect("a number");
+        assert!((1000..1100).contains(&objects), "{manager}: {objects}");
+    }
 }

@@ -3,8 +3,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 /// `malloc`, `valloc`, `pvalloc`, `heaptoll_malloc_pointer_free`.
 pub type Allocate = unsafe extern "C" fn(usize) -> *mut c_void;
@@ -105,21 +104,31 @@ fn resolve() -> Option<Family> {
     }
 }
 
-/// The next object's `heaptoll_malloc_pointer_free`; its `malloc` where it has none. It is looked up by the first call
-/// and not with the others: a look-up that finds nothing allocates (`dlerror`'s message), and in a program that never
-/// calls it those blocks would be counted as the program's own.
-pub fn malloc_pointer_free(family: &Family) -> Allocate {
-    static FOUND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-    let mut found = FOUND.load(Ordering::Acquire);
-    if found.is_null() {
-        let malloc = family.malloc as *mut c_void;
-        let home = object_of(malloc as usize);
-        let own = symbol(c"heaptoll_malloc_pointer_free").filter(|&own| object_of(own as usize) == home);
-        found = own.unwrap_or(malloc);
-        FOUND.store(found, Ordering::Release);
+/// What `heaptoll_malloc_pointer_free` is of the next object; 0 as long as it is not known.
+static POINTER_FREE: AtomicUsize = AtomicUsize::new(0);
+
+/// The next `heaptoll_malloc_pointer_free`; `malloc` where the object that exports that has none.
+///
+/// It is looked up when a program first calls it, not with the others: a lookup that fails allocates its message, which
+/// would count as a call of every program.
+#[inline(always)]
+pub fn pointer_free(family: &Family) -> Allocate {
+    match POINTER_FREE.load(Ordering::Relaxed) {
+        0 => find_pointer_free(family),
+        // SAFETY: `find_pointer_free` stored the address of a function of this type.
+        address => unsafe { transmute::<usize, Allocate>(address) },
     }
-    // SAFETY: it is `malloc`, or the function that include/heaptoll.h declares with malloc's type.
-    unsafe { transmute::<*mut c_void, Allocate>(found) }
+}
+
+#[cold]
+#[inline(never)]
+fn find_pointer_free(family: &Family) -> Allocate {
+    let home = object_of(family.malloc as usize);
+    let found = symbol(c"heaptoll_malloc_pointer_free").filter(|&f| object_of(f as usize) == home);
+    // SAFETY: `include/heaptoll.h` defines the type of what has this name.
+    let found = found.map_or(family.malloc, |f| unsafe { transmute::<*mut c_void, Allocate>(f) });
+    POINTER_FREE.store(found as usize, Ordering::Relaxed);
+    found
 }
 
 /// The next definition of `name` after the object into which this code is linked.

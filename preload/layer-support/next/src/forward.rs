@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 
 use crate::arena;
-use crate::family::{Family, malloc_pointer_free as malloc_pointer_free_of, next, ready};
+use crate::family::{Family, next, pointer_free, ready};
 
 fn set_errno(code: c_int) {
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
@@ -50,7 +50,7 @@ fn first_malloc(size: usize) -> *mut c_void {
 pub fn malloc_pointer_free(size: usize) -> *mut c_void {
     match ready() {
         // SAFETY: it takes any size, as malloc does.
-        Some(family) => unsafe { malloc_pointer_free_of(family)(size) },
+        Some(family) => unsafe { pointer_free(family)(size) },
         None => first_malloc(size),
     }
 }
