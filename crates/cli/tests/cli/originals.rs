@@ -219,7 +219,7 @@ fn the_papers_programs_are_built_and_make_the_papers_counts() {
 
 /// A layer in front of a collector, and one in front of a manager without pointer-free memory, sees these calls.
 #[test]
-fn pointer_free_memory_is_recorded_whatever_is_behind_the_layer() {
+fn pointer_free_memory_is_recorded_in_front_of_any_manager() {
     let fixture = Fixture::new();
     let program = fixture.program(
         "pointer-free",
