@@ -70,7 +70,8 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE", conflicts_with_all = ["studies", "budget", "quick", "only", "keep", "resume", "catalog"])]
     from: Option<PathBuf>,
     /// With --from: judge the stored figures by the claims of this version; nothing is measured
-    #[arg(long, requires = "from")]
+    // A requirement is dropped where what is required conflicts with what is given: studies, a folder.
+    #[arg(long, requires = "from", conflicts_with_all = ["studies", "resume", "list"])]
     judge_again: bool,
     /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
