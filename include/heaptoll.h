@@ -112,6 +112,11 @@ struct heaptoll_control {
 /* The control struct; never null, always the same. May be called before main and in signal handlers. */
 const struct heaptoll_control *heaptoll_control_v1(void);
 
+/* Memory that holds no pointers: as malloc, and a collector need not read it. A manager may export it; where it does not,
+ * malloc serves as well, so a program looks it up (dlsym of RTLD_DEFAULT, which finds a layer's first) and falls back.
+ * free and realloc take the block as any other; one that realloc moves may be read again. */
+void *heaptoll_malloc_pointer_free(size_t size);
+
 HEAPTOLL_ASSERT(sizeof(struct heaptoll_class) == 56, "struct heaptoll_class has a fixed layout");
 HEAPTOLL_ASSERT(sizeof(struct heaptoll_census) == 88, "struct heaptoll_census has a fixed layout");
 HEAPTOLL_ASSERT(sizeof(struct heaptoll_event) == 40, "struct heaptoll_event has a fixed layout");

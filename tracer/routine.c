@@ -20,6 +20,7 @@ static const struct {
 } names[] = {
    { "malloc", HT_MALLOC },
    { "__libc_malloc", HT_MALLOC },
+   { "heaptoll_malloc_pointer_free", HT_MALLOC },
    { "free", HT_FREE },
    { "cfree", HT_FREE },
    { "free_sized", HT_FREE },

@@ -847,6 +847,14 @@ EXPORT void *malloc(size_t size) {
 	return allocate(size, CALLER);
 }
 
+/* Memory without pointers (include/heaptoll.h); the loader does not call this. */
+EXPORT void *heaptoll_malloc_pointer_free(size_t size) {
+	if (UNLIKELY(stage != READY || standing != KNOWN || size > PTRDIFF_MAX))
+		return allocate(size, CALLER);
+	void *block = GC_malloc_atomic(size);
+	return block ? block : out_of_memory();
+}
+
 EXPORT void free(void *block) {
 	if (block)
 		release(block, CALLER);

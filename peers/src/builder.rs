@@ -269,7 +269,7 @@ impl<'a> Plan<'a> {
         command.args(&self.recipe.link);
         run(&mut command, &format!("linking {name}"), package(self.recipe.linker))?;
 
-        let wanted: Vec<&str> = symbols::FAMILY.iter().chain(&symbols::OPERATORS).copied().collect();
+        let wanted: Vec<&str> = heaptoll_elf::family::replacement().collect();
         symbols::require(&built, &wanted)?;
         smoke::prove(&settings.prover, &built, self.recipe.checks_overflow, &[])?;
 

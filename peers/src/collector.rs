@@ -173,7 +173,7 @@ pub fn build(settings: &Settings) -> Result<Outcome, Error> {
     command.arg(format!("-Wl,-soname,{NAME}.so")).args(["-Wl,-O1", "-Wl,--strip-debug"]).args(LINK);
     run(&mut command, "compiling the shim of bdw", "gcc libc6-dev libgc-dev")?;
 
-    let wanted: Vec<&str> = symbols::FAMILY.iter().chain(&symbols::OPERATORS).copied().collect();
+    let wanted: Vec<&str> = heaptoll_elf::family::replacement().collect();
     symbols::require(&object, &wanted)?;
     for (_, frees, _) in MODES {
         smoke::prove(&settings.prover, &object, true, &[("BDW_FREES", frees)])?;

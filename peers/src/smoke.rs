@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use libc::{c_int, c_void, size_t};
 
 use crate::error::Error;
-use crate::symbols::{FAMILY, OPERATORS};
+use heaptoll_elf::family;
 
 /// How long a smoke run may take before it counts as hung.
 const LIMIT: Duration = Duration::from_secs(60);
@@ -85,7 +85,7 @@ pub fn run(object: &Path, checks_overflow: bool) -> Result<(), String> {
 /// Every function must come from `object`.
 fn bound(object: &Path) -> Result<(), String> {
     let wanted = std::fs::canonicalize(object).map_err(|e| format!("cannot find the object: {e}"))?;
-    for name in FAMILY.iter().chain(&OPERATORS) {
+    for name in family::replacement() {
         let address = lookup(name).ok_or_else(|| format!("{name} is nowhere"))?;
         // SAFETY: an all-zero Dl_info is a valid value of this plain C struct.
         let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };

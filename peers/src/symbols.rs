@@ -4,66 +4,24 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use object::{Object, ObjectKind, ObjectSymbol};
+use heaptoll_elf::ElfError;
 
-use crate::error::{Error, IoContext};
-
-/// The malloc family: what every manager must export.
-pub const FAMILY: [&str; 11] = [
-    "malloc",
-    "free",
-    "calloc",
-    "realloc",
-    "reallocarray",
-    "memalign",
-    "posix_memalign",
-    "aligned_alloc",
-    "valloc",
-    "pvalloc",
-    "malloc_usable_size",
-];
-
-/// C++ `operator new` and `operator delete` in every form: plain, array, sized, aligned, nothrow.
-#[cfg(target_pointer_width = "64")]
-pub const OPERATORS: [&str; 20] = [
-    "_Znwm",
-    "_Znam",
-    "_ZnwmRKSt9nothrow_t",
-    "_ZnamRKSt9nothrow_t",
-    "_ZnwmSt11align_val_t",
-    "_ZnamSt11align_val_t",
-    "_ZnwmSt11align_val_tRKSt9nothrow_t",
-    "_ZnamSt11align_val_tRKSt9nothrow_t",
-    "_ZdlPv",
-    "_ZdaPv",
-    "_ZdlPvm",
-    "_ZdaPvm",
-    "_ZdlPvRKSt9nothrow_t",
-    "_ZdaPvRKSt9nothrow_t",
-    "_ZdlPvSt11align_val_t",
-    "_ZdaPvSt11align_val_t",
-    "_ZdlPvmSt11align_val_t",
-    "_ZdaPvmSt11align_val_t",
-    "_ZdlPvSt11align_val_tRKSt9nothrow_t",
-    "_ZdaPvSt11align_val_tRKSt9nothrow_t",
-];
+use crate::error::Error;
 
 /// The symbols that other objects can bind to.
 ///
 /// # Errors
 /// [`Error::NotElf`] when the file is no shared object, [`Error::File`] when it cannot be read.
 pub fn exported(path: &Path) -> Result<BTreeSet<String>, Error> {
-    let bytes = std::fs::read(path).context("read", path)?;
     let not_elf = |message: String| Error::NotElf { path: path.to_path_buf(), message };
-    let file = object::File::parse(&*bytes).map_err(|e| not_elf(e.to_string()))?;
-    if file.kind() != ObjectKind::Dynamic {
-        return Err(not_elf(format!("it is a {:?} file", file.kind())));
+    let facts = heaptoll_elf::read(path).map_err(|error| match error {
+        ElfError::Io(source) => Error::File { action: "read", path: path.to_path_buf(), source },
+        other => not_elf(other.to_string()),
+    })?;
+    if !facts.dynamic_type {
+        return Err(not_elf("it is no shared object".to_owned()));
     }
-    Ok(file
-        .dynamic_symbols()
-        .filter(|symbol| symbol.is_definition() && (symbol.is_global() || symbol.is_weak()))
-        .filter_map(|symbol| symbol.name().ok().map(str::to_string))
-        .collect())
+    Ok(facts.exports.into_iter().collect())
 }
 
 /// Proves that an object exports all of `wanted`.
@@ -80,6 +38,7 @@ pub fn require(path: &Path, wanted: &[&str]) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use heaptoll_elf::family::FAMILY;
     use std::process::Command;
 
     fn shared_object(dir: &Path, text: &str) -> std::path::PathBuf {

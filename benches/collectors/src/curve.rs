@@ -3,7 +3,8 @@
 
 use std::path::PathBuf;
 
-use heaptoll_report::html::curves::{self, Curve, Curves, CurvesPage, Point};
+use heaptoll_report::document::{Axis, Cell, Chart, Column, Document, Form, Grid, Item, Section, Series};
+use heaptoll_report::{format, html};
 use heaptoll_rig::Stack;
 use serde::Serialize;
 
@@ -78,7 +79,7 @@ pub fn run(options: &Options) -> Result<bool, Error> {
         let measured = installation.measure(&installation.program(name)?, &stacks)?;
         figures.programs.push(curves_of(&measured));
         options.outputs.keep("curve", &markdown(&figures), &figures)?;
-        let page = curves::render(&page(&figures))?;
+        let page = html::document::render(&page(&figures))?;
         make_folder(&options.html)?;
         std::fs::write(&options.html, page).map_err(Error::file("write", &options.html))?;
     }
@@ -167,30 +168,19 @@ fn markdown(figures: &Figures) -> String {
     text
 }
 
-fn page(figures: &Figures) -> CurvesPage {
-    let curve = |name: &str, costs: &[Cost]| {
-        let mut points: Vec<Point> = costs
-            .iter()
-            .map(|cost| Point { x: cost.memory_mib, y: cost.cpu_s, setting: cost.setting.clone() })
-            .collect();
-        points.sort_by(|a, b| a.x.total_cmp(&b.x));
-        Curve { name: name.into(), points }
-    };
-    let program = |one: &ProgramCurves| Curves {
-        program: one.program.clone(),
-        verdict: format!("{}.", one.verdict),
-        curves: vec![curve("glibc", &one.glibc), curve(OURS, &one.ours), curve(THEIRS, &one.theirs)],
-    };
-    CurvesPage {
+fn page(figures: &Figures) -> Document {
+    let notes = [
+        "Every free is ignored under both collectors; glibc, which frees, is the single point.".to_owned(),
+        "Each point is a heap size: medians of CPU seconds less start-up, and of peak resident memory."
+            .to_owned(),
+        format!(
+            "At each heap size of {THEIRS}, {OURS} is read at the same memory, on the line between its settings."
+        ),
+    ];
+    let front = Section { text: notes.into(), ..Section::default() };
+    Document {
         title: "Collectors: CPU against memory".into(),
-        notes: vec![
-            "Every free is ignored under both collectors; glibc, which frees, is the single point.".into(),
-            "Each point is a heap size: medians of CPU seconds less start-up, and of peak resident memory."
-                .into(),
-            format!(
-                "At each heap size of {THEIRS}, {OURS} is read at the same memory, on the line between its settings."
-            ),
-        ],
+        sections: std::iter::once(front).chain(figures.programs.iter().map(section)).collect(),
         facts: vec![
             ("Machine".into(), figures.machine.clone()),
             (
@@ -198,9 +188,56 @@ fn page(figures: &Figures) -> CurvesPage {
                 format!("size {}, {} interleaved repetitions", figures.size, figures.repetitions),
             ),
         ],
-        x_title: "peak RSS, MiB".into(),
-        y_title: "CPU, s".into(),
-        programs: figures.programs.iter().map(program).collect(),
         command: format!("heaptoll-collectors curve --size {} -n {}", figures.size, figures.repetitions),
+        palette: ["glibc", OURS, THEIRS].map(String::from).into(),
+        ..Document::default()
+    }
+}
+
+/// The curves of one program, and their points in a table.
+fn section(one: &ProgramCurves) -> Section {
+    let curves = [("glibc", &one.glibc), (OURS, &one.ours), (THEIRS, &one.theirs)];
+    let curves = curves.map(|(name, costs)| {
+        let mut costs = costs.clone();
+        costs.sort_by(|a, b| a.memory_mib.total_cmp(&b.memory_mib));
+        (name, costs)
+    });
+    let series = curves.iter().map(|(name, costs)| Series {
+        name: (*name).into(),
+        points: costs.iter().map(|cost| (cost.memory_mib, cost.cpu_s)).collect(),
+        labels: costs
+            .iter()
+            .map(|cost| format!("{}\n{:.4} MiB, {:.4} s", cost.setting, cost.memory_mib, cost.cpu_s))
+            .collect(),
+        ..Series::default()
+    });
+    let all = || curves.iter().flat_map(|(_, costs)| costs);
+    let chart = Chart {
+        title: "CPU against memory".into(),
+        caption: "Lower and further left is cheaper.".into(),
+        form: Form::Joined,
+        x: Axis::spread("peak RSS, MiB", all().map(|cost| cost.memory_mib)),
+        y: Axis::spread("CPU, s", all().map(|cost| cost.cpu_s)),
+        series: series.collect(),
+    };
+    let row = |(name, cost): (&str, &Cost)| {
+        let figures = [cost.memory_mib, cost.cpu_s].map(format::significant);
+        [name.to_owned(), cost.setting.clone()].into_iter().chain(figures).map(Cell::text).collect()
+    };
+    let rows = curves.iter().flat_map(|(name, costs)| costs.iter().map(move |cost| (*name, cost)));
+    let grid = Grid {
+        columns: vec![
+            Column::text("manager"),
+            Column::text("setting"),
+            Column::figures("peak RSS, MiB"),
+            Column::figures("CPU, s"),
+        ],
+        rows: rows.map(row).collect(),
+        ..Grid::default()
+    };
+    Section {
+        title: one.program.clone(),
+        text: vec![format!("{}.", one.verdict)],
+        items: vec![Item::Chart(chart), Item::Grid(grid)],
     }
 }

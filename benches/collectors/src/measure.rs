@@ -129,8 +129,11 @@ impl Installation {
     /// # Errors
     /// It is not in the catalog or not installed, or an input cannot be written.
     pub fn program(&self, name: &str) -> Result<Prepared, Error> {
-        let folders =
-            heaptoll_catalog::Places { bin: self.places.programs(), inputs_cache: Places::inputs() };
+        let folders = heaptoll_catalog::Places {
+            bin: self.places.programs(),
+            added: Places::added(),
+            inputs_cache: Places::inputs(),
+        };
         let program = self.catalog.find(name)?;
         if let Some(reason) = program.missing(&folders) {
             return Err(Error::Missing { program: name.into(), reason });

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use heaptoll_callgrind::symbols;
+use heaptoll_elf::family;
 use heaptoll_reftrace::Routine;
 
 use crate::Error;
@@ -12,7 +12,7 @@ use crate::Error;
 /// Symbols of a routine.
 fn names(routine: Routine) -> &'static [&'static str] {
     match routine {
-        Routine::Malloc => &["malloc", "__libc_malloc"],
+        Routine::Malloc => &["malloc", "__libc_malloc", "heaptoll_malloc_pointer_free"],
         Routine::Free => &["free", "cfree", "__libc_free"],
         Routine::Calloc => &["calloc", "__libc_calloc"],
         Routine::Realloc => &["realloc", "__libc_realloc"],
@@ -22,27 +22,9 @@ fn names(routine: Routine) -> &'static [&'static str] {
         Routine::AlignedAlloc => &["aligned_alloc"],
         Routine::Valloc => &["valloc", "pvalloc", "__libc_valloc", "__libc_pvalloc"],
         Routine::UsableSize => &["malloc_usable_size"],
-        Routine::New => &["_Znwm", "_Znam", "_ZnwmRKSt9nothrow_t", "_ZnamRKSt9nothrow_t"],
-        Routine::NewAligned => &[
-            "_ZnwmSt11align_val_t",
-            "_ZnamSt11align_val_t",
-            "_ZnwmSt11align_val_tRKSt9nothrow_t",
-            "_ZnamSt11align_val_tRKSt9nothrow_t",
-        ],
-        Routine::Delete => &[
-            "_ZdlPv",
-            "_ZdaPv",
-            "_ZdlPvm",
-            "_ZdaPvm",
-            "_ZdlPvRKSt9nothrow_t",
-            "_ZdaPvRKSt9nothrow_t",
-            "_ZdlPvSt11align_val_t",
-            "_ZdaPvSt11align_val_t",
-            "_ZdlPvmSt11align_val_t",
-            "_ZdaPvmSt11align_val_t",
-            "_ZdlPvSt11align_val_tRKSt9nothrow_t",
-            "_ZdaPvSt11align_val_tRKSt9nothrow_t",
-        ],
+        Routine::New => &family::NEW,
+        Routine::NewAligned => &family::NEW_ALIGNED,
+        Routine::Delete => &family::DELETE,
     }
 }
 
@@ -66,7 +48,7 @@ impl Family {
             }
             let mut found = HashMap::new();
             for routine in Routine::ALL {
-                for name in symbols::aliases(path, names(routine))?.into_iter().flatten() {
+                for name in aliases(path, names(routine))?.into_iter().flatten() {
                     // If a compiler has merged two routines into one function, it counts as the first of them.
                     found.entry(name).or_insert(routine);
                 }
@@ -82,4 +64,15 @@ impl Family {
     pub fn routine(&self, object: &str, function: &str) -> Option<Routine> {
         self.of.get(object)?.get(function).copied()
     }
+}
+
+/// The names of an object's functions, as [`heaptoll_elf::aliases`] finds them.
+///
+/// # Errors
+/// An object that cannot be read, with its path.
+pub fn aliases(path: &Path, functions: &[&str]) -> Result<Vec<Vec<String>>, Error> {
+    heaptoll_elf::aliases(path, functions).map_err(|error| {
+        let message = error.to_string();
+        heaptoll_callgrind::Error::NotElf { path: path.to_path_buf(), message }.into()
+    })
 }

@@ -147,8 +147,11 @@ impl Setup {
     }
 
     fn program(&self, program: &Program, size: Size) -> Result<Prepared, Error> {
-        let folders =
-            heaptoll_catalog::Places { bin: self.places.programs(), inputs_cache: Places::inputs() };
+        let folders = heaptoll_catalog::Places {
+            bin: self.places.programs(),
+            added: Places::added(),
+            inputs_cache: Places::inputs(),
+        };
         if let Some(reason) = program.missing(&folders) {
             return Err(Error::Missing { program: program.name().into(), reason });
         }

@@ -1,7 +1,7 @@
 //! A program under the tracer, with this bench's sinks.
 
+use crate::family;
 use heaptoll_callgrind::profile::BOUND_AT_START;
-use heaptoll_callgrind::symbols;
 use heaptoll_catalog::Prepared;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_reftrace::{Event, Owner, Reference, Routine, Sink};
@@ -43,7 +43,7 @@ pub fn trace<S: Sink>(
     }
     if run.announced
         && let Some(object) = &manager.object
-        && symbols::aliases(object, &[CONTROL])?.iter().any(|names| !names.is_empty())
+        && family::aliases(object, &[CONTROL])?.iter().any(|names| !names.is_empty())
     {
         invocation.preload.insert(0, setup.places.announce_layer());
     }

@@ -53,7 +53,11 @@ impl Progress for NoProgress {
 /// A program or the manager is not there, or the experiment fails. A stack that fails is marked in its row.
 pub fn run(places: &Places, effort: &Effort) -> Result<(), BenchError> {
     let catalog = Catalog::load(&places.catalog())?;
-    let folders = heaptoll_catalog::Places { bin: places.programs(), inputs_cache: Places::inputs() };
+    let folders = heaptoll_catalog::Places {
+        bin: places.programs(),
+        added: Places::added(),
+        inputs_cache: Places::inputs(),
+    };
     let known = manager::known(places)?;
     let base = manager::find(&known, &effort.manager)?;
     let over = |layer: &str| manager::find(&known, &format!("{layer}/{}", base.name));

@@ -100,7 +100,11 @@ impl Installation {
     }
 
     fn folders(&self) -> heaptoll_catalog::Places {
-        heaptoll_catalog::Places { bin: self.places.programs(), inputs_cache: Places::inputs() }
+        heaptoll_catalog::Places {
+            bin: self.places.programs(),
+            added: Places::added(),
+            inputs_cache: Places::inputs(),
+        }
     }
 
     /// A program with its input.

@@ -26,7 +26,11 @@ pub fn cfrac(places: &Places) -> Result<Prepared, BenchError> {
 /// A program of the catalog.
 pub fn program(places: &Places, name: &str, size: Size) -> Result<Prepared, BenchError> {
     let catalog = Catalog::load(&places.catalog())?;
-    let folders = heaptoll_catalog::Places { bin: places.programs(), inputs_cache: Places::inputs() };
+    let folders = heaptoll_catalog::Places {
+        bin: places.programs(),
+        added: Places::added(),
+        inputs_cache: Places::inputs(),
+    };
     Ok(catalog.find(name)?.prepare(size, &folders)?)
 }
 

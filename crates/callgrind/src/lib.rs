@@ -2,14 +2,12 @@
 //! that such a count needs. Counts repeat where times are noisy; they do not cover caches and stalls.
 //!
 //! [`profile`] reads what callgrind wrote, [`outermost`] finds the calls in it that no other contains, [`cachegrind`]
-//! what cachegrind wrote, [`symbols`] lists the names under which an object's functions may appear there, [`tools`]
-//! runs compilers and Valgrind itself.
+//! what cachegrind wrote, [`tools`] runs compilers and Valgrind itself.
 
 pub mod cachegrind;
 mod error;
 pub mod outermost;
 pub mod profile;
-pub mod symbols;
 pub mod tools;
 
 pub use error::Error;

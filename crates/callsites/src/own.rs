@@ -36,8 +36,9 @@ const SOURCES: [&str; 7] = [
     "/library/core/src/",
 ];
 /// Functions that pass a request on to malloc, or are malloc, wherever they are linked in.
-const FAMILY: [&str; 20] = [
+const FAMILY: [&str; 21] = [
     "malloc",
+    "heaptoll_malloc_pointer_free",
     "calloc",
     "realloc",
     "reallocarray",

@@ -9,7 +9,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [share, bin, cache, program, size] = arguments.as_slice() else {
         return Err("usage: prepare SHARE BIN CACHE PROGRAM SIZE".into());
     };
-    let places = Places { bin: bin.into(), inputs_cache: cache.into() };
+    let places = Places { bin: bin.into(), added: "/opt/added".into(), inputs_cache: cache.into() };
     let catalog = Catalog::load(share.as_ref())?;
     let program = catalog.find(program)?;
     if let Some(missing) = program.missing(&places) {

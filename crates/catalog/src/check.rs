@@ -43,7 +43,7 @@ impl Check<'_> {
     pub(crate) fn template(&self, text: &str, field: &str) -> Result<Template, CatalogError> {
         Template::parse(text).map_err(|problem| {
             let remedy =
-                "there are {share}, {bin}, {tmp}, {input:NAME} and {PARAMETER}; write {{ and }} for plain braces";
+                "there are {share}, {bin}, {added}, {tmp}, {input:NAME} and {PARAMETER}; write {{ and }} for plain braces";
             self.error(field, problem, remedy)
         })
     }

@@ -19,6 +19,7 @@ pub(crate) struct Entry {
     pub figures: Option<String>,
     pub stdin: Option<String>,
     pub package: Option<String>,
+    pub added_by: Option<AddedBy>,
     #[serde(default)]
     pub requires: Vec<String>,
     #[serde(default)]
@@ -32,6 +33,16 @@ pub(crate) struct Entry {
     pub sizes: BTreeMap<Size, SizeEntry>,
     #[serde(default)]
     pub variants: BTreeMap<String, Variant>,
+}
+
+/// How a program comes here that heaptoll may not bring.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AddedBy {
+    /// What `heaptoll programs add` takes.
+    pub recipe: String,
+    /// The licence, and what it forbids.
+    pub licence: String,
 }
 
 /// What a variant changes. Environment and inputs are merged by key, sizes replaced by key, the rest replaced.

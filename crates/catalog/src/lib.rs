@@ -9,7 +9,7 @@
 //!
 //! # fn main() -> Result<(), heaptoll_catalog::CatalogError> {
 //! let catalog = Catalog::load("programs".as_ref())?;
-//! let places = Places { bin: "target/programs".into(), inputs_cache: "/tmp/inputs".into() };
+//! let places = Places { bin: "target/programs".into(), added: "/opt/added".into(), inputs_cache: "/tmp/inputs".into() };
 //! let prepared = catalog.find("gawk")?.prepare(Size::Quick, &places)?;
 //! println!("{}", prepared.command.join(" "));
 //! # Ok(())

@@ -1,4 +1,4 @@
-//! Placeholders in the strings of an entry: `{share}`, `{bin}`, `{tmp}`, `{input:NAME}` and `{PARAMETER}`.
+//! Placeholders in the strings of an entry: `{share}`, `{bin}`, `{added}`, `{tmp}`, `{input:NAME}` and `{PARAMETER}`.
 //!
 //! A template is split once, so that an entry with a misspelt placeholder is refused when it is loaded and not in the
 //! middle of an experiment. `{{` and `}}` stand for single braces.
@@ -16,6 +16,8 @@ pub(crate) enum Piece {
     Share,
     /// `{bin}`: the folder of the bundled binaries.
     Bin,
+    /// `{added}`: the folder of the programs that the user has added.
+    Added,
     /// `{tmp}`: a scratch folder, fresh for every invocation.
     Tmp,
     /// `{input:NAME}`: the path of a generated input.
@@ -69,6 +71,7 @@ impl Template {
         match name {
             "share" => Ok(Piece::Share),
             "bin" => Ok(Piece::Bin),
+            "added" => Ok(Piece::Added),
             "tmp" => Ok(Piece::Tmp),
             _ => match name.strip_prefix("input:") {
                 Some(input) if plain(input) => Ok(Piece::Input(input.to_owned())),
@@ -108,6 +111,7 @@ impl fmt::Display for Template {
                 Piece::Literal(text) => f.write_str(&text.replace('{', "{{").replace('}', "}}"))?,
                 Piece::Share => f.write_str("{share}")?,
                 Piece::Bin => f.write_str("{bin}")?,
+                Piece::Added => f.write_str("{added}")?,
                 Piece::Tmp => f.write_str("{tmp}")?,
                 Piece::Input(name) => write!(f, "{{input:{name}}}")?,
                 Piece::Parameter(name) => write!(f, "{{{name}}}")?,

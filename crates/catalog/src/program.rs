@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cache;
 use crate::check::Check;
-use crate::entry::{Entry, Parameter, SizeEntry};
+use crate::entry::{AddedBy, Entry, Parameter, SizeEntry};
 use crate::placeholder::{Piece, Template};
 use crate::scratch_word;
 use crate::{CatalogError, Generator, Size};
@@ -18,6 +18,7 @@ pub struct Program {
     variant: Option<String>,
     about: String,
     package: Option<String>,
+    added_by: Option<AddedBy>,
     requires: Vec<Template>,
     threads: u32,
     by_name: bool,
@@ -50,8 +51,17 @@ struct Plan {
 pub struct Places {
     /// Where the bundled binaries (`cfrac`, `reverse`, `heaptoll-espresso`) are: `{bin}`.
     pub bin: PathBuf,
+    /// Where programs of others are that the user has added (`heaptoll programs add`): `{added}`.
+    pub added: PathBuf,
     /// Where generated inputs are kept from one run to the next. Created when absent.
     pub inputs_cache: PathBuf,
+}
+
+/// Something that a program requires and that is not there.
+struct Absent {
+    path: String,
+    /// Heaptoll's own build makes it.
+    is_bundled: bool,
 }
 
 /// A program ready to run: all inputs are generated and all placeholders but `{tmp}` are replaced.
@@ -194,6 +204,7 @@ impl Program {
             variant: variant.cloned(),
             about: entry.about.clone(),
             package: entry.package.clone(),
+            added_by: entry.added_by.clone(),
             requires,
             threads: entry.threads,
             by_name: entry.by_name,
@@ -232,6 +243,11 @@ impl Program {
         self.package.as_deref()
     }
 
+    /// The recipe by which the user adds the program; none for a bundled one, and one of a package.
+    pub fn recipe(&self) -> Option<&str> {
+        self.added_by.as_ref().map(|by| by.recipe.as_str())
+    }
+
     /// How many threads allocate at once.
     pub fn threads(&self) -> u32 {
         self.threads
@@ -260,15 +276,25 @@ impl Program {
 
     /// What has to be installed before the program can run; `None` when all is there.
     pub fn missing(&self, places: &Places) -> Option<String> {
-        let absent = self.requires.iter().find_map(|template| {
+        let absent = self.absent(places)?;
+        Some(match (&self.package, &self.added_by) {
+            (Some(package), _) => format!("{} is not installed: apt-get install {package}", absent.path),
+            (None, Some(by)) => format!(
+                "it is not here, and heaptoll may not bring it: `heaptoll programs add {}` fetches and builds it for you \
+                 (licence: {})",
+                by.recipe, by.licence
+            ),
+            (None, None) if absent.is_bundled => format!("{} is not built: type `make build`", absent.path),
+            (None, None) => format!("{} is not installed", absent.path),
+        })
+    }
+
+    /// The first of what is required that is not there.
+    fn absent(&self, places: &Places) -> Option<Absent> {
+        self.requires.iter().find_map(|template| {
             let path = template.render(|piece| self.folder(piece, places)).ok()?;
-            (!exists(&path)).then_some((path, template.pieces().contains(&Piece::Bin)))
-        });
-        let (path, bundled) = absent?;
-        Some(match (&self.package, bundled) {
-            (Some(package), _) => format!("{path} is not installed: apt-get install {package}"),
-            (None, true) => format!("{path} is not built: type `make build`"),
-            (None, false) => format!("{path} is not installed"),
+            let is_bundled = template.pieces().contains(&Piece::Bin);
+            (!exists(&path)).then_some(Absent { path, is_bundled })
         })
     }
 
@@ -362,6 +388,7 @@ impl Program {
                 text(&absolute(parent.unwrap_or(Path::new("."))))
             }
             Piece::Bin => text(&absolute(&places.bin)),
+            Piece::Added => text(&absolute(&places.added)),
             Piece::Tmp => Ok(scratch_word::TMP.to_owned()),
             other => self.reference(None, other),
         }

@@ -40,7 +40,7 @@ fn load(text: &str) -> (tempfile::TempDir, Result<Catalog, CatalogError>) {
 }
 
 fn places(folder: &Path) -> Places {
-    Places { bin: "/opt/bin".into(), inputs_cache: folder.join("inputs") }
+    Places { bin: "/opt/bin".into(), added: "/opt/added".into(), inputs_cache: folder.join("inputs") }
 }
 
 #[test]
@@ -268,7 +268,8 @@ fn folders_without_entries_and_double_names_are_errors() {
 fn an_inputs_folder_that_cannot_be_made_is_an_error() {
     let (folder, catalog) = load(GOOD);
     let file = folder.path().join("demo.toml");
-    let places = Places { bin: "/opt/bin".into(), inputs_cache: file.join("inputs") };
+    let places =
+        Places { bin: "/opt/bin".into(), added: "/opt/added".into(), inputs_cache: file.join("inputs") };
     let message =
         catalog.unwrap().find("demo").unwrap().prepare(Size::Quick, &places).unwrap_err().to_string();
     assert!(

@@ -28,7 +28,7 @@ static BIN: LazyLock<PathBuf> = LazyLock::new(|| {
 });
 
 fn places(folder: &Path) -> Places {
-    Places { bin: BIN.clone(), inputs_cache: folder.join("inputs") }
+    Places { bin: BIN.clone(), added: "/opt/added".into(), inputs_cache: folder.join("inputs") }
 }
 
 fn run(program: &Path, arguments: &[&str]) -> Output {

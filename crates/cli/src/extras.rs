@@ -1,7 +1,7 @@
 //! Tables of a comparison that are shown on request.
 
 use clap::Args;
-use heaptoll_report::terminal::Extras;
+use heaptoll_report::experiment::Extras;
 
 /// Which tables are shown besides CPU, memory and verdict; the page has all.
 #[derive(Debug, Args)]
@@ -16,6 +16,6 @@ pub struct ExtraTables {
 
 impl From<&ExtraTables> for Extras {
     fn from(tables: &ExtraTables) -> Extras {
-        Extras { bounds: tables.bounds, collections: tables.collections }
+        Extras { bounds: tables.bounds, collections: tables.collections, invocations: false }
     }
 }

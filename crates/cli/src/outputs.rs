@@ -1,4 +1,4 @@
-//! The files that a user can request: HTML, JSON, CSV, Parquet. Checked before anything is measured, written at the
+//! The files that a user can request: HTML, Markdown, JSON, CSV, Parquet. Checked before anything is measured, written at the
 //! end; one that fails does not keep the others from being written.
 
 use std::io::Write;
@@ -7,18 +7,73 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heaptoll_experiment::comparison::Comparison;
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_report::{ReportError, csv, files, html, json, parquet};
+use heaptoll_report::document::Document;
+use heaptoll_report::{ReportError, csv, files, html, json, markdown, parquet};
 
 use crate::terminal;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::writable;
 
-/// Output files.
+/// Files that show a document.
 #[derive(Debug, Args, Default)]
-pub struct Outputs {
+pub struct Pages {
     /// Write a self-contained HTML page
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub html: Option<PathBuf>,
+    /// Write the sentences and tables as Markdown, for a pull request
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub markdown: Option<PathBuf>,
+}
+
+impl Pages {
+    fn paths(&self) -> impl Iterator<Item = &Path> {
+        [&self.html, &self.markdown].into_iter().flatten().map(PathBuf::as_path)
+    }
+
+    /// Refuses files that could not be written at the end, before time is spent.
+    ///
+    /// # Errors
+    /// A folder that does not exist or does not let us write; a path that is a folder.
+    pub fn check(&self) -> Result<(), Failure> {
+        all_writable(self.paths())
+    }
+
+    /// Writes every requested file; returns whether all were written.
+    pub fn write(&self, document: &Document) -> bool {
+        let page = written(&self.html, &|out| {
+            let page = html::document::render(document)?;
+            out.write_all(page.as_bytes()).map_err(|source| ReportError::Stream { form: "HTML", source })
+        });
+        let text = written(&self.markdown, &|out| {
+            let text = markdown::render(document);
+            out.write_all(text.as_bytes()).map_err(|source| ReportError::Stream { form: "Markdown", source })
+        });
+        page && text
+    }
+}
+
+fn all_writable<'a>(mut paths: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
+    paths.try_for_each(|path| {
+        writable::check(path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))
+    })
+}
+
+/// Writes a file where one is requested, and prints a note or the error; returns whether nothing failed.
+fn written(path: &Option<PathBuf>, write: &dyn Fn(&mut dyn Write) -> Result<(), ReportError>) -> bool {
+    let Some(path) = path else { return true };
+    let result = files::write_atomically(path, |out| write(out));
+    match &result {
+        Ok(()) => terminal::note(&format!("wrote {}", path.display())),
+        Err(error) => terminal::error(&error.to_string()),
+    }
+    result.is_ok()
+}
+
+/// Output files of an experiment.
+#[derive(Debug, Args, Default)]
+pub struct Outputs {
+    #[command(flatten)]
+    pub pages: Pages,
     /// Write everything as JSON (docs/reference/json-schema.md)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub json: Option<PathBuf>,
@@ -32,12 +87,16 @@ pub struct Outputs {
 
 impl Outputs {
     fn paths(&self) -> impl Iterator<Item = &Path> {
-        [&self.html, &self.json, &self.csv, &self.parquet].into_iter().flatten().map(PathBuf::as_path)
+        self.pages
+            .paths()
+            .chain([&self.json, &self.csv, &self.parquet].into_iter().flatten().map(PathBuf::as_path))
     }
 
     /// Makes the paths absolute, so that a change of the current folder does not move the files.
     pub fn make_absolute(&mut self) {
-        for path in [&mut self.html, &mut self.json, &mut self.csv, &mut self.parquet].into_iter().flatten() {
+        let pages = &mut self.pages;
+        let all = [&mut pages.html, &mut pages.markdown, &mut self.json, &mut self.csv, &mut self.parquet];
+        for path in all.into_iter().flatten() {
             if let Ok(absolute) = std::path::absolute(&*path) {
                 *path = absolute;
             }
@@ -49,34 +108,16 @@ impl Outputs {
     /// # Errors
     /// A folder that does not exist or does not let us write; a path that is a folder.
     pub fn check(&self) -> Result<(), Failure> {
-        for path in self.paths() {
-            writable::check(path)
-                .map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
-        }
-        Ok(())
+        all_writable(self.paths())
     }
 
-    /// Writes every requested file; returns whether all were written.
-    pub fn write(&self, experiment: &Experiment, comparison: &Comparison) -> bool {
-        let mut all = true;
-        let mut one = |path: &Option<PathBuf>, write: &dyn Fn(&mut dyn Write) -> Result<(), ReportError>| {
-            let Some(path) = path else { return };
-            match files::write_atomically(path, |out| write(out)) {
-                Ok(()) => terminal::note(&format!("wrote {}", path.display())),
-                Err(error) => {
-                    all = false;
-                    terminal::error(&error.to_string());
-                }
-            }
-        };
-        one(&self.html, &|out| {
-            let page = html::render(experiment, comparison)?;
-            out.write_all(page.as_bytes()).map_err(|source| ReportError::Stream { form: "HTML", source })
-        });
-        one(&self.json, &|out| json::write(experiment, comparison, out));
-        one(&self.csv, &|out| csv::write(experiment, out));
-        one(&self.parquet, &|out| parquet::write(experiment, out));
-        all
+    /// Writes every requested file; returns whether all were written. `document` shows the experiment.
+    pub fn write(&self, experiment: &Experiment, comparison: &Comparison, document: &Document) -> bool {
+        let pages = self.pages.write(document);
+        let json = written(&self.json, &|out| json::write(experiment, comparison, out));
+        let csv = written(&self.csv, &|out| csv::write(experiment, out));
+        let parquet = written(&self.parquet, &|out| parquet::write(experiment, out));
+        pages && json && csv && parquet
     }
 }
 

@@ -74,7 +74,7 @@ impl StudyArguments {
     }
 }
 
-/// Delivers a study's document and returns the command's exit status; `study` is the command's name.
+/// Delivers a study's document and returns the command's exit status; `study` is the command's name, `schema` its figures'.
 ///
 /// # Errors
 /// Standard output is full.
@@ -82,10 +82,11 @@ pub fn deliver(
     outcome: &StudyOutcome,
     outputs: &DocumentOutputs,
     study: &str,
+    schema: &str,
     document: &Document,
     figures: &impl Serialize,
 ) -> Result<u8, Failure> {
-    let code = outputs.deliver(document, &format!("heaptoll-{study}/1"), figures)?;
+    let code = outputs.deliver(document, schema, figures)?;
     let path = outcome.path.display();
     match outcome.ending {
         Ending::Interrupted => {

@@ -9,6 +9,7 @@ use std::fs::read_to_string;
 use std::time::Instant;
 
 use heaptoll_launcher::affinity;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cpu_limit;
@@ -23,7 +24,7 @@ const LEAST_S: f64 = 0.2;
 
 documented! {
     /// What else the machine did during a span. Shares are of the span: 1 is all of it.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct Disturbance {
         /// Length of the span: of the whole block in lockstep.
         pub seconds: f64,
@@ -52,7 +53,7 @@ impl Disturbance {
 }
 
 /// The blocks of a table together.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Disturbed {
     /// The mean over all spans, each weighted by its length; `seconds` is their sum.
     pub mean: Disturbance,

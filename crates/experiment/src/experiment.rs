@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use heaptoll_statistics::ALPHA;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::named::Named;
@@ -12,7 +13,7 @@ use crate::observation::{MemoryTrack, Observation, Phase};
 pub const STOPPED_ALPHA: f64 = 0.04;
 
 /// The machine an experiment ran on; stored because no figure means anything without it.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// CPU model name.
     pub cpu: String,
@@ -39,7 +40,7 @@ pub struct Machine {
 }
 
 /// One program of the experiment.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramInfo {
     /// Name used in rows.
     pub name: String,
@@ -72,7 +73,7 @@ const fn filled() -> bool {
 }
 
 /// A word of a command that is not UTF-8; the command itself holds it as it can be shown.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RawWord {
     /// Which word of the command, from 0.
     pub at: usize,
@@ -81,7 +82,7 @@ pub struct RawWord {
 }
 
 /// How a server is driven.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServeInfo {
     /// The load command.
     pub load: Vec<String>,
@@ -94,7 +95,7 @@ pub struct ServeInfo {
 }
 
 /// What the preflight proved of one stack on one program.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StackInfo {
     /// Program it was proved on.
     pub program: String,
@@ -127,7 +128,7 @@ pub struct StackInfo {
 }
 
 /// How the runs of one repetition share the machine's noise.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Pairing {
     /// One after the other, in random order: noise affects them alike on average.
@@ -141,7 +142,7 @@ pub enum Pairing {
 ///
 /// A round is as many repetitions as there are turns: in each the baseline runs at once with a part of the other stacks,
 /// so that after the round each of them has run with the baseline once.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Turns {
     /// Repetitions of a round.
     pub count: u32,
@@ -152,7 +153,7 @@ pub struct Turns {
 }
 
 /// The requested settings of an experiment.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
     /// Timed repetitions requested; rounds, of programs whose stacks take turns.
     pub repetitions: u32,
@@ -204,7 +205,7 @@ pub struct Settings {
 }
 
 /// A whole experiment, as read back from its file.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Experiment {
     /// Version of heaptoll that wrote it.
     pub heaptoll_version: String,

@@ -1,10 +1,11 @@
 //! What a user named one by one, as opposed to members of groups and of `--all`: those are tried, not requested. It is
 //! stored with the settings, so that an experiment that is continued ends as one that ran at once.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Names of managers, as rows name them, and of programs.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Named {
     /// Managers; the baseline among them where it is not the default.
     pub managers: Vec<String>,

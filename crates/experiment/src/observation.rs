@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::disturbance::Disturbance;
@@ -12,7 +13,9 @@ use crate::documented::documented;
 use crate::launch::Finished;
 
 /// Why the invocation was made. Only `Timed` rows are compared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     /// Fills caches; stored, never compared.
@@ -51,7 +54,7 @@ impl Phase {
 }
 
 /// How the invocation ended.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "kind", content = "detail")]
 pub enum Outcome {
     /// Exit status 0 (or the status the catalog expects).
@@ -98,7 +101,7 @@ impl std::fmt::Display for Outcome {
 documented! {
     /// Hardware events of the program and its descendants, user and kernel mode, where the kernel counts them.
     /// Each is `None` where this machine has no such counter.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct Counters {
         /// Instructions retired.
         pub instructions: Option<u64>,
@@ -121,7 +124,7 @@ impl Counters {
 documented! {
     /// What the collectors of a run's processes did, as they reported it; zeroes from a manager that reports and never
     /// collected.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct Collections {
         /// Finished, of all processes of the run.
         pub count: u64,
@@ -139,7 +142,7 @@ documented! {
 
 documented! {
     /// One figure of a traced run, by its cause; all process images and threads together.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct ByOwner {
         /// The program's.
         pub program: u64,
@@ -152,7 +155,7 @@ documented! {
 
 documented! {
     /// What a program executed, exactly, as the tracer counted it.
-    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct ExactFigures {
         /// Instructions.
         pub instructions: ByOwner,
@@ -187,7 +190,7 @@ impl ByOwner {
 
 documented! {
     /// Misses of one cache.
-    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct GeometryMisses {
         /// The cache, its bytes and ways, as in `32K/8`.
         pub cache: String,
@@ -201,7 +204,7 @@ documented! {
 
 documented! {
     /// What a program's references would do to caches and memories, of the process image that executed most.
-    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
     pub struct LocalityFigures {
         /// References, those of the kernel in system calls included.
         pub references: ByOwner,
@@ -220,7 +223,7 @@ documented! {
 
 documented! {
     /// What a server's invocation adds.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct ServeFigures {
         /// CPU seconds of the server from ready to stopped.
         pub loaded_cpu_s: f64,
@@ -238,7 +241,7 @@ documented! {
 documented! {
     /// One invocation. Times are seconds, memory is KiB unless the name has `bytes`. The default is of a run that took
     /// nothing; `columns.rs` has each field's column in the database, CSV and Parquet.
-    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+    #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct Observation {
         /// Position in the experiment, from 0.
         pub order: u32,
@@ -369,7 +372,7 @@ impl Observation {
 }
 
 /// Resident memory over time, from one `Profile` run (programs) or one timed run (servers).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MemoryTrack {
     /// Program name.
     pub program: String,

@@ -138,6 +138,16 @@ impl Places {
         base("XDG_CACHE_HOME", ".cache").join("heaptoll/inputs")
     }
 
+    /// Programs of others that the user has added: `$XDG_DATA_HOME/heaptoll/programs`.
+    pub fn added() -> PathBuf {
+        base("XDG_DATA_HOME", ".local/share").join("heaptoll/programs")
+    }
+
+    /// The recipe of programs of others that have this name.
+    pub fn recipe(&self, name: &str) -> PathBuf {
+        self.catalog().join("originals").join(name)
+    }
+
     /// Where the secret lies from which the names of scratch folders are derived: `$XDG_CACHE_HOME/heaptoll`.
     pub fn secret() -> PathBuf {
         base("XDG_CACHE_HOME", ".cache").join("heaptoll")

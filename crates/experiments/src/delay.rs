@@ -1,17 +1,26 @@
 //! What it costs when freed memory waits: time and memory over the size of a quarantine (Sareen and Blackburn 2022, §7).
 
+mod comparison;
 mod document;
+mod figures;
+mod part;
 mod published;
+mod published_overhead;
 mod sections;
 
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_report::document::Document;
-use heaptoll_studies::delay::{Delay, NO_DELAY, part, study};
 
+use self::part::part;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::preparation::stand_ins;
 use crate::studied::{self, StudyOutcome, size_label};
+
+pub use comparison::{NO_DELAY, study};
+pub use figures::{Curve, Delay, Mean, Medians, Point, Ratios};
+pub use published::PublishedPair;
+pub use published_overhead::{Overhead, Quantity};
 
 /// The schema of the figures' JSON.
 pub const SCHEMA: &str = "heaptoll-delay/1";
@@ -38,7 +47,7 @@ pub struct Findings {
 }
 
 /// The figures, as in the JSON.
-pub type Figures = studied::Figures<Delay, published::PublishedPair>;
+pub type Figures = studied::Figures<Delay, PublishedPair>;
 
 /// Runs every program under every manager and every size of the quarantine.
 ///

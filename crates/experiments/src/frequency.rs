@@ -1,19 +1,29 @@
 //! What the frequency of collections costs, and what rarer reclamation does (Sareen and Blackburn 2022, §8).
 
+mod comparison;
 mod document;
+mod figures;
+mod period;
 mod published;
+mod published_gain;
 mod sections;
 
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::stack::LayerKind;
 use heaptoll_report::document::Document;
-use heaptoll_studies::frequency::{FIXED, Frequency, Period, part, study};
 
+use self::period::{FIXED, part};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::preparation::stand_ins;
 use crate::studied::{self, StudyOutcome, size_label};
+
+pub use comparison::{FEWEST_COLLECTIONS, study};
+pub use figures::{Frequency, Mean, Medians, Ratio, Setting, Study};
+pub use period::{Period, Question};
+pub use published::PublishedPair;
+pub use published_gain::Gain;
 
 /// The schema of the figures' JSON.
 pub const SCHEMA: &str = "heaptoll-frequency/1";
@@ -42,7 +52,7 @@ pub struct Findings {
 }
 
 /// The figures, as in the JSON.
-pub type Figures = studied::Figures<Frequency, published::PublishedPair>;
+pub type Figures = studied::Figures<Frequency, PublishedPair>;
 
 /// Runs every program under every collector and every period.
 ///

@@ -3,6 +3,9 @@
 mod document;
 mod figures;
 mod measure;
+mod overheads;
+mod published_heap;
+mod search;
 mod selection;
 
 use heaptoll_experiment::manager::{self, Manager};
@@ -17,7 +20,10 @@ use crate::preparation::stand_ins;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload::Workload;
 
-pub use figures::{Baseline, Collector, Figures, Over, Program};
+pub use figures::{Baseline, Collector, Figures, MeanOver, Over, Program, PublishedPair};
+pub use overheads::{Mean, Overhead};
+pub use published_heap::SmallestHeap;
+pub use search::{Answer, End, Outcome, Question, Search, Step, Tried};
 pub use selection::{Periods, tolerance};
 
 /// The schema of the figures' JSON.
@@ -69,11 +75,7 @@ impl Findings {
 /// # Errors
 /// The request cannot be carried out, nothing completed without a limit, or Ctrl-C before a program was finished.
 pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
-    if request.workload.is_empty() {
-        return Err(Failure::Usage(
-            "nothing to run: give a command after `--`, or --program NAME, or --all".into(),
-        ));
-    }
+    request.workload.require(false)?;
     let known = manager::known(context.places)?;
     stand_ins::note(&known, request.manager.iter().chain(&request.baseline), context.messages);
     let allocators = selection::allocators(&known, &request.baseline)?;

@@ -28,7 +28,11 @@ pub fn list(own: Option<&Path>, places: &Places) -> Result<Vec<ProgramRow>, Fail
         .map(|program| ProgramRow {
             name: program.name().into(),
             about: program.about().into(),
-            package: program.package().unwrap_or("bundled").into(),
+            package: match (program.package(), program.recipe()) {
+                (Some(package), _) => package.into(),
+                (None, Some(recipe)) => format!("programs add {recipe}"),
+                (None, None) => "bundled".into(),
+            },
             installed: program.missing(&folders).is_none(),
             variants: variants.remove(program.name()).unwrap_or_default(),
         })

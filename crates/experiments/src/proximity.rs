@@ -1,15 +1,18 @@
 //! How long requests take, by their distance to the last collection (Sareen and Blackburn 2022, §6).
 
 mod charts;
+mod distance;
 mod document;
 mod figures;
+mod groups;
 mod measure;
+mod portions;
+mod published_nearness;
 mod selection;
 
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
-use heaptoll_studies::proximity::Shape;
 
 use self::measure::Plan;
 use crate::attempt::Runs;
@@ -20,7 +23,10 @@ use crate::preparation::stand_ins;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload::Workload;
 
-pub use figures::{Figures, Program, Scale, Stack};
+pub use figures::{Figures, Program, PublishedPair, Scale, Stack};
+pub use groups::{Group, Grouped, Shape};
+pub use portions::{Portion, Ratio, Series};
+pub use published_nearness::Nearness;
 
 /// The schema of the figures' JSON.
 pub const SCHEMA: &str = "heaptoll-proximity/1";

@@ -4,12 +4,14 @@
 //! `docs/reference/schemas/` is compared with it by a test, and every JSON file that a test makes is validated against
 //! it.
 
+use heaptoll_report::json;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Value, json as value};
 
+use crate::labelled::{self, Unreadable};
 use crate::{
     bound, delay, drag, frequency, instructions, ledger, lifetimes, locality, minheap, proximity, replay,
     stat,
@@ -34,33 +36,16 @@ impl<F> Envelope<F> {
     }
 }
 
-impl<F: DeserializeOwned> Envelope<F> {
-    /// Reads a file. Its label and its figures are read one after the other, since a flattened field cannot have
-    /// integers of 128 bits, as space-time has.
-    ///
-    /// # Errors
-    /// It is no JSON, or not of this command.
-    pub fn read(text: &str) -> serde_json::Result<Envelope<F>> {
-        #[derive(Deserialize)]
-        struct Label {
-            schema: String,
-            heaptoll: String,
-        }
-        let Label { schema, heaptoll } = serde_json::from_str(text)?;
-        Ok(Envelope { schema, heaptoll, figures: serde_json::from_str(text)? })
-    }
-}
-
 /// The schema of one command's JSON.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandSchema {
     /// Command and version: `heaptoll-stat/1`.
     pub tag: &'static str,
     generate: fn() -> Schema,
-    read_back: fn(&str) -> serde_json::Result<Value>,
+    read_back: fn(&str, &'static str) -> Result<Value, Unreadable>,
 }
 
-/// All commands whose figures have a schema.
+/// The schemas of what this library's experiments write; `heaptoll_papers::schema::all` has those of studies besides.
 pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<bound::Figures>(bound::SCHEMA),
     CommandSchema::of::<delay::Figures>(delay::SCHEMA),
@@ -74,85 +59,74 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<proximity::Figures>(proximity::SCHEMA),
     CommandSchema::of::<replay::Figures>(replay::SCHEMA),
     CommandSchema::of::<stat::Figures>(stat::SCHEMA),
+    CommandSchema::of_file::<json::ExperimentFile>(json::SCHEMA),
 ];
 
 impl CommandSchema {
-    const fn of<F: Serialize + DeserializeOwned + JsonSchema>(tag: &'static str) -> CommandSchema {
+    /// That of figures in an [`Envelope`].
+    pub const fn of<F: Serialize + DeserializeOwned + JsonSchema>(tag: &'static str) -> CommandSchema {
         CommandSchema {
             tag,
-            generate: generate::<F>,
-            read_back: |text| {
+            generate: generate::<Envelope<F>>,
+            read_back: |text, tag| {
+                let figures: F = labelled::read(text, tag)?;
                 // By text: a value has no integers of 128 bits.
-                serde_json::from_str(&serde_json::to_string(&Envelope::<F>::read(text)?)?)
+                let again = serde_json::to_string(&Envelope::new(tag, figures));
+                let value = again.and_then(|again| serde_json::from_str(&again));
+                value.map_err(|error| Unreadable::of_shape(tag, error))
             },
         }
     }
 
-    /// Name of the command.
+    /// That of a file with a `schema` of its own.
+    pub const fn of_file<F: Serialize + DeserializeOwned + JsonSchema>(tag: &'static str) -> CommandSchema {
+        CommandSchema {
+            tag,
+            generate: generate::<F>,
+            read_back: |text, tag| {
+                serde_json::to_value(labelled::read::<F>(text, tag)?)
+                    .map_err(|error| Unreadable::of_shape(tag, error))
+            },
+        }
+    }
+
+    /// Name of the command, or of the file: `experiment`.
     pub fn command(&self) -> &'static str {
-        let name = self.tag.strip_prefix("heaptoll-").unwrap_or(self.tag);
+        let name =
+            self.tag.strip_prefix("heaptoll-").or(self.tag.strip_prefix("heaptoll.")).unwrap_or(self.tag);
         name.split_once('/').map_or(name, |(name, _)| name)
     }
 
     /// The JSON Schema (2020-12) of what the command writes.
     pub fn schema(&self) -> Value {
         let mut schema = (self.generate)().to_value();
-        schema["title"] = json!(self.tag);
-        schema["properties"]["schema"]["const"] = json!(self.tag);
+        schema["title"] = value!(self.tag);
+        schema["properties"]["schema"]["const"] = value!(self.tag);
         schema
     }
 
-    /// A file of the command, read as its figures and written again: equal to what was read.
+    /// A file of the command by this version, read as its figures and written again: equal to what was read.
     ///
     /// # Errors
     /// It is no JSON, or not of this command.
-    pub fn read_back(&self, text: &str) -> serde_json::Result<Value> {
-        (self.read_back)(text)
+    pub fn read_back(&self, text: &str) -> Result<Value, Unreadable> {
+        (self.read_back)(text, self.tag)
     }
 }
 
-fn generate<F: JsonSchema>() -> Schema {
-    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<Envelope<F>>()
+fn generate<T: JsonSchema>() -> Schema {
+    SchemaSettings::draft2020_12().for_serialize().into_generator().into_root_schema_for::<T>()
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-    use std::path::PathBuf;
-
     use super::*;
-
-    fn folder() -> PathBuf {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas")
-    }
-
-    #[test]
-    fn the_schemas_of_the_documents_are_those_of_the_types() {
-        for command in ALL {
-            let path = folder().join(format!("{}.schema.json", command.command()));
-            let schema = command.schema();
-            if std::env::var_os("WRITE_DOCS").is_some() {
-                let text = serde_json::to_string_pretty(&schema).expect("JSON");
-                std::fs::write(&path, text + "\n").expect("writes");
-                continue;
-            }
-            let text = std::fs::read_to_string(&path).unwrap_or_default();
-            let kept: Value = serde_json::from_str(&text).unwrap_or_default();
-            assert!(kept == schema, "{}: run this test with WRITE_DOCS=1", path.display());
-        }
-        let names = |name: &CommandSchema| format!("{}.schema.json", name.command());
-        let expected: BTreeSet<String> = ALL.iter().map(names).collect();
-        let found = std::fs::read_dir(folder()).expect("the folder").flatten();
-        let found: BTreeSet<String> =
-            found.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        assert_eq!(found, expected, "a file of every command that has a schema, and no others");
-    }
 
     #[test]
     fn a_schema_names_its_version() {
         let stat = ALL.iter().find(|known| known.tag == stat::SCHEMA).expect("stat").schema();
         assert_eq!(stat["properties"]["schema"]["const"], "heaptoll-stat/1");
-        assert!(stat["required"].as_array().is_some_and(|fields| fields.contains(&json!("subject"))));
+        assert!(stat["required"].as_array().is_some_and(|fields| fields.contains(&value!("subject"))));
     }
 
     #[test]
@@ -160,8 +134,7 @@ mod tests {
         let figures =
             stat::Figures { objects: u64::MAX, average_size_bytes: Some(0.1), ..Default::default() };
         let text = serde_json::to_string(&Envelope::new(stat::SCHEMA, &figures)).expect("JSON");
-        let read: Envelope<stat::Figures> = Envelope::read(&text).expect("figures");
-        assert_eq!((read.schema.as_str(), read.figures), (stat::SCHEMA, figures));
+        assert_eq!(labelled::read::<stat::Figures>(&text, stat::SCHEMA).expect("figures"), figures);
     }
 
     #[test]
@@ -173,6 +146,6 @@ mod tests {
         let clock = heaptoll_drag::Clock::Bytes;
         let figures = drag::Figures { complete: true, pinned: true, clock, programs: vec![program] };
         let text = serde_json::to_string(&Envelope::new(drag::SCHEMA, &figures)).expect("JSON");
-        assert_eq!(Envelope::<drag::Figures>::read(&text).expect("figures").figures, figures);
+        assert_eq!(labelled::read::<drag::Figures>(&text, drag::SCHEMA).expect("figures"), figures);
     }
 }

@@ -134,12 +134,7 @@ pub fn carry_out(
     if let Some(path) = &request.resume {
         return go_on(path, request, context);
     }
-    if request.workload.is_empty() {
-        return Err(Failure::Usage(
-            "nothing to run: give a command after `--`, or --program NAME, --all, --serve, or --resume"
-                .into(),
-        ));
-    }
+    request.workload.require(true)?;
     if stacks.is_empty() {
         return Err(Failure::Usage("no manager to study: name one with -m (`heaptoll managers`)".into()));
     }

@@ -4,8 +4,11 @@ use heaptoll_report::document::{Column, Item, Table};
 
 /// A table. The first column is text, the others are figures.
 pub fn table(caption: &str, columns: &[&str], rows: Vec<Vec<String>>) -> Table {
-    let column =
-        |(index, title): (usize, &&str)| Column { title: (*title).to_owned(), figures: index > 0, lines: 0 };
+    let column = |(index, title): (usize, &&str)| Column {
+        title: (*title).to_owned(),
+        figures: index > 0,
+        ..Column::default()
+    };
     Table {
         caption: caption.to_owned(),
         columns: columns.iter().enumerate().map(column).collect(),

@@ -74,6 +74,20 @@ impl Workload {
         self.program.is_empty() && !self.all && self.serve.is_none() && self.command.is_empty()
     }
 
+    /// Refuses a request that names nothing; `resumes` where the command serves and resumes as well.
+    ///
+    /// # Errors
+    /// No program was named.
+    pub fn require(&self, resumes: bool) -> Result<(), Failure> {
+        let others = if resumes { "--all, --serve, or --resume" } else { "or --all" };
+        match self.is_empty() {
+            true => Err(Failure::Usage(format!(
+                "nothing to run: give a command after `--`, or --program NAME, {others}"
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// Finds and prepares the requested programs: inputs are generated here.
     ///
     /// # Errors
@@ -178,7 +192,7 @@ pub fn catalog(places: &Places, own: Option<&Path>) -> Result<Catalog, Failure> 
 
 /// Folders for the catalog crate.
 pub fn catalog_places(places: &Places) -> CatalogPlaces {
-    CatalogPlaces { bin: places.programs(), inputs_cache: Places::inputs() }
+    CatalogPlaces { bin: places.programs(), added: Places::added(), inputs_cache: Places::inputs() }
 }
 
 fn base_name(command: &[String]) -> String {

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heaptoll_statistics::FEWEST_PAIRS;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Step, StepKind, Study};
-use super::student::reach;
+use heaptoll_statistics::student::reach;
 
 /// A step as it is to be run.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Planned {
     /// Study and step.
     pub study: String,
@@ -128,7 +129,7 @@ impl Form {
     /// The least that can decide something.
     fn least(step: &Step) -> Form {
         let whole = Form::whole(step);
-        let programs = step.least_programs.clamp(1, whole.programs.max(1)).min(whole.programs);
+        let programs = entries_of(step, step.least_programs);
         let repetitions = whole.repetitions.min(FEWEST_PAIRS as u32);
         Form { programs, repetitions, ..whole }
     }
@@ -171,7 +172,7 @@ impl Form {
             }
             StepKind::Instructions => (managers, 12.0 * run_s + 1.0),
             StepKind::Locality => (managers, 150.0 * run_s + 1.0),
-            StepKind::Lifetimes => (managers, 6.0 * run_s + 1.0),
+            StepKind::Lifetimes | StepKind::Ledger => (managers, 6.0 * run_s + 1.0),
             // One byte is always among the sizes; each manager also runs without the layer.
             StepKind::Delay => {
                 (managers * (listed("--sizes", 9) + 2.0), f64::from(self.repetitions + 1) * run_s)
@@ -203,6 +204,34 @@ const BLOCK: f64 = 1.7;
 const COLLECTED: f64 = 2.0;
 /// Heaps that a search for the smallest one tries.
 const HEAPS_TRIED: f64 = 12.0;
+
+/// The program of an entry, without its variant.
+fn base(program: &str) -> &str {
+    program.split_once(':').map_or(program, |(base, _)| base)
+}
+
+/// Whether a step compares forms of one program, which are then counted one by one.
+fn is_of_one(step: &Step) -> bool {
+    step.programs.windows(2).all(|pair| base(&pair[0]) == base(&pair[1]))
+}
+
+/// How many of a step's entries are its first so many programs: three forms of one program, which the file lists next
+/// to each other, are one program, and a mean over them estimates nothing.
+fn entries_of(step: &Step, programs: usize) -> usize {
+    let mut entries = 0;
+    for _ in 0..programs.max(1) {
+        entries = next_program(step, entries);
+    }
+    entries
+}
+
+/// How many entries there are with one program more, in all its forms that follow.
+fn next_program(step: &Step, entries: usize) -> usize {
+    let rest = &step.programs[entries.min(step.programs.len())..];
+    let Some(first) = rest.first() else { return entries };
+    let forms = rest.iter().take_while(|name| base(name) == base(first)).count();
+    entries + if is_of_one(step) { 1 } else { forms }
+}
 
 /// Whether repetitions make its figures more precise.
 fn timed(kind: StepKind) -> bool {
@@ -332,17 +361,21 @@ fn leave_out<'a>(
     kept.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
+/// A form of a step with more in it, up to the whole.
+type Larger = fn(&Form, &Form, &Step) -> Option<Form>;
+
 /// Steps take more programs in turn, what matters most first, and then more repetitions, while it fits.
 fn grow<'a>(mut candidates: Vec<Candidate<'a>>, available_s: f64, speed: &Speed) -> Vec<Candidate<'a>> {
     let mut order: Vec<usize> = (0..candidates.len()).collect();
     order.sort_by_key(|at| candidates[*at].step.priority);
     let mut spent: f64 = candidates.iter().map(|candidate| candidate.seconds).sum();
-    let larger: [fn(&Form, &Form) -> Option<Form>; 2] = [
-        |form, whole| {
-            let programs = form.programs + 1;
-            (programs <= whole.programs).then(|| Form { programs, ..form.clone() })
+    let larger: [Larger; 2] = [
+        |form, whole, step| {
+            let programs = next_program(step, form.programs);
+            (programs > form.programs && programs <= whole.programs)
+                .then(|| Form { programs, ..form.clone() })
         },
-        |form, whole| {
+        |form, whole, _| {
             let repetitions = form.repetitions + 1;
             (repetitions <= whole.repetitions).then(|| Form { repetitions, ..form.clone() })
         },
@@ -352,7 +385,9 @@ fn grow<'a>(mut candidates: Vec<Candidate<'a>>, available_s: f64, speed: &Speed)
             let mut grown = false;
             for at in &order {
                 let candidate = &mut candidates[*at];
-                let Some(form) = larger(&candidate.form, &Form::whole(candidate.step)) else { continue };
+                let Some(form) = larger(&candidate.form, &Form::whole(candidate.step), candidate.step) else {
+                    continue;
+                };
                 let seconds = form.guess(candidate.step) * speed.factor(candidate.step.kind);
                 if spent - candidate.seconds + seconds <= available_s {
                     spent += seconds - candidate.seconds;

@@ -213,3 +213,31 @@ fn a_step_in_lockstep_takes_longer_and_one_of_few_repetitions_is_none() {
     let unpaired = Step { pairing: None, ..paired.clone() };
     assert!((few.guess(&paired) - few.guess(&unpaired)).abs() < 1e-9);
 }
+
+/// Three forms of cfrac were three programs, and what compares programs was decided by one.
+#[test]
+fn the_planner_counts_programs_and_not_their_forms() {
+    let mut of_forms = step("a", StepKind::Run, 0, 1);
+    of_forms.programs =
+        ["cfrac", "cfrac:gc", "cfrac:optimized", "kv", "kv:gc", "route", "route:gc"].map(String::from).into();
+    of_forms.least_programs = 2;
+    assert_eq!(Form::least(&of_forms).programs, 5, "cfrac and kv in all their forms");
+    of_forms.least_programs = 3;
+    assert_eq!(Form::least(&of_forms).programs, 7);
+    assert_eq!([0, 3, 5, 7].map(|entries| next_program(&of_forms, entries)), [3, 5, 7, 7]);
+    of_forms.least_programs = 1;
+    assert_eq!(Form::least(&of_forms).programs, 3);
+    let mut forms_of_one = step("b", StepKind::Run, 0, 1);
+    forms_of_one.programs = ["reverse", "reverse:gc", "reverse:custom"].map(String::from).into();
+    forms_of_one.least_programs = 2;
+    assert_eq!(Form::least(&forms_of_one).programs, 2, "forms of one program are what the step compares");
+    let study = study(vec![of_forms]);
+    let least = Form::least(&study.steps[0]);
+    let seconds = least.guess(&study.steps[0]) / PLANNED;
+    let forms: BTreeSet<usize> = (0..40)
+        .map(|more| of(&study, Length::Seconds(seconds * (1.0 + f64::from(more) / 20.0))))
+        .filter_map(|plan| plan.planned.first().map(|one| one.programs))
+        .collect();
+    assert!(forms.is_subset(&BTreeSet::from([3, 5, 7])), "no program is cut between its forms: {forms:?}");
+    assert!(forms.len() > 1, "{forms:?}");
+}

@@ -7,8 +7,8 @@ use super::definition::{
 use super::figures::is_metric;
 use super::pairs::of_side;
 use super::placed;
-use super::published::table;
 use super::variant::numbered;
+use heaptoll_experiments::published::table;
 
 const SIZES: [&str; 4] = ["tiny", "quick", "demo", "full"];
 
@@ -212,9 +212,34 @@ impl Study {
         Ok(())
     }
 
+    /// The programs of `order` on either side: both are named, and none is in both.
+    fn check_others(&self, test: &Test) -> Result<(), Wrong> {
+        match (test.rule, test.others.is_empty(), test.quantity.programs.is_empty()) {
+            (Rule::Order, false, false) => {}
+            (Rule::Order, _, _) => {
+                return wrong("others", "the rule `order` needs `programs` in its quantity, and `others`");
+            }
+            (_, true, _) => return Ok(()),
+            (_, false, _) => return wrong("others", "they are of the rule `order` only"),
+        }
+        if let Some(both) = test.others.iter().find(|one| test.quantity.programs.contains(one)) {
+            return wrong("others", format!("`{both}` is among the quantity's programs as well"));
+        }
+        within("others", self.check_quantity(&test.whole_quantity())).map(|_| ())
+    }
+
     fn check_test(&self, test: &Test) -> Result<(), Wrong> {
         within("quantity", self.check_quantity(&test.quantity))?;
+        self.check_others(test)?;
         match (test.rule, test.above, test.below) {
+            (Rule::Both | Rule::Trend, _, _) if test.outside => {
+                return wrong("outside", "it is not of the rules `both` and `trend`");
+            }
+            (_, Some(above), Some(below)) if test.outside && above < below => {
+                return wrong("", format!("everything is above {above} or below {below}"));
+            }
+            (_, Some(_), Some(_)) if test.outside => {}
+            _ if test.outside => return wrong("outside", "it needs both `above` and `below`"),
             (Rule::Both, Some(_), Some(_)) => {}
             (Rule::Both, _, _) => return wrong("", "the rule `both` needs `above` and `below`"),
             (_, None, None) => return wrong("", "it needs `above`, `below` or both"),
@@ -236,7 +261,12 @@ impl Study {
 fn check_step(step: &Step) -> Result<(), Wrong> {
     let own = matches!(
         step.kind,
-        StepKind::Lifetimes | StepKind::Delay | StepKind::Frequency | StepKind::Proximity | StepKind::Minheap
+        StepKind::Lifetimes
+            | StepKind::Ledger
+            | StepKind::Delay
+            | StepKind::Frequency
+            | StepKind::Proximity
+            | StepKind::Minheap
     );
     match step {
         // Folders and anchors are called by it.

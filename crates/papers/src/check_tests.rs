@@ -36,6 +36,20 @@ fn the_studies_can_be_carried_out() {
 }
 
 #[test]
+fn a_study_of_a_later_version_is_refused_with_the_version_that_is_needed() {
+    let of = |version: &str| Study::parse(&format!("heaptoll = \"{version}\"\n{STEP}"), "made.toml");
+    // Also with fields that this version does not know.
+    for more in ["", "[orbit]\nmoons = 3\n"] {
+        let text = format!("heaptoll = \"999.1\"\n{STEP}{more}");
+        let text = Study::parse(&text, "made.toml").expect_err("a later version").to_string();
+        assert!(text.starts_with("made.toml: it needs heaptoll 999.1, and this is "), "{text}");
+    }
+    let wrong = of("soon").expect_err("no version").to_string();
+    assert!(wrong.starts_with("made.toml: heaptoll: `soon` is no version"), "{wrong}");
+    assert!(of("0.0.1").is_ok() && of(heaptoll_experiments::version::OURS).is_ok());
+}
+
+#[test]
 fn an_unknown_field_is_reported_with_its_line() {
     let text = fault("heavyness = 2.0");
     assert!(
@@ -113,6 +127,16 @@ fn a_test_has_a_region() {
     assert!(test("both", "above = 1.0").ends_with("the rule `both` needs `above` and `below`"));
     assert!(test("all", "above = 2.0\nbelow = 1.0").ends_with("nothing is above 2 and below 1"));
     assert!(test("most", "above = 1.0\nshare = 1.5").ends_with("share: 1.5 is no share: from 0 to below 1"));
+    assert!(
+        test("all", "above = 1.0\noutside = true").ends_with("outside: it needs both `above` and `below`")
+    );
+    let wide = test("some", "above = 0.9\nbelow = 1.1\noutside = true");
+    assert!(wide.ends_with("everything is above 0.9 or below 1.1"), "{wide}");
+    assert!(
+        test("trend", "above = 0.0\noutside = true").ends_with("it is not of the rules `both` and `trend`")
+    );
+    assert!(test("order", "above = 1.0").contains("needs `programs` in its quantity, and `others`"));
+    assert!(test("all", "above = 1.0\nothers = [\"gawk\"]").ends_with("they are of the rule `order` only"));
     assert!(test("all", "above = 1.0\nshare = 0.5").ends_with("share: it is of the rule `most` only"));
 }
 
@@ -183,7 +207,7 @@ fn steps_run_in_lockstep_where_a_claim_compares_the_cpu_time_of_managers_on_one_
             "detlefs1994-time",
             "detlefs1994-time-1992",
             "detlefs1994-cfrac",
-            "boehm-retain"
+            "boehm-batch"
         ]
     );
 }

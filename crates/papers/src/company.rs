@@ -12,14 +12,12 @@
 //! A stack that company contradicts has its runs alone in both already (`heaptoll_experiment::seconds`).
 
 use heaptoll_statistics::Interval;
-use heaptoll_statistics::{FEWEST_PAIRS, paired};
+use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, over_programs, paired};
 
 use super::effect::Basis;
 use super::figures::Value;
 use super::known::Known;
 use super::pairs::CellRef;
-use super::student::ALPHA;
-use heaptoll_studies::means::over_programs;
 
 /// By how much company is assumed to move any ratio, as a share, even where it is not seen to.
 const UNSEEN: f64 = 0.01;

@@ -1,10 +1,11 @@
 //! A ratio between two of the figures, or over many programs, with an interval. Values only, which [`super::outcome`]
 //! computes.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One comparison.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Effect {
     /// What over what, on what: `bw16 over kingsley on gawk`, `mean of 6 programs`.
     pub words: String,
@@ -19,7 +20,7 @@ pub struct Effect {
 }
 
 /// What an effect's interval is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Basis {
     /// Pairs of repetitions, so many; repetitions, of a plain figure.

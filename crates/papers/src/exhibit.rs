@@ -10,6 +10,7 @@ pub use body::{Body, Ours, Pair};
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::source::Source;
@@ -17,7 +18,7 @@ use super::definition::{Exhibit, Form, Study};
 use super::figures::{Absent, Figures};
 
 /// An exhibit with its figures.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Shown {
     /// Exhibit's id.
     pub id: String,

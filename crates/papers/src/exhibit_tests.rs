@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::super::bundled::all;
 use super::super::figures::Value;
 use super::super::placed;
-use super::super::published;
 use super::super::testing::{cells, samples};
 use super::*;
+use heaptoll_experiments::published;
 
 /// Zorn's programs and managers, those of the paper that are run here by other names.
 const ZORN: &str = r#"
@@ -336,4 +336,26 @@ fn texts(body: &Body) -> usize {
         Body::Bars { series, .. } => series.iter().map(|(_, pairs)| of(pairs)).sum(),
         Body::Lines { .. } => 0,
     }
+}
+
+#[test]
+fn a_column_has_ours_over_the_papers_and_an_exhibit_names_of_its_own() {
+    let text = "form = \"table\"\nprograms = [\"lua\", \"gawk\", \"route\"]\n[exhibit.names]\nespresso = \"lua\"\n\
+                [exhibit.published]\nfile = \"zorn1992-table2-programs.csv\"\nprogram = [\"program\"]\n\
+                [[exhibit.columns]]\ntitle = \"s\"\nmetric = \"cpu_s\"\nmanager = \"kingsley\"\npublished = \"exec_seconds\"\n\
+                [[exhibit.columns]]\ntitle = \"over\"\nmetric = \"cpu_s\"\nmanager = \"kingsley\"\npublished = \"exec_seconds\"\n\
+                over_paper = true";
+    let mut figures = Figures::default();
+    let made: Vec<_> = [("lua", 474.0), ("gawk", 72.0)]
+        .map(|(program, value)| (program, "kingsley", None, Value::Exact(value)))
+        .to_vec();
+    figures.cells.extend(cells("t", "cpu_s", &made).cells);
+    let shown = shown(&zorn(text), &figures);
+    let (_, rows) = table(&shown);
+    // Published: espresso 237 s, gawk 144 s.
+    let row = |name: &str| rows.iter().find(|(row, _)| row.starts_with(name)).expect("a row").1;
+    assert_eq!(row("lua")[0].published, ["237"]);
+    let over = |name: &str| row(name)[1].ours.as_ref().map(|ours| ours.value);
+    assert_eq!((over("lua"), over("gawk"), over("route")), (Some(2.0), Some(0.5), None));
+    assert!(row("lua")[1].published.is_empty() && row("route")[1].missing.is_some());
 }

@@ -7,15 +7,20 @@
 //!   `pause_max_s`, `reclaimed_kib`, `collector_cpu_s`, and `figure_NAME` of a load's or program's own figures. Samples
 //!   by repetition.
 //! - `instructions`: `per_malloc`, `per_free`, `per_block_free` (of blocks only, not of null), `per_realloc`,
-//!   `per_object`, `percent_of_program` (allocator and collector over the program's), `percent_malloc`, `percent_free`,
+//!   `per_object`, `per_plain_object` (a block that is neither cleared nor resized), `percent_of_program` (allocator and collector over the program's), `percent_malloc`, `percent_free`,
 //!   `percent_collector` (of all), `instructions`, `program_instructions`, `objects`, `bytes`, `average_bytes`,
 //!   `live_high_objects`, `live_high_bytes`, `heap_high_kib` (mapped), `heap_pages_kib` (pages with blocks),
 //!   `expansion`, `collections`. Exact.
 //! - `locality`: `page_faults` at KiB of memory, `tight_faults` at a share of the pages that the program touches under
-//!   the step's first manager, `miss_percent` at KiB of a direct-mapped cache, `references`, `lines_touched`,
+//!   the step's first manager; `capacity_faults` and `tight_capacity_faults`, the same without first touches;
+//!   `miss_percent` at KiB of a direct-mapped cache, `conflict_ratio` of its misses to a fully associative one's, `references`, `lines_touched`,
 //!   `pages_touched`, `touched_kib`. Exact.
-//! - `lifetimes`: `surviving` and `surviving_bytes` (shares) at bytes of age, `objects`, `bytes`, `never_freed`,
+//! - `lifetimes`: `surviving` and `surviving_bytes` (shares) at bytes of age, `surviving_instructions` at instructions of
+//!   age, by the rate of the study's `instructions` step; `objects`, `bytes`, `never_freed`,
 //!   `never_freed_bytes` (shares). Exact.
+//! - `ledger`: of the snapshot with the largest resident set, resident KiB: `rss_kib`, and the parts of its sum: `live_kib`
+//!   (as requested), `structures_kib`, `internal_kib`, `external_kib` (free bytes on live pages, and free pages),
+//!   `headroom_kib`, `held_kib`, `granularity_kib`, `blacklisted_kib`, `not_heap_kib`; `rest_kib` is what they leave. Single.
 //! - `delay`: `time_ratio` and `space_ratio` at bytes of quarantine, over that of one byte; `layer_time_ratio`.
 //!   Estimates.
 //! - `frequency`: `mutator_wall_ratio`, `mutator_cpu_ratio` at bytes of period, over the shortest; with
@@ -29,12 +34,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::StepKind;
 
 /// One thing that was measured.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Cell {
     /// Step's id.
     pub step: String,
@@ -51,7 +57,7 @@ pub struct Cell {
 }
 
 /// A value as far as it is known.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Value {
     /// By repetition; none where a run failed. Two cells of a step are paired within a repetition.
@@ -69,6 +75,8 @@ pub enum Value {
     },
     /// One figure without an interval; nothing can be claimed from it.
     Single(f64),
+    /// More than this: each run was killed at the time limit.
+    AtLeast(f64),
 }
 
 /// CPU seconds; those of runs at once where the step ran in lockstep.
@@ -96,12 +104,13 @@ const OF_RUNS: [&str; 15] = [
 ];
 
 /// Metrics of `heaptoll instructions`.
-const OF_INSTRUCTIONS: [&str; 20] = [
+const OF_INSTRUCTIONS: [&str; 21] = [
     "per_malloc",
     "per_free",
     "per_block_free",
     "per_realloc",
     "per_object",
+    "per_plain_object",
     "percent_of_program",
     "percent_malloc",
     "percent_free",
@@ -120,10 +129,13 @@ const OF_INSTRUCTIONS: [&str; 20] = [
 ];
 
 /// Metrics of `heaptoll locality`.
-const OF_LOCALITY: [&str; 7] = [
+const OF_LOCALITY: [&str; 10] = [
     "page_faults",
+    "capacity_faults",
     "tight_faults",
+    "tight_capacity_faults",
     "miss_percent",
+    "conflict_ratio",
     "references",
     "lines_touched",
     "pages_touched",
@@ -131,8 +143,30 @@ const OF_LOCALITY: [&str; 7] = [
 ];
 
 /// Metrics of `heaptoll lifetimes`.
-const OF_LIFETIMES: [&str; 6] =
-    ["surviving", "surviving_bytes", "objects", "bytes", "never_freed", "never_freed_bytes"];
+const OF_LIFETIMES: [&str; 7] = [
+    "surviving",
+    "surviving_bytes",
+    "surviving_instructions",
+    "objects",
+    "bytes",
+    "never_freed",
+    "never_freed_bytes",
+];
+
+/// Metrics of `heaptoll ledger`.
+const OF_LEDGERS: [&str; 11] = [
+    "rss_kib",
+    "live_kib",
+    "structures_kib",
+    "internal_kib",
+    "external_kib",
+    "headroom_kib",
+    "held_kib",
+    "granularity_kib",
+    "blacklisted_kib",
+    "not_heap_kib",
+    "rest_kib",
+];
 
 /// Metrics of `heaptoll delay`.
 const OF_DELAYS: [&str; 3] = ["time_ratio", "space_ratio", "layer_time_ratio"];
@@ -169,6 +203,7 @@ pub fn is_metric(kind: StepKind, metric: &str) -> bool {
         StepKind::Instructions => (&OF_INSTRUCTIONS, None),
         StepKind::Locality => (&OF_LOCALITY, None),
         StepKind::Lifetimes => (&OF_LIFETIMES, None),
+        StepKind::Ledger => (&OF_LEDGERS, None),
         StepKind::Delay => (&OF_DELAYS, None),
         StepKind::Frequency => (&OF_FREQUENCIES, None),
         StepKind::Proximity => (&OF_PROXIMITY, None),
@@ -179,7 +214,7 @@ pub fn is_metric(kind: StepKind, metric: &str) -> bool {
 }
 
 /// All that was measured.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Figures {
     /// In the order of steps.
     pub cells: Vec<Cell>,

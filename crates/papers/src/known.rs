@@ -1,10 +1,11 @@
 //! One value as far as it is known, and one over another.
 
+use heaptoll_statistics::student;
+
 use heaptoll_statistics::{FEWEST_PAIRS, median};
 
 use super::effect::Basis;
 use super::figures::Value;
-use super::student;
 
 /// The log ratio of a count to none, and by how much an interval reaches to either side at most: a factor of a
 /// million, as in `heaptoll_experiment`.
@@ -31,6 +32,9 @@ impl Known {
         let known = match value {
             Value::Exact(value) => Known { basis: Basis::Exact, ..Known::alone(*value) },
             Value::Single(value) => Known::alone(*value),
+            Value::AtLeast(bound) => {
+                Known { value: *bound, low: *bound, high: bound * WIDEST.exp(), basis: Basis::Estimate }
+            }
             Value::Estimate { value, low, high } => {
                 Known { value: *value, low: *low, high: *high, basis: Basis::Estimate }
             }

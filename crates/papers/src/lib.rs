@@ -10,41 +10,41 @@
 //!
 //! What follows from it, as functions of their arguments alone:
 //! - [`figures`]: what steps measured, whatever command measured it.
-//! - [`published`]: the papers' tables, as CSV.
+//! - [`heaptoll_experiments::published`]: the papers' tables, as CSV.
 //! - [`effect`]: a ratio between two of the figures, or between many, with an interval.
 //! - [`verdict`]: a claim judged by its effects.
 //! - [`exhibit`]: a table or figure with the published values and ours.
 //! - [`results`]: all of it, as JSON holds it; [`stored`] reads it again.
 //! - [`page`]: all of it, as the terminal and a page show it.
 
+mod again;
 pub mod budget;
 pub mod bundled;
 mod check;
 mod company;
 pub mod definition;
+mod derived;
 pub mod effect;
 pub mod exhibit;
 pub mod figures;
 mod known;
-mod labelled;
 mod means;
 mod measured;
+mod order;
 mod outcome;
 pub mod page;
 mod pairs;
 mod parse;
 mod placed;
-pub mod published;
 pub mod read;
 pub mod results;
 pub mod run;
+pub mod schema;
 pub mod stored;
-mod student;
 #[cfg(test)]
 mod testing;
 mod trend;
 mod variant;
 pub mod verdict;
-mod version;
 pub mod within;
 mod words;

@@ -1,12 +1,11 @@
 //! Geometric means of comparisons over programs.
 
-use heaptoll_statistics::FEWEST_PAIRS;
+use heaptoll_statistics::{FEWEST_PAIRS, student};
 
 use super::company::{self, Series, SeriesInterval};
 use super::effect::{Basis, Effect};
 use super::known::{FINITE, Known, WIDEST};
 use super::measured::{MOVED, Measured, groups};
-use super::student;
 
 /// One mean over programs a pair of managers and place, and what has too few runs to be in it.
 pub(super) fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
@@ -26,6 +25,8 @@ pub(super) fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
     let mut intervals = company::intervals(&repeated.iter().flatten().collect::<Vec<_>>()).into_iter();
     let mut effects = Vec::new();
     for ((sides, group), repeated) in groups.iter().zip(repeated) {
+        let (bounds, group): (Vec<&Measured<'_>>, Vec<&Measured<'_>>) =
+            group.iter().copied().partition(|one| one.is_bound && group.len() > 1);
         let interval = repeated.and_then(|_| intervals.next().flatten());
         let mut words = match group.as_slice() {
             [one] => one.effect.words.clone(),
@@ -36,12 +37,36 @@ pub(super) fn means(measured: &[Measured<'_>]) -> (Vec<Effect>, Vec<String>) {
         }
         let whole = group.iter().map(|one| &one.effect).collect::<Vec<_>>();
         let at_once = group.iter().any(|one| one.at_once);
-        if let Some(known) = over(&whole, at_once, family, interval) {
+        let known =
+            over(&whole, at_once, family, interval).map(|known| with_bounds(known, group.len(), &bounds));
+        if let Some(known) = known {
+            if !bounds.is_empty() {
+                words += &format!(" and {}", heaptoll_units::plural(bounds.len(), "bound"));
+            }
             let Known { value, low, high, basis } = known;
             effects.push(Effect { words, value, low, high, basis });
         }
     }
     (effects, thin)
+}
+
+/// A geometric mean with programs of which only a bound is known, for their runs were killed at the time limit: the
+/// others have their interval, and a bound moves that one of its ends which it is known to move, as far as it is known to.
+fn with_bounds(known: Known, others: usize, bounds: &[&Measured<'_>]) -> Known {
+    if bounds.is_empty() || known.basis == Basis::None || known.low <= 0.0 {
+        return known;
+    }
+    let all = (others + bounds.len()) as f64;
+    let with = |of: f64, end: &dyn Fn(&Effect) -> f64| {
+        let logs: f64 = bounds.iter().map(|one| end(&one.effect).ln().clamp(-FINITE, FINITE)).sum();
+        ((of.ln() * others as f64 + logs) / all).exp()
+    };
+    Known {
+        value: with(known.value, &|effect| effect.value),
+        low: with(known.low, &|effect| effect.low),
+        high: with(known.high, &|effect| effect.high),
+        basis: known.basis,
+    }
 }
 
 /// The log ratios' means by repetition of one or two programs.

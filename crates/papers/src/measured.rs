@@ -24,6 +24,14 @@ pub(super) struct Measured<'a> {
     pub series: Option<Series>,
     /// Whether runs at once with others gave one of its figures.
     pub at_once: bool,
+    /// Whether one of its figures is a bound, for each run was killed.
+    pub is_bound: bool,
+}
+
+/// Whether a comparison rests on a bound.
+fn is_bound(compared: &Compared<'_>) -> bool {
+    let bound = |place: &CellRef<'_>| matches!(place.value, Value::AtLeast(_));
+    bound(&compared.of) || compared.over.as_ref().is_some_and(bound)
 }
 
 /// Whether some repetition has both figures and no ratio, for one of them is none.
@@ -70,7 +78,8 @@ pub(super) fn measure(compared: Vec<Compared<'_>>) -> Vec<Measured<'_>> {
         let Some(Known { value, low, high, basis }) = known else { continue };
         let effect = Effect { words, value, low, high, basis };
         let at_once = series.as_ref().is_some_and(Series::is_at_once);
-        measured.push(Measured { sides: compared.sides(), compared, effect, series, at_once });
+        let is_bound = is_bound(&compared);
+        measured.push(Measured { sides: compared.sides(), compared, effect, series, at_once, is_bound });
     }
     measured
 }
@@ -113,6 +122,7 @@ pub(super) fn against(against: Against, measured: Vec<Measured<'_>>) -> Vec<Meas
             let basis = Basis::weakest(group.iter().map(|one| one.effect.basis));
             let managers = group.len();
             let at_once = group.iter().any(|one| one.at_once);
+            let is_bound = group.iter().any(|one| one.is_bound);
             let first = group.into_iter().next()?;
             let over = |managers: usize| {
                 format!("{} over the {word} of {}", key.1, heaptoll_units::plural(managers, "manager"))
@@ -122,7 +132,7 @@ pub(super) fn against(against: Against, measured: Vec<Measured<'_>>) -> Vec<Meas
             let sides = over(of);
             let (low, high) = if basis == Basis::None { (value, value) } else { (low, high) };
             let effect = Effect { words, value, low, high, basis };
-            Some(Measured { compared: first.compared, sides, effect, series: None, at_once })
+            Some(Measured { compared: first.compared, sides, effect, series: None, at_once, is_bound })
         })
         .collect()
 }

@@ -3,7 +3,7 @@
 #[cfg(test)]
 use super::definition::Form;
 use super::definition::{Exhibit, ListRow, MetricColumn, Published, Study};
-use super::published::{Table, table};
+use heaptoll_experiments::published::{Table, table};
 
 /// A published value.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,7 +49,8 @@ fn our_program(study: &Study, exhibit: &Exhibit, key: &str, manager: &str) -> Op
         (exhibit.steps().into_iter().any(is) || exhibit.programs.contains(&name)).then_some(name)
     };
     // Where columns for programs and variants are joined, the variant is ours by its name.
-    mapped.cloned().or_else(|| run(key.into())).or_else(|| run(key.replacen(' ', ":", 1)))
+    let own = exhibit.names.get(key).or(mapped);
+    own.cloned().or_else(|| run(key.into())).or_else(|| run(key.replacen(' ', ":", 1)))
 }
 
 fn our_manager(study: &Study, exhibit: &Exhibit, key: &str) -> Option<String> {
@@ -150,5 +151,12 @@ pub(super) fn covered(study: &Study, exhibit: &Exhibit) -> Vec<(String, usize, u
         Form::List => exhibit.rows.iter().flat_map(|row| of_row(exhibit, row)).collect(),
         Form::Lines => Vec::new(),
     };
-    placed.into_iter().map(|placed| (published.file.clone(), placed.line, placed.column)).collect()
+    // A ratio to a published value does not show it.
+    let is_ratio =
+        |placed: &Placed| exhibit.columns.get(placed.heading).is_some_and(|column| column.over_paper);
+    placed
+        .into_iter()
+        .filter(|placed| !is_ratio(placed))
+        .map(|placed| (published.file.clone(), placed.line, placed.column))
+        .collect()
 }

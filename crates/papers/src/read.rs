@@ -9,12 +9,13 @@ use thiserror::Error;
 
 use self::reading::Reading;
 use crate::definition::{Step, StepKind};
-use crate::labelled::{self, Unreadable};
+use heaptoll_experiments::labelled::{self, Unreadable};
 
 mod cell_writer;
 mod delay;
 mod frequency;
 mod instructions;
+mod ledger;
 mod lifetimes;
 mod locality;
 mod minheap;
@@ -41,7 +42,7 @@ pub enum ReadError {
     Experiment(#[from] ReportError),
 }
 
-/// Reads what a command wrote of a step. That of `lifetimes`, which does not have the program, is [`recording`]'s.
+/// Reads what a command wrote of a step. That of a recording, which does not have the program, is [`recording`]'s.
 ///
 /// # Errors
 /// It is not what the command writes, or of another version.
@@ -55,7 +56,7 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
         StepKind::Locality => labelled::read(text, heaptoll_experiments::locality::SCHEMA)
             .map(|figures| locality::reading(&figures, step))
             .map_err(refuse),
-        StepKind::Lifetimes => Ok(Reading::default()),
+        StepKind::Lifetimes | StepKind::Ledger => Ok(Reading::default()),
         StepKind::Delay => labelled::read(text, heaptoll_experiments::delay::SCHEMA)
             .map(|figures| delay::reading(&figures, step))
             .map_err(refuse),
@@ -71,14 +72,18 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
     }
 }
 
-/// Reads what `heaptoll lifetimes` wrote of the recording of a program under a manager.
+/// Reads what `heaptoll lifetimes` or `ledger` wrote of the recording of a program under a manager.
 ///
 /// # Errors
 /// It is not what the command writes, or of another version.
 pub fn recording(text: &str, step: &Step, program: &str, manager: &str) -> Result<Reading, ReadError> {
-    labelled::read(text, heaptoll_experiments::lifetimes::SCHEMA)
-        .map(|figures| lifetimes::reading(&figures, step, program, manager))
-        .map_err(|source| ReadError::Figures { command: StepKind::Lifetimes.command(), source })
+    let found = match step.kind {
+        StepKind::Ledger => labelled::read(text, heaptoll_experiments::ledger::SCHEMA)
+            .map(|figures| ledger::reading(&figures, step, program, manager)),
+        _ => labelled::read(text, heaptoll_experiments::lifetimes::SCHEMA)
+            .map(|figures| lifetimes::reading(&figures, step, program, manager)),
+    };
+    found.map_err(|source| ReadError::Figures { command: step.kind.command(), source })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! A study's whole result: what the JSON file holds, and what pages are made of, now or later.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::budget::Planned;
@@ -12,7 +13,7 @@ use super::verdict::Verdict;
 pub const SCHEMA: &str = "heaptoll-study/1";
 
 /// Everything.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Results {
     /// When it began, seconds since 1970.
     pub begun_unix_s: f64,
@@ -40,7 +41,7 @@ pub struct Results {
 }
 
 /// One paper's results.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct PaperResult {
     /// As its file defines it.
     pub study: Study,
@@ -51,7 +52,7 @@ pub struct PaperResult {
 }
 
 /// A step that was run.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Ran {
     /// As planned.
     pub planned: Planned,
@@ -68,7 +69,7 @@ pub struct Ran {
 }
 
 /// How a step ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// To its end.

@@ -19,7 +19,7 @@ use self::steps::Steps;
 use crate::budget::Length;
 use crate::definition::Study;
 use crate::results::Results;
-use crate::version;
+use heaptoll_experiments::version;
 
 mod affordable;
 mod child;

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use thiserror::Error;
 
-use crate::labelled::{self, Unreadable};
 use crate::results::{Results, SCHEMA};
+use heaptoll_experiments::labelled::{self, Unreadable};
 
 /// Results that cannot be read.
 #[derive(Debug, Error)]

@@ -2,16 +2,17 @@
 //! outside, and is else undecided; each rule sets how many must.
 
 use heaptoll_units::{and_list, figure};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Claim, Quantity, Rule, Study, Test};
 use super::effect::{Basis, Effect};
 use super::figures::{Absent, Figures};
-use super::outcome::{Outcome, by_rule};
-use super::pairs::Without;
+use super::outcome::{Outcome, by_rule, by_test};
+use super::pairs::{Without, requested};
 
 /// Does it hold today?
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {
     /// Yes.
@@ -25,7 +26,7 @@ pub enum Answer {
 }
 
 /// A claim's verdict.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Verdict {
     /// Study.
     pub study: String,
@@ -48,7 +49,7 @@ pub struct Verdict {
 }
 
 /// One test's outcome.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Tested {
     /// Its question.
     pub words: String,
@@ -73,13 +74,37 @@ enum Placement {
     Unknown,
 }
 
-fn placement(effect: &Effect, above: Option<f64>, below: Option<f64>) -> Placement {
+/// Where a test requires comparisons to lie.
+#[derive(Clone, Copy)]
+struct Region {
+    above: Option<f64>,
+    below: Option<f64>,
+    /// It is what lies beyond the two.
+    outside: bool,
+}
+
+impl Region {
+    fn of(test: &Test) -> Region {
+        Region { above: test.above, below: test.below, outside: test.outside }
+    }
+}
+
+fn placement(effect: &Effect, region: Region) -> Placement {
     if effect.basis == Basis::None {
         return Placement::Unknown;
     }
-    let inside = above.is_none_or(|end| effect.low > end) && below.is_none_or(|end| effect.high < end);
-    let outside = above.is_some_and(|end| effect.high <= end) || below.is_some_and(|end| effect.low >= end);
-    match (inside, outside) {
+    let Region { above, below, outside } = region;
+    let (inside, out) = match outside {
+        false => (
+            above.is_none_or(|end| effect.low > end) && below.is_none_or(|end| effect.high < end),
+            above.is_some_and(|end| effect.high <= end) || below.is_some_and(|end| effect.low >= end),
+        ),
+        true => (
+            above.is_some_and(|end| effect.low > end) || below.is_some_and(|end| effect.high < end),
+            above.is_none_or(|end| effect.high <= end) && below.is_none_or(|end| effect.low >= end),
+        ),
+    };
+    match (inside, out) {
         (true, _) => Placement::In,
         (_, true) => Placement::Out,
         _ => Placement::Unknown,
@@ -88,14 +113,14 @@ fn placement(effect: &Effect, above: Option<f64>, below: Option<f64>) -> Placeme
 
 /// What a rule makes of effects.
 fn decide(test: &Test, effects: &[Effect]) -> Answer {
-    let of =
-        |above, below| effects.iter().map(move |effect| placement(effect, above, below)).collect::<Vec<_>>();
-    let all = of(test.above, test.below);
+    let of = |region| effects.iter().map(move |effect| placement(effect, region)).collect::<Vec<_>>();
+    let whole = Region::of(test);
+    let all = of(whole);
     let (every, any) =
         (|what: Placement| all.iter().all(|one| *one == what), |what: Placement| all.contains(&what));
     let (holds, fails) = match test.rule {
         _ if effects.is_empty() => (false, false),
-        Rule::Mean | Rule::All | Rule::Trend => (every(Placement::In), any(Placement::Out)),
+        Rule::Mean | Rule::All | Rule::Trend | Rule::Order => (every(Placement::In), any(Placement::Out)),
         Rule::Some => (any(Placement::In), every(Placement::Out)),
         Rule::Most => {
             let count = |what: Placement| all.iter().filter(|one| **one == what).count() as f64;
@@ -103,7 +128,7 @@ fn decide(test: &Test, effects: &[Effect]) -> Answer {
             (count(Placement::In) > needed, all.len() as f64 - count(Placement::Out) <= needed)
         }
         Rule::Both => {
-            let (above, below) = (of(test.above, None), of(None, test.below));
+            let (above, below) = (of(Region { below: None, ..whole }), of(Region { above: None, ..whole }));
             let found = |side: &[Placement]| side.contains(&Placement::In);
             let never = |side: &[Placement]| side.iter().all(|one| *one == Placement::Out);
             (found(&above) && found(&below), never(&above) || never(&below))
@@ -120,7 +145,11 @@ fn decide(test: &Test, effects: &[Effect]) -> Answer {
 fn region(test: &Test) -> String {
     let ends = [test.above.map(|end| ("above", end)), test.below.map(|end| ("below", end))];
     let words: Vec<String> = ends.iter().flatten().map(|(side, end)| format!("{side} {end}")).collect();
-    words.join(if test.rule == Rule::Both { " here and there " } else { " and " })
+    words.join(match test.rule {
+        Rule::Both => " here and there ",
+        _ if test.outside => " or ",
+        _ => " and ",
+    })
 }
 
 /// `1.62 (1.31 to 1.99), bw16 over kingsley, mean of 6 programs`.
@@ -152,7 +181,8 @@ fn margin(test: &Test, effect: &Effect) -> f64 {
         |a: f64, b: f64| if a > 0.0 && b > 0.0 && test.rule != Rule::Trend { (a / b).ln() } else { a - b };
     let above = test.above.map(|end| scale(effect.low, end));
     let below = test.below.map(|end| scale(end, effect.high));
-    above.into_iter().chain(below).fold(f64::INFINITY, f64::min)
+    let ends = above.into_iter().chain(below);
+    if test.outside { ends.fold(f64::NEG_INFINITY, f64::max) } else { ends.fold(f64::INFINITY, f64::min) }
 }
 
 /// The reason of an answer, with the figures.
@@ -186,7 +216,7 @@ fn because(test: &Test, answer: Answer, effects: &[Effect]) -> String {
         );
     }
     let count =
-        |what: Placement| effects.iter().filter(|one| placement(one, test.above, test.below) == what).count();
+        |what: Placement| effects.iter().filter(|one| placement(one, Region::of(test)) == what).count();
     let (inside, outside, without) = (
         count(Placement::In),
         count(Placement::Out),
@@ -233,7 +263,7 @@ fn of_too_few(test: &Test, requested: usize, effect: &Effect) -> bool {
 
 /// How many comparisons that the test names are missing.
 fn missing(test: &Test, without: &Without, effects: usize, requested: usize) -> usize {
-    let Quantity { programs, of, over, .. } = &test.quantity;
+    let Quantity { programs, of, over, .. } = &test.whole_quantity();
     let named = |name: &&String| {
         of.managers.contains(name) || over.as_ref().is_some_and(|over| over.managers.contains(name))
     };
@@ -258,6 +288,21 @@ fn turned(test: &Test, effects: &[Effect], more: usize) -> (Answer, bool) {
     (with, alone != with)
 }
 
+/// The same means without the programs that the study calls controls. The verdict is by all; what a control weighs
+/// stands next to it.
+fn without_controls(test: &Test, study: &Study, figures: &Figures) -> Option<String> {
+    let step = study.step(&test.quantity.step).filter(|_| test.rule == Rule::Mean)?;
+    let (controls, programs): (Vec<String>, Vec<String>) =
+        requested(&test.quantity, step).into_iter().partition(|program| study.controls.contains(program));
+    if controls.is_empty() || programs.is_empty() {
+        return None;
+    }
+    let others = Quantity { programs, ..test.quantity.clone() };
+    let found = by_rule(test.rule, &others, study, figures).ok()?;
+    let means: Vec<String> = found.effects.iter().map(shown).collect();
+    Some(format!("; without the control {}: {}", and_list(&controls), means.join("; ")))
+}
+
 fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Tested {
     let without = |reason: String| Tested {
         words: test.words.clone(),
@@ -268,7 +313,7 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
     };
     let step = &test.quantity.step;
     let why = absent.of_step(step).map(|why| format!("step {step}: {why}"));
-    let outcome = match by_rule(test.rule, &test.quantity, study, figures) {
+    let outcome = match by_test(test, study, figures) {
         Ok(outcome) => outcome,
         Err(missing) => return without(why.unwrap_or_else(|| missing.to_string())),
     };
@@ -302,6 +347,7 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
         let turn = if turns { ", and they could turn the answer" } else { "" };
         reason += &format!("; without {}, of which there is no such figure{turn}", and_list(&gone));
     }
+    reason += &without_controls(test, study, figures).unwrap_or_default();
     if !thin.is_empty() {
         reason += &format!("; without {}, of which there are too few runs", and_list(&thin));
     }
@@ -315,7 +361,8 @@ fn test(study: &Study, test: &Test, figures: &Figures, absent: &Absent) -> Teste
 
 /// The verdict on a claim of a study by what was measured. `absent` has the reasons why steps and cells are not there.
 ///
-/// All tests must hold. One that fails for certain decides; else what was not measured leaves the claim so.
+/// All tests must hold. One that fails for certain decides; else what was not measured leaves the claim so. Where one of
+/// them is enough it is the other way round.
 pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -> Verdict {
     let tests: Vec<Tested> = match claim.not_built {
         Some(_) => Vec::new(),
@@ -325,12 +372,15 @@ pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -
     let answer = if tests.is_empty() {
         Answer::NotMeasured
     } else {
-        let order = [Answer::Fails, Answer::NotMeasured, Answer::Undecided];
-        order.into_iter().find(|answer| has(*answer)).unwrap_or(Answer::Holds)
+        let (order, rest) = match claim.either {
+            false => ([Answer::Fails, Answer::NotMeasured, Answer::Undecided], Answer::Holds),
+            true => ([Answer::Holds, Answer::NotMeasured, Answer::Undecided], Answer::Fails),
+        };
+        order.into_iter().find(|answer| has(*answer)).unwrap_or(rest)
     };
     let reason = match &claim.not_built {
         Some(why) => why.clone(),
-        None => in_a_sentence(&tests, answer),
+        None => in_a_sentence(&tests, answer) + &over_all_tests(claim, &tests, answer),
     };
     Verdict {
         study: study.name.clone(),
@@ -343,6 +393,23 @@ pub fn judge(study: &Study, claim: &Claim, figures: &Figures, absent: &Absent) -
         exhibits: claim.exhibits.clone(),
         tests,
     }
+}
+
+/// Of a claim about every comparison that fails by several tests: how many of all comparisons contradict it. One is
+/// enough to refute a "never", and a reader shall not take it for the rule.
+fn over_all_tests(claim: &Claim, tests: &[Tested], answer: Answer) -> String {
+    let every = claim.tests.iter().all(|test| test.rule == Rule::All);
+    if answer != Answer::Fails || claim.tests.len() < 2 || !every {
+        return String::new();
+    }
+    let out = |(test, tested): (&Test, &Tested)| {
+        let is_out = |effect: &&Effect| placement(effect, Region::of(test)) == Placement::Out;
+        tested.effects.iter().filter(is_out).count()
+    };
+    let outside: usize = claim.tests.iter().zip(tests).map(out).sum();
+    let all: usize = tests.iter().map(|tested| tested.effects.len()).sum();
+    let verb = if outside == 1 { "contradicts" } else { "contradict" };
+    format!("; {outside} of {all} comparisons in all {verb} the claim")
 }
 
 /// The reason of the first test that gave the answer, and how many gave it with it.

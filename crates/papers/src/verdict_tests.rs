@@ -80,6 +80,40 @@ fn a_region_may_have_two_ends() {
 }
 
 #[test]
+fn a_region_may_lie_outside_of_its_ends() {
+    let test = rule("some", "above = 1.1\nbelow = 0.9\noutside = true");
+    assert_eq!(decided(&test, &[(0.95, 1.05), (1.2, 1.3)]), Answer::Holds);
+    assert_eq!(decided(&test, &[(0.95, 1.05), (0.7, 0.8)]), Answer::Holds);
+    assert_eq!(decided(&test, &[(0.95, 1.05), (0.9, 1.1)]), Answer::Fails, "both ends are not in it");
+    assert_eq!(decided(&test, &[(0.95, 1.05), (1.0, 1.2)]), Answer::Undecided);
+    assert_eq!(region(&test), "above 1.1 or below 0.9");
+    let all = rule("all", "above = 1.1\nbelow = 0.9\noutside = true");
+    assert_eq!(decided(&all, &[(1.2, 1.3), (0.7, 0.8)]), Answer::Holds);
+    assert_eq!(decided(&all, &[(1.2, 1.3), (0.95, 1.05)]), Answer::Fails);
+}
+
+/// The front page had a claim as refuted, and not that it was one case of 42.
+#[test]
+fn a_claim_about_every_case_states_how_many_contradict_it() {
+    let second = SLOWER.replace("\"a\"", "\"c\"");
+    let study = claiming(&format!("{SLOWER}\n[[claim.test]]\nwords = \"and this?\"\n{second}"));
+    let timed = |gawk: f64| {
+        let values = [
+            ("cfrac", "a", None, samples(1.2, 10, 1)),
+            ("cfrac", "b", None, samples(1.0, 10, 2)),
+            ("cfrac", "c", None, samples(1.3, 10, 3)),
+            ("gawk", "b", None, samples(1.0, 10, 4)),
+            ("gawk", "c", None, samples(gawk, 10, 5)),
+        ];
+        judged(&study, &cells("t", "cpu_s", &values))
+    };
+    let fails = timed(0.8);
+    assert_eq!(fails.answer, Answer::Fails);
+    assert!(fails.reason.contains("; 1 of 3 comparisons in all contradicts the claim"), "{}", fails.reason);
+    assert!(!timed(1.5).reason.contains("comparisons in all"), "{}", timed(1.5).reason);
+}
+
+#[test]
 fn a_value_without_an_interval_decides_nothing() {
     let alone = Effect { basis: Basis::None, ..effect(5.0, 5.0) };
     for name in ["all", "some", "most", "both", "mean", "trend"] {
@@ -421,4 +455,112 @@ proptest! {
         let any = values.iter().any(|value| *value > above);
         prop_assert_eq!(decide(&test, &exact), if any { Answer::Holds } else { Answer::Fails });
     }
+}
+
+/// Under the manager at whose expense it was, the slowest program was left out.
+#[test]
+fn a_run_that_was_killed_counts_as_a_bound() {
+    let timed = |bound: f64| {
+        let mut values = Vec::new();
+        for (number, program) in (0u64..).zip(["cfrac", "gawk", "perl"]) {
+            let ratio = 0.96 + 0.04 * number as f64;
+            values.extend([
+                (program, "a", None, samples(ratio, 10, number)),
+                (program, "b", None, samples(1.0, 10, number + 5)),
+            ]);
+        }
+        values.extend([("make", "a", None, samples(1.0, 10, 9)), ("make", "b", None, Value::AtLeast(bound))]);
+        cells("t", "cpu_s", &values)
+    };
+    let below = claiming(&MEAN.replace("above", "below"));
+    let verdict = judged(&below, &timed(60.0));
+    assert_eq!(verdict.answer, Answer::Holds, "{}", verdict.reason);
+    assert!(verdict.reason.contains("mean of 3 programs and 1 bound"), "{}", verdict.reason);
+    let effect = &verdict.tests[0].effects[0];
+    // Three at 1.0 and a quarter at no more than a sixtieth.
+    assert!((effect.value - (1.0f64 / 60.0).powf(0.25)).abs() < 0.01, "{effect:?}");
+    assert!(effect.high > effect.value && effect.low < 0.05, "a bound is one on one side: {effect:?}");
+    assert_ne!(judged(&below, &timed(0.5)).answer, Answer::Holds, "killed early it shows little");
+    assert_ne!(judged(&claiming(MEAN), &timed(60.0)).answer, Answer::Holds);
+    let one =
+        claiming(&SLOWER.replace("above", "below").replace("metric =", "programs = [\"make\"], metric ="));
+    assert_eq!(judged(&one, &timed(60.0)).answer, Answer::Holds);
+    assert_eq!(judged(&one, &timed(0.5)).answer, Answer::Undecided);
+}
+
+/// Nine points of a line that bends gave an interval of the bend.
+#[test]
+fn a_slope_of_repetitions_has_their_interval() {
+    let test = "rule = \"trend\"\nabove = 0.0\nquantity = { step = \"t\", metric = \"figure_rounds\", programs = \
+                [\"cfrac\"], of = { managers = [\"a\", \"b\"] } }";
+    let grows = |by: f64| {
+        let at = |place: f64, value: f64, seed: u64| ("cfrac", "a", Some(place), samples(value, 8, seed));
+        let flat = |place: f64| ("cfrac", "b", Some(place), samples(7.0, 8, 3));
+        cells(
+            "t",
+            "figure_rounds",
+            &[
+                at(1.0, 10.0, 1),
+                at(2.0, 10.0 * by, 1),
+                at(4.0, 10.0 * by, 1),
+                flat(1.0),
+                flat(2.0),
+                flat(4.0),
+            ],
+        )
+    };
+    let verdict = judged(&claiming(test), &grows(1.3));
+    assert_eq!(
+        verdict.answer,
+        Answer::Fails,
+        "the same figure in every repetition is no growth: {}",
+        verdict.reason
+    );
+    let [a, b] = verdict.tests[0].effects.as_slice() else { panic!("{verdict:?}") };
+    assert!(a.low > 0.0 && a.basis == Basis::Pairs(8), "{a:?}");
+    assert_eq!((b.low, b.high), (0.0, 0.0), "{b:?}");
+    let alone = test.replace(", \"b\"", "");
+    assert_eq!(judged(&claiming(&alone), &grows(1.3)).answer, Answer::Holds);
+    assert_eq!(judged(&claiming(&alone), &grows(1.0 / 1.3)).answer, Answer::Fails);
+}
+
+/// A program that allocates in another way than the paper's entered every mean unseen.
+#[test]
+fn a_mean_is_shown_without_its_controls_too() {
+    let mut values = Vec::new();
+    for (program, ratio) in [("cfrac", 2.0), ("gawk", 2.0), ("perl", 2.0), ("make", 32.0)] {
+        values.extend([(program, "a", None, Value::Exact(ratio)), (program, "b", None, Value::Exact(1.0))]);
+    }
+    let figures = cells("c", "per_malloc", &values);
+    let mut study = claiming(&MEAN.replace("\"t\"", "\"c\"").replace("cpu_s", "per_malloc"));
+    let before = judged(&study, &figures);
+    assert!(before.reason.starts_with("4.00 ") && !before.reason.contains("control"), "{}", before.reason);
+    study.controls = vec!["make".into()];
+    let both = judged(&study, &figures);
+    assert!(both.reason.starts_with("4.00 "), "the verdict is by all: {}", both.reason);
+    let without = "; without the control make: 2.00 (2.00 to 2.00): a over b, mean of 3 programs";
+    assert!(both.reason.contains(without), "{}", both.reason);
+    assert_eq!(both.answer, before.answer);
+    study.controls = vec!["lua".into()];
+    assert!(!judged(&study, &figures).reason.contains("control"));
+}
+
+/// Of a claim that something shows here or there.
+#[test]
+fn one_of_two_tests_is_enough_where_the_claim_is_either() {
+    let second = SLOWER.replace("\"a\"", "\"c\"");
+    let mut study = claiming(&format!("{SLOWER}\n[[claim.test]]\nwords = \"or this?\"\n{second}"));
+    let answer = |study: &Study, a: Value, c: Option<Value>| {
+        let mut values = vec![("cfrac", "a", None, a), ("cfrac", "b", None, samples(1.0, 10, 2))];
+        values.extend(c.map(|c| ("cfrac", "c", None, c)));
+        judged(study, &cells("t", "cpu_s", &values)).answer
+    };
+    let (slow, fast, open) = (samples(1.3, 10, 1), samples(0.7, 10, 3), noisy(1.0, 10, 1));
+    assert_eq!(answer(&study, slow.clone(), Some(fast.clone())), Answer::Fails);
+    study.claims[0].either = true;
+    assert_eq!(answer(&study, slow.clone(), Some(fast.clone())), Answer::Holds);
+    assert_eq!(answer(&study, fast.clone(), Some(slow)), Answer::Holds);
+    assert_eq!(answer(&study, fast.clone(), Some(fast.clone())), Answer::Fails);
+    assert_eq!(answer(&study, fast.clone(), Some(open)), Answer::Undecided);
+    assert_eq!(answer(&study, fast, None), Answer::NotMeasured, "the other could hold");
 }

@@ -11,12 +11,15 @@ pub(super) fn place(step: &Step, metric: &str, at: f64) -> String {
         StepKind::Frequency if metric.starts_with("reclaiming") => {
             format!("reclaiming at one in {}", figure(at))
         }
+        StepKind::Lifetimes if metric == "surviving_instructions" => {
+            format!("at {} instructions", heaptoll_units::count(at))
+        }
         StepKind::Delay | StepKind::Frequency | StepKind::Minheap | StepKind::Lifetimes => {
             format!("at {}", bytes(at))
         }
-        StepKind::Locality if metric == "tight_faults" => format!("in {} of its pages", figure(at)),
+        StepKind::Locality if metric.starts_with("tight_") => format!("in {} of its pages", figure(at)),
         StepKind::Locality => format!("at {}", bytes(at * 1024.0)),
         StepKind::Proximity => format!("at {} collections a run", figure(at)),
-        StepKind::Run | StepKind::Instructions => format!("at {}", figure(at)),
+        StepKind::Run | StepKind::Instructions | StepKind::Ledger => format!("at {}", figure(at)),
     }
 }

@@ -75,7 +75,7 @@ fn see_through_stubs(mut report: Report, exports: &mut BTreeMap<PathBuf, Vec<Str
     for (symbol, object) in stubs {
         let exported = exports.entry(exe.clone()).or_insert_with(|| {
             // A file that cannot be read may export anything: then the lookup stands as it is.
-            crate::elf::read(&exe)
+            heaptoll_elf::read(&exe)
                 .map_or_else(|_| vec![symbol.clone()], |facts| facts.exports.into_iter().collect())
         });
         let elsewhere = report.elsewhere.iter().find(|(owner, name, _)| *owner == exe && name == symbol);

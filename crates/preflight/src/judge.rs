@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use heaptoll_stats_page::{SlotRecord, WriterKind};
 
 use crate::binding::Report;
-use crate::elf::{self, ElfError};
 use crate::objects::{is_cxx_runtime, is_libc, same_file};
 use crate::proof::ProcessProof;
 use crate::tree::{Image, Run};
+use heaptoll_elf::{self as elf, ElfError};
 
 /// Where blocks are expected to come from.
 #[derive(Debug, Clone)]

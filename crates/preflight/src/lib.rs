@@ -8,7 +8,6 @@
 mod binding;
 mod child;
 mod effects;
-mod elf;
 mod elsewhere;
 mod evidence;
 mod filter;

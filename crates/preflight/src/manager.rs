@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use crate::elf::{self, ElfError};
 use crate::plan::Plan;
 use crate::proof::ManagerFacts;
 use crate::refusal::Refusal;
 use crate::tree::{self, Ending};
+use heaptoll_elf::{self as elf, ElfError};
 
 /// The most that loading an object into `sh -c :` may take.
 const LOAD_LIMIT: Duration = Duration::from_secs(5);
@@ -61,7 +61,8 @@ pub fn inspect_object(path: &Path) -> Result<ManagerFacts, Refusal> {
     if absolute.as_os_str().as_bytes().iter().any(|&b| b == b':' || b == b' ') {
         return Err(Refusal::PathNotPreloadable { object: absolute });
     }
-    let (exports, missing) = elf::FAMILY.iter().map(|&m| m.to_owned()).partition(|m| elf.exports.contains(m));
+    let (exports, missing) =
+        elf::family::FAMILY.iter().map(|&m| m.to_owned()).partition(|m| elf.exports.contains(m));
     let operator = |name: &&String| {
         ["_Znwm", "_Znam", "_ZdlPv", "_ZdaPv"].iter().any(|p| name.starts_with(p)) && !name.contains('@')
     };

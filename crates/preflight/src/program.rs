@@ -7,9 +7,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::elf::{self, ElfError};
 use crate::proof::ProgramFacts;
 use crate::refusal::Refusal;
+use heaptoll_elf::{self as elf, ElfError};
 
 /// As many `#!` lines as the kernel follows.
 const INTERPRETERS: usize = 4;
@@ -78,7 +78,7 @@ pub fn inspect_program(
         return Err(Refusal::PrivilegedProgram { program: binary, how });
     }
     Ok(ProgramFacts {
-        own_exports: elf::FAMILY
+        own_exports: elf::family::FAMILY
             .iter()
             .filter(|m| elf.exports.iter().any(|e| e == *m))
             .map(|&m| m.to_owned())

@@ -119,26 +119,7 @@ pub fn children(pid: i32) -> Vec<i32> {
 
 /// Whether this file has a loader, which would preload the layer; `None` when it cannot be read or is no ELF file.
 pub fn has_loader(exe: &Path) -> Option<bool> {
-    use std::io::Read;
-    const PT_INTERP: u32 = 3;
-    let mut head = vec![0; 4096];
-    let mut file = std::fs::File::open(exe).ok()?;
-    let length = file.read(&mut head).ok()?;
-    head.truncate(length);
-    let u16_at = |at: usize| Some(u16::from_le_bytes(head.get(at..at + 2)?.try_into().ok()?));
-    let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
-    // ELF of 64 bits, little-endian: its program headers follow the file's own in every program there is.
-    if head.get(..6)? != b"\x7fELF\x02\x01" {
-        return None;
-    }
-    let table = usize::try_from(u64::from_le_bytes(head.get(32..40)?.try_into().ok()?)).ok()?;
-    let (size, count) = (usize::from(u16_at(54)?), usize::from(u16_at(56)?));
-    for index in 0..count {
-        if u32_at(table.checked_add(index * size)?)? == PT_INTERP {
-            return Some(true);
-        }
-    }
-    Some(false)
+    heaptoll_elf::has_loader(exe).ok()
 }
 
 #[cfg(test)]

@@ -5,12 +5,14 @@
 use std::error::Error;
 use std::path::PathBuf;
 
+use heaptoll_report::experiment::{Extras, document};
 use heaptoll_report::testing::{Shape, book, experiment};
 use heaptoll_report::{csv, files, html, json, markdown, parquet, terminal};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = PathBuf::from(std::env::args().nth(1).ok_or("name a folder")?);
     std::fs::create_dir_all(&folder)?;
+    let extras = Extras { bounds: true, collections: true, invocations: true };
     for (name, shape) in [
         ("single", Shape::Single),
         ("suite", Shape::Suite),
@@ -18,14 +20,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("troubled", Shape::Troubled),
     ] {
         let (experiment, comparison) = experiment(shape);
+        let shown = document(&experiment, &comparison, extras);
         for width in [40, 80, 100, 120] {
             let style = terminal::Style { color: true, width: Some(width), unicode: true };
-            let text = terminal::render(
-                &experiment,
-                &comparison,
-                &style,
-                terminal::Extras { bounds: true, collections: true },
-            );
+            let text = terminal::render_document(&shown, &style);
             std::fs::write(folder.join(format!("{name}-{width}.txt")), text)?;
         }
         files::write_atomically(&folder.join(format!("{name}.json")), |out| {
@@ -35,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         files::write_atomically(&folder.join(format!("{name}.parquet")), |out| {
             parquet::write(&experiment, out)
         })?;
-        std::fs::write(folder.join(format!("{name}.html")), html::render(&experiment, &comparison)?)?;
+        std::fs::write(folder.join(format!("{name}.html")), html::document::render(&shown)?)?;
     }
     std::fs::write(folder.join("book.html"), html::document::render(&book().document())?)?;
     std::fs::write(folder.join("book.md"), markdown::render(&book().document()))?;

@@ -4,12 +4,14 @@
 //! Figures come formatted in tables and plain in charts. All text may come from a user's file and is made harmless
 //! where it is shown, not here.
 
+mod chart;
 mod grid;
 mod table;
 
+pub use chart::{Axis, Chart, Form, Role, Series};
 pub(crate) use grid::number;
 pub use grid::{Cell, Effect, Grid, Intervals, Link, Ratio, Region, Tone};
-pub use table::{Column, Table};
+pub use table::{Column, Raw, Table};
 
 /// A whole result.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -26,6 +28,9 @@ pub struct Document {
     pub facts: Vec<(String, String)>,
     /// The command that makes it again; empty for none.
     pub command: String,
+    /// Names that have one colour and one symbol in every chart, table and legend of the page; the first is a
+    /// baseline's, grey.
+    pub palette: Vec<String>,
 }
 
 /// One finding.
@@ -37,6 +42,11 @@ pub struct Section {
     pub text: Vec<String>,
     /// Tables and charts, in order.
     pub items: Vec<Item>,
+}
+
+/// The anchor of the section at this place on the page.
+pub(crate) fn section_id(at: usize) -> String {
+    format!("section-{at}")
 }
 
 /// What a section holds.
@@ -54,6 +64,10 @@ pub enum Item {
     Commands(Vec<String>),
     /// A part of a section.
     Part(Part),
+    /// What makes figures above doubtful; in colour.
+    Warnings(Vec<String>),
+    /// Raw rows, folded on the page; shown nowhere else.
+    Raw(Raw),
 }
 
 /// A part of a section, with a heading of its own.
@@ -71,6 +85,8 @@ pub struct Part {
     pub see: Vec<Link>,
     /// Unfolded on demand on the page and in Markdown, not on the terminal.
     pub folded: bool,
+    /// The option of the command that unfolds it, which the terminal names; empty for none.
+    pub option: String,
 }
 
 /// One kind of what is counted.
@@ -84,62 +100,8 @@ pub struct Share {
     pub tone: Tone,
 }
 
-/// `20 as in the paper, 6 undecided`; kinds without a member are left out.
+/// `20 confirmed, 6 undecided`; kinds without a member are left out.
 pub(crate) fn tally(shares: &[Share]) -> String {
     let some = shares.iter().filter(|share| share.count > 0);
     some.map(|share| format!("{} {}", share.count, share.name)).collect::<Vec<_>>().join(", ")
-}
-
-/// Curves, steps, stacked areas or bars.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Chart {
-    /// What it shows.
-    pub title: String,
-    /// How to read it.
-    pub caption: String,
-    /// Form.
-    pub form: Form,
-    /// Across.
-    pub x: Axis,
-    /// Up.
-    pub y: Axis,
-    /// In the order of the legend; of stacked areas, from the bottom.
-    pub series: Vec<Series>,
-}
-
-/// Form of a chart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
-    /// Straight lines between points.
-    Lines,
-    /// A value holds until the next point.
-    Steps,
-    /// Lines on top of each other, filled.
-    Stacked,
-    /// A bar a point.
-    Bars,
-}
-
-/// An axis.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Axis {
-    /// Label with unit.
-    pub title: String,
-    /// Logarithmic; points at 0 or below are left out.
-    pub log: bool,
-    /// Names of the places 0, 1, 2... of bars; empty for numbers.
-    pub names: Vec<String>,
-}
-
-/// One curve.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Series {
-    /// In the legend.
-    pub name: String,
-    /// x and y.
-    pub points: Vec<(f64, f64)>,
-    /// Of lines and bars: lower and upper end of each point's interval, as many as points; empty for none.
-    pub band: Vec<(f64, f64)>,
-    /// Published values that ours are compared with, drawn next to them.
-    pub published: Vec<(f64, f64)>,
 }

@@ -4,11 +4,10 @@
 //! [`heaptoll_experiment::comparison::Comparison`], rows in a [`heaptoll_experiment::experiment::Experiment`].
 
 pub mod book;
-mod bounds;
 pub mod csv;
 pub mod document;
 pub mod error;
-mod exact;
+pub mod experiment;
 pub mod files;
 pub mod format;
 pub mod html;

@@ -2,6 +2,7 @@
 //!
 //! A process of its own, since a limit on file sizes holds for a whole process.
 
+use heaptoll_report::experiment::{Extras, document as of_experiment};
 use heaptoll_report::testing::{Shape, book, experiment};
 use heaptoll_report::{ReportError, csv, files, html, json, markdown, parquet};
 
@@ -41,7 +42,7 @@ fn nothing_half_written_stays() {
             })
         }),
         ("new.html", &|path| {
-            let page = html::render(&experiment, &comparison)?;
+            let page = html::document::render(&of_experiment(&experiment, &comparison, Extras::default()))?;
             files::write_atomically(path, |out| {
                 out.write_all(page.as_bytes()).map_err(|source| ReportError::Stream { form: "HTML", source })
             })

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Part, Section, Series, Table};
+use heaptoll_report::experiment::{Extras, document as of_experiment};
 use heaptoll_report::html;
 use heaptoll_report::testing::{HOSTILE, Shape, book, experiment};
 use serde_json::Value;
@@ -107,7 +108,8 @@ fn chromium_or_note() -> Option<PathBuf> {
 fn check(shape: Shape) {
     let Some(browser) = chromium_or_note() else { return };
     let (experiment, comparison) = experiment(shape);
-    let page = html::render(&experiment, &comparison).unwrap();
+    let extras = Extras { invocations: true, ..Extras::default() };
+    let page = html::document::render(&of_experiment(&experiment, &comparison, extras)).unwrap();
     let (views, console) = inspect(&browser, &page);
     assert!(console.is_empty(), "{shape:?}: {console:#?}");
     assert_eq!(views.len(), 4);
@@ -153,7 +155,12 @@ fn document() -> Document {
             series: vec![series("all of them, with a long name", 1.0), series("<img src=x>", 0.5)],
         })
     });
-    let column = |place: usize| Column { title: format!("column {place}"), figures: place > 0, lines: 0 };
+    let column = |place: usize| Column {
+        title: format!("column {place}"),
+        figures: place > 0,
+        lines: 0,
+        ..Column::default()
+    };
     let table = Table {
         caption: "figures".into(),
         columns: (0..12).map(column).collect(),

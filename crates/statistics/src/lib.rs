@@ -1,4 +1,5 @@
-//! Confidence intervals of ratios that hold for a whole table at once, the median, and the geometric mean.
+//! Confidence intervals of ratios that hold for a whole table at once, intervals by Student's t, the median, and the
+//! geometric mean.
 //!
 //! A crate of its own because the intervals of one table take thousands of sign flips: only this is compiled at full
 //! optimisation.
@@ -8,8 +9,11 @@ mod groups;
 mod interval;
 mod intervals;
 mod median;
+mod over_programs;
+pub mod student;
 
 pub use geometric_mean::geometric_mean;
 pub use interval::Interval;
 pub use intervals::{ALPHA, FEWEST_PAIRS, paired, unpaired};
 pub use median::median;
+pub use over_programs::over_programs;

@@ -11,3 +11,6 @@ pub mod slots;
 pub mod stacks;
 pub mod stat;
 pub mod subject;
+mod sum;
+
+pub use sum::Sum;

@@ -39,6 +39,12 @@ pub fn malloc<M: Manager>(manager: &M, bytes: usize) -> *mut c_void {
     or_fail(manager, manager.allocate(bytes))
 }
 
+/// `heaptoll_malloc_pointer_free` of `include/heaptoll.h`.
+#[inline(always)]
+pub fn malloc_pointer_free<M: Manager>(manager: &M, bytes: usize) -> *mut c_void {
+    or_fail(manager, manager.allocate_pointer_free(bytes))
+}
+
 /// `free`.
 ///
 /// # Safety

@@ -42,6 +42,12 @@ pub trait Heap: Send + 'static {
     /// A block of at least `bytes`; `None` when the system gives no more, with the heap as it was.
     fn allocate(&mut self, bytes: usize) -> Option<NonNull<u8>>;
 
+    /// As [`Heap::allocate`], for contents that are no pointers: a collector need not read them.
+    #[inline(always)]
+    fn allocate_pointer_free(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        self.allocate(bytes)
+    }
+
     /// As [`Heap::allocate`], with an address that is a multiple of `alignment`, a power of two above
     /// [`crate::ALIGNMENT`]. `bytes + alignment` does not exceed `isize::MAX`.
     fn allocate_aligned(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>>;

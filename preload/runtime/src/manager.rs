@@ -23,6 +23,12 @@ pub trait Manager: Sync {
     /// [`LARGEST`], which no caller has tested before.
     fn allocate(&self, bytes: usize) -> *mut u8;
 
+    /// As [`Manager::allocate`], for contents that are no pointers: a collector need not read them.
+    #[inline(always)]
+    fn allocate_pointer_free(&self, bytes: usize) -> *mut u8 {
+        self.allocate(bytes)
+    }
+
     /// As [`Manager::allocate`], with the first `bytes` of the block zero.
     #[inline(always)]
     fn allocate_zeroed(&self, bytes: usize) -> *mut u8 {

@@ -39,6 +39,11 @@ macro_rules! preload {
         }
 
         #[unsafe(no_mangle)]
+        pub extern "C" fn heaptoll_malloc_pointer_free(bytes: usize) -> *mut c_void {
+            $crate::family::malloc_pointer_free(&$name, bytes)
+        }
+
+        #[unsafe(no_mangle)]
         pub unsafe extern "C" fn free(block: *mut c_void) {
             // SAFETY: the C caller keeps to the contract of `free`.
             unsafe { $crate::family::free(&$name, block) }

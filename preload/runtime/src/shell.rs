@@ -69,6 +69,13 @@ impl<H: Heap> Manager for Shell<H> {
         block.map_or(ptr::null_mut(), NonNull::as_ptr)
     }
 
+    fn allocate_pointer_free(&self, bytes: usize) -> *mut u8 {
+        if bytes > LARGEST {
+            return ptr::null_mut();
+        }
+        self.heap().allocate_pointer_free(bytes).map_or(ptr::null_mut(), NonNull::as_ptr)
+    }
+
     #[inline(always)]
     fn allocate_zeroed(&self, bytes: usize) -> *mut u8 {
         let block = self.allocate(bytes);

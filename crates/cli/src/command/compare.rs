@@ -7,9 +7,11 @@ use heaptoll_experiment::compare::{across, judge_outputs};
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::store::Store;
-use heaptoll_report::terminal::{PairRow, render_pair};
+use heaptoll_report::experiment::{PairRow, pair};
+use heaptoll_report::terminal::render_document;
 
-use crate::terminal;
+use crate::outputs::Pages;
+use crate::{exit, terminal};
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::same_work;
 
@@ -27,6 +29,8 @@ pub struct Arguments {
     /// Compare programs though their commands or inputs differ
     #[arg(long)]
     anyway: bool,
+    #[command(flatten)]
+    pages: Pages,
 }
 
 /// Runs the command.
@@ -34,6 +38,7 @@ pub struct Arguments {
 /// # Errors
 /// Files that cannot be read, or nothing in common.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.pages.check()?;
     let (mut a, mut b) = (Store::read(&arguments.a)?, Store::read(&arguments.b)?);
     judge_outputs(&mut a);
     judge_outputs(&mut b);
@@ -62,9 +67,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             left_out.join("\n  ")
         )));
     }
-    for text in &left_out {
-        terminal::warning(&format!("left out (--anyway compares it): {text}"));
-    }
+    let mut warnings: Vec<String> =
+        left_out.iter().map(|text| format!("left out (--anyway compares it): {text}")).collect();
     if rows.is_empty() {
         return Err(Failure::NothingToCompare(format!(
             "{} and {} have no program and manager in common with good rows in both",
@@ -72,12 +76,16 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             arguments.b.display()
         )));
     }
-    for text in same_work::of_all(&a, &b) {
-        terminal::warning(&text);
-    }
+    warnings.extend(same_work::of_all(&a, &b));
+    warnings.iter().for_each(|text| terminal::warning(text));
     let name = |path: &PathBuf| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    terminal::print(&render_pair(&name(&arguments.a), &name(&arguments.b), &rows, &terminal::style()))?;
-    Ok(0)
+    let mut document = pair(&name(&arguments.a), &name(&arguments.b), &rows);
+    let printed = terminal::print(&render_document(&document, &terminal::style()));
+    // The terminal has them already.
+    document.warnings = warnings;
+    let written = arguments.pages.write(&document);
+    printed?;
+    Ok(if written { 0 } else { exit::TROUBLE })
 }
 
 /// Removes from `a` the programs that did other work in `b`, returns the reasons, and warns about other differences.

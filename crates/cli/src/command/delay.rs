@@ -2,8 +2,8 @@
 
 use clap::Args;
 use heaptoll_experiments::delay;
+use heaptoll_experiments::delay::NO_DELAY;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_studies::delay::NO_DELAY;
 use heaptoll_units::size;
 
 use crate::session::Session;
@@ -55,7 +55,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         study: arguments.study.request(),
     };
     let result = delay::run(&request, &session.context())?;
-    deliver(&result.outcome, &arguments.study.outputs, "delay", &result.document(), &result.figures())
+    deliver(
+        &result.outcome,
+        &arguments.study.outputs,
+        "delay",
+        delay::SCHEMA,
+        &result.document(),
+        &result.figures(),
+    )
 }
 
 #[cfg(test)]

@@ -58,5 +58,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         study: arguments.study.request(),
     };
     let result = frequency::run(&request, &session.context())?;
-    deliver(&result.outcome, &arguments.study.outputs, "frequency", &result.document(), &result.figures())
+    deliver(
+        &result.outcome,
+        &arguments.study.outputs,
+        "frequency",
+        frequency::SCHEMA,
+        &result.document(),
+        &result.figures(),
+    )
 }

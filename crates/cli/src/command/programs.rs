@@ -1,29 +1,78 @@
-//! `heaptoll programs`: the catalog.
+//! `heaptoll programs`: the catalog, and programs of others to be added to it.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::programs;
+use heaptoll_experiments::{originals, programs};
 use heaptoll_report::terminal::programs_table;
 
-use crate::terminal;
+use crate::messages::TerminalMessages;
+use crate::{exit, terminal};
 
 /// List the programs of the catalog: what each does, which Debian package brings it, whether it is here.
+///
+/// `heaptoll programs add malloc-bench` adds the programs of the papers, which heaptoll may not bring.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Arguments {
     /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+/// What else is done.
+#[derive(Debug, Subcommand)]
+enum Action {
+    Add(AddArguments),
+}
+
+/// Fetch, check, build and prove programs of others, for you alone: their licences restrict who may pass them on.
+///
+/// `malloc-bench` is cfrac, espresso, gawk, gs, make and perl as Zorn (1992) and Detlefs, Dosser and Zorn (1994)
+/// measured them, and yacr2, from the test suite of LLVM. Every file is compared with a digest, and each program is
+/// run once, to compare its output and the number of objects with what is known. It takes git, a C compiler that knows
+/// -std=gnu89 (CC, else cc) and a minute or two, and writes to $XDG_DATA_HOME/heaptoll/programs only.
+///
+/// Exit status: 0 all well; 1 a program or a form of one could not be added, the others were; 2 nothing could be.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  heaptoll programs add malloc-bench\n  \
+    heaptoll programs add malloc-bench --from ~/llvm-test-suite     (a clone, without network)\n  \
+    heaptoll run --program mb-cfrac --size quick                    (and measure one)")]
+struct AddArguments {
+    /// `malloc-bench`, or the path of a folder with a recipe of your own
+    #[arg(value_name = "NAME")]
+    recipe: String,
+    /// A git URL, or a clone, bare repository or folder here that has the sources [default: the project's repository]
+    #[arg(long, value_name = "WHERE")]
+    from: Option<String>,
 }
 
 /// Runs the command.
 ///
 /// # Errors
-/// A catalog that cannot be read.
+/// A catalog that cannot be read; programs of which none can be added.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let rows = programs::list(arguments.catalog.as_deref(), &Places::find()?)?;
-    terminal::print(&programs_table(&rows, &terminal::style()))?;
-    Ok(0)
+    let places = Places::find()?;
+    match &arguments.action {
+        Some(Action::Add(arguments)) => add(arguments, &places),
+        None => {
+            let rows = programs::list(arguments.catalog.as_deref(), &places)?;
+            terminal::print(&programs_table(&rows, &terminal::style()))?;
+            Ok(0)
+        }
+    }
+}
+
+fn add(arguments: &AddArguments, places: &Places) -> Result<u8, Failure> {
+    let request = originals::Request { recipe: arguments.recipe.clone(), from: arguments.from.clone() };
+    let report = originals::fetch_and_build(&request, places, &TerminalMessages::default())?;
+    if report.is_empty() {
+        return Ok(exit::REFUSED);
+    }
+    terminal::print(&format!("added to {}\n", report.folder.display()))?;
+    Ok(if report.is_whole() { 0 } else { exit::TROUBLE })
 }

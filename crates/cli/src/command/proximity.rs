@@ -3,7 +3,7 @@
 use clap::Args;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::proximity;
-use heaptoll_studies::proximity::Shape;
+use heaptoll_experiments::proximity::Shape;
 
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;

@@ -6,7 +6,9 @@ use clap::Args;
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::store::Store;
-use heaptoll_report::terminal::{Extras, render, render_document};
+use heaptoll_report::document::{Document, Item, Section};
+use heaptoll_report::experiment::{self, Extras};
+use heaptoll_report::terminal::render_document;
 
 use crate::exit;
 use crate::extras::ExtraTables;
@@ -43,30 +45,36 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     judge_outputs(&mut experiment);
     let comparison = compare(&experiment);
-    let style = terminal::style();
     // Runs for the exact counts of `run --exact` are shown with what was measured, not apart from it.
     let apart = !experiment.settings.exact || stored::is_all(&experiment);
     let traced = apart.then(|| stored::document(&experiment)).flatten();
-    let traced = traced.map(|document| render_document(&document, &style));
     // Exact counts are requested for the bounds.
     let extras = Extras {
         bounds: arguments.extras.bounds || arguments.instructions.is_some(),
+        invocations: arguments.outputs.pages.html.is_some(),
         ..(&arguments.extras).into()
     };
-    // Of runs that are all traced there is nothing to compare by time.
-    let mut text = if stored::is_all(&experiment) {
-        String::new()
-    } else {
-        render(&experiment, &comparison, &style, extras)
+    let document = match traced {
+        // Of runs that are all traced there is nothing to compare by time.
+        Some(traced) if stored::is_all(&experiment) => traced,
+        traced => with_traced(experiment::document(&experiment, &comparison, extras), traced),
     };
-    if let Some(traced) = traced {
-        text.push_str(if text.is_empty() { "" } else { "\n" });
-        text.push_str(&traced);
-    }
-    let printed = terminal::print(&text);
-    let written = arguments.outputs.write(&experiment, &comparison);
+    let printed = terminal::print(&render_document(&document, &terminal::style()));
+    let written = arguments.outputs.write(&experiment, &comparison, &document);
     printed?;
     Ok(if written { 0 } else { exit::TROUBLE })
+}
+
+/// The document of what was measured, and after it that of what was traced.
+fn with_traced(mut document: Document, traced: Option<Document>) -> Document {
+    let Some(traced) = traced else { return document };
+    document.sections.push(Section {
+        title: traced.title,
+        text: Some(traced.subtitle).filter(|text| !text.is_empty()).into_iter().collect(),
+        items: vec![Item::Warnings(traced.warnings)],
+    });
+    document.sections.extend(traced.sections);
+    document
 }
 
 /// Adds the traced rows of another experiment whose programs did the same work under a stack of this one.

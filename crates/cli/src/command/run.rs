@@ -6,7 +6,8 @@ use heaptoll_experiment::runner::{self, Ending};
 use heaptoll_experiment::store::Store;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::run::Run;
-use heaptoll_report::terminal::render;
+use heaptoll_report::experiment::{self, Extras};
+use heaptoll_report::terminal::render_document;
 
 use crate::session::Session;
 use crate::{exit, terminal};
@@ -49,10 +50,12 @@ fn show(
     let mut code = 0;
     let mut printed = Ok(());
     if measured || ended.is_ok() {
-        printed =
-            terminal::print(&render(experiment, &comparison, &terminal::style(), (&arguments.extras).into()));
+        let extras =
+            Extras { invocations: arguments.outputs.pages.html.is_some(), ..(&arguments.extras).into() };
+        let document = experiment::document(experiment, &comparison, extras);
+        printed = terminal::print(&render_document(&document, &terminal::style()));
         // A full standard output is no reason to lose the files.
-        if !arguments.outputs.write(experiment, &comparison) {
+        if !arguments.outputs.write(experiment, &comparison, &document) {
             code = exit::TROUBLE;
         }
     }

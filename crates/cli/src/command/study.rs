@@ -40,7 +40,8 @@ use crate::{interrupt, terminal};
     after_help = "Examples:\n  heaptoll study --list\n  heaptoll study zorn1992 --quick                 (a minute: does it all run here?)\n  \
     heaptoll study detlefs1994 --budget 10m --html detlefs.html\n  heaptoll study all --budget 30m --html studies.html --json studies.json\n  \
     heaptoll study ./mine.toml --only mine-time     (a study of your own, one step of it)\n  \
-    heaptoll study --from studies.json --html again.html"
+    heaptoll study --from studies.json --html again.html\n  \
+    heaptoll study --from studies.json --judge-again     (old figures, today's claims)"
 )]
 pub struct Arguments {
     /// Studies by name (--list), `all` of them, or files of your own (docs/reference/study-format.md)
@@ -68,6 +69,10 @@ pub struct Arguments {
     /// Show what a study wrote with --json; nothing is measured
     #[arg(long, value_name = "FILE", conflicts_with_all = ["studies", "budget", "quick", "only", "keep", "resume", "catalog"])]
     from: Option<PathBuf>,
+    /// With --from: judge the stored figures by the claims of this version; nothing is measured
+    // A requirement is dropped where what is required conflicts with what is given: studies, a folder.
+    #[arg(long, requires = "from", conflicts_with_all = ["studies", "resume", "list"])]
+    judge_again: bool,
     /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
@@ -86,7 +91,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     arguments.outputs.check()?;
     if let Some(path) = &arguments.from {
-        let results = stored::results(path).map_err(|error| Failure::Refused(Box::new(error)))?;
+        let refuse = |error| Failure::Refused(Box::new(error));
+        let stored = stored::results(path).map_err(|error| Failure::Refused(Box::new(error)))?;
+        let results = match arguments.judge_again {
+            true => stored.judged_again(&all().map_err(refuse)?),
+            false => stored,
+        };
         return deliver(&arguments.outputs, &results, None);
     }
     let places = Places::find()?;

@@ -7,7 +7,7 @@ use crate::fixture::{CommandOutput, Fixture};
 use commands::{Shown, of_markdown};
 
 #[path = "../documented/commands.rs"]
-mod commands;
+pub mod commands;
 
 const PAGES: [(&str, &str); 2] = [
     ("README.md", include_str!("../../../../README.md")),

@@ -106,6 +106,7 @@ impl Fixture {
         command
             .env("XDG_STATE_HOME", self.path("state"))
             .env("XDG_CACHE_HOME", self.path("cache"))
+            .env("XDG_DATA_HOME", self.path("data"))
             .env_remove("NO_COLOR")
             .env_remove("COLUMNS")
             .env_remove("LD_PRELOAD");

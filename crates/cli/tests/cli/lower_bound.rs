@@ -38,7 +38,7 @@ fn every_experiment_bounds_the_overhead_of_its_managers() {
         assert!(least <= left * 1.25, "{row}: {least}");
     }
     let page = std::fs::read_to_string(&html).expect("a page");
-    assert!(page.contains("What memory management costs at least"), "the page shows it");
+    assert!(page.contains("Lower bounds of overhead</"), "the page shows it");
 }
 
 #[test]

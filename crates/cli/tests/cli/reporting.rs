@@ -103,7 +103,7 @@ fn collections_that_are_reported_are_shown_in_every_form() {
     let forms = ["--json", &json, "--csv", &csv, "--html", &html];
     let run = ["run", "--collections", "-m", &collector, "-n", "2", "--warmup", "0"];
     let output = fixture.heaptoll(&[&run[..], &forms, &["--", "ls", "/"]].concat()).exits(0);
-    output.shows(&["garbage collections", "longest ms"]);
+    output.shows(&["Garbage collections", "longest ms"]);
     let read = read_json(&json);
     let row = rows_of(&read, &collector, "timed")[0];
     assert_eq!(row["collections"]["count"], 3, "{row}");
@@ -113,5 +113,5 @@ fn collections_that_are_reported_are_shown_in_every_form() {
     let csv = std::fs::read_to_string(csv).expect("the CSV file is there");
     assert!(csv.lines().any(|line| line.contains(",3,5000000,2500000,1048576,")), "{csv}");
     let html = std::fs::read_to_string(html).expect("the page is there");
-    assert!(html.contains("Longest pause ms") && html.contains("<td class=\"num\">2.50</td>"));
+    assert!(html.contains("Garbage collections") && html.contains("<bdi>2.50</bdi>"));
 }

@@ -1,10 +1,11 @@
 //! Exact counts of one program: what one traced run of each stack counted.
 
 use heaptoll_statistics::Interval;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A figure that was counted once.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Counted {
     /// How many.
     pub count: u64,
@@ -13,7 +14,7 @@ pub struct Counted {
 }
 
 /// Misses of one cache of a simulated machine.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CacheCounted {
     /// The cache, its bytes and ways: `32K/8`.
     pub cache: String,
@@ -22,7 +23,7 @@ pub struct CacheCounted {
 }
 
 /// One stack on one program, as one traced run counted it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExactRow {
     /// Stack name.
     pub stack: String,
@@ -41,7 +42,7 @@ pub struct ExactRow {
 }
 
 /// One program's exact counts.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ExactTable {
     /// Whether start-up is taken off instructions.
     pub less_startup: bool,

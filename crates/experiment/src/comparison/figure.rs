@@ -1,10 +1,11 @@
 //! A metric with its ratio: what every table consists of.
 
 use heaptoll_statistics::Interval;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One metric of one stack on one program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Figure {
     /// Median over good timed rows, in the metric's unit.
     pub median: f64,
@@ -17,7 +18,7 @@ pub struct Figure {
 }
 
 /// The metrics that are compared, in the order of the tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
     /// User + system seconds less the stack's own start-up (servers: CPU from ready to the end of the load).

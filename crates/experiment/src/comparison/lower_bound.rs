@@ -1,10 +1,11 @@
 //! Lower bounds of what memory management costs; [`crate::lower_bound`] computes them.
 
 use heaptoll_statistics::Interval;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// What was attributed of a manager's cost.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attributed {
     /// Collections: the time for which the program was stopped, or their processor time.
     pub collections: bool,
@@ -13,7 +14,7 @@ pub struct Attributed {
 }
 
 /// One manager's bound.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct BoundRow {
     /// Stack name.
     pub stack: String,
@@ -29,7 +30,7 @@ pub struct BoundRow {
 }
 
 /// The bounds of one cost of one program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bounds {
     /// The stack with the smallest distilled cost.
     pub baseline: String,
@@ -40,7 +41,7 @@ pub struct Bounds {
 }
 
 /// The bounds of one program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramBounds {
     /// Program name.
     pub program: String,
@@ -53,7 +54,7 @@ pub struct ProgramBounds {
 }
 
 /// One stack over all programs: geometric means of its bounds, intervals over repetitions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverallBound {
     /// Stack name.
     pub stack: String,
@@ -66,7 +67,7 @@ pub struct OverallBound {
 }
 
 /// The bounds of an experiment.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LowerBounds {
     /// One a program with good rows.
     pub programs: Vec<ProgramBounds>,

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::figure::{Figure, Metric};
 
 /// One stack on one program.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Row {
     /// Stack name.
     pub stack: String,
@@ -38,7 +39,7 @@ pub struct Row {
 }
 
 /// What a manager's collector did on a program; medians.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CollectionFigures {
     /// Collections of a run.
     pub count: f64,

@@ -1,6 +1,7 @@
 //! The table of one program: a row a stack, and what the reader must know of them.
 
 use heaptoll_statistics::Interval;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::exact::ExactTable;
@@ -8,7 +9,7 @@ use super::row::Row;
 use crate::disturbance::Disturbed;
 
 /// One program's table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramTable {
     /// Program name.
     pub program: String,
@@ -37,7 +38,7 @@ impl ProgramTable {
 }
 
 /// The company effect on the CPU ratio of the stack that it moves most.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CompanyEffect {
     /// The stack.
     pub stack: String,

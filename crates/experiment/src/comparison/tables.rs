@@ -1,13 +1,14 @@
 //! Every table of an experiment, and means over its programs.
 
 use heaptoll_statistics::Interval;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::lower_bound::LowerBounds;
 use super::table::ProgramTable;
 
 /// Every table of an experiment.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
     /// Baseline stack.
     pub baseline: String,
@@ -23,7 +24,7 @@ pub struct Comparison {
 }
 
 /// One stack over all programs: the geometric mean of its ratios, interval over repetitions.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct OverallRow {
     /// Stack name.
     pub stack: String,

@@ -23,6 +23,7 @@ pub fn document(figures: &BoundFigures, trace: &Path) -> Document {
         sections: vec![bounds(figures), packings(figures)],
         facts: subject::facts(&figures.subject, trace, figures.events),
         command: shell_command(&command),
+        ..Document::default()
     }
 }
 

@@ -3,8 +3,9 @@
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, claim, plural};
 use heaptoll_statistics::FEWEST_PAIRS;
-use heaptoll_studies::delay::{Delay, NO_DELAY, Ratios};
 
+use super::comparison::NO_DELAY;
+use super::figures::{Delay, Ratios};
 use super::published;
 use super::sections;
 use crate::studied::{StudyOutcome, size_label};
@@ -30,6 +31,7 @@ pub fn document(found: &Delay, outcome: &StudyOutcome) -> Document {
         sections: all,
         facts: outcome.facts(),
         command: outcome.command(),
+        ..Document::default()
     }
 }
 

@@ -2,11 +2,11 @@
 
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_statistics::Interval;
-use heaptoll_studies::delay::{Delay, Ratios};
-use heaptoll_studies::published::{Overhead, Quantity, overheads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::figures::{Delay, Ratios};
+use super::published_overhead::{Overhead, Quantity, overheads};
 use crate::studied::{ratio_cell, size_label};
 
 /// A published overhead with what was measured here.

@@ -3,8 +3,9 @@
 use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes, mib_from_kib, seconds};
 use heaptoll_statistics::Interval;
-use heaptoll_studies::delay::{Curve, Delay, Mean, NO_DELAY, Ratios};
 
+use super::comparison::NO_DELAY;
+use super::figures::{Curve, Delay, Mean, Medians, Ratios};
 use crate::studied::{ratio_cell, size_label};
 
 /// One of the ratios.
@@ -111,9 +112,7 @@ pub fn program(found: &Delay, name: &str) -> Option<Section> {
     let mut rows = Vec::new();
     for curve in &curves {
         for point in &curve.points {
-            let figure = |of: fn(&heaptoll_studies::delay::Medians) -> String| {
-                point.medians.as_ref().map_or_else(|| NONE.into(), of)
-            };
+            let figure = |of: fn(&Medians) -> String| point.medians.as_ref().map_or_else(|| NONE.into(), of);
             let ratio = |interval| match point.size_bytes {
                 NO_DELAY => "1".into(),
                 _ => ratio_cell(interval),

@@ -43,7 +43,7 @@ pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String
             many.iter().map(|program| program.program.as_str()).collect::<Vec<_>>().join(", "),
         ),
     };
-    Document { title, subtitle, warnings, sections: all, facts, command }
+    Document { title, subtitle, warnings, sections: all, facts, command, ..Document::default() }
 }
 
 fn of_program(program: &Program, clock: Clock, prefix: &str) -> Vec<Section> {

@@ -3,8 +3,9 @@
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, percent_off, plural};
 use heaptoll_statistics::FEWEST_PAIRS;
-use heaptoll_studies::frequency::{Frequency, Question};
 
+use super::figures::Frequency;
+use super::period::Question;
 use super::published;
 use super::sections;
 use crate::studied::StudyOutcome;
@@ -28,6 +29,7 @@ pub fn document(found: &Frequency, outcome: &StudyOutcome) -> Document {
         sections: all,
         facts: outcome.facts(),
         command: outcome.command(),
+        ..Document::default()
     }
 }
 

@@ -2,11 +2,12 @@
 
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{and_list, plural};
-use heaptoll_studies::frequency::{Frequency, Question};
-use heaptoll_studies::published::{Gain, gains};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::figures::{Frequency, Ratio};
+use super::period::Question;
+use super::published_gain::{Gain, gains};
 use crate::studied::size_label;
 
 /// A published count with ours.
@@ -33,7 +34,7 @@ pub fn published_pairs(found: &Frequency) -> Vec<PublishedPair> {
             let of = found.programs.iter().filter(|one| one.collector == *collector && one.often_enough);
             let ratios: Vec<(&str, _)> = of
                 .filter_map(|study| {
-                    let same = |ratio: &&heaptoll_studies::frequency::Ratio| {
+                    let same = |ratio: &&Ratio| {
                         ratio.question == Question::Collections
                             && ratio.period.every_bytes == published.every_bytes
                             && ratio.over.every_bytes == published.over_every_bytes

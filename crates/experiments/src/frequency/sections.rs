@@ -3,8 +3,10 @@
 use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, and_list, count, mib_from_kib, seconds};
 use heaptoll_statistics::Interval;
-use heaptoll_studies::frequency::{FEWEST_COLLECTIONS, Frequency, Period, Question, Ratio, Study};
 
+use super::comparison::FEWEST_COLLECTIONS;
+use super::figures::{Frequency, Medians, Ratio, Study};
+use super::period::{Period, Question};
 use crate::studied::{ratio_cell, size_label};
 
 /// More lines than this are drawn without bands.
@@ -222,7 +224,7 @@ pub fn settings(found: &Frequency) -> Section {
     let mut rows = Vec::new();
     for study in &found.programs {
         for setting in &study.settings {
-            let of = |figure: &dyn Fn(&heaptoll_studies::frequency::Medians) -> Option<String>| {
+            let of = |figure: &dyn Fn(&Medians) -> Option<String>| {
                 setting.medians.as_ref().and_then(figure).unwrap_or_else(|| NONE.into())
             };
             rows.push(vec![

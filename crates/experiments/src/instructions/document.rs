@@ -28,7 +28,15 @@ pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String
         all.extend(of_program(program, &prefix));
     }
     warnings.dedup();
-    Document { title: title(figures), subtitle: subtitle(figures), warnings, sections: all, facts, command }
+    Document {
+        title: title(figures),
+        subtitle: subtitle(figures),
+        warnings,
+        sections: all,
+        facts,
+        command,
+        ..Document::default()
+    }
 }
 
 fn title(figures: &Figures) -> String {

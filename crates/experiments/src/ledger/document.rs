@@ -1,6 +1,6 @@
 //! The document of the ledger: sentences, tables and a chart.
 
-use heaptoll_ledger::{Ledger, Snapshot, Source};
+use heaptoll_ledger::{Ledger, Snapshot, Source, Term};
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{count, mib_from_bytes, plural, seconds};
 use heaptoll_units::{kib, per_hundred};
@@ -23,7 +23,7 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
     document.warnings = warnings(ledger);
     document.sections.push(Section {
         title: "At the peak".into(),
-        text: std::iter::once(headline(top)).chain(huge(top)).collect(),
+        text: std::iter::once(headline(top)).chain(huge(top)).chain(stays(top, snapshots.last())).collect(),
         items: vec![Item::Table(sum(top))],
     });
     let fullest_name = format!("most live of {}", plural(snapshots.len(), "snapshot"));
@@ -94,6 +94,17 @@ fn huge(snapshot: &Snapshot) -> Option<String> {
             mib_from_bytes(free as f64)
         )
     })
+}
+
+/// A sentence on the end of the run, where the memory at the peak was in use and later is held without use: the peak
+/// alone would show a program without fragmentation.
+fn stays(peak: &Snapshot, last: Option<&Snapshot>) -> Option<String> {
+    let last = last.filter(|last| last.time_ns > peak.time_ns)?;
+    let not_live =
+        |snapshot: &Snapshot| snapshot.rss_bytes.saturating_sub(snapshot.amount(Term::Live).resident);
+    let is_held = last.rss_bytes >= peak.rss_bytes / 2 && not_live(last) > last.rss_bytes / 2;
+    (is_held && not_live(last) / 2 >= not_live(peak))
+        .then(|| format!("Most of what was live then is freed later and stays in memory. {}", headline(last)))
 }
 
 /// Snapshots by number, each with all its names.

@@ -55,6 +55,7 @@ pub fn document(figures: &LifetimeFigures, trace: &Path) -> Document {
         sections,
         facts: subject::facts(&figures.subject, trace, figures.events),
         command: shell_command(&command),
+        ..Document::default()
     }
 }
 

@@ -31,6 +31,7 @@ pub fn document(figures: &Figures, sizes: &[u64], facts: Vec<(String, String)>, 
         sections: sections.collect(),
         facts: facts.into_iter().chain(sampled(figures)).collect(),
         command,
+        ..Document::default()
     }
 }
 

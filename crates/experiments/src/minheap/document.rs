@@ -4,10 +4,11 @@ use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, count, ratio};
-use heaptoll_studies::minheap::{End, Mean, Overhead};
 use heaptoll_units::kib;
 
 use super::figures::{Baseline, Collector, Figures, Program};
+use super::overheads::{Mean, Overhead};
+use super::search::{End, Tried};
 
 /// Headings of baselines: their stacks, but for the part that all share.
 fn baseline_title(baseline: &str) -> String {
@@ -36,6 +37,7 @@ pub fn document(
         sections,
         facts: facts(figures, collectors, allocators),
         command,
+        ..Document::default()
     }
 }
 
@@ -280,9 +282,7 @@ fn smallest_heaps(program: &Program, figures: &Figures) -> Table {
             None => (NONE.to_owned(), NONE.to_owned()),
         };
         let answer = row.search.as_ref();
-        let sum = |of: fn(&heaptoll_studies::minheap::Tried) -> u32| {
-            answer.map_or(0, |answer| answer.tried.iter().map(of).sum::<u32>())
-        };
+        let sum = |of: fn(&Tried) -> u32| answer.map_or(0, |answer| answer.tried.iter().map(of).sum::<u32>());
         vec![
             row.stack.clone(),
             heap,

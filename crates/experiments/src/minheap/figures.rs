@@ -1,10 +1,12 @@
 //! The figures of `heaptoll minheap`, as in its JSON (docs/guide/minheap.md).
 
 use heaptoll_experiment::experiment::ProgramInfo;
-use heaptoll_studies::minheap::{Answer, Mean, Overhead};
-use heaptoll_studies::published::{SmallestHeap, smallest_heaps};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::overheads::{Mean, Overhead, overheads};
+use super::published_heap::{SmallestHeap, smallest_heaps};
+use super::search::Answer;
 
 /// Everything.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
@@ -147,7 +149,6 @@ impl Figures {
 
     /// Sets each smallest heap against each baseline, and takes the means over programs.
     pub fn compare(&mut self) {
-        use heaptoll_studies::minheap::{geometric_mean, overheads};
         for program in &mut self.programs {
             let over = |collector: &Collector, baseline: &Baseline| {
                 let (heap, failed_at) = collector.edge()?;
@@ -180,7 +181,7 @@ impl Figures {
                 .filter(|over| over.collector == collector && over.baseline == baseline)
                 .map(|over| over.overhead.ratio)
                 .collect();
-            Some(MeanOver { mean: geometric_mean(&ratios)?, collector, baseline })
+            Some(MeanOver { mean: Mean::of(&ratios)?, collector, baseline })
         };
         self.means = pairs.into_iter().filter_map(mean).collect();
         self.published = smallest_heaps().flat_map(|published| self.published_pairs(&published)).collect();
@@ -205,7 +206,7 @@ impl Figures {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptoll_studies::minheap::End;
+    use crate::minheap::End;
 
     #[test]
     fn the_papers_mean_is_paired_with_ours_over_the_same_baseline() {

@@ -7,9 +7,9 @@ use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_launcher::Ended;
 use heaptoll_preflight::inspect_program;
-use heaptoll_studies::minheap::{Outcome, Question, Search, Step};
 
 use super::figures::{Baseline, Collector, Program};
+use super::search::{Outcome, Question, Search, Step};
 use super::selection;
 use crate::attempt::{Attempt, Runs, Set};
 use crate::collector_options;

@@ -2,9 +2,9 @@
 
 use heaptoll_report::document::{Axis, Chart, Form, Series};
 use heaptoll_report::format::significant;
-use heaptoll_studies::proximity::Group;
 
 use super::figures::{Program, Stack};
+use super::groups::Group;
 
 /// A drawn figure of a group, and the ends of its interval.
 #[derive(Clone, Copy)]

@@ -4,11 +4,12 @@ use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, count, percent_off, significant};
-use heaptoll_studies::proximity::{Group, PORTIONS, Portion, Ratio};
 use heaptoll_units::{about, factor, part};
 
 use super::charts::charts;
 use super::figures::{Figures, Program, PublishedPair, Scale, Stack};
+use super::groups::Group;
+use super::portions::{PORTIONS, Portion, Ratio};
 
 /// The document.
 pub fn document(figures: &Figures, stacks: &[Manager], command: String) -> Document {
@@ -32,6 +33,7 @@ pub fn document(figures: &Figures, stacks: &[Manager], command: String) -> Docum
         sections: figures.programs.iter().map(section).chain(published_section(figures)).collect(),
         facts,
         command,
+        ..Document::default()
     }
 }
 

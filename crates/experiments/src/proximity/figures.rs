@@ -1,9 +1,11 @@
 //! The figures of `heaptoll proximity`, as in its JSON (docs/guide/proximity.md).
 
-use heaptoll_studies::proximity::{Grouped, Portion, Ratio, Series};
-use heaptoll_studies::published::{Nearness, nearness};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use super::groups::Grouped;
+use super::portions::{Portion, Ratio, Series};
+use super::published_nearness::{Nearness, nearness};
 
 /// Everything.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]

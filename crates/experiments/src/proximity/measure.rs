@@ -8,14 +8,14 @@ use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_launcher::Ended;
 use heaptoll_statistics::ALPHA;
-use heaptoll_studies::proximity::{
-    Distances, Series, Shape, Span, distances, group, normalise, portions, series,
-};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
+use super::distance::{Distances, Span, distances};
 use super::figures::{Program, Scale, Stack};
+use super::groups::{Shape, group, normalise};
+use super::portions::{Series, portions, series};
 use super::selection;
 use crate::attempt::{Attempt, Runs, Set};
 use crate::collector_options;

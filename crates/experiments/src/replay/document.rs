@@ -29,6 +29,7 @@ pub fn document(found: &Findings, managers: &[Manager], command: &str) -> Docume
         sections,
         facts: facts(found, managers),
         command: command.to_owned(),
+        ..Document::default()
     }
 }
 

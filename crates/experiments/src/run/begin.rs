@@ -21,12 +21,7 @@ use crate::preparation::{baseline, experiment_file, stand_ins};
 /// # Errors
 /// The request cannot be carried out, or Ctrl-C.
 pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment), Failure> {
-    if request.workload.is_empty() {
-        return Err(Failure::Usage(
-            "nothing to run: give a command after `--`, or --program NAME, --all, --serve, or --resume"
-                .into(),
-        ));
-    }
+    request.workload.require(true)?;
     experiment_file::check(request.db.as_deref())?;
     if request.at_once_bytes.is_some() && request.pairing != Pairing::Lockstep {
         return Err(Failure::Usage(

@@ -36,6 +36,7 @@ pub fn document(figures: &StatFigures, trace: &Path) -> Document {
         sections: all,
         facts: subject::facts(&figures.subject, trace, figures.events),
         command: shell_command(&["heaptoll".into(), "stat".into(), trace.display().to_string()]),
+        ..Document::default()
     }
 }
 

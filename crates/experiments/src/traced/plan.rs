@@ -99,11 +99,7 @@ impl Plan {
 /// The tracer cannot run here, or the request cannot be carried out.
 pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
     let places = context.places;
-    if request.workload.is_empty() {
-        return Err(Failure::Usage(
-            "nothing to run: give a command after `--`, or --program NAME, or --all".into(),
-        ));
-    }
+    request.workload.require(false)?;
     let tracer = Tracer::find(places).map_err(|error| Failure::Refused(Box::new(error)))?;
     experiment_file::check(request.db.as_deref())?;
     let known = manager::known(places)?;

@@ -44,6 +44,7 @@ pub fn document(experiment: &Experiment) -> Option<Document> {
         sections: sections.collect(),
         facts: vec![],
         command: shell_command(&experiment.settings.repeat_command),
+        ..Document::default()
     })
 }
 

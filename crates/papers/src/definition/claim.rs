@@ -1,11 +1,12 @@
 //! A claim of a paper and its tests.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::quantity::Quantity;
 
 /// What the paper claims, and how it is tested.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
     /// Its anchor.
@@ -23,13 +24,16 @@ pub struct Claim {
     /// Why nothing tests it: a system that is not built.
     #[serde(default)]
     pub not_built: Option<String>,
-    /// All must hold. `words` of each describes what it tests.
+    /// One test that holds is enough, and the claim fails when all fail.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub either: bool,
+    /// All must hold, or one with `either`. `words` of each describes what it tests.
     #[serde(rename = "test", default)]
     pub tests: Vec<Test>,
 }
 
 /// One test of a claim.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Test {
     /// Its question, so that `yes` means that the claim holds: `bw16 needs more memory than each explicit manager`.
@@ -47,10 +51,29 @@ pub struct Test {
     /// Of `most`: the share of comparisons that must be in the region, 0.5 (exclusive) when left out.
     #[serde(default)]
     pub share: Option<f64>,
+    /// The region is what lies beyond its ends: above `above` or below `below`.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub outside: bool,
+    /// Of `order`: the programs that those of the quantity are compared with.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
+}
+
+impl Test {
+    /// What is tested, of the other programs as well where there are some.
+    pub fn whole_quantity(&self) -> Quantity {
+        let mut whole = self.quantity.clone();
+        whole.programs.extend(self.others.iter().cloned());
+        whole
+    }
+}
+
+fn is_not(flag: &bool) -> bool {
+    !flag
 }
 
 /// How comparisons decide.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
     /// The geometric mean over programs of each pair of managers lies in the region.
@@ -65,4 +88,6 @@ pub enum Rule {
     Both,
     /// The slope of log figure over log `at` lies in the region (`at` doubled: figure times two to the slope).
     Trend,
+    /// The least of the quantity's programs over the largest of `others` lies in the region.
+    Order,
 }

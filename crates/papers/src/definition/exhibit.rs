@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::quantity::Quantity;
 
 /// A table or a figure.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Exhibit {
     /// `table3`: its anchor.
@@ -31,6 +32,9 @@ pub struct Exhibit {
     /// Programs shown; empty: all of the step. In a table over metrics `reverse:custom under glibc` is a row, too.
     #[serde(default)]
     pub programs: Vec<String>,
+    /// What stands here for the paper's programs, where it is not what does so in the study's other exhibits.
+    #[serde(default)]
+    pub names: BTreeMap<String, String>,
     /// Managers shown; empty: all of the step.
     #[serde(default)]
     pub managers: Vec<String>,
@@ -91,7 +95,7 @@ impl Exhibit {
 }
 
 /// Shape of an exhibit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
     /// Programs down, managers (or metrics) across.
@@ -105,7 +109,7 @@ pub enum Form {
 }
 
 /// A column of a table over metrics.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MetricColumn {
     /// Heading with unit.
@@ -131,10 +135,13 @@ pub struct MetricColumn {
     /// Column of the CSV.
     #[serde(default)]
     pub published: Option<String>,
+    /// Ours over the paper's stands in the place of both.
+    #[serde(default)]
+    pub over_paper: bool,
 }
 
 /// What a column is divided by: `objects` of one step by `cpu_s` of another.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Divisor {
     /// Metric.
@@ -148,7 +155,7 @@ pub struct Divisor {
 }
 
 /// Where the published values of an exhibit are.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Published {
     /// File in `studies/published`.
@@ -169,7 +176,7 @@ pub struct Published {
 }
 
 /// A row of a list: one published quantity and the same of ours.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ListRow {
     /// In words.
@@ -189,7 +196,7 @@ pub struct ListRow {
 }
 
 /// How a quantity is shown.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Shown {
     /// `1.34`.

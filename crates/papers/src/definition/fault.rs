@@ -11,6 +11,17 @@ pub enum Fault {
         /// The parser's message, with line and column.
         error: Box<toml::de::Error>,
     },
+    /// It was written for a later version.
+    #[error(
+        "{file}: it needs heaptoll {needed}, and this is {}: run it with that version or a later one",
+        heaptoll_experiments::version::OURS
+    )]
+    Later {
+        /// The file.
+        file: String,
+        /// The version it needs.
+        needed: String,
+    },
     /// Its content is impossible.
     #[error("{file}: {place}: {what}")]
     Wrong {

@@ -1,9 +1,10 @@
 //! What exhibits show and claims are tested by: a figure, or the ratio of two.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Something measured: a figure, or the ratio of two.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Quantity {
     /// Step.
@@ -27,7 +28,7 @@ pub struct Quantity {
 }
 
 /// One side of a ratio.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Side {
     /// Managers. Empty in a numerator (or a plain figure): every one of the step. Empty in a denominator: the same as
@@ -46,7 +47,7 @@ pub struct Side {
 }
 
 /// Several managers in a denominator.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Against {
     /// Each is a comparison of its own.

@@ -2,10 +2,11 @@
 
 use heaptoll_experiment::experiment::Pairing;
 use heaptoll_statistics::FEWEST_PAIRS;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// One command of heaptoll.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// By which exhibits and claims name it; no two steps of any studies share one, for figures are kept by it.
@@ -55,7 +56,7 @@ impl Step {
 }
 
 /// The commands that steps are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum StepKind {
     /// `heaptoll run`: timed repetitions; the first manager is the baseline.
@@ -66,6 +67,8 @@ pub enum StepKind {
     Locality,
     /// `heaptoll record`, then `lifetimes` of the trace.
     Lifetimes,
+    /// `heaptoll record --ledger`, then `ledger` of the trace.
+    Ledger,
     /// `heaptoll delay`.
     Delay,
     /// `heaptoll frequency`.
@@ -77,6 +80,13 @@ pub enum StepKind {
 }
 
 impl StepKind {
+    /// Whether it records each program under each manager, and then analyses the traces.
+    pub const fn records(self) -> bool {
+        matches!(self, StepKind::Lifetimes | StepKind::Ledger)
+    }
+}
+
+impl StepKind {
     /// The command's name.
     pub const fn command(self) -> &'static str {
         match self {
@@ -84,6 +94,7 @@ impl StepKind {
             StepKind::Instructions => "instructions",
             StepKind::Locality => "locality",
             StepKind::Lifetimes => "lifetimes",
+            StepKind::Ledger => "ledger",
             StepKind::Delay => "delay",
             StepKind::Frequency => "frequency",
             StepKind::Proximity => "proximity",

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::claim::Claim;
@@ -9,11 +10,14 @@ use super::exhibit::Exhibit;
 use super::step::Step;
 
 /// A paper repeated.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Study {
     /// `zorn1992`: the word on the command line.
     pub name: String,
+    /// The earliest version of heaptoll that can carry it out; any where it is left out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heaptoll: Option<String>,
     /// Short title of its section.
     pub title: String,
     /// Authors, title, place and year of the paper.
@@ -23,6 +27,9 @@ pub struct Study {
     /// Our names for the paper's.
     #[serde(default)]
     pub names: Names,
+    /// Programs that allocate in another way than the paper's: means are also shown without them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub controls: Vec<String>,
     /// What is run.
     #[serde(rename = "step", default)]
     pub steps: Vec<Step>,
@@ -35,7 +42,7 @@ pub struct Study {
 }
 
 /// What stands here for the paper's programs and managers: the paper's name (as in its CSV) to ours.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Names {
     /// Programs of the catalog; the key of a table with two key columns is `cfrac optimized`. A key that ends in a

@@ -1,13 +1,14 @@
 //! What stands in an exhibit: published values and ours, in rows, bars or lines.
 
 use heaptoll_statistics::median;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::effect::{Basis, Effect};
 use crate::figures::Value;
 
 /// What stands in an exhibit.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Body {
     /// Rows by columns.
@@ -44,7 +45,7 @@ pub enum Body {
 }
 
 /// A published value and ours.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Pair {
     /// As the paper has it; as many as a range has.
     pub published: Vec<String>,
@@ -55,7 +56,7 @@ pub struct Pair {
 }
 
 /// Ours.
-#[derive(Debug, Clone, PartialEq, Deserialize, Serialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 pub struct Ours {
     /// Median or exact value, in the exhibit's unit.
     pub value: f64,
@@ -72,6 +73,8 @@ pub(super) fn ours(value: &Value, scale: f64) -> Option<Ours> {
     let (middle, interval, exact) = match value {
         Value::Exact(value) => (*value, None, true),
         Value::Single(value) => (*value, None, false),
+        // It has no figure; the reason stands in its place.
+        Value::AtLeast(_) => return None,
         Value::Estimate { value, low, high } => (*value, Some((*low, *high)), false),
         Value::Samples(samples) => {
             let good: Vec<f64> =

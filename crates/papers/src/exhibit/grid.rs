@@ -256,6 +256,23 @@ fn bases(program: &str, variant: Option<&str>) -> Vec<String> {
     vec![format!("{base}:{variant}"), base.into()]
 }
 
+/// Puts ours over the paper's in the place of both.
+fn over_paper(pair: &mut Pair) {
+    let paper: Option<f64> = match pair.published.as_slice() {
+        [one] => one.parse().ok().filter(|value| *value > 0.0),
+        _ => None,
+    };
+    pair.published.clear();
+    let Some(ours) = pair.ours.take() else { return };
+    match paper {
+        None => pair.missing = Some("the paper has no such figure".into()),
+        Some(paper) => {
+            let interval = ours.interval.map(|(low, high)| (low / paper, high / paper));
+            pair.ours = Some(Ours { value: ours.value / paper, interval, ..ours });
+        }
+    }
+}
+
 /// Programs (or `program under manager`) down, metrics across.
 fn over_metrics(source: &Source<'_>) -> Grid {
     let Source { study, exhibit, .. } = source;
@@ -286,6 +303,9 @@ fn over_metrics(source: &Source<'_>) -> Grid {
     }
     for (row, placed) in &placed {
         publish(&mut cells[*row][placed.heading], placed, &rows[*row]);
+    }
+    for (across, _) in exhibit.columns.iter().enumerate().filter(|(_, column)| column.over_paper) {
+        cells.iter_mut().for_each(|row| over_paper(&mut row[across]));
     }
     let columns = exhibit.columns.iter().map(|column| column.title.clone()).collect();
     Grid { rows, columns, cells, notes: Vec::new() }

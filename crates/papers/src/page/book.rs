@@ -63,7 +63,7 @@ fn of(some: usize, all: usize) -> String {
 
 /// Commands that count: repetitions would change nothing.
 fn is_exact(kind: StepKind) -> bool {
-    matches!(kind, StepKind::Instructions | StepKind::Locality | StepKind::Lifetimes)
+    matches!(kind, StepKind::Instructions | StepKind::Locality | StepKind::Lifetimes | StepKind::Ledger)
 }
 
 fn ending(ended: Ended) -> &'static str {

@@ -1,6 +1,6 @@
 //! `heaptoll delay`: time and memory by the size of the quarantine.
 
-use heaptoll_studies::delay::Delay;
+use heaptoll_experiments::delay::Delay;
 
 use super::cell_writer::CellWriter;
 use super::reading::Reading;
@@ -28,7 +28,7 @@ pub fn reading(found: &Delay, step: &Step) -> Reading {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_studies::delay::{Curve, Point, Ratios};
+    use heaptoll_experiments::delay::{Curve, Point, Ratios};
 
     use super::super::testing::{interval, number, one, step};
     use super::*;

@@ -1,7 +1,7 @@
 //! `heaptoll frequency`: the mutator's time by the period of collections. What the command itself keeps out of its
 //! means, a program that hardly collects, is no figure.
 
-use heaptoll_studies::frequency::{Frequency, Question};
+use heaptoll_experiments::frequency::{Frequency, Question};
 
 use super::cell_writer::CellWriter;
 use super::reading::Reading;
@@ -42,7 +42,7 @@ pub fn reading(found: &Frequency, step: &Step) -> Reading {
 
 #[cfg(test)]
 mod tests {
-    use heaptoll_studies::frequency::{Period, Ratio, Study};
+    use heaptoll_experiments::frequency::{Period, Ratio, Study};
 
     use super::super::testing::{interval, number, one, step};
     use super::*;

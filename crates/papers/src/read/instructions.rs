@@ -4,11 +4,14 @@
 //! its end gives none: half of a count is no count.
 
 use heaptoll_experiments::instructions::Figures;
-use heaptoll_instruction_counts::{Figures as ImageFigures, SizeClass};
+use heaptoll_instruction_counts::{Figures as ImageFigures, Group, RoutineFigures, SizeClass};
 
 use super::cell_writer::CellWriter;
 use super::reading::Reading;
 use crate::definition::Step;
+
+/// The routine whose blocks are cleared.
+const CLEARS: &str = "calloc";
 
 /// Exact cells.
 pub fn reading(found: &Figures, step: &Step) -> Reading {
@@ -34,7 +37,7 @@ pub fn reading(found: &Figures, step: &Step) -> Reading {
     reading
 }
 
-fn metrics(figures: &ImageFigures) -> [(&'static str, Option<f64>); 20] {
+fn metrics(figures: &ImageFigures) -> [(&'static str, Option<f64>); 21] {
     let ImageFigures { tables, heap, amounts, .. } = figures;
     let owners = &amounts.owners;
     let of = |count: u64| Some(count as f64);
@@ -47,6 +50,7 @@ fn metrics(figures: &ImageFigures) -> [(&'static str, Option<f64>); 20] {
         ("per_block_free", per_block_free(figures)),
         ("per_realloc", tables.instructions_per_realloc),
         ("per_object", tables.instructions_per_object),
+        ("per_plain_object", per_plain_object(figures)),
         ("percent_of_program", tables.percent_of_application),
         ("percent_malloc", tables.percent_in_malloc),
         ("percent_free", tables.percent_in_free),
@@ -76,6 +80,18 @@ fn per_block_free(figures: &ImageFigures) -> Option<f64> {
     (calls > 0).then(|| instructions as f64 / calls as f64)
 }
 
+/// Instructions of a block that is neither cleared nor resized: an average call that makes one, and an average free of a
+/// block. What calloc clears and realloc copies is by the byte under every allocator.
+fn per_plain_object(figures: &ImageFigures) -> Option<f64> {
+    let plain = || {
+        let makes = |one: &&RoutineFigures| one.group == Group::Allocate && one.routine != CLEARS;
+        figures.routines.iter().filter(makes)
+    };
+    let calls: u64 = plain().map(|one| one.calls).sum();
+    let instructions: u64 = plain().map(|one| one.cost.instructions).sum();
+    Some(instructions as f64 / (calls > 0).then_some(calls)? as f64 + per_block_free(figures)?)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::testing::{assert_exact, instructions, step, value};
@@ -98,6 +114,36 @@ mod tests {
         exact("kingsley", "per_block_free", 41.0);
         exact("kingsley", "per_free", 40.76318903211385);
         assert_eq!(value(&cells, "kingsley", "per_realloc", None), None, "cfrac resizes nothing");
+    }
+
+    /// Clearing and copying were in the cost of an object, and a program that clears much refuted the paper.
+    #[test]
+    fn a_plain_object_is_neither_cleared_nor_copied() {
+        let mut found = instructions();
+        let figures = found.programs[0].managers[0].figures.as_mut().expect("figures");
+        let routine = |name: &str, group: &str, calls: u64, instructions: u64| -> RoutineFigures {
+            let cost = serde_json::json!({ "instructions": instructions, "loads": 0, "stores": 0 });
+            let spread = serde_json::json!({ "mean": 0.0, "p50": 0, "p90": 0, "p99": 0, "max": 0 });
+            let text = serde_json::json!({
+                "routine": name, "group": group, "calls": calls, "failed_calls": 0, "null_calls": 0,
+                "unknown_calls": 0, "abandoned_calls": 0, "abandoned_instructions": 0, "cost": cost,
+                "collector_instructions": 0, "per_call": spread, "classes": [],
+            });
+            serde_json::from_value(text).expect("a routine")
+        };
+        figures.routines = vec![
+            routine("malloc", "allocate", 10, 400),
+            routine("calloc", "allocate", 10, 90_000),
+            routine("realloc", "resize", 10, 90_000),
+            routine("free", "free", 10, 90_000),
+        ];
+        let cells = reading(&found, &step(StepKind::Instructions)).cells;
+        // 40 a malloc, and the 41 of a free of a block.
+        assert_exact(&cells, "kingsley", "per_plain_object", None, 81.0);
+        let figures = found.programs[0].managers[0].figures.as_mut().expect("figures");
+        figures.routines.remove(0);
+        let cells = reading(&found, &step(StepKind::Instructions)).cells;
+        assert_eq!(value(&cells, "kingsley", "per_plain_object", None), None, "all of it was cleared");
     }
 
     #[test]

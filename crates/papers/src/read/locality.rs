@@ -16,9 +16,11 @@ pub fn reading(found: &Figures, step: &Step) -> Reading {
         let rows = &program.study.rows;
         // The command's first row is the manager that others are compared with; memories are parts of what it touches.
         let first = rows.first();
-        let parts =
-            |touched: u64| TIGHT.map(|(part, of)| (part as f64 / of as f64, (touched * part / of).max(1)));
-        let tight = first.map(|row| parts(row.pages_touched));
+        let parts = |touched: u64| {
+            let part = |(part, of): (u64, u64)| (part as f64 / of as f64, (touched * part / of).max(1));
+            TIGHT.map(part).into_iter().chain([(1.0, touched)]).collect::<Vec<_>>()
+        };
+        let tight = first.map(|row| parts(row.pages_touched)).unwrap_or_default();
         // Without the manager that the step puts first, or with half of its run, they are parts of something else.
         let whole =
             first.is_some_and(|row| row.about.manager == found.baseline && row.about.cut_short.is_none());
@@ -36,22 +38,25 @@ pub fn reading(found: &Figures, step: &Step) -> Reading {
             writer.exact("touched_kib", Some((row.pages_touched * program.study.page_bytes) as f64 / 1024.0));
             // The requested ones; the others are the tight ones, and all that the first manager touches.
             let is_requested = |memory: &&heaptoll_locality::study::Point| {
-                let part = tight
-                    .is_some_and(|tight| tight.iter().any(|(_, entries)| memory.entries == *entries))
-                    || first.is_some_and(|row| memory.entries == row.pages_touched);
+                let part = tight.iter().any(|(_, entries)| memory.entries == *entries);
                 !part || memory.bytes.is_power_of_two()
             };
             for memory in row.memories_at.iter().filter(is_requested) {
                 writer.exact_at("page_faults", memory.bytes as f64 / 1024.0, memory.misses as f64);
             }
-            for (share, entries) in tight.into_iter().flatten().filter(|_| whole) {
-                if let Some(memory) = row.memories_at.iter().find(|memory| memory.entries == entries) {
-                    writer.exact_at("tight_faults", share, memory.misses as f64);
+            for (share, entries) in tight.iter().filter(|_| whole) {
+                if let Some(memory) = row.memories_at.iter().find(|memory| memory.entries == *entries) {
+                    writer.exact_at("tight_faults", *share, memory.misses as f64);
                 }
             }
             for cache in row.associative.iter().filter(|cache| cache.ways == 1 && references > 0) {
                 let percent = 100.0 * cache.misses.total() as f64 / references as f64;
                 writer.exact_at("miss_percent", cache.bytes as f64 / 1024.0, percent);
+                let whole = row.fully_associative.iter().find(|point| point.bytes == cache.bytes);
+                if let Some(whole) = whole.filter(|point| point.misses > 0) {
+                    let ratio = cache.misses.total() as f64 / whole.misses as f64;
+                    writer.exact_at("conflict_ratio", cache.bytes as f64 / 1024.0, ratio);
+                }
             }
         }
     }
@@ -72,7 +77,7 @@ fn absent(found: &Figures) -> Vec<Absent> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{assert_exact, locality, step};
+    use super::super::testing::{assert_exact, locality, step, value};
     use super::*;
     use crate::definition::StepKind;
 
@@ -90,9 +95,25 @@ mod tests {
     }
 
     #[test]
+    fn conflicts_are_misses_that_a_cache_of_the_same_size_without_sets_has_not() {
+        let mut found = locality();
+        let row = &mut found.programs[0].study.rows[0];
+        row.fully_associative = vec![heaptoll_locality::study::Point {
+            bytes: 16 << 10,
+            entries: 512,
+            misses: 197_022,
+            ..row.memories_at[0]
+        }];
+        let cells = reading(&found, &step(StepKind::Locality)).cells;
+        assert_exact(&cells, "kingsley", "conflict_ratio", Some(16.0), 2.0);
+        assert_eq!(value(&cells, "bw16", "conflict_ratio", Some(16.0)), None, "nothing to compare with");
+    }
+
+    #[test]
     fn tight_memories_are_parts_of_what_the_first_manager_touches() {
         let cells = reading(&locality(), &step(StepKind::Locality)).cells;
-        // 29, 59 and 88 of kingsley's 118 pages, for both.
+        // 29, 59, 88 and all of kingsley's 118 pages, for both: in the last it has each page once.
+        assert_exact(&cells, "kingsley", "tight_faults", Some(1.0), 118.0);
         for (at, kingsley, bw16) in [(0.25, 465.0, 27_901.0), (0.5, 152.0, 11_602.0), (0.75, 120.0, 3842.0)] {
             assert_exact(&cells, "kingsley", "tight_faults", Some(at), kingsley);
             assert_exact(&cells, "bw16", "tight_faults", Some(at), bw16);
@@ -123,7 +144,7 @@ mod tests {
             let count = |metric: &str| cells.iter().filter(|cell| cell.metric == metric).count();
             (count("tight_faults"), count("references"))
         };
-        assert_eq!(metrics(&locality()), (6, 2));
+        assert_eq!(metrics(&locality()), (8, 2));
         let mut gone = locality();
         gone.programs[0].study.rows.remove(0);
         assert_eq!(metrics(&gone), (0, 1));

@@ -48,8 +48,8 @@ fn cells(program: &Program, step: &Step, cells: &mut Vec<Cell>) {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_experiments::minheap::Overhead;
     use heaptoll_experiments::minheap::{Baseline, Over};
-    use heaptoll_studies::minheap::Overhead;
 
     use super::super::testing::{number, one, step};
     use super::*;

@@ -1,8 +1,8 @@
 //! `heaptoll proximity`: how long requests take in the ranges of distance between two collections.
 
 use heaptoll_experiments::proximity::Figures;
+use heaptoll_experiments::proximity::Ratio;
 use heaptoll_statistics::{FEWEST_PAIRS, Interval};
-use heaptoll_studies::proximity::Ratio;
 
 use super::cell_writer::CellWriter;
 use super::reading::Reading;
@@ -77,8 +77,8 @@ fn spread(stretches: &[&Ratio]) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_experiments::proximity::Portion;
     use heaptoll_experiments::proximity::{Program, Scale, Stack};
-    use heaptoll_studies::proximity::Portion;
 
     use super::super::testing::{number, one, step};
     use super::*;

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::definition::Step;
-use crate::figures::{ALONE, AT_ONCE, Value};
+use crate::figures::{ALONE, AT_ONCE, Cell, Value};
 use heaptoll_experiment::comparison::Metric;
-use heaptoll_experiment::experiment::Experiment;
-use heaptoll_experiment::observation::{Observation, Phase};
+use heaptoll_experiment::experiment::{Experiment, StackInfo};
+use heaptoll_experiment::observation::{Observation, Outcome, Phase};
 use heaptoll_experiment::seconds::cpu_seconds;
 use heaptoll_experiment::side::{Side, Sides};
 
@@ -73,7 +73,43 @@ pub fn reading(experiment: &Experiment, step: &Step) -> Reading {
             }
         }
     }
+    reading.cells.extend(bounds(experiment, step));
     reading
+}
+
+/// CPU seconds of stacks of which each run was killed at the time limit: at least what the shortest of them had taken,
+/// start-up taken off. That such a program is slow is known, and the strongest evidence would be left out.
+fn bounds(experiment: &Experiment, step: &Step) -> Vec<Cell> {
+    let bound = |stack: &StackInfo| {
+        let rows = timed_rows(experiment, stack);
+        let killed = |row: &&Observation| matches!(row.outcome, Outcome::Timeout(_));
+        if rows.is_empty() || !rows.iter().all(killed) {
+            return None;
+        }
+        let sides = Sides::of(experiment, &stack.program);
+        let start_up_s = sides.find(&stack.name).and_then(|side| side.startup_cpu_s()).unwrap_or_default();
+        let least_s = rows.iter().map(|row| row.cpu_s() - start_up_s).reduce(f64::min)?;
+        Some(Cell {
+            step: step.id.clone(),
+            program: stack.program.clone(),
+            manager: stack.name.clone(),
+            metric: AT_ONCE.into(),
+            at: None,
+            value: Value::AtLeast(least_s),
+        })
+        .filter(|_| least_s > 0.0)
+    };
+    experiment.stacks.iter().filter_map(bound).collect()
+}
+
+/// A stack's runs, in lockstep and alone.
+fn timed_rows<'a>(experiment: &'a Experiment, stack: &StackInfo) -> Vec<&'a Observation> {
+    let of = |row: &&Observation| {
+        matches!(row.phase, Phase::Timed | Phase::Alone)
+            && row.program == stack.program
+            && row.stack == stack.name
+    };
+    experiment.observations.iter().filter(of).collect()
 }
 
 /// Figures that a load or the program itself reported of a run, by name.
@@ -98,16 +134,10 @@ fn absent(experiment: &Experiment) -> Vec<Absent> {
         })
         .collect();
     for stack in &experiment.stacks {
-        let rows = || {
-            experiment.observations.iter().filter(|row| {
-                matches!(row.phase, Phase::Timed | Phase::Alone)
-                    && row.program == stack.program
-                    && row.stack == stack.name
-            })
-        };
-        let bad = || rows().filter(|row| !row.outcome.is_ok());
+        let rows = timed_rows(experiment, stack);
+        let bad = || rows.iter().filter(|row| !row.outcome.is_ok());
         if let Some(first) = bad().next() {
-            let why = format!("{} of {} runs: {}", bad().count(), rows().count(), first.outcome);
+            let why = format!("{} of {} runs: {}", bad().count(), rows.len(), first.outcome);
             all.push((stack.program.clone(), Some(stack.name.clone()), why));
         }
     }
@@ -116,12 +146,9 @@ fn absent(experiment: &Experiment) -> Vec<Absent> {
 
 #[cfg(test)]
 mod tests {
-    use crate::figures::Cell;
-
     use super::super::testing::{run, step, value};
     use super::*;
     use crate::definition::StepKind;
-    use heaptoll_experiment::observation::Outcome;
 
     fn read(experiment: &Experiment) -> Reading {
         reading(experiment, &step(StepKind::Run))
@@ -178,6 +205,26 @@ mod tests {
             absent[2],
             ("cfrac".into(), Some("bw16".into()), "1 of 2 runs: killed by signal 11".into())
         );
+    }
+
+    /// A manager that was too slow to be measured was left out as if it had not been run.
+    #[test]
+    fn runs_that_were_all_killed_at_the_limit_give_a_bound() {
+        let killed = |repetitions: u32| {
+            let mut found = run();
+            let timed = |row: &&mut Observation| {
+                row.phase == Phase::Timed && row.stack == "bw16" && row.repetition < repetitions
+            };
+            for row in found.observations.iter_mut().filter(timed) {
+                (row.outcome, row.user_s, row.system_s) =
+                    (Outcome::Timeout(5.0), 4.0, f64::from(row.repetition));
+            }
+            value(&cells(&found), "bw16", "cpu_s", None)
+        };
+        let Some(Value::AtLeast(bound)) = killed(2) else { panic!("{:?}", killed(2)) };
+        // The shorter of the two, less its start-up of a millisecond.
+        assert!(bound > 3.99 && bound < 4.0, "{bound}");
+        assert!(matches!(killed(1), Some(Value::Samples(_))), "one good run is a figure");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use heaptoll_experiment::interrupt::Interrupt;
+use rustix::process::{Pid, Signal, kill_process, kill_process_group, set_parent_process_death_signal};
 use thiserror::Error;
 
 /// Time for a command to end after the signal.
@@ -71,7 +72,7 @@ pub struct Run<'a> {
     /// When the signal is sent.
     pub until: Option<Instant>,
     /// The signal that ends it.
-    pub signal: i32,
+    pub signal: Signal,
 }
 
 impl Run<'_> {
@@ -106,7 +107,7 @@ impl Run<'_> {
                     signal(&child, self.signal, false);
                 }
                 Some(since) if now >= since + GRACE => {
-                    signal(&child, libc::SIGKILL, true);
+                    signal(&child, Signal::KILL, true);
                     let status = child.wait();
                     return Ok(status.map_or(End { code: None, why }, |status| end(status, why)));
                 }
@@ -129,10 +130,10 @@ impl Run<'_> {
         // and no pointers are passed.
         unsafe {
             command.pre_exec(move || {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                set_parent_process_death_signal(Some(Signal::TERM))?;
                 // A shell starts its background jobs with SIGINT ignored, and a command that inherits that would
                 // never end in order.
-                libc::signal(signal, libc::SIG_DFL);
+                libc::signal(signal.as_raw(), libc::SIG_DFL);
                 Ok(())
             });
         }
@@ -148,11 +149,11 @@ fn end(status: ExitStatus, why: EndCause) -> End {
 }
 
 /// Sends a signal to a child that has not been waited for, or to its whole group.
-fn signal(child: &Child, signal: i32, group: bool) {
-    let Ok(pid) = i32::try_from(child.id()) else { return };
-    // SAFETY: `kill` takes no pointers; the callers have not waited for the child, so that the number is still its own,
-    // and that of the group it leads.
-    unsafe { libc::kill(if group { -pid } else { pid }, signal) };
+fn signal(child: &Child, signal: Signal, group: bool) {
+    // The callers have not waited for the child, so that the number is still its own, and that of the group it leads.
+    let pid = Pid::from_child(child);
+    // It may have ended by itself by now.
+    let _ = if group { kill_process_group(pid, signal) } else { kill_process(pid, signal) };
 }
 
 #[cfg(test)]
@@ -170,14 +171,14 @@ mod tests {
             out: &out,
             err: &err,
             until: until.map(|after| begun + after),
-            signal: libc::SIGINT,
+            signal: Signal::INT,
         };
         let end = run.to_end(interrupt, || {}).expect("it starts");
         (end, std::fs::read_to_string(&out).expect("it is kept"), begun.elapsed())
     }
 
     /// Interrupts the script with `signal` once it has written something.
-    fn run_until(script: &str, signal: i32) -> (End, String) {
+    fn run_until(script: &str, signal: Signal) -> (End, String) {
         let folder = tempfile::tempdir().expect("a folder");
         let (out, err) = (folder.path().join("out"), folder.path().join("err"));
         let arguments = ["-c".to_owned(), script.to_owned()];
@@ -214,7 +215,7 @@ mod tests {
         // SAFETY: the call passes no function of ours; no test of this binary sends itself this signal.
         let before = unsafe { libc::signal(libc::SIGQUIT, libc::SIG_IGN) };
         let script = "trap 'kill $!; echo partial; exit 130' QUIT; sleep 60 & echo ready; wait";
-        let (end, out) = run_until(script, libc::SIGQUIT);
+        let (end, out) = run_until(script, Signal::QUIT);
         // SAFETY: `before` is the disposition that `signal` returned above.
         unsafe { libc::signal(libc::SIGQUIT, before) };
         assert_eq!(
@@ -235,7 +236,7 @@ mod tests {
             out: &out,
             err: &out,
             until: None,
-            signal: libc::SIGINT,
+            signal: Signal::INT,
         };
         assert_eq!(run.to_end(&interrupt, || {}).expect("no start").why, EndCause::Interrupt);
         assert!(!out.exists());

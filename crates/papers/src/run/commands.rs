@@ -39,7 +39,7 @@ impl<'a> Extent<'a> {
         &all[..self.planned.managers.min(all.len())]
     }
 
-    /// The arguments of the step's command, without the files that it writes. Not of lifetimes, which are several.
+    /// The arguments of the step's command, without the files that it writes. Not of lifetimes and ledgers, which are several.
     pub fn arguments(&self) -> Vec<String> {
         let Extent { step, planned, seed, .. } = self;
         let mut words = vec![step.kind.command().to_owned()];
@@ -62,7 +62,11 @@ impl<'a> Extent<'a> {
                 give("-n", &planned.repetitions.to_string());
                 give("--seed", &seed.to_string());
             }
-            StepKind::Instructions | StepKind::Locality | StepKind::Lifetimes | StepKind::Minheap => {}
+            StepKind::Instructions
+            | StepKind::Locality
+            | StepKind::Lifetimes
+            | StepKind::Ledger
+            | StepKind::Minheap => {}
         }
         if step.kind == StepKind::Run {
             let lockstep = step.runs_in_lockstep(planned.repetitions);
@@ -96,14 +100,17 @@ impl<'a> Extent<'a> {
                 .into_iter()
                 .flat_map(|folder| ["--catalog".to_owned(), folder.display().to_string()]),
         );
+        if self.step.kind == StepKind::Ledger {
+            words.extend(["--ledger", "--collect"].map(Into::into));
+        }
         words.extend(["--children", "ignore", "--force", "--brief", "-o"].map(Into::into));
         words.push(trace.display().to_string());
         words
     }
 
-    /// The arguments of `heaptoll lifetimes` for its trace.
-    pub fn lifetimes(&self, trace: &Path, json: &Path) -> Vec<String> {
-        let mut words = vec!["lifetimes".to_owned(), trace.display().to_string()];
+    /// The arguments of the step's command for its trace.
+    pub fn analysis(&self, trace: &Path, json: &Path) -> Vec<String> {
+        let mut words = vec![self.step.kind.command().to_owned(), trace.display().to_string()];
         words.extend(self.step.options.iter().cloned());
         words.extend(["--json".to_owned(), json.display().to_string()]);
         words
@@ -111,7 +118,7 @@ impl<'a> Extent<'a> {
 
     /// The command by which the reader repeats the step.
     pub fn repeat(&self) -> String {
-        if self.step.kind != StepKind::Lifetimes {
+        if !self.step.kind.records() {
             let words: Vec<String> = std::iter::once("heaptoll".to_owned()).chain(self.arguments()).collect();
             return shell_command(&words);
         }
@@ -126,12 +133,14 @@ impl<'a> Extent<'a> {
             options.insert(0, ' ');
         }
         let size = &self.planned.size;
+        let command = self.step.kind.command();
+        let snapshots = if self.step.kind == StepKind::Ledger { " --ledger --collect" } else { "" };
         let catalog = match self.catalog {
             None => String::new(),
             Some(folder) => format!(" --catalog {}", quoted(&[folder.display().to_string()])),
         };
         let one = format!(
-            "{record} --size {size}{catalog} --children ignore --force -o t.heaptoll && heaptoll lifetimes t.heaptoll{options}"
+            "{record} --size {size}{catalog}{snapshots} --children ignore --force -o t.heaptoll && heaptoll {command} t.heaptoll{options}"
         );
         let one = match over {
             None => one,
@@ -204,6 +213,12 @@ mod tests {
             command,
             "for p in cfrac gawk; do heaptoll record -p $p --size quick --children ignore --force -o t.heaptoll && \
              heaptoll lifetimes t.heaptoll; done"
+        );
+        let ledger = repeat(&step("ledger", "managers = ['lea']"), &planned(1, 1, 1));
+        assert_eq!(
+            ledger,
+            "for p in cfrac; do heaptoll record -m lea -p $p --size quick --ledger --collect --children ignore --force -o t.heaptoll && \
+             heaptoll ledger t.heaptoll; done"
         );
         let command = repeat(&step("lifetimes", "managers = ['lea', 'bw16']"), &planned(1, 2, 1));
         assert!(

@@ -8,7 +8,7 @@ use crate::exhibit;
 use crate::figures::{Absent, Figures};
 use crate::results::{Ended as Ending, PaperResult, Ran as RanStep, Results};
 use crate::verdict;
-use crate::version;
+use heaptoll_experiments::version;
 use heaptoll_report::format::shell_command;
 
 use super::commands::Extent;
@@ -25,7 +25,8 @@ pub fn results(
     facts: Vec<(String, String)>,
     load: f64,
 ) -> Results {
-    let figures = Figures { cells: ran.steps.iter().flat_map(|step| step.cells.iter().cloned()).collect() };
+    let measured = Figures { cells: ran.steps.iter().flat_map(|step| step.cells.iter().cloned()).collect() };
+    let figures = measured.with_derived(&plan.studies);
     let steps = steps(plan, fitted, ran);
     let absent = absent(plan, fitted, taken_out, ran);
     let commands: BTreeMap<String, String> = steps

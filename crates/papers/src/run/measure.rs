@@ -9,6 +9,7 @@ use crate::results::{Ended as Ending, Ran};
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_report::ReportError;
+use rustix::process::Signal;
 use thiserror::Error;
 
 use super::child::{ChildError, End, EndCause, Run};
@@ -80,7 +81,7 @@ impl Measure<'_> {
         let begun = Instant::now();
         let until = deadline(begun, planned.deadline_s);
         let mut found = match step.kind {
-            StepKind::Lifetimes => self.lifetimes(&extent, folder, until, poll)?,
+            StepKind::Lifetimes | StepKind::Ledger => self.recordings(&extent, folder, until, poll)?,
             _ => self.one_command(&extent, folder, goes_on, until, poll)?,
         };
         let seconds =
@@ -131,7 +132,7 @@ impl Measure<'_> {
         arguments: &[String],
         folder: &StepFolder,
         until: Option<Instant>,
-        signal: i32,
+        signal: Signal,
         poll: &mut dyn FnMut(),
     ) -> Result<(End, Logged), MeasureError> {
         let log = folder.file("log.txt");
@@ -167,7 +168,7 @@ impl Measure<'_> {
             let mut words = vec![extent.step.kind.command().to_owned(), "--resume".into(), text(&rows)];
             words.extend(["-n".to_owned(), repetitions]);
             words.extend(files.iter().cloned());
-            let (end, messages) = self.run(&words, folder, until, libc::SIGINT, poll)?;
+            let (end, messages) = self.run(&words, folder, until, Signal::INT, poll)?;
             // Rows that cannot be resumed (the command had not got so far) are made again.
             if json.exists() || end.why != EndCause::Itself {
                 return Ok(found(extent, &json, end, &messages));
@@ -179,12 +180,12 @@ impl Measure<'_> {
         }
         let mut words = extent.arguments();
         words.splice(1..1, files);
-        let (end, messages) = self.run(&words, folder, until, libc::SIGINT, poll)?;
+        let (end, messages) = self.run(&words, folder, until, Signal::INT, poll)?;
         Ok(found(extent, &json, end, &messages))
     }
 
     /// Records each program under each manager, and then analyses the traces.
-    fn lifetimes(
+    fn recordings(
         &self,
         extent: &Extent,
         folder: &StepFolder,
@@ -204,11 +205,11 @@ impl Measure<'_> {
             forget(&json);
             let recording = extent.recording(program, manager.map(String::as_str), &trace);
             // A supervisor's signal goes to the program, which ends the recording.
-            let (end, mut messages) = self.run(&recording, folder, until, libc::SIGTERM, poll)?;
+            let (end, mut messages) = self.run(&recording, folder, until, Signal::TERM, poll)?;
             let mut ended = end.why;
             if end.why == EndCause::Itself && end.code == Some(0) {
-                let words = extent.lifetimes(&trace, &json);
-                let (end, more) = self.run(&words, folder, until, libc::SIGTERM, poll)?;
+                let words = extent.analysis(&trace, &json);
+                let (end, more) = self.run(&words, folder, until, Signal::TERM, poll)?;
                 ended = end.why;
                 messages.warnings.extend(more.warnings);
                 messages.errors.extend(more.errors);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::budget::Length;
 use crate::definition::Study;
-use crate::version;
+use heaptoll_experiments::version;
 
 /// Name and version of the format in which a folder keeps it.
 pub const SCHEMA: &str = "heaptoll-study-kept/1";

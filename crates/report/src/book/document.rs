@@ -10,8 +10,8 @@ use crate::format::{and_list, plural};
 const WARNINGS: usize = 3;
 /// Each standing in the order of its part of the bar.
 const STANDINGS: [(Standing, &str); 4] = [
-    (Standing::BorneOut, "as in the paper"),
-    (Standing::Contradicted, "contrary to the paper"),
+    (Standing::BorneOut, "confirmed"),
+    (Standing::Contradicted, "contradicted"),
     (Standing::Undecided, "undecided"),
     (Standing::NotMeasured, "not measured"),
 ];
@@ -40,6 +40,7 @@ impl Book {
             sections: sections.chain([self.verdicts(&more)]).collect(),
             facts: self.facts.clone(),
             command: self.command.clone(),
+            ..Document::default()
         }
     }
 
@@ -54,24 +55,18 @@ impl Book {
             items.push(folded("How to read this".into(), self.how.clone(), vec![]));
         }
         items.extend(self.papers.iter().filter(|paper| !paper.claims.is_empty()).map(verdicts_of));
-        let text = vec![format!("{}: {}.", plural(claims().count(), "claim"), answers(claims()))];
+        let mut text = vec![format!("{}: {}.", plural(claims().count(), "claim"), standings(claims()))];
+        if claims().any(|claim| claim.myth) {
+            text.push("A myth that fails confirms its author.".into());
+        }
         Section { title: "What holds today".into(), text, items }
     }
 }
 
-/// `20 hold, 6 fail`; what no claim has is left out.
-fn answers<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
-    let claims: Vec<&Claim> = claims.collect();
-    let count = |answer: Answer| claims.iter().filter(|claim| claim.answer == answer).count();
-    let all = [Answer::Holds, Answer::Fails, Answer::Undecided, Answer::NotMeasured];
-    let parts = all.into_iter().map(|answer| (answer, count(answer))).filter(|(_, count)| *count > 0);
-    let parts: Vec<String> = parts
-        .map(|(answer, count)| match (answer, count) {
-            (Answer::Holds, 2..) => format!("{count} hold"),
-            (Answer::Fails, 2..) => format!("{count} fail"),
-            _ => format!("{count} {}", answer.label()),
-        })
-        .collect();
+/// `20 confirmed, 6 contradicted`: how claims stand to their paper; what no claim does is left out.
+fn standings<'a>(claims: impl Iterator<Item = &'a Claim>) -> String {
+    let counted = shares(claims).into_iter().filter(|share| share.count > 0);
+    let parts: Vec<String> = counted.map(|share| format!("{} {}", share.count, share.name)).collect();
     if parts.is_empty() { "nothing to decide".into() } else { parts.join(", ") }
 }
 
@@ -172,6 +167,7 @@ fn claim_part(claim: &Claim, paper: &PaperSection) -> Item {
         items: claim.tests.iter().map(|test| test_part(test, claim)).collect(),
         see: see.collect(),
         folded: true,
+        ..Part::default()
     })
 }
 
@@ -219,7 +215,7 @@ fn exhibit_part(exhibit: &Exhibit, paper: &PaperSection) -> Item {
         text,
         items,
         see: bears.collect(),
-        folded: false,
+        ..Part::default()
     })
 }
 

@@ -2,7 +2,9 @@
 //! The page shows the parts of a cell together; where there is one line a cell, each part has a column.
 
 use super::table::{Column, Table};
-use crate::format::NONE;
+use heaptoll_statistics::Interval;
+
+use crate::format::{self, NONE};
 
 /// Grids with more columns of values than this become tables with a row a value: no terminal is as wide.
 const ACROSS: usize = 3;
@@ -20,6 +22,9 @@ pub struct Grid {
     pub baseline: String,
     /// The drawings of a column share one scale; otherwise each has its own.
     pub one_scale: bool,
+    /// Its columns stay columns however many they are; where a terminal has no place for them, intervals go under their
+    /// ratios, then optional columns are left out.
+    pub wide: bool,
     /// Below it, sentences.
     pub notes: Vec<String>,
 }
@@ -43,12 +48,34 @@ pub struct Cell {
     pub intervals: Option<Intervals>,
     /// Parts of the document that the cell leads to; the text itself is the link of one without a text.
     pub links: Vec<Link>,
+    /// What went wrong with it: below it on the page; an exclamation mark on the terminal, where warnings explain it.
+    pub marks: Vec<String>,
+    /// A word after it, on the page.
+    pub tag: String,
 }
 
 impl Cell {
     /// A cell of text alone.
     pub fn text(text: impl Into<String>) -> Cell {
         Cell { text: text.into(), ..Cell::default() }
+    }
+
+    /// The same in another tone.
+    pub fn toned(self, tone: Tone) -> Cell {
+        Cell { tone, ..self }
+    }
+
+    /// A ratio with its interval, which decides the tone; `words` stand in where there is none.
+    pub fn ratio(interval: Option<&Interval>, words: &str) -> Cell {
+        let Some(interval) = interval else { return Cell::text(words).toned(Tone::Dim) };
+        let text = format::interval(interval);
+        let (text, range) = text.split_once(' ').unwrap_or((&text, ""));
+        let tone = match interval.differs {
+            false => Tone::Dim,
+            true if interval.ratio < 1.0 => Tone::Less,
+            true => Tone::More,
+        };
+        Cell { range: range.into(), tone, ..Cell::text(text) }
     }
 }
 
@@ -82,6 +109,10 @@ pub enum Tone {
     /// Neither.
     #[default]
     Same,
+    /// Nothing is claimed, or nothing is there.
+    Dim,
+    /// What others are compared with.
+    Strong,
 }
 
 /// Comparisons, drawn on one scale.
@@ -135,7 +166,9 @@ impl Grid {
     /// a value. Notes explain numbers in brackets.
     pub(crate) fn flat(&self) -> Table {
         let parts = self.parts();
-        let is_list = self.columns.len() > ACROSS + 1 && (parts.published || parts.ratio || self.is_ranged());
+        let is_list = !self.wide
+            && self.columns.len() > ACROSS + 1
+            && (parts.published || parts.ratio || self.is_ranged());
         let mut reasons: Vec<String> = Vec::new();
         let (columns, rows) = if is_list { self.list(parts, &mut reasons) } else { self.wide(&mut reasons) };
         let reasons = reasons.iter().enumerate().map(|(at, why)| format!("[{}] {why}", at + 1));

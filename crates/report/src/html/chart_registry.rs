@@ -5,40 +5,27 @@ use std::collections::BTreeMap;
 
 use plotly::Plot;
 
+use super::palette::Palette;
+
 /// The charts of a page by the id of their element.
 #[derive(Default)]
 pub(super) struct ChartRegistry {
     charts: BTreeMap<String, String>,
-}
-
-/// An element of the page in which a chart will be drawn.
-pub(super) struct ChartSlot {
-    /// Id of the element.
-    pub(super) id: String,
-    /// What the chart shows.
-    pub(super) title: &'static str,
-    /// How to read it.
-    pub(super) caption: &'static str,
-    /// Takes the whole width.
-    pub(super) wide: bool,
+    /// Names with colours and symbols of their own.
+    pub(super) palette: Palette,
 }
 
 impl ChartRegistry {
-    /// Keeps a chart and returns its slot; nothing where there is no chart.
-    pub(super) fn put(
-        &mut self,
-        plot: Option<Plot>,
-        title: &'static str,
-        caption: &'static str,
-    ) -> Option<ChartSlot> {
-        let id = format!("chart-{}", self.charts.len());
-        self.charts.insert(id.clone(), plot?.to_json());
-        Some(ChartSlot { id, title, caption, wide: false })
+    /// No charts yet.
+    pub(super) fn new(palette: Palette) -> ChartRegistry {
+        ChartRegistry { charts: BTreeMap::new(), palette }
     }
 
-    /// Whether the page has no chart.
-    pub(super) fn is_empty(&self) -> bool {
-        self.charts.is_empty()
+    /// Keeps a chart and returns the id of its element.
+    pub(super) fn put(&mut self, plot: &Plot) -> String {
+        let id = format!("chart-{}", self.charts.len());
+        self.charts.insert(id.clone(), plot.to_json());
+        id
     }
 
     /// All charts as a JSON object that may stand inside a script element.

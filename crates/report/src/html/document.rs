@@ -1,21 +1,26 @@
-//! A [`Document`] as a page that needs nothing but itself, like an experiment's.
+//! A [`Document`] as a page that needs nothing but itself: no network, no other file. About 1.9 MB, nearly all of it the
+//! charting library.
+//!
+//! Sections are written straight into the page, without a copy: the rows of an experiment may be a million.
 
 use askama::Template;
 
 use super::chart_registry::ChartRegistry;
 use super::engine;
 use super::items::{self, encode};
-use super::views::{Fact, texts};
+use super::palette::Palette;
+use super::views::{Chip, Fact, texts};
 use crate::ReportError;
-use crate::document::{Document, Section};
+use crate::document::{Document, Item, Section, section_id};
 use crate::format::printable;
 
 /// Headings of sections have level 2, those of their parts this one.
 const PARTS: usize = 3;
 
+/// What comes before the sections.
 #[derive(Template)]
 #[template(path = "document.html")]
-struct Filled {
+struct Front<'a> {
     title: String,
     subtitle: String,
     /// What was found: the text of a first section without a title.
@@ -23,23 +28,34 @@ struct Filled {
     warnings: Vec<String>,
     version: &'static str,
     style: &'static str,
+    has_charts: bool,
+    /// Anchors and short titles of the sections.
+    contents: Vec<(String, String)>,
+    /// Names with their marks.
+    legend: Vec<Chip>,
+    facts: &'a [Fact],
+    command: &'a str,
+}
+
+/// What comes before the items of a section.
+#[derive(Template)]
+#[template(path = "section.html")]
+struct SectionStart {
+    id: String,
+    title: String,
+    text: Vec<String>,
+}
+
+/// What comes after the sections.
+#[derive(Template)]
+#[template(path = "end.html")]
+struct End<'a> {
+    version: &'static str,
     script: &'static str,
     engine: String,
     charts: String,
-    has_charts: bool,
-    sections: Vec<SectionView>,
-    facts: Vec<Fact>,
-    command: String,
-}
-
-struct SectionView {
-    id: String,
-    title: String,
-    /// In the contents of the page: `Zorn 1992` of `Zorn 1992: what conservative collection costs`.
-    short: String,
-    text: Vec<String>,
-    /// HTML.
-    items: Vec<String>,
+    facts: &'a [Fact],
+    command: &'a str,
 }
 
 /// Renders a document as one page.
@@ -47,50 +63,74 @@ struct SectionView {
 /// # Errors
 /// `Encode` when the page cannot be put together.
 pub fn render(document: &Document) -> Result<String, ReportError> {
-    let mut registry = ChartRegistry::default();
-    let (lead, sections) = with_lead(&document.sections);
-    let mut views = Vec::new();
-    for (index, section) in sections.iter().enumerate() {
-        let title = printable(&section.title);
-        views.push(SectionView {
-            id: format!("section-{index}"),
-            short: title.split_once(": ").map_or_else(|| title.clone(), |(short, _)| short.to_owned()),
-            title,
-            text: texts(&section.text),
-            items: items::render(&section.items, PARTS, &mut registry)?,
-        });
-    }
-    let has_charts = !registry.is_empty();
-    let filled = Filled {
+    let palette = Palette::new(document.palette.iter().map(String::as_str));
+    let facts: Vec<Fact> = document.facts.iter().map(|(name, text)| Fact::new(name, text)).collect();
+    let command = printable(&document.command);
+    let (lead, first) = lead(&document.sections);
+    // Anchors count every section, so that links within the document hold.
+    let sections = || document.sections.iter().enumerate().skip(first);
+    let titled = sections().filter(|(_, section)| !section.title.is_empty());
+    let front = Front {
         title: printable(&document.title),
         subtitle: printable(&document.subtitle),
         lead: texts(lead),
         warnings: texts(&document.warnings),
         version: env!("CARGO_PKG_VERSION"),
         style: include_str!("../../templates/style.css"),
+        has_charts: sections().any(|(_, section)| has_chart(&section.items)),
+        contents: titled.map(|(at, section)| (section_id(at), short(&section.title))).collect(),
+        legend: document.palette.iter().map(|name| Chip::of(name, &palette)).collect(),
+        facts: &facts,
+        command: &command,
+    };
+    let mut page = front.render().map_err(encode)?;
+    let mut registry = ChartRegistry::new(palette);
+    for (at, section) in sections() {
+        let start =
+            SectionStart { id: section_id(at), title: printable(&section.title), text: texts(&section.text) };
+        start.render_into(&mut page).map_err(encode)?;
+        items::write(&section.items, PARTS, &mut registry, &mut page)?;
+        page += "</section>\n";
+    }
+    let end = End {
+        version: env!("CARGO_PKG_VERSION"),
         script: engine::SCRIPT,
         engine: engine::packed()?,
         charts: registry.json(),
-        has_charts,
-        sections: views,
-        facts: document.facts.iter().map(|(name, text)| Fact::new(name, text)).collect(),
-        command: printable(&document.command),
+        facts: &facts,
+        command: &command,
     };
-    filled.render().map_err(encode)
+    end.render_into(&mut page).map_err(encode)?;
+    Ok(page)
 }
 
-/// What was found stands at the top: the text of a first section that has neither a title nor anything else.
-fn with_lead(sections: &[Section]) -> (&[String], &[Section]) {
+/// What was found stands at the top: the text of a first section that has neither a title nor anything else. Also the
+/// place of the first section after it.
+fn lead(sections: &[Section]) -> (&[String], usize) {
     match sections {
-        [first, rest @ ..] if first.title.is_empty() && first.items.is_empty() => (&first.text, rest),
-        all => (&[], all),
+        [first, ..] if first.title.is_empty() && first.items.is_empty() => (&first.text, 1),
+        _ => (&[], 0),
     }
+}
+
+/// In the contents of the page: `Zorn 1992` of `Zorn 1992: what conservative collection costs`.
+fn short(title: &str) -> String {
+    printable(title.split_once(": ").map_or(title, |(short, _)| short))
+}
+
+/// Whether a chart stands among these or in one of their parts.
+fn has_chart(items: &[Item]) -> bool {
+    items.iter().any(|item| match item {
+        Item::Chart(_) => true,
+        Item::Part(part) => has_chart(&part.items),
+        _ => false,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
+    use crate::document::{Axis, Chart, Column, Form, Series, Table};
 
     fn chart(form: Form, log: bool) -> Chart {
         let axis = |title: &str| Axis { title: title.into(), log, names: vec![] };
@@ -152,5 +192,22 @@ mod tests {
         let mut empty = chart(Form::Lines, false);
         empty.series.clear();
         assert!(!render(&document(vec![Item::Chart(empty)])).expect("a page").contains("id=\"chart-0\""));
+    }
+
+    #[test]
+    fn a_legend_names_the_palette_and_a_lead_leaves_anchors_as_they_are() {
+        let mut document = document(vec![]);
+        document.sections.insert(0, Section { text: vec!["Found.".into()], ..Section::default() });
+        document.palette = vec!["glibc".into(), "<bump>".into()];
+        let page = render(&document).expect("a page");
+        for text in [
+            "<p class=\"lead\">Found.</p>",
+            "<bdi>&#60;bump&#62;</bdi>",
+            "href=\"#section-1\"",
+            "id=\"section-1\"",
+        ] {
+            assert!(page.contains(text), "{text}");
+        }
+        assert!(!page.contains("id=\"section-0\""));
     }
 }

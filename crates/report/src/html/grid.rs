@@ -2,10 +2,11 @@
 
 use askama::Template;
 
+use super::palette::Palette;
 use super::sparkline::{Scale, Sparkline};
-use super::views::{LONG, class, is_sortable, links, texts};
-use crate::document::{Cell, Effect, Grid, Intervals, number};
-use crate::format::printable;
+use super::views::{Chip, LONG, class, is_sortable, links, texts};
+use crate::document::{Cell, Column, Effect, Grid, Intervals, Tone, number};
+use crate::format::{printable, printable_lines};
 
 /// With more columns of values the figures are set smaller.
 const PACKED: usize = 4;
@@ -14,8 +15,11 @@ const PACKED: usize = 4;
 #[template(path = "items/grid.html")]
 pub(super) struct GridView {
     caption: String,
-    columns: Vec<(String, bool)>,
-    rows: Vec<Vec<CellView>>,
+    /// Each heading with whether its column has figures.
+    columns: Vec<(Chip, bool)>,
+    /// Whether any column has a heading.
+    named: bool,
+    rows: Vec<RowView>,
     baseline: String,
     /// There are published values.
     published: bool,
@@ -29,8 +33,17 @@ pub(super) struct GridView {
     long: bool,
 }
 
+struct RowView {
+    /// What the other rows are compared with.
+    is_baseline: bool,
+    cells: Vec<CellView>,
+}
+
 struct CellView {
-    text: String,
+    /// Its text; of the palette's names with their mark.
+    chip: Chip,
+    /// Monospaced, with its line ends.
+    is_code: bool,
     range: String,
     tone: &'static str,
     ratio: String,
@@ -46,34 +59,43 @@ struct CellView {
     /// Where the text leads; empty for nowhere.
     href: String,
     see: Vec<(String, String)>,
+    tag: String,
+    marks: Vec<String>,
     figures: bool,
 }
 
 /// What the template shows.
-pub(super) fn view(grid: &Grid) -> GridView {
+pub(super) fn view(grid: &Grid, palette: &Palette) -> GridView {
     let mut reasons: Vec<String> = Vec::new();
     let scales: Vec<Option<Scale>> = (0..grid.columns.len()).map(|at| column_scale(grid, at)).collect();
-    let mut rows = Vec::new();
+    let (mut rows, no_names) = (Vec::new(), Palette::default());
     for row in &grid.rows {
         let cells = row.iter().enumerate().map(|(at, cell)| {
-            let figures = grid.columns.get(at).is_some_and(|column| column.figures);
-            cell_view(cell, figures, scales.get(at).and_then(Option::as_ref), &mut reasons)
+            let scale = scales.get(at).and_then(Option::as_ref);
+            // Names stand in the first column; elsewhere a text may be one by chance.
+            let palette = if at == 0 { palette } else { &no_names };
+            cell_view(cell, grid.columns.get(at), scale, palette, &mut reasons)
         });
-        rows.push(cells.collect());
+        let is_baseline = row.first().is_some_and(|cell| cell.tone == Tone::Strong);
+        rows.push(RowView { is_baseline, cells: cells.collect() });
     }
     let figures =
         || grid.rows.iter().flat_map(|row| row.iter().zip(&grid.columns).filter(|(_, c)| c.figures));
+    let named = grid.columns.iter().any(|column| !column.title.is_empty());
+    let columns = grid.columns.iter().map(|column| (Chip::of(&column.title, palette), column.figures));
     GridView {
         caption: printable(&grid.caption),
-        columns: grid.columns.iter().map(|column| (printable(&column.title), column.figures)).collect(),
+        columns: columns.collect(),
+        named,
         rows,
         baseline: printable(&grid.baseline),
         published: figures().any(|(cell, _)| !cell.published.is_empty()),
-        ranges: figures().any(|(cell, _)| !cell.range.is_empty()),
+        ranges: !grid.wide && figures().any(|(cell, _)| !cell.range.is_empty()),
         reasons: texts(&reasons),
         notes: texts(&grid.notes),
-        sortable: is_sortable(grid.rows.iter().map(|row| row.first().map(|cell| cell.text.as_str()))),
-        packed: grid.columns.len() > PACKED,
+        sortable: named
+            && is_sortable(grid.rows.iter().map(|row| row.first().map(|cell| cell.text.as_str()))),
+        packed: !grid.wide && grid.columns.len() > PACKED,
         long: grid.rows.len() > LONG,
     }
 }
@@ -93,13 +115,23 @@ fn drawing(intervals: &Intervals, scale: Option<&Scale>) -> Option<Sparkline> {
     Some(drawn)
 }
 
-fn cell_view(cell: &Cell, figures: bool, scale: Option<&Scale>, reasons: &mut Vec<String>) -> CellView {
+fn cell_view(
+    cell: &Cell,
+    column: Option<&Column>,
+    scale: Option<&Scale>,
+    palette: &Palette,
+    reasons: &mut Vec<String>,
+) -> CellView {
+    let figures = column.is_some_and(|column| column.figures);
+    let is_code = column.is_some_and(|column| column.code);
+    let code = || Chip { name: printable_lines(&cell.text), mark: None };
     let ratio = cell.ratio.clone().unwrap_or_default();
     // A link without a text of its own is the cell's text.
     let (own, see): (Vec<_>, Vec<_>) = links(&cell.links).into_iter().partition(|(_, text)| text.is_empty());
     let is_missing = cell.text.is_empty() && !cell.missing.is_empty();
     CellView {
-        text: printable(&cell.text),
+        chip: if is_code { code() } else { Chip::of(&cell.text, palette) },
+        is_code,
         range: printable(&cell.range),
         tone: class(cell.tone),
         ratio: printable(&ratio.text),
@@ -112,6 +144,8 @@ fn cell_view(cell: &Cell, figures: bool, scale: Option<&Scale>, reasons: &mut Ve
         drawing: cell.intervals.as_ref().and_then(|intervals| drawing(intervals, scale)),
         href: own.into_iter().next().map_or_else(String::new, |(href, _)| href),
         see,
+        tag: printable(&cell.tag),
+        marks: texts(&cell.marks),
         figures,
     }
 }
@@ -132,9 +166,9 @@ mod tests {
     fn a_reason_why_a_value_is_missing_is_shown_once() {
         let missing = |why: &str| Cell { missing: why.into(), ..Cell::default() };
         let cells = vec![missing("crashed"), missing("refused"), missing("crashed"), Cell::default()];
-        let view = view(&grid(cells));
+        let view = view(&grid(cells), &Palette::default());
         assert_eq!(view.reasons, ["crashed", "refused"]);
-        let notes: Vec<usize> = view.rows[0].iter().map(|cell| cell.note).collect();
+        let notes: Vec<usize> = view.rows[0].cells.iter().map(|cell| cell.note).collect();
         assert_eq!(notes, [0, 1, 2, 1, 0]);
     }
 
@@ -147,9 +181,41 @@ mod tests {
         };
         let mut grid = grid(vec![drawn(2.0)]);
         grid.rows.push(vec![Cell::text("perl"), drawn(50.0)]);
-        let x = |grid: &Grid| view(grid).rows[0][1].drawing.as_ref().expect("a drawing").marks[0].x;
+        let x = |grid: &Grid| {
+            view(grid, &Palette::default()).rows[0].cells[1].drawing.as_ref().expect("a drawing").marks[0].x
+        };
         let apart = x(&grid);
         grid.one_scale = true;
         assert!(x(&grid) < apart);
+    }
+
+    #[test]
+    fn names_of_the_palette_have_their_mark_where_names_stand() {
+        let mut grid = grid(vec![Cell::text("gawk")]);
+        grid.rows[0][0] =
+            Cell { marks: vec!["one crashed".into()], ..Cell::text("gawk").toned(Tone::Strong) };
+        grid.rows[0].push(Cell::text("a\nb"));
+        grid.columns.push(Column::code("end"));
+        let palette = Palette::new(["gawk", "end"].into_iter());
+        let view = view(&grid, &palette);
+        let row = &view.rows[0];
+        assert!(row.is_baseline && row.cells[0].chip.mark.is_some() && row.cells[1].chip.mark.is_none());
+        assert!(view.columns[0].0.mark.is_none() && view.columns[2].0.mark.is_some());
+        let html = view.render().expect("HTML");
+        for text in ["<tr class=\"baseline\">", "<span class=\"mark\">one crashed</span>", "<pre>a\nb</pre>"]
+        {
+            assert!(html.contains(text), "{text} in {html}");
+        }
+    }
+
+    /// The page's script stopped at the first table that had no headings to click.
+    #[test]
+    fn a_grid_without_headings_is_not_sorted() {
+        let mut grid = grid(vec![Cell::text("1")]);
+        grid.rows.push(vec![Cell::text("perl"), Cell::text("2")]);
+        assert!(view(&grid, &Palette::default()).sortable);
+        grid.columns.iter_mut().for_each(|column| column.title.clear());
+        let html = view(&grid, &Palette::default()).render().expect("HTML");
+        assert!(!html.contains("sortable") && !html.contains("<thead>"), "{html}");
     }
 }

@@ -7,7 +7,7 @@ use super::drawing::{self, Key, Names};
 use super::grid;
 use super::views::{LONG, class, is_sortable, links, texts};
 use crate::ReportError;
-use crate::document::{Chart, Item, Part, Share, Table};
+use crate::document::{Item, Part, Raw, Share, Table};
 use crate::format::printable;
 
 /// Level of the deepest heading.
@@ -30,6 +30,8 @@ struct TableView {
 #[derive(Template)]
 #[template(path = "items/chart.html")]
 struct ChartView {
+    /// `alone`, or of charts in twos `two` or `wide`.
+    class: &'static str,
     id: String,
     title: String,
     caption: String,
@@ -43,10 +45,37 @@ struct PartView {
     title: String,
     level: usize,
     text: Vec<String>,
-    /// HTML.
-    items: Vec<String>,
+    folded: bool,
+}
+
+/// What comes after the items of a part.
+#[derive(Template)]
+#[template(path = "items/part_end.html")]
+struct PartEnd {
     see: Vec<(String, String)>,
     folded: bool,
+}
+
+#[derive(Template)]
+#[template(path = "items/raw.html")]
+struct RawView<'a> {
+    title: String,
+    columns: Vec<(String, bool)>,
+    /// Its rows are printable, and may be a million: they go into the page one by one.
+    raw: &'a Raw,
+}
+
+impl RawView<'_> {
+    /// Each cell with whether it is a figure.
+    fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = (&str, bool)>> {
+        self.raw.rows().map(|row| row.zip(self.columns.iter().map(|(_, figures)| *figures)))
+    }
+}
+
+#[derive(Template)]
+#[template(path = "items/warnings.html")]
+struct WarningsView {
+    warnings: Vec<String>,
 }
 
 #[derive(Template)]
@@ -67,40 +96,69 @@ struct CommandsView {
     commands: Vec<String>,
 }
 
-/// Each item as HTML; headings of parts have this level.
+/// Adds each item to the page; headings of parts have this level.
 ///
 /// # Errors
 /// `Encode` when a template cannot be filled.
-pub(super) fn render(
+pub(super) fn write(
     items: &[Item],
     level: usize,
     registry: &mut ChartRegistry,
-) -> Result<Vec<String>, ReportError> {
-    items.iter().map(|item| render_item(item, level, registry)).collect()
+    out: &mut String,
+) -> Result<(), ReportError> {
+    let is_chart = |item: &Item| matches!(item, Item::Chart(_));
+    for run in items.chunk_by(|one, next| is_chart(one) && is_chart(next)) {
+        match run {
+            [Item::Chart(_), ..] => write_charts(run, registry, out)?,
+            others => others.iter().try_for_each(|item| write_item(item, level, registry, out))?,
+        }
+    }
+    Ok(())
 }
 
-fn render_item(item: &Item, level: usize, registry: &mut ChartRegistry) -> Result<String, ReportError> {
-    let html = match item {
-        Item::Table(table) => table_view(table).render(),
-        Item::Grid(grid) => grid::view(grid).render(),
-        Item::Chart(chart) => return render_chart(chart, registry),
-        Item::Tally(shares) => tally_view(shares).render(),
-        Item::Commands(commands) => CommandsView { commands: texts(commands) }.render(),
-        Item::Part(part) => part_view(part, level, registry)?.render(),
+fn write_item(
+    item: &Item,
+    level: usize,
+    registry: &mut ChartRegistry,
+    out: &mut String,
+) -> Result<(), ReportError> {
+    let written = match item {
+        Item::Table(table) => table_view(table).render_into(out),
+        Item::Grid(grid) => grid::view(grid, &registry.palette).render_into(out),
+        Item::Chart(_) => return write_charts(std::slice::from_ref(item), registry, out),
+        Item::Tally(shares) => tally_view(shares).render_into(out),
+        Item::Commands(commands) => CommandsView { commands: texts(commands) }.render_into(out),
+        Item::Warnings(warnings) => WarningsView { warnings: texts(warnings) }.render_into(out),
+        Item::Raw(raw) => raw_view(raw).render_into(out),
+        Item::Part(part) => return write_part(part, level, registry, out),
     };
-    html.map_err(encode)
+    written.map_err(encode)
 }
 
-/// Nothing without a point that can be shown.
-fn render_chart(chart: &Chart, registry: &mut ChartRegistry) -> Result<String, ReportError> {
-    let slot = drawing::add_chart(chart, Names::Outside, registry);
-    slot.map_or_else(
-        || Ok(String::new()),
-        |slot| {
-            let view = ChartView { id: slot.id, title: slot.title, caption: slot.caption, keys: slot.keys };
-            view.render().map_err(encode)
-        },
-    )
+/// Charts that follow each other; in twos where the page has a legend of their names. One without a point that can be
+/// shown is left out.
+fn write_charts(items: &[Item], registry: &mut ChartRegistry, out: &mut String) -> Result<(), ReportError> {
+    let has_legend = !registry.palette.is_empty();
+    let names = if has_legend { Names::Inside } else { Names::Outside };
+    let charts = items.iter().filter_map(|item| match item {
+        Item::Chart(chart) => Some(chart),
+        _ => None,
+    });
+    let slots: Vec<_> = charts.filter_map(|chart| drawing::add_chart(chart, names, registry)).collect();
+    let (count, in_twos) = (slots.len(), has_legend && slots.len() > 1);
+    *out += if in_twos { "<div class=\"charts\">\n" } else { "" };
+    for (at, slot) in slots.into_iter().enumerate() {
+        let class = match in_twos {
+            true if at + 1 == count && at % 2 == 0 => "wide",
+            true => "two",
+            false => "alone",
+        };
+        let view =
+            ChartView { class, id: slot.id, title: slot.title, caption: slot.caption, keys: slot.keys };
+        view.render_into(out).map_err(encode)?;
+    }
+    *out += if in_twos { "</div>\n" } else { "" };
+    Ok(())
 }
 
 /// An error of a template.
@@ -108,16 +166,27 @@ pub(super) fn encode(error: askama::Error) -> ReportError {
     ReportError::Encode { form: "HTML", detail: error.to_string() }
 }
 
-fn part_view(part: &Part, level: usize, registry: &mut ChartRegistry) -> Result<PartView, ReportError> {
-    Ok(PartView {
+fn write_part(
+    part: &Part,
+    level: usize,
+    registry: &mut ChartRegistry,
+    out: &mut String,
+) -> Result<(), ReportError> {
+    let start = PartView {
         id: part.id.clone(),
         title: printable(&part.title),
         level,
         text: texts(&part.text),
-        items: render(&part.items, (level + 1).min(DEEPEST), registry)?,
-        see: links(&part.see),
         folded: part.folded,
-    })
+    };
+    start.render_into(out).map_err(encode)?;
+    write(&part.items, (level + 1).min(DEEPEST), registry, out)?;
+    PartEnd { see: links(&part.see), folded: part.folded }.render_into(out).map_err(encode)
+}
+
+fn raw_view(raw: &Raw) -> RawView<'_> {
+    let columns = raw.columns.iter().map(|column| (printable(&column.title), column.figures)).collect();
+    RawView { title: printable(&raw.title), columns, raw }
 }
 
 fn tally_view(shares: &[Share]) -> TallyView {
@@ -148,7 +217,15 @@ fn table_view(table: &Table) -> TableView {
 
 #[cfg(test)]
 mod tests {
+    use super::super::palette::Palette;
     use super::*;
+    use crate::document::{Chart, Column, Form, Series};
+
+    fn html(items: &[Item], palette: Palette) -> String {
+        let mut out = String::new();
+        write(items, 3, &mut ChartRegistry::new(palette), &mut out).expect("HTML");
+        out
+    }
 
     #[test]
     fn a_folded_part_is_unfolded_on_demand_and_holds_its_items() {
@@ -161,11 +238,47 @@ mod tests {
             folded: true,
             ..Part::default()
         };
-        let html = render(&[Item::Part(part)], 3, &mut ChartRegistry::default()).expect("HTML").concat();
-        for text in
-            ["<details class=\"unfold\" id=\"one\">", "<h4>Inner</h4>", "<pre>heaptoll run &#60;x&#62;</pre>"]
-        {
+        let html = html(&[Item::Part(part)], Palette::default());
+        for text in [
+            "<details class=\"unfold\" id=\"one\">",
+            "<h4><bdi>Inner</bdi></h4>",
+            "<pre>heaptoll run &#60;x&#62;</pre>",
+        ] {
             assert!(html.contains(text), "{text} in {html}");
         }
+    }
+
+    #[test]
+    fn raw_rows_are_folded_and_no_markup() {
+        let mut raw = Raw::new("Rows".into(), vec![Column::figures("order"), Column::text("outcome")]);
+        raw.push(["1", "<b>"]);
+        let html = html(&[Item::Raw(raw)], Palette::default());
+        assert!(html.contains("<tr><td class=\"num\">1<td>&#60;b&#62;"), "{html}");
+        assert!(html.contains("<details><summary>Rows</summary>"), "{html}");
+    }
+
+    #[test]
+    fn charts_stand_in_twos_where_the_page_has_their_legend() {
+        let series = ["glibc", "bump"].map(|name| Series {
+            name: name.into(),
+            points: vec![(0.0, 1.0), (1.0, 2.0)],
+            ..Series::default()
+        });
+        let chart = Chart {
+            title: "Memory".into(),
+            caption: String::new(),
+            form: Form::Lines,
+            x: Default::default(),
+            y: Default::default(),
+            series: series.into(),
+        };
+        let items = vec![Item::Chart(chart); 3];
+        let with = html(&items, Palette::new(["glibc", "bump"].into_iter()));
+        assert_eq!(with.matches("<figure class=\"two\">").count(), 2, "{with}");
+        assert_eq!(with.matches("<figure class=\"wide\">").count(), 1, "{with}");
+        assert!(!with.contains("class=\"legend\""), "{with}");
+        let without = html(&items, Palette::default());
+        assert_eq!(without.matches("<figure class=\"alone\">").count(), 3, "{without}");
+        assert_eq!(without.matches("class=\"legend\"").count(), 3, "{without}");
     }
 }

@@ -1,9 +1,8 @@
-//! One colour and one symbol a stack, the same in every chart, table and legend of a page.
+//! One colour and one symbol a name, of a stack most often, the same in every chart, table and legend of a page.
 //!
 //! The hues are those of Okabe and Ito, which readers with any common colour blindness distinguish; the page's style
 //! sheet holds two shades of each, for paper and for the dark. Symbols differ too, so no figure rests on colour alone.
 
-use heaptoll_experiment::experiment::Experiment;
 use plotly::common::MarkerSymbol;
 
 /// Hues besides the baseline's grey; the style sheet defines `--hue-0` to `--hue-5`.
@@ -20,27 +19,16 @@ pub(super) struct Mark {
     pub path: &'static str,
 }
 
-/// The marks of an experiment's stacks.
+/// The marks of a page's names; of none by default.
+#[derive(Default)]
 pub(super) struct Palette {
     baseline: String,
     stacks: Vec<String>,
 }
 
 impl Palette {
-    /// Marks in the order in which the stacks were requested, whatever program they ran.
-    pub fn new(experiment: &Experiment) -> Self {
-        let mut stacks: Vec<String> = Vec::new();
-        let by_request = experiment.stacks.iter().map(|stack| &stack.name);
-        for name in by_request.chain(experiment.observations.iter().map(|row| &row.stack)) {
-            if *name != experiment.baseline && !stacks.contains(name) {
-                stacks.push(name.clone());
-            }
-        }
-        Palette { baseline: experiment.baseline.clone(), stacks }
-    }
-
     /// Marks for names, the first being the baseline.
-    pub fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+    pub fn new<'a>(names: impl Iterator<Item = &'a str>) -> Self {
         let mut distinct: Vec<String> = Vec::new();
         for name in names {
             if distinct.iter().all(|known| known != name) {
@@ -51,13 +39,24 @@ impl Palette {
         Palette { baseline, stacks: distinct }
     }
 
+    /// Whether it has no names.
+    pub fn is_empty(&self) -> bool {
+        self.baseline.is_empty()
+    }
+
     /// Every stack, the baseline first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.baseline.as_str()).chain(self.stacks.iter().map(String::as_str))
     }
 
+    /// How this name is drawn, where it is one of the palette's.
+    pub fn find(&self, name: &str) -> Option<Mark> {
+        let known = !name.is_empty() && self.names().any(|known| known == name);
+        known.then(|| self.mark(name))
+    }
+
     /// How this stack is drawn.
-    pub fn mark(&self, stack: &str) -> Mark {
+    fn mark(&self, stack: &str) -> Mark {
         match self.stacks.iter().position(|name| name == stack) {
             None => Mark { color: "var(--hue-base)".into(), symbol: MarkerSymbol::Circle, path: PATHS[0] },
             Some(index) => {
@@ -97,15 +96,13 @@ const PATHS: [&str; 8] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Shape, experiment};
 
     #[test]
     fn marks_are_stable_and_differ() {
-        let (experiment, _) = experiment(Shape::Suite);
-        let palette = Palette::new(&experiment);
+        let palette = Palette::new("glibc a b a c d e f".split(' '));
         let names: Vec<&str> = palette.names().collect();
-        assert_eq!(names[0], experiment.baseline);
-        assert_eq!(names.len(), 7);
+        assert_eq!(names, ["glibc", "a", "b", "c", "d", "e", "f"]);
+        assert!(palette.find("other").is_none() && Palette::default().find("").is_none());
         let mut marks: Vec<(String, &str)> =
             names.iter().map(|name| palette.mark(name)).map(|mark| (mark.color, mark.path)).collect();
         marks.sort();

@@ -110,7 +110,8 @@ impl Blocks {
                     self.heading(level, &part.title);
                     self.contents(part, level);
                 }
-                Item::Chart(_) => {}
+                Item::Warnings(warnings) => self.warnings(warnings),
+                Item::Chart(_) | Item::Raw(_) => {}
             }
         }
         let charts = items.iter().filter_map(|item| match item {

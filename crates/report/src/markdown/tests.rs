@@ -114,7 +114,8 @@ fn text() -> impl Strategy<Value = String> {
 fn table() -> impl Strategy<Value = Table> {
     (1usize..4, 0usize..4).prop_flat_map(|(width, height)| {
         let column = (text(), any::<bool>(), 0usize..2);
-        let column = column.prop_map(|(title, figures, lines)| Column { title, figures, lines });
+        let column =
+            column.prop_map(|(title, figures, lines)| Column { title, figures, lines, ..Column::default() });
         let rows = prop::collection::vec(prop::collection::vec(text(), width), height);
         let whole = (text(), prop::collection::vec(column, width), rows, prop::collection::vec(text(), 0..3));
         whole.prop_map(|(caption, columns, rows, notes)| Table { caption, columns, rows, notes })
@@ -138,6 +139,7 @@ fn document() -> impl Strategy<Value = Document> {
         sections,
         facts,
         command,
+        ..Document::default()
     })
 }
 
@@ -196,6 +198,7 @@ fn section(items: Vec<Item>) -> Document {
         sections: vec![section],
         facts: vec![("machine".into(), "two cores".into())],
         command: "heaptoll stat gawk.heaptoll".into(),
+        ..Document::default()
     }
 }
 

@@ -1,26 +1,64 @@
 //! A [`Document`] in the terminal: its sentences and tables. Charts are for the page; the tables hold their figures.
 
 use super::fit::{fit, heading, is_too_narrow, limits};
+use super::grid;
 use super::style::{Style, Tone, right};
-use crate::document::{Document, Grid, Item, Part, Section, Table, Tone as Claim, tally};
+use crate::document::{Cell, Document, Grid, Item, Part, Section, Table, tally};
+use crate::format::and_list;
 
 /// Characters of a row's name in a table that is not made a list.
 const SHORT_NAME: usize = 8;
 
 /// Renders a document.
 pub fn render_document(document: &Document, style: &Style) -> String {
-    let mut out = style.paragraph("", &document.title, Tone::Bold);
+    let mut out = String::new();
+    if !document.title.is_empty() {
+        out += &style.paragraph("", &document.title, Tone::Bold);
+    }
     if !document.subtitle.is_empty() {
         out += &style.paragraph("", &document.subtitle, Tone::Plain);
     }
     for warning in &document.warnings {
         out += &style.paragraph("!", warning, Tone::Bad);
     }
-    for section in &document.sections {
-        out.push('\n');
+    for section in document.sections.iter().filter(|section| is_shown(section)) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
         out += &render_section(section, style);
     }
+    let mut folded = Vec::new();
+    document.sections.iter().for_each(|section| unfoldable(&section.items, &mut folded));
+    if !folded.is_empty() {
+        let text = format!("Not shown here, but in the page (--html): {}", and_list(&folded));
+        out += &style.paragraph("", &text, Tone::Dim);
+    }
     out
+}
+
+/// Whether a section has more than what only pages show; one without any item has its heading, if any.
+fn is_shown(section: &Section) -> bool {
+    let is_folded = |item: &Item| matches!(item, Item::Part(Part { folded: true, .. }) | Item::Raw(_));
+    match section.items.is_empty() {
+        true => !section.text.is_empty() || !section.title.is_empty(),
+        false => !section.text.is_empty() || !section.items.iter().all(is_folded),
+    }
+}
+
+/// Adds the folded parts that an option unfolds, each once.
+fn unfoldable(items: &[Item], found: &mut Vec<String>) {
+    for item in items {
+        let Item::Part(part) = item else { continue };
+        if part.folded && !part.option.is_empty() {
+            let title = part.title.split(',').next().unwrap_or_default();
+            let title = title.split(": ").last().unwrap_or_default().to_lowercase();
+            let text = format!("{title} ({})", part.option);
+            if !found.contains(&text) {
+                found.push(text);
+            }
+        }
+        unfoldable(&part.items, found);
+    }
 }
 
 fn render_section(section: &Section, style: &Style) -> String {
@@ -48,8 +86,12 @@ fn render_items(items: &[Item], style: &Style, out: &mut String) {
             Item::Table(table) => (render_table(table, style, &|_, _| Tone::Plain), false),
             Item::Grid(grid) => (render_grid(grid, style), false),
             Item::Tally(shares) => (style.paragraph("", &tally(shares), Tone::Bold), false),
+            Item::Warnings(warnings) => {
+                warnings.iter().for_each(|warning| *out += &style.paragraph("!", warning, Tone::Bad));
+                continue;
+            }
             Item::Part(part) if !part.folded => (render_part(part, style), true),
-            Item::Part(_) | Item::Chart(_) | Item::Commands(_) => continue,
+            Item::Part(_) | Item::Chart(_) | Item::Commands(_) | Item::Raw(_) => continue,
         };
         if is_apart || !is_first {
             out.push('\n');
@@ -66,22 +108,21 @@ fn render_part(part: &Part, style: &Style) -> String {
 }
 
 fn render_grid(grid: &Grid, style: &Style) -> String {
+    if grid.wide {
+        let notes = grid.notes.iter().map(|note| style.paragraph("-", note, Tone::Dim));
+        let caption = style.paragraph("", &grid.caption, Tone::Dim);
+        let caption = if grid.caption.is_empty() { String::new() } else { caption };
+        return caption + &grid::render(grid, style) + &notes.collect::<String>();
+    }
     let flat = grid.flat();
     // Where parts have columns of their own a place in the one is not one in the other.
     let same = flat.columns.len() == grid.columns.len();
-    let tone = |row: usize, at: usize| {
-        let cell = grid.rows.get(row).and_then(|row| row.get(at)).filter(|_| same);
-        match cell.map_or(Claim::Same, |cell| cell.tone) {
-            Claim::Less => Tone::Good,
-            Claim::More => Tone::Bad,
-            Claim::Same => Tone::Plain,
-        }
-    };
     if style.width.is_some_and(|width| figures_need(&flat) > usize::from(width)) {
         return list(&flat, style)
             + &flat.notes.iter().map(|note| style.paragraph("-", note, Tone::Dim)).collect::<String>();
     }
-    render_table(&flat, style, &tone)
+    let cell = |row: usize, at: usize| grid.rows.get(row).and_then(|row| row.get(at)).filter(|_| same);
+    render_table(&flat, style, &|row, at| cell(row, at).map_or(Tone::Plain, Cell::tone))
 }
 
 /// Characters that whole figures need in columns, with a short name in front of them.
@@ -146,7 +187,7 @@ mod tests {
     use crate::document::{Cell, Column, Share};
 
     fn document() -> Document {
-        let column = |title: &str, figures| Column { title: title.into(), figures, lines: 0 };
+        let column = |title: &str, figures| Column { title: title.into(), figures, ..Column::default() };
         let table = Table {
             caption: "by kind".into(),
             columns: vec![column("kind", false), column("calls", true)],
@@ -252,7 +293,7 @@ mod tests {
 
     #[test]
     fn colour_is_used_only_where_it_is_wanted() {
-        let cell = Cell { tone: Claim::Less, ..Cell::text("holds") };
+        let cell = Cell { tone: crate::document::Tone::Less, ..Cell::text("holds") };
         let grid = Grid { columns: vec![Column::text("Today")], rows: vec![vec![cell]], ..Grid::default() };
         let section = Section { items: vec![Item::Grid(grid)], ..Section::default() };
         let document = Document { sections: vec![section], ..Document::default() };

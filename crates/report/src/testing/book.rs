@@ -256,6 +256,7 @@ fn bars(noise: &mut Noise) -> Exhibit {
             } else {
                 vec![]
             },
+            ..Series::default()
         }
     });
     let series: Vec<Series> = series.collect();
@@ -302,6 +303,7 @@ fn lines(noise: &mut Noise) -> Exhibit {
             band: points.iter().map(|(_, y)| (0.8 * y, 1.2 * y)).collect(),
             published: if at == 0 { points.iter().map(|(x, y)| (*x, 1.5 * y)).collect() } else { vec![] },
             points,
+            ..Series::default()
         }
     });
     let axis = |title: &str| Axis { title: title.into(), log: true, names: vec![] };

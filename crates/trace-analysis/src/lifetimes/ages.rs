@@ -4,8 +4,7 @@
 //! Octaves are made when an age falls into them, since there are thousands of histograms (one a call site) and most
 //! hold few octaves.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use crate::sum::Sum;
 
 /// Bins of an octave.
 const BINS: u64 = 16;
@@ -14,29 +13,6 @@ const BITS: u32 = BINS.trailing_zeros();
 const OCTAVES: usize = 64 - BITS as usize + 1;
 /// An octave that no age fell into.
 const ABSENT: u8 = u8::MAX;
-
-/// Objects and requested bytes of them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Sum {
-    /// Objects.
-    pub objects: u64,
-    /// Requested bytes.
-    pub bytes: u64,
-}
-
-impl Sum {
-    /// Adds an object.
-    #[inline(always)]
-    pub fn add(&mut self, bytes: u64) {
-        self.objects += 1;
-        self.bytes = self.bytes.saturating_add(bytes);
-    }
-
-    /// Both sums together.
-    pub fn plus(self, other: Sum) -> Sum {
-        Sum { objects: self.objects + other.objects, bytes: self.bytes.saturating_add(other.bytes) }
-    }
-}
 
 /// Ages of objects that ended.
 #[derive(Debug, Clone)]

@@ -1,7 +1,7 @@
 //! How many objects ended before 1, 10, 100... units: exactly, since powers of ten are no borders of an age histogram's
 //! bins.
 
-use super::ages::Sum;
+use crate::sum::Sum;
 
 const DECADES: usize = 21;
 

@@ -5,11 +5,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ages::Ages;
-pub use super::ages::Sum;
 pub use super::clock::Clock;
 pub use super::groups::By;
 pub use super::nursery::NurseryFigures;
 use crate::subject::Subject;
+use crate::sum::Sum;
 
 /// Curves keep a point when the fraction fell by this much since the last.
 const STEP: f64 = 0.0005;

@@ -8,9 +8,10 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ages::{Ages, Sum};
+use super::ages::Ages;
 use super::birth::Birth;
 use crate::stat::size_class;
+use crate::sum::Sum;
 
 /// The key by which objects are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]

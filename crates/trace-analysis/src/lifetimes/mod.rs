@@ -29,6 +29,7 @@ use crate::slots::{MAX_SIZE, Slots};
 use crate::stacks::CallSites;
 use crate::stat::size_bounds;
 use crate::subject::Subject;
+use crate::sum::Sum;
 
 /// Bytes kept for each object that is live at the same time as others.
 pub const EACH_OBJECT: usize = size_of::<Birth>();

@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ages::Sum;
+use crate::sum::Sum;
 
 /// A nursery that is being filled.
 #[derive(Debug, Clone)]

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::latency::LatencyFigures;
 pub use super::reallocs::{ChainRow, FactorRow, Reallocs};
-pub use super::sites::{CallSiteFigures, SiteFigures, Sum};
+pub use super::sites::{CallSiteFigures, SiteFigures};
 pub use super::sizes::{ExactSize, SizeRow, Sizes};
 pub use super::threads::ThreadFigures;
 pub use super::timeline::Point;

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::stacks::CallSites;
+use crate::sum::Sum;
 
 /// Sites that are distinguished; those with higher numbers are merged into the last.
 const SITES: usize = 1 << 20;
@@ -24,15 +25,6 @@ struct SiteTotals {
     at_peak: Sum,
     /// Number of the event that changed `live` last.
     changed: u64,
-}
-
-/// Objects and bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Sum {
-    /// Objects.
-    pub objects: u64,
-    /// Requested bytes of them.
-    pub bytes: u64,
 }
 
 /// All sites.
@@ -79,13 +71,6 @@ pub struct CallSiteFigures {
     pub at_exit: Sum,
 }
 
-impl Sum {
-    fn add(&mut self, other: Sum) {
-        self.objects += other.objects;
-        self.bytes = self.bytes.saturating_add(other.bytes);
-    }
-}
-
 /// Sites merged by their text, most bytes first.
 pub(super) fn together(sites: &[SiteFigures], call_sites: &mut CallSites) -> Vec<CallSiteFigures> {
     let mut rows: HashMap<&str, (CallSiteFigures, &SiteFigures)> = HashMap::new();
@@ -97,8 +82,8 @@ pub(super) fn together(sites: &[SiteFigures], call_sites: &mut CallSites) -> Vec
         row.stacks += 1;
         row.objects += site.objects;
         row.bytes = row.bytes.saturating_add(site.bytes);
-        row.at_peak.add(site.at_peak);
-        row.at_exit.add(site.at_exit);
+        row.at_peak = row.at_peak.plus(site.at_peak);
+        row.at_exit = row.at_exit.plus(site.at_exit);
     }
     let mut rows: Vec<(CallSiteFigures, &SiteFigures)> = rows.into_values().collect();
     rows.sort_by_key(|(row, largest)| (std::cmp::Reverse(row.bytes), largest.site));
@@ -118,8 +103,7 @@ impl SiteTable {
         let totals = self.at(site, event, peak);
         totals.objects += 1;
         totals.bytes = totals.bytes.saturating_add(bytes);
-        totals.live.objects += 1;
-        totals.live.bytes = totals.live.bytes.saturating_add(bytes);
+        totals.live.add(bytes);
     }
 
     /// An object of `site` changed its size.

@@ -4,7 +4,7 @@
 use heaptoll_runtime::{Damage, Piece, WORD};
 
 use crate::header::{CHUNK, Header, MARK_WORDS, has, set};
-use crate::{Boehm, LARGE, Version, first_bit, is_large};
+use crate::{Boehm, Version, first_bit, is_large};
 
 impl<V: Version> Boehm<V> {
     /// Enters the free lists into the scratch bits. Fails at an object that cannot be on its list.
@@ -13,7 +13,7 @@ impl<V: Version> Boehm<V> {
             // SAFETY: the scratch table has a place for each chunk.
             unsafe { *self.chunks.scratch(run.chunk) = [0; MARK_WORDS] };
         }
-        for class in 0..V::CLASSES.count() {
+        for class in V::CLASSES.lists() {
             let mut address = self.lists[class];
             while address != 0 {
                 let object = self.chunks.find(address).filter(|object| object.address == address);
@@ -147,7 +147,7 @@ impl<V: Version> Boehm<V> {
             set(&mut allowed, first_bit::<V>());
         } else {
             let class = usize::from(header.class);
-            let known = class < V::CLASSES.count() && header.class != LARGE;
+            let known = V::CLASSES.lists().any(|list| list == class);
             Damage::unless(
                 known && header.size == V::CLASSES.bytes(class),
                 run,
@@ -175,7 +175,7 @@ impl<V: Version> Boehm<V> {
     }
 
     fn check_waiting(&self, mut waiting: usize) -> Result<(), Damage> {
-        for class in 0..V::CLASSES.count() {
+        for class in V::CLASSES.lists() {
             let mut chunk = self.pending[class];
             while chunk != 0 {
                 let inside = self.chunks.region.contains(chunk) && self.chunks.is_head(chunk) && waiting > 0;

@@ -9,7 +9,7 @@ use core::ptr;
 use heaptoll_runtime::{Region, round_up};
 
 use crate::header::{Bits, CHUNK, HEADER, Header};
-use crate::{BlackLists, Buffer, LARGE, Version};
+use crate::{BlackLists, Buffer, Version};
 
 /// No object lies in the chunk.
 const NOTHING: u8 = 0;
@@ -127,7 +127,7 @@ impl<V: Version> Chunks<V> {
     /// Whether a header is that of a large object.
     #[inline(always)]
     pub const fn is_large(header: &Header) -> bool {
-        header.class == LARGE
+        crate::is_large(header)
     }
 
     /// The mark bit of a large object.

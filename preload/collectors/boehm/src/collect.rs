@@ -110,7 +110,7 @@ impl<V: Version> Boehm<V> {
         self.stack.clear();
         self.black_lists.forget();
         self.clear_marks();
-        for class in 0..V::CLASSES.count() {
+        for class in V::CLASSES.lists() {
             let mut chunk = core::mem::take(&mut self.pending[class]);
             while chunk != 0 {
                 // SAFETY: the list of chunks that wait has first chunks of runs in use, which have headers.
@@ -133,7 +133,7 @@ impl<V: Version> Boehm<V> {
     /// have.
     fn unmark_free(&mut self) -> usize {
         let mut bytes = 0;
-        for class in 0..V::CLASSES.count() {
+        for class in V::CLASSES.lists() {
             let mut address = self.lists[class];
             while address != 0 {
                 let chunk = address & !(CHUNK - 1);
@@ -173,7 +173,9 @@ impl<V: Version> Marking<'_, V> {
         let header = unsafe { &mut *self.heap.chunks.header(object.chunk) };
         if !set(&mut header.marks, object.bit) {
             self.live += header.size;
-            self.heap.stack.push(MarkEntry { start: object.address, end: object.address + header.size });
+            if !crate::is_pointer_free(header) {
+                self.heap.stack.push(MarkEntry { start: object.address, end: object.address + header.size });
+            }
         }
     }
 
@@ -205,12 +207,13 @@ impl<V: Version> Marking<'_, V> {
         while at < self.heap.chunks.region.end() {
             let chunk = at;
             // SAFETY: `chunk` is the first of a run, as the steps are whole runs; it has a header.
-            let (size, offset, extent, large) = unsafe {
+            let (size, offset, extent, large, pointer_free) = unsafe {
                 let header = &*self.heap.chunks.header(chunk);
-                (header.size, header.offset as usize, header.extent, crate::is_large(header))
+                let pointer_free = crate::is_pointer_free(header);
+                (header.size, header.offset as usize, header.extent, crate::is_large(header), pointer_free)
             };
             at += extent;
-            if !self.heap.chunks.is_head(chunk) {
+            if !self.heap.chunks.is_head(chunk) || pointer_free {
                 continue;
             }
             let mut object = offset;

@@ -20,7 +20,7 @@ pub struct Header {
     pub next: usize,
     /// Where the objects begin, bytes from the chunk's start.
     pub offset: u32,
-    /// Of small objects.
+    /// Of small objects the number of their free list.
     pub class: u8,
     /// Waits to be swept: what is not marked is garbage.
     pub pending: bool,

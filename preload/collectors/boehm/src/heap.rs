@@ -8,22 +8,22 @@ use heaptoll_runtime::{
 };
 
 use crate::chunks::Chunks;
-use crate::classes::{MOST_CLASSES, MOST_WORDS};
+use crate::classes::{LISTS, MOST_CLASSES, MOST_WORDS};
 use crate::header::CHUNK;
-use crate::{BlackLists, LARGE, MarkStack, Mutators, Version, limit, status};
+use crate::{BlackLists, LARGE, LARGE_POINTER_FREE, MarkStack, Mutators, Version, limit, status};
 
 /// A heap at its limit is full when a collection reclaims less than this part of it.
 const SHORT: usize = 16;
 
 /// A heap of a version of the collector.
 pub struct Boehm<V: Version> {
-    /// The free objects of each class, linked through their first words, and zero after them.
-    pub(crate) lists: [usize; MOST_CLASSES],
+    /// The free objects of each class, and of each class without pointers, linked through their first words, and zero after them.
+    pub(crate) lists: [usize; LISTS],
     /// Bytes handed out since the last collection.
     pub(crate) allocated: usize,
     pub(crate) chunks: Chunks<V>,
     /// The chunks of each class that wait to be swept.
-    pub(crate) pending: [usize; MOST_CLASSES],
+    pub(crate) pending: [usize; LISTS],
     pub(crate) stack: MarkStack,
     pub(crate) black_lists: BlackLists,
     pub(crate) mutators: Option<&'static dyn Mutators>,
@@ -48,10 +48,10 @@ impl<V: Version> Boehm<V> {
     /// A heap that knows of no program: it never collects.
     pub const fn new() -> Boehm<V> {
         Boehm {
-            lists: [0; MOST_CLASSES],
+            lists: [0; LISTS],
             allocated: 0,
             chunks: Chunks::new(),
-            pending: [0; MOST_CLASSES],
+            pending: [0; LISTS],
             stack: MarkStack::new(),
             black_lists: BlackLists::new(),
             mutators: None,
@@ -201,7 +201,7 @@ impl<V: Version> Boehm<V> {
     /// A large object: chunks of its own.
     #[cold]
     #[inline(never)]
-    fn large(&mut self, alignment: usize, bytes: usize) -> Option<NonNull<u8>> {
+    fn large(&mut self, alignment: usize, bytes: usize, class: u8) -> Option<NonNull<u8>> {
         (self.refused, self.at_limit) = (false, false);
         self.stack.prepare()?;
         // Where it begins in its first chunk; for an alignment above a chunk, in the second.
@@ -231,7 +231,7 @@ impl<V: Version> Boehm<V> {
             (*header).size = extent - offset;
             (*header).extent = extent;
             (*header).offset = offset as u32;
-            (*header).class = LARGE;
+            (*header).class = class;
             self.chunks.install(run, extent);
             self.allocated += extent - offset;
             NonNull::new((run + offset) as *mut u8)
@@ -274,7 +274,15 @@ impl<V: Version> Heap for Boehm<V> {
         match Self::class(bytes) {
             Some(class) if self.lists[class] != 0 => Some(self.first(class)),
             Some(class) => self.refilled(class),
-            None => self.large(ALIGNMENT, bytes),
+            None => self.large(ALIGNMENT, bytes, LARGE),
+        }
+    }
+
+    fn allocate_pointer_free(&mut self, bytes: usize) -> Option<NonNull<u8>> {
+        match Self::class(bytes).map(|class| class + MOST_CLASSES) {
+            Some(list) if self.lists[list] != 0 => Some(self.first(list)),
+            Some(list) => self.refilled(list),
+            None => self.large(ALIGNMENT, bytes, LARGE_POINTER_FREE),
         }
     }
 
@@ -285,7 +293,7 @@ impl<V: Version> Heap for Boehm<V> {
         match Self::class(bytes).and_then(|class| (class..V::CLASSES.count()).find(fits)) {
             Some(class) if self.lists[class] != 0 => Some(self.first(class)),
             Some(class) => self.refilled(class),
-            None => self.large(alignment, bytes),
+            None => self.large(alignment, bytes, LARGE),
         }
     }
 

@@ -31,7 +31,7 @@ mod version;
 
 pub use blacklist::BlackLists;
 pub use buffer::Buffer;
-pub use classes::{Classes, LARGEST_SMALL, MOST_CLASSES, MOST_WORDS};
+pub use classes::{Classes, LARGEST_SMALL, LISTS, MOST_CLASSES, MOST_WORDS};
 pub use header::CHUNK;
 pub use heap::Boehm;
 pub use stack::MarkStack;
@@ -41,10 +41,18 @@ use header::Header;
 
 /// The class of large objects.
 const LARGE: u8 = u8::MAX;
+/// The class of large objects without pointers.
+const LARGE_POINTER_FREE: u8 = LARGE - 1;
 
 #[inline(always)]
 const fn is_large(header: &Header) -> bool {
-    header.class == LARGE
+    header.class >= LARGE_POINTER_FREE
+}
+
+/// Whether the collector need not read a chunk's objects.
+#[inline(always)]
+const fn is_pointer_free(header: &Header) -> bool {
+    header.class >= MOST_CLASSES as u8 && header.class != LARGE
 }
 
 /// Bytes of a chunk before its objects.

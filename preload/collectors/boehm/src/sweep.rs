@@ -133,7 +133,7 @@ impl<V: Version> Boehm<V> {
 
     /// Sweeps all chunks that wait.
     pub(crate) fn sweep_pending(&mut self) {
-        for class in 0..V::CLASSES.count() {
+        for class in V::CLASSES.lists() {
             while self.pending[class] != 0 {
                 let list = core::mem::take(&mut self.lists[class]);
                 self.sweep_for(class);

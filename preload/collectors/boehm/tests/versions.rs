@@ -260,3 +260,45 @@ fn a_heap_with_a_limit_collects_when_it_is_full_and_then_gives_nothing() {
     a_limit_is_kept::<V16>();
     a_limit_is_kept::<V26>();
 }
+
+/// What a version finds alive when only a pointer-free object, or a plain one, leads to another: the large ones too.
+fn kept_by<V: Version>(pointer_free: bool) {
+    for bytes in [16, 100, 2000, 40_960] {
+        let keeps = keeps();
+        let mut heap = Boehm::<V>::of(keeps);
+        let other = heap.allocate(64).expect("memory");
+        let block = if pointer_free { heap.allocate_pointer_free(bytes) } else { heap.allocate(bytes) };
+        let block = block.expect("memory");
+        // SAFETY: a live block of at least a word.
+        unsafe { block.cast::<usize>().write(other.as_ptr() as usize) };
+        *keeps.0.lock().expect("no panic") = vec![block.as_ptr() as usize];
+        for _ in 0..2 {
+            assert_eq!(heap.collect(), 0);
+            let mut live = Vec::new();
+            heap.walk(&mut |piece| {
+                if piece.kind == PieceKind::Live {
+                    live.push(piece.block);
+                }
+            });
+            let expected = if pointer_free { 1 } else { 2 };
+            assert_eq!(live.len(), expected, "{bytes} bytes, pointer-free: {pointer_free}");
+            assert!(live.contains(&(block.as_ptr() as usize)));
+        }
+        assert!(heap.check().is_ok());
+        // What is reclaimed of it serves the next, and is clear.
+        keeps.0.lock().expect("no panic").clear();
+        assert_eq!(heap.collect(), 0);
+        let again = heap.allocate_pointer_free(bytes).expect("memory");
+        // SAFETY: a live block of at least a word.
+        assert_eq!(unsafe { again.cast::<usize>().read() }, 0, "{bytes} bytes");
+        assert!(heap.check().is_ok());
+    }
+}
+
+#[test]
+fn a_pointer_free_object_keeps_nothing_and_a_plain_one_does() {
+    for pointer_free in [true, false] {
+        kept_by::<V16>(pointer_free);
+        kept_by::<V26>(pointer_free);
+    }
+}

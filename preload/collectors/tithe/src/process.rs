@@ -14,7 +14,7 @@ use heaptoll_runtime::{
 };
 
 use crate::cache::{Cache, FreeBlock};
-use crate::class::{CACHE_LIMITS, CLASS, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
+use crate::class::{CACHE_LIMITS, CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
 use crate::collection::NotCollected;
 use crate::heap::Heap;
 use crate::log::Reason;
@@ -135,6 +135,42 @@ impl Process {
         self.thread_end.arm(ptr::from_ref(self).cast_mut().cast())
     }
 
+    /// A block of the thread's cache for a small request, of span classes from `FIRST` on: 0, or `CLASSES` for the
+    /// pointer-free ones. Null when the cache has none.
+    #[inline(always)]
+    fn cached<const FIRST: usize>(&self, bytes: usize) -> *mut u8 {
+        // With the byte after its end a request of FAST_MAX bytes is beyond the table.
+        if bytes < FAST_MAX {
+            let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
+            assert_internal!(step < FAST.len(), "a request that takes the fast path has a row in the table");
+            // SAFETY: `bytes` is below FAST_MAX and `rounding` at most 16, so `step` is at most 64, the last row.
+            let span_class = usize::from(unsafe { *FAST.get_unchecked(step) }) + FIRST;
+            let cache = CACHE::get() as *mut Cache;
+            // SAFETY: the word holds the thread's cache, or a static empty one, which is only read. Every span class in
+            // the table has a list, and blocks in a list are free.
+            unsafe {
+                let list = (*cache).lists.as_mut_ptr().add(span_class);
+                let head = (*list).head;
+                if !head.is_null() {
+                    assert_internal!(
+                        self.heap.is_block_of(head as usize, span_class as u8),
+                        "blocks in a list are of its span class"
+                    );
+                    (*list).head = (*head).next;
+                    (*list).free_slots += 1;
+                    assert_internal!(
+                        (*list).free_slots <= u32::from(CACHE_LIMITS[span_class].capacity),
+                        "a list's free slots do not exceed its capacity"
+                    );
+                    (*head).next = ptr::null_mut();
+                    (*head).key = 0;
+                    return head.cast();
+                }
+            }
+        }
+        ptr::null_mut()
+    }
+
     #[cold]
     #[inline(never)]
     fn allocate_slow(&self, bytes: usize) -> *mut u8 {
@@ -196,38 +232,15 @@ impl Process {
 impl Manager for Process {
     const NAME: &'static str = "tithe";
 
+    fn allocate_pointer_free(&self, bytes: usize) -> *mut u8 {
+        let block = self.cached::<CLASSES>(bytes);
+        if block.is_null() { self.allocate_atomic(bytes) } else { block }
+    }
+
     #[inline(always)]
     fn allocate(&self, bytes: usize) -> *mut u8 {
-        // With the byte after its end a request of FAST_MAX bytes is beyond the table.
-        if bytes < FAST_MAX {
-            let step = (bytes + self.heap.rounding.load(Ordering::Relaxed)) >> 4;
-            assert_internal!(step < FAST.len(), "a request that takes the fast path has a row in the table");
-            // SAFETY: `bytes` is below FAST_MAX and `rounding` at most 16, so `step` is at most 64, the last row.
-            let span_class = usize::from(unsafe { *FAST.get_unchecked(step) });
-            let cache = CACHE::get() as *mut Cache;
-            // SAFETY: the word holds the thread's cache, or a static empty one, which is only read. Every span class in
-            // the table has a list, and blocks in a list are free.
-            unsafe {
-                let list = (*cache).lists.as_mut_ptr().add(span_class);
-                let head = (*list).head;
-                if !head.is_null() {
-                    assert_internal!(
-                        self.heap.is_block_of(head as usize, span_class as u8),
-                        "blocks in a list are of its span class"
-                    );
-                    (*list).head = (*head).next;
-                    (*list).free_slots += 1;
-                    assert_internal!(
-                        (*list).free_slots <= u32::from(CACHE_LIMITS[span_class].capacity),
-                        "a list's free slots do not exceed its capacity"
-                    );
-                    (*head).next = ptr::null_mut();
-                    (*head).key = 0;
-                    return head.cast();
-                }
-            }
-        }
-        self.allocate_slow(bytes)
+        let block = self.cached::<0>(bytes);
+        if block.is_null() { self.allocate_slow(bytes) } else { block }
     }
 
     fn allocate_zeroed(&self, bytes: usize) -> *mut u8 {

@@ -1,7 +1,8 @@
 //! The settings: the environment variables `TITHE_*`, read once when the process starts.
 //!
 //! A wrong value or an unknown name is rejected and not guessed at: a measurement with a setting that was silently
-//! ignored is worse than none. `docs/reference/tithe-settings.md` is the users' table.
+//! ignored is worse than none. `docs/reference/tithe-settings.md` has the users' table, which a test writes of
+//! [`VARIABLES`].
 
 use core::ffi::{CStr, c_char, c_int};
 
@@ -11,6 +12,10 @@ use crate::class::UNIT;
 use crate::log::Sink;
 use crate::mode::{self, Mode};
 use crate::rule::Rule;
+
+mod variables;
+
+pub use variables::VARIABLES;
 
 /// The user's settings, with defaults filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,30 +58,6 @@ pub struct Settings {
 
 /// How long a thread may take to stop, ms, by default.
 pub const PATIENCE_MS: u32 = 2000;
-
-/// Every variable, with a description of what it allows.
-pub const VARIABLES: [(&str, &str); 16] = [
-    ("TITHE_MODE", "hybrid, collect or explicit"),
-    ("TITHE_POLICY", "proportional, fixed, zorn1992 or membalancer"),
-    ("TITHE_HEADROOM", "a percentage from 1 to 10000, without a sign"),
-    ("TITHE_MIN_HEADROOM", "bytes from 64K to 64T (K, M, G and T are powers of 1024)"),
-    ("TITHE_MAX_HEAP", "bytes from 256K to 64T (K, M, G and T are powers of 1024)"),
-    ("TITHE_EVERY", "bytes from 1 to 64T (K, M, G and T are powers of 1024)"),
-    ("TITHE_RECLAIM", "a number of collections from 1 to 4294967296"),
-    ("TITHE_HEAP", "bytes from 16K to 64T (K, M, G and T are powers of 1024)"),
-    ("TITHE_SWEEP", "lazy or eager"),
-    ("TITHE_MARKERS", "a number of threads from 1 to 64"),
-    ("TITHE_LOG", "a file that can be opened for appending, or - for standard error"),
-    ("TITHE_WHY", "an address in hexadecimal that begins with 0x"),
-    (
-        "TITHE_SIGNAL",
-        "rtmax, rtmax-N (N up to 30), or a number from 1 to 64 but for 4, 7, 8, 9, 11, 19, 32 and 33 (faults, signals \
-         that cannot be handled, those of the C library)",
-    ),
-    ("TITHE_PATIENCE", "milliseconds from 1 to 600000"),
-    ("TITHE_ABORT", "on or off"),
-    ("TITHE_POISON", "0 or 1"),
-];
 
 /// The prefix of every variable.
 const PREFIX: &[u8] = b"TITHE_";
@@ -141,13 +122,14 @@ impl Settings {
             }
             let Some(equals) = entry.iter().position(|&byte| byte == b'=') else { continue };
             let (name, value) = (&entry[..equals], &entry[equals + 1..]);
-            let Some(index) = VARIABLES.iter().position(|(known, _)| known.as_bytes() == name) else {
+            let Some(index) = VARIABLES.iter().position(|known| known.name.as_bytes() == name) else {
                 return Err(SettingError::new(name, value, Fault::Unknown { nearest: nearest(name) }));
             };
             if core::mem::replace(&mut seen[index], true) {
                 continue;
             }
-            let (known, allowed) = VARIABLES[index];
+            let known = VARIABLES[index].name;
+            let allowed = VARIABLES[index].allowed;
             let wrong = SettingError::new(name, value, Fault::NotAllowed { allowed });
             let Ok(text) = core::str::from_utf8(value) else {
                 // Only a file's name may be any bytes.
@@ -250,8 +232,8 @@ impl SettingError {
             }
             Fault::Unknown { nearest: None } => {
                 let mut line = line.text(", but there is no such variable; known:");
-                for (name, _) in VARIABLES {
-                    line = line.text(" ").text(name);
+                for variable in &VARIABLES {
+                    line = line.text(" ").text(variable.name);
                 }
                 line
             }
@@ -409,7 +391,7 @@ fn signal(text: &str) -> Option<c_int> {
 
 /// What a variable allows; callers pass only names in the table.
 fn allowed(variable: &str) -> &'static str {
-    VARIABLES.iter().find(|(name, _)| *name == variable).map_or("", |(_, allowed)| allowed)
+    VARIABLES.iter().find(|known| known.name == variable).map_or("", |known| known.allowed)
 }
 
 /// The meaning of an error of open; strerror may allocate.
@@ -435,7 +417,7 @@ fn nearest(name: &[u8]) -> Option<&'static str> {
     let tail = &name[PREFIX.len()..];
     let (distance, known) = VARIABLES
         .iter()
-        .map(|&(known, _)| (distance(tail, &known.as_bytes()[PREFIX.len()..]), known))
+        .map(|known| (distance(tail, &known.name.as_bytes()[PREFIX.len()..]), known.name))
         .min_by_key(|&(distance, _)| distance)?;
     (distance <= 2 + tail.len().min(known.len()) / 4).then_some(known)
 }

@@ -3,9 +3,9 @@
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
-/// `malloc`, `valloc`, `pvalloc`.
+/// `malloc`, `valloc`, `pvalloc`, `heaptoll_malloc_pointer_free`.
 pub type Allocate = unsafe extern "C" fn(usize) -> *mut c_void;
 /// `free`.
 pub type Free = unsafe extern "C" fn(*mut c_void);
@@ -102,6 +102,33 @@ fn resolve() -> Option<Family> {
             usable_size: own(c"malloc_usable_size").map(|f| transmute::<*mut c_void, UsableSize>(f)),
         })
     }
+}
+
+/// What `heaptoll_malloc_pointer_free` is of the next object; 0 as long as it is not known.
+static POINTER_FREE: AtomicUsize = AtomicUsize::new(0);
+
+/// The next `heaptoll_malloc_pointer_free`; `malloc` where the object that exports that has none.
+///
+/// It is looked up when a program first calls it, not with the others: a lookup that fails allocates its message, which
+/// would count as a call of every program.
+#[inline(always)]
+pub fn pointer_free(family: &Family) -> Allocate {
+    match POINTER_FREE.load(Ordering::Relaxed) {
+        0 => find_pointer_free(family),
+        // SAFETY: `find_pointer_free` stored the address of a function of this type.
+        address => unsafe { transmute::<usize, Allocate>(address) },
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn find_pointer_free(family: &Family) -> Allocate {
+    let home = object_of(family.malloc as usize);
+    let found = symbol(c"heaptoll_malloc_pointer_free").filter(|&f| object_of(f as usize) == home);
+    // SAFETY: `include/heaptoll.h` defines the type of what has this name.
+    let found = found.map_or(family.malloc, |f| unsafe { transmute::<*mut c_void, Allocate>(f) });
+    POINTER_FREE.store(found as usize, Ordering::Relaxed);
+    found
 }
 
 /// The next definition of `name` after the object into which this code is linked.

@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 use core::ptr;
 
 use crate::arena;
-use crate::family::{Family, next, ready};
+use crate::family::{Family, next, pointer_free, ready};
 
 fn set_errno(code: c_int) {
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
@@ -43,6 +43,15 @@ fn first_malloc(size: usize) -> *mut c_void {
         // SAFETY: malloc takes any size.
         Some(family) => unsafe { (family.malloc)(size) },
         None => early(16, size),
+    }
+}
+
+/// `heaptoll_malloc_pointer_free` of `include/heaptoll.h`; `malloc` where the next object has none.
+pub fn malloc_pointer_free(size: usize) -> *mut c_void {
+    match ready() {
+        // SAFETY: it takes any size, as malloc does.
+        Some(family) => unsafe { pointer_free(family)(size) },
+        None => first_malloc(size),
     }
 }
 

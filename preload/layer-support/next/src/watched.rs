@@ -264,6 +264,10 @@ pub unsafe fn posix_memalign<W: Watch>(result: *mut *mut c_void, align: usize, s
     code
 }
 
+pub fn heaptoll_malloc_pointer_free<W: Watch>(size: usize) -> *mut c_void {
+    allocate::<W>(Call::Malloc, size, move || forward::malloc_pointer_free(size))
+}
+
 #[inline(always)]
 pub fn valloc<W: Watch>(size: usize) -> *mut c_void {
     allocate::<W>(Call::Aligned { align: forward::page() }, size, move || forward::valloc(size))
@@ -280,6 +284,7 @@ macro_rules! export_family {
     ($watch:ty) => {
         $crate::export_family! { @functions $watch;
             fn malloc(size: usize);
+            fn heaptoll_malloc_pointer_free(size: usize);
             fn calloc(count: usize, size: usize);
             fn memalign(align: usize, size: usize);
             fn aligned_alloc(align: usize, size: usize);

@@ -370,6 +370,12 @@ pub extern "C" fn malloc(size: usize) -> *mut c_void {
     allocate(size, false, forward::malloc)
 }
 
+/// Its contents are scanned as any block's: the layer keeps no such bit.
+#[unsafe(no_mangle)]
+pub extern "C" fn heaptoll_malloc_pointer_free(size: usize) -> *mut c_void {
+    allocate(size, false, forward::malloc_pointer_free)
+}
+
 #[unsafe(no_mangle)]
 pub extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     let size = count.saturating_mul(size);

@@ -74,7 +74,7 @@ fn verdicts_stand_before_papers_and_every_link_leads_somewhere() {
     let book = book();
     let page = page();
     let at = |needle: &str| page.find(needle).unwrap_or_else(|| panic!("{needle}"));
-    assert!(at("What holds today</h2>") < at("id=\"zorn1992-claim0\""));
+    assert!(at("What holds today</bdi></h2>") < at("id=\"zorn1992-claim0\""));
     for paper in &book.papers {
         for claim in &paper.claims {
             let id = anchor(paper, &claim.id);
@@ -106,10 +106,28 @@ fn the_terminal_has_verdicts_and_values_and_counts_claims_in_words() {
     let first = book.papers[0].claims[0].words.as_str();
     let table = book.papers[0].exhibits[0].title.as_str();
     assert!(text.find(first).expect("the claim") < text.rfind(table).expect("the table"), "{text}");
-    assert!(text.contains("20 claims: 8 hold, 4 fail, 4 undecided, 4 not measured."), "{text}");
+    assert!(text.contains("20 claims: 8 confirmed, 4 contradicted, 4 undecided, 4 not measured."), "{text}");
     assert!(!text.contains('\u{1b}') && !text.contains('\u{202e}'));
     let front = render_document(&book.front(), &PLAIN);
     assert!(front.contains(first) && !front.contains("CPU seconds"), "{front}");
+}
+
+/// Nine myths that fail were counted with the claims that fail, and the page read as if the papers were wrong.
+#[test]
+fn the_front_counts_a_myth_that_fails_for_its_author() {
+    let text = |myth: bool, answer: Answer| {
+        let mut book = book();
+        book.papers.truncate(1);
+        book.papers[0].claims.truncate(1);
+        (book.papers[0].claims[0].myth, book.papers[0].claims[0].answer) = (myth, answer);
+        render_document(&book.front(), &PLAIN)
+    };
+    let words = "A myth that fails confirms its author.";
+    let fails = text(true, Answer::Fails);
+    assert!(fails.contains("1 claim: 1 confirmed.") && fails.contains(words), "{fails}");
+    assert!(text(true, Answer::Holds).contains("1 claim: 1 contradicted."));
+    let plain = text(false, Answer::Fails);
+    assert!(plain.contains("1 claim: 1 contradicted.") && !plain.contains(words), "{plain}");
 }
 
 #[test]

@@ -1,0 +1,122 @@
+//! JSON that heaptoll wrote: its first fields are the name and version of its schema, and the version of heaptoll.
+
+use heaptoll_report::format::printable;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use thiserror::Error;
+
+use crate::version::is_later;
+
+/// JSON that is not what it should be.
+#[derive(Debug, Error)]
+pub enum Unreadable {
+    /// It is no JSON.
+    #[error("it is no JSON: {0}")]
+    NoJson(serde_json::Error),
+    /// It has no schema: something else wrote it.
+    #[error("it has no schema, and {wanted} is wanted")]
+    NoSchema {
+        /// What is read.
+        wanted: &'static str,
+    },
+    /// It is something else that heaptoll wrote, or of another version's format.
+    #[error("its schema is {found}, and {wanted} is wanted{}", needs(.writer))]
+    OtherSchema {
+        /// What it is.
+        found: String,
+        /// What is read.
+        wanted: &'static str,
+        /// Version of heaptoll that wrote it; empty when unknown.
+        writer: String,
+    },
+    /// A field is missing, or of another type.
+    #[error("it is not as docs/ describes {schema}: {error}{}", needs(.writer))]
+    Shape {
+        /// What it is.
+        schema: &'static str,
+        /// What is missing or of another type.
+        error: serde_json::Error,
+        /// Version of heaptoll that wrote it; empty when unknown.
+        writer: String,
+    },
+}
+
+impl Unreadable {
+    /// Text that has the schema and not its fields.
+    pub(crate) fn of_shape(schema: &'static str, error: serde_json::Error) -> Unreadable {
+        Unreadable::Shape { schema, error, writer: String::new() }
+    }
+}
+
+/// Which version is needed, where a later one wrote it.
+fn needs(writer: &str) -> String {
+    if is_later(writer) {
+        format!("; heaptoll {} wrote it: read it with that version or a later one", printable(writer))
+    } else {
+        String::new()
+    }
+}
+
+/// Only these are read before the schema is known; as fields of a flattened struct, figures could have no integers of
+/// 128 bits, as space-time has.
+#[derive(Deserialize)]
+struct Label {
+    #[serde(default)]
+    schema: Option<String>,
+    #[serde(default)]
+    heaptoll: Option<String>,
+}
+
+/// Reads what was written with this schema; fields that a later version added are skipped.
+///
+/// # Errors
+/// It is no JSON, has another schema, or lacks a field.
+pub fn read<T: DeserializeOwned>(text: &str, schema: &'static str) -> Result<T, Unreadable> {
+    let label: Label = serde_json::from_str(text).map_err(Unreadable::NoJson)?;
+    let writer = label.heaptoll.unwrap_or_default();
+    match label.schema {
+        None => Err(Unreadable::NoSchema { wanted: schema }),
+        Some(found) if found != schema => {
+            Err(Unreadable::OtherSchema { found: printable(&found), wanted: schema, writer })
+        }
+        Some(_) => serde_json::from_str(text).map_err(|error| Unreadable::Shape { schema, error, writer }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, Deserialize)]
+    struct Figures {
+        objects: u64,
+    }
+
+    const OURS: &str = "heaptoll-made/1";
+
+    fn refused(text: &str) -> String {
+        read::<Figures>(text, OURS).expect_err("it is refused").to_string()
+    }
+
+    #[test]
+    fn fields_of_a_later_minor_version_are_skipped() {
+        let text =
+            r#"{"schema": "heaptoll-made/1", "heaptoll": "999.0.0", "objects": 7, "new": {"field": []}}"#;
+        assert_eq!(read::<Figures>(text, OURS).expect("it is read").objects, 7);
+    }
+
+    #[test]
+    fn another_version_is_refused_by_name_and_a_later_one_with_what_it_needs() {
+        assert!(refused("no").contains("no JSON") && refused("{}").contains("it has no schema"));
+        let earlier = refused(r#"{"schema": "heaptoll-made/0", "heaptoll": "0.0.1"}"#);
+        assert_eq!(earlier, "its schema is heaptoll-made/0, and heaptoll-made/1 is wanted");
+        let later = refused(r#"{"schema": "heaptoll-made/2", "heaptoll": "999.0.0"}"#);
+        assert!(later.contains("heaptoll-made/2") && later.contains("heaptoll 999.0.0 wrote it"), "{later}");
+    }
+
+    #[test]
+    fn a_field_that_is_missing_is_named() {
+        let missing = refused(r#"{"schema": "heaptoll-made/1"}"#);
+        assert!(missing.contains("objects") && missing.contains("heaptoll-made/1"), "{missing}");
+    }
+}

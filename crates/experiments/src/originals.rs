@@ -1,0 +1,95 @@
+//! `heaptoll programs add`: programs of others that heaptoll may not bring.
+
+use std::path::{Path, PathBuf};
+
+use heaptoll_experiment::places::Places;
+use heaptoll_originals::{Added, OriginalsError, Recipe, add};
+
+use crate::context::Messages;
+use crate::failure::Failure;
+
+/// What is to be added.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The name of a recipe, or the path of a folder with one.
+    pub recipe: String,
+    /// Where the sources are; the recipe's repository without one.
+    pub from: Option<String>,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub struct Report {
+    /// The folder with the programs.
+    pub folder: PathBuf,
+    /// Each program.
+    pub programs: Vec<Added>,
+}
+
+impl Report {
+    /// Whether all programs are there, in all forms.
+    pub fn is_whole(&self) -> bool {
+        self.programs.iter().all(Added::is_whole)
+    }
+
+    /// Whether not one form could be added.
+    pub fn is_empty(&self) -> bool {
+        !self.programs.iter().any(Added::is_there)
+    }
+}
+
+/// Fetches, checks, builds and proves programs, and reports each to `messages`.
+///
+/// # Errors
+/// No such recipe, or nothing can be fetched, compiled or written.
+pub fn fetch_and_build(
+    request: &Request,
+    places: &Places,
+    messages: &dyn Messages,
+) -> Result<Report, Failure> {
+    let refused = |error: OriginalsError| Failure::Refused(Box::new(error));
+    let recipe = Recipe::load(&folder(&request.recipe, places)?).map_err(refused)?;
+    let into = Places::added();
+    let progress = messages.progress(None);
+    let layer = places.count_layer();
+    let wanted = heaptoll_originals::Request {
+        recipe: &recipe,
+        from: request.from.as_deref(),
+        into: &into,
+        count_layer: &layer,
+    };
+    let programs = add(&wanted, &|text| progress.set_text(text)).map_err(refused)?;
+    drop(progress);
+    programs.iter().for_each(|program| report(program, messages));
+    Ok(Report { folder: into.join(recipe.name()), programs })
+}
+
+/// The folder of a recipe: a path has a slash in it.
+fn folder(recipe: &str, places: &Places) -> Result<PathBuf, Failure> {
+    if recipe.contains('/') {
+        return Ok(Path::new(recipe).to_owned());
+    }
+    let folder = places.recipe(recipe);
+    folder.is_dir().then_some(folder).ok_or_else(|| {
+        Failure::Usage(format!("no programs to be added are called `{recipe}`; there is: malloc-bench"))
+    })
+}
+
+/// What became of a program, a line a form.
+fn report(added: &Added, messages: &dyn Messages) {
+    match &added.forms {
+        Err(refusal) => messages.error(&format!("{}: {refusal}", added.program)),
+        Ok(forms) => {
+            for form in forms {
+                let name = format!("{}:{}", added.program, form.form);
+                match &form.outcome {
+                    Ok(counts) => messages.note(&format!(
+                        "{name}: {} objects, {} resizes, {} bytes",
+                        counts.objects, counts.resizes, counts.bytes
+                    )),
+                    Err(refusal) => messages.error(&format!("{name}: {refusal}")),
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Builds a form of a program.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::compiler::Compiler;
+use crate::path::last;
+use crate::process::quietly;
+use crate::recipe::{Form, Program};
+use crate::{Recipe, Refusal};
+
+/// Where a form is built from, and to.
+pub(crate) struct Build<'a> {
+    pub recipe: &'a Recipe,
+    pub compiler: &'a Compiler,
+    pub program: &'a Program,
+    /// The program's folder, with its sources below.
+    pub here: &'a Path,
+    /// For object files.
+    pub scratch: &'a Path,
+}
+
+impl Build<'_> {
+    /// Compiles and links a form into `binary`.
+    ///
+    /// # Errors
+    /// What the compiler or the linker refuses.
+    pub(crate) fn form(&self, form: &Form, binary: &Path) -> Result<(), Refusal> {
+        let header = self.scratch.join("declarations.h");
+        let declarations = format!("{}\n{}\n", self.program.declarations, form.declarations);
+        fs::write(&header, declarations).map_err(Refusal::system(format!("write {}", header.display())))?;
+        let home = self.here.join(last(self.program.home()));
+        let mut objects = Vec::new();
+        for source in &self.program.sources {
+            let object = self.scratch.join(format!("{source}.o"));
+            let mut compile = self.compiler.command();
+            compile
+                .current_dir(&home)
+                .args(&self.recipe.table.flags)
+                .args(&self.program.flags)
+                .args(&form.flags);
+            compile.arg("-include").arg(&header).arg("-c").arg(source).arg("-o").arg(&object);
+            quietly(&mut compile).map_err(|problem| Refusal::Build { problem })?;
+            objects.push(object);
+        }
+        self.link(form, &objects, binary)
+    }
+
+    fn link(&self, form: &Form, objects: &[PathBuf], binary: &Path) -> Result<(), Refusal> {
+        let mut link = self.compiler.command();
+        link.arg("-O2").args(objects);
+        // Ours are C of today.
+        link.args(
+            self.program.own_sources.iter().chain(&form.own_sources).map(|name| self.recipe.own_file(name)),
+        );
+        link.arg("-o").arg(binary).args(&self.program.libraries);
+        quietly(&mut link).map_err(|problem| Refusal::Build { problem })
+    }
+}

@@ -1,0 +1,68 @@
+//! A run of a program under the counting layer.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use heaptoll_stats_page::{StatsPage, WriterKind};
+
+use crate::Refusal;
+use crate::manifest::digest;
+use crate::process::within;
+
+/// The longest a run may take; those of the recipes take less than a second.
+const LIMIT: Duration = Duration::from_secs(60);
+/// Writers that a page has slots for.
+const SLOTS: u32 = 64;
+
+/// What a program did in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counts {
+    /// Calls of malloc and calloc.
+    pub objects: u64,
+    /// Calls of realloc that resize a block.
+    pub resizes: u64,
+    /// Bytes that all these requested.
+    pub bytes: u64,
+}
+
+/// Runs a program to its end. Gives the digest of its output and what it called.
+///
+/// # Errors
+/// It cannot be run, fails, or is not counted.
+pub(crate) fn run(
+    binary: &Path,
+    arguments: &[String],
+    environment: &BTreeMap<String, String>,
+    layer: &Path,
+    scratch: &Path,
+) -> Result<(String, Counts), Refusal> {
+    let page = scratch.join("counts");
+    let output = scratch.join("output");
+    let _ = fs::remove_file(&page);
+    let failed = |problem: String| Refusal::Run { problem };
+    let page =
+        StatsPage::create(&page, SLOTS).map_err(|error| failed(format!("cannot be counted: {error}")))?;
+    let file = File::create(&output).map_err(Refusal::system(format!("write {}", output.display())))?;
+    let mut command = Command::new(binary);
+    command.args(arguments).current_dir(scratch).stdin(Stdio::null()).stdout(file).stderr(Stdio::null());
+    command.env_clear().env("PATH", "/usr/bin:/bin").env("LC_ALL", "C").envs(environment);
+    command.env("LD_PRELOAD", layer).env("HEAPTOLL_STATS", page.path());
+    let status = within(&mut command, LIMIT).map_err(Refusal::system(format!("run {}", binary.display())))?;
+    match status {
+        None => return Err(failed(format!("takes longer than {} s", LIMIT.as_secs()))),
+        Some(status) if !status.success() => return Err(failed(format!("ends with {status}"))),
+        Some(_) => {}
+    }
+    let slots = page.read().map_err(|error| failed(format!("cannot be counted: {error}")))?;
+    let mut counts = Counts { objects: 0, resizes: 0, bytes: 0 };
+    for slot in slots.iter().filter(|slot| slot.kind == WriterKind::Layer) {
+        counts.objects += slot.malloc_calls;
+        counts.resizes += slot.realloc_calls;
+        counts.bytes += slot.requested_bytes;
+    }
+    let printed = fs::read(&output).map_err(Refusal::system(format!("read {}", output.display())))?;
+    Ok((digest(&printed), counts))
+}

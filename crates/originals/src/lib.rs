@@ -1,0 +1,25 @@
+//! Programs of others that a user adds: fetched, checked, built and proved here, and never shipped.
+//!
+//! The programs that Zorn (1992) and Detlefs, Dosser and Zorn (1994) measured survive in a public repository, under
+//! licences that forbid one thing or another to those who pass them on. So heaptoll has a *recipe* of them only: the
+//! digest of each file, the few changes that 64 bits need, the flags of each form, and how many objects each form
+//! allocates with one input. Counts prove more than outputs do: a function that is not declared can leave the output as
+//! it is and the allocations not.
+
+mod build;
+mod change;
+mod compiler;
+mod counted_run;
+mod error;
+mod fetch;
+mod install;
+mod manifest;
+mod path;
+mod process;
+mod proof;
+mod recipe;
+
+pub use counted_run::Counts;
+pub use error::{OriginalsError, Refusal};
+pub use install::{Added, AddedForm, Request, add};
+pub use recipe::Recipe;

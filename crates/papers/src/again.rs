@@ -1,0 +1,66 @@
+//! Stored figures judged again, by the claims of today: a test that is mended shows what it makes of the figures that the
+//! old one judged, and nothing is measured.
+
+use super::definition::Study;
+use super::figures::{Absent, Figures};
+use super::results::{Ended, PaperResult, Results};
+use super::verdict::judge;
+
+impl Results {
+    /// The same figures, with these studies' claims and their verdicts in place of the stored ones. Of a study that is
+    /// not stored nothing is judged; exhibits stay as they were.
+    pub fn judged_again(mut self, studies: &[Study]) -> Results {
+        let stored: Vec<Study> = self.papers.iter().map(|paper| paper.study.clone()).collect();
+        self.figures = Figures { cells: std::mem::take(&mut self.figures.cells) }.with_derived(&stored);
+        let absent = self.absent();
+        for paper in &mut self.papers {
+            if let Some(today) = studies.iter().find(|study| study.name == paper.study.name) {
+                judged(paper, today, &self.figures, &absent);
+            }
+        }
+        self
+    }
+
+    /// Why steps have no figures, as far as it is stored.
+    fn absent(&self) -> Absent {
+        let mut absent = Absent::default();
+        for ran in self.steps.iter().filter(|ran| matches!(ran.ending, Ended::LeftOut | Ended::Failed)) {
+            let why = ran.warnings.first().map_or("it gave no figures", String::as_str);
+            absent.step(&ran.planned.step, why);
+        }
+        absent
+    }
+}
+
+fn judged(paper: &mut PaperResult, today: &Study, figures: &Figures, absent: &Absent) {
+    paper.verdicts = today.claims.iter().map(|claim| judge(today, claim, figures, absent)).collect();
+    paper.study.claims.clone_from(&today.claims);
+    let has = |id: &String| paper.exhibits.iter().any(|shown| shown.id == *id);
+    // A page links only to what it has.
+    paper.verdicts.iter_mut().for_each(|verdict| verdict.exhibits.retain(has));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::page::testing::results;
+    use crate::verdict::Answer;
+
+    #[test]
+    fn the_same_figures_are_judged_by_the_claims_of_today() {
+        let before = results();
+        let mut today = before.papers[0].study.clone();
+        let same = before.clone().judged_again(&[today.clone()]);
+        let claim =
+            today.claims.iter().position(|claim| !claim.tests.is_empty()).expect("a claim with a test");
+        let test = &mut today.claims[claim].tests[0];
+        (test.above, test.below, test.rule) = (Some(f64::MAX), None, crate::definition::Rule::Some);
+        let again = before.clone().judged_again(std::slice::from_ref(&today));
+        let answers = |results: &crate::results::Results| results.papers[0].verdicts[claim].answer;
+        assert_ne!(answers(&again), Answer::Holds, "nothing is above that");
+        assert_eq!(again.papers[0].study.claims, today.claims);
+        assert_eq!(again.papers[0].exhibits, before.papers[0].exhibits);
+        assert_eq!(same.papers[0].verdicts.len(), before.papers[0].verdicts.len());
+        let other = crate::definition::Study { name: "another".into(), ..today };
+        assert_eq!(before.clone().judged_again(&[other]).papers[0].verdicts, before.papers[0].verdicts);
+    }
+}

@@ -1,0 +1,123 @@
+//! Where the memory is: `heaptoll ledger` of one recording, by the causes of Detlefs, Dosser and Zorn (1994, Results).
+//!
+//! Their conservatism and their storage that is freed and accessible are one column: an address that the program kept
+//! and a number that looks like one cannot be distinguished without the types of its data (docs/guide/ledger.md).
+
+use heaptoll_experiments::ledger::Figures;
+use heaptoll_ledger::{Snapshot, Term};
+
+use super::cell_writer::CellWriter;
+use super::reading::Reading;
+use crate::definition::Step;
+use crate::figures::Value;
+
+/// The metric of a line of the sum.
+fn cause(term: Term) -> &'static str {
+    match term {
+        Term::Live => "live_kib",
+        Term::Metadata => "structures_kib",
+        Term::Internal => "internal_kib",
+        Term::External | Term::Caches | Term::Fresh | Term::Quarantine => "external_kib",
+        Term::Dead | Term::Headroom => "headroom_kib",
+        Term::Held => "held_kib",
+        Term::Unused => "granularity_kib",
+        Term::Blacklisted => "blacklisted_kib",
+        Term::Unrecorded
+        | Term::Code
+        | Term::StaticData
+        | Term::Stacks
+        | Term::Shared
+        | Term::Recorder
+        | Term::Kernel
+        | Term::OtherAnonymous => "not_heap_kib",
+    }
+}
+
+/// The columns of the sum.
+const CAUSES: [&str; 9] = [
+    "live_kib",
+    "structures_kib",
+    "internal_kib",
+    "external_kib",
+    "headroom_kib",
+    "held_kib",
+    "granularity_kib",
+    "blacklisted_kib",
+    "not_heap_kib",
+];
+
+/// Cells of the snapshot with the largest resident set; none of a trace without snapshots.
+pub fn reading(found: &Figures, step: &Step, program: &str, manager: &str) -> Reading {
+    let mut reading = Reading::default();
+    let Figures::Pages { peak, snapshots, .. } = found else { return reading };
+    let Some(snapshot) = peak.and_then(|peak| snapshots.get(peak)) else { return reading };
+    let mut writer = CellWriter { step: &step.id, program, manager, cells: &mut reading.cells };
+    let mut put = |metric: &str, bytes: f64| writer.put(metric, None, Value::Single(bytes / 1024.0));
+    put("rss_kib", snapshot.rss_bytes as f64);
+    let mut rest = snapshot.rss_bytes as f64;
+    for metric in CAUSES {
+        let resident = resident(snapshot, metric) as f64;
+        rest -= resident;
+        put(metric, resident);
+    }
+    put("rest_kib", rest);
+    reading
+}
+
+fn resident(snapshot: &Snapshot, metric: &str) -> u64 {
+    let lines = snapshot.lines.iter().filter(|line| cause(line.term) == metric);
+    lines.map(|line| line.amount.resident).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{number, one, step};
+    use super::*;
+    use crate::definition::StepKind;
+
+    const TERMS: &str = r#"[
+        {"term": "live", "resident": 4096, "how": "counted"},
+        {"term": "external", "resident": 1024, "how": "counted"},
+        {"term": "caches", "resident": 2048, "how": "counted"},
+        {"term": "headroom", "resident": 5120, "how": "estimated"},
+        {"term": "held", "resident": 6144, "how": "estimated"},
+        {"term": "code", "resident": 7168, "how": "counted"},
+        {"term": "recorder", "resident": 1024, "how": "counted"}
+    ]"#;
+
+    fn cells(rss: u64) -> Vec<crate::figures::Cell> {
+        let lines: serde_json::Value = serde_json::from_str(TERMS).expect("lines");
+        let snapshot = |rss: u64| -> Snapshot {
+            let text = serde_json::json!({
+                "time_ns": 1, "clock_bytes": 1, "rss_bytes": rss, "vm_rss_bytes": rss, "difference_bytes": 0,
+                "lines": lines, "live_blocks": 1, "live_bytes": 1, "heap_bytes": 1, "heap_ranges": 1, "huge_bytes": 0,
+                "huge_free_bytes": 0, "reserved_bytes": 0, "no_pagemap": null,
+                "defects": { "unmapped_blocks": 0, "unmapped_bytes": 0, "unmapped_address": 0,
+                    "overlapping_blocks": 0, "overlapping_bytes": 0 },
+                "census": null, "took_ns": 1,
+            });
+            serde_json::from_value(text).expect("a snapshot")
+        };
+        let found = Figures::Pages {
+            program: "cfrac".into(),
+            manager: "bw26".into(),
+            collector: true,
+            collected: true,
+            peak: Some(1),
+            most_live: Some(0),
+            max_live_bytes: Some(1),
+            snapshots: vec![snapshot(1), snapshot(rss)],
+        };
+        reading(&found, &step(StepKind::Ledger), "cfrac", "bw26").cells
+    }
+
+    #[test]
+    fn causes_are_those_of_the_largest_resident_set_and_leave_nothing() {
+        let found = cells(26_624);
+        let kib = |metric: &str| number(one(&found, metric, None));
+        assert_eq!([kib("rss_kib"), kib("live_kib"), kib("external_kib")], [26.0, 4.0, 3.0]);
+        assert_eq!([kib("headroom_kib"), kib("held_kib"), kib("not_heap_kib")], [5.0, 6.0, 8.0]);
+        assert_eq!([kib("structures_kib"), kib("rest_kib")], [0.0, 0.0]);
+        assert_eq!(number(one(&cells(27_648), "rest_kib", None)), 1.0, "what no line has is shown");
+    }
+}

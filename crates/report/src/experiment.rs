@@ -1,0 +1,154 @@
+//! A measured experiment and its comparison as a [`Document`]: what was compared, the means over programs, then a
+//! section a program. One file a section.
+
+mod bound_text;
+mod bounds;
+mod charts;
+mod collections;
+mod exact;
+mod exact_text;
+mod figures;
+mod invocations;
+mod machine;
+mod managers;
+mod more;
+mod overall;
+mod pair;
+mod parts;
+mod peaks;
+mod program;
+
+use heaptoll_experiment::comparison::{Comparison, ProgramTable};
+use heaptoll_experiment::experiment::Experiment;
+
+use crate::document::{Document, Item, Part, Section};
+use crate::format::{self, plural};
+
+pub use pair::{PairRow, pair};
+pub use parts::Extras;
+
+/// The whole experiment.
+pub fn document(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Document {
+    let palette = palette(experiment);
+    let mut sections = vec![found(comparison, extras)];
+    sections.extend(overall::section(comparison, &palette, extras));
+    let tables = comparison.tables.iter();
+    sections.extend(tables.map(|table| program::section(experiment, comparison, table, extras)));
+    sections.push(managers::section(experiment, &palette));
+    sections.push(measured(experiment, comparison));
+    let mut facts = machine::facts(experiment);
+    if !experiment.settings.directory.is_empty() {
+        facts.push(("Folder".into(), experiment.settings.directory.clone()));
+    }
+    let bad = experiment.observations.iter().filter(|row| !row.outcome.is_ok()).count();
+    if bad > 0 {
+        facts.push(("Invocations that did not end well".into(), bad.to_string()));
+    }
+    Document {
+        title: title(experiment, &palette),
+        subtitle: machine::plan(experiment),
+        warnings: warnings(experiment),
+        sections,
+        facts,
+        command: format::shell_command(&experiment.settings.repeat_command),
+        palette,
+    }
+}
+
+/// The baseline, then the other stacks as they were requested, whatever program they ran.
+fn palette(experiment: &Experiment) -> Vec<String> {
+    let mut names = vec![experiment.baseline.clone()];
+    let by_request = experiment.stacks.iter().map(|stack| &stack.name);
+    for name in by_request.chain(experiment.observations.iter().map(|row| &row.stack)) {
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    names
+}
+
+fn title(experiment: &Experiment, palette: &[String]) -> String {
+    let managers = plural(palette.len(), "memory manager");
+    match &experiment.programs[..] {
+        [one] => format!("{} under {managers}", one.name),
+        programs => format!("{} under {managers}", plural(programs.len(), "program")),
+    }
+}
+
+fn warnings(experiment: &Experiment) -> Vec<String> {
+    let rows = plural(experiment.observations.len(), "row");
+    let incomplete = format!("incomplete: interrupted or still running; {rows} so far, shown below");
+    let incomplete = (!experiment.complete).then_some(incomplete);
+    incomplete.into_iter().chain(format::left_out(experiment)).collect()
+}
+
+/// What was found, in a sentence, and what was requested and is not there.
+fn found(comparison: &Comparison, extras: Extras) -> Section {
+    let absent = absent(comparison, extras).map(str::to_owned);
+    Section { text: overall::summary(comparison).into_iter().chain(absent).collect(), ..Section::default() }
+}
+
+/// Where it ran, and how to read the tables.
+fn measured(experiment: &Experiment, comparison: &Comparison) -> Section {
+    let mut text = machine::lines(experiment);
+    text.push(in_short(comparison));
+    Section { title: "How it was measured".into(), text, items: vec![Item::Part(reading(comparison))] }
+}
+
+/// How to read the tables.
+fn reading(comparison: &Comparison) -> Part {
+    let baseline = &comparison.baseline;
+    let how = [
+        format!(
+            "A ratio compares a manager with {baseline}: 0.90 means a tenth less. It is the geometric mean of ratios \
+             taken within one repetition, where every manager ran once, in random order."
+        ),
+        format!(
+            "The figures in brackets are its interval. In {} % of such experiments all intervals of a table hold the \
+             true ratios at once. Where an interval holds 1, no difference was seen, which is not proof that there is \
+             none.",
+            level(comparison)
+        ),
+        "CPU is user and system seconds, less what the program takes to start. Memory is the peak of the resident set."
+            .to_owned(),
+        "Runs that crashed or gave other output than the first manager's are marked and left out of every average."
+            .to_owned(),
+    ];
+    Part { title: "How to read the tables".into(), text: how.into(), folded: true, ..Part::default() }
+}
+
+/// The same in short.
+fn in_short(comparison: &Comparison) -> String {
+    format!(
+        "Ratios are to {}, paired within a repetition, in brackets their interval: all intervals of a table hold \
+         together in {} % of experiments. Where one holds 1, no difference was seen. CPU is user + system seconds less \
+         start-up; RSS is the peak.",
+        comparison.baseline,
+        level(comparison)
+    )
+}
+
+/// Percentage at which all intervals of a table hold together.
+fn level(comparison: &Comparison) -> String {
+    let level = format::significant((1.0 - comparison.alpha) * 100.0);
+    level.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// Why a requested table is not there.
+fn absent(comparison: &Comparison, extras: Extras) -> impl Iterator<Item = &'static str> {
+    let no_collections = extras.collections && !comparison.tables.iter().any(ProgramTable::has_collections);
+    let no_bounds = extras.bounds && !comparison.lower_bounds.programs.iter().any(bound_text::is_shown);
+    [
+        (no_collections, "No garbage collections (--collections): no manager of this experiment counted any."),
+        (
+            no_bounds,
+            "No lower bounds of overhead (--bounds): they need two managers, or one whose costs are known, and two \
+             repetitions in which all of them ran well.",
+        ),
+    ]
+    .into_iter()
+    .filter_map(|(is_missing, why)| is_missing.then_some(why))
+}
+
+#[cfg(test)]
+mod tests;

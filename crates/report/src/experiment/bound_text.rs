@@ -1,0 +1,194 @@
+//! Lower bounds of overhead as text, the same in the terminal and on the page.
+
+use heaptoll_experiment::comparison::{BoundRow, Bounds, ProgramBounds};
+use heaptoll_statistics::Interval;
+
+use crate::format;
+
+/// One stack's bounds.
+pub struct StackBounds<'a> {
+    /// Stack name.
+    pub stack: &'a str,
+    /// The bound in time, or what stands in for one.
+    pub wall: Bound,
+    /// The bound in CPU.
+    pub cpu: Bound,
+    /// What was taken out of its cost.
+    pub taken: String,
+}
+
+/// One cell.
+pub enum Bound {
+    /// A bound.
+    Of(Interval),
+    /// Words in its place.
+    Words(&'static str),
+}
+
+/// Whether there is anything to show: one run makes no bound, nor does one manager of which nothing was taken out.
+pub fn is_shown(bounds: &ProgramBounds) -> bool {
+    let has_bound = |bounds: &Bounds| bounds.rows.iter().any(|row| row.bound.is_some());
+    [&bounds.wall, &bounds.cpu].into_iter().flatten().any(has_bound)
+}
+
+/// The lines, the smallest bound in time first.
+pub fn lines(bounds: &ProgramBounds) -> Vec<StackBounds<'_>> {
+    let order = bounds.wall.as_ref().or(bounds.cpu.as_ref());
+    order
+        .into_iter()
+        .flat_map(|order| &order.rows)
+        .map(|row| {
+            let [wall, cpu] = [&bounds.wall, &bounds.cpu].map(|bounds| find(bounds, &row.stack));
+            StackBounds {
+                stack: &row.stack,
+                wall: cell(&bounds.wall, &row.stack),
+                cpu: cell(&bounds.cpu, &row.stack),
+                taken: taken(wall, cpu),
+            }
+        })
+        .collect()
+}
+
+/// What the bounds are taken over, and how to read them.
+pub fn sentence(bounds: &ProgramBounds) -> String {
+    let baseline = |name: &str, bounds: &Option<Bounds>| {
+        let bounds = bounds.as_ref()?;
+        let row = bounds.rows.iter().find(|row| row.stack == bounds.baseline)?;
+        let left = if row.attributed_s > 0.0 { " are left under " } else { " under " };
+        Some(format!("{name} {} s{left}{}", format::seconds(bounds.baseline_s), bounds.baseline))
+    };
+    // Its interval is some hundred times narrower than the others', and a reader wonders why.
+    let of_itself = |bounds: &Option<Bounds>| {
+        let bounds = bounds.as_ref()?;
+        let row = bounds.rows.iter().find(|row| row.stack == bounds.baseline && row.bound.is_some())?;
+        Some(row.stack.clone())
+    };
+    let mut own: Vec<String> = [&bounds.wall, &bounds.cpu].into_iter().filter_map(of_itself).collect();
+    own.dedup();
+    let own = match own.is_empty() {
+        true => String::new(),
+        false => format!(
+            ". The bound of {} itself compares each of its runs with the rest of the same run, so no noise between runs \
+             is in it, and its interval is narrow",
+            format::and_list(&own)
+        ),
+    };
+    let baselines: Vec<String> =
+        [baseline("in time", &bounds.wall), baseline("in CPU", &bounds.cpu)].into_iter().flatten().collect();
+    format!(
+        "At least so many times what the program would cost with memory management for nothing. That cost is not known; \
+         it is no more than the least over all stacks of what is left when pauses and other known costs of memory \
+         management are taken out: {}{own}",
+        baselines.join(", ")
+    )
+}
+
+fn find<'a>(bounds: &'a Option<Bounds>, stack: &str) -> Option<&'a BoundRow> {
+    bounds.as_ref()?.rows.iter().find(|row| row.stack == stack)
+}
+
+fn cell(bounds: &Option<Bounds>, stack: &str) -> Bound {
+    match find(bounds, stack) {
+        Some(BoundRow { bound: Some(interval), .. }) => Bound::Of(*interval),
+        Some(row) if bounds.as_ref().is_some_and(|b| b.baseline == stack) && row.attributed_s == 0.0 => {
+            Bound::Words("baseline")
+        }
+        Some(_) => Bound::Words("too few pairs"),
+        None => Bound::Words(format::NONE),
+    }
+}
+
+fn taken(wall: Option<&BoundRow>, cpu: Option<&BoundRow>) -> String {
+    let any = |which: fn(&BoundRow) -> bool| wall.is_some_and(which) || cpu.is_some_and(which);
+    let kinds: Vec<&str> = [
+        (any(|row| row.attributed.collections), "collections"),
+        (any(|row| row.attributed.malloc_and_free), "malloc and free"),
+    ]
+    .into_iter()
+    .filter(|(is, _)| *is)
+    .map(|(_, word)| word)
+    .collect();
+    let seconds = |name: &str, row: Option<&BoundRow>| {
+        row.filter(|row| row.attributed_s > 0.0)
+            .map(|row| format!("{} s{name}", format::seconds(row.attributed_s)))
+    };
+    let amounts: Vec<String> = [seconds("", wall), seconds(" of CPU", cpu)].into_iter().flatten().collect();
+    match (kinds.is_empty(), amounts.is_empty()) {
+        (true, _) => "nothing".into(),
+        (false, true) => format!("{}: none", kinds.join(", ")),
+        (false, false) => format!("{}: {}", kinds.join(", "), amounts.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_experiment::comparison::Attributed;
+
+    use super::*;
+
+    fn text(bound: &Bound) -> String {
+        match bound {
+            Bound::Of(interval) => format::interval(interval),
+            Bound::Words(words) => (*words).to_owned(),
+        }
+    }
+
+    fn bounds() -> ProgramBounds {
+        let interval =
+            |ratio| Interval { ratio, low: ratio - 0.01, high: ratio + 0.01, differs: true, pairs: 8 };
+        let row = |stack: &str, total_s, attributed_s, bound| BoundRow {
+            stack: stack.into(),
+            total_s,
+            attributed_s,
+            attributed: Attributed { collections: attributed_s > 0.0, malloc_and_free: false },
+            bound,
+        };
+        ProgramBounds {
+            program: "p".into(),
+            wall: Some(Bounds {
+                baseline: "sweep/glibc".into(),
+                baseline_s: 1.0,
+                rows: vec![
+                    row("glibc", 1.2, 0.0, Some(interval(1.2))),
+                    row("sweep/glibc", 1.5, 0.5, Some(interval(1.5))),
+                ],
+            }),
+            cpu: Some(Bounds {
+                baseline: "glibc".into(),
+                baseline_s: 1.2,
+                rows: vec![row("glibc", 1.2, 0.0, None), row("sweep/glibc", 1.5, 0.0, None)],
+            }),
+            notes: vec![],
+        }
+    }
+
+    #[test]
+    fn a_line_states_what_was_taken_out() {
+        let bounds = bounds();
+        let lines: Vec<String> = lines(&bounds)
+            .iter()
+            .map(|line| format!("{}|{}|{}|{}", line.stack, text(&line.wall), text(&line.cpu), line.taken))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "glibc|1.20 (1.19–1.21)|baseline|nothing",
+                "sweep/glibc|1.50 (1.49–1.51)|too few pairs|collections: 0.500 s"
+            ]
+        );
+        let sentence = sentence(&bounds);
+        assert!(
+            sentence.contains("in time 1.00 s are left under sweep/glibc, in CPU 1.20 s under glibc"),
+            "{sentence}"
+        );
+        assert!(is_shown(&bounds));
+    }
+
+    #[test]
+    fn one_manager_of_which_nothing_is_taken_out_shows_nothing() {
+        let mut alone = bounds();
+        alone.wall = None;
+        alone.cpu.as_mut().expect("CPU").rows.truncate(1);
+        assert!(!is_shown(&alone));
+    }
+}

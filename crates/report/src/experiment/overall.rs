@@ -1,0 +1,109 @@
+//! Geometric means over programs, and every program's ratios next to them.
+
+use heaptoll_experiment::comparison::{Comparison, Metric, OverallRow, ProgramTable};
+
+use super::parts::{Extras, name};
+use super::{bounds, charts};
+use crate::document::{Cell, Column, Grid, Item, Link, Part, Section, section_id};
+use crate::format::{self, NO_DIFFERENCE, NONE, and_list};
+
+/// The section; none with one program.
+pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extras) -> Option<Section> {
+    let bounds = bounds::overall(comparison, extras).map(Item::Part);
+    if comparison.overall.is_empty() && bounds.is_none() {
+        return None;
+    }
+    let row = |row: &OverallRow| {
+        let words = if row.stack == comparison.baseline { "baseline" } else { NONE };
+        vec![
+            name(&row.stack, &comparison.baseline),
+            Cell::text(row.programs.to_string()),
+            Cell::ratio(row.cpu.as_ref(), words),
+            Cell::ratio(row.peak_rss.as_ref(), words),
+            Cell::text(verdict(comparison, row)),
+        ]
+    };
+    let means = Grid {
+        columns: vec![
+            Column::text("stack"),
+            Column::figures("programs"),
+            Column::figures("CPU ratio"),
+            Column::figures("memory ratio"),
+            Column::text("verdict"),
+        ],
+        rows: comparison.overall.iter().map(row).collect(),
+        wide: true,
+        ..Grid::default()
+    };
+    let mut items: Vec<Item> = charts::overall(comparison, palette).into_iter().map(Item::Chart).collect();
+    items.push(Item::Grid(means));
+    let matrices = [("CPU ratio", Metric::Cpu), ("Peak memory ratio", Metric::PeakRss)];
+    items.extend(matrices.map(|(title, metric)| Item::Part(matrix(title, metric, comparison, palette))));
+    items.extend(bounds);
+    Some(Section { title: "overall: geometric means over programs".into(), text: vec![], items })
+}
+
+/// Sections before those of the programs: the front and the means.
+const BEFORE: usize = 2;
+
+/// One metric of every program under every stack.
+fn matrix(title: &str, metric: Metric, comparison: &Comparison, palette: &[String]) -> Part {
+    let stacks: Vec<&String> = palette.iter().filter(|name| **name != comparison.baseline).collect();
+    let cell = |table: &ProgramTable, stack: &str| {
+        let row = table.rows.iter().find(|row| row.stack == stack);
+        Cell::ratio(row.and_then(|row| row.figures.get(&metric)?.ratio.as_ref()), NONE)
+    };
+    let row = |(at, table): (usize, &ProgramTable)| {
+        let link = Link { id: section_id(BEFORE + at), text: String::new() };
+        let program = Cell { links: vec![link], ..Cell::text(&table.program) };
+        std::iter::once(program).chain(stacks.iter().map(|stack| cell(table, stack))).collect()
+    };
+    let headings = stacks.iter().map(|stack| Column::figures(stack));
+    let grid = Grid {
+        columns: std::iter::once(Column::text("program")).chain(headings).collect(),
+        rows: comparison.tables.iter().enumerate().map(row).collect(),
+        wide: true,
+        ..Grid::default()
+    };
+    let title = format!("{title}, by program");
+    Part { title, items: vec![Item::Grid(grid)], folded: true, ..Part::default() }
+}
+
+/// The claims of one row in words.
+fn verdict(comparison: &Comparison, row: &OverallRow) -> String {
+    if row.stack == comparison.baseline {
+        return "baseline".to_owned();
+    }
+    let metrics = [(&row.cpu, "CPU"), (&row.peak_rss, "memory")];
+    let claims: Vec<String> =
+        metrics.iter().filter_map(|(interval, noun)| format::claim(interval.as_ref()?, noun)).collect();
+    match claims.is_empty() {
+        true if row.cpu.is_none() && row.peak_rss.is_none() => "too few pairs".to_owned(),
+        true => NO_DIFFERENCE.to_owned(),
+        false => and_list(&claims),
+    }
+}
+
+/// Verdicts that the sentence at the top names at most.
+const NAMED: usize = 4;
+
+/// What was found, in a sentence: the verdicts, over all programs where there are several.
+pub(super) fn summary(comparison: &Comparison) -> Option<String> {
+    let verdicts: Vec<(&String, String)> = match (&comparison.tables[..], comparison.overall.is_empty()) {
+        ([one], true) => one.rows.iter().map(|row| (&row.stack, row.verdict.clone())).collect(),
+        _ => comparison.overall.iter().map(|row| (&row.stack, verdict(comparison, row))).collect(),
+    };
+    // Stacks of one verdict are named together.
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    for (stack, verdict) in verdicts.into_iter().filter(|(stack, _)| **stack != comparison.baseline) {
+        match found.iter_mut().find(|(same, _)| *same == verdict) {
+            Some((_, stacks)) => stacks.push(stack.clone()),
+            None => found.push((verdict, vec![stack.clone()])),
+        }
+    }
+    let left_out: usize = found.iter().skip(NAMED).map(|(_, stacks)| stacks.len()).sum();
+    let more = if left_out > 0 { format!("; {left_out} more below") } else { String::new() };
+    let named = found.iter().take(NAMED).map(|(verdict, stacks)| format!("{verdict} ({})", and_list(stacks)));
+    let named: Vec<String> = named.collect();
+    (!found.is_empty()).then(|| format!("Against {}: {}{more}.", comparison.baseline, named.join("; ")))
+}

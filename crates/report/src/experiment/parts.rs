@@ -1,0 +1,35 @@
+//! What several sections of an experiment share.
+
+use crate::document::{Cell, Grid, Item, Part, Tone};
+use crate::format;
+
+/// What a document of an experiment has besides costs and verdicts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Extras {
+    /// Lower bounds of overhead are not folded.
+    pub bounds: bool,
+    /// Garbage collections of the managers that count them are not folded.
+    pub collections: bool,
+    /// Every invocation is there: only pages show them, and there may be a million.
+    pub invocations: bool,
+}
+
+/// A stack's name as the heading of a row.
+pub(super) fn name(stack: &str, baseline: &str) -> Cell {
+    let tone = if stack == baseline { Tone::Strong } else { Tone::Same };
+    Cell::text(stack).toned(tone)
+}
+
+/// A grid that is unfolded on demand.
+pub(super) fn folded(title: &str, grid: Grid) -> Item {
+    Item::Part(Part { title: title.into(), items: vec![Item::Grid(grid)], folded: true, ..Part::default() })
+}
+
+/// Pinned variables in shell syntax.
+pub(super) fn environment(pairs: &[(String, String)]) -> String {
+    // The value alone is quoted: in quotes as a whole, a shell would take it for a command.
+    let pair = |(name, value): &(String, String)| {
+        format!("{name}={}", format::shell_command(std::slice::from_ref(value)))
+    };
+    pairs.iter().map(pair).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,124 @@
+//! One program: its table, charts, everything its reader must know, and what can be unfolded.
+
+use heaptoll_experiment::comparison::{Comparison, ProgramTable};
+use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
+use heaptoll_experiment::observation::Observation;
+
+use super::parts::{Extras, environment, folded};
+use super::{bounds, charts, collections, exact, figures, invocations, more, peaks};
+use crate::document::{Cell, Column, Form, Grid, Item, Section};
+use crate::format::{self, plural};
+
+/// The section.
+pub(super) fn section(
+    experiment: &Experiment,
+    comparison: &Comparison,
+    table: &ProgramTable,
+    extras: Extras,
+) -> Section {
+    let rows: Vec<&Observation> =
+        experiment.observations.iter().filter(|row| row.program == table.program).collect();
+    let info = experiment.programs.iter().find(|program| program.name == table.program);
+    let about = info.map(|info| info.about.clone()).filter(|about| !about.is_empty());
+    let charts = charts::of_program(experiment, comparison, table, &rows);
+    // The ratios are the picture of the table under them; what only explains them comes after it.
+    let (ratios, others): (Vec<_>, Vec<_>) = charts.into_iter().partition(|chart| chart.form == Form::Ratios);
+    let mut items: Vec<Item> = ratios.into_iter().map(Item::Chart).collect();
+    if table.rows.is_empty() {
+        items.push(Item::Warnings(vec!["No row was measured.".into()]));
+    } else {
+        items.push(Item::Grid(figures::grid(comparison, table, notes(experiment, table))));
+    }
+    items.push(Item::Warnings(warnings(experiment, table)));
+    items.extend(more::load(table).map(Item::Grid));
+    items.extend(others.into_iter().map(Item::Chart));
+    items.extend(table.exact.as_ref().map(|found| Item::Part(exact::part(comparison, found))));
+    items.extend(collections::part(table, extras).map(Item::Part));
+    items.extend(bounds::part(comparison, &table.program, extras).map(Item::Part));
+    items.extend(invocations::bad(&rows).map(|grid| folded("What went wrong", grid)));
+    items.push(folded("More figures", more::grid(table, &rows)));
+    items.push(folded("What the preflight proved", proofs(experiment, table)));
+    items.extend(peaks::grid(experiment, table).map(|grid| folded("Peak memory, seen in three ways", grid)));
+    items.extend(info.map(|info| folded("How it is run", how(info))));
+    if extras.invocations {
+        items.push(Item::Raw(invocations::raw(&rows)));
+    }
+    Section { title: table.program.clone(), text: about.into_iter().collect(), items }
+}
+
+/// What was refused, and what the figures do not show.
+fn notes(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
+    let refused = experiment.refused.iter().filter(|(program, ..)| *program == table.program);
+    let refused = refused.map(|(_, stack, reason)| format!("{stack} refused: {reason}"));
+    let mut notes: Vec<String> = refused.chain(table.notes.iter().cloned()).collect();
+    notes.extend(table.disturbance.as_ref().map(format::disturbed));
+    notes.extend(format::switches(table));
+    notes.extend(table.detectable_cpu_ratio.map(|ratio| {
+        format!("CPU differences under about {} could not be seen here", format::percent_off(ratio))
+    }));
+    notes
+}
+
+/// What went wrong or was left out, and what the preflight warned of.
+fn warnings(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
+    let mut found = Vec::new();
+    for row in table.rows.iter().filter(|row| !row.marks.is_empty()) {
+        let good = plural(row.good as usize, "good row");
+        let mut text = format!("{}: {} (left out; {good} remain)", row.stack, row.marks.join(", "));
+        if let Some(output) = last_output(experiment, &table.program, &row.stack) {
+            text += &format!("; it wrote: {output}");
+        }
+        found.push(text);
+    }
+    found.extend(preflight_warnings(experiment, &table.program));
+    found
+}
+
+/// The last line on standard error of the first run that failed: often the reason.
+fn last_output<'a>(experiment: &'a Experiment, program: &str, stack: &str) -> Option<&'a str> {
+    let rows = experiment.observations.iter().filter(|row| row.program == program && row.stack == stack);
+    rows.filter(|row| row.phase.is_measured() && !row.outcome.is_ok())
+        .find_map(|row| row.stderr_tail.lines().rev().map(str::trim).find(|line| !line.is_empty()))
+}
+
+/// The preflight's warnings, each once: most are about the program and so the same under every manager.
+fn preflight_warnings(experiment: &Experiment, program: &str) -> Vec<String> {
+    let stacks: Vec<&StackInfo> = experiment.stacks.iter().filter(|stack| stack.program == program).collect();
+    let mut found: Vec<(&str, Vec<String>)> = Vec::new();
+    for stack in &stacks {
+        for warning in &stack.warnings {
+            match found.iter_mut().find(|(text, _)| text == warning) {
+                Some((_, names)) => names.push(stack.name.clone()),
+                None => found.push((warning, vec![stack.name.clone()])),
+            }
+        }
+    }
+    let which = |names: &[String]| {
+        if names.len() == stacks.len() { "every manager".to_owned() } else { format::and_list(names) }
+    };
+    found.into_iter().map(|(warning, names)| format!("{}: {warning}", which(&names))).collect()
+}
+
+/// What the preflight proved of every stack.
+fn proofs(experiment: &Experiment, table: &ProgramTable) -> Grid {
+    let stacks = experiment.stacks.iter().filter(|stack| stack.program == table.program);
+    let row = |stack: &StackInfo| {
+        vec![Cell::text(&stack.name), Cell { marks: stack.warnings.clone(), ..Cell::text(&stack.proof) }]
+    };
+    let columns = vec![Column::text("stack"), Column::text("proof")];
+    Grid { columns, rows: stacks.map(row).collect(), wide: true, ..Grid::default() }
+}
+
+/// Command, input, environment and load, as far as there are any.
+fn how(info: &ProgramInfo) -> Grid {
+    let mut facts = vec![("command", format::shell_command(&info.command))];
+    facts.extend(info.stdin.as_ref().map(|stdin| ("standard input", stdin.to_string())));
+    if !info.environment.is_empty() {
+        facts.push(("environment", environment(&info.environment)));
+    }
+    facts.extend(info.serve.as_ref().map(|serve| ("load", format::shell_command(&serve.load))));
+    facts
+        .extend(info.expected_digest.as_ref().map(|digest| ("expected output", format!("SHA-256 {digest}"))));
+    let rows = facts.into_iter().map(|(name, text)| vec![Cell::text(name), Cell::text(text)]).collect();
+    Grid { columns: vec![Column::text(""), Column::code("")], rows, wide: true, ..Grid::default() }
+}

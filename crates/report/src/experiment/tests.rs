@@ -1,0 +1,344 @@
+use heaptoll_experiment::comparison::Metric;
+use heaptoll_statistics::Interval;
+
+use super::*;
+use crate::html;
+use crate::terminal::{Style, render_document};
+use crate::testing::{HOSTILE, Shape, experiment};
+
+const ALL: Extras = Extras { bounds: true, collections: true, invocations: true };
+
+fn render(experiment: &Experiment, comparison: &Comparison, style: &Style, extras: Extras) -> String {
+    render_document(&document(experiment, comparison, extras), style)
+}
+
+fn page(experiment: &Experiment, comparison: &Comparison) -> String {
+    html::document::render(&document(experiment, comparison, ALL)).expect("a page")
+}
+
+fn shown(shape: Shape, width: Option<u16>) -> String {
+    let (experiment, comparison) = experiment(shape);
+    render(&experiment, &comparison, &Style { color: false, width, unicode: true }, ALL)
+}
+
+fn words<'a>(text: &'a str, first: &str) -> Vec<&'a str> {
+    text.lines()
+        .map(|l| l.split_whitespace().collect::<Vec<_>>())
+        .find(|w| w.first() == Some(&first))
+        .unwrap()
+}
+
+#[test]
+fn a_stack_with_options_is_written_in_one_line_where_it_fits() {
+    let (mut made, _) = experiment(Shape::Single);
+    let long = "quarantine=64K,evict=random/tcmalloc";
+    let other =
+        made.stacks.iter().map(|stack| &stack.name).find(|name| **name != made.baseline).unwrap().clone();
+    for stack in made.stacks.iter_mut().filter(|stack| stack.name == other) {
+        stack.name = long.into();
+    }
+    for row in made.observations.iter_mut().filter(|row| row.stack == other) {
+        row.stack = long.into();
+    }
+    let comparison = heaptoll_experiment::compare::compare(&made);
+    for width in [None, Some(200)] {
+        let text = render(&made, &comparison, &Style { color: false, width, unicode: true }, ALL);
+        let row = text.lines().find(|line| line.starts_with(long));
+        assert!(row.is_some_and(|row| row.contains('–') || row.contains('(')), "{text}");
+    }
+}
+
+#[test]
+fn a_warning_that_every_manager_has_stands_once() {
+    let (mut made, comparison) = experiment(Shape::Single);
+    for stack in &mut made.stacks {
+        stack.warnings = vec!["a child is static".to_owned()];
+    }
+    let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
+    assert_eq!(text.matches("a child is static").count(), 1, "{text}");
+    assert!(text.contains("every manager: a child is static"), "{text}");
+}
+
+#[test]
+fn a_program_that_is_left_out_is_named_with_its_reason() {
+    let (mut made, comparison) = experiment(Shape::Single);
+    made.refused.push(("stat".into(), "glibc".into(), "statically linked".into()));
+    let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
+    assert!(text.contains("stat is left out, refused under glibc: statically linked"), "{text}");
+}
+
+#[test]
+fn one_row_a_stack_in_the_order_given() {
+    let (experiment, comparison) = experiment(Shape::Single);
+    let style = Style { color: false, width: Some(120), unicode: true };
+    let text = render(&experiment, &comparison, &style, ALL);
+    let order: Vec<&str> = comparison.tables[0].rows.iter().map(|row| row.stack.as_str()).collect();
+    let at =
+        |name: &&str| text.lines().position(|line| line.split_whitespace().next() == Some(name)).unwrap();
+    assert!(order.iter().map(at).is_sorted(), "{text}");
+    let row = &comparison.tables[0].rows[0];
+    let cpu = &row.figures[&Metric::Cpu];
+    let expected = format!("{} {}", format::seconds(cpu.median), format::interval(&cpu.ratio.unwrap()));
+    assert!(words(&text, &row.stack).join(" ").contains(&expected), "{text}");
+    assert!(words(&text, "glibc").join(" ").ends_with("baseline"), "{text}");
+    assert!(text.contains("15 repetitions after 1 warm-up") && text.contains("THP madvise"), "{text}");
+    assert!(text.contains("own cost: 0.63 ms and 212 KiB an invocation"), "{text}");
+    assert!(text.contains("no difference was seen"), "{text}");
+}
+
+#[test]
+fn no_line_is_wider_than_the_terminal() {
+    for shape in Shape::ALL {
+        for width in [30, 40, 60, 72, 80, 100, 120, 200] {
+            let text = shown(shape, Some(width));
+            for line in text.lines() {
+                assert!(line.chars().count() <= usize::from(width), "{shape:?} {width}: {line:?}\n{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_in_a_row_stays_readable_when_narrow() {
+    for width in [40, 80, 100, 120] {
+        let text = shown(Shape::Single, Some(width));
+        for stack in ["glibc", "mimalloc3", "jemalloc", "snmalloc", "tcmalloc"] {
+            assert!(text.contains(stack), "{width}: {text}");
+        }
+        // No figure is ever broken in two.
+        assert!(text.matches('(').count() == text.matches(')').count());
+        let is_broken =
+            |line: &str| line.ends_with(['–', '.']) && !line.ends_with(").") && line.contains('(');
+        let broken = text.lines().map(str::trim_end).any(is_broken);
+        assert!(!broken || width < 60, "{width}: {text}");
+    }
+}
+
+#[test]
+fn trouble_is_marked_and_explained() {
+    let text = shown(Shape::Troubled, Some(110));
+    for needle in [
+        "incomplete",
+        "! snmalloc",
+        "2x killed by signal 11",
+        "it wrote: </pre>",
+        "! tcmalloc",
+        "5x wrong output",
+        "./libnothing.so refused: exports no malloc",
+        "the manager does not reach it",
+        "5 pairs at most",
+        "THP never",
+    ] {
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(needle), "{needle}: {text}");
+    }
+    assert!(!text.contains('\x1b') && !text.contains('\u{202e}') && text.contains("\\u{1b}[31m"), "{text}");
+    assert!(HOSTILE.contains('\x1b'));
+}
+
+#[test]
+fn colours_follow_the_claims() {
+    let (experiment, mut comparison) = experiment(Shape::Single);
+    let rows = &mut comparison.tables[0].rows;
+    let mut set = |stack: &str, low: f64, ratio: f64, high: f64| {
+        let row = rows.iter_mut().find(|row| row.stack == stack).unwrap();
+        let differs = low > 1.0 || high < 1.0;
+        let interval = Interval { ratio, low, high, differs, pairs: 15 };
+        row.figures.get_mut(&Metric::Cpu).unwrap().ratio = Some(interval);
+    };
+    set("mimalloc3", 0.85, 0.9, 0.95);
+    set("jemalloc", 1.1, 1.2, 1.3);
+    set("snmalloc", 0.97, 1.01, 1.05);
+    let style = Style { color: true, width: Some(130), unicode: true };
+    let text = render(&experiment, &comparison, &style, ALL);
+    assert!(text.contains("\x1b[38;5;10m0.90 (0.85–0.95)"), "{text:?}");
+    assert!(text.contains("\x1b[38;5;9m1.20 (1.10–1.30)"), "{text:?}");
+    assert!(text.contains("\x1b[2m1.01 (0.97–1.05)"), "{text:?}");
+    assert!(!render(&experiment, &comparison, &Style { color: false, ..style }, ALL).contains('\x1b'));
+}
+
+#[test]
+fn collections_are_shown_where_a_manager_reported_any() {
+    let collections = |width| shown(Shape::Single, Some(width));
+    for width in [60, 80, 120] {
+        let line = collections(width)
+            .split("Lower bounds")
+            .next()
+            .unwrap_or_default()
+            .lines()
+            .filter(|line| line.trim_start().starts_with("mimalloc3"))
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+            .next_back()
+            .expect("a line of its own");
+        assert_eq!(line, "mimalloc3 17 24.2 3.10 5.0", "{}", collections(width));
+    }
+    let (experiment, mut comparison) = experiment(Shape::Single);
+    for row in &mut comparison.tables[0].rows {
+        if let Some(collections) = &mut row.collections {
+            collections.count = 0.0;
+        }
+    }
+    let text =
+        render(&experiment, &comparison, &Style { color: false, width: Some(120), unicode: true }, ALL);
+    assert!(!text.contains("collector  "), "{text}");
+    assert!(text.contains("No garbage collections (--collections): no manager"), "and why: {text}");
+    comparison.lower_bounds.programs.clear();
+    let text =
+        render(&experiment, &comparison, &Style { color: false, width: Some(120), unicode: true }, ALL);
+    assert!(text.contains("No lower bounds of overhead (--bounds): they need"), "{text}");
+}
+
+#[test]
+fn lower_bounds_state_what_they_rest_on() {
+    let text = shown(Shape::Single, Some(120));
+    let bounds = text.split("lower bound of overhead").nth(1).expect("a table");
+    assert!(
+        words(bounds, "mimalloc3").join(" ").contains("collections: 0.0242 s, 0.0261 s of CPU"),
+        "{bounds}"
+    );
+    assert!(bounds.contains("nothing is taken out, for there are no exact counts"), "{bounds}");
+    let narrow = shown(Shape::Single, Some(50)).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(narrow.contains("glibc time: ") && narrow.contains("taken out: "), "{narrow}");
+    let suite = shown(Shape::Suite, Some(120));
+    assert!(suite.contains("overall: lower bounds of overhead"), "{suite}");
+}
+
+#[test]
+fn bounds_and_collections_are_shown_on_request_alone() {
+    let (experiment, comparison) = experiment(Shape::Suite);
+    let style = Style { color: false, width: Some(120), unicode: true };
+    let output = |extras| {
+        let text = render(&experiment, &comparison, &style, extras);
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let has = |words: &str| text.contains(words);
+        [
+            has("pauses ms longest ms"),
+            has("lower bound of overhead time"),
+            has("overall: lower bounds"),
+            has("--bounds"),
+        ]
+    };
+    assert_eq!(output(Extras::default()), [false, false, false, true]);
+    assert_eq!(output(Extras { bounds: true, ..Extras::default() }), [false, true, true, false]);
+    assert_eq!(output(Extras { collections: true, ..Extras::default() }), [true, false, false, true]);
+    let text = render(&experiment, &comparison, &style, ALL);
+    assert!(!text.contains("Not shown here"), "{text}");
+}
+
+#[test]
+fn a_sentence_at_the_top_names_stacks_by_their_verdict() {
+    let (made, mut comparison) = experiment(Shape::Single);
+    for row in &mut comparison.tables[0].rows {
+        row.verdict = if row.stack == "mimalloc3" { "9 % less CPU" } else { "no difference seen" }.to_owned();
+    }
+    let shown = document(&made, &comparison, ALL);
+    let lead = &shown.sections[0];
+    assert!(lead.title.is_empty() && lead.items.is_empty(), "the page shows it under the title: {lead:?}");
+    let text = &lead.text[0];
+    assert!(text.starts_with("Against glibc: ") && text.contains("9 % less CPU (mimalloc3)"), "{text}");
+    assert_eq!(text.matches("no difference seen").count(), 1, "{text}");
+    let html = page(&made, &comparison);
+    let at = |words: &str| html.find(words).unwrap_or_else(|| panic!("{words}"));
+    assert!(at("class=\"lead\"") < at("class=\"chart\"") && at("class=\"chart\"") < at("<table"), "{text}");
+}
+
+#[test]
+fn ratios_sort_as_numbers() {
+    let (made, comparison) = experiment(Shape::Suite);
+    let shown = document(&made, &comparison, ALL);
+    let grids = shown.sections.iter().flat_map(|section| &section.items);
+    let grids = grids.filter_map(|item| if let Item::Grid(grid) = item { Some(grid) } else { None });
+    let columns = grids.flat_map(|grid| &grid.columns).filter(|column| column.title.ends_with(" ratio"));
+    let numeric: Vec<bool> = columns.map(|column| column.figures).collect();
+    assert!(numeric.len() >= 4 && numeric.iter().all(|numeric| *numeric), "{numeric:?}");
+}
+
+#[test]
+fn several_programs_end_in_geometric_means() {
+    let text = shown(Shape::Suite, Some(120));
+    let overall = text.split("overall: geometric means").nth(1).unwrap();
+    let overall = overall.split("overall: lower bounds").next().unwrap();
+    assert!(words(overall, "mimalloc3").join(" ").contains("less CPU"), "{overall}");
+    assert!(!shown(Shape::Single, Some(120)).contains("geometric means"));
+}
+
+#[test]
+fn a_server_shows_its_load_and_ascii_is_ascii() {
+    assert!(shown(Shape::Server, None).contains("requests_per_s"));
+    let (experiment, comparison) = experiment(Shape::Troubled);
+    let text =
+        render(&experiment, &comparison, &Style { color: false, width: Some(100), unicode: false }, ALL);
+    assert!(text.is_ascii(), "{text}");
+}
+
+#[test]
+fn nothing_a_user_wrote_becomes_markup() {
+    let (experiment, comparison) = experiment(Shape::Troubled);
+    let html = page(&experiment, &comparison);
+    assert!(!html.contains(HOSTILE) && !html.contains("<script>document.title"));
+    assert!(!html.contains("<script>alert") && !html.contains("</pre><script"));
+    assert!(!html.contains('\u{1b}') && !html.contains('\u{202e}') && !html.contains('\0'));
+    // The three scripts of the page itself: engine, charts, html.
+    assert_eq!(html.matches("<script").count(), 3);
+    assert_eq!(html.matches("</script>").count(), 3);
+}
+
+#[test]
+fn the_page_loads_nothing_outside_itself() {
+    let (experiment, comparison) = experiment(Shape::Suite);
+    let html = page(&experiment, &comparison);
+    for needle in ["src=", "<link", "@import", "url(", "http-equiv=\"refresh\""] {
+        assert!(!html.contains(needle), "{needle}");
+    }
+    assert!(html.contains("default-src 'none'"));
+    assert!(html.len() < 3_700_000, "{} bytes", html.len());
+}
+
+#[test]
+fn tables_carry_the_figures_of_the_charts() {
+    for shape in Shape::ALL {
+        let (experiment, comparison) = experiment(shape);
+        let html = page(&experiment, &comparison);
+        for table in &comparison.tables {
+            for interval in
+                table.rows.iter().flat_map(|r| r.figures.values()).filter_map(|f| f.ratio.as_ref())
+            {
+                let text = crate::format::interval(interval);
+                let (ratio, rest) = text.split_once(' ').unwrap();
+                assert!(html.contains(ratio) && html.contains(rest), "{shape:?} {text}");
+            }
+        }
+        for (_, stack, reason) in &experiment.refused {
+            assert!(html.contains(stack) && html.contains(reason));
+        }
+    }
+}
+
+#[test]
+fn the_page_names_a_program_without_a_section_with_its_reason() {
+    let (mut experiment, comparison) = experiment(Shape::Single);
+    experiment.refused.push(("stat".into(), "glibc".into(), "statically linked".into()));
+    let html = page(&experiment, &comparison);
+    assert!(html.contains("stat is left out, refused under glibc: statically linked"));
+}
+
+#[test]
+fn counters_are_shown_where_the_machine_has_them() {
+    let shown = |shape| {
+        let (experiment, comparison) = experiment(shape);
+        let html = page(&experiment, &comparison);
+        ["cycles 10⁹", "cache misses 10⁶", "TLB misses 10⁶"].map(|heading| html.contains(heading))
+    };
+    assert_eq!(shown(Shape::Suite), [true; 3]);
+    assert_eq!(shown(Shape::Single), [false; 3]);
+}
+
+#[test]
+fn an_experiment_without_a_row_is_still_a_page() {
+    let (mut experiment, mut comparison) = experiment(Shape::Single);
+    experiment.observations.clear();
+    experiment.tracks.clear();
+    comparison.tables[0].rows.clear();
+    let html = page(&experiment, &comparison);
+    assert!(html.contains("No row was measured"));
+}

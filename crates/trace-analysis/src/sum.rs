@@ -1,0 +1,27 @@
+//! Objects and bytes, counted together.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Objects and requested bytes of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Sum {
+    /// Objects.
+    pub objects: u64,
+    /// Requested bytes.
+    pub bytes: u64,
+}
+
+impl Sum {
+    /// Adds an object.
+    #[inline(always)]
+    pub fn add(&mut self, bytes: u64) {
+        self.objects += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
+    }
+
+    /// Both sums together.
+    pub fn plus(self, other: Sum) -> Sum {
+        Sum { objects: self.objects + other.objects, bytes: self.bytes.saturating_add(other.bytes) }
+    }
+}
