@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::definition::{Step, StepKind, Study};
+use super::variant::base;
 use heaptoll_statistics::student::reach;
 
 /// A step as it is to be run.
@@ -204,11 +205,6 @@ const BLOCK: f64 = 1.7;
 const COLLECTED: f64 = 2.0;
 /// Heaps that a search for the smallest one tries.
 const HEAPS_TRIED: f64 = 12.0;
-
-/// The program of an entry, without its variant.
-fn base(program: &str) -> &str {
-    program.split_once(':').map_or(program, |(base, _)| base)
-}
 
 /// Whether a step compares forms of one program, which are then counted one by one.
 fn is_of_one(step: &Step) -> bool {

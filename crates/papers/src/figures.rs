@@ -153,8 +153,8 @@ const OF_LIFETIMES: [&str; 7] = [
     "never_freed_bytes",
 ];
 
-/// Metrics of `heaptoll ledger`.
-const OF_LEDGERS: [&str; 11] = [
+/// Metrics of `heaptoll ledger`: the resident set, the causes in which it is, and what no cause has.
+pub(super) const OF_LEDGERS: [&str; 11] = [
     "rss_kib",
     "live_kib",
     "structures_kib",

@@ -1,4 +1,9 @@
-//! Variants of programs that are numbers, and so places of a figure.
+//! Variants of programs: what a name is without one, and those that are numbers, and so places of a figure.
+
+/// The program of an entry, without its variant.
+pub(super) fn base(program: &str) -> &str {
+    program.split_once(':').map_or(program, |(base, _)| base)
+}
 
 /// A program's name and the place in its variant: `churn:4`, `crossover:64K`.
 pub(super) fn numbered(program: &str) -> Option<(&str, f64)> {

@@ -8,6 +8,7 @@ use super::source::Source;
 use crate::definition::{MetricColumn, Step};
 use crate::pairs::{CellRef, Compared, Index, same_place};
 use crate::placed::{Placed, of_grid};
+use crate::variant::base;
 
 /// A row or a column: the paper's names for it, and ours.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -252,7 +253,7 @@ fn add_ratios(
 /// The denominators of a program's ratios: its other variant, or itself without any.
 fn bases(program: &str, variant: Option<&str>) -> Vec<String> {
     let Some(variant) = variant else { return vec![program.into()] };
-    let base = program.split_once(':').map_or(program, |(base, _)| base);
+    let base = base(program);
     vec![format!("{base}:{variant}"), base.into()]
 }
 

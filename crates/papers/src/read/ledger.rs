@@ -9,7 +9,7 @@ use heaptoll_ledger::{Snapshot, Term};
 use super::cell_writer::CellWriter;
 use super::reading::Reading;
 use crate::definition::Step;
-use crate::figures::Value;
+use crate::figures::{OF_LEDGERS, Value};
 
 /// The metric of a line of the sum.
 fn cause(term: Term) -> &'static str {
@@ -33,19 +33,6 @@ fn cause(term: Term) -> &'static str {
     }
 }
 
-/// The columns of the sum.
-const CAUSES: [&str; 9] = [
-    "live_kib",
-    "structures_kib",
-    "internal_kib",
-    "external_kib",
-    "headroom_kib",
-    "held_kib",
-    "granularity_kib",
-    "blacklisted_kib",
-    "not_heap_kib",
-];
-
 /// Cells of the snapshot with the largest resident set; none of a trace without snapshots.
 pub fn reading(found: &Figures, step: &Step, program: &str, manager: &str) -> Reading {
     let mut reading = Reading::default();
@@ -53,14 +40,15 @@ pub fn reading(found: &Figures, step: &Step, program: &str, manager: &str) -> Re
     let Some(snapshot) = peak.and_then(|peak| snapshots.get(peak)) else { return reading };
     let mut writer = CellWriter { step: &step.id, program, manager, cells: &mut reading.cells };
     let mut put = |metric: &str, bytes: f64| writer.put(metric, None, Value::Single(bytes / 1024.0));
-    put("rss_kib", snapshot.rss_bytes as f64);
-    let mut rest = snapshot.rss_bytes as f64;
-    for metric in CAUSES {
+    let [rss, causes @ .., rest] = OF_LEDGERS;
+    put(rss, snapshot.rss_bytes as f64);
+    let mut left = snapshot.rss_bytes as f64;
+    for metric in causes {
         let resident = resident(snapshot, metric) as f64;
-        rest -= resident;
+        left -= resident;
         put(metric, resident);
     }
-    put("rest_kib", rest);
+    put(rest, left);
     reading
 }
 
