@@ -9,6 +9,7 @@ use heaptoll_report::{ReportError, files, html, markdown};
 use serde::Serialize;
 
 use crate::exit;
+use crate::outputs;
 use crate::terminal;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::schema::Envelope;
@@ -40,11 +41,7 @@ impl DocumentOutputs {
             ));
         }
         let files = [&self.html, &self.json, &self.markdown].into_iter().flatten();
-        for path in files.filter(|path| !is_stdout(path)) {
-            heaptoll_experiments::writable::check(path)
-                .map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
-        }
-        Ok(())
+        outputs::all_writable(files.map(PathBuf::as_path).filter(|path| !is_stdout(path)))
     }
 
     /// Prints the document and writes the files. `figures`, which serialise as an object, are written to the JSON
@@ -117,11 +114,7 @@ fn written(path: &Path, text: impl FnOnce() -> Result<String, ReportError>) -> b
             out.write_all(text.as_bytes()).map_err(|source| ReportError::Stream { form: "file", source })
         })
     });
-    match result {
-        Ok(()) => terminal::note(&format!("wrote {}", path.display())),
-        Err(ref error) => terminal::error(&error.to_string()),
-    }
-    result.is_ok()
+    outputs::reported(path, result)
 }
 
 #[cfg(test)]

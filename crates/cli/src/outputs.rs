@@ -52,7 +52,11 @@ impl Pages {
     }
 }
 
-fn all_writable<'a>(mut paths: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
+/// Refuses files that could not be written at the end.
+///
+/// # Errors
+/// As [`Pages::check`].
+pub fn all_writable<'a>(mut paths: impl Iterator<Item = &'a Path>) -> Result<(), Failure> {
     paths.try_for_each(|path| {
         writable::check(path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))
     })
@@ -61,7 +65,11 @@ fn all_writable<'a>(mut paths: impl Iterator<Item = &'a Path>) -> Result<(), Fai
 /// Writes a file where one is requested, and prints a note or the error; returns whether nothing failed.
 fn written(path: &Option<PathBuf>, write: &dyn Fn(&mut dyn Write) -> Result<(), ReportError>) -> bool {
     let Some(path) = path else { return true };
-    let result = files::write_atomically(path, |out| write(out));
+    reported(path, files::write_atomically(path, |out| write(out)))
+}
+
+/// Prints a note of a file that was written, or the error; returns whether it was written.
+pub fn reported(path: &Path, result: Result<(), ReportError>) -> bool {
     match &result {
         Ok(()) => terminal::note(&format!("wrote {}", path.display())),
         Err(error) => terminal::error(&error.to_string()),

@@ -80,21 +80,25 @@ pub struct Arguments {
     outputs: DocumentOutputs,
 }
 
+/// What is wrong with a file, before anything is run.
+fn refused(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
+    Failure::Refused(Box::new(error))
+}
+
 /// Runs the command.
 ///
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if arguments.list {
-        let studies = all().map_err(|fault| Failure::Refused(Box::new(fault)))?;
+        let studies = all().map_err(refused)?;
         return terminal::print(&render_document(&list(&studies), &terminal::style())).map(|()| 0);
     }
     arguments.outputs.check()?;
     if let Some(path) = &arguments.from {
-        let refuse = |error| Failure::Refused(Box::new(error));
-        let stored = stored::results(path).map_err(|error| Failure::Refused(Box::new(error)))?;
+        let stored = stored::results(path).map_err(refused)?;
         let results = match arguments.judge_again {
-            true => stored.judged_again(&all().map_err(refuse)?),
+            true => stored.judged_again(&all().map_err(refused)?),
             false => stored,
         };
         return deliver(&arguments.outputs, &results, None);
