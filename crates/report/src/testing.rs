@@ -4,6 +4,7 @@
 //! feature `testing`.
 
 mod book;
+mod chart;
 mod comparison;
 mod counts;
 mod info;
@@ -20,6 +21,7 @@ use observation::{Invocation, row, track};
 use shape::name_of;
 
 pub use book::book;
+pub use chart::chart;
 pub use shape::{HOSTILE, Shape};
 
 /// An experiment and a plausible comparison of it.

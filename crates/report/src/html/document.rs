@@ -130,30 +130,8 @@ fn has_chart(items: &[Item]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::document::{Axis, Chart, Column, Form, Series, Table};
-
-    fn chart(form: Form, log: bool) -> Chart {
-        let axis = |title: &str| Axis { title: title.into(), log, names: vec![] };
-        Chart {
-            title: "Survival".into(),
-            caption: "How to read it.".into(),
-            form,
-            x: axis("age, bytes"),
-            y: axis("share"),
-            series: vec![
-                Series {
-                    name: "all <b>".into(),
-                    points: vec![(0.0, 1.0), (10.0, 0.5), (100.0, 0.25)],
-                    ..Series::default()
-                },
-                Series {
-                    name: "small".into(),
-                    points: vec![(1.0, 0.75), (f64::NAN, 1.0)],
-                    ..Series::default()
-                },
-            ],
-        }
-    }
+    use crate::document::{Column, Form, Table};
+    use crate::testing::chart;
 
     fn document(items: Vec<Item>) -> Document {
         Document {

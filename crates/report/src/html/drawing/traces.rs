@@ -249,27 +249,7 @@ fn band(series: &Series, chart: &Chart) -> Option<Vec<(f64, f64)>> {
 mod tests {
     use super::super::{Names, keys, plot};
     use super::*;
-    use crate::document::Axis;
-
-    fn chart(form: Form, log: bool) -> Chart {
-        let axis = |title: &str| Axis { title: title.into(), log, names: vec![] };
-        let series = |name: &str, points: &[(f64, f64)]| Series {
-            name: name.into(),
-            points: points.into(),
-            ..Series::default()
-        };
-        Chart {
-            title: "Survival".into(),
-            caption: "How to read it.".into(),
-            form,
-            x: axis("age, bytes"),
-            y: axis("share"),
-            series: vec![
-                series("all <b>", &[(0.0, 1.0), (10.0, 0.5), (100.0, 0.25)]),
-                series("small", &[(1.0, 0.75), (f64::NAN, 1.0)]),
-            ],
-        }
-    }
+    use crate::testing::chart;
 
     fn drawn(chart: &Chart) -> serde_json::Value {
         serde_json::from_str(&plot(chart, Names::Outside, &Palette::default()).expect("a plot").to_json())
