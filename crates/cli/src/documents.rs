@@ -97,6 +97,42 @@ impl DocumentOutputs {
     }
 }
 
+/// The JSON file of a command whose result is a list.
+#[derive(Debug, Args, Default)]
+pub struct ListOutput {
+    /// Write the list as JSON; `-` is standard output, instead of the tables
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub json: Option<PathBuf>,
+}
+
+impl ListOutput {
+    /// Refuses a file that could not be written at the end.
+    ///
+    /// # Errors
+    /// A folder that does not exist or does not let us write.
+    pub fn check(&self) -> Result<(), Failure> {
+        outputs::all_writable(self.json.iter().map(PathBuf::as_path).filter(|path| !is_stdout(path)))
+    }
+
+    /// Prints the tables, or the JSON in their place, and writes the file. Returns whether all was written.
+    ///
+    /// # Errors
+    /// Standard output is full.
+    pub fn deliver(&self, tables: &str, schema: &str, figures: &impl Serialize) -> Result<bool, Failure> {
+        match &self.json {
+            Some(path) if is_stdout(path) => {
+                terminal::print(&json(schema, figures).map_err(Failure::Report)?)?;
+                Ok(true)
+            }
+            Some(path) => {
+                terminal::print(tables)?;
+                Ok(written(path, || json(schema, figures)))
+            }
+            None => terminal::print(tables).map(|()| true),
+        }
+    }
+}
+
 fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }

@@ -5,19 +5,24 @@ use std::time::Duration;
 use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::stack::{LAYERS, LayerKind, Values};
-use heaptoll_report::terminal::{LayerRow, ManagerRow};
+use heaptoll_report::terminal::{LayerRow, ManagerRow, OptionsRow};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::preparation::preflights::{Limits, PreflightOutcome, prove};
 
+/// Schema of [`Figures`].
+pub const SCHEMA: &str = "heaptoll-managers/1";
+
 /// What there is.
-#[derive(Debug)]
-pub struct Found {
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figures {
     /// Managers, those that were named last.
     pub managers: Vec<ManagerRow>,
-    /// Options of managers: names of those that have the same, and the options.
-    pub options: Vec<(Vec<String>, Vec<String>)>,
+    /// Options of managers, those with the same together.
+    pub options: Vec<OptionsRow>,
     /// Layers.
     pub layers: Vec<LayerRow>,
     /// Whether all that were named pass the preflight.
@@ -28,7 +33,7 @@ pub struct Found {
 ///
 /// # Errors
 /// heaptoll's own files or the named objects are missing.
-pub fn find(named: &[String], context: &Context) -> Result<Found, Failure> {
+pub fn find(named: &[String], context: &Context) -> Result<Figures, Failure> {
     let known = manager::known(context.places)?;
     let extra = named.iter().map(|name| manager::find(&known, name)).collect::<Result<Vec<_>, _>>()?;
     let mut named_pass = true;
@@ -47,7 +52,7 @@ pub fn find(named: &[String], context: &Context) -> Result<Found, Failure> {
             usable: Some(usable),
         });
     }
-    Ok(Found { managers, options: with_options(&known), layers: layers(&known, context)?, named_pass })
+    Ok(Figures { managers, options: with_options(&known), layers: layers(&known, context)?, named_pass })
 }
 
 /// Whether a manager or a stack serves a small program, and a remark about it.
@@ -76,14 +81,14 @@ fn layers(known: &[Manager], context: &Context) -> Result<Vec<LayerRow>, Failure
 }
 
 /// Managers with options, those with the same together.
-fn with_options(known: &[Manager]) -> Vec<(Vec<String>, Vec<String>)> {
-    let mut groups: Vec<(Vec<String>, Vec<String>)> = Vec::new();
+fn with_options(known: &[Manager]) -> Vec<OptionsRow> {
+    let mut groups: Vec<OptionsRow> = Vec::new();
     for manager in known.iter().filter(|manager| !manager.options.is_empty()) {
         let options: Vec<String> =
             manager.options.iter().map(|(name, known)| option(name, &known.values)).collect();
-        match groups.iter_mut().find(|(_, others)| *others == options) {
-            Some((names, _)) => names.push(manager.name.clone()),
-            None => groups.push((vec![manager.name.clone()], options)),
+        match groups.iter_mut().find(|group| group.options == options) {
+            Some(group) => group.managers.push(manager.name.clone()),
+            None => groups.push(OptionsRow { managers: vec![manager.name.clone()], options }),
         }
     }
     groups

@@ -5,15 +5,27 @@ use std::path::Path;
 
 use heaptoll_experiment::places::Places;
 use heaptoll_report::terminal::ProgramRow;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 use crate::workload::{catalog, catalog_places};
+
+/// Schema of [`Figures`].
+pub const SCHEMA: &str = "heaptoll-programs/1";
+
+/// The catalog.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figures {
+    /// Its programs, by name.
+    pub programs: Vec<ProgramRow>,
+}
 
 /// Every program of the catalog and of a folder of the user's own, with its variants and whether it is installed.
 ///
 /// # Errors
 /// A catalog that cannot be read.
-pub fn list(own: Option<&Path>, places: &Places) -> Result<Vec<ProgramRow>, Failure> {
+pub fn list(own: Option<&Path>, places: &Places) -> Result<Figures, Failure> {
     let catalog = catalog(places, own)?;
     let folders = catalog_places(places);
     let mut variants: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -22,7 +34,7 @@ pub fn list(own: Option<&Path>, places: &Places) -> Result<Vec<ProgramRow>, Fail
             variants.entry(base.into()).or_default().push(variant.into());
         }
     }
-    Ok(catalog
+    let programs = catalog
         .programs()
         .filter(|program| program.variant().is_none())
         .map(|program| ProgramRow {
@@ -36,5 +48,6 @@ pub fn list(own: Option<&Path>, places: &Places) -> Result<Vec<ProgramRow>, Fail
             installed: program.missing(&folders).is_none(),
             variants: variants.remove(program.name()).unwrap_or_default(),
         })
-        .collect())
+        .collect();
+    Ok(Figures { programs })
 }

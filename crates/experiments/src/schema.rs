@@ -13,8 +13,8 @@ use serde_json::{Value, json as value};
 
 use crate::labelled::{self, Unreadable};
 use crate::{
-    bound, delay, drag, frequency, instructions, ledger, lifetimes, locality, minheap, proximity, replay,
-    stat,
+    bound, delay, drag, frequency, instructions, ledger, lifetimes, locality, managers, minheap, programs,
+    proximity, replay, stat,
 };
 
 /// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.
@@ -55,7 +55,9 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<ledger::Figures>(ledger::SCHEMA),
     CommandSchema::of::<lifetimes::Figures>(lifetimes::SCHEMA),
     CommandSchema::of::<locality::Figures>(locality::SCHEMA),
+    CommandSchema::of::<managers::Figures>(managers::SCHEMA),
     CommandSchema::of::<minheap::Figures>(minheap::SCHEMA),
+    CommandSchema::of::<programs::Figures>(programs::SCHEMA),
     CommandSchema::of::<proximity::Figures>(proximity::SCHEMA),
     CommandSchema::of::<replay::Figures>(replay::SCHEMA),
     CommandSchema::of::<stat::Figures>(stat::SCHEMA),

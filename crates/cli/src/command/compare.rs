@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use heaptoll_experiment::compare::{across, judge_outputs};
-use heaptoll_experiment::comparison::Metric;
+use heaptoll_experiment::compare::{across, across_verdict, judge_outputs};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::store::Store;
 use heaptoll_report::experiment::{PairRow, pair};
@@ -45,20 +44,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let left_out = leave_out_other_work(&mut a, &b, arguments.anyway);
     let rows: Vec<PairRow> = across(&a, &b)
         .into_iter()
-        .map(|line| {
-            let (label, scale) = match line.metric {
-                Metric::PeakRss => ("peak RSS MiB", 1.0 / 1024.0),
-                _ => ("CPU s", 1.0),
-            };
-            PairRow {
-                program: line.program,
-                stack: line.stack,
-                metric: label.into(),
-                a_median: Some(line.a_median * scale),
-                b_median: Some(line.b_median * scale),
-                verdict: heaptoll_experiment::compare::across_verdict(line.metric, line.ratio),
-                ratio: line.ratio,
-            }
+        .map(|line| PairRow {
+            program: line.program,
+            stack: line.stack,
+            metric: line.metric,
+            a_median: line.a_median,
+            b_median: line.b_median,
+            verdict: across_verdict(line.metric, line.ratio),
+            ratio: line.ratio,
         })
         .collect();
     if rows.is_empty() && !left_out.is_empty() {

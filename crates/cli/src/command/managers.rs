@@ -8,6 +8,7 @@ use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::managers;
 use heaptoll_report::terminal::{layers_table, managers_table, options_table};
 
+use crate::documents::ListOutput;
 use crate::messages::TerminalMessages;
 use crate::{exit, terminal};
 
@@ -21,6 +22,8 @@ pub struct Arguments {
     /// Also try this shared object, or this stack
     #[arg(short = 'm', long = "manager", value_name = "PATH")]
     extra: Vec<String>,
+    #[command(flatten)]
+    output: ListOutput,
 }
 
 /// Runs the command. Exit status 1 when a manager named with `-m` does not pass.
@@ -28,6 +31,7 @@ pub struct Arguments {
 /// # Errors
 /// heaptoll's own files or the named objects are missing.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.output.check()?;
     let (places, interrupt, messages) = (Places::find()?, Interrupt::default(), TerminalMessages::default());
     let context = Context { places: &places, interrupt: &interrupt, messages: &messages };
     let found = managers::find(&arguments.extra, &context)?;
@@ -39,6 +43,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     text.push('\n');
     text.push_str(&layers_table(&found.layers, &style));
-    terminal::print(&text)?;
-    Ok(if found.named_pass { 0 } else { exit::TROUBLE })
+    let written = arguments.output.deliver(&text, managers::SCHEMA, &found)?;
+    Ok(if found.named_pass && written { 0 } else { exit::TROUBLE })
 }

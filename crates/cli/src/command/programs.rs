@@ -8,6 +8,7 @@ use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::{originals, programs};
 use heaptoll_report::terminal::programs_table;
 
+use crate::documents::ListOutput;
 use crate::messages::TerminalMessages;
 use crate::{exit, terminal};
 
@@ -20,6 +21,8 @@ pub struct Arguments {
     /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
     #[arg(long, value_name = "DIR")]
     catalog: Option<PathBuf>,
+    #[command(flatten)]
+    output: ListOutput,
     #[command(subcommand)]
     action: Option<Action>,
 }
@@ -60,9 +63,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     match &arguments.action {
         Some(Action::Add(arguments)) => add(arguments, &places),
         None => {
-            let rows = programs::list(arguments.catalog.as_deref(), &places)?;
-            terminal::print(&programs_table(&rows, &terminal::style()))?;
-            Ok(0)
+            arguments.output.check()?;
+            let found = programs::list(arguments.catalog.as_deref(), &places)?;
+            let table = programs_table(&found.programs, &terminal::style());
+            let written = arguments.output.deliver(&table, programs::SCHEMA, &found)?;
+            Ok(if written { 0 } else { exit::TROUBLE })
         }
     }
 }

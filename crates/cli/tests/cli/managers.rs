@@ -116,7 +116,12 @@ fn the_list_names_glibc_and_a_built_manager_as_passing() {
     assert!(output.out.lines().any(|line| line.starts_with("glibc ") && passes(line)), "{}", output.out);
     assert!(output.out.lines().any(|line| line.contains(" crate ") && passes(line)), "{}", output.out);
     let good = fixture.manager("good.so", "");
-    fixture.heaptoll(&["managers", "-m", &good]).exits(0).shows(&[&good]);
+    let json = fixture.at("managers.json");
+    fixture.heaptoll(&["managers", "-m", &good, "--json", &json]).exits(0).shows(&[&good]);
+    let found = read_json(&json);
+    let named = found["managers"].as_array().and_then(|rows| rows.last()).expect("managers");
+    assert_eq!((&named["name"], &named["usable"]), (&good.into(), &true.into()));
+    assert!(found["layers"].as_array().is_some_and(|layers| !layers.is_empty()));
 }
 
 #[test]

@@ -11,6 +11,17 @@ fn once<'a>(rest: &[&'a str]) -> Vec<&'a str> {
     ONCE.iter().chain(rest).copied().collect()
 }
 
+#[test]
+fn the_catalog_is_written_as_json() {
+    let fixture = Fixture::new();
+    let output = fixture.heaptoll(&["programs", "--json", "-"]).exits(0);
+    let found: serde_json::Value = serde_json::from_str(&output.out).expect("JSON alone");
+    let programs = found["programs"].as_array().expect("programs");
+    let cfrac = programs.iter().find(|row| row["name"] == "cfrac").expect("cfrac");
+    assert_eq!((&cfrac["installed"], &cfrac["package"]), (&true.into(), &"bundled".into()));
+    fixture.heaptoll(&["programs", "--json", "/nowhere/p.json"]).exits(2).complains(&["/nowhere/p.json"]);
+}
+
 /// Found when python3 was refused: every program of the catalog must pass the preflight and end well.
 #[test]
 fn programs_of_the_catalog_are_served_and_print_the_same() {

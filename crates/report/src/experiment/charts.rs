@@ -5,7 +5,7 @@ use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::observation::{MemoryTrack, Observation, Phase};
 use heaptoll_statistics::Interval;
 
-use super::invocations::cpu_s;
+use super::invocations::{Shown, cpu_s};
 use crate::document::{Axis, Chart, Form, Role, Series};
 use crate::format;
 
@@ -45,14 +45,14 @@ pub(super) fn of_program(
     experiment: &Experiment,
     comparison: &Comparison,
     table: &ProgramTable,
-    rows: &[&Observation],
+    shown: &Shown,
 ) -> Vec<Chart> {
     let mut charts: Vec<Chart> = METRICS
         .map(|(metric, title, caption)| of_metric(table, metric, title, caption, &comparison.baseline))
         .into();
     charts.push(time_against_memory(table));
     charts.push(memory_over_time(experiment, &table.program));
-    charts.push(invocations(rows));
+    charts.push(invocations(shown));
     charts.retain(|chart| chart.series.iter().any(|series| !series.points.is_empty()));
     charts
 }
@@ -74,7 +74,8 @@ fn ratio(table: &ProgramTable, metric: Metric, stack: &str) -> Option<Interval> 
     table.rows.iter().find(|row| row.stack == stack)?.figures.get(&metric)?.ratio
 }
 
-fn ratio_series<'a>(
+/// Ratios of a stack, each at its place from the top.
+pub(super) fn ratio_series<'a>(
     stack: &str,
     found: impl Iterator<Item = (usize, Interval)>,
     name: impl Fn(usize) -> &'a str,
@@ -92,7 +93,8 @@ fn ratio_series<'a>(
     series
 }
 
-fn ratios(
+/// A chart of ratios to a baseline, a place a name.
+pub(super) fn ratios(
     title: &str,
     caption: &str,
     metric: Metric,
@@ -179,11 +181,8 @@ fn memory_over_time(experiment: &Experiment, program: &str) -> Chart {
     }
 }
 
-/// So many invocations of a program have a text each.
-const LABELLED: usize = 20_000;
-
-/// Every timed invocation as a mark in the order made, so that drift shows; bad rows as crosses.
-fn invocations(rows: &[&Observation]) -> Chart {
+/// Timed invocations as marks in the order made, so that drift shows; bad rows as crosses.
+fn invocations(Shown { rows, every, .. }: &Shown) -> Chart {
     let mut stacks: Vec<&String> = Vec::new();
     // Of a stack that did not run in lockstep with the others there are runs by itself only.
     let mut timed: Vec<&String> = Vec::new();
@@ -195,7 +194,7 @@ fn invocations(rows: &[&Observation]) -> Chart {
             timed.push(&row.stack);
         }
     }
-    let shown = |row: &&&Observation| {
+    let is_drawn = |row: &&&Observation| {
         row.phase == Phase::Timed || row.phase == Phase::Alone && !timed.contains(&&row.stack)
     };
     let mut series = Vec::new();
@@ -203,12 +202,11 @@ fn invocations(rows: &[&Observation]) -> Chart {
         for role in [Role::Figures, Role::Failures] {
             let is_of =
                 |row: &&&Observation| row.stack == *stack && row.outcome.is_ok() == (role == Role::Figures);
-            let of: Vec<&&Observation> = rows.iter().filter(shown).filter(is_of).collect();
-            let is_labelled = of.len() <= LABELLED;
+            let of: Vec<&&Observation> = rows.iter().filter(is_drawn).filter(is_of).collect();
             series.push(Series {
                 name: stack.clone(),
                 points: of.iter().map(|row| (f64::from(row.order), cpu_s(row))).collect(),
-                labels: of.iter().filter(|_| is_labelled).map(|row| label(row)).collect(),
+                labels: of.iter().map(|row| label(row)).collect(),
                 role,
                 ..Series::default()
             });
@@ -216,7 +214,10 @@ fn invocations(rows: &[&Observation]) -> Chart {
     }
     series.retain(|series| !series.points.is_empty());
     Chart {
-        title: "Every timed invocation".into(),
+        title: match every {
+            1 => "Every timed invocation".to_owned(),
+            every => format!("Timed invocations, one repetition in {every}"),
+        },
         caption: "In the order in which they were made, so that drift of the machine shows. Crosses did not end well \
                   and are in no average."
             .into(),

@@ -1,4 +1,5 @@
-//! Every invocation of a program, and those that did not end well.
+//! Invocations of a program one by one, and those that did not end well. A page holds so many of them that a browser
+//! still opens it; `heaptoll report --csv` has all.
 
 use heaptoll_experiment::cell::Value;
 use heaptoll_experiment::columns::headed;
@@ -12,8 +13,50 @@ pub(super) fn cpu_s(row: &Observation) -> f64 {
     row.serve.as_ref().map_or(row.cpu_s(), |serve| serve.loaded_cpu_s)
 }
 
-/// All of them.
-pub(super) fn raw(rows: &[&Observation]) -> Raw {
+/// So many invocations are shown one by one on a page, over all its programs: about 5 MB.
+const MOST: usize = 10_000;
+
+/// The invocations of a program that its page shows one by one.
+pub(super) struct Shown<'a> {
+    /// In the order made.
+    pub rows: Vec<&'a Observation>,
+    /// How many were made.
+    pub of: usize,
+    /// One repetition in so many is shown, whole; what did not end well is shown besides.
+    pub every: u32,
+}
+
+/// All of them, or where they and those of the page's other `programs` are too many, evenly spaced repetitions.
+pub(super) fn shown<'a>(rows: &[&'a Observation], programs: usize) -> Shown<'a> {
+    let most = (MOST / programs.max(1)).max(1);
+    let every = u32::try_from(rows.len().div_ceil(most)).unwrap_or(u32::MAX).max(1);
+    let mut failures = 0;
+    let is_shown = |row: &&Observation| {
+        if every == 1 || row.repetition.is_multiple_of(every) {
+            return true;
+        }
+        failures += usize::from(!row.outcome.is_ok());
+        !row.outcome.is_ok() && failures <= most
+    };
+    Shown { rows: rows.iter().copied().filter(is_shown).collect(), of: rows.len(), every }
+}
+
+impl Shown<'_> {
+    /// How many of all are there, in words.
+    pub fn words(&self) -> String {
+        let (shown, of) = (format::count(self.rows.len() as f64), format::count(self.of as f64));
+        match self.every {
+            1 => format!("Every invocation ({})", self.of),
+            every => format!(
+                "One repetition in {every}, and what did not end well: {shown} of {of} invocations (heaptoll report \
+                 --csv writes all)"
+            ),
+        }
+    }
+}
+
+/// Those shown, a row each.
+pub(super) fn raw(shown: &Shown) -> Raw {
     let figures = |names: &[&str]| names.iter().map(|name| Column::figures(name)).collect::<Vec<_>>();
     let mut columns = figures(&["order", "repetition"]);
     columns.extend([Column::text("phase"), Column::text("stack")]);
@@ -21,8 +64,8 @@ pub(super) fn raw(rows: &[&Observation]) -> Raw {
     columns.extend(headed().map(|(heading, _)| Column::figures(heading)));
     columns.extend(figures(&["load", "steal", "interrupts", "other work"]));
     columns.push(Column::text("outcome"));
-    let mut raw = Raw::new(format!("Every invocation ({})", rows.len()), columns);
-    for row in rows {
+    let mut raw = Raw::new(shown.words(), columns);
+    for row in &shown.rows {
         let cells = cells(row);
         raw.push(cells.iter().map(String::as_str));
     }
@@ -98,4 +141,43 @@ pub(super) fn bad(rows: &[&Observation]) -> Option<Grid> {
         wide: true,
         ..Grid::default()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_experiment::observation::Outcome;
+
+    use super::*;
+
+    fn many(repetitions: u32) -> Vec<Observation> {
+        let of = |repetition| {
+            ["glibc", "lea"].map(|stack| Observation {
+                repetition,
+                stack: stack.into(),
+                ..Observation::default()
+            })
+        };
+        (0..repetitions).flat_map(of).collect()
+    }
+
+    #[test]
+    fn few_invocations_are_all_shown() {
+        let rows = many(100);
+        let rows: Vec<&Observation> = rows.iter().collect();
+        let found = shown(&rows, 3);
+        assert_eq!((found.rows.len(), found.words()), (200, "Every invocation (200)".to_owned()));
+    }
+
+    #[test]
+    fn of_many_whole_repetitions_are_shown_and_all_failures() {
+        let mut rows = many(60_000);
+        rows[3].outcome = Outcome::Exit(1);
+        let rows: Vec<&Observation> = rows.iter().collect();
+        let found = shown(&rows, 2);
+        assert_eq!(found.every, 24);
+        assert_eq!(found.rows.len(), 2 * 60_000 / 24 + 1);
+        let of = format!("{} of {} invocations", format::count(5_001.0), format::count(120_000.0));
+        assert!(found.words().contains(&of), "{}", found.words());
+        assert!(found.rows.iter().any(|row| !row.outcome.is_ok()));
+    }
 }

@@ -1,9 +1,11 @@
 //! What changed between two experiments: `heaptoll compare A.db B.db`.
 
+use heaptoll_experiment::comparison::Metric;
 use heaptoll_statistics::Interval;
 
-use crate::document::{Cell, Column, Document, Grid, Item, Section};
-use crate::format::{NONE, significant};
+use super::charts::{ratio_series, ratios};
+use crate::document::{Cell, Chart, Column, Document, Grid, Item, Section};
+use crate::format::{self, plural, significant};
 
 /// One line.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,12 +14,12 @@ pub struct PairRow {
     pub program: String,
     /// Stack.
     pub stack: String,
-    /// Label with its unit, e.g. `CPU s`, `peak RSS MiB`.
-    pub metric: String,
-    /// Median in A, in the label's unit; `None` where A has no good row.
-    pub a_median: Option<f64>,
+    /// CPU or peak memory.
+    pub metric: Metric,
+    /// Median in A, seconds or KiB.
+    pub a_median: f64,
     /// Median in B.
-    pub b_median: Option<f64>,
+    pub b_median: f64,
     /// B over A; `None` when there are too few rows.
     pub ratio: Option<Interval>,
     /// The verdict in words.
@@ -26,26 +28,104 @@ pub struct PairRow {
 
 /// The comparison; `a` and `b` are how the two files are called in the heads of the columns.
 pub fn pair(a: &str, b: &str, rows: &[PairRow]) -> Document {
-    let figure = |value: Option<f64>| Cell::text(value.map_or(NONE.to_owned(), significant));
+    let metrics = [(Metric::Cpu, "CPU"), (Metric::PeakRss, "Peak memory")];
+    let charts = metrics.map(|(metric, title)| chart(title, a, rows, metric));
+    let charts = charts.into_iter().filter(|chart| !chart.series.is_empty());
+    let section = Section {
+        text: metrics.iter().filter_map(|(metric, title)| sentence(b, rows, *metric, title)).collect(),
+        items: charts.map(Item::Chart).chain(std::iter::once(Item::Grid(grid(a, b, rows)))).collect(),
+        ..Section::default()
+    };
+    let mut palette: Vec<String> = Vec::new();
+    for row in rows {
+        if !palette.contains(&row.stack) {
+            palette.push(row.stack.clone());
+        }
+    }
+    Document {
+        title: format!("{b} (B) to {a} (A)"),
+        subtitle:
+            "The two were not measured together: a machine that changed between them shows as a difference."
+                .into(),
+        sections: vec![section],
+        palette,
+        ..Document::default()
+    }
+}
+
+/// In how many pairs of program and manager a figure fell and rose, and where by most; none without a ratio.
+fn sentence(b: &str, rows: &[PairRow], metric: Metric, title: &str) -> Option<String> {
+    let rows = rows.iter().filter(|row| row.metric == metric);
+    let found: Vec<(&PairRow, Interval)> = rows.filter_map(|row| Some((row, row.ratio?))).collect();
+    if found.is_empty() {
+        return None;
+    }
+    let seen = |is_less: bool| {
+        let of = found.iter().filter(|(_, ratio)| ratio.differs && (ratio.ratio < 1.0) == is_less);
+        let most = of.clone().max_by(|x, y| x.1.ratio.ln().abs().total_cmp(&y.1.ratio.ln().abs()))?;
+        let (row, ratio) = most;
+        let at = format!("{} under {}, {}", row.program, row.stack, format::interval(ratio));
+        let count = of.count();
+        let most = if count == 1 { at } else { format!("most: {at}") };
+        Some(format!("{} in {count} ({most})", if is_less { "less" } else { "more" }))
+    };
+    let changes: Vec<String> = [true, false].into_iter().filter_map(seen).collect();
+    let pairs = plural(found.len(), "pair");
+    if changes.is_empty() {
+        return Some(format!("{title}: no difference was seen in {pairs} of program and manager."));
+    }
+    let same = found.iter().filter(|(_, ratio)| !ratio.differs).count();
+    let same = if same == 0 { String::new() } else { format!("; no difference was seen in {same}") };
+    let changes = changes.join(", ");
+    Some(format!("{title}: of {pairs} of program and manager, {b} took {changes}{same}."))
+}
+
+/// B over A of a metric: a place a program, a series a stack.
+fn chart(title: &str, a: &str, rows: &[PairRow], metric: Metric) -> Chart {
+    let (mut programs, mut stacks): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    let of_metric = || rows.iter().filter(|row| row.metric == metric && row.ratio.is_some());
+    for row in of_metric() {
+        if !programs.contains(&row.program.as_str()) {
+            programs.push(&row.program);
+        }
+        if !stacks.contains(&row.stack.as_str()) {
+            stacks.push(&row.stack);
+        }
+    }
+    let series = stacks.iter().map(|stack| {
+        let of_stack = of_metric().filter(|row| row.stack == *stack);
+        let found = of_stack
+            .filter_map(|row| Some((programs.iter().position(|one| *one == row.program)?, row.ratio?)));
+        ratio_series(stack, found, |place| programs[place])
+    });
+    let series = series.collect();
+    let names = programs.iter().map(|name| (*name).to_owned()).collect();
+    let caption = "Left of the line is less in B. Pale: no difference seen.";
+    ratios(title, caption, metric, a, names, series)
+}
+
+/// Every figure in its label's unit.
+fn grid(a: &str, b: &str, rows: &[PairRow]) -> Grid {
     let mut last = ("", "");
-    let row = |row: &'_ PairRow, last: (&str, &str)| {
+    let mut cells = Vec::new();
+    for row in rows {
         // A name is written once, so that the eye finds where the next begins.
         let program = if last.0 == row.program { "" } else { row.program.as_str() };
         let stack = if last == (&row.program, &row.stack) { "" } else { row.stack.as_str() };
-        vec![
+        let (label, scale) = match row.metric {
+            Metric::PeakRss => ("peak RSS MiB", 1.0 / 1024.0),
+            _ => ("CPU s", 1.0),
+        };
+        cells.push(vec![
             Cell::text(program),
             Cell::text(stack),
-            Cell::text(&row.metric),
-            figure(row.a_median),
-            figure(row.b_median),
+            Cell::text(label),
+            Cell::text(significant(row.a_median * scale)),
+            Cell::text(significant(row.b_median * scale)),
             Cell::ratio(row.ratio.as_ref(), "too few rows"),
             Cell::text(&row.verdict),
-        ]
-    };
-    let mut cells = Vec::new();
-    for one in rows {
-        cells.push(row(one, last));
-        last = (&one.program, &one.stack);
+        ]);
+        last = (&row.program, &row.stack);
     }
     let mut columns = ["program", "stack", "metric"].map(Column::text).to_vec();
     columns.extend([
@@ -54,7 +134,71 @@ pub fn pair(a: &str, b: &str, rows: &[PairRow]) -> Document {
         Column::figures("B to A"),
         Column::text("verdict"),
     ]);
-    let grid = Grid { columns, rows: cells, wide: true, ..Grid::default() };
-    let section = Section { items: vec![Item::Grid(grid)], ..Section::default() };
-    Document { title: format!("{b} (B) to {a} (A)"), sections: vec![section], ..Document::default() }
+    Grid { columns, rows: cells, wide: true, ..Grid::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::document::Form;
+
+    fn row(program: &str, stack: &str, metric: Metric, ratio: f64, differs: bool) -> PairRow {
+        let interval = Interval { ratio, low: ratio * 0.9, high: ratio * 1.1, differs, pairs: 8 };
+        PairRow {
+            program: program.into(),
+            stack: stack.into(),
+            metric,
+            a_median: 2048.0,
+            b_median: 2048.0 * ratio,
+            ratio: Some(interval),
+            verdict: String::new(),
+        }
+    }
+
+    #[test]
+    fn the_first_sentences_count_what_fell_and_rose() {
+        let rows = [
+            row("gawk", "glibc", Metric::Cpu, 0.5, true),
+            row("gawk", "lea", Metric::Cpu, 0.8, true),
+            row("perl", "glibc", Metric::Cpu, 1.3, true),
+            row("perl", "lea", Metric::Cpu, 1.01, false),
+            row("gawk", "glibc", Metric::PeakRss, 1.01, false),
+        ];
+        let text = pair("old", "new", &rows).sections[0].text.join("\n");
+        assert!(
+            text.contains(
+                "CPU: of 4 pairs of program and manager, new took less in 2 (most: gawk under glibc"
+            )
+        );
+        assert!(text.contains("more in 1 (perl under glibc"), "{text}");
+        assert!(text.contains("; no difference was seen in 1."), "{text}");
+        assert!(text.contains("Peak memory: no difference was seen in 1 pair of"), "{text}");
+    }
+
+    #[test]
+    fn a_chart_has_a_place_a_program_and_a_series_a_stack() {
+        let rows = [
+            row("gawk", "glibc", Metric::Cpu, 0.5, true),
+            row("perl", "glibc", Metric::Cpu, 1.3, true),
+            row("perl", "lea", Metric::Cpu, 1.2, true),
+        ];
+        let document = pair("old", "new", &rows);
+        let Item::Chart(chart) = &document.sections[0].items[0] else { panic!("no chart first") };
+        assert_eq!(
+            (chart.form, &chart.y.names[..]),
+            (Form::Ratios, &["gawk".to_owned(), "perl".to_owned()][..])
+        );
+        let places: Vec<Vec<f64>> =
+            chart.series.iter().map(|series| series.points.iter().map(|point| point.1).collect()).collect();
+        assert_eq!(places, [vec![0.0, 1.0], vec![1.0]]);
+        assert_eq!(document.sections[0].items.len(), 2, "no chart of memory without its figures");
+    }
+
+    #[test]
+    fn too_few_rows_have_no_chart_and_no_sentence() {
+        let alone = PairRow { ratio: None, ..row("gawk", "glibc", Metric::Cpu, 1.0, false) };
+        let document = pair("old", "new", &[alone]);
+        assert!(document.sections[0].text.is_empty());
+        assert!(matches!(document.sections[0].items[..], [Item::Grid(_)]));
+    }
 }

@@ -20,7 +20,8 @@ pub(super) fn section(
         experiment.observations.iter().filter(|row| row.program == table.program).collect();
     let info = experiment.programs.iter().find(|program| program.name == table.program);
     let about = info.map(|info| info.about.clone()).filter(|about| !about.is_empty());
-    let charts = charts::of_program(experiment, comparison, table, &rows);
+    let shown = invocations::shown(&rows, comparison.tables.len());
+    let charts = charts::of_program(experiment, comparison, table, &shown);
     // The ratios are the picture of the table under them; what only explains them comes after it.
     let (ratios, others): (Vec<_>, Vec<_>) = charts.into_iter().partition(|chart| chart.form == Form::Ratios);
     let mut items: Vec<Item> = ratios.into_iter().map(Item::Chart).collect();
@@ -41,7 +42,7 @@ pub(super) fn section(
     items.extend(peaks::grid(experiment, table).map(|grid| folded("Peak memory, seen in three ways", grid)));
     items.extend(info.map(|info| folded("How it is run", how(info))));
     if extras.invocations {
-        items.push(Item::Raw(invocations::raw(&rows)));
+        items.push(Item::Raw(invocations::raw(&shown)));
     }
     Section { title: table.program.clone(), text: about.into_iter().collect(), items }
 }

@@ -1,12 +1,14 @@
 //! The tables of `heaptoll managers` and `heaptoll programs`.
 
 use comfy_table::Table;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::style::{Style, Tone};
 use crate::format::NONE;
 
 /// One manager of `heaptoll managers`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ManagerRow {
     /// Name for `-m`.
     pub name: String,
@@ -25,7 +27,7 @@ pub struct ManagerRow {
 }
 
 /// One layer of `heaptoll managers`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LayerRow {
     /// How it is written in front of a manager.
     pub pattern: String,
@@ -39,8 +41,17 @@ pub struct LayerRow {
     pub about: String,
 }
 
+/// Managers of `heaptoll managers` that have the same options.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OptionsRow {
+    /// Their names.
+    pub managers: Vec<String>,
+    /// Their options: `heap=SIZE`.
+    pub options: Vec<String>,
+}
+
 /// One program of `heaptoll programs`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramRow {
     /// Name for `--program`.
     pub name: String,
@@ -91,9 +102,9 @@ pub fn layers_table(rows: &[LayerRow], style: &Style) -> String {
 }
 
 /// The options of `heaptoll managers`: which managers have which.
-pub fn options_table(rows: &[(Vec<String>, Vec<String>)], style: &Style) -> String {
+pub fn options_table(rows: &[OptionsRow], style: &Style) -> String {
     let mut table = style.table(&["managers with options", "options"]);
-    for (managers, options) in rows {
+    for OptionsRow { managers, options } in rows {
         table.add_row([
             style.cell(&managers.join(", "), Tone::Plain),
             style.cell(&options.join(", "), Tone::Plain),
@@ -181,7 +192,10 @@ mod tests {
              ──────────────────────────────────────────────────────────────────────────\n\
              quarantine=SIZE  check=on|off, seed=N  passes     holds freed blocks back\n"
         );
-        let options = [(vec!["tithe".into(), "tithe-collect".into()], vec!["every=SIZE".into()])];
+        let options = [OptionsRow {
+            managers: vec!["tithe".into(), "tithe-collect".into()],
+            options: vec!["every=SIZE".into()],
+        }];
         let text = options_table(&options, &wide);
         assert!(text.contains("tithe, tithe-collect   every=SIZE"), "{text}");
     }

@@ -7,7 +7,7 @@ mod grid;
 mod style;
 
 pub use catalog::{
-    LayerRow, ManagerRow, ProgramRow, layers_table, managers_table, options_table, programs_table,
+    LayerRow, ManagerRow, OptionsRow, ProgramRow, layers_table, managers_table, options_table, programs_table,
 };
 pub use document::render_document;
 pub use style::Style;
