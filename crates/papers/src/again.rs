@@ -3,6 +3,7 @@
 
 use super::definition::Study;
 use super::figures::{Absent, Figures};
+use super::originals::of_steps;
 use super::results::{Ended, PaperResult, Results};
 use super::verdict::judge;
 
@@ -13,9 +14,10 @@ impl Results {
         let stored: Vec<Study> = self.papers.iter().map(|paper| paper.study.clone()).collect();
         self.figures = Figures { cells: std::mem::take(&mut self.figures.cells) }.with_derived(&stored);
         let absent = self.absent();
+        let ran = of_steps(&self.steps);
         for paper in &mut self.papers {
             if let Some(today) = studies.iter().find(|study| study.name == paper.study.name) {
-                judged(paper, today, &self.figures, &absent);
+                judged(paper, (today, &today.as_run(&ran)), &self.figures, &absent);
             }
         }
         self
@@ -32,8 +34,9 @@ impl Results {
     }
 }
 
-fn judged(paper: &mut PaperResult, today: &Study, figures: &Figures, absent: &Absent) {
-    paper.verdicts = today.claims.iter().map(|claim| judge(today, claim, figures, absent)).collect();
+/// Judges a paper by the study of today, as it is written and as it was run.
+fn judged(paper: &mut PaperResult, (today, run): (&Study, &Study), figures: &Figures, absent: &Absent) {
+    paper.verdicts = run.claims.iter().map(|claim| judge(run, claim, figures, absent)).collect();
     paper.study.claims.clone_from(&today.claims);
     let has = |id: &String| paper.exhibits.iter().any(|shown| shown.id == *id);
     // A page links only to what it has.

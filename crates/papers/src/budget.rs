@@ -138,8 +138,9 @@ impl Form {
     /// The shortest.
     fn quick(step: &Step, has_size: HasSize<'_>) -> Form {
         let least = Form::least(step);
-        let all_have =
-            |size: &str| step.programs[..least.programs].iter().all(|program| has_size(program, size));
+        let all_have = |size: &str| {
+            step.programs[..least.programs].iter().all(|program| has_size(step.run_as(program), size))
+        };
         let size = if step.size == "tiny" || all_have("tiny") { "tiny" } else { "quick" };
         Form {
             managers: step

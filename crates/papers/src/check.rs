@@ -114,6 +114,7 @@ impl Study {
             let step = within(&place, self.named_step(column.step.as_deref().unwrap_or(&exhibit.step)))?;
             within(&place, check_metric(step, &column.metric))?;
             within(&place, check_managers(step, column.manager.iter()))?;
+            within(&place, check_programs(step, column.names.values()))?;
             if let Some(over) = &column.over {
                 let other = within(&place, self.named_step(over.step.as_deref().unwrap_or(&step.id)))?;
                 within(&place, check_metric(other, &over.metric))?;
@@ -287,8 +288,21 @@ fn check_step(step: &Step) -> Result<(), Wrong> {
             wrong("pairing", "only runs of kind `run` are paired by it")
         }
         _ if !(step.heaviness > 0.0 && step.heaviness.is_finite()) => wrong("heaviness", "a number above 0"),
-        _ => Ok(()),
+        _ => check_originals(step),
     }
+}
+
+/// Originals stand for programs of the step, and are none of them.
+fn check_originals(step: &Step) -> Result<(), Wrong> {
+    for (kin, original) in &step.originals {
+        if !step.programs.contains(kin) {
+            return wrong("originals", format!("`{kin}` is none of its programs"));
+        }
+        if step.programs.contains(original) {
+            return wrong("originals", format!("`{original}` is among its programs as well"));
+        }
+    }
+    Ok(())
 }
 
 fn check_metric(step: &Step, metric: &str) -> Result<(), Wrong> {

@@ -4,6 +4,7 @@ mod body;
 mod grid;
 mod lines;
 mod list;
+mod originals;
 mod source;
 
 pub use body::{Body, Ours, Pair};
@@ -54,6 +55,7 @@ pub fn show(
         let variant = exhibit.relative_variant.as_ref().map(|variant| format!(" with the {variant} program"));
         notes.insert(0, format!("Ratios are to {base}{}.", variant.unwrap_or_default()));
     }
+    notes.extend(originals::note(study, exhibit));
     let steps = exhibit.steps();
     for step in &steps {
         if let Some(why) = absent.of_step(step) {

@@ -8,7 +8,8 @@
 //!   by repetition.
 //! - `instructions`: `per_malloc`, `per_free`, `per_block_free` (of blocks only, not of null), `per_realloc`,
 //!   `per_object`, `per_plain_object` (a block that is neither cleared nor resized), `percent_of_program` (allocator and collector over the program's), `percent_malloc`, `percent_free`,
-//!   `percent_collector` (of all), `instructions`, `program_instructions`, `objects`, `bytes`, `average_bytes`,
+//!   `percent_collector` (of all), `instructions`, `program_instructions`, `objects`, `objects_and_resizes` (with calls that resize a
+//!   block, as Detlefs, Dosser and Zorn count them), `bytes`, `average_bytes`,
 //!   `live_high_objects`, `live_high_bytes`, `heap_high_kib` (mapped), `heap_pages_kib` (pages with blocks),
 //!   `expansion`, `collections`. Exact.
 //! - `locality`: `page_faults` at KiB of memory, `tight_faults` at a share of the pages that the program touches under
@@ -104,7 +105,7 @@ const OF_RUNS: [&str; 15] = [
 ];
 
 /// Metrics of `heaptoll instructions`.
-const OF_INSTRUCTIONS: [&str; 21] = [
+const OF_INSTRUCTIONS: [&str; 22] = [
     "per_malloc",
     "per_free",
     "per_block_free",
@@ -118,6 +119,7 @@ const OF_INSTRUCTIONS: [&str; 21] = [
     "instructions",
     "program_instructions",
     "objects",
+    "objects_and_resizes",
     "bytes",
     "average_bytes",
     "live_high_objects",

@@ -7,6 +7,7 @@
 //! - [`budget`]: which programs and how many repetitions fit into a time.
 //! - [`run`]: a plan as a value, the folder that keeps it, its steps one after the other.
 //! - [`read`]: a command's JSON as figures.
+//! - [`originals`]: the paper's own programs in place of those that stand for them.
 //!
 //! What follows from it, as functions of their arguments alone:
 //! - [`figures`]: what steps measured, whatever command measured it.
@@ -31,6 +32,7 @@ mod known;
 mod means;
 mod measured;
 mod order;
+pub mod originals;
 mod outcome;
 pub mod page;
 mod pairs;

@@ -1,5 +1,7 @@
 //! A study's whole result: what the JSON file holds, and what pages are made of, now or later.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -66,6 +68,9 @@ pub struct Ran {
     pub precision: String,
     /// Programs and managers that could not be run, and why; warnings of the command.
     pub warnings: Vec<String>,
+    /// The paper's own programs that ran, by what stands for them elsewhere: their figures are under that name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub originals: BTreeMap<String, String>,
 }
 
 /// How a step ended.

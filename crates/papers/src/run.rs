@@ -150,8 +150,10 @@ impl Session {
             messages: context.messages,
         };
         let ran = steps.run();
+        let kin = available.kin_sentence(&self.plan.studies);
         let facts = facts::facts(&available, &self.fitted);
-        let results = conclusion::results(&self.plan, &self.fitted, &self.taken_out, &ran, facts, load);
+        let results =
+            conclusion::results(&self.plan, &self.fitted, (&self.taken_out, kin), &ran, facts, load);
         Outcome { results, interrupted: ran.interrupted, trouble: ran.trouble(), stopped: ran.stopped }
     }
 }

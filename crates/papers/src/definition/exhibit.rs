@@ -126,6 +126,9 @@ pub struct MetricColumn {
     /// Manager under which it is shown; the step's first when left out.
     #[serde(default)]
     pub manager: Option<String>,
+    /// Another program than the row's: the row's, and this one in its place.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub names: BTreeMap<String, String>,
     /// Ours times this is shown.
     #[serde(default = "unit")]
     pub scale: f64,

@@ -1,5 +1,7 @@
 //! A step of a study: one command of heaptoll, and how much of it a shorter form runs.
 
+use std::collections::BTreeMap;
+
 use heaptoll_experiment::experiment::Pairing;
 use heaptoll_statistics::FEWEST_PAIRS;
 use schemars::JsonSchema;
@@ -15,6 +17,10 @@ pub struct Step {
     pub kind: StepKind,
     /// Programs of the catalog, what can least be left out first.
     pub programs: Vec<String>,
+    /// The paper's own programs, by what stands for them in `programs` (their kin): one that is installed runs in place
+    /// of its kin, and its figures are under the kin's name. Several kin of one are run once, under the first name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub originals: BTreeMap<String, String>,
     /// As many of them are run in the shortest form.
     #[serde(default = "one")]
     pub least_programs: usize,
@@ -47,6 +53,11 @@ pub struct Step {
 }
 
 impl Step {
+    /// What runs for a program of the step: the paper's own, or the program itself.
+    pub fn run_as<'a>(&'a self, program: &'a str) -> &'a str {
+        self.originals.get(program).map_or(program, String::as_str)
+    }
+
     /// Whether its runs are in lockstep, in so many repetitions: from fewer than can claim something nothing is
     /// compared, and a block takes longer than the same runs one after the other.
     pub fn runs_in_lockstep(&self, repetitions: u32) -> bool {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::body::{Body, Ours, Pair, ours};
 use super::lines::{by_key, managers};
+use super::originals::THE_PAPERS_OWN;
 use super::source::Source;
 use crate::definition::{MetricColumn, Step};
 use crate::pairs::{CellRef, Compared, Index, same_place};
@@ -17,10 +18,15 @@ struct Header {
     name: Option<String>,
     /// The paper's names.
     papers: Vec<String>,
+    /// The paper's own program runs.
+    is_original: bool,
 }
 
 impl Header {
     fn label(&self) -> String {
+        if let (Some(name), true) = (&self.name, self.is_original) {
+            return format!("{name}{THE_PAPERS_OWN}");
+        }
         let papers: Vec<String> =
             self.papers.iter().filter(|paper| Some(*paper) != self.name.as_ref()).cloned().collect();
         match &self.name {
@@ -38,7 +44,7 @@ fn place(lines: &mut Vec<Header>, name: Option<&String>, paper: &str) -> usize {
         None => line.name.is_none() && line.papers.iter().any(|known| known == paper),
     });
     let at = found.unwrap_or_else(|| {
-        lines.push(Header { name: name.cloned(), papers: Vec::new() });
+        lines.push(Header { name: name.cloned(), ..Header::default() });
         lines.len() - 1
     });
     if !paper.is_empty() && !lines[at].papers.iter().any(|known| known == paper) {
@@ -56,7 +62,16 @@ struct Grid {
 }
 
 fn named(names: &[String]) -> Vec<Header> {
-    names.iter().map(|name| Header { name: Some(name.clone()), papers: Vec::new() }).collect()
+    names.iter().map(|name| Header { name: Some(name.clone()), ..Header::default() }).collect()
+}
+
+/// Marks the programs (or `program under manager`) whose original ran in a step.
+fn mark_originals(rows: &mut [Header], step: Option<&Step>) {
+    let is = |name: &String| {
+        let program = name.split_once(" under ").map_or(name.as_str(), |(program, _)| program);
+        step.is_some_and(|step| step.originals.contains_key(program))
+    };
+    rows.iter_mut().for_each(|row| row.is_original = row.name.as_ref().is_some_and(is));
 }
 
 /// What a cell is of: a step's program under a manager.
@@ -174,6 +189,7 @@ fn over_managers(source: &Source<'_>) -> Grid {
     for (row, column, placed) in &placed {
         publish(&mut cells[*row][*column], placed, &rows[*row]);
     }
+    mark_originals(&mut rows, step);
     let notes = agreement(&cells).into_iter().collect();
     Grid { columns: columns.iter().map(Header::label).collect(), rows, cells, notes }
 }
@@ -308,6 +324,7 @@ fn over_metrics(source: &Source<'_>) -> Grid {
     for (across, _) in exhibit.columns.iter().enumerate().filter(|(_, column)| column.over_paper) {
         cells.iter_mut().for_each(|row| over_paper(&mut row[across]));
     }
+    mark_originals(&mut rows, study.step(&exhibit.step));
     let columns = exhibit.columns.iter().map(|column| column.title.clone()).collect();
     Grid { rows, columns, cells, notes: Vec::new() }
 }
@@ -322,6 +339,7 @@ fn metric(source: &Source<'_>, steps: &Steps<'_>, column: &MetricColumn, row: &s
         Some((program, manager)) => (program, Some(manager)),
         None => (row, None),
     };
+    let program = column.names.get(program).map_or(program, String::as_str);
     let step = |id: &str| study.step(id).ok_or_else(|| format!("the study has no step {id}"));
     let first = |step: &Step| {
         let index = steps.index(step);
@@ -341,6 +359,12 @@ fn metric(source: &Source<'_>, steps: &Steps<'_>, column: &MetricColumn, row: &s
         None if other.managers.contains(&cell.manager) => cell.manager.clone(),
         None => first(other),
     };
+    let (runs, others) = (of.run_as(program), other.run_as(program));
+    if runs != others {
+        return Err(format!(
+            "{runs} was counted and {others} timed: no figure of one is divided by the other's"
+        ));
+    }
     let under = Cell { step: other, metric: divisor.metric.clone(), program: program.into(), manager };
     let over = steps.value(&under, exhibit.at).ok_or_else(|| steps.why(source, &under))?;
     let compared =

@@ -1,6 +1,7 @@
 //! Lines over a place (bytes of memory, of a quarantine, or the number in a program's variant).
 
 use super::body::{Body, Ours, Pair, interval, ours};
+use super::originals::THE_PAPERS_OWN;
 use super::source::Source;
 use crate::definition::Step;
 use crate::effect::Basis;
@@ -76,10 +77,11 @@ pub(super) fn lines(source: &Source<'_>) -> (Body, Vec<String>) {
         for program in &programs {
             for manager in &managers {
                 let points = points(&index, &exhibit.metric, program, manager);
+                let own = step.originals.get(program).map_or("", |_| THE_PAPERS_OWN);
                 let name = match (programs.len(), managers.len()) {
                     (1, _) => manager.clone(),
-                    (_, 1) => program.clone(),
-                    _ => format!("{program} under {manager}"),
+                    (_, 1) => format!("{program}{own}"),
+                    _ => format!("{program}{own} under {manager}"),
                 };
                 if points.is_empty() {
                     let why = absent.of_cell(&step.id, program, manager).unwrap_or("not run in this form");

@@ -1,5 +1,7 @@
 //! Made-up results of a small study, for tests; nothing of it was measured.
 
+use std::collections::BTreeMap;
+
 use crate::budget::Planned;
 use crate::definition::Study;
 use crate::effect::{Basis, Effect};
@@ -113,6 +115,7 @@ pub fn results() -> Results {
         ending: Ended::Cut,
         precision: "6 of 10 repetitions: intervals 1.6 times as wide".into(),
         warnings: vec![],
+        originals: BTreeMap::new(),
     };
     Results {
         begun_unix_s: 1_795_320_000.0,

@@ -37,7 +37,7 @@ pub fn reading(found: &Figures, step: &Step) -> Reading {
     reading
 }
 
-fn metrics(figures: &ImageFigures) -> [(&'static str, Option<f64>); 21] {
+fn metrics(figures: &ImageFigures) -> [(&'static str, Option<f64>); 22] {
     let ImageFigures { tables, heap, amounts, .. } = figures;
     let owners = &amounts.owners;
     let of = |count: u64| Some(count as f64);
@@ -58,6 +58,7 @@ fn metrics(figures: &ImageFigures) -> [(&'static str, Option<f64>); 21] {
         ("instructions", of(all)),
         ("program_instructions", of(proper)),
         ("objects", of(amounts.objects)),
+        ("objects_and_resizes", of(amounts.objects + amounts.groups.resize.calls)),
         ("bytes", of(amounts.object_bytes)),
         (
             "average_bytes",

@@ -33,6 +33,11 @@ impl<'a> Extent<'a> {
         &all[..self.planned.programs.min(all.len())]
     }
 
+    /// What runs for them: the paper's own programs where they are installed.
+    pub fn run_programs(&self) -> Vec<String> {
+        self.programs().iter().map(|program| self.step.run_as(program).to_owned()).collect()
+    }
+
     /// Managers that are run, as the step names them.
     pub fn managers(&self) -> &'a [String] {
         let all = &self.step.managers;
@@ -85,7 +90,7 @@ impl<'a> Extent<'a> {
             give("--catalog", &folder.display().to_string());
         }
         words.extend(self.managers().iter().flat_map(|name| ["-m".to_owned(), name.clone()]));
-        words.extend(self.programs().iter().flat_map(|name| ["-p".to_owned(), name.clone()]));
+        words.extend(self.run_programs().into_iter().flat_map(|name| ["-p".to_owned(), name]));
         words.extend(step.options.iter().cloned());
         words
     }
@@ -146,7 +151,7 @@ impl<'a> Extent<'a> {
             None => one,
             Some(managers) => format!("for m in {}; do {one}; done", quoted(managers)),
         };
-        format!("for p in {}; do {one}; done", quoted(self.programs()))
+        format!("for p in {}; do {one}; done", quoted(&self.run_programs()))
     }
 }
 

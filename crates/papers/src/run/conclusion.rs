@@ -6,6 +6,7 @@ use crate::budget::Planned;
 use crate::definition::Study;
 use crate::exhibit;
 use crate::figures::{Absent, Figures};
+use crate::originals::of_steps;
 use crate::results::{Ended as Ending, PaperResult, Ran as RanStep, Results};
 use crate::verdict;
 use heaptoll_experiments::version;
@@ -16,11 +17,12 @@ use super::plan::Plan;
 use super::selection::{self, TakenOut};
 use super::steps::Ran;
 
-/// The results of a study. `fitted` are the studies as they were run, `plan` has them as they are written.
+/// The results of a study. `fitted` are the studies as they were run, `plan` has them as they are written; `kin` is a
+/// sentence on originals that are not installed.
 pub fn results(
     plan: &Plan,
     fitted: &[Study],
-    taken_out: &[TakenOut],
+    (taken_out, kin): (&[TakenOut], Option<String>),
     ran: &Ran,
     facts: Vec<(String, String)>,
     load: f64,
@@ -34,15 +36,18 @@ pub fn results(
         .filter(|step| step.ending != Ending::LeftOut)
         .map(|step| (step.planned.step.clone(), step.command.clone()))
         .collect();
-    let paper_section = |study: &Study| PaperResult {
-        verdicts: study.claims.iter().map(|claim| verdict::judge(study, claim, &figures, &absent)).collect(),
-        exhibits: study
-            .exhibits
-            .iter()
-            .map(|one| exhibit::show(study, one, &figures, &commands, &absent))
-            .collect(),
-        study: study.clone(),
+    let originals = of_steps(&steps);
+    let paper_section = |study: &Study| {
+        let run = study.as_run(&originals);
+        let show = |one| exhibit::show(&run, one, &figures, &commands, &absent);
+        PaperResult {
+            verdicts: run.claims.iter().map(|claim| verdict::judge(&run, claim, &figures, &absent)).collect(),
+            exhibits: run.exhibits.iter().map(show).collect(),
+            study: study.clone(),
+        }
     };
+    let mut warnings = warnings(plan, taken_out, ran, load);
+    warnings.extend(kin);
     Results {
         begun_unix_s: plan.begun_unix_s,
         seconds: ran.seconds,
@@ -51,7 +56,7 @@ pub fn results(
         command: shell_command(&plan.command),
         facts: with_load(facts, load),
         complete: ran.complete(),
-        warnings: warnings(plan, taken_out, ran, load),
+        warnings,
         papers: plan.studies.iter().map(paper_section).collect(),
         steps,
         figures,
@@ -77,6 +82,7 @@ fn steps(plan: &Plan, fitted: &[Study], ran: &Ran) -> Vec<RanStep> {
             ending: Ending::LeftOut,
             precision: String::new(),
             warnings: vec![why],
+            originals: BTreeMap::new(),
             planned,
         }
     };

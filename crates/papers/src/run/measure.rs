@@ -16,6 +16,7 @@ use super::child::{ChildError, End, EndCause, Run};
 use super::commands::Extent;
 use super::folder::{Ended, StepFolder};
 use super::log::Logged;
+use crate::originals::name_kin;
 use crate::read;
 use crate::read::reading::Reading;
 
@@ -87,6 +88,7 @@ impl Measure<'_> {
         let seconds =
             begun.elapsed().as_secs_f64() + earlier.as_ref().map_or(0.0, |earlier| earlier.ran.seconds);
         self.name_managers(&extent, &mut found);
+        let originals = name_kin(&mut found.reading, step);
         explain(&extent, &mut found);
         // No reasons why a figure is missing.
         found.warnings.append(&mut found.reading.pairing);
@@ -116,6 +118,7 @@ impl Measure<'_> {
                 seconds,
                 ending,
                 warnings: found.warnings,
+                originals,
                 planned,
             },
             interrupted: found.ended == Some(EndCause::Interrupt),
@@ -198,8 +201,8 @@ impl Measure<'_> {
         };
         let mut all = StepFigures::default();
         let trace = folder.file("trace.heaptoll");
-        let cells =
-            extent.programs().iter().flat_map(|program| managers.iter().map(move |one| (program, *one)));
+        let programs = extent.run_programs();
+        let cells = programs.iter().flat_map(|program| managers.iter().map(move |one| (program, *one)));
         for (number, (program, manager)) in cells.enumerate() {
             let json = folder.file(&format!("figures-{}.json", number + 1));
             forget(&json);
@@ -340,7 +343,10 @@ fn explain(extent: &Extent, found: &mut StepFigures) {
             if has || is_covered {
                 continue;
             }
-            let names = |warning: &&String| mentions(warning, program) && mentions(warning, manager);
+            let runs = extent.step.run_as(program);
+            let names = |warning: &&String| {
+                (mentions(warning, program) || mentions(warning, runs)) && mentions(warning, manager)
+            };
             let why = match found.warnings.iter().find(names) {
                 Some(warning) => warning.clone(),
                 None => match found.ended {

@@ -1,10 +1,13 @@
 //! The requested studies, and the parts of each that can be run here: programs that are not installed and managers that
-//! are not known are taken out of the steps, with the reason.
+//! are not known are taken out of the steps, with the reason. The paper's own programs, where they are installed, stay in
+//! place of their kin.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use crate::bundled::all;
-use crate::definition::Study;
+use crate::definition::{Step, Study};
+use crate::variant::base;
 use heaptoll_catalog::did_you_mean;
 use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
 use heaptoll_experiment::manager::{self, Manager};
@@ -135,6 +138,53 @@ impl Available<'_> {
         }
     }
 
+    /// Why a program of a step cannot be run: neither its original nor itself, which may be of no catalog, is there.
+    fn no_program_of(&self, original: Option<&String>, name: &str) -> Option<String> {
+        let Some(original) = original else { return self.no_program(name) };
+        let why = self.no_program(original)?;
+        match self.catalog.find(name) {
+            Ok(program) => program.missing(self.folders),
+            Err(_) => Some(why),
+        }
+    }
+
+    /// Leaves a step the originals that can run on inputs of its size. Where several of its programs have the same, the
+    /// first one stays.
+    fn choose_originals(&self, step: &mut Step) {
+        let size = step.size.clone();
+        step.originals
+            .retain(|_, original| self.no_program(original).is_none() && self.has_size(original, &size));
+        let mut seen = BTreeSet::new();
+        let originals = &step.originals;
+        step.programs.retain(|program| originals.get(program).is_none_or(|one| seen.insert(one.clone())));
+    }
+
+    /// A sentence on the originals that are not installed, and how to get them; none where all are, or no step has any.
+    pub fn kin_sentence(&self, studies: &[Study]) -> Option<String> {
+        let mut kin: Vec<&str> = Vec::new();
+        let mut recipes = BTreeSet::new();
+        for (name, original) in studies.iter().flat_map(|study| &study.steps).flat_map(|step| &step.originals)
+        {
+            let Ok(program) = self.catalog.find(original) else { continue };
+            if let (Some(_), Some(recipe)) = (program.missing(self.folders), program.recipe()) {
+                kin.push(base(name));
+                recipes.insert(format!("`heaptoll programs add {recipe}`"));
+            }
+        }
+        kin.sort_unstable();
+        kin.dedup();
+        let recipes: Vec<String> = recipes.into_iter().collect();
+        let kin: Vec<String> = kin.into_iter().map(str::to_owned).collect();
+        (!kin.is_empty()).then(|| {
+            format!(
+                "Programs of today run in place of the papers' own {}: {} adds the papers' own, under their licences, and \
+                 these run then.",
+                heaptoll_units::and_list(&kin),
+                heaptoll_units::and_list(&recipes)
+            )
+        })
+    }
+
     /// Why a manager cannot be used, if it cannot.
     fn no_manager(&self, name: &str) -> Option<String> {
         if manager::is_group(self.known, name) {
@@ -160,6 +210,8 @@ impl Available<'_> {
         for study in &mut fitted {
             study.steps.retain(|step| only.is_empty() || only.contains(&step.id));
             for step in &mut study.steps {
+                let step_originals = step.originals.clone();
+                self.choose_originals(step);
                 let id = step.id.clone();
                 let mut take = |program: Option<&String>, manager: Option<&String>, why: Option<String>| {
                     let taken = why.map(|why| TakenOut {
@@ -172,7 +224,9 @@ impl Available<'_> {
                     out.extend(taken);
                     stays
                 };
-                step.programs.retain(|program| take(Some(program), None, self.no_program(program)));
+                let absent = |program: &String| self.no_program_of(step_originals.get(program), program);
+                step.programs.retain(|program| take(Some(program), None, absent(program)));
+                step.originals.retain(|kin, _| step.programs.contains(kin));
                 let mut stays = |manager: &String| take(None, Some(manager), self.no_manager(manager));
                 step.managers.retain(&mut stays);
                 step.options = with_baselines_of(&step.options, stays);

@@ -1,0 +1,245 @@
+//! The paper's own programs in place of their kin, in a made-up catalog and study.
+
+use std::fs;
+use std::path::Path;
+
+use heaptoll_catalog::{Catalog, Places};
+
+use super::*;
+use crate::bundled::all;
+use crate::definition::StepKind;
+use crate::exhibit::{self, Body};
+use crate::figures::{Absent, Cell, Figures, Value};
+use crate::run::selection::Available;
+use crate::verdict::{Answer, judge};
+
+/// A step of two kin of one original, of one that may be there in one form only, and of a program without any.
+const STUDY: &str = r#"
+name = "made"
+title = "Made up"
+source = "made up"
+about = []
+[names.programs]
+"weaver slow" = "loom"
+[[step]]
+id = "c"
+kind = "instructions"
+programs = ["loom", "loom:fast", "loom:bare", "reel"]
+managers = ["a", "b"]
+[step.originals]
+loom = "old-loom"
+"loom:fast" = "old-loom"
+"loom:bare" = "old-loom:bare"
+[[exhibit]]
+id = "table"
+title = "Table 1"
+form = "table"
+step = "c"
+metric = "objects"
+[[claim]]
+id = "same"
+place = "1"
+words = "b makes as many objects."
+[[claim.test]]
+words = "on loom:fast and reel"
+rule = "all"
+above = 0.9
+below = 1.1
+quantity = { step = "c", metric = "objects", programs = ["loom:fast", "loom", "reel"], of = { managers = ["b"] }, over = { managers = ["a"] } }
+"#;
+
+fn study() -> Study {
+    Study::parse(STUDY, "made.toml").expect("a study")
+}
+
+/// A catalog in which kin are installed, and originals where `added` has their files.
+fn catalog(folder: &Path) -> (Catalog, Places) {
+    let entries = folder.join("catalog");
+    fs::create_dir_all(&entries).expect("makes");
+    let write = |name: &str, rest: &str| {
+        let text = format!("name = \"{name}\"\nabout = \"weaves\"\n{rest}\n[sizes.quick]\n");
+        fs::write(entries.join(format!("{name}.toml")), text).expect("writes");
+    };
+    write("loom", "command = [\"/bin/sh\"]\n[variants.fast]");
+    write("reel", "command = [\"/bin/sh\"]");
+    write(
+        "old-loom",
+        "command = [\"{added}/loom\"]\nadded_by = { recipe = \"weavers\", licence = \"no sale\" }\n\
+         [variants.bare]\ncommand = [\"{added}/bare\"]",
+    );
+    let places = Places { bin: folder.into(), added: folder.join("added"), inputs_cache: folder.into() };
+    fs::create_dir_all(&places.added).expect("makes");
+    (Catalog::load(&entries).expect("a catalog"), places)
+}
+
+/// The step as it is run, why others are taken out, and the sentence on kin, with these originals installed.
+fn fitted(installed: &[&str]) -> (Step, Vec<String>, Option<String>) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (catalog, folders) = catalog(folder.path());
+    for name in installed {
+        fs::write(folders.added.join(name), "").expect("writes");
+    }
+    let available = Available { catalog: &catalog, folders: &folders, known: &[] };
+    let mut study = study();
+    // Managers are another matter.
+    study.steps[0].managers.clear();
+    let (mut fitted, out) = available.fit(std::slice::from_ref(&study), &[]);
+    let out = out.into_iter().filter_map(|out| Some(format!("{}: {}", out.program?, out.why))).collect();
+    (fitted.remove(0).steps.remove(0), out, available.kin_sentence(std::slice::from_ref(&study)))
+}
+
+fn runs(step: &Step) -> Vec<(&str, &str)> {
+    step.programs.iter().map(|program| (program.as_str(), step.run_as(program))).collect()
+}
+
+#[test]
+fn without_the_originals_their_kin_run_and_the_command_that_adds_them_is_given() {
+    let (step, out, sentence) = fitted(&[]);
+    assert_eq!(runs(&step), [("loom", "loom"), ("loom:fast", "loom:fast"), ("reel", "reel")]);
+    // What the catalog has no kin of is left out for want of the original.
+    assert_eq!(out.len(), 1);
+    assert!(out[0].starts_with("loom:bare: ") && out[0].contains("heaptoll programs add weavers"), "{out:?}");
+    let sentence = sentence.expect("a sentence");
+    assert!(sentence.contains("own loom: `heaptoll programs add weavers` adds"), "{sentence}");
+}
+
+#[test]
+fn an_original_that_is_installed_runs_once_in_place_of_its_kin() {
+    let (step, out, sentence) = fitted(&["loom", "bare"]);
+    assert_eq!(runs(&step), [("loom", "old-loom"), ("loom:bare", "old-loom:bare"), ("reel", "reel")]);
+    assert!(out.is_empty() && sentence.is_none(), "{out:?}");
+    let (step, out, sentence) = fitted(&["loom"]);
+    assert_eq!(runs(&step), [("loom", "old-loom"), ("reel", "reel")]);
+    assert!(out.len() == 1 && sentence.is_some());
+}
+
+fn cell(program: &str, manager: &str, value: f64) -> Cell {
+    Cell {
+        step: "c".into(),
+        program: program.into(),
+        manager: manager.into(),
+        metric: "objects".into(),
+        at: None,
+        value: Value::Exact(value),
+    }
+}
+
+fn originals(of: &[(&str, &str)]) -> Originals {
+    of.iter().map(|(kin, original)| (kin.to_string(), original.to_string())).collect()
+}
+
+#[test]
+fn figures_of_an_original_are_under_its_kins_name_and_those_of_the_kin_stay() {
+    let mut step = study().steps.remove(0);
+    step.originals = originals(&[("loom", "old-loom"), ("loom:bare", "old-loom:bare")]);
+    let mut reading = Reading {
+        cells: vec![cell("old-loom", "a", 7.0), cell("reel", "a", 3.0)],
+        absent: vec![("old-loom".into(), Some("b".into()), "it failed".into())],
+        ..Reading::default()
+    };
+    let ran = name_kin(&mut reading, &step);
+    assert_eq!(ran, originals(&[("loom", "old-loom")]), "only what ran");
+    assert_eq!(reading.cells, [cell("loom", "a", 7.0), cell("reel", "a", 3.0)]);
+    assert_eq!(reading.absent[0].0, "loom");
+    // Rows of before the original was added, which the study went on with.
+    let mut earlier = Reading { cells: vec![cell("loom", "a", 5.0)], ..Reading::default() };
+    assert!(name_kin(&mut earlier, &step).is_empty());
+}
+
+#[test]
+fn what_selects_a_kin_that_was_left_out_selects_the_original() {
+    let ran: BTreeMap<_, _> = [("c".to_owned(), originals(&[("loom", "old-loom")]))].into();
+    let run = study().as_run(&ran);
+    assert_eq!(run.steps[0].programs, ["loom", "loom:bare", "reel"]);
+    assert_eq!(run.claims[0].tests[0].quantity.programs, ["loom", "reel"]);
+    let cells: Vec<Cell> = [("loom", 7.0), ("reel", 3.0)]
+        .iter()
+        .flat_map(|(program, value)| [cell(program, "a", *value), cell(program, "b", *value)])
+        .collect();
+    let figures = Figures { cells };
+    assert_eq!(judge(&run, &run.claims[0], &figures, &Absent::default()).answer, Answer::Holds);
+    let shown = exhibit::show(&run, &run.exhibits[0], &figures, &BTreeMap::new(), &Absent::default());
+    let Body::Table { rows, .. } = &shown.body else { panic!("{shown:?}") };
+    let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["loom (the paper's own)", "loom:bare", "reel"]);
+    assert!(shown.notes.contains(&"The paper's own programs: loom is old-loom.".to_owned()), "{shown:?}");
+    // The study as it is written, where none ran.
+    let none = study().as_run(&BTreeMap::new());
+    assert_eq!(none.steps[0].programs, study().steps[0].programs);
+    assert_eq!(none.claims, study().claims);
+}
+
+#[test]
+fn a_published_program_is_placed_at_the_name_under_which_the_original_ran() {
+    let mut study = study();
+    study.steps[0].programs.swap(0, 1);
+    let ran: BTreeMap<_, _> = [("c".to_owned(), originals(&[("loom:fast", "old-loom")]))].into();
+    let run = study.as_run(&ran);
+    let names = &run.exhibits[0].names;
+    assert_eq!(names.get("weaver slow").map(String::as_str), Some("loom:fast"));
+    assert_eq!(names.get("loom").map(String::as_str), Some("loom:fast"));
+}
+
+#[test]
+fn a_step_names_originals_of_its_own_programs_only() {
+    let fault = |rest: &str| {
+        let text = STUDY.replace("loom = \"old-loom\"", rest);
+        Study::parse(&text, "made.toml").expect_err("it is wrong").to_string()
+    };
+    assert!(fault("spool = \"old-spool\"").ends_with("`spool` is none of its programs"));
+    assert!(fault("loom = \"reel\"").ends_with("`reel` is among its programs as well"));
+}
+
+/// Survival by instructions takes its rate from another step: both run the same program for a name.
+#[test]
+fn steps_of_a_paper_that_are_set_off_against_each_other_run_the_same_originals() {
+    for study in all().expect("studies") {
+        let of_kind = |kind: StepKind| study.steps.iter().filter(move |step| step.kind == kind);
+        for lives in of_kind(StepKind::Lifetimes) {
+            for counts in of_kind(StepKind::Instructions).filter(|counts| counts.size == lives.size) {
+                for program in lives.programs.iter().filter(|program| counts.programs.contains(program)) {
+                    assert_eq!(lives.run_as(program), counts.run_as(program), "{}", counts.id);
+                }
+            }
+        }
+    }
+}
+
+/// How many exhibits name originals for at least half of their programs, where all are installed.
+#[test]
+fn at_least_two_dozen_exhibits_of_the_two_papers_have_originals_for_half_of_their_programs() {
+    let mut many = 0;
+    for study in all().expect("studies") {
+        let every: BTreeMap<String, Originals> = study
+            .steps
+            .iter()
+            .map(|step| {
+                let mut first = Originals::new();
+                for program in &step.programs {
+                    if let Some(original) = step.originals.get(program)
+                        && first.values().all(|one| one != original)
+                    {
+                        first.insert(program.clone(), original.clone());
+                    }
+                }
+                (step.id.clone(), first)
+            })
+            .collect();
+        let run = study.as_run(&every);
+        many += run.exhibits.iter().filter(|exhibit| is_half_original(&run, exhibit)).count();
+    }
+    assert!(many >= 24, "{many}");
+}
+
+fn is_half_original(study: &Study, exhibit: &Exhibit) -> bool {
+    let Some(step) = study.step(&exhibit.step) else { return false };
+    let programs: Vec<&str> = match (&exhibit.program, exhibit.programs.as_slice()) {
+        (Some(one), _) => vec![one],
+        (None, []) => step.programs.iter().map(String::as_str).collect(),
+        (None, rows) => rows.iter().filter_map(|row| row.split(" under ").next()).collect(),
+    };
+    let own = programs
+        .iter()
+        .filter(|program| step.originals.contains_key(**program) || program.starts_with("mb-"));
+    2 * own.count() >= programs.len()
+}
