@@ -1,6 +1,6 @@
 //! The paper's own programs in place of those that stand for them: their kin, other programs of today.
 //!
-//! A step says which original runs in place of which kin, where it is installed. All that selects figures by a kin's name
+//! A step states which original runs in place of which kin, where it is installed. All that selects figures by a kin's name
 //! goes on doing so: a figure of an original is kept under its kin's name, and [`Study::as_run`] is the study as exhibits
 //! and claims see it then. Several kin of one original are one program, under the first name.
 
@@ -115,6 +115,14 @@ impl Study {
                 steps.insert(step.id.clone(), renamed);
             }
         }
+        // A control allocates in another way than the paper's: not so the paper's own.
+        let is_kin = |control: &String| {
+            study
+                .steps
+                .iter()
+                .any(|step| step.programs.contains(control) && !step.originals.contains_key(control))
+        };
+        study.controls = self.controls.iter().filter(|control| is_kin(control)).cloned().collect();
         for exhibit in &mut study.exhibits {
             rename_exhibit(exhibit, &self.names.programs, &steps);
         }

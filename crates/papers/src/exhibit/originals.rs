@@ -18,8 +18,8 @@ pub(super) fn note(study: &Study, exhibit: &Exhibit) -> Option<String> {
     let mut all = Vec::new();
     for step in exhibit.steps().into_iter().filter_map(|id| study.step(id)) {
         for program in step.programs.iter().filter(|program| shown(program)) {
-            let words = step.originals.get(program).map(|original| format!("{program} is {original}"));
-            all.extend(words.filter(|words| !all.contains(words)));
+            let of = if step.id == exhibit.step { String::new() } else { format!(" in step {}", step.id) };
+            all.extend(step.originals.get(program).map(|original| format!("{program} is {original}{of}")));
         }
     }
     (!all.is_empty()).then(|| format!("The paper's own programs: {}.", heaptoll_units::and_list(&all)))

@@ -96,7 +96,7 @@ fn runs(step: &Step) -> Vec<(&str, &str)> {
 fn without_the_originals_their_kin_run_and_the_command_that_adds_them_is_given() {
     let (step, out, sentence) = fitted(&[]);
     assert_eq!(runs(&step), [("loom", "loom"), ("loom:fast", "loom:fast"), ("reel", "reel")]);
-    // What the catalog has no kin of is left out for want of the original.
+    // What the catalog has no kin of is left out where its original is not installed.
     assert_eq!(out.len(), 1);
     assert!(out[0].starts_with("loom:bare: ") && out[0].contains("heaptoll programs add weavers"), "{out:?}");
     let sentence = sentence.expect("a sentence");
@@ -228,7 +228,7 @@ fn at_least_two_dozen_exhibits_of_the_two_papers_have_originals_for_half_of_thei
         let run = study.as_run(&every);
         many += run.exhibits.iter().filter(|exhibit| is_half_original(&run, exhibit)).count();
     }
-    assert!(many >= 24, "{many}");
+    assert_eq!(many, 36);
 }
 
 fn is_half_original(study: &Study, exhibit: &Exhibit) -> bool {
