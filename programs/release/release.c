@@ -6,7 +6,7 @@
  * Trees of NODES, as many as ROUNDS, 64 nodes made or looked up a request. When it is compiled it is chosen how a tree is given up:
  *   (nothing)         by reference counts, at once: the last pointer frees the whole tree
  *   RELEASE_DEFERRED  by reference counts, some nodes at each later request: lazy freeing, as in Weizenbaum's SLIP (1963).
- *                     Deutsch and Bobrow (1976) defer the counting, which is another thing and not done here
+ *                     (reverse:counted-deferred defers the counting, which is another thing)
  *   RELEASE_GC        not at all: for a collector behind malloc
  * Standard error gets the longest request and the median, µs of processor time:
  * `release: longest_us=1234.5 median_us=6.7`. */
