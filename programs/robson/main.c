@@ -2,8 +2,9 @@
  * heap as large as possible while never more than M bytes are live.
  *
  * usage: robson [--strategy NAME] [-M BYTES] [-n BYTES] [--unit BYTES] [--overhead BYTES] [--page BYTES]
- *               [--limit BYTES] [--seconds S] [--json | --csv | --csv-head]
- * BYTES may end in K, M or G. It uses malloc and free and nothing else of the manager; preload one to play against it.
+ *               [--limit BYTES] [--seconds S] [--json | --csv | --csv-head | --figures]
+ * BYTES may end in K, M or G. With --figures the result is on standard error, and standard output has only what is the
+ * same under every manager: the rules, and the bounds that are proved for them. It uses malloc and free and nothing else of the manager; preload one to play against it.
  *
  * exit status: 0 played (to the end or to a limit, which is reported), 1 the manager's own check found damage, 2
  * misuse. */
@@ -66,7 +67,7 @@ static size_t bytes_of(const char *text) {
 
 static void usage(void) {
     print("usage: robson [--strategy NAME] [-M BYTES] [-n BYTES] [--unit BYTES] [--overhead BYTES] [--page BYTES]\n"
-        "              [--limit BYTES] [--seconds S] [--json | --csv | --csv-head]\n"
+        "              [--limit BYTES] [--seconds S] [--json | --csv | --csv-head | --figures]\n"
         "strategies, and the managers each is against:\n");
     for (size_t i = 0; i < STRATEGIES; i++) {
         char line[128];
@@ -77,7 +78,24 @@ static void usage(void) {
 
 static unsigned log2_of(size_t power) { return (unsigned)__builtin_ctzll(power); }
 
-enum form { TEXT, JSON, CSV };
+enum form { TEXT, JSON, CSV, FIGURES };
+
+/* The rules and the bounds; the figures by name. */
+static void print_figures(size_t memory, double bound) {
+    char line[512];
+    size_t most = log2_of(game.largest) + 1; /* first fit by address, and powers of two never combined */
+    snprintf(line, sizeof line,
+             "M %zu bytes, n %zu bytes, in units of %zu: any manager can be driven to %.3f M, first fit by address needs "
+             "at most %zu M\n",
+             game.live * game.unit, game.largest * game.unit, game.unit, bound, most);
+    print(line);
+    double grain = (double)memory / (double)game.most_taken;
+    double addresses = (double)extent_bytes() / (double)game.most_taken;
+    int length = snprintf(line, sizeof line, "robson: live=%zu heap=%zu factor=%.4f with_headers=%.4f addresses=%.4f bound=%.4f share=%.4f%s%s\n",
+                          game.most_bytes, memory, (double)memory / (double)game.most_bytes, grain, addresses, bound,
+                          addresses / bound, game.stopped ? " stopped: " : "", game.stopped ? game.stopped : "");
+    if (write(2, line, (size_t)length) != length) _exit(2);
+}
 
 int main(int argc, char **argv) {
     /* Huge pages would make resident memory uncertain by 2 MiB. The loader has already allocated blocks from the
@@ -93,6 +111,7 @@ int main(int argc, char **argv) {
         const char *flag = argv[i], *value = argv[i + 1]; /* null at the end */
         if (!strcmp(flag, "--json")) form = JSON;
         else if (!strcmp(flag, "--csv")) form = CSV;
+        else if (!strcmp(flag, "--figures")) form = FIGURES;
         else if (!strcmp(flag, "--csv-head")) {
             print("strategy,stopped,unit_bytes,overhead_bytes,live_bytes,largest_bytes,most_requested_bytes,"
                 "most_taken_bytes,memory_bytes,memory_from,resident_bytes,census_bytes,address_bytes,span_bytes,pieces,"
@@ -169,6 +188,9 @@ int main(int argc, char **argv) {
                  game.largest * game.unit, game.most_bytes, game.most_taken, memory, from, most_resident,
                  (size_t)mapped_most, extent_bytes(), span, pieces, factor, grain, addresses, bound, grain / bound,
                  (unsigned long long)game.gets, (unsigned long long)game.gives);
+    } else if (form == FIGURES) {
+        print_figures(memory, bound);
+        line[0] = 0;
     } else if (form == CSV) {
         snprintf(line, sizeof line,
                  "%s,%s,%zu,%zu,%zu,%zu,%zu,%zu,%zu,%s,%zu,%zu,%zu,%zu,%zu,%.4f,%.4f,%.4f,%.4f,%.4f,%llu,%llu\n",

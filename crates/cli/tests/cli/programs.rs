@@ -22,6 +22,20 @@ fn the_catalog_is_written_as_json() {
     fixture.heaptoll(&["programs", "--json", "/nowhere/p.json"]).exits(2).complains(&["/nowhere/p.json"]);
 }
 
+/// The bound is proved for whatever moves no block.
+#[test]
+fn robsons_game_drives_each_manager_to_the_bound() {
+    let fixture = Fixture::new();
+    let json = fixture.at("o.json");
+    let managers = ["-m", "glibc", "-m", "kingsley", "-m", "cartesian", "-m", "mimalloc3"];
+    let words = ["--program", "robson", "--size", "tiny", "--pairing", "interleaved", "--json", &json];
+    fixture.heaptoll(&[&["run", "-n", "1", "--warmup", "0"], &managers[..], &words].concat()).exits(0);
+    let found = read_json(&json);
+    let played = rows(&found).iter().filter(|row| row["phase"] == "timed").map(|row| &row["figures"]);
+    let shares: Vec<f64> = played.filter_map(|figures| figures["share"].as_f64()).collect();
+    assert!(shares.len() == 4 && shares.iter().all(|share| *share > 0.98), "{shares:?}");
+}
+
 /// Found when python3 was refused: every program of the catalog must pass the preflight and end well.
 #[test]
 fn programs_of_the_catalog_are_served_and_print_the_same() {

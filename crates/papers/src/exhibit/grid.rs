@@ -359,14 +359,15 @@ fn metric(source: &Source<'_>, steps: &Steps<'_>, column: &MetricColumn, row: &s
         None if other.managers.contains(&cell.manager) => cell.manager.clone(),
         None => first(other),
     };
+    let under = Cell { step: other, metric: divisor.metric.clone(), program: program.into(), manager };
+    let over = steps.value(&under, exhibit.at).ok_or_else(|| steps.why(source, &under))?;
     let (runs, others) = (of.run_as(program), other.run_as(program));
     if runs != others {
         return Err(format!(
-            "{runs} was counted and {others} timed: no figure of one is divided by the other's"
+            "{runs} ran in step {} and {others} in {}: no figure of one is divided by one of the other",
+            of.id, other.id
         ));
     }
-    let under = Cell { step: other, metric: divisor.metric.clone(), program: program.into(), manager };
-    let over = steps.value(&under, exhibit.at).ok_or_else(|| steps.why(source, &under))?;
     let compared =
         Compared { of: value, over: Some(over), program: program.into(), at: None, place: String::new() };
     let ratio = by_key(vec![()], vec![compared]).pop().map(|(_, ratio)| ratio);

@@ -243,3 +243,21 @@ fn is_half_original(study: &Study, exhibit: &Exhibit) -> bool {
         .filter(|program| step.originals.contains_key(**program) || program.starts_with("mb-"));
     2 * own.count() >= programs.len()
 }
+
+#[test]
+fn no_figure_of_an_original_is_divided_by_one_of_its_kin() {
+    let more = "[[step]]\nid = \"d\"\nkind = \"instructions\"\nprograms = [\"loom\", \"reel\"]\nmanagers = [\"a\"]\n\
+                [[exhibit]]\nid = \"rates\"\ntitle = \"Rates\"\nform = \"table\"\nstep = \"c\"\n[[exhibit.columns]]\n\
+                title = \"rate\"\nmetric = \"objects\"\nover = { metric = \"objects\", step = \"d\" }\n";
+    let ran: BTreeMap<_, _> = [("c".to_owned(), originals(&[("loom", "old-loom")]))].into();
+    let run = Study::parse(&format!("{STUDY}{more}"), "made.toml").expect("a study").as_run(&ran);
+    let of = |step: &str, program: &str| Cell { step: step.into(), ..cell(program, "a", 4.0) };
+    let cells = ["c", "d"].iter().flat_map(|step| [of(step, "loom"), of(step, "reel")]).collect();
+    let figures = Figures { cells };
+    let shown = exhibit::show(&run, &run.exhibits[1], &figures, &BTreeMap::new(), &Absent::default());
+    let Body::Table { rows, .. } = &shown.body else { panic!("{shown:?}") };
+    let (loom, reel) = (&rows[0].1[0], &rows[2].1[0]);
+    let why = loom.missing.as_deref().expect("a reason");
+    assert!(loom.ours.is_none() && why.starts_with("old-loom ran in step c and loom in d"), "{why}");
+    assert_eq!(reel.ours.as_ref().map(|ours| ours.value), Some(1.0));
+}

@@ -6,7 +6,7 @@ use crate::budget::Planned;
 use crate::definition::Study;
 use crate::exhibit;
 use crate::figures::{Absent, Figures};
-use crate::originals::of_steps;
+use crate::originals::{Originals, of_steps};
 use crate::results::{Ended as Ending, PaperResult, Ran as RanStep, Results};
 use crate::verdict;
 use heaptoll_experiments::version;
@@ -36,7 +36,7 @@ pub fn results(
         .filter(|step| step.ending != Ending::LeftOut)
         .map(|step| (step.planned.step.clone(), step.command.clone()))
         .collect();
-    let originals = of_steps(&steps);
+    let originals = originals(&steps, fitted);
     let paper_section = |study: &Study| {
         let run = study.as_run(&originals);
         let show = |one| exhibit::show(&run, one, &figures, &commands, &absent);
@@ -66,6 +66,18 @@ pub fn results(
 fn with_load(mut facts: Vec<(String, String)>, load: f64) -> Vec<(String, String)> {
     facts.push(("load when it began".into(), format!("{load:.2} (1 minute)")));
     facts
+}
+
+/// The originals that ran, by the step, and those that a longer form of it would run.
+fn originals(steps: &[RanStep], fitted: &[Study]) -> BTreeMap<String, Originals> {
+    let mut all = of_steps(steps);
+    for step in fitted.iter().flat_map(|study| &study.steps) {
+        let run = steps.iter().find(|ran| ran.planned.step == step.id && ran.ending != Ending::LeftOut);
+        let later = step.programs.iter().skip(run.map_or(0, |ran| ran.planned.programs));
+        let of_later = later.filter_map(|kin| Some((kin.clone(), step.originals.get(kin)?.clone())));
+        all.entry(step.id.clone()).or_default().extend(of_later);
+    }
+    all
 }
 
 /// Steps that were run, then those that were not.
