@@ -32,7 +32,7 @@ fn fuzz(seeds: std::ops::Range<u64>) {
 
 #[test]
 fn damaged_studies_are_read_or_refused() {
-    fuzz(0..40);
+    fuzz(0..100);
 }
 
 #[test]

@@ -228,7 +228,7 @@ fn at_least_two_dozen_exhibits_of_the_two_papers_have_originals_for_half_of_thei
         let run = study.as_run(&every);
         many += run.exhibits.iter().filter(|exhibit| is_half_original(&run, exhibit)).count();
     }
-    assert_eq!(many, 36);
+    assert!(many >= 24, "{many}");
 }
 
 fn is_half_original(study: &Study, exhibit: &Exhibit) -> bool {
