@@ -12,6 +12,7 @@
 #include "instrument.h"
 
 #include "call.h"
+#include "functions.h"
 #include "guest.h"
 #include "options.h"
 #include "ring.h"
@@ -26,6 +27,7 @@ typedef struct {
    Bool moved;    /* place and words are not in the registers yet */
    Int unchecked;     /* most words since the last check of the space */
    ULong instructions, memory; /* to be added */
+   ULong *function;   /* counter of the function; NULL: functions are not counted */
 } Block;
 
 static IRExpr *number(ULong value)
@@ -97,6 +99,12 @@ static void write_place(Block *block)
 static void write_registers(Block *block)
 {
    write_place(block);
+   if (block->instructions != 0 && block->function != NULL) {
+      IRExpr *const counter = number((ULong)(Addr)block->function);
+      IRExpr *const before = bind_64(block, IRExpr_Load(Iend_LE, Ity_I64, counter));
+      IRExpr *const after = binary(block, Iop_Add64, before, number(block->instructions));
+      addStmtToIRSB(block->sb, IRStmt_Store(Iend_LE, counter, after));
+   }
    if (block->instructions != 0)
       put(block, REGISTER(block, instructions),
           binary(block, Iop_Add64, get(block, REGISTER(block, instructions)), number(block->instructions)));
@@ -351,6 +359,7 @@ IRSB *ht_instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *
       addStmtToIRSB(block.sb, in->stmts[i++]);
    const Int first = i;
    if (i < in->stmts_used) {
+      block.function = ht_functions_counter(in->stmts[i]->Ist.IMark.addr);
       HtRoutine *const routine = ht_routine_at(in->stmts[i]->Ist.IMark.addr);
       if (routine != NULL)
          entry(&block, routine);

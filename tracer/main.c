@@ -8,6 +8,7 @@
 #include "clock.h"
 #include "core.h"
 #include "exec.h"
+#include "functions.h"
 #include "hooks.h"
 #include "instrument.h"
 #include "log.h"
@@ -17,7 +18,8 @@
 #include "signal.h"
 #include "thread.h"
 
-HtOptions ht_options = { .ring_dir = NULL, .consumer = 0, .references = False, .pointers = False, .pin = True, .sites = 0 };
+HtOptions ht_options = { .ring_dir = NULL, .consumer = 0, .references = False, .pointers = False, .pin = True,
+                         .functions = False, .sites = 0 };
 
 static Bool on_option(const HChar *argument)
 {
@@ -28,6 +30,7 @@ static Bool on_option(const HChar *argument)
    } else if (VG_BOOL_CLO(argument, "--references", ht_options.references)) {
    } else if (VG_BOOL_CLO(argument, "--pointers", ht_options.pointers)) {
    } else if (VG_BOOL_CLO(argument, "--pin", ht_options.pin)) {
+   } else if (VG_BOOL_CLO(argument, "--functions", ht_options.functions)) {
    } else if (VG_BINT_CLO(argument, "--sites", number, 0, 64)) {
       ht_options.sites = (UInt)number;
    } else {
@@ -43,6 +46,7 @@ static void on_usage(void)
                "    --references=no|yes     record every data reference [no]\n"
                "    --pointers=no|yes       record stores of pointers into the heap, with --references=yes [no]\n"
                "    --sites=<frames>        record the call sites of the malloc family [0]\n"
+               "    --functions=no|yes      count the instructions of each function [no]\n"
                "    --pin=no|yes            give the program the same random bytes in every run, and a clock\n"
                "                            that its instructions drive [yes]\n");
 }
@@ -70,6 +74,7 @@ static Int exit_status;
 
 static void on_end(Int unknown)
 {
+   ht_functions_report();
    ht_thread_end(exits, exit_status);
    ht_ring_close();
 }
@@ -80,8 +85,10 @@ static void before_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n)
    if (exits)
       exit_status = (Int)(arguments[0] & 0xff);
    ht_exec_before(number, arguments);
-   if (ht_is_exec(number))
+   if (ht_is_exec(number)) {
+      ht_functions_report();
       ht_thread_event(tid, HT_EXEC, 0, NULL, 0);
+   }
    ht_system_before(tid, number, arguments, n);
    if (ht_options.pin)
       ht_clock_before(tid, number, arguments);
@@ -119,6 +126,7 @@ static void after_fork_in_child(ThreadId tid)
    ht_ring_reopen();
    ht_thread_child(tid);
    ht_routine_child();
+   ht_functions_child();
    ht_system_child(tid);
 }
 

@@ -13,6 +13,7 @@ typedef struct {
    Bool references;       /* --references: record every data reference */
    Bool pointers;         /* --pointers: and stores of pointers into the heap */
    Bool pin;              /* --pin: the same randomness and the same clock in every run */
+   Bool functions;        /* --functions: count the instructions of each function */
    UInt sites;            /* --sites: frames of a call site; 0: none */
 } HtOptions;
 

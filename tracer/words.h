@@ -62,7 +62,8 @@ enum {
    HT_TEXT_OBJECT = 2,        /* object file that was loaded (address of its text) */
    HT_TEXT_WARNING = 3,       /* a message for the user (0) */
    HT_TEXT_ROUTINE_OBJECT = 4, /* object that contains a routine (the routine) */
-   HT_TEXT_FRAME_OBJECT = 5   /* address in the object in hexadecimal, a blank, the object that contains a frame (its address) */
+   HT_TEXT_FRAME_OBJECT = 5,  /* address in the object in hexadecimal, a blank, the object that contains a frame (its address) */
+   HT_TEXT_FUNCTION = 6       /* object, line feed, symbol of a function; either may be empty (its instructions) */
 };
 
 /* Protection bits and origins of an HT_MAP. */

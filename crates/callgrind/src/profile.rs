@@ -1,6 +1,6 @@
 //! Reading callgrind's profiles: calls, with all that is executed between a call's entry and its return.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -70,6 +70,35 @@ pub fn calls(profile: &str) -> Vec<Call<'_>> {
             function = resolve(name, &mut functions);
         } else if let Some(rest) = line.strip_prefix("calls=") {
             count = Some(rest.split_whitespace().next().and_then(|count| count.parse().ok()).unwrap_or(0));
+        }
+    }
+    found
+}
+
+/// Instructions of each function without those that it called, by object and function as callgrind names them; the
+/// numbers that it appends to functions that are entered again below themselves are taken off.
+pub fn exclusive(profile: &str) -> BTreeMap<(String, String), u64> {
+    let (mut objects, mut functions) = (HashMap::new(), HashMap::new());
+    let (mut object, mut function) = ("", "");
+    let mut is_inclusive = false;
+    let mut found = BTreeMap::new();
+    for line in profile.lines() {
+        if let Some(name) = line.strip_prefix("ob=") {
+            object = resolve(name, &mut objects);
+        } else if let Some(name) = line.strip_prefix("cob=") {
+            resolve(name, &mut objects);
+        } else if let Some(name) = line.strip_prefix("fn=") {
+            function = resolve(name, &mut functions);
+        } else if let Some(name) = line.strip_prefix("cfn=") {
+            resolve(name, &mut functions);
+        } else if line.starts_with("calls=") {
+            is_inclusive = true;
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
+            let cost = line.split_whitespace().nth(1).and_then(|cost| cost.parse::<u64>().ok()).unwrap_or(0);
+            let plain = function.split_once('\'').map_or(function, |(plain, _)| plain);
+            if !std::mem::take(&mut is_inclusive) {
+                *found.entry((object.to_owned(), plain.to_owned())).or_default() += cost;
+            }
         }
     }
     found
@@ -166,6 +195,16 @@ mod tests {
 
     fn names(functions: &[&str]) -> Vec<Vec<String>> {
         functions.iter().map(|name| vec![(*name).to_owned()]).collect()
+    }
+
+    #[test]
+    fn a_functions_own_cost_leaves_out_what_it_called() {
+        let profile = "ob=(1) /bin/a\nfn=(1) main\n3 10\ncfn=(2) work\ncalls=2 7\n+1 500\n* 5\n\n\
+            fn=(2)\n7 400\n\nob=(2) /lib/c.so\nfn=(3) work'2\n9 100\n";
+        let found = exclusive(profile);
+        let of = |object: &str, name: &str| found.get(&(object.to_owned(), name.to_owned())).copied();
+        assert_eq!((of("/bin/a", "main"), of("/bin/a", "work")), (Some(15), Some(400)));
+        assert_eq!(of("/lib/c.so", "work"), Some(100));
     }
 
     #[test]

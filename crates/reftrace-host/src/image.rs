@@ -60,6 +60,17 @@ pub struct Calls {
     pub frees: u64,
 }
 
+/// What one function of an image executed itself, without those that it called.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FunctionCount {
+    /// Path of the object that has it; empty for code made at run time.
+    pub object: String,
+    /// Its symbol as the object has it, mangled; empty for code without one.
+    pub symbol: String,
+    /// Instructions, of all threads.
+    pub instructions: u64,
+}
+
 /// What was recorded of one image.
 #[derive(Debug)]
 pub struct TracedImage<S> {
@@ -73,6 +84,8 @@ pub struct TracedImage<S> {
     pub before_main: Option<[Clock; 3]>,
     /// Calls of the malloc family.
     pub calls: Calls,
+    /// Instructions of each function, where they were requested and the image recorded its end.
+    pub functions: Vec<FunctionCount>,
     /// How it ended.
     pub ending: ImageEnding,
     /// A word that no tracer writes: nothing after it was decoded.

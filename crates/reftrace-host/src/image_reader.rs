@@ -8,11 +8,13 @@ use heaptoll_reftrace::event::Event;
 use heaptoll_reftrace::word::Text;
 use heaptoll_reftrace::{Clock, Decoder, Owner, Reference, Routine, Sink};
 
-use crate::image::{Calls, Image, ImageEnding, TracedImage};
+use crate::image::{Calls, FunctionCount, Image, ImageEnding, TracedImage};
 use crate::ring::{self, Ring};
 
 /// Most distinct warnings of one process.
 const WARNINGS: usize = 32;
+/// Most functions of one process: ten times as many as a browser has.
+const FUNCTIONS: usize = 5_000_000;
 
 /// Reads one image.
 pub struct ImageReader<S> {
@@ -33,6 +35,7 @@ pub struct ImageReader<S> {
 struct ObservedSink<S> {
     sink: S,
     calls: Calls,
+    functions: Vec<FunctionCount>,
     routine_objects: BTreeMap<Routine, String>,
     refused: BTreeMap<(u32, u32), u64>,
     warnings: Vec<String>,
@@ -72,6 +75,12 @@ impl<S: Sink> Sink for ObservedSink<S> {
                     self.warnings.push(words);
                 }
             }
+            Event::Text { what: Text::Function, word, bytes } if self.functions.len() < FUNCTIONS => {
+                let text = String::from_utf8_lossy(bytes);
+                let (object, symbol) = text.split_once('\n').unwrap_or(("", &text));
+                let (object, symbol) = (object.to_owned(), symbol.to_owned());
+                self.functions.push(FunctionCount { object, symbol, instructions: *word });
+            }
             Event::Exec { .. } => self.exec = true,
             Event::End { status, .. } => self.ended = Some(*status),
             Event::Main { before } => self.before_main = Some(*before),
@@ -102,6 +111,7 @@ impl<S: Sink> ImageReader<S> {
         let observed = ObservedSink {
             sink,
             calls: Calls::default(),
+            functions: Vec::new(),
             routine_objects: BTreeMap::new(),
             refused: BTreeMap::new(),
             warnings: Vec::new(),
@@ -189,6 +199,7 @@ impl<S: Sink> ImageReader<S> {
             totals: decoder.totals(),
             before_main: observed.before_main,
             calls: observed.calls,
+            functions: observed.functions,
             ending,
             damage,
             routine_objects: observed.routine_objects,
@@ -209,6 +220,7 @@ impl<S: Sink> ImageReader<S> {
             totals: decoder.totals(),
             before_main: observed.before_main,
             calls: observed.calls,
+            functions: observed.functions,
             ending: ImageEnding::Incomplete(why.into()),
             damage,
             routine_objects: observed.routine_objects,

@@ -29,6 +29,6 @@ mod testing;
 pub use error::TracerError;
 pub use find::Tracer;
 pub use fitness::{Fitness, fitness};
-pub use image::{Calls, Image, ImageEnding, Traced, TracedImage};
+pub use image::{Calls, FunctionCount, Image, ImageEnding, Traced, TracedImage};
 pub use options::Options;
 pub use trace::{Progress, trace, trace_with};

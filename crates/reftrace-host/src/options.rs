@@ -12,6 +12,8 @@ pub struct Options {
     pub references: bool,
     /// Frames of a call site; 0 for none.
     pub sites: u32,
+    /// Instructions of each function.
+    pub functions: bool,
     /// Stores of heap pointers.
     pub pointers: bool,
     /// Whether randomness is pinned, so that runs repeat.
@@ -21,7 +23,7 @@ pub struct Options {
 impl Default for Options {
     /// Counters and routines only, pinned.
     fn default() -> Options {
-        Options { references: false, sites: 0, pointers: false, pin: true }
+        Options { references: false, sites: 0, functions: false, pointers: false, pin: true }
     }
 }
 
@@ -45,6 +47,7 @@ impl Options {
             format!("--ring-dir={folder}"),
             format!("--consumer={consumer}"),
             yes_no("references", self.references),
+            yes_no("functions", self.functions),
             format!("--sites={}", self.sites),
             yes_no("pointers", self.pointers),
             yes_no("pin", self.pin),

@@ -131,14 +131,23 @@ pub enum Text {
     /// The location of a frame: the address in its object in hexadecimal, a blank, and the object. The word is the
     /// frame's address.
     FrameObject = 5,
+    /// A function: its object, a line feed, its symbol as the object has it; either may be empty. The word is how many
+    /// instructions it has executed itself.
+    Function = 6,
 }
 
 impl Text {
     /// The text of a number.
     pub fn from_number(number: u64) -> Option<Text> {
-        [Text::Frame, Text::Object, Text::Warning, Text::RoutineObject, Text::FrameObject]
-            .into_iter()
-            .find(|text| *text as u64 == number)
+        const ALL: [Text; 6] = [
+            Text::Frame,
+            Text::Object,
+            Text::Warning,
+            Text::RoutineObject,
+            Text::FrameObject,
+            Text::Function,
+        ];
+        ALL.into_iter().find(|text| *text as u64 == number)
     }
 }
 

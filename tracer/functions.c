@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Instructions of each function: a counter for each symbol of each object, to which its superblocks add. A superblock
+ * is its first instruction's function's, as in callgrind. Code without a symbol is its object's as a whole; code
+ * without an object (made at run time) has neither.
+ *
+ * Symbols are read when code is translated, and copied: their object may be unmapped before the end.
+ */
+#include "functions.h"
+
+#include "options.h"
+#include "ring.h"
+
+#include "pub_tool_debuginfo.h"
+
+/* Of the core, whose tool interface only has names that are demangled, which takes too long for each superblock. */
+extern Bool VG_(get_fnname_raw)(DiEpoch epoch, Addr code, const HChar **name);
+
+#define SLOTS 16384 /* of a table of lists: a large program has some ten thousand functions */
+#define MOST_TEXT 4096
+
+typedef struct Function {
+   ULong instructions; /* first: translated code has its address */
+   struct Function *next;
+   UInt hash;
+   HChar *object, *name;
+} Function;
+
+static Function *functions[SLOTS];
+
+/* Fowler, Noll and Vo's 1a, a byte at a time. */
+static UInt add_to_hash(UInt hash, const HChar *text)
+{
+   for (; *text != '\0'; text++)
+      hash = (hash ^ (UChar)*text) * 0x01000193u;
+   return hash;
+}
+
+ULong *ht_functions_counter(Addr code)
+{
+   const DiEpoch epoch = VG_(current_DiEpoch)();
+   const HChar *object = "", *name = "";
+   DebugInfo *info;
+   Function *function;
+   UInt hash;
+
+   if (!ht_options.functions)
+      return NULL;
+   info = VG_(find_DebugInfo)(epoch, code);
+   if (info != NULL)
+      object = VG_(DebugInfo_get_filename)(info);
+   if (!VG_(get_fnname_raw)(epoch, code, &name))
+      name = "";
+   hash = add_to_hash(add_to_hash(0x811c9dc5u, object), name);
+   for (function = functions[hash % SLOTS]; function != NULL; function = function->next)
+      if (function->hash == hash && VG_(strcmp)(function->name, name) == 0 && VG_(strcmp)(function->object, object) == 0)
+         return &function->instructions;
+   function = VG_(calloc)("heaptoll.function", 1, sizeof *function);
+   function->hash = hash;
+   function->object = VG_(strdup)("heaptoll.function", object);
+   function->name = VG_(strdup)("heaptoll.function", name);
+   function->next = functions[hash % SLOTS];
+   functions[hash % SLOTS] = function;
+   return &function->instructions;
+}
+
+void ht_functions_report(void)
+{
+   HChar text[MOST_TEXT];
+   for (UInt slot = 0; slot < SLOTS; slot++)
+      for (Function *function = functions[slot]; function != NULL; function = function->next) {
+         UInt length;
+         if (function->instructions == 0)
+            continue;
+         length = VG_(snprintf)(text, sizeof text, "%s\n%s", function->object, function->name);
+         ht_ring_text(HT_TEXT_FUNCTION, function->instructions, text, length < sizeof text ? length : sizeof text - 1);
+         function->instructions = 0;
+      }
+}
+
+void ht_functions_child(void)
+{
+   for (UInt slot = 0; slot < SLOTS; slot++)
+      for (Function *function = functions[slot]; function != NULL; function = function->next)
+         function->instructions = 0;
+}
