@@ -7,6 +7,7 @@ mod documents;
 mod duration;
 mod exit;
 mod extras;
+mod factors;
 mod frames;
 mod hints;
 mod interrupt;

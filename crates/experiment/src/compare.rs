@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use heaptoll_statistics::{ALPHA, FEWEST_PAIRS, Interval, median};
 
 use crate::company::{self, Company};
-use crate::comparison::{CollectionFigures, Comparison, Figure, Metric, OverallRow, ProgramTable, Row};
+use crate::comparison::{
+    CollectionFigures, Comparison, Figure, HeapCurves, Metric, OverallRow, ProgramTable, Row,
+};
 use crate::disturbance::{Disturbance, Disturbed};
 use crate::exact;
 use crate::experiment::Experiment;
+use crate::heap_curves::heap_curves;
 use crate::lower_bound::lower_bounds;
 use crate::observation::{Collections, Observation, Outcome, Phase};
 use crate::side::{Side, Sides};
@@ -69,7 +72,7 @@ pub fn compare(experiment: &Experiment) -> Comparison {
             (program.name.as_str(), sides)
         })
         .collect();
-    Comparison {
+    let mut comparison = Comparison {
         baseline: experiment.baseline.clone(),
         alpha: experiment.alpha(),
         tables: programs
@@ -79,7 +82,10 @@ pub fn compare(experiment: &Experiment) -> Comparison {
             .collect(),
         overall: overall(experiment, &programs),
         lower_bounds: lower_bounds(experiment, experiment.repetitions()),
-    }
+        heaps: HeapCurves::default(),
+    };
+    comparison.heaps = heap_curves(experiment, &comparison);
+    comparison
 }
 
 fn table(experiment: &Experiment, program: &str, sides: &Sides, company: Company) -> ProgramTable {
@@ -185,7 +191,12 @@ fn row(experiment: &Experiment, program: &str, side: &Side, figures: BTreeMap<Me
         ),
         collections: collections(&rows),
         load_figures: by_name.into_iter().map(|(name, values)| (name, median(&values))).collect(),
-        verdict: verdict::text(side.stack == experiment.baseline, &figures, &marks),
+        verdict: verdict::text(
+            side.stack == experiment.baseline,
+            &figures,
+            &marks,
+            experiment.does_not_fit(program, side.stack),
+        ),
         on_frontier: false,
         marks,
         figures,

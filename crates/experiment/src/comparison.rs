@@ -3,6 +3,7 @@
 
 mod exact;
 mod figure;
+mod heaps;
 mod lower_bound;
 mod row;
 mod table;
@@ -10,6 +11,7 @@ mod tables;
 
 pub use exact::{CacheCounted, Counted, ExactRow, ExactTable};
 pub use figure::{Figure, Metric};
+pub use heaps::{Costs, HeapCurve, HeapCurves, HeapPoint, ProgramHeaps};
 pub use lower_bound::{Attributed, BoundRow, Bounds, LowerBounds, OverallBound, ProgramBounds};
 pub use row::{CollectionFigures, Row};
 pub use table::{CompanyEffect, ProgramTable};

@@ -6,6 +6,7 @@ use heaptoll_statistics::ALPHA;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::heap_limit::HeapLimit;
 use crate::named::Named;
 use crate::observation::{MemoryTrack, Observation, Phase};
 
@@ -125,6 +126,9 @@ pub struct StackInfo {
     /// Which of its program's blocks it runs in: in lockstep only stacks of one block run at once.
     #[serde(default)]
     pub block: u32,
+    /// The heap that is fixed for it, where one is.
+    #[serde(default)]
+    pub heap: Option<HeapLimit>,
 }
 
 /// How the runs of one repetition share the machine's noise.

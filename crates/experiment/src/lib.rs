@@ -11,6 +11,8 @@ mod documented;
 pub mod exact;
 pub mod experiment;
 pub mod forecast;
+pub mod heap_curves;
+pub mod heap_limit;
 pub mod interrupt;
 pub mod launch;
 pub mod lockstep;

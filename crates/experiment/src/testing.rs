@@ -41,6 +41,7 @@ pub fn stack(program: &str, name: &str) -> StackInfo {
         apart: None,
         makes_files: false,
         block: 0,
+        heap: None,
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::comparison::{Figure, Metric, Row};
 use crate::experiment::{Experiment, Pairing};
+use crate::heap_limit::HeapLimit;
 use crate::observation::{Observation, Outcome, Phase};
 use crate::side::Startup;
 use heaptoll_statistics::Interval;
@@ -21,13 +22,19 @@ const MEMORY_TOLERANCE: f64 = 0.05;
 /// by up to this many KiB a CPU.
 const LAG_KIB: u64 = 256;
 
-/// The verdict of one row.
-pub fn text(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[String]) -> String {
+/// The verdict of one row; `too_small` is the heap that was fixed, where what failed did not fit in it.
+pub fn text(
+    is_baseline: bool,
+    figures: &BTreeMap<Metric, Figure>,
+    marks: &[String],
+    too_small: Option<&HeapLimit>,
+) -> String {
+    let failed = too_small.map_or("failed".to_owned(), HeapLimit::failure);
     if figures.is_empty() {
         return if marks.is_empty() {
             "not measured".into()
         } else {
-            format!("failed: {}", marks.join(", "))
+            format!("{failed}: {}", marks.join(", "))
         };
     }
     if is_baseline {
@@ -51,7 +58,7 @@ pub fn text(is_baseline: bool, figures: &BTreeMap<Metric, Figure>, marks: &[Stri
         (true, false) => "no difference seen".into(),
     };
     // A reader of the verdict alone must not choose a manager that fails now and then.
-    if marks.is_empty() { words } else { format!("failed: {}; else {words}", marks.join(", ")) }
+    if marks.is_empty() { words } else { format!("{failed}: {}; else {words}", marks.join(", ")) }
 }
 
 /// The verdict of a ratio between two experiments.

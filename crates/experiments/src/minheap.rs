@@ -7,6 +7,7 @@ mod overheads;
 mod published_heap;
 mod search;
 mod selection;
+mod smallest;
 
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_report::document::Document;
@@ -24,7 +25,8 @@ pub use figures::{Baseline, Collector, Figures, MeanOver, Over, Program, Publish
 pub use overheads::{Mean, Overhead};
 pub use published_heap::SmallestHeap;
 pub use search::{Answer, End, Outcome, Question, Search, Step, Tried};
-pub use selection::{Periods, tolerance};
+pub use selection::{Periods, is_searched, tolerance};
+pub use smallest::SmallestHeaps;
 
 /// The schema of the figures' JSON.
 pub const SCHEMA: &str = "heaptoll-minheap/1";

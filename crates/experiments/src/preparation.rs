@@ -3,6 +3,7 @@
 
 pub mod baseline;
 pub mod beginning;
+pub mod derived;
 pub mod estimate;
 pub mod experiment_file;
 pub mod pairing;

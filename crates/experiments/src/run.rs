@@ -3,6 +3,7 @@
 mod begin;
 mod exact;
 mod goal;
+mod heaps;
 mod request;
 mod thp;
 
@@ -18,6 +19,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::preparation::resume::{go_where_it_began, resume};
 
+pub use heaps::FACTORS;
 pub use request::{REPETITIONS, Request};
 pub use thp::Thp;
 

@@ -25,6 +25,7 @@ pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Exp
         apart: None,
         makes_files: false,
         block: 0,
+        heap: None,
     };
     Experiment {
         heaptoll_version: "0".into(),

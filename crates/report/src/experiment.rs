@@ -8,6 +8,9 @@ mod collections;
 mod exact;
 mod exact_text;
 mod figures;
+mod heap_charts;
+mod heap_text;
+mod heaps;
 mod invocations;
 mod machine;
 mod managers;
@@ -45,7 +48,7 @@ pub fn document(experiment: &Experiment, comparison: &Comparison, extras: Extras
         facts.push(("Invocations that did not end well".into(), bad.to_string()));
     }
     Document {
-        title: title(experiment, &palette),
+        title: title(experiment, comparison, &palette),
         subtitle: machine::plan(experiment),
         warnings: warnings(experiment),
         sections,
@@ -67,8 +70,9 @@ fn palette(experiment: &Experiment) -> Vec<String> {
     names
 }
 
-fn title(experiment: &Experiment, palette: &[String]) -> String {
-    let managers = plural(palette.len(), "memory manager");
+fn title(experiment: &Experiment, comparison: &Comparison, palette: &[String]) -> String {
+    let managers = palette.iter().filter(|stack| !heaps::is_limited(comparison, stack)).count();
+    let managers = plural(managers, "memory manager");
     match &experiment.programs[..] {
         [one] => format!("{} under {managers}", one.name),
         programs => format!("{} under {managers}", plural(programs.len(), "program")),
@@ -85,7 +89,11 @@ fn warnings(experiment: &Experiment) -> Vec<String> {
 /// What was found, in a sentence, and what was requested and is not there.
 fn found(comparison: &Comparison, extras: Extras) -> Section {
     let absent = absent(comparison, extras).map(str::to_owned);
-    Section { text: overall::summary(comparison).into_iter().chain(absent).collect(), ..Section::default() }
+    let heaps = heaps::summary(comparison);
+    Section {
+        text: heaps.into_iter().chain(overall::summary(comparison)).chain(absent).collect(),
+        ..Section::default()
+    }
 }
 
 /// Where it ran, and how to read the tables.

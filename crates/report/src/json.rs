@@ -112,7 +112,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::testing::{Shape, experiment};
+    use crate::testing::{Shape, experiment, heaps};
 
     /// Maps whose keys are data; their one documented path ends in `.*`, except metrics, which are named.
     const MAPS: [&str; 4] = ["load_figures", "figures", "enough", "turns"];
@@ -142,8 +142,7 @@ mod tests {
 
     fn every_path() -> BTreeSet<String> {
         let mut found = BTreeSet::new();
-        for shape in Shape::ALL {
-            let (experiment, comparison) = experiment(shape);
+        for (experiment, comparison) in Shape::ALL.map(experiment).into_iter().chain([heaps(Shape::Suite)]) {
             let mut bytes = Vec::new();
             write(&experiment, &comparison, &mut bytes).unwrap();
             paths(&serde_json::from_slice(&bytes).unwrap(), "", &mut found);

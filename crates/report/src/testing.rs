@@ -7,6 +7,7 @@ mod book;
 mod chart;
 mod comparison;
 mod counts;
+mod heaps;
 mod info;
 mod noise;
 mod observation;
@@ -22,6 +23,7 @@ use shape::name_of;
 
 pub use book::book;
 pub use chart::chart;
+pub use heaps::heaps;
 pub use shape::{HOSTILE, Shape};
 
 /// An experiment and a plausible comparison of it.

@@ -4,6 +4,7 @@ use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::heaps::HeapCurves;
 use super::lower_bound::LowerBounds;
 use super::table::ProgramTable;
 
@@ -21,6 +22,9 @@ pub struct Comparison {
     /// What memory management costs at least, under each stack.
     #[serde(default)]
     pub lower_bounds: LowerBounds,
+    /// Collectors over the size of their heap (`heaptoll run --heaps`).
+    #[serde(default)]
+    pub heaps: HeapCurves,
 }
 
 /// One stack over all programs: the geometric mean of its ratios, interval over repetitions.

@@ -1,6 +1,7 @@
 //! The figures of `heaptoll minheap`, as in its JSON (docs/guide/minheap.md).
 
 use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::manager::Manager;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -132,6 +133,18 @@ pub struct MeanOver {
 }
 
 impl Collector {
+    /// A stack that is not searched yet.
+    pub fn of(stack: &Manager) -> Collector {
+        Collector {
+            stack: stack.name.clone(),
+            unlimited_used_high_bytes: None,
+            search: None,
+            completed_although_refused: 0,
+            collections: 0,
+            failure: None,
+        }
+    }
+
     /// The smallest heap and the largest that failed, where the search found them.
     pub fn edge(&self) -> Option<(u64, u64)> {
         let answer = self.search.as_ref()?;

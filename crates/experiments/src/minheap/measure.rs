@@ -56,7 +56,7 @@ pub struct Plan<'a> {
 }
 
 /// What a run must give to have completed.
-struct ExpectedResult {
+pub(super) struct ExpectedResult {
     status: i32,
     /// `None`: the output varies by itself.
     digest: Option<String>,
@@ -138,7 +138,7 @@ impl Plan<'_> {
     }
 
     /// Runs the program twice under the C library's own malloc.
-    fn expected(&self, program: &ProgramInfo) -> Result<ExpectedResult, Failure> {
+    pub(super) fn expected(&self, program: &ProgramInfo) -> Result<ExpectedResult, Failure> {
         let mut expected = ExpectedResult { status: self.expect_status, digest: None };
         let mut digests = Vec::new();
         for _ in 0..RIGHT_RUNS {
@@ -184,22 +184,22 @@ impl Plan<'_> {
         stack: &Manager,
     ) -> Result<Collector, Failure> {
         self.progress.set_text(&format!("{} under {}", program.name, stack.name));
-        let mut row = Collector {
-            stack: stack.name.clone(),
-            unlimited_used_high_bytes: None,
-            search: None,
-            completed_although_refused: 0,
-            collections: 0,
-            failure: None,
-        };
-        let set = match self.proven(program, stack)? {
-            Ok(set) => set,
-            Err(why) => {
-                row.failure = Some(why);
-                return Ok(row);
-            }
-        };
-        let unlimited = self.runs.attempt(program, &set)?;
+        match self.proven(program, stack)? {
+            Ok(set) => self.searched(program, expected, stack, &set),
+            Err(why) => Ok(Collector { failure: Some(why), ..Collector::of(stack) }),
+        }
+    }
+
+    /// Searches the smallest heap under a stack that was proved to serve the program with this preloaded.
+    pub(super) fn searched(
+        &self,
+        program: &ProgramInfo,
+        expected: &ExpectedResult,
+        stack: &Manager,
+        set: &Set,
+    ) -> Result<Collector, Failure> {
+        let mut row = Collector::of(stack);
+        let unlimited = self.runs.attempt(program, set)?;
         if !expected.is(&unlimited) {
             let why = expected.judge(&unlimited, self.runs.timeout_s);
             row.failure = Some(match why {

@@ -17,6 +17,16 @@ fn has_heap(manager: &Manager) -> bool {
     manager.options.contains_key(HEAP) || manager.layers.iter().any(|layer| layer.kind == LayerKind::Sweep)
 }
 
+/// Whether a stack collects in a heap that can be fixed and is not: one whose smallest heap can be searched.
+pub fn is_searched(manager: &Manager) -> bool {
+    manager.collects() && has_heap(manager) && !sets_heap(manager)
+}
+
+/// Whether the user fixed the heap.
+fn sets_heap(manager: &Manager) -> bool {
+    manager.set.iter().any(|option| option == HEAP) || set_in_layer(manager, HEAP)
+}
+
 /// The stacks whose smallest heaps are searched: those named, or every collector here that takes a fixed heap and the
 /// sweep layer over the allocators of the baselines.
 ///
@@ -43,7 +53,7 @@ pub fn collectors(
         let named = manager::choose(known, [word.as_str()])?;
         let is_group = named.len() != 1 || named[0].name != *word;
         for one in named {
-            if one.set.iter().any(|option| option == HEAP) || set_in_layer(&one, HEAP) {
+            if sets_heap(&one) {
                 return Err(Failure::Usage(format!("{word}: heap= is what is searched; leave it out")));
             }
             match has_heap(&one) {
@@ -141,6 +151,14 @@ mod tests {
         assert!(selection("sweep,heap=1M/glibc").is_err_and(|message| message.contains("leave it out")));
         assert_eq!(selection("sweep/glibc").map(|all| all.len()), Ok(1));
         assert!(allocators(&known, &["nope".into()]).is_err());
+    }
+
+    #[test]
+    fn a_collector_is_searched_where_its_heap_can_be_fixed_and_is_not() {
+        let known = [glibc()];
+        let searched = |word: &str| manager::find(&known, word).is_ok_and(|one| is_searched(&one));
+        assert!(searched("sweep/glibc") && searched("count/sweep,every=1M/glibc"));
+        assert!(!searched("glibc") && !searched("sweep,heap=1M/glibc"));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::cells;
 use crate::clock;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::preparation::derived::DerivedStacks;
 use crate::preparation::estimate::Estimate;
 use crate::preparation::proof_run::ProofRun;
 use crate::preparation::repeat_command::repeating;
@@ -29,6 +30,8 @@ pub struct Beginning<'a> {
     pub managers: &'a [Manager],
     /// The block of each manager in lockstep; all in one where it has none.
     pub blocks: Vec<u32>,
+    /// Makes further stacks of those that were proved.
+    pub derived: Option<&'a dyn DerivedStacks>,
     /// Timed repetitions.
     pub repetitions: u32,
     /// Repetitions before them.
@@ -105,6 +108,7 @@ pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, F
     };
     let together = preflights::Together {
         blocks: &beginning.blocks,
+        derived: beginning.derived,
         machine: pairing::Machine { at_once_bytes: beginning.at_once_bytes, ..pairing::Machine::now() },
     };
     let proofs = preflights::run(&mut experiment, beginning.managers, &together, context)?;

@@ -15,6 +15,7 @@ use heaptoll_scratch::Scratch;
 
 use crate::context::{Context, Progress};
 use crate::failure::Failure;
+use crate::preparation::derived::{DerivedStacks, Proved};
 use crate::preparation::pairing;
 use crate::preparation::proof_run::ProofRun;
 use heaptoll_experiment::places::Places;
@@ -147,6 +148,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         apart: None,
         makes_files: false,
         block: 0,
+        heap: None,
     }
 }
 
@@ -164,6 +166,8 @@ pub fn row_names(managers: &[Manager]) -> Vec<String> {
 pub struct Together<'a> {
     /// The managers' blocks in lockstep. Where there are none stacks may take turns.
     pub blocks: &'a [u32],
+    /// Makes further stacks of those that were proved.
+    pub derived: Option<&'a dyn DerivedStacks>,
     /// What the machine gives.
     pub machine: pairing::Machine,
 }
@@ -185,6 +189,7 @@ pub fn run(
     let ran = programs.iter().try_for_each(|program| {
         match preflights.prove_all(experiment, program)? {
             Ok(served) => {
+                let served = preflights.with_derived(experiment, program, served)?;
                 let of_baseline = preflights.add(experiment, program, served);
                 proof_runs.insert(program.name.clone(), of_baseline);
             }
@@ -258,6 +263,27 @@ impl Preflights<'_> {
             self.bar.advance(1);
         }
         Ok(Ok(served))
+    }
+
+    /// Puts the stacks that are made of a proved one after it. They take the memory that it took in its proof run.
+    fn with_derived(
+        &self,
+        experiment: &mut Experiment,
+        program: &ProgramInfo,
+        served: Served,
+    ) -> Result<Served, Failure> {
+        let Some(derived) = self.together.derived else { return Ok(served) };
+        let manager = |stack: &StackInfo| self.names.iter().position(|name| *name == stack.name);
+        let proved = |stack| Some(Proved { manager: &self.managers[manager(stack)?], stack });
+        let proved: Vec<Proved> = served.stacks.iter().filter_map(proved).collect();
+        let further = derived.of_program(experiment, program, &proved, self.context, self.bar)?;
+        let mut all = Served::default();
+        for ((stack, run), further) in served.stacks.into_iter().zip(served.runs).zip(further) {
+            let copied = ProofRun { copied: true, ..run.clone() };
+            all.runs.extend(std::iter::once(run).chain(further.iter().map(|_| copied.clone())));
+            all.stacks.extend(std::iter::once(stack).chain(further));
+        }
+        Ok(all)
     }
 
     /// Adds a program's stacks to the experiment, and which of them run at once. Gives the baseline's proof run.

@@ -10,10 +10,12 @@ use heaptoll_experiment::store::Store;
 use heaptoll_experiment::{machine, working_copy};
 use heaptoll_launcher::slice;
 
+use super::heaps::{self, Heaps};
 use super::request::{REPETITIONS, Request};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::preparation::beginning::{self, Beginning};
+use crate::preparation::derived::DerivedStacks;
 use crate::preparation::{baseline, experiment_file, stand_ins};
 
 /// Prepares a new experiment and its file.
@@ -39,6 +41,11 @@ pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment)
     }
     let known = manager::known(context.places)?;
     let managers = choose_managers(request, &known, context)?;
+    let programs = request.workload.resolve(context.places, context.messages)?;
+    let heaps = request.heaps.as_ref().map(|factors| Heaps { factors, known: &known });
+    if heaps.is_some() {
+        heaps::check(request, &managers, &programs)?;
+    }
     let thp = machine::read().thp;
     if let Some(requested) = request.thp.filter(|requested| !requested.is_allowed_where(&thp)) {
         let requested = requested.as_str();
@@ -49,10 +56,11 @@ pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment)
     }
     let mut experiment = beginning::describe(
         Beginning {
-            programs: request.workload.resolve(context.places, context.messages)?,
+            programs,
             command: request.command.clone(),
             managers: &managers,
             blocks: vec![],
+            derived: heaps.as_ref().map(|heaps| heaps as &dyn DerivedStacks),
             repetitions: request.repetitions.unwrap_or(match (request.precision, request.budget_s) {
                 (None, None) => REPETITIONS,
                 _ => FIRST_ANALYSIS,

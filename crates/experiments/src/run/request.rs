@@ -20,6 +20,9 @@ pub struct Request {
     pub manager: Vec<String>,
     /// The manager that ratios are taken to.
     pub baseline: String,
+    /// Heaps to run each collector in, as multiples of the smallest in which the program completes; none where only its
+    /// own size of the heap counts.
+    pub heaps: Option<Vec<f64>>,
     /// Timed repetitions; [`REPETITIONS`] without a number.
     pub repetitions: Option<u32>,
     /// Half-width of CPU intervals that is enough, as a share.
@@ -59,6 +62,7 @@ impl Request {
             workload,
             manager: managers.iter().map(|name| (*name).to_owned()).collect(),
             baseline: baseline::DEFAULT.into(),
+            heaps: None,
             repetitions: None,
             precision: None,
             budget_s: None,

@@ -235,12 +235,13 @@ fn prove(experiment: &mut Experiment, managers: &[Manager], context: &Context) -
             apart: None,
             makes_files: false,
             block: 0,
+            heap: None,
         });
         statics.push(program.name.clone());
     }
     experiment.programs.retain(|program| !statics.contains(&program.name));
     if !experiment.programs.is_empty() {
-        let together = preflights::Together { blocks: &[], machine: pairing::Machine::now() };
+        let together = preflights::Together { blocks: &[], derived: None, machine: pairing::Machine::now() };
         preflights::run(experiment, managers, &together, context)?;
     }
     let kept: Vec<String> = experiment.programs.iter().map(|program| program.name.clone()).collect();

@@ -3,7 +3,7 @@
 use heaptoll_experiment::comparison::{Comparison, Metric, OverallRow, ProgramTable};
 
 use super::parts::{Extras, name};
-use super::{bounds, charts};
+use super::{bounds, charts, heaps};
 use crate::document::{Cell, Column, Grid, Item, Link, Part, Section, section_id};
 use crate::format::{self, NO_DIFFERENCE, NONE, and_list};
 
@@ -37,6 +37,7 @@ pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extra
     };
     let mut items: Vec<Item> = charts::overall(comparison, palette).into_iter().map(Item::Chart).collect();
     items.push(Item::Grid(means));
+    items.extend(heaps::overall(comparison).map(Item::Part));
     let matrices = [("CPU ratio", Metric::Cpu), ("Peak memory ratio", Metric::PeakRss)];
     items.extend(matrices.map(|(title, metric)| Item::Part(matrix(title, metric, comparison, palette))));
     items.extend(bounds);
@@ -95,7 +96,8 @@ pub(super) fn summary(comparison: &Comparison) -> Option<String> {
     };
     // Stacks of one verdict are named together.
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
-    for (stack, verdict) in verdicts.into_iter().filter(|(stack, _)| **stack != comparison.baseline) {
+    let is_summed = |stack: &str| stack != comparison.baseline && !heaps::is_limited(comparison, stack);
+    for (stack, verdict) in verdicts.into_iter().filter(|(stack, _)| is_summed(stack)) {
         match found.iter_mut().find(|(same, _)| *same == verdict) {
             Some((_, stacks)) => stacks.push(stack.clone()),
             None => found.push((verdict, vec![stack.clone()])),

@@ -1,11 +1,11 @@
 //! One program: its table, charts, everything its reader must know, and what can be unfolded.
 
-use heaptoll_experiment::comparison::{Comparison, ProgramTable};
+use heaptoll_experiment::comparison::{Comparison, ProgramTable, Row};
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
 use heaptoll_experiment::observation::Observation;
 
 use super::parts::{Extras, environment, folded};
-use super::{bounds, charts, collections, exact, figures, invocations, more, peaks};
+use super::{bounds, charts, collections, exact, figures, heaps, invocations, more, peaks};
 use crate::document::{Cell, Column, Form, Grid, Item, Section};
 use crate::format::{self, plural};
 
@@ -32,6 +32,7 @@ pub(super) fn section(
     }
     items.push(Item::Warnings(warnings(experiment, table)));
     items.extend(more::load(table).map(Item::Grid));
+    items.extend(heaps::part(comparison, &table.program).map(Item::Part));
     items.extend(others.into_iter().map(Item::Chart));
     items.extend(table.exact.as_ref().map(|found| Item::Part(exact::part(comparison, found))));
     items.extend(collections::part(table, extras).map(Item::Part));
@@ -63,7 +64,9 @@ fn notes(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
 /// What went wrong or was left out, and what the preflight warned of.
 fn warnings(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
     let mut found = Vec::new();
-    for row in table.rows.iter().filter(|row| !row.marks.is_empty()) {
+    // That a heap is too small is a result, which the figures state.
+    let fits = |row: &&Row| experiment.does_not_fit(&table.program, &row.stack).is_none();
+    for row in table.rows.iter().filter(|row| !row.marks.is_empty()).filter(fits) {
         let good = plural(row.good as usize, "good row");
         let mut text = format!("{}: {} (left out; {good} remain)", row.stack, row.marks.join(", "));
         if let Some(output) = last_output(experiment, &table.program, &row.stack) {

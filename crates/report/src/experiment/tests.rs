@@ -4,7 +4,7 @@ use heaptoll_statistics::Interval;
 use super::*;
 use crate::html;
 use crate::terminal::{Style, render_document};
-use crate::testing::{HOSTILE, Shape, experiment};
+use crate::testing::{HOSTILE, Shape, experiment, heaps};
 
 const ALL: Extras = Extras { bounds: true, collections: true, invocations: true };
 
@@ -341,4 +341,25 @@ fn an_experiment_without_a_row_is_still_a_page() {
     comparison.tables[0].rows.clear();
     let html = page(&experiment, &comparison);
     assert!(html.contains("No row was measured"));
+}
+
+#[test]
+fn collectors_in_fixed_heaps_are_curves_and_not_managers_of_their_own() {
+    let (made, comparison) = heaps(Shape::Single);
+    let text = render(&made, &comparison, &Style { color: false, width: None, unicode: true }, ALL);
+    assert!(text.starts_with("cfrac under 3 memory managers"), "{text}");
+    let lead = text.lines().find(|line| line.starts_with("jemalloc uses"));
+    assert!(lead.is_some_and(|line| line.contains("times its smallest heap (")), "{text}");
+    let summary = text.lines().find(|line| line.starts_with("Against glibc")).unwrap();
+    assert!(summary.contains("mimalloc3") && !summary.contains("snmalloc"), "{summary}");
+    let row = text.lines().find(|line| line.contains("1.5x")).unwrap();
+    assert!(row.starts_with("jemalloc") && row.contains("600"), "{row}");
+    let page = page(&made, &comparison);
+    for title in ["At equal memory", "CPU over heap size", "CPU over memory", "Overhead at least"] {
+        assert!(page.contains(title), "{title}");
+    }
+    let (made, comparison) = heaps(Shape::Suite);
+    let text = render(&made, &comparison, &Style { color: false, width: Some(60), unicode: true }, ALL);
+    assert!(text.contains("at equal memory, means over"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 60), "{text}");
 }

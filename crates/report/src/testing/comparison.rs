@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use heaptoll_experiment::comparison::{
-    CollectionFigures, CompanyEffect, Comparison, Figure, Metric, OverallRow, ProgramTable, Row,
+    CollectionFigures, CompanyEffect, Comparison, Figure, HeapCurves, Metric, OverallRow, ProgramTable, Row,
 };
 use heaptoll_experiment::disturbance::{Disturbance, Disturbed};
 use heaptoll_experiment::experiment::Experiment;
@@ -27,7 +27,16 @@ pub fn compare(experiment: &Experiment) -> Comparison {
     measured.observations.retain(|row| row.phase != Phase::Startup);
     let lower_bounds =
         heaptoll_experiment::lower_bound::lower_bounds(&measured, experiment.settings.repetitions);
-    Comparison { baseline: experiment.baseline.clone(), alpha: 0.05, tables, overall, lower_bounds }
+    let mut comparison = Comparison {
+        baseline: experiment.baseline.clone(),
+        alpha: 0.05,
+        tables,
+        overall,
+        lower_bounds,
+        heaps: HeapCurves::default(),
+    };
+    comparison.heaps = heaptoll_experiment::heap_curves::heap_curves(experiment, &comparison);
+    comparison
 }
 
 fn table(experiment: &Experiment, program: &str, means: &mut Means) -> ProgramTable {

@@ -108,6 +108,7 @@ pub fn stack(shape: Shape, program: &str, s: usize) -> StackInfo {
         apart: None,
         makes_files: false,
         block: 0,
+        heap: None,
     };
     if s == 0 {
         info.preload.clear();

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 
 use crate::duration::{duration, positive_seconds, slice};
 use crate::extras::ExtraTables;
+use crate::factors::{self, Factors};
 use crate::memory::bytes;
 use crate::outputs::{Outputs, own_arguments};
 use crate::pairing_arg::PairingArg;
@@ -53,6 +54,7 @@ impl From<ThpArg> for Thp {
     heaptoll run --program cfrac --program lua --size demo\n  \
     heaptoll run --exact -m mimalloc3 --program cfrac             (is it instructions, or memory?)\n  \
     heaptoll run -m quarantine=1B/mimalloc -m quarantine=2M/mimalloc -- ./prog     (what do delayed frees cost?)\n  \
+    heaptoll run --heaps -m tithe-collect -m mimalloc3 -p cfrac:gc    (how much memory does a collector need?)\n  \
     heaptoll run -m glibc -m glibc -- ./prog        (A/A: how large is this machine's noise?)\n  \
     heaptoll run --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready '(?i)ready to accept connections' \\\n    \
     --load 'redis-benchmark -s {tmp}/s -q -n 200000'")]
@@ -65,6 +67,12 @@ pub struct Arguments {
     /// The manager that ratios are taken to; added to the list when it is not in it
     #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT, conflicts_with = "resume")]
     pub baseline: String,
+    /// Compare at equal memory: search the smallest heap in which the program completes under each collector, and run the
+    /// collector in heaps of so many times that size too, at once with the managers. A value is given with `=`, as in
+    /// --heaps=1.5,3 [default value: 1.25,1.5,2,3,4]
+    #[arg(long, value_name = "FACTORS", num_args = 0..=1, require_equals = true,
+        default_missing_value = factors::DEFAULT, conflicts_with_all = ["serve", "working_copy", "resume"])]
+    pub heaps: Option<Factors>,
     /// Timed repetitions; below 6 no difference can be claimed [default: 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub repetitions: Option<u32>,
@@ -135,6 +143,7 @@ impl Arguments {
             workload: self.workload.workload(),
             manager: self.manager.clone(),
             baseline: self.baseline.clone(),
+            heaps: self.heaps.as_ref().map(|factors| factors.0.clone()),
             repetitions: self.repetitions,
             precision: self.precision,
             budget_s: self.budget,
