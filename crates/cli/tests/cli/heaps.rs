@@ -32,7 +32,8 @@ fn a_collector_runs_in_each_heap_and_allocators_are_points() {
     let fixture = Fixture::new();
     let program = fixture.program("retains", RETAINS_1_MIB);
     let (db, page) = (fixture.at("e.db"), fixture.at("page.html"));
-    let words = ["run", "--heaps=10,1.5,3", "-m", "sweep/glibc", "-m", "sweep,heap=4M/glibc", "-n", "2"];
+    let words =
+        ["run", "--heaps=10,1.5,3", "-m", "sweep,every=64K/glibc", "-m", "sweep,heap=4M/glibc", "-n", "2"];
     let output = fixture.heaptoll(&[&words[..], &["--db", &db, "--html", &page, "--", &program]].concat());
     let output = output.exits(0);
     // What does not fit is a result and no failure.
@@ -44,7 +45,7 @@ fn a_collector_runs_in_each_heap_and_allocators_are_points() {
 
     let json = fixture.json(&db);
     let [curve] = &curves(&json)[..] else { panic!("a heap that the user fixed is not searched: {json:#}") };
-    assert_eq!(curve["collector"], "sweep/glibc");
+    assert_eq!(curve["collector"], "sweep,every=64K/glibc");
     let smallest = curve["smallest_bytes"].as_u64().expect("bytes");
     assert!((MIB..2 * MIB).contains(&smallest), "{smallest}");
     let heaps: Vec<(f64, bool, f64)> = curve["heaps"]
@@ -65,12 +66,12 @@ fn a_collector_runs_in_each_heap_and_allocators_are_points() {
     }
     let points = json["comparison"]["heaps"]["programs"][0]["points"].as_array().expect("points");
     let points: Vec<&Value> = points.iter().map(|point| &point["stack"]).collect();
-    assert_eq!(points, ["glibc", "sweep/glibc", "sweep,heap=4M/glibc"]);
+    assert_eq!(points, ["glibc", "sweep,every=64K/glibc", "sweep,heap=4M/glibc"]);
     // The same paired runs as of any stack, with the heap in their environment.
-    assert_eq!(rows_of(&json, "sweep/glibc@1.5x", "timed").len(), 2);
-    assert!(outcomes(&json, "sweep/glibc@10x").iter().all(|outcome| outcome == "exit"), "{json:#}");
+    assert_eq!(rows_of(&json, "sweep,every=64K/glibc@1.5x", "timed").len(), 2);
+    assert!(outcomes(&json, "sweep,every=64K/glibc@10x").iter().all(|outcome| outcome == "exit"), "{json:#}");
     assert!(
-        line(&json, "sweep/glibc@10x")["verdict"]
+        line(&json, "sweep,every=64K/glibc@10x")["verdict"]
             .as_str()
             .is_some_and(|text| text.starts_with("does not fit"))
     );
@@ -78,15 +79,15 @@ fn a_collector_runs_in_each_heap_and_allocators_are_points() {
     let again = fixture.heaptoll(&["report", &db]).exits(0);
     assert_eq!(again.out.split("At equal memory").nth(1), output.out.split("At equal memory").nth(1));
     fixture.heaptoll(&["run", "--resume", &db, "-n", "3"]).exits(0);
-    assert_eq!(rows_of(&fixture.json(&db), "sweep/glibc@3x", "timed").len(), 3);
+    assert_eq!(rows_of(&fixture.json(&db), "sweep,every=64K/glibc@3x", "timed").len(), 3);
 }
 
 #[test]
 fn means_over_programs_are_of_equal_factors() {
     let fixture = Fixture::new();
-    let words = ["run", "--heaps=2", "-m", "tithe-collect", "-n", "4", "--size", "tiny"];
+    let words = ["run", "--heaps=2", "-m", "tithe-collect", "-n", "2", "--warmup", "0", "--size", "tiny"];
     let db = fixture.at("e.db");
-    let programs = ["-p", "cfrac:gc", "-p", "reverse:gc", "--db", &db];
+    let programs = ["-p", "cfrac:gc", "-p", "kv:gc", "--db", &db];
     let output = fixture.heaptoll(&[&words[..], &programs].concat()).exits(0);
     output.shows(&["overall: at equal memory, means over 2 programs"]);
     let json = fixture.json(&db);
