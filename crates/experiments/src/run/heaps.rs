@@ -1,6 +1,6 @@
 //! Comparison at equal memory: each collector of the run in heaps of several sizes, next to allocators at their own.
 //!
-//! A collector trades CPU time for memory, so one figure of it says little: it runs in heaps of so many times the
+//! A collector trades CPU time for memory, so one figure shows little of it: it runs in heaps of so many times the
 //! smallest one in which the program completes. Each heap is a stack of its own among the others of the program.
 
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
