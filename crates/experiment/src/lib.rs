@@ -36,7 +36,7 @@ pub mod stack;
 pub mod store;
 #[cfg(test)]
 mod testing;
-pub mod too_small;
+mod too_small;
 mod verdict;
 pub mod words;
 pub mod working_copy;
