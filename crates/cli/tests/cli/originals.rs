@@ -215,6 +215,15 @@ fn the_papers_programs_are_built_and_make_the_papers_counts() {
     ];
     let rest = ["-m", "glibc", "-m", "bw16", "-n", "1", "--warmup", "0"];
     fixture.heaptoll(&[&run[..], &rest].concat()).exits(0);
+    // From now on the study of the paper runs them.
+    let (json, page) = (fixture.at("study.json"), fixture.at("study.html"));
+    let study =
+        ["study", "zorn1992", "--quick", "--only", "zorn1992-counts", "--json", &json, "--html", &page];
+    fixture.heaptoll(&study).exits(0);
+    let ran = &read_json(&json)["steps"][0]["originals"];
+    assert_eq!(ran["cfrac:unoptimized"], "mb-cfrac:nomemopt", "{ran}");
+    assert_eq!(ran["espresso"], "mb-espresso:plain", "{ran}");
+    assert!(fs::read_to_string(&page).expect("the page").contains("espresso is mb-espresso:plain"));
 }
 
 /// A layer in front of a collector, and one in front of a manager without pointer-free memory, sees these calls.
