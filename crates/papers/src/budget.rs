@@ -170,7 +170,13 @@ impl Form {
         let (stacks, cell_s) = match step.kind {
             StepKind::Run => {
                 let rounds = if step.runs_in_lockstep(self.repetitions) { 1.0 + BLOCK } else { 1.0 };
-                (managers, (rounds * f64::from(self.repetitions) + 1.0) * run_s)
+                // Every manager but the first may be a collector, and runs in each heap, too.
+                let is_at_heaps = step.options.iter().any(|word| word.starts_with("--heaps"));
+                let heaps = if is_at_heaps { listed("--heaps", 5) } else { 0.0 };
+                let stacks = managers + (managers - 1.0) * heaps;
+                let searched =
+                    if is_at_heaps { (managers - 1.0) * (HEAPS_TRIED + 6.0) / stacks } else { 0.0 };
+                (stacks, (rounds * f64::from(self.repetitions) + 1.0 + COLLECTED * searched) * run_s)
             }
             StepKind::Instructions => (managers, 12.0 * run_s + 1.0),
             StepKind::Locality => (managers, 150.0 * run_s + 1.0),

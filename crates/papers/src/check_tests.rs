@@ -205,6 +205,7 @@ fn steps_run_in_lockstep_where_a_claim_compares_the_cpu_time_of_managers_on_one_
             "zorn1992-time",
             "zorn1992-own",
             "detlefs1994-time",
+            "detlefs1994-heaps",
             "detlefs1994-time-1992",
             "detlefs1994-cfrac",
             "boehm-batch"

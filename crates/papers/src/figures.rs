@@ -4,8 +4,9 @@
 //! - `run`: `cpu_s` and `wall_s` (start-up taken off, as `heaptoll run` compares them), `cpu_alone_s` (of runs alone,
 //!   where `cpu_s` is of runs in lockstep), `user_s`, `system_s`,
 //!   `peak_rss_kib`, `heap_high_kib`, `used_high_kib`, `minor_faults`, `major_faults`, `collections`, `pause_total_s`,
-//!   `pause_max_s`, `reclaimed_kib`, `collector_cpu_s`, and `figure_NAME` of a load's or program's own figures. Samples
-//!   by repetition.
+//!   `pause_max_s`, `reclaimed_kib`, `collector_cpu_s`, and `figure_NAME` of a load's or program's own figures; with
+//!   `--heaps` among the step's options `heap_cpu_ratio`, of a collector over the step's first manager, `at` so many times
+//!   its smallest heap. Samples by repetition.
 //! - `instructions`: `per_malloc`, `per_free`, `per_block_free` (of blocks only, not of null), `per_realloc`,
 //!   `per_object`, `per_plain_object` (a block that is neither cleared nor resized), `percent_of_program` (allocator and collector over the program's), `percent_malloc`, `percent_free`,
 //!   `percent_collector` (of all), `instructions`, `program_instructions`, `objects`, `objects_and_resizes` (with calls that resize a
@@ -84,9 +85,11 @@ pub enum Value {
 pub const AT_ONCE: &str = "cpu_s";
 /// CPU seconds of runs alone, there only where there are runs at once.
 pub const ALONE: &str = "cpu_alone_s";
+/// CPU seconds of a collector in a fixed heap over those of the step's first manager.
+pub const HEAP_CPU_RATIO: &str = "heap_cpu_ratio";
 
 /// Metrics of `heaptoll run`, but for those of the program, `figure_NAME`.
-const OF_RUNS: [&str; 15] = [
+const OF_RUNS: [&str; 16] = [
     AT_ONCE,
     ALONE,
     "wall_s",
@@ -102,6 +105,7 @@ const OF_RUNS: [&str; 15] = [
     "pause_max_s",
     "reclaimed_kib",
     "collector_cpu_s",
+    HEAP_CPU_RATIO,
 ];
 
 /// Metrics of `heaptoll instructions`.

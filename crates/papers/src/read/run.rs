@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::definition::Step;
-use crate::figures::{ALONE, AT_ONCE, Cell, Value};
+use crate::figures::{ALONE, AT_ONCE, Cell, HEAP_CPU_RATIO, Value};
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::observation::{Observation, Outcome, Phase};
-use heaptoll_experiment::seconds::cpu_seconds;
+use heaptoll_experiment::seconds::{Seconds, cpu_seconds};
 use heaptoll_experiment::side::{Side, Sides};
 
 use super::cell_writer::CellWriter;
@@ -49,8 +49,17 @@ pub fn reading(experiment: &Experiment, step: &Step) -> Reading {
     for program in &experiment.programs {
         let cpu = cpu_seconds(experiment, &program.name, repetitions);
         reading.pairing.extend(cpu.notes.iter().map(|note| format!("{}: {note}", program.name)));
-        for (side, cpu) in Sides::of(experiment, &program.name).all.iter().zip(&cpu.stacks) {
+        for (side, of_stack) in Sides::of(experiment, &program.name).all.iter().zip(&cpu.stacks) {
             let cells = &mut reading.cells;
+            if let Some(limit) = experiment.heap_limit(&program.name, side.stack) {
+                let of_baseline = cpu.stacks.iter().find(|cpu| cpu.stack == experiment.baseline);
+                if let Some(ratios) = of_baseline.and_then(|baseline| ratios(of_stack, baseline)) {
+                    let manager = &limit.collector;
+                    let mut writer = CellWriter { step: &step.id, program: &program.name, manager, cells };
+                    writer.put(HEAP_CPU_RATIO, Some(limit.factor), Value::Samples(ratios));
+                }
+                continue;
+            }
             let mut writer =
                 CellWriter { step: &step.id, program: &program.name, manager: side.stack, cells };
             let mut put = |metric: &str, value: &dyn Fn(u32) -> Option<f64>| {
@@ -60,8 +69,8 @@ pub fn reading(experiment: &Experiment, step: &Step) -> Reading {
                 }
             };
             let sample = |samples: &[Option<f64>], repetition: u32| *samples.get(repetition as usize)?;
-            put(AT_ONCE, &|repetition| sample(&cpu.cpu_s, repetition));
-            put(ALONE, &|repetition| sample(cpu.alone_s.as_ref()?, repetition));
+            put(AT_ONCE, &|repetition| sample(&of_stack.cpu_s, repetition));
+            put(ALONE, &|repetition| sample(of_stack.alone_s.as_ref()?, repetition));
             put("wall_s", &|repetition| side.value_in(Metric::Wall, repetition));
             for (metric, take) in PLAIN {
                 put(metric, &|repetition| take(side.row_in(side.by_itself(), repetition)?));
@@ -75,6 +84,13 @@ pub fn reading(experiment: &Experiment, step: &Step) -> Reading {
     }
     reading.cells.extend(bounds(experiment, step));
     reading
+}
+
+/// CPU seconds of a stack over the baseline's, by repetition; `None` where no repetition has both.
+fn ratios(of: &Seconds, baseline: &Seconds) -> Option<Vec<Option<f64>>> {
+    let pairs = of.cpu_s.iter().zip(&baseline.cpu_s);
+    let ratios: Vec<Option<f64>> = pairs.map(|(of, baseline)| Some((*of)? / (*baseline)?)).collect();
+    ratios.iter().any(Option::is_some).then_some(ratios)
 }
 
 /// CPU seconds of stacks of which each run was killed at the time limit: at least what the shortest of them had taken,
@@ -99,7 +115,8 @@ fn bounds(experiment: &Experiment, step: &Step) -> Vec<Cell> {
         })
         .filter(|_| least_s > 0.0)
     };
-    experiment.stacks.iter().filter_map(bound).collect()
+    // In a heap that is too small a run takes as long as it may.
+    experiment.stacks.iter().filter(|stack| stack.heap.is_none()).filter_map(bound).collect()
 }
 
 /// A stack's runs, in lockstep and alone.
@@ -149,6 +166,7 @@ mod tests {
     use super::super::testing::{run, step, value};
     use super::*;
     use crate::definition::StepKind;
+    use heaptoll_experiment::heap_limit::HeapLimit;
 
     fn read(experiment: &Experiment) -> Reading {
         reading(experiment, &step(StepKind::Run))
@@ -236,5 +254,22 @@ mod tests {
         let cells = cells(&found);
         assert_eq!(samples(&cells, "bw16", "figure_longest_pause_ms"), [Some(3.5); 2]);
         assert_eq!(value(&cells, "kingsley", "figure_longest_pause_ms", None), None);
+    }
+
+    #[test]
+    fn a_collector_in_a_fixed_heap_is_a_ratio_at_its_factor() {
+        let mut found = run();
+        let stack = found.stacks.iter_mut().find(|stack| stack.name == "bw16").expect("a stack");
+        stack.heap = Some(HeapLimit::of("bw26", 1.5, 1 << 20));
+        let cells = cells(&found);
+        let Some(Value::Samples(ratios)) = value(&cells, "bw26", "heap_cpu_ratio", Some(1.5)) else {
+            panic!("{cells:#?}")
+        };
+        // 13.238 ms over 8.92 ms.
+        assert!(
+            ratios.len() == 2 && ratios[0].is_some_and(|ratio| (ratio - 1.484).abs() < 0.001),
+            "{ratios:?}"
+        );
+        assert!(cells.iter().all(|cell| cell.manager != "bw16"), "it is no manager of the step");
     }
 }
