@@ -8,6 +8,9 @@
  * When it is compiled it is chosen what becomes of the old list:
  *   (nothing)             each element is freed
  *   REVERSE_CUSTOM        elements come from, and go to, a free list of their class, which is refilled by malloc
+ *   REVERSE_INLINED       elements come from a general allocator for one thread that is compiled into the program, so that
+ *                         the size's class is known where it is called: his "vendor fast". Powers of two, a word before
+ *                         each block, never split or combined (Kingsley's)
  *   REVERSE_GC            nothing is freed: for a collector behind malloc, or for none
  *   REVERSE_FREE_AT_EXIT  nothing is freed before the end, and everything then
  * The output is the same. */
@@ -48,6 +51,48 @@ static inline void give(struct element *element) {
     element->next = spare;
     spare = element;
 }
+
+#elif defined REVERSE_INLINED
+
+union block {
+    union block *next; /* while it is free */
+    size_t class;      /* while it is live */
+};
+
+enum { CLASSES = 48, SMALLEST = 4 /* 16 bytes, the word before it among them */, CHUNK = 64 << 10 };
+
+static union block *classes[CLASSES]; /* free blocks of 2^class bytes */
+
+static __attribute__((noinline)) void refill(size_t class) {
+    size_t each = (size_t)1 << class, fit = each < CHUNK ? CHUNK / each : 1;
+    char *chunk = must(malloc(fit * each));
+    for (size_t i = fit; i-- > 0;) {
+        union block *block = (union block *)(chunk + i * each);
+        block->next = classes[class];
+        classes[class] = block;
+    }
+}
+
+static inline void *allocate(size_t bytes) {
+    size_t class = SMALLEST;
+    while (((size_t)1 << class) < bytes + sizeof(union block)) class++;
+    if (!classes[class]) refill(class);
+    union block *block = classes[class];
+    classes[class] = block->next;
+    block->class = class;
+    return block + 1;
+}
+
+static inline void deallocate(void *address) {
+    union block *block = (union block *)address - 1;
+    size_t class = block->class;
+    block->next = classes[class];
+    classes[class] = block;
+}
+
+static inline struct element *take(void) { return allocate(element_bytes()); }
+
+static inline void give(struct element *element) { deallocate(element); }
 
 #else
 
