@@ -17,7 +17,7 @@
 extern Bool VG_(get_fnname_raw)(DiEpoch epoch, Addr code, const HChar **name);
 
 #define SLOTS 16384 /* of a table of lists: a large program has some ten thousand functions */
-#define MOST_TEXT 4096
+#define MOST_TEXT ((HT_RING_MOST - 1) * sizeof(ULong)) /* as much as an event holds: symbols of templates are long */
 
 typedef struct Function {
    ULong instructions; /* first: translated code has its address */

@@ -150,7 +150,7 @@ impl Session {
             messages: context.messages,
         };
         let ran = steps.run();
-        let kin = available.kin_sentence(&self.plan.studies);
+        let kin = available.kin_sentence(&self.plan.studies, &self.plan.only);
         let facts = facts::facts(&available, &self.fitted);
         let results =
             conclusion::results(&self.plan, &self.fitted, (&self.taken_out, kin), &ran, facts, load);

@@ -84,7 +84,9 @@ pub struct TracedImage<S> {
     pub before_main: Option<[Clock; 3]>,
     /// Calls of the malloc family.
     pub calls: Calls,
-    /// Instructions of each function, where they were requested and the image recorded its end.
+    /// Instructions of each function, once each, by object and symbol, where they were requested and the image recorded
+    /// its end. Of paths and symbols that are together longer than 8183 bytes the rest is cut: functions that are the
+    /// same up to there are one.
     pub functions: Vec<FunctionCount>,
     /// How it ended.
     pub ending: ImageEnding,

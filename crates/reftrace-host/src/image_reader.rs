@@ -35,7 +35,8 @@ pub struct ImageReader<S> {
 struct ObservedSink<S> {
     sink: S,
     calls: Calls,
-    functions: Vec<FunctionCount>,
+    /// Instructions by object and symbol.
+    functions: BTreeMap<(String, String), u64>,
     routine_objects: BTreeMap<Routine, String>,
     refused: BTreeMap<(u32, u32), u64>,
     warnings: Vec<String>,
@@ -77,9 +78,11 @@ impl<S: Sink> Sink for ObservedSink<S> {
             }
             Event::Text { what: Text::Function, word, bytes } if self.functions.len() < FUNCTIONS => {
                 let text = String::from_utf8_lossy(bytes);
-                let (object, symbol) = text.split_once('\n').unwrap_or(("", &text));
-                let (object, symbol) = (object.to_owned(), symbol.to_owned());
-                self.functions.push(FunctionCount { object, symbol, instructions: *word });
+                // The path of an object may have a line feed, a symbol has none.
+                let (object, symbol) = text.rsplit_once('\n').unwrap_or(("", &text));
+                // An exec that fails has recorded what was executed before it, and the end records the rest.
+                let counted = self.functions.entry((object.to_owned(), symbol.to_owned())).or_default();
+                *counted = counted.saturating_add(*word);
             }
             Event::Exec { .. } => self.exec = true,
             Event::End { status, .. } => self.ended = Some(*status),
@@ -111,7 +114,7 @@ impl<S: Sink> ImageReader<S> {
         let observed = ObservedSink {
             sink,
             calls: Calls::default(),
-            functions: Vec::new(),
+            functions: BTreeMap::new(),
             routine_objects: BTreeMap::new(),
             refused: BTreeMap::new(),
             warnings: Vec::new(),
@@ -199,7 +202,7 @@ impl<S: Sink> ImageReader<S> {
             totals: decoder.totals(),
             before_main: observed.before_main,
             calls: observed.calls,
-            functions: observed.functions,
+            functions: listed(observed.functions),
             ending,
             damage,
             routine_objects: observed.routine_objects,
@@ -220,7 +223,7 @@ impl<S: Sink> ImageReader<S> {
             totals: decoder.totals(),
             before_main: observed.before_main,
             calls: observed.calls,
-            functions: observed.functions,
+            functions: listed(observed.functions),
             ending: ImageEnding::Incomplete(why.into()),
             damage,
             routine_objects: observed.routine_objects,
@@ -228,4 +231,9 @@ impl<S: Sink> ImageReader<S> {
             warnings: observed.warnings,
         }
     }
+}
+
+fn listed(functions: BTreeMap<(String, String), u64>) -> Vec<FunctionCount> {
+    let one = |((object, symbol), instructions)| FunctionCount { object, symbol, instructions };
+    functions.into_iter().map(one).collect()
 }

@@ -118,6 +118,52 @@ int main(int count, char **words) {
     assert!(!has(2, "parent_work") && !has(2, "child_work"));
 }
 
+/// Found by attack: each exec that failed listed all functions once more.
+#[test]
+fn a_function_is_listed_once_though_execs_fail() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = r#"
+#include <unistd.h>
+static volatile unsigned long sum;
+extern "C" __attribute__((noinline)) void work(void) { for (int i = 0; i < 1000; i++) sum = sum + i; }
+int main() {
+    for (int i = 0; i < 3; i++) { work(); execl("/nonexistent/program", "program", (char *)0); }
+    work();
+}
+"#;
+    let binary = compiled(folder.path(), source);
+    let traced = traced(vec![binary.into_os_string()], true);
+    let image = &traced.images[0];
+    let sum: u64 = image.functions.iter().map(|function| function.instructions).sum();
+    assert_eq!(sum, image.instructions());
+    let work: Vec<u64> =
+        image.functions.iter().filter(|one| one.symbol == "work").map(|one| one.instructions).collect();
+    assert!(work.len() == 1 && work[0] > 4 * 1000, "{work:?}");
+}
+
+/// Found by attack: names were cut at 4096 bytes, and a path with a line feed was cut there.
+#[test]
+fn long_symbols_and_odd_paths_are_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let inside = folder.path().join("new\nline");
+    std::fs::create_dir(&inside).expect("a folder");
+    let names = ["a", "b"].map(|end| format!("{}{end}", "long_".repeat(1000)));
+    let functions = names
+        .each_ref()
+        .map(|name| format!("extern \"C\" void {name}() {{ for (int i = 0; i < 99; i++) sum = sum + i; }}"));
+    let [a, b] = &names;
+    let source = format!(
+        "static volatile unsigned long sum;\n{}\nint main() {{ {a}(); {b}(); }}\n",
+        functions.join("\n")
+    );
+    let binary = compiled(&inside, &source);
+    let traced = traced(vec![binary.clone().into_os_string()], true);
+    let object = binary.to_string_lossy();
+    let found = traced.images[0].functions.iter().filter(|one| one.object == object);
+    let found: Vec<&str> = found.map(|one| one.symbol.as_str()).collect();
+    assert!(names.iter().all(|name| found.contains(&name.as_str())), "{} functions", found.len());
+}
+
 #[test]
 fn functions_are_counted_on_request_only() {
     let traced = traced(vec!["true".into()], false);

@@ -139,32 +139,39 @@ impl Available<'_> {
     }
 
     /// Why a program of a step cannot be run: neither its original nor itself, which may be of no catalog, is there.
-    fn no_program_of(&self, original: Option<&String>, name: &str) -> Option<String> {
+    fn no_program_of(&self, original: Option<&String>, size: &str, name: &str) -> Option<String> {
         let Some(original) = original else { return self.no_program(name) };
-        let why = self.no_program(original)?;
+        let why = self.no_original(original, size)?;
         match self.catalog.find(name) {
             Ok(program) => program.missing(self.folders),
             Err(_) => Some(why),
         }
     }
 
+    /// Why an original does not run on inputs of a size, if it does not.
+    fn no_original(&self, original: &str, size: &str) -> Option<String> {
+        let no_size = || format!("{original} has no inputs of size {size}");
+        self.no_program(original).or_else(|| (!self.has_size(original, size)).then(no_size))
+    }
+
     /// Leaves a step the originals that can run on inputs of its size. Where several of its programs have the same, the
     /// first one stays.
     fn choose_originals(&self, step: &mut Step) {
         let size = step.size.clone();
-        step.originals
-            .retain(|_, original| self.no_program(original).is_none() && self.has_size(original, &size));
+        step.originals.retain(|_, original| self.no_original(original, &size).is_none());
         let mut seen = BTreeSet::new();
         let originals = &step.originals;
         step.programs.retain(|program| originals.get(program).is_none_or(|one| seen.insert(one.clone())));
     }
 
     /// A sentence on the originals that are not installed, and how to get them; none where all are, or no step has any.
-    pub fn kin_sentence(&self, studies: &[Study]) -> Option<String> {
+    /// With `only`, of these steps.
+    pub fn kin_sentence(&self, studies: &[Study], only: &[String]) -> Option<String> {
         let mut kin: Vec<&str> = Vec::new();
         let mut recipes = BTreeSet::new();
-        for (name, original) in studies.iter().flat_map(|study| &study.steps).flat_map(|step| &step.originals)
-        {
+        let steps = studies.iter().flat_map(|study| &study.steps);
+        let steps = steps.filter(|step| only.is_empty() || only.contains(&step.id));
+        for (name, original) in steps.flat_map(|step| &step.originals) {
             let Ok(program) = self.catalog.find(original) else { continue };
             if let (Some(_), Some(recipe)) = (program.missing(self.folders), program.recipe()) {
                 kin.push(base(name));
@@ -224,7 +231,9 @@ impl Available<'_> {
                     out.extend(taken);
                     stays
                 };
-                let absent = |program: &String| self.no_program_of(step_originals.get(program), program);
+                let size = &step.size;
+                let absent =
+                    |program: &String| self.no_program_of(step_originals.get(program), size, program);
                 step.programs.retain(|program| take(Some(program), None, absent(program)));
                 step.originals.retain(|kin, _| step.programs.contains(kin));
                 let mut stays = |manager: &String| take(None, Some(manager), self.no_manager(manager));

@@ -218,9 +218,12 @@ fn invocations(Shown { rows, every, .. }: &Shown) -> Chart {
             1 => "Every timed invocation".to_owned(),
             every => format!("Timed invocations, one repetition in {every}"),
         },
-        caption: "In the order in which they were made, so that drift of the machine shows. Crosses did not end well \
-                  and are in no average."
-            .into(),
+        caption: format!(
+            "In the order in which they were made, so that drift of the machine shows. Crosses did not end well and are \
+             in no average{}.",
+            // Otherwise they would seem to be a larger share than they are.
+            if *every == 1 { "" } else { "; they are of all repetitions, not only of those shown" }
+        ),
         form: Form::Points,
         x: Axis::even("invocation, in the order made"),
         y: Axis::even("CPU, s"),

@@ -24,6 +24,8 @@ pub(super) struct Shown<'a> {
     pub of: usize,
     /// One repetition in so many is shown, whole; what did not end well is shown besides.
     pub every: u32,
+    /// How many of those that did not end well are left out, the last ones: so many are too many as well.
+    pub failures_left_out: usize,
 }
 
 /// All of them, or where they and those of the page's other `programs` are too many, evenly spaced repetitions.
@@ -38,7 +40,8 @@ pub(super) fn shown<'a>(rows: &[&'a Observation], programs: usize) -> Shown<'a> 
         failures += usize::from(!row.outcome.is_ok());
         !row.outcome.is_ok() && failures <= most
     };
-    Shown { rows: rows.iter().copied().filter(is_shown).collect(), of: rows.len(), every }
+    let shown = rows.iter().copied().filter(is_shown).collect();
+    Shown { rows: shown, of: rows.len(), every, failures_left_out: failures.saturating_sub(most) }
 }
 
 impl Shown<'_> {
@@ -48,8 +51,9 @@ impl Shown<'_> {
         match self.every {
             1 => format!("Every invocation ({})", self.of),
             every => format!(
-                "One repetition in {every}, and what did not end well: {shown} of {of} invocations (heaptoll report \
-                 --csv writes all)"
+                "One repetition in {every}, and {} did not end well: {shown} of {of} invocations (heaptoll report \
+                 --csv writes all)",
+                if self.failures_left_out == 0 { "what" } else { "the first that" }
             ),
         }
     }
@@ -179,5 +183,16 @@ mod tests {
         let of = format!("{} of {} invocations", format::count(5_001.0), format::count(120_000.0));
         assert!(found.words().contains(&of), "{}", found.words());
         assert!(found.rows.iter().any(|row| !row.outcome.is_ok()));
+    }
+
+    /// Found by attack: the words claimed that all were shown.
+    #[test]
+    fn where_too_many_did_not_end_well_the_words_are_of_the_first() {
+        let mut rows = many(60_000);
+        rows.iter_mut().for_each(|row| row.outcome = Outcome::Exit(1));
+        let rows: Vec<&Observation> = rows.iter().collect();
+        let found = shown(&rows, 2);
+        assert_eq!(found.rows.len(), 5_000 + 5_000);
+        assert!(found.words().contains("and the first that did not end well: "), "{}", found.words());
     }
 }
