@@ -8,6 +8,7 @@ use heaptoll_experiment::runner::Ending;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::studied::{Request, StudyOutcome};
 use heaptoll_report::document::Document;
+use heaptoll_report::format::shell_path;
 use serde::Serialize;
 
 use crate::documents::DocumentOutputs;
@@ -87,7 +88,7 @@ pub fn deliver(
     figures: &impl Serialize,
 ) -> Result<u8, Failure> {
     let code = outputs.deliver(document, schema, figures)?;
-    let path = outcome.path.display();
+    let path = shell_path(&outcome.path);
     match outcome.ending {
         Ending::Interrupted => {
             terminal::note(&format!("interrupted; go on with: heaptoll {study} --resume {path}"));

@@ -1,6 +1,7 @@
 //! Figures of experiments and names as text: quantities are written by `heaptoll-units`, and nothing unprintable gets
 //! past this.
 
+use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
 use heaptoll_experiment::comparison::{Figure, Metric, ProgramTable};
@@ -141,6 +142,11 @@ pub fn shell_command(arguments: &[String]) -> String {
     shlex::try_join(clean.iter().map(String::as_str)).unwrap_or_else(|_| clean.join(" "))
 }
 
+/// A path as a shell takes it.
+pub fn shell_path(path: &Path) -> String {
+    shell_command(&[path.display().to_string()])
+}
+
 /// A sentence on each program that has no table because it was refused under the baseline already.
 pub fn left_out(experiment: &Experiment) -> Vec<String> {
     let kept = |name: &String| experiment.programs.iter().any(|program| program.name == *name);
@@ -212,6 +218,7 @@ mod tests {
         let text = shell_command(&arguments);
         assert_eq!(shlex::split(&text), Some(arguments));
         assert_eq!(shell_command(&["a\0b c".to_owned()]), "'a\u{fffd}b c'");
+        assert_eq!(shell_path(Path::new("/kept/my runs/a.db")), "'/kept/my runs/a.db'");
     }
 
     #[test]

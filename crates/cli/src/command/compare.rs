@@ -1,6 +1,6 @@
 //! `heaptoll compare A.db B.db`: what changed between two experiments.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_experiment::compare::{across, across_verdict, judge_outputs};
@@ -71,14 +71,21 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     warnings.extend(same_work::of_all(&a, &b));
     warnings.iter().for_each(|text| terminal::warning(text));
-    let name = |path: &PathBuf| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let mut document = pair(&name(&arguments.a), &name(&arguments.b), &rows);
+    let (name_a, name_b) = names(&arguments.a, &arguments.b);
+    let mut document = pair(&name_a, &name_b, &rows);
     let printed = terminal::print(&render_document(&document, &terminal::style()));
     // The terminal has them already.
     document.warnings = warnings;
     let written = arguments.pages.write(&document);
     printed?;
     Ok(if written { 0 } else { exit::TROUBLE })
+}
+
+/// What the two files are called: by their names without folder and ending, or by their paths where these are the same.
+fn names(a: &Path, b: &Path) -> (String, String) {
+    let name = |path: &Path| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let path = |path: &Path| path.display().to_string();
+    if name(a) == name(b) { (path(a), path(b)) } else { (name(a), name(b)) }
 }
 
 /// Removes from `a` the programs that did other work in `b`, returns the reasons, and warns about other differences.
@@ -97,4 +104,20 @@ fn leave_out_other_work(a: &mut Experiment, b: &Experiment, anyway: bool) -> Vec
         }
     }
     left_out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(a: &str, b: &str) -> (String, String) {
+        names(Path::new(a), Path::new(b))
+    }
+
+    /// Found by attack: `old/run.db` and `new/run.db` were both called run, and so was what took less.
+    #[test]
+    fn files_of_the_same_name_are_called_by_their_paths() {
+        assert_eq!(named("old/run.db", "new/run.db"), ("old/run.db".into(), "new/run.db".into()));
+        assert_eq!(named("old/a.db", "new/b.db"), ("a".into(), "b".into()));
+    }
 }

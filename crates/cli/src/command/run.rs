@@ -7,6 +7,7 @@ use heaptoll_experiment::store::Store;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::run::Run;
 use heaptoll_report::experiment::{self, Extras};
+use heaptoll_report::format::shell_path;
 use heaptoll_report::terminal::render_document;
 
 use crate::session::Session;
@@ -67,7 +68,7 @@ fn show(
     if bad || experiment.refused_what_was_named() {
         code = exit::TROUBLE;
     }
-    let resume = format!("heaptoll run --resume {}", store.path().display());
+    let resume = format!("heaptoll run --resume {}", shell_path(store.path()));
     let ended = ended?;
     printed?;
     match ended {
@@ -75,7 +76,10 @@ fn show(
             if let Some(advice) = runner::advice_where_the_baseline_failed(experiment) {
                 terminal::note(&advice);
             }
-            terminal::note(&format!("again, or in other forms: heaptoll report {}", store.path().display()));
+            terminal::note(&format!(
+                "again, or in other forms: heaptoll report {}",
+                shell_path(store.path())
+            ));
             Ok(code)
         }
         Ending::Interrupted => {

@@ -18,6 +18,7 @@ use heaptoll_papers::run::selection::studies;
 use heaptoll_papers::run::{Outcome, Session};
 use heaptoll_papers::stored;
 use heaptoll_papers::verdict::Answer;
+use heaptoll_report::format::shell_path;
 use heaptoll_report::terminal::render_document;
 
 use crate::documents::DocumentOutputs;
@@ -162,7 +163,7 @@ fn deliver(outputs: &DocumentOutputs, results: &Results, folder: Option<&Folder>
 /// # Errors
 /// What stopped it.
 fn status(outcome: Outcome, folder: &Folder, code: u8) -> Result<u8, Failure> {
-    let go_on = format!("heaptoll study --resume {}", folder.path().display());
+    let go_on = format!("heaptoll study --resume {}", shell_path(folder.path()));
     if let Some(failure) = outcome.stopped {
         terminal::note(&format!("what was measured is kept; when the cause is mended, go on with: {go_on}"));
         return Err(failure);

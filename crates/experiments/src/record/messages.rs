@@ -1,11 +1,10 @@
 //! Messages about a recording.
 
 use std::ffi::OsString;
-use std::path::Path;
 
 use heaptoll_preflight::own_heap;
 use heaptoll_record::{Progress, Recording, RecordingOutcome, Request, folder_of_others};
-use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds};
+use heaptoll_report::format::{count, mib_from_bytes, plural, printable, ratio, seconds, shell_path};
 
 use crate::context::Messages;
 
@@ -140,7 +139,7 @@ fn troubles(
     let most = recorded.recordings.iter().max_by_key(|recording| recording.events);
     if let Some(most) = most.filter(|most| most.events > 0) {
         if !is_temporary {
-            messages.note(&format!("what it allocated: heaptoll stat {}", quoted(&most.path)));
+            messages.note(&format!("what it allocated: heaptoll stat {}", shell_path(&most.path)));
         }
     } else {
         messages.error(&format!(
@@ -170,11 +169,6 @@ fn wall(recorded: &RecordingOutcome) -> String {
 fn program(recording: &Recording) -> String {
     let name = recording.exe.file_name().map_or_else(|| "the program".into(), |name| name.to_string_lossy());
     format!("{name} (process {})", recording.pid)
-}
-
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    heaptoll_report::format::shell_command(&[path.display().to_string()])
 }
 
 /// The machine, for a trace's header.
