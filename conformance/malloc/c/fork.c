@@ -13,7 +13,7 @@
 
 enum { WORKERS = 3, INHERITED = 200 };
 /* Seconds that a child may take before it counts as hung: it needs milliseconds. */
-#define PATIENCE ((unsigned)effort(10, 4))
+#define PATIENCE ((unsigned)effort(60, 30))
 
 /* Bytes that the workers may still allocate: bounded, since one manager never frees. */
 static long allowance;

@@ -19,6 +19,9 @@
 
 enum { READERS = 3, FORKERS = 2, LINE = 3000 };
 
+/* What hangs is ended after so long: far more than it takes on a loaded machine, where 15 s were too few. */
+enum { WATCHDOG_S = 100 };
+
 /* Bytes that the threads may still allocate: bounded, since one manager never frees. */
 static long allowance;
 static int stop;
@@ -78,7 +81,7 @@ static void *opens(void *unused) {
 
 /* Streams work in the child as they did. */
 static void use_streams(FILE *inherited) {
-    alarm((unsigned)effort(50, 15));
+    alarm(WATCHDOG_S);
     read_line(inherited);
     /* The kernel copies descriptors before memory: a stream that another thread was just opening may have none here. */
     CHECK(fflush(NULL) == 0 || errno == EBADF, "fflush(NULL) in a child: errno %d", errno);
@@ -196,7 +199,7 @@ CASE(PLAIN, fork_streams, "threads fork while others call getline, fflush(NULL),
     for (size_t i = 0; i < READERS + FORKERS; i++)
         streams[i] = opened(path, "r");
     /* Where fork hangs, the whole process hangs. */
-    alarm((unsigned)effort(50, 15));
+    alarm(WATCHDOG_S);
     fork_while_the_list_is_held();
     for (size_t i = 0; i < READERS; i++)
         begin(&others[i], reads, streams[i]);

@@ -14,9 +14,9 @@ use crate::suite::{Case, Suite, in_parallel};
 /// The status of a case that does not apply to this manager.
 const NOT_APPLICABLE: i32 = 77;
 /// Seconds that a case may take: the longest needs about one on an idle machine.
-const LIMIT_S: u64 = 60;
+const LIMIT_S: u64 = 120;
 /// The same for the quick form.
-const QUICK_LIMIT_S: u64 = 20;
+const QUICK_LIMIT_S: u64 = 120;
 /// The same for a case that is known to hang and would otherwise need milliseconds.
 const HANGING_LIMIT_S: u64 = 2;
 
