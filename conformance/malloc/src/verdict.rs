@@ -13,10 +13,8 @@ use crate::suite::{Case, Suite, in_parallel};
 
 /// The status of a case that does not apply to this manager.
 const NOT_APPLICABLE: i32 = 77;
-/// Seconds that a case may take: the longest needs about one on an idle machine.
+/// Seconds that a case may take, longer than any watchdog of its own: the longest needs about one on an idle machine.
 const LIMIT_S: u64 = 120;
-/// The same for the quick form.
-const QUICK_LIMIT_S: u64 = 120;
 /// The same for a case that is known to hang and would otherwise need milliseconds.
 const HANGING_LIMIT_S: u64 = 2;
 
@@ -111,7 +109,6 @@ pub fn run(
         let known = deviation::known(manager, &case.name);
         let limit = match &known {
             Some(known) if known.hangs => HANGING_LIMIT_S,
-            _ if quick => QUICK_LIMIT_S,
             _ => LIMIT_S,
         };
         let limit = Duration::from_secs(limit);
