@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::profile::{Call, Entries, calls};
+use crate::profile::{Call, Entries, calls, plain};
 
 /// Of one function of the family.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,10 +57,6 @@ pub fn outermost(
         add(if inside { &mut sum.doubtful } else { &mut sum.entered }, call);
     }
     sums
-}
-
-fn plain(function: &str) -> &str {
-    function.split_once('\'').map_or(function, |(plain, _)| plain)
 }
 
 /// Every object that a profile names, once.

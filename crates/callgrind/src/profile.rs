@@ -95,9 +95,8 @@ pub fn exclusive(profile: &str) -> BTreeMap<(String, String), u64> {
             is_inclusive = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
             let cost = line.split_whitespace().nth(1).and_then(|cost| cost.parse::<u64>().ok()).unwrap_or(0);
-            let plain = function.split_once('\'').map_or(function, |(plain, _)| plain);
             if !std::mem::take(&mut is_inclusive) {
-                *found.entry((object.to_owned(), plain.to_owned())).or_default() += cost;
+                *found.entry((object.to_owned(), plain(function).to_owned())).or_default() += cost;
             }
         }
     }
@@ -113,6 +112,11 @@ fn resolve<'a>(text: &'a str, names: &mut HashMap<&'a str, &'a str>) -> &'a str 
     }
     names.insert(id, name);
     name
+}
+
+/// A function's name without the number that callgrind appends to one that is entered again below itself.
+pub(crate) fn plain(function: &str) -> &str {
+    function.split_once('\'').map_or(function, |(plain, _)| plain)
 }
 
 /// Sums all calls into `object` from outside of it. The dynamic linker's are left out: they are the object's
@@ -135,9 +139,8 @@ pub fn entries(profile: &str, object: &str) -> Entries {
 /// calls `malloc`).
 pub fn family(profile: &str, object: &str, names: &[Vec<String>], shared: bool) -> Vec<Entries> {
     let of_family = |function: &str| {
-        // A function met again below itself has a number appended.
-        let plain = function.split_once('\'').map_or(function, |(plain, _)| plain);
-        names.iter().position(|aliases| aliases.iter().any(|alias| alias == plain))
+        let function = plain(function);
+        names.iter().position(|aliases| aliases.iter().any(|alias| alias == function))
     };
     let mut sums = vec![Entries::default(); names.len()];
     for call in calls(profile) {

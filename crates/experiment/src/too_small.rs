@@ -1,5 +1,6 @@
 //! Heaps that were fixed and turned out to be too small for the program: a result and no error.
 
+use crate::comparison::{ProgramTable, Row};
 use crate::experiment::{Experiment, StackInfo};
 use crate::heap_limit::HeapLimit;
 use crate::observation::{Observation, Outcome};
@@ -30,6 +31,12 @@ impl Experiment {
             }
         }
         failed.then_some(limit)
+    }
+
+    /// The rows of a table that are not good, but for those of heaps that are too small.
+    pub fn failed_rows<'a>(&self, table: &'a ProgramTable) -> impl Iterator<Item = &'a Row> {
+        let marked = table.rows.iter().filter(|row| !row.marks.is_empty());
+        marked.filter(|row| self.does_not_fit(&table.program, &row.stack).is_none())
     }
 }
 

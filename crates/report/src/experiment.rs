@@ -27,7 +27,7 @@ use heaptoll_experiment::experiment::Experiment;
 use crate::document::{Document, Item, Part, Section};
 use crate::format::{self, plural};
 
-pub use pair::{PairRow, pair};
+pub use pair::pair;
 pub use parts::Extras;
 
 /// The whole experiment.

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use heaptoll_experiment::compare::{across, across_verdict, judge_outputs};
+use heaptoll_experiment::compare::{across, judge_outputs};
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::store::Store;
-use heaptoll_report::experiment::{PairRow, pair};
+use heaptoll_report::experiment::pair;
 use heaptoll_report::terminal::render_document;
 
 use crate::outputs::Pages;
@@ -42,18 +42,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     judge_outputs(&mut a);
     judge_outputs(&mut b);
     let left_out = leave_out_other_work(&mut a, &b, arguments.anyway);
-    let rows: Vec<PairRow> = across(&a, &b)
-        .into_iter()
-        .map(|line| PairRow {
-            program: line.program,
-            stack: line.stack,
-            metric: line.metric,
-            a_median: line.a_median,
-            b_median: line.b_median,
-            verdict: across_verdict(line.metric, line.ratio),
-            ratio: line.ratio,
-        })
-        .collect();
+    let rows = across(&a, &b);
     if rows.is_empty() && !left_out.is_empty() {
         return Err(Failure::NothingToCompare(format!(
             "nothing is left to compare; --anyway compares different work:\n  {}",

@@ -60,11 +60,7 @@ fn show(
             code = exit::TROUBLE;
         }
     }
-    let bad = comparison.tables.iter().any(|table| {
-        let failed = table.rows.iter().filter(|row| !row.marks.is_empty());
-        // That a collector needs a larger heap is a result.
-        failed.into_iter().any(|row| experiment.does_not_fit(&table.program, &row.stack).is_none())
-    });
+    let bad = comparison.tables.iter().any(|table| experiment.failed_rows(table).next().is_some());
     if bad || experiment.refused_what_was_named() {
         code = exit::TROUBLE;
     }

@@ -408,3 +408,24 @@ pub fn assert_described(json: &Value, page: &str) {
         }
     }
 }
+
+/// A program in C that retains so many bytes in blocks of 256 and drops as much again, and reports a failed allocation.
+/// `first` is done before.
+pub fn retains(bytes: u64, first: &str) -> String {
+    format!(
+        "struct node {{ struct node *next; char rest[248]; }} *volatile all;
+int main(void) {{
+    {first}
+    for (int i = 0; i < {}; i++) {{
+        struct node *one = malloc(sizeof *one), *garbage = malloc(sizeof *garbage);
+        if (!one || !garbage) {{ puts(\"no memory\"); return 1; }}
+        memset(garbage, 1, sizeof *garbage);
+        one->next = all; all = one;
+    }}
+    long count = 0;
+    for (struct node *one = all; one; one = one->next) count++;
+    printf(\"%ld\\n\", count);
+    return 0; }}",
+        bytes / 256
+    )
+}

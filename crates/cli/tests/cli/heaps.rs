@@ -2,26 +2,14 @@
 
 use serde_json::Value;
 
-use crate::fixture::{Fixture, line, outcomes, rows_of};
+use crate::fixture::{Fixture, line, outcomes, retains, rows_of};
 
 const MIB: u64 = 1 << 20;
 
-/// Retains 1 MiB in blocks of 256 bytes and drops as much again; fails in heaps of 8 MiB or more, which no search of
-/// its smallest heap tries.
-const RETAINS_1_MIB: &str = "struct node { struct node *next; char rest[248]; } *volatile all;
-int main(void) {
-    char *options = getenv(\"HEAPTOLL_SWEEP\"), *heap = options ? strstr(options, \"heap=\") : 0;
-    if (heap && atol(heap + 5) >= 8 << 20) return 7;
-    for (int i = 0; i < 4096; i++) {
-        struct node *one = malloc(sizeof *one), *garbage = malloc(sizeof *garbage);
-        if (!one || !garbage) { puts(\"no memory\"); return 1; }
-        memset(garbage, 1, sizeof *garbage);
-        one->next = all; all = one;
-    }
-    long count = 0;
-    for (struct node *one = all; one; one = one->next) count++;
-    printf(\"%ld\\n\", count);
-    return 0; }";
+/// Fails in heaps of 8 MiB or more, which no search of its smallest heap tries.
+const FAILS_IN_8_MIB: &str =
+    "char *options = getenv(\"HEAPTOLL_SWEEP\"), *heap = options ? strstr(options, \"heap=\") : 0;
+    if (heap && atol(heap + 5) >= 8 << 20) return 7;";
 
 fn curves(json: &Value) -> &Vec<Value> {
     json["comparison"]["heaps"]["programs"][0]["curves"].as_array().expect("curves")
@@ -30,7 +18,7 @@ fn curves(json: &Value) -> &Vec<Value> {
 #[test]
 fn a_collector_runs_in_each_heap_and_allocators_are_points() {
     let fixture = Fixture::new();
-    let program = fixture.program("retains", RETAINS_1_MIB);
+    let program = fixture.program("retains", &retains(MIB, FAILS_IN_8_MIB));
     let (db, page) = (fixture.at("e.db"), fixture.at("page.html"));
     let words =
         ["run", "--heaps=10,1.5,3", "-m", "sweep,every=64K/glibc", "-m", "sweep,heap=4M/glibc", "-n", "2"];

@@ -2,25 +2,11 @@
 
 use serde_json::Value;
 
-use crate::fixture::{Fixture, read_json};
+use crate::fixture::{Fixture, read_json, retains};
 
 const MIB: u64 = 1 << 20;
 /// Enough repeats to find a program in which every other run differs.
 const REPEATS: &str = "3";
-
-/// Retains 4 MiB in blocks of 256 bytes, drops as much again, and reports a failed allocation.
-const RETAINS_4_MIB: &str = "struct node { struct node *next; char rest[248]; } *volatile all;
-int main(void) {
-    for (int i = 0; i < 16384; i++) {
-        struct node *one = malloc(sizeof *one), *garbage = malloc(sizeof *garbage);
-        if (!one || !garbage) { puts(\"no memory\"); return 1; }
-        memset(garbage, 1, sizeof *garbage);
-        one->next = all; all = one;
-    }
-    long count = 0;
-    for (struct node *one = all; one; one = one->next) count++;
-    printf(\"%ld\\n\", count);
-    return 0; }";
 
 /// The figures of a program.
 fn search(
@@ -42,7 +28,7 @@ fn number(value: &Value) -> u64 {
 #[test]
 fn the_smallest_heap_is_what_a_program_retains() {
     let fixture = Fixture::new();
-    let program = fixture.program("retains", RETAINS_4_MIB);
+    let program = fixture.program("retains", &retains(4 * MIB, ""));
     let options = ["-m", "sweep,every=64K/glibc", "-m", "tithe-collect", "-b", "glibc"];
     let (found, output) = search(&fixture, &options, 0, &program);
     for row in found["collectors"].as_array().expect("collectors") {

@@ -30,3 +30,13 @@ pub trait DerivedStacks {
         progress: &dyn Progress,
     ) -> Result<Vec<Vec<StackInfo>>, Failure>;
 }
+
+/// The proof of one stack, for another of the same objects under `manager`; `with` states what differs.
+pub fn proved_as(proved: &StackInfo, manager: &Manager, name: &str, with: &str) -> StackInfo {
+    StackInfo {
+        name: name.into(),
+        environment: manager.environment.clone(),
+        proof: format!("{} (seen under {}, the same objects {with})", proved.proof, proved.name),
+        ..proved.clone()
+    }
+}

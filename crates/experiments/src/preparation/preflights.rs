@@ -15,7 +15,7 @@ use heaptoll_scratch::Scratch;
 
 use crate::context::{Context, Progress};
 use crate::failure::Failure;
-use crate::preparation::derived::{DerivedStacks, Proved};
+use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
 use crate::preparation::pairing;
 use crate::preparation::proof_run::ProofRun;
 use heaptoll_experiment::places::Places;
@@ -239,7 +239,10 @@ impl Preflights<'_> {
             let found = match like {
                 Some((_, other, run)) => {
                     let copied = ProofRun { copied: true, ..run.clone() };
-                    PreflightOutcome::Serves(Box::new(as_proven(other, manager, name)), copied)
+                    PreflightOutcome::Serves(
+                        Box::new(proved_as(other, manager, name, "with other settings")),
+                        copied,
+                    )
                 }
                 None => {
                     let limits = limits(experiment, program, &served.runs, index == 0);
@@ -331,16 +334,6 @@ fn same_objects(one: &Manager, other: &Manager) -> bool {
         && one.object == other.object
         && kinds(one) == kinds(other)
         && rest(one) == rest(other)
-}
-
-/// The proof of one stack, for another that differs in settings only.
-fn as_proven(proven: &StackInfo, manager: &Manager, name: &str) -> StackInfo {
-    StackInfo {
-        name: name.into(),
-        environment: manager.environment.clone(),
-        proof: format!("{} (seen under {}, the same objects with other settings)", proven.proof, proven.name),
-        ..proven.clone()
-    }
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::collector_options;
 use crate::context::{Context, Progress};
 use crate::failure::Failure;
 use crate::minheap::{SmallestHeaps, is_searched};
-use crate::preparation::derived::{DerivedStacks, Proved};
+use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
 
 /// Heaps by default, as multiples of the smallest.
 pub const FACTORS: [f64; 5] = [1.25, 1.5, 2.0, 3.0, 4.0];
@@ -115,16 +115,8 @@ impl Heaps<'_> {
             let limit = HeapLimit::of(&proved.stack.name, *factor, smallest_bytes);
             let manager =
                 collector_options::with(self.known, proved.manager, &format!("heap={}", limit.bytes))?;
-            Ok(StackInfo {
-                name: limit.stack(),
-                environment: manager.environment,
-                proof: format!(
-                    "{} (seen under {}, the same objects without a limit)",
-                    proved.stack.proof, proved.stack.name
-                ),
-                heap: Some(limit),
-                ..proved.stack.clone()
-            })
+            let stack = proved_as(proved.stack, &manager, &limit.stack(), "without a limit");
+            Ok(StackInfo { heap: Some(limit), ..stack })
         };
         self.factors.iter().map(limited).collect()
     }

@@ -7,6 +7,9 @@ use heaptoll_units::{count, kib};
 use crate::document::{Axis, Chart, Form, Series};
 use crate::format;
 
+/// A stack over itself.
+const ITSELF: Interval = Interval { ratio: 1.0, low: 1.0, high: 1.0, differs: false, pairs: 0 };
+
 /// What is drawn.
 pub(super) struct Plotted<'a> {
     /// Collectors in fixed heaps.
@@ -26,7 +29,7 @@ pub(super) fn charts(plotted: &Plotted) -> Vec<Chart> {
 
 fn cpu_over_heap(plotted: &Plotted) -> Chart {
     let cpu = |costs: &Costs| match costs.stack == plotted.baseline {
-        true => Some(Interval { ratio: 1.0, low: 1.0, high: 1.0, differs: false, pairs: 0 }),
+        true => Some(ITSELF),
         false => costs.cpu,
     };
     over_heap(
@@ -40,7 +43,7 @@ fn cpu_over_heap(plotted: &Plotted) -> Chart {
 
 fn overhead(plotted: &Plotted) -> Chart {
     let bound = |costs: &Costs| match costs.is_least {
-        true => Some(Interval { ratio: 1.0, low: 1.0, high: 1.0, differs: false, pairs: 0 }),
+        true => Some(ITSELF),
         false => costs.overhead,
     };
     over_heap(

@@ -12,7 +12,7 @@ pub(super) fn lead(curves: &[HeapCurve], baseline: &str) -> Vec<String> {
 }
 
 /// From which heap on the collector costs no more than the baseline.
-pub(super) fn sentence(curve: &HeapCurve, baseline: &str) -> String {
+fn sentence(curve: &HeapCurve, baseline: &str) -> String {
     let collector = &curve.collector;
     let Some(largest) = curve.heaps.last() else { return format!("{collector} ran in no fixed heap.") };
     let heap = |factor: f64| {

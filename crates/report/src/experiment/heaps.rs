@@ -4,7 +4,7 @@ use heaptoll_experiment::comparison::{Comparison, Costs, HeapCurve, HeapPoint, P
 use heaptoll_units::{count, kib};
 
 use super::heap_charts::{Plotted, charts};
-use super::heap_text::{lead, sentence};
+use super::heap_text::lead;
 use super::parts::name;
 use crate::document::{Cell, Column, Grid, Item, Part, Tone};
 use crate::format::{self, NONE, plural};
@@ -42,8 +42,7 @@ pub(super) fn part(comparison: &Comparison, program: &str) -> Option<Part> {
         let bytes = curve.smallest_bytes?;
         Some(format!("{} under {}", kib(bytes), curve.collector))
     });
-    let mut text: Vec<String> =
-        found.curves.iter().map(|curve| sentence(curve, &comparison.baseline)).collect();
+    let mut text = lead(&found.curves, &comparison.baseline);
     text.push(format!("Smallest heap, KiB: {}.", smallest.collect::<Vec<_>>().join(", ")));
     let plotted = Plotted { curves: &found.curves, points: &found.points, baseline: &comparison.baseline };
     let items = charts(&plotted).into_iter().map(Item::Chart);

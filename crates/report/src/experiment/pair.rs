@@ -1,5 +1,6 @@
 //! What changed between two experiments: `heaptoll compare A.db B.db`.
 
+use heaptoll_experiment::compare::{Across, across_verdict};
 use heaptoll_experiment::comparison::Metric;
 use heaptoll_statistics::Interval;
 
@@ -7,27 +8,8 @@ use super::charts::{ratio_series, ratios};
 use crate::document::{Cell, Chart, Column, Document, Grid, Item, Section};
 use crate::format::{self, plural, significant};
 
-/// One line.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PairRow {
-    /// Program.
-    pub program: String,
-    /// Stack.
-    pub stack: String,
-    /// CPU or peak memory.
-    pub metric: Metric,
-    /// Median in A, seconds or KiB.
-    pub a_median: f64,
-    /// Median in B.
-    pub b_median: f64,
-    /// B over A; `None` when there are too few rows.
-    pub ratio: Option<Interval>,
-    /// The verdict in words.
-    pub verdict: String,
-}
-
 /// The comparison; `a` and `b` are how the two files are called in the heads of the columns.
-pub fn pair(a: &str, b: &str, rows: &[PairRow]) -> Document {
+pub fn pair(a: &str, b: &str, rows: &[Across]) -> Document {
     let metrics = [(Metric::Cpu, "CPU"), (Metric::PeakRss, "Peak memory")];
     let charts = metrics.map(|(metric, title)| chart(title, a, rows, metric));
     let charts = charts.into_iter().filter(|chart| !chart.series.is_empty());
@@ -36,27 +18,35 @@ pub fn pair(a: &str, b: &str, rows: &[PairRow]) -> Document {
         items: charts.map(Item::Chart).chain(std::iter::once(Item::Grid(grid(a, b, rows)))).collect(),
         ..Section::default()
     };
-    let mut palette: Vec<String> = Vec::new();
-    for row in rows {
-        if !palette.contains(&row.stack) {
-            palette.push(row.stack.clone());
-        }
-    }
     Document {
         title: format!("{b} (B) to {a} (A)"),
         subtitle:
             "The two were not measured together: a machine that changed between them shows as a difference."
                 .into(),
         sections: vec![section],
-        palette,
+        palette: each_once(rows.iter().map(|row| row.stack.as_str()))
+            .into_iter()
+            .map(str::to_owned)
+            .collect(),
         ..Document::default()
     }
 }
 
+/// Each name once, in the order of their first places.
+fn each_once<'a>(names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let mut found = Vec::new();
+    for name in names {
+        if !found.contains(&name) {
+            found.push(name);
+        }
+    }
+    found
+}
+
 /// In how many pairs of program and manager a figure fell and rose, and where by most; none without a ratio.
-fn sentence(b: &str, rows: &[PairRow], metric: Metric, title: &str) -> Option<String> {
+fn sentence(b: &str, rows: &[Across], metric: Metric, title: &str) -> Option<String> {
     let rows = rows.iter().filter(|row| row.metric == metric);
-    let found: Vec<(&PairRow, Interval)> = rows.filter_map(|row| Some((row, row.ratio?))).collect();
+    let found: Vec<(&Across, Interval)> = rows.filter_map(|row| Some((row, row.ratio?))).collect();
     if found.is_empty() {
         return None;
     }
@@ -81,17 +71,10 @@ fn sentence(b: &str, rows: &[PairRow], metric: Metric, title: &str) -> Option<St
 }
 
 /// B over A of a metric: a place a program, a series a stack.
-fn chart(title: &str, a: &str, rows: &[PairRow], metric: Metric) -> Chart {
-    let (mut programs, mut stacks): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+fn chart(title: &str, a: &str, rows: &[Across], metric: Metric) -> Chart {
     let of_metric = || rows.iter().filter(|row| row.metric == metric && row.ratio.is_some());
-    for row in of_metric() {
-        if !programs.contains(&row.program.as_str()) {
-            programs.push(&row.program);
-        }
-        if !stacks.contains(&row.stack.as_str()) {
-            stacks.push(&row.stack);
-        }
-    }
+    let programs = each_once(of_metric().map(|row| row.program.as_str()));
+    let stacks = each_once(of_metric().map(|row| row.stack.as_str()));
     let series = stacks.iter().map(|stack| {
         let of_stack = of_metric().filter(|row| row.stack == *stack);
         let found = of_stack
@@ -105,7 +88,7 @@ fn chart(title: &str, a: &str, rows: &[PairRow], metric: Metric) -> Chart {
 }
 
 /// Every figure in its label's unit.
-fn grid(a: &str, b: &str, rows: &[PairRow]) -> Grid {
+fn grid(a: &str, b: &str, rows: &[Across]) -> Grid {
     let mut last = ("", "");
     let mut cells = Vec::new();
     for row in rows {
@@ -123,7 +106,7 @@ fn grid(a: &str, b: &str, rows: &[PairRow]) -> Grid {
             Cell::text(significant(row.a_median * scale)),
             Cell::text(significant(row.b_median * scale)),
             Cell::ratio(row.ratio.as_ref(), "too few rows"),
-            Cell::text(&row.verdict),
+            Cell::text(across_verdict(row.metric, row.ratio)),
         ]);
         last = (&row.program, &row.stack);
     }
@@ -142,16 +125,15 @@ mod tests {
     use super::*;
     use crate::document::Form;
 
-    fn row(program: &str, stack: &str, metric: Metric, ratio: f64, differs: bool) -> PairRow {
+    fn row(program: &str, stack: &str, metric: Metric, ratio: f64, differs: bool) -> Across {
         let interval = Interval { ratio, low: ratio * 0.9, high: ratio * 1.1, differs, pairs: 8 };
-        PairRow {
+        Across {
             program: program.into(),
             stack: stack.into(),
             metric,
             a_median: 2048.0,
             b_median: 2048.0 * ratio,
             ratio: Some(interval),
-            verdict: String::new(),
         }
     }
 
@@ -196,7 +178,7 @@ mod tests {
 
     #[test]
     fn too_few_rows_have_no_chart_and_no_sentence() {
-        let alone = PairRow { ratio: None, ..row("gawk", "glibc", Metric::Cpu, 1.0, false) };
+        let alone = Across { ratio: None, ..row("gawk", "glibc", Metric::Cpu, 1.0, false) };
         let document = pair("old", "new", &[alone]);
         assert!(document.sections[0].text.is_empty());
         assert!(matches!(document.sections[0].items[..], [Item::Grid(_)]));

@@ -1,6 +1,6 @@
 //! One program: its table, charts, everything its reader must know, and what can be unfolded.
 
-use heaptoll_experiment::comparison::{Comparison, ProgramTable, Row};
+use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
 use heaptoll_experiment::observation::Observation;
 
@@ -65,8 +65,7 @@ fn notes(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
 fn warnings(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
     let mut found = Vec::new();
     // That a heap is too small is a result, which the figures state.
-    let fits = |row: &&Row| experiment.does_not_fit(&table.program, &row.stack).is_none();
-    for row in table.rows.iter().filter(|row| !row.marks.is_empty()).filter(fits) {
+    for row in experiment.failed_rows(table) {
         let good = plural(row.good as usize, "good row");
         let mut text = format!("{}: {} (left out; {good} remain)", row.stack, row.marks.join(", "));
         if let Some(output) = last_output(experiment, &table.program, &row.stack) {
