@@ -15,6 +15,7 @@ pub mod drag;
 pub mod export;
 pub mod failure;
 pub mod frequency;
+pub mod gate;
 pub mod instructions;
 pub mod labelled;
 pub mod ledger;

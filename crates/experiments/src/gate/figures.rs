@@ -1,0 +1,172 @@
+//! The figures of a gate, as in the JSON: what two builds of each program cost, and whether a limit was broken.
+
+use heaptoll_experiment::experiment::Machine;
+use heaptoll_statistics::Interval;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::limits::Limit;
+use super::metric::{Metric, Unit};
+
+/// Everything.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figures {
+    /// Whether all runs were made.
+    pub complete: bool,
+    /// Unix time of the beginning, seconds.
+    pub created_unix_s: f64,
+    /// The machine.
+    pub machine: Machine,
+    /// What this machine can see now: sentences on CPU time, tracer, other work.
+    pub sight: Vec<String>,
+    /// Seconds that the timed runs of all programs had.
+    pub budget_s: f64,
+    /// One each, in the order of the request.
+    pub programs: Vec<Program>,
+    /// Of all programs together.
+    pub verdict: Verdict,
+}
+
+/// The verdict on one program or on all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Every limit holds.
+    Within,
+    /// No limit is seen to be broken, and of one at least it could not be decided.
+    Undecided,
+    /// A limit is broken, or the new build does not end as the base does.
+    Broken,
+}
+
+/// One program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Program {
+    /// Its name.
+    pub name: String,
+    /// What it is compared with.
+    pub base: Side,
+    /// What is gated.
+    pub new: Side,
+    /// One each, the gated ones first.
+    pub metrics: Vec<MetricFigures>,
+    /// Allocation calls and bytes by size of the request.
+    pub sizes: Vec<SizeFigures>,
+    /// Whether both wrote the same.
+    pub outputs: Outputs,
+    /// The way in which the new build fails and the base does not.
+    pub failure: Option<String>,
+    /// What the reader must know.
+    pub notes: Vec<String>,
+    /// The verdict on it.
+    pub verdict: Verdict,
+}
+
+/// One of the two builds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Side {
+    /// Its command, each word.
+    pub command: Vec<String>,
+    /// Folder in which it ran; `None` for the folder of the gate.
+    pub folder: Option<String>,
+    /// Hash of the commit that it was built of, where it was built of one.
+    pub commit: Option<String>,
+    /// The manager; `None` where it runs with its own.
+    pub manager: Option<String>,
+}
+
+/// One metric of one program.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricFigures {
+    /// Which.
+    pub metric: Metric,
+    /// The unit of `base` and `new`.
+    pub unit: Unit,
+    /// Of the base: a count, or the median of measured runs. `None` where there is none.
+    pub base: Option<f64>,
+    /// Of the new build.
+    pub new: Option<f64>,
+    /// The new build over the base.
+    pub change: Change,
+    /// The second count of the base, under other addresses, where it differs: the count varies by itself.
+    pub base_again: Option<f64>,
+    /// Its limit.
+    pub limit: Option<Limit>,
+    /// What the limit decides.
+    pub verdict: MetricVerdict,
+}
+
+/// The new build's figure over the base's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Change {
+    /// There is no ratio: a figure is missing, or that of the base is 0.
+    None,
+    /// Of counts.
+    Exact {
+        /// The ratio.
+        ratio: f64,
+    },
+    /// Of measured runs.
+    Measured(Interval),
+}
+
+impl Change {
+    /// The ratio, where there is one.
+    pub fn ratio(&self) -> Option<f64> {
+        match self {
+            Change::None => None,
+            Change::Exact { ratio } => Some(*ratio),
+            Change::Measured(interval) => Some(interval.ratio),
+        }
+    }
+}
+
+/// What a limit decides on one metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum MetricVerdict {
+    /// The whole interval lies within the limit.
+    Within,
+    /// The whole interval lies beyond the limit.
+    Broken,
+    /// The interval holds the limit, or there is none.
+    Undecided {
+        /// What a decision would take.
+        takes: String,
+    },
+    /// It is shown and not gated.
+    NotGated {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Requests of one size class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SizeFigures {
+    /// The largest request of the class, bytes; `None` for the class of the largest.
+    pub up_to: Option<u64>,
+    /// Calls of the base.
+    pub base_calls: u64,
+    /// Calls of the new build.
+    pub new_calls: u64,
+    /// Bytes that the base requested.
+    pub base_bytes: u64,
+    /// Bytes that the new build requested.
+    pub new_bytes: u64,
+}
+
+/// How the outputs of both compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Outputs {
+    /// The same bytes.
+    Equal,
+    /// They differ, and the base's do not vary by themselves.
+    Differ,
+    /// Runs of the base differ among each other.
+    Vary,
+    /// No run that could be compared.
+    Unknown,
+}
