@@ -15,6 +15,8 @@
 #include "core.h"
 #include "system.h"
 
+#include "pub_tool_xarray.h"
+
 /* Start of the client's brk segment, and its largest size, bytes. */
 #define BRK_START 0x555555756000UL
 #define BRK_MOST 0x1000000000UL
@@ -55,6 +57,27 @@ const NSegment *__wrap_vgPlain_am_extend_into_adjacent_reservation_client(Addr, 
 Bool __wrap_vgModuleLocal_sf_maybe_extend_stack(const void *thread, Addr frame, SizeT length, UInt flags);
 
 static Bool widened;
+
+/* Bytes by which brk begins higher and mappings end lower: the argument of --shift, which counts before the tool's
+ * options are read. */
+static Addr shift(void)
+{
+   static Long pages = -1;
+   Word at;
+   if (pages >= 0)
+      return (Addr)pages * VKI_PAGE_SIZE;
+   if (VG_(args_for_valgrind) == NULL)
+      return 0;
+   pages = 0;
+   for (at = 0; at < VG_(sizeXA)(VG_(args_for_valgrind)); at++) {
+      const HChar *argument = *(HChar **)VG_(indexXA)(VG_(args_for_valgrind), at);
+      if (argument != NULL && VG_(strncmp)(argument, "--shift=", 8) == 0)
+         pages = VG_(strtoll10)(argument + 8, NULL);
+   }
+   if (pages < 0 || pages > 4095)
+      pages = 0;
+   return (Addr)pages * VKI_PAGE_SIZE;
+}
 
 /* Removes segment `index` from the table; the one before it grows over it. */
 static void swallow(Int index)
@@ -127,7 +150,7 @@ Bool __wrap_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode m
    }
    if (mode == SmLower && brk_state == BRK_ADVISED) {
       brk_state = BRK_THERE;
-      if (start == BRK_START + extra
+      if (start == BRK_START + shift() + extra
           && __real_vgPlain_am_create_reservation(start, brk_bytes(length + extra) - extra, mode, extra))
          return True;
    }
@@ -138,14 +161,15 @@ Bool __wrap_vgPlain_am_create_reservation(Addr start, SizeT length, ShrinkMode m
  * takes the lowest. Which mappings are adjacent depends on it. */
 static Addr from_the_top(SizeT length, Bool *ok)
 {
+   const Addr most = MAPPINGS_END - shift();
    Int at;
    length = VG_PGROUNDUP(length);
    for (at = nsegments_used - 1; widened && length > 0 && at >= 0; at--) {
       Addr start = nsegments[at].start, end = nsegments[at].end + 1;
-      if (nsegments[at].kind != SkFree || start >= MAPPINGS_END)
+      if (nsegments[at].kind != SkFree || start >= most)
          continue;
-      if (end > MAPPINGS_END)
-         end = MAPPINGS_END;
+      if (end > most)
+         end = most;
       if (end - start >= length) {
          *ok = True;
          return end - length;
@@ -158,9 +182,9 @@ Addr __wrap_vgPlain_am_get_advisory_client_simple(Addr start, SizeT length, Bool
 {
    if (brk_state == BRK_REFUSED) {
       brk_state = BRK_ADVISED;
-      if (VG_(am_covered_by_single_free_segment)(BRK_START, brk_bytes(length))) {
+      if (VG_(am_covered_by_single_free_segment)(BRK_START + shift(), brk_bytes(length))) {
          *ok = True;
-         return BRK_START;
+         return BRK_START + shift();
       }
    }
    return start == 0 ? from_the_top(length, ok) : __real_vgPlain_am_get_advisory_client_simple(start, length, ok);

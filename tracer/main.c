@@ -19,7 +19,7 @@
 #include "thread.h"
 
 HtOptions ht_options = { .ring_dir = NULL, .consumer = 0, .references = False, .pointers = False, .pin = True,
-                         .functions = False, .sites = 0 };
+                         .functions = False, .shift = 0, .sites = 0 };
 
 static Bool on_option(const HChar *argument)
 {
@@ -33,6 +33,8 @@ static Bool on_option(const HChar *argument)
    } else if (VG_BOOL_CLO(argument, "--functions", ht_options.functions)) {
    } else if (VG_BINT_CLO(argument, "--sites", number, 0, 64)) {
       ht_options.sites = (UInt)number;
+   } else if (VG_BINT_CLO(argument, "--shift", number, 0, 4095)) {
+      ht_options.shift = (UInt)number;
    } else {
       return False;
    }
@@ -46,6 +48,7 @@ static void on_usage(void)
                "    --references=no|yes     record every data reference [no]\n"
                "    --pointers=no|yes       record stores of pointers into the heap, with --references=yes [no]\n"
                "    --sites=<frames>        record the call sites of the malloc family [0]\n"
+               "    --shift=<pages>         give the program's heap and mappings addresses that are so far off [0]\n"
                "    --functions=no|yes      count the instructions of each function [no]\n"
                "    --pin=no|yes            give the program the same random bytes in every run, and a clock\n"
                "                            that its instructions drive [yes]\n");

@@ -129,6 +129,23 @@ pub struct StackInfo {
     /// The heap that is fixed for it, where one is.
     #[serde(default)]
     pub heap: Option<HeapLimit>,
+    /// What it runs in the place of its program's command: another build of it. `None` where stacks differ in their
+    /// managers only.
+    #[serde(default)]
+    pub own_command: Option<OwnCommand>,
+}
+
+/// A command of one stack: the other build of a program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct OwnCommand {
+    /// The command as run, each argument.
+    pub command: Vec<String>,
+    /// Its words that are not UTF-8.
+    #[serde(default)]
+    pub raw_words: Vec<RawWord>,
+    /// Folder that it runs in; heaptoll's own without one.
+    #[serde(default)]
+    pub directory: Option<String>,
 }
 
 /// How the runs of one repetition share the machine's noise.
@@ -200,6 +217,10 @@ pub struct Settings {
     /// Whether each program also runs once under each stack and the tracer, for exact counts.
     #[serde(default)]
     pub exact: bool,
+    /// Family-wise level of its intervals where it is analysed several times for one decision, which share the level of
+    /// all; `None` for the usual one.
+    #[serde(default)]
+    pub level: Option<f64>,
     /// What the user named one by one; `None` where each manager and program counts as named: in studies, and in files
     /// from before it was stored.
     #[serde(default)]
@@ -279,7 +300,8 @@ impl Experiment {
 
     /// The family-wise level of its tables.
     pub fn alpha(&self) -> f64 {
-        if self.settings.precision.is_some() { STOPPED_ALPHA } else { ALPHA }
+        let usual = if self.settings.precision.is_some() { STOPPED_ALPHA } else { ALPHA };
+        self.settings.level.unwrap_or(usual)
     }
 
     /// Whether this stack runs in lockstep with the baseline of its program.

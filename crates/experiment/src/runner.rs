@@ -306,7 +306,7 @@ fn prepare(
     environment.push(("HEAPTOLL_PADDING".into(), "x".repeat(cell.env_padding as usize)));
     let directory = match experiment.settings.working_copy {
         true => Some(working_copy::make(Path::new(&experiment.settings.directory), scratch.path())?),
-        false => None,
+        false => stack.directory().map(Path::to_path_buf),
     };
     let page = if stack.reports_statistics && cell.phase != Phase::Startup {
         let (page, variable) = page_in(&scratch)?;
@@ -320,7 +320,7 @@ fn prepare(
         preload.insert(0, context.start_layer.clone());
     }
     let invocation = Invocation {
-        command: program.command_in(scratch.path()),
+        command: stack.command_in(program, scratch.path()),
         environment,
         preload,
         directory,

@@ -42,6 +42,7 @@ pub fn stack(program: &str, name: &str) -> StackInfo {
         makes_files: false,
         block: 0,
         heap: None,
+        own_command: None,
     }
 }
 

@@ -26,6 +26,7 @@ pub fn experiment(programs: &[&str], stacks: &[String], repetitions: u32) -> Exp
         makes_files: false,
         block: 0,
         heap: None,
+        own_command: None,
     };
     Experiment {
         heaptoll_version: "0".into(),

@@ -51,6 +51,11 @@ impl Blocks {
         Some(size)
     }
 
+    /// Bytes live now.
+    pub fn live_bytes(&self) -> u64 {
+        self.live_bytes
+    }
+
     /// The size of a block.
     pub fn size(&self, address: u64) -> Option<u64> {
         self.sizes.get(&address).copied()

@@ -13,6 +13,7 @@ mod figures;
 mod group;
 mod heap;
 mod pages;
+mod requests;
 mod spread;
 mod tally;
 
@@ -23,4 +24,5 @@ pub use figures::{
     RoutineFigures, SpreadFigures, Tables,
 };
 pub use group::{Group, group};
+pub use requests::{Requested, Requests};
 pub use spread::Spread;

@@ -93,7 +93,7 @@ pub fn inspect_program(
 }
 
 /// Finds a program as `execvp` does: by path when it has a slash, else in each directory of `search`.
-fn find(name: &OsStr, search: Option<&OsStr>, directory: Option<&Path>) -> Result<PathBuf, Refusal> {
+pub fn find(name: &OsStr, search: Option<&OsStr>, directory: Option<&Path>) -> Result<PathBuf, Refusal> {
     let base = directory.map(Path::to_path_buf).or_else(|| std::env::current_dir().ok()).unwrap_or_default();
     if name.as_bytes().contains(&b'/') {
         let path = base.join(name);

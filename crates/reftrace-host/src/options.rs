@@ -18,12 +18,15 @@ pub struct Options {
     pub pointers: bool,
     /// Whether randomness is pinned, so that runs repeat.
     pub pin: bool,
+    /// Pages by which the brk segment begins higher and mappings end lower than usual: other addresses, for finding
+    /// what depends on them. At most 4095.
+    pub shift_pages: u32,
 }
 
 impl Default for Options {
     /// Counters and routines only, pinned.
     fn default() -> Options {
-        Options { references: false, sites: 0, functions: false, pointers: false, pin: true }
+        Options { references: false, sites: 0, functions: false, pointers: false, pin: true, shift_pages: 0 }
     }
 }
 
@@ -52,6 +55,9 @@ impl Options {
             yes_no("pointers", self.pointers),
             yes_no("pin", self.pin),
         ];
+        if self.shift_pages > 0 {
+            all.push(format!("--shift={}", self.shift_pages));
+        }
         if self.sites > 0 {
             // Without it, inlined code of a library has the name of the function into which it was inlined. The folders
             // of its source show whose code it is.

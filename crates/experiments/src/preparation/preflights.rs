@@ -149,6 +149,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         makes_files: false,
         block: 0,
         heap: None,
+        own_command: None,
     }
 }
 

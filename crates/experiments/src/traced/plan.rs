@@ -185,6 +185,7 @@ fn begun(request: &Request, managers: &[Manager], programs: Vec<ProgramInfo>) ->
             enough: BTreeMap::new(),
             turns: BTreeMap::new(),
             exact: false,
+            level: None,
             named: None,
             // No seed has to be made explicit.
             repeat_command: repeating(request.command.clone(), 0, true),
@@ -236,6 +237,7 @@ fn prove(experiment: &mut Experiment, managers: &[Manager], context: &Context) -
             makes_files: false,
             block: 0,
             heap: None,
+            own_command: None,
         });
         statics.push(program.name.clone());
     }

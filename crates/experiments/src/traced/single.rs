@@ -93,7 +93,8 @@ fn invocation(
     scratch: &heaptoll_scratch::Scratch,
 ) -> Result<Invocation, Failure> {
     let copy = runner.copied.map(|folder| working_copy::make(folder, scratch.path())).transpose();
-    let directory = copy.map_err(|error| Failure::Run(error.into()))?;
+    let copy = copy.map_err(|error| Failure::Run(error.into()))?;
+    let directory = copy.or_else(|| cell.stack.directory().map(Path::to_path_buf));
     let mut environment = environment_of(&cell.program, scratch.path());
     environment.extend(cell.stack.environment.iter().cloned());
     let mut preload: Vec<PathBuf> = cell.stack.preload.iter().map(PathBuf::from).collect();
@@ -103,7 +104,7 @@ fn invocation(
         preload.insert(0, announce);
     }
     Ok(Invocation {
-        command: cell.program.command_in(scratch.path()),
+        command: cell.stack.command_in(&cell.program, scratch.path()),
         environment,
         preload,
         directory,

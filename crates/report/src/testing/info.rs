@@ -109,6 +109,7 @@ pub fn stack(shape: Shape, program: &str, s: usize) -> StackInfo {
         makes_files: false,
         block: 0,
         heap: None,
+        own_command: None,
     };
     if s == 0 {
         info.preload.clear();
