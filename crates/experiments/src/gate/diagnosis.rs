@@ -75,6 +75,16 @@ pub fn first_leaking_site(found: &SiteDifferences) -> Option<String> {
     EXIT.first(&found.exit)
 }
 
+/// The same of bytes requested.
+pub fn first_requesting_site(found: &SiteDifferences) -> Option<String> {
+    BYTES.first(&found.bytes)
+}
+
+/// The same of allocation calls.
+pub fn first_calling_site(found: &SiteDifferences) -> Option<String> {
+    CALLS.first(&found.calls)
+}
+
 impl Subject {
     fn first(&self, found: &Differences) -> Option<String> {
         let added = found.added();

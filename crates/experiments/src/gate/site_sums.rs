@@ -22,7 +22,7 @@ const ROWS: usize = (1 << 20) - 1;
 /// The figures of one call site.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Sums {
-    /// Bytes that its objects requested, with what they grew by later.
+    /// Bytes that its calls requested; of a resize the whole new size.
     pub(super) bytes: u64,
     /// Calls that it made: of allocations and of resizes.
     pub(super) calls: u64,
@@ -75,17 +75,17 @@ impl SiteSums {
                 numbered.further
             ));
         }
-        let (figures, calls) = sums(trace, &numbered.rows)?;
+        let (figures, requests) = sums(trace, &numbered.rows)?;
         let warnings = figures.subject.warnings.iter().cloned();
         let holes = figures.subject.gaps.iter().map(|hole| hole.why.clone());
         self.warnings.extend(warnings.chain(holes).map(|why| format!("{}: {why}", trace.display())));
         let mut sums = vec![Sums::default(); numbered.paths.len()];
-        for (sum, calls) in sums.iter_mut().zip(calls) {
-            sum.calls = calls;
+        for (sum, (calls, bytes)) in sums.iter_mut().zip(requests) {
+            (sum.calls, sum.bytes) = (calls, bytes);
         }
         for site in &figures.sites {
             if let Some(sum) = sums.get_mut(site.site as usize) {
-                (sum.bytes, sum.live, sum.exit) = (site.bytes, site.at_peak.bytes, site.at_exit.bytes);
+                (sum.live, sum.exit) = (site.at_peak.bytes, site.at_exit.bytes);
             }
         }
         for (path, sum) in numbered.paths.into_iter().zip(sums) {
@@ -143,22 +143,20 @@ impl Numbered {
     }
 }
 
-/// The figures of a trace whose events have the numbers of paths in the place of their stacks, and the calls by number.
-fn sums(trace: &Path, rows: &[u32]) -> Result<(StatFigures, Vec<u64>), Failure> {
+/// The figures of a trace whose events have the numbers of paths in the place of their stacks; and calls and requested
+/// bytes by number.
+fn sums(trace: &Path, rows: &[u32]) -> Result<(StatFigures, Vec<(u64, u64)>), Failure> {
     let memory = Memory { limit_bytes: MEMORY_LIMIT, each_object_bytes: EACH_OBJECT as u64 };
     let reader = trace_source::open(trace, memory)?;
     let mut stat = Stat::new(false, true);
-    let mut calls: Vec<u64> = Vec::new();
+    let mut requests: Vec<(u64, u64)> = Vec::new();
     let mut events: Vec<Event> = Vec::new();
     let reader = feed(reader, |batch| {
         events.clear();
         for event in &batch.events {
             let row = rows.get(event.site as usize).copied().unwrap_or(0);
             if event.kind.allocates() || event.kind == EventKind::Realloc {
-                if calls.len() <= row as usize {
-                    calls.resize(row as usize + 1, 0);
-                }
-                calls[row as usize] += 1;
+                add(&mut requests, row as usize, event.size);
             }
             events.push(Event { site: row, ..*event });
         }
@@ -168,5 +166,13 @@ fn sums(trace: &Path, rows: &[u32]) -> Result<(StatFigures, Vec<u64>), Failure> 
     let subject =
         Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), stat.time_ns());
     let no_names = Sites::default();
-    Ok((stat.figures(subject, &[], &mut CallSites::new(&no_names, 1)), calls))
+    Ok((stat.figures(subject, &[], &mut CallSites::new(&no_names, 1)), requests))
+}
+
+fn add(requests: &mut Vec<(u64, u64)>, row: usize, bytes: u64) {
+    if requests.len() <= row {
+        requests.resize(row + 1, (0, 0));
+    }
+    let (calls, sum) = &mut requests[row];
+    (*calls, *sum) = (*calls + 1, sum.saturating_add(bytes));
 }

@@ -24,7 +24,7 @@ const SHOWN: usize = 3;
 /// What the call sites of two recordings differ by.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SiteDifferences {
-    /// Bytes requested, with what objects grew by later.
+    /// Bytes that calls requested; of a resize the whole new size, at the site of the resize.
     pub bytes: Differences,
     /// Calls of allocations and of resizes.
     pub calls: Differences,
