@@ -9,6 +9,8 @@ mod exit;
 mod extras;
 mod factors;
 mod frames;
+mod gate_outputs;
+mod gate_programs;
 mod hints;
 mod interrupt;
 mod lines;
@@ -50,6 +52,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<command::run::Arguments>),
+    Gate(Box<command::gate::Arguments>),
     Compare(command::compare::Arguments),
     Report(command::report::Arguments),
     Record(command::record::Arguments),
@@ -79,7 +82,7 @@ fn main() -> std::process::ExitCode {
         if let Some(hint) = hint {
             terminal::note(&hint);
         }
-        std::process::exit(error.exit_code())
+        std::process::exit(command::gate::status_of_usage(&words, error.exit_code()))
     });
     match run(cli.command) {
         Ok(code) => std::process::ExitCode::from(code),
@@ -96,6 +99,7 @@ fn run(command: Command) -> Result<u8, Failure> {
     signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(exit::cannot_watch)?;
     match command {
         Command::Run(arguments) => command::run::run(*arguments),
+        Command::Gate(arguments) => command::gate::run(&arguments),
         Command::Compare(arguments) => command::compare::run(&arguments),
         Command::Report(arguments) => command::report::run(&arguments),
         Command::Record(arguments) => command::record::run(&arguments),

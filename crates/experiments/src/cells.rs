@@ -1,6 +1,7 @@
 //! The cells of an experiment: all that it has, and those that it lacks by now.
 
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
+use heaptoll_experiment::observation::{Outcome, Phase};
 use heaptoll_experiment::plan::{self, Cell};
 
 /// All cells.
@@ -13,10 +14,21 @@ pub fn lacking(experiment: &Experiment) -> Vec<Cell> {
     plan::remaining(experiment, all(experiment))
 }
 
-/// Whether each stack has start-up runs: those of programs that are no servers have.
+/// Whether each stack has start-up runs: those of programs that are no servers have, unless a stack of the program has
+/// shown that it cannot be stopped where `main` begins, as static programs cannot.
 fn starts(experiment: &Experiment) -> Vec<bool> {
     let starts = |stack: &StackInfo| {
         experiment.programs.iter().any(|program| program.name == stack.program && program.serve.is_none())
+            && !experiment.stacks.iter().any(|other| other.program == stack.program && cannot_start(experiment, other))
     };
     experiment.stacks.iter().map(starts).collect()
+}
+
+/// Whether a stack has start-up runs, and none that worked.
+fn cannot_start(experiment: &Experiment, stack: &StackInfo) -> bool {
+    let mut starts = experiment.observations.iter().filter(|row| {
+        row.phase == Phase::Startup && row.program == stack.program && row.stack == stack.name
+    });
+    let made = starts.clone().any(|row| row.outcome != Outcome::Interrupted);
+    made && !starts.any(|row| row.outcome.is_ok())
 }

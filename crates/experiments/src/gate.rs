@@ -1,21 +1,134 @@
 //! Two builds of a program compared, and one verdict on time, instructions and memory.
+//!
+//! Each program is an experiment of two stacks, `base` and `new`, whose commands are the two builds. Paired runs give
+//! time and resident memory with intervals, runs under the tracer exact counts, recordings the sites of a difference.
 
 pub mod action_benchmark;
 pub mod bencher;
+mod causes;
+pub mod config;
+mod counted;
 pub mod diagnosis;
 pub mod differences;
+mod document;
 pub mod figures;
 pub mod functions;
 pub mod history;
+mod judge;
 pub mod junit;
 pub mod limits;
 #[cfg(test)]
 pub(crate) mod made_up;
+mod measure;
 pub mod metric;
+mod prepare;
+mod recorded;
+pub mod request;
+mod side;
 mod site_sums;
 pub mod sites;
 pub mod step_summary;
+mod timed;
 pub mod values;
+mod worktrees;
+
+use heaptoll_experiment::machine;
+use heaptoll_report::document::Document;
+use heaptoll_report::format::shell_command;
+use heaptoll_reftrace_host::Tracer;
+
+use crate::clock;
+use crate::context::Context;
+use crate::failure::Failure;
+use figures::{Figures, Verdict};
+use measure::Gate;
+use request::Request;
+use side::BuiltSide;
+use worktrees::Trees;
 
 /// The schema of the figures' JSON.
 pub const SCHEMA: &str = "heaptoll-gate/1";
+
+/// What a gate found.
+pub struct Findings {
+    /// The figures and the verdict.
+    pub figures: Figures,
+    facts: Vec<(String, String)>,
+    command: Vec<String>,
+}
+
+impl Findings {
+    /// The document that shows it.
+    pub fn document(&self) -> Document {
+        document::document(&self.figures, self.facts.clone(), shell_command(&self.command))
+    }
+}
+
+/// Gates every program of a request.
+///
+/// # Errors
+/// A build fails, a program or manager is not there, the base does not end well, outputs differ that must not, or
+/// Ctrl-C.
+pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+    let trees = request.refs.as_ref().map(|refs| Trees::make(refs, context)).transpose()?;
+    let sides: Vec<(BuiltSide, BuiltSide)> = request
+        .programs
+        .iter()
+        .map(|entry| {
+            let base = BuiltSide::of(&entry.base, trees.as_ref().map(|trees| &trees.base));
+            let new = BuiltSide::of(&entry.new, trees.as_ref().map(|trees| &trees.new));
+            (base, new)
+        })
+        .collect();
+    // Every program is found before the first is measured.
+    let notes: Vec<Option<String>> = request
+        .programs
+        .iter()
+        .zip(&sides)
+        .map(|(entry, (base, new))| side::check(entry, base, new))
+        .collect::<Result<_, _>>()?;
+    let tracer = Tracer::find(context.places).map_err(|error| error.to_string());
+    let sight = sight(&tracer);
+    sight.iter().for_each(|sentence| context.messages.note(sentence));
+    let mut programs = Vec::new();
+    let mut complete = true;
+    for ((entry, (base, new)), note) in request.programs.iter().zip(&sides).zip(notes) {
+        let gate = Gate { entry, base, new, tracer: tracer.as_ref(), request, context };
+        let (mut program, whole) = gate.run()?;
+        program.notes.extend(note);
+        programs.push(program);
+        if !whole {
+            complete = false;
+            break;
+        }
+    }
+    let figures = Figures {
+        complete,
+        created_unix_s: clock::now().as_secs_f64(),
+        machine: machine::read(),
+        sight,
+        verdict: programs.iter().map(|program| program.verdict).max().unwrap_or(Verdict::Undecided),
+        programs,
+    };
+    let facts = document::facts(&figures);
+    Ok(Findings { figures, facts, command: request.command.clone() })
+}
+
+/// What this machine can see now, before anything runs.
+fn sight(tracer: &Result<Tracer, String>) -> Vec<String> {
+    let machine = machine::read();
+    let tracer = match tracer {
+        Ok(tracer) => format!(
+            "counts are exact here: instructions, calls and live bytes, by heaptoll's tracer on Valgrind {}",
+            tracer.version()
+        ),
+        Err(why) => format!("no instructions are counted here: {why}"),
+    };
+    let load = format!(
+        "load average {:.1} on {} processors{}",
+        machine.load[0],
+        machine.cores,
+        if machine.load[0] > f64::from(machine.cores) { ": intervals of time will be wide" } else { "" }
+    );
+    vec![tracer, load]
+}

@@ -13,7 +13,7 @@ use serde_json::{Value, json as value};
 
 use crate::labelled::{self, Unreadable};
 use crate::{
-    bound, delay, drag, frequency, instructions, ledger, lifetimes, locality, managers, minheap, programs,
+    bound, delay, drag, frequency, gate, instructions, ledger, lifetimes, locality, managers, minheap, programs,
     proximity, replay, stat,
 };
 
@@ -51,6 +51,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<delay::Figures>(delay::SCHEMA),
     CommandSchema::of::<drag::Figures>(drag::SCHEMA),
     CommandSchema::of::<frequency::Figures>(frequency::SCHEMA),
+    CommandSchema::of::<gate::figures::Figures>(gate::SCHEMA),
     CommandSchema::of::<instructions::Figures>(instructions::SCHEMA),
     CommandSchema::of::<ledger::Figures>(ledger::SCHEMA),
     CommandSchema::of::<lifetimes::Figures>(lifetimes::SCHEMA),

@@ -125,21 +125,7 @@ impl Workload {
     }
 
     fn plain_command(&self) -> Result<ProgramInfo, Failure> {
-        let stdin = match &self.stdin {
-            None => None,
-            Some(path) => {
-                let refuse =
-                    |why: String| Failure::Usage(format!("cannot read --stdin {}: {why}", path.display()));
-                let kind = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?.file_type();
-                // A pipe would be empty from the second run on, and opening one may never return.
-                if !kind.is_file() && !kind.is_char_device() {
-                    return Err(refuse("it is no file that every run can read from its beginning".into()));
-                }
-                let readable = std::fs::File::open(path).and_then(|_| std::path::absolute(path));
-                let absolute = readable.map_err(|error| refuse(error.to_string()))?;
-                Some(absolute.display().to_string())
-            }
-        };
+        let stdin = self.stdin.as_deref().map(readable).transpose()?.map(|path| path.display().to_string());
         let (command, raw_words) = words::stored(&self.command);
         Ok(ProgramInfo { name: base_name(&command), command, raw_words, stdin, ..ProgramInfo::default() })
     }
@@ -176,6 +162,21 @@ impl Workload {
             ..ProgramInfo::default()
         })
     }
+}
+
+/// The absolute path of a file for standard input, which every run reads from its beginning.
+///
+/// # Errors
+/// It is not there, may not be read, or is a pipe.
+pub fn readable(path: &Path) -> Result<PathBuf, Failure> {
+    let refuse = |why: String| Failure::Usage(format!("cannot read --stdin {}: {why}", path.display()));
+    let kind = std::fs::metadata(path).map_err(|error| refuse(error.to_string()))?.file_type();
+    // A pipe would be empty from the second run on, and opening one may never return.
+    if !kind.is_file() && !kind.is_char_device() {
+        return Err(refuse("it is no file that every run can read from its beginning".into()));
+    }
+    let absolute = std::fs::File::open(path).and_then(|_| std::path::absolute(path));
+    absolute.map_err(|error| refuse(error.to_string()))
 }
 
 /// The catalog, with the user's own entries when there are some.

@@ -28,7 +28,7 @@ pub use effects::{Effect, Watched};
 pub use elsewhere::{own_heap, own_heap_of_trace};
 pub use manager::{check_load, inspect_manager};
 pub use observe::{Observed, observe};
-pub use program::inspect_program;
+pub use program::{inspect_program, locate};
 pub use proof::{ManagerFacts, ProcessProof, ProgramFacts, Proof};
 pub use prove::preflight;
 pub use refusal::Refusal;

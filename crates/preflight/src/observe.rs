@@ -3,11 +3,10 @@
 //! Two builds of a program are compared like this: static programs and such with an allocator of their own, too.
 
 use std::ffi::OsString;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use crate::plan::Plan;
-use crate::program::find;
+use crate::program::locate;
 use crate::refusal::Refusal;
 use crate::request::Request;
 use crate::tree::{self, Ending, Run};
@@ -40,11 +39,8 @@ pub struct Observed {
 pub fn observe(request: &Request) -> Result<Observed, Refusal> {
     let environment: Vec<(OsString, OsString)> =
         request.environment.iter().filter(|(name, _)| name != "LD_PRELOAD").cloned().collect();
-    let name = request.command.first().filter(|name| !name.is_empty()).ok_or(Refusal::NoCommand)?;
-    let search = environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-    let directory: Option<&Path> = request.directory.as_deref();
     let plan = Plan {
-        program: find(name, search, directory)?,
+        program: locate(&request.command, &environment, request.directory.as_deref())?,
         arguments: request.command.clone(),
         environment,
         directory: request.directory.clone(),

@@ -23,9 +23,8 @@ pub fn inspect_program(
     environment: &[(OsString, OsString)],
     directory: Option<&Path>,
 ) -> Result<ProgramFacts, Refusal> {
-    let name = command.first().filter(|n| !n.is_empty()).ok_or(Refusal::NoCommand)?;
-    let search = environment.iter().rev().find(|(n, _)| n == "PATH").map(|(_, v)| v.as_os_str());
-    let path = find(name, search, directory)?;
+    let path = locate(command, environment, directory)?;
+    let search = search_path(environment);
     let mut interpreters = Vec::new();
     let mut binary = path.clone();
     while let Some(line) = script_line(&binary)? {
@@ -92,8 +91,25 @@ pub fn inspect_program(
     })
 }
 
+/// Finds the file that a command names, as `execvp` does; nothing of it is read.
+///
+/// # Errors
+/// [`Refusal`] when it is missing or not executable.
+pub fn locate(
+    command: &[OsString],
+    environment: &[(OsString, OsString)],
+    directory: Option<&Path>,
+) -> Result<PathBuf, Refusal> {
+    let name = command.first().filter(|name| !name.is_empty()).ok_or(Refusal::NoCommand)?;
+    find(name, search_path(environment), directory)
+}
+
+fn search_path(environment: &[(OsString, OsString)]) -> Option<&OsStr> {
+    environment.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str())
+}
+
 /// Finds a program as `execvp` does: by path when it has a slash, else in each directory of `search`.
-pub fn find(name: &OsStr, search: Option<&OsStr>, directory: Option<&Path>) -> Result<PathBuf, Refusal> {
+fn find(name: &OsStr, search: Option<&OsStr>, directory: Option<&Path>) -> Result<PathBuf, Refusal> {
     let base = directory.map(Path::to_path_buf).or_else(|| std::env::current_dir().ok()).unwrap_or_default();
     if name.as_bytes().contains(&b'/') {
         let path = base.join(name);

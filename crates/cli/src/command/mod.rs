@@ -7,6 +7,7 @@ pub mod delay;
 pub mod drag;
 pub mod export;
 pub mod frequency;
+pub mod gate;
 pub mod instructions;
 pub mod ledger;
 pub mod lifetimes;

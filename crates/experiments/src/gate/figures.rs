@@ -21,8 +21,6 @@ pub struct Figures {
     pub machine: Machine,
     /// What this machine can see now: sentences on CPU time, tracer, other work.
     pub sight: Vec<String>,
-    /// Seconds that the timed runs of all programs had.
-    pub budget_s: f64,
     /// One each, in the order of the request.
     pub programs: Vec<Program>,
     /// Of all programs together.
@@ -79,6 +77,8 @@ pub struct Side {
     pub folder: Option<String>,
     /// Hash of the commit that it was built of, where it was built of one.
     pub commit: Option<String>,
+    /// Whether it has changes over that commit.
+    pub dirty: bool,
     /// The manager; `None` where it runs with its own.
     pub manager: Option<String>,
 }

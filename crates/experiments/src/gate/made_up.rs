@@ -34,7 +34,6 @@ pub(crate) fn figures() -> Figures {
         created_unix_s: 1_800_000_000.0,
         machine: Machine { cpu: "a processor".into(), ..Machine::default() },
         sight: vec![],
-        budget_s: 60.0,
         programs: vec![program],
         verdict: Verdict::Broken,
     }

@@ -112,6 +112,41 @@ impl Metric {
         self <= Metric::Exit
     }
 
+    /// The share by which it may grow where the user gives no limit; `None` where it is then shown and not gated.
+    pub fn usual_limit(self) -> Option<f64> {
+        match self {
+            Metric::Instructions => Some(0.005),
+            Metric::Allocations | Metric::Bytes | Metric::Live | Metric::Exit => Some(0.01),
+            Metric::Cpu => Some(0.03),
+            _ => None,
+        }
+    }
+
+    /// A growth that never breaks a limit, in the metric's unit. Two builds of one source in two folders differ in their
+    /// paths, which the loader reads and programs keep.
+    pub fn floor(self) -> f64 {
+        match self {
+            Metric::Instructions => 20_000.0,
+            Metric::MallocInstructions => 5_000.0,
+            Metric::Allocations | Metric::Frees => 8.0,
+            Metric::Bytes | Metric::Live | Metric::Exit => 512.0,
+            _ => 0.0,
+        }
+    }
+
+    /// Why it has no usual limit.
+    pub fn why_not_gated(self) -> &'static str {
+        match self {
+            Metric::MallocInstructions => "a part of instructions",
+            Metric::Frees => "they follow allocation calls",
+            Metric::Wall => "it moves with all that the machine does",
+            Metric::Resident => "it moves with huge pages and arenas",
+            Metric::Faults => "they move with huge pages and arenas",
+            Metric::Startup => "too short to be seen well",
+            _ => "no limit",
+        }
+    }
+
     /// The metric of this name.
     pub fn of_name(name: &str) -> Option<Metric> {
         Metric::ALL.into_iter().find(|metric| metric.name() == name)

@@ -1,0 +1,130 @@
+//! `heaptoll gate`: two builds, one verdict.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::gate::figures::{Figures, Verdict};
+use heaptoll_experiments::gate::{self, SCHEMA};
+
+use crate::documents::DocumentOutputs;
+use crate::gate_outputs::GateOutputs;
+use crate::gate_programs::ProgramArguments;
+use crate::session::Session;
+use crate::{exit, terminal};
+
+/// A limit is broken.
+const BROKEN: u8 = 1;
+/// A limit could not be decided, with --strict.
+const UNDECIDED: u8 = 3;
+/// What `git bisect run` takes for a commit that cannot be tested.
+const SKIPPED: u8 = 125;
+
+/// Did this change cost something? Two builds of a program, one verdict on time, instructions and memory.
+///
+/// Both builds run paired, at once on one processor where that may be, and under a tracer that counts instructions,
+/// allocation calls, bytes and live bytes exactly. A limit is broken only where the whole interval of a change lies
+/// beyond it. Counts that differ between two runs of the base itself, the second under other addresses, are shown and
+/// not gated. Nothing is preloaded into timed and traced runs, so static programs and programs with an allocator of
+/// their own may be gated.
+///
+/// Programs and limits come from the command line, or from heaptoll.toml in the current folder:
+/// [gate.parse] with command = "./app in.xml" (or base = and new =) and limits = { instructions = "0.5%", cpu = "3%" }.
+/// docs/guide/gate.md explains it.
+///
+/// Exit status: 0 within limits; 1 a limit is broken, or the new build fails and the base does not; 2 it could not be
+/// run; 3 a limit could not be decided, with --strict; 130 interrupted. With --bisect all but 0, 1 and 130 are 125.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  heaptoll gate --base ./old --new ./new -- in.xml\n  \
+    heaptoll gate --base-cmd './app --fast in.xml' --new-cmd './app --small in.xml' --outputs-differ\n  \
+    heaptoll gate --base-ref main --build 'make -j' --command './app in.xml'\n  \
+    heaptoll gate --new-manager mimalloc3 -- ./app in.xml         (two managers)\n  \
+    heaptoll gate --base ./old --new ./new --limit live=2% --limit cpu=none -- in.xml\n  \
+    git bisect run heaptoll gate --bisect --base-ref v1.0 --build 'make -j' --command './app in.xml'"
+)]
+pub struct Arguments {
+    #[command(flatten)]
+    programs: ProgramArguments,
+    /// A limit that could not be decided fails, too: exit status 3
+    #[arg(long)]
+    strict: bool,
+    /// For `git bisect run`: what is neither within limits nor broken is skipped (exit status 125)
+    #[arg(long)]
+    bisect: bool,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
+    #[command(flatten)]
+    gate_outputs: GateOutputs,
+}
+
+/// Runs the command. What fails before there is a verdict is printed here, for its exit status is the gate's own.
+///
+/// # Errors
+/// Signals cannot be caught.
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    let code = match gated(arguments) {
+        Ok(code) => code,
+        Err(failure) => {
+            terminal::error(&failure.to_string());
+            match exit::code(&failure) {
+                exit::INTERRUPTED => exit::INTERRUPTED,
+                _ => exit::REFUSED,
+            }
+        }
+    };
+    Ok(if arguments.bisect { of_bisect(code) } else { code })
+}
+
+fn gated(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.outputs.check()?;
+    arguments.gate_outputs.check()?;
+    let request = arguments.programs.request()?;
+    let session = Session::begin()?;
+    let found = gate::run(&request, &session.context())?;
+    let document = found.document();
+    let written = arguments.gate_outputs.write(&found.figures, &document, arguments.strict);
+    let delivered = arguments.outputs.deliver(&document, SCHEMA, &found.figures)?;
+    let code = status(&found.figures, arguments.strict);
+    // A file that could not be written leaves no good verdict.
+    Ok(if code == 0 && (delivered != 0 || !written) { exit::REFUSED } else { code })
+}
+
+fn status(figures: &Figures, strict: bool) -> u8 {
+    match figures.verdict {
+        _ if !figures.complete => exit::INTERRUPTED,
+        Verdict::Broken => BROKEN,
+        Verdict::Undecided if strict => UNDECIDED,
+        Verdict::Undecided | Verdict::Within => 0,
+    }
+}
+
+fn of_bisect(code: u8) -> u8 {
+    match code {
+        // `git bisect run` ends at 128 and above, as Ctrl-C wants it.
+        0 | BROKEN | exit::INTERRUPTED => code,
+        _ => SKIPPED,
+    }
+}
+
+/// The exit status of a command line that is refused before it is a gate's: `git bisect run` takes 2 for a bad commit.
+pub fn status_of_usage(words: &[OsString], code: i32) -> i32 {
+    let is = |at: usize, word: &str| words.get(at).is_some_and(|found| found == word);
+    let bisects = words.iter().take_while(|word| *word != "--").any(|word| word == "--bisect");
+    if code != 0 && is(1, "gate") && bisects { SKIPPED.into() } else { code }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bisect_skips_all_that_is_neither_good_nor_bad() {
+        assert_eq!([0, 1, 2, 3, 130].map(of_bisect), [0, 1, 125, 125, 130]);
+        let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+        assert_eq!(status_of_usage(&words("heaptoll gate --bisect --speed"), 2), 125);
+        assert_eq!(status_of_usage(&words("heaptoll gate --help --bisect"), 0), 0);
+        assert_eq!(status_of_usage(&words("heaptoll gate --speed -- --bisect"), 2), 2);
+        assert_eq!(status_of_usage(&words("heaptoll run --bisect"), 2), 2);
+    }
+}

@@ -1,0 +1,205 @@
+//! Which programs are gated: those of the command line, or of a file.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::gate::config::{self, Commands, Configured};
+use heaptoll_experiments::gate::limits::Limits;
+use heaptoll_experiments::gate::request::{Entry, Refs, Request, SideRequest};
+use heaptoll_experiments::workload::readable;
+
+use crate::duration::{duration, positive_seconds};
+use crate::outputs::own_arguments;
+
+/// Programs, their builds and limits.
+#[derive(Debug, Args)]
+pub struct ProgramArguments {
+    /// The program as it was; with --new, and their common arguments after `--`
+    #[arg(long, value_name = "PROGRAM", requires = "new", conflicts_with_all = ["base_cmd", "command", "base_ref"])]
+    base: Option<PathBuf>,
+    /// The program as it is now
+    #[arg(long, value_name = "PROGRAM", requires = "base")]
+    new: Option<PathBuf>,
+    /// The whole command of the base, as one shell-quoted string
+    #[arg(long, value_name = "COMMAND", requires = "new_cmd", conflicts_with_all = ["command", "arguments", "base_ref"])]
+    base_cmd: Option<String>,
+    /// The whole command of the new build
+    #[arg(long, value_name = "COMMAND", requires = "base_cmd")]
+    new_cmd: Option<String>,
+    /// The command of both sides, as one shell-quoted string: of two commits (--base-ref) or of two managers
+    #[arg(long, value_name = "COMMAND", conflicts_with = "arguments")]
+    command: Option<String>,
+    /// The commit of the base: it is checked out into a scratch folder and built there
+    #[arg(long, value_name = "REF", help_heading = "Commits")]
+    base_ref: Option<String>,
+    /// The commit of the new build [default: the working tree as it is, with what is not ignored]
+    #[arg(long, value_name = "REF", requires = "base_ref", help_heading = "Commits")]
+    new_ref: Option<String>,
+    /// The command that builds a checked-out tree, for `sh`
+    #[arg(long, value_name = "COMMAND", requires = "base_ref", help_heading = "Commits")]
+    build: Option<String>,
+    /// The manager of the base, by name or path [default: the program's own; glibc where --new-manager is given]
+    #[arg(long, value_name = "MANAGER", conflicts_with = "base_ref")]
+    base_manager: Option<String>,
+    /// The manager of the new side
+    #[arg(long, value_name = "MANAGER", conflicts_with = "base_ref")]
+    new_manager: Option<String>,
+    /// The file of programs and limits [default: heaptoll.toml, where no program is named here]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["base", "base_cmd", "command", "arguments"])]
+    config: Option<PathBuf>,
+    /// Only this program of the file; may be given several times
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["base", "base_cmd", "command", "arguments"])]
+    only: Vec<String>,
+    /// A limit, over those of the file and the usual ones: METRIC=PERCENT, or METRIC=none; may be given several times
+    #[arg(long, value_name = "LIMIT")]
+    limit: Vec<String>,
+    /// How long the timed runs of each program may go on [default: 36 times a run, between 4 s and a minute]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    budget: Option<f64>,
+    /// Both sides may write different output
+    #[arg(long)]
+    outputs_differ: bool,
+    /// Standard input of both sides (default: nothing)
+    #[arg(long, value_name = "FILE")]
+    stdin: Option<PathBuf>,
+    /// Exit status with which the program ends when all is well [default: 0, or the file's]
+    #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(i32).range(0..=255))]
+    expect_status: Option<i32>,
+    /// Seconds after which a run is ended
+    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
+    timeout: f64,
+    /// Seed of the order and of every other random choice [default: from the clock]
+    #[arg(long, value_name = "S")]
+    seed: Option<u64>,
+    /// Arguments of both sides (after --base and --new), or the command of both
+    #[arg(last = true, value_name = "ARGS")]
+    arguments: Vec<OsString>,
+}
+
+fn usage(error: impl std::fmt::Display) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+impl ProgramArguments {
+    /// What to gate, as the library takes it.
+    ///
+    /// # Errors
+    /// Nothing is named, or what is named cannot be used.
+    pub fn request(&self) -> Result<Request, Failure> {
+        let mut programs = match self.of_command_line()? {
+            Some(program) => vec![program],
+            None => self.of_file()?,
+        };
+        for program in &mut programs {
+            for word in &self.limit {
+                program.limits.set_word(word).map_err(|error| usage(format!("--limit {word}: {error}")))?;
+            }
+            program.outputs_differ |= self.outputs_differ;
+            program.expect_status = self.expect_status.unwrap_or(program.expect_status);
+            program.base.manager = self.manager(&self.base_manager, &self.new_manager);
+            program.new.manager = self.manager(&self.new_manager, &self.base_manager);
+            if self.stdin.is_some() {
+                program.stdin.clone_from(&self.stdin);
+            }
+            program.stdin = program.stdin.as_deref().map(readable).transpose()?;
+        }
+        Ok(Request {
+            programs,
+            refs: self.base_ref.as_ref().map(|base| Refs {
+                base: base.clone(),
+                new: self.new_ref.clone(),
+                build: self.build.clone(),
+            }),
+            budget_s: self.budget,
+            seed: self.seed,
+            timeout_s: self.timeout,
+            command: own_arguments(),
+        })
+    }
+
+    /// The manager of a side. Where the other side has one, the C library's is one, too.
+    fn manager(&self, own: &Option<String>, other: &Option<String>) -> Option<String> {
+        own.clone().or_else(|| other.as_ref().map(|_| "glibc".into()))
+    }
+
+    fn of_command_line(&self) -> Result<Option<Entry>, Failure> {
+        let with = |program: &PathBuf| -> Vec<OsString> {
+            std::iter::once(program.clone().into()).chain(self.arguments.iter().cloned()).collect()
+        };
+        let (base, new) = if let (Some(base), Some(new)) = (&self.base, &self.new) {
+            (with(base), with(new))
+        } else if let (Some(base), Some(new)) = (&self.base_cmd, &self.new_cmd) {
+            (words("base-cmd", base)?, words("new-cmd", new)?)
+        } else if let Some(command) = &self.command {
+            let command = words("command", command)?;
+            (command.clone(), command)
+        } else if !self.arguments.is_empty() {
+            (self.arguments.clone(), self.arguments.clone())
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(Entry {
+            name: Entry::name_of(&new),
+            base: SideRequest { command: base, manager: None },
+            new: SideRequest { command: new, manager: None },
+            limits: Limits::default(),
+            stdin: None,
+            expect_status: 0,
+            outputs_differ: false,
+        }))
+    }
+
+    fn of_file(&self) -> Result<Vec<Entry>, Failure> {
+        let path = self.config.clone().unwrap_or_else(|| config::FILE.into());
+        if self.config.is_none() && !path.exists() {
+            return Err(usage(format!(
+                "nothing to gate: give --base and --new, --base-cmd and --new-cmd, --base-ref with --command, or programs in {}",
+                config::FILE
+            )));
+        }
+        let mut found = config::read(&path).map_err(usage)?;
+        if !self.only.is_empty() {
+            let names: Vec<String> = found.iter().map(|one| one.name.clone()).collect();
+            if let Some(missing) = self.only.iter().find(|name| !names.contains(name)) {
+                let (path, names) = (path.display(), names.join(", "));
+                return Err(usage(format!("--only {missing}: {path} has {names}")));
+            }
+            found.retain(|one| self.only.contains(&one.name));
+        }
+        found.into_iter().map(|one| self.entry(one, &path)).collect()
+    }
+
+    fn entry(&self, one: Configured, path: &Path) -> Result<Entry, Failure> {
+        let two = self.base_ref.is_some() || self.base_manager.is_some() || self.new_manager.is_some();
+        let (base, new) = match one.commands {
+            Commands::Both(_) if !two => {
+                return Err(usage(format!(
+                    "{}: [gate.{}] has one command, which is compared with itself: add --base-ref REF, or give it `base` and \
+                     `new`",
+                    path.display(),
+                    one.name
+                )));
+            }
+            Commands::Both(command) => (command.clone(), command),
+            Commands::Each { base, new } => (base, new),
+        };
+        Ok(Entry {
+            name: one.name,
+            base: SideRequest { command: base, manager: None },
+            new: SideRequest { command: new, manager: None },
+            limits: one.limits,
+            stdin: one.stdin,
+            expect_status: one.expect_status,
+            outputs_differ: one.outputs_differ,
+        })
+    }
+}
+
+fn words(option: &str, text: &str) -> Result<Vec<OsString>, Failure> {
+    match shlex::split(text) {
+        Some(words) if !words.is_empty() => Ok(words.into_iter().map(OsString::from).collect()),
+        _ => Err(usage(format!("--{option} `{text}` is no command: check its quotes"))),
+    }
+}

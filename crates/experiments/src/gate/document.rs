@@ -1,0 +1,248 @@
+//! The document of a gate: the verdict first, then what this machine can see, what changed, and how it was measured.
+
+use heaptoll_report::document::{Column, Document, Item, Section, Table};
+use heaptoll_report::format::{NONE, date, shell_command};
+use heaptoll_units::{and_list, bytes, count, seconds, whole_bytes};
+
+use super::diagnosis;
+use super::figures::{Change, Figures, MetricFigures, MetricVerdict, Program, SizeFigures, Verdict};
+use super::metric::Unit;
+
+/// Size classes that are shown, those that change most.
+const SIZES: usize = 8;
+
+/// The whole document.
+pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String) -> Document {
+    let several = figures.programs.len() > 1;
+    let mut sections = vec![
+        Section { title: "Verdict".into(), text: figures.programs.iter().flat_map(verdict).collect(), items: vec![] },
+        Section { title: "What this machine can see now".into(), text: figures.sight.clone(), items: vec![] },
+    ];
+    for program in &figures.programs {
+        let prefix = if several { format!("{}: ", program.name) } else { String::new() };
+        sections.extend(of_program(program, &prefix));
+    }
+    Document {
+        title: title(figures),
+        subtitle: subtitle(figures),
+        warnings: if figures.complete { vec![] } else { vec!["interrupted: not all runs were made".into()] },
+        sections,
+        facts,
+        command,
+        ..Document::default()
+    }
+}
+
+/// The verdict as a headline.
+fn title(figures: &Figures) -> String {
+    let names: Vec<&str> = figures.programs.iter().map(|program| program.name.as_str()).collect();
+    let of = |verdict| {
+        let all = figures.programs.iter().filter(|program| program.verdict == verdict);
+        and_list(&all.map(|program| program.name.clone()).collect::<Vec<_>>())
+    };
+    match figures.verdict {
+        Verdict::Within => format!("Within limits: {}", names.join(", ")),
+        Verdict::Broken => format!("Limits broken: {}", of(Verdict::Broken)),
+        Verdict::Undecided => format!("Not decided: {}", of(Verdict::Undecided)),
+    }
+}
+
+fn subtitle(figures: &Figures) -> String {
+    match figures.programs.as_slice() {
+        [one] => format!("base: {}; new: {}", shell_command(&one.base.command), shell_command(&one.new.command)),
+        many => many.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(", "),
+    }
+}
+
+/// The verdict on a program in sentences, what is worst first.
+fn verdict(program: &Program) -> Vec<String> {
+    let name = &program.name;
+    let mut text: Vec<String> = program.failure.iter().map(|failure| format!("{name}: {failure}.")).collect();
+    let all = |of: fn(&MetricFigures) -> bool| program.metrics.iter().filter(move |one| of(one));
+    for one in all(|one| one.verdict == MetricVerdict::Broken) {
+        let limit = one.limit.map(|limit| limit.text()).unwrap_or_default();
+        text.push(format!("{name}: {} {}, over the limit of {limit}.", one.metric.label(), change_in_words(one)));
+    }
+    for one in &program.metrics {
+        if let MetricVerdict::Undecided { takes } = &one.verdict {
+            let limit = one.limit.map(|limit| limit.text()).unwrap_or_default();
+            let label = one.metric.label();
+            text.push(format!("{name}: the limit of {limit} on {label} could not be decided; it takes {takes}."));
+        }
+    }
+    let within: Vec<String> =
+        all(|one| one.verdict == MetricVerdict::Within).map(|one| one.metric.label().to_owned()).collect();
+    if !within.is_empty() {
+        text.push(format!("{name}: within limits: {}.", and_list(&within)));
+    }
+    if text.is_empty() {
+        text.push(format!("{name}: nothing is gated; metrics are shown below."));
+    }
+    text
+}
+
+fn change_in_words(one: &MetricFigures) -> String {
+    let figures = || format!("from {} to {}", figure(one.unit, one.base), figure(one.unit, one.new));
+    match one.change {
+        Change::None => format!("changes {}", figures()),
+        _ => format!("changes by {} ({})", change(one), figures()),
+    }
+}
+
+fn of_program(program: &Program, prefix: &str) -> Vec<Section> {
+    let section = |title: &str, text: Vec<String>, items: Vec<Item>| Section {
+        title: format!("{prefix}{title}"),
+        text,
+        items,
+    };
+    let mut all = Vec::new();
+    if !program.metrics.is_empty() {
+        all.push(section("What changed", vec![], vec![Item::Table(metrics(program))]));
+    }
+    if let Some(table) = sizes(&program.sizes) {
+        all.push(section("Requests by size", vec![], vec![Item::Table(table)]));
+    }
+    let causes = diagnosis::sections(program.functions.as_ref(), program.sites.as_ref());
+    all.extend(causes.into_iter().map(|cause| section(&cause.title, cause.text, cause.items)));
+    if !program.notes.is_empty() {
+        all.push(section("How it was measured", program.notes.clone(), vec![]));
+    }
+    all
+}
+
+fn metrics(program: &Program) -> Table {
+    let row = |one: &MetricFigures| {
+        vec![
+            one.metric.label().to_owned(),
+            figure(one.unit, one.base),
+            figure(one.unit, one.new),
+            change(one),
+            one.limit.map_or_else(|| NONE.to_owned(), |limit| limit.text()),
+            word(&one.verdict),
+        ]
+    };
+    let columns = vec![
+        Column::text("metric"),
+        Column::figures("base"),
+        Column::figures("new"),
+        Column::figures("change"),
+        Column::figures("limit"),
+        Column::text("verdict"),
+    ];
+    let measured = program.metrics.iter().any(|one| matches!(one.change, Change::Measured(_)));
+    let note = "Counts are exact. Changes with an interval are of paired runs, which hold together at 95 % over all \
+                analyses; a limit is broken only where the whole interval lies beyond it.";
+    Table {
+        caption: String::new(),
+        columns,
+        rows: program.metrics.iter().map(row).collect(),
+        notes: if measured { vec![note.to_owned()] } else { vec![] },
+    }
+}
+
+fn word(verdict: &MetricVerdict) -> String {
+    match verdict {
+        MetricVerdict::Within => "within".into(),
+        MetricVerdict::Broken => "BROKEN".into(),
+        MetricVerdict::Undecided { .. } => "not decided".into(),
+        MetricVerdict::NotGated { why } => format!("not gated: {why}"),
+    }
+}
+
+fn figure(unit: Unit, value: Option<f64>) -> String {
+    value.map_or_else(
+        || NONE.to_owned(),
+        |value| match unit {
+            Unit::Count => count(value),
+            Unit::Bytes => whole_bytes(value.max(0.0) as u64),
+            Unit::Seconds => format!("{} s", seconds(value)),
+        },
+    )
+}
+
+/// A change in percent, with its interval where it has one.
+fn change(one: &MetricFigures) -> String {
+    match one.change {
+        Change::None => NONE.to_owned(),
+        Change::Exact { ratio } if ratio == 1.0 => "the same".into(),
+        Change::Exact { ratio } => signed(ratio, 3),
+        Change::Measured(interval) => {
+            format!("{} ({} to {})", signed(interval.ratio, 1), signed(interval.low, 1), signed(interval.high, 1))
+        }
+    }
+}
+
+/// A ratio as a signed percentage. A change is not shown as none.
+fn signed(ratio: f64, digits: usize) -> String {
+    let percent = 100.0 * (ratio - 1.0);
+    let shown = format!("{percent:+.digits$} %");
+    let least = 10f64.powi(-(digits as i32));
+    if percent != 0.0 && percent.abs() < least / 2.0 {
+        return format!("{}{least} %", if percent > 0.0 { "< +" } else { "> -" });
+    }
+    shown
+}
+
+/// The size classes whose bytes change most.
+fn sizes(all: &[SizeFigures]) -> Option<Table> {
+    let moved = |one: &SizeFigures| {
+        (one.base_bytes.abs_diff(one.new_bytes), one.base_calls.abs_diff(one.new_calls))
+    };
+    let mut rows: Vec<&SizeFigures> = all.iter().filter(|one| moved(one) != (0, 0)).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    rows.sort_by_key(|one| (std::cmp::Reverse(moved(one)), one.up_to));
+    let left = rows.len().saturating_sub(SIZES);
+    rows.truncate(SIZES);
+    let signed = |base: u64, new: u64| {
+        let sign = if new >= base { "+" } else { "-" };
+        format!("{sign}{}", count(base.abs_diff(new) as f64))
+    };
+    let cells = rows.into_iter().map(|one| {
+        vec![
+            one.up_to.map_or_else(|| "unknown".into(), |size| bytes(size as f64)),
+            count(one.base_calls as f64),
+            count(one.new_calls as f64),
+            signed(one.base_calls, one.new_calls),
+            signed(one.base_bytes, one.new_bytes),
+        ]
+    });
+    let columns = ["calls, base", "calls, new", "more calls", "more bytes"].map(Column::figures);
+    Some(Table {
+        caption: String::new(),
+        columns: std::iter::once(Column::figures("up to")).chain(columns).collect(),
+        rows: cells.collect(),
+        notes: if left > 0 { vec![format!("{left} more size classes change less.")] } else { vec![] },
+    })
+}
+
+/// Machine and builds.
+pub fn facts(figures: &Figures) -> Vec<(String, String)> {
+    let machine = &figures.machine;
+    let mut facts = vec![
+        ("measured".to_owned(), date(figures.created_unix_s)),
+        (
+            "machine".to_owned(),
+            format!("{}, {} processors, {}, glibc {}", machine.cpu, machine.cores, machine.kernel, machine.libc),
+        ),
+    ];
+    for program in &figures.programs {
+        for (name, side) in [("base", &program.base), ("new", &program.new)] {
+            let commit = side.commit.as_ref().map(|commit| {
+                format!(", of commit {commit}{}", if side.dirty { " and what is changed over it" } else { "" })
+            });
+            let manager = side.manager.as_ref().map(|manager| format!(", under {manager}"));
+            facts.push((
+                format!("{}, {name}", program.name),
+                format!(
+                    "{}{}{}",
+                    shell_command(&side.command),
+                    commit.unwrap_or_default(),
+                    manager.unwrap_or_default()
+                ),
+            ));
+        }
+    }
+    facts
+}

@@ -1,0 +1,218 @@
+//! What the limits of a program decide, metric by metric. Pure functions of what was counted and measured.
+
+use heaptoll_statistics::{FEWEST_PAIRS, Interval};
+use heaptoll_units::{count, took};
+
+use super::figures::{Change, MetricFigures, MetricVerdict, Verdict};
+use super::limits::{Limit, Limits};
+use super::metric::Metric;
+use super::timed::Pair;
+
+/// Two counts of the base that differ by more than this part of a limit show that no limit can be put on them.
+const STEADY: f64 = 0.1;
+/// More repetitions than this are not worth proposing.
+const TOO_MANY: f64 = 10_000.0;
+
+/// The counts of one metric.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Of the base.
+    pub base: Option<u64>,
+    /// Of the new build.
+    pub new: Option<u64>,
+    /// Of the base under other addresses.
+    pub again: Option<u64>,
+}
+
+/// A counted metric; `missing` is the reason why there are no counts, where there are none.
+pub fn counted(metric: Metric, counts: Counts, limits: &Limits, missing: &str) -> MetricFigures {
+    let limit = limits.of(metric);
+    let figure = |value: Option<u64>| value.map(|value| value as f64);
+    let (base, new) = (figure(counts.base), figure(counts.new));
+    let base_again = figure(counts.again).filter(|again| Some(*again) != base);
+    let change = match (base, new) {
+        (Some(base), Some(new)) if base > 0.0 => Change::Exact { ratio: new / base },
+        _ => Change::None,
+    };
+    let verdict = match (limit, base, new) {
+        (None, ..) => not_gated(metric.why_not_gated()),
+        (Some(_), None, _) | (Some(_), _, None) => MetricVerdict::Undecided { takes: missing.to_owned() },
+        (Some(limit), Some(base), Some(_)) if varies(limit, base, base_again) => not_gated(&format!(
+            "it varies by itself: a second run of the base, under other addresses, counts {}",
+            count(base_again.unwrap_or(base))
+        )),
+        (Some(limit), Some(base), Some(new)) if new > limit.most(base) => MetricVerdict::Broken,
+        _ => MetricVerdict::Within,
+    };
+    MetricFigures { metric, unit: metric.unit(), base, new, change, base_again, limit, verdict }
+}
+
+fn not_gated(why: &str) -> MetricVerdict {
+    MetricVerdict::NotGated { why: why.to_owned() }
+}
+
+/// Whether two runs of the base differ too much for a limit: by a tenth of what it allows.
+fn varies(limit: Limit, base: f64, again: Option<f64>) -> bool {
+    again.is_some_and(|again| (again - base).abs() > STEADY * (limit.most(base) - base))
+}
+
+/// The runs so far, for what more of them would take.
+#[derive(Debug, Clone, Copy)]
+pub struct Effort {
+    /// Seconds of a repetition.
+    pub each_s: f64,
+}
+
+/// A measured metric; `missing` is the reason why there is no pair, where there is none.
+pub fn measured(
+    metric: Metric,
+    pair: Option<Pair>,
+    limits: &Limits,
+    effort: Effort,
+    missing: &str,
+) -> MetricFigures {
+    let limit = limits.of(metric);
+    let ratio = pair.and_then(|pair| pair.ratio);
+    let change = ratio.map_or(Change::None, Change::Measured);
+    let verdict = match (limit, ratio) {
+        (None, _) => not_gated(metric.why_not_gated()),
+        (Some(_), None) if pair.is_none() => MetricVerdict::Undecided { takes: missing.to_owned() },
+        (Some(limit), Some(ratio)) if ratio.pairs as usize >= FEWEST_PAIRS => beyond(limit, &ratio, effort),
+        (Some(_), _) => MetricVerdict::Undecided { takes: few(effort) },
+    };
+    MetricFigures {
+        metric,
+        unit: metric.unit(),
+        base: pair.map(|pair| pair.base),
+        new: pair.map(|pair| pair.new),
+        change,
+        base_again: None,
+        limit,
+        verdict,
+    }
+}
+
+/// A limit is broken where the whole interval lies beyond it, and holds where none of it does.
+fn beyond(limit: Limit, ratio: &Interval, effort: Effort) -> MetricVerdict {
+    let edge = 1.0 + limit.share;
+    if ratio.low > edge {
+        return MetricVerdict::Broken;
+    }
+    if ratio.high <= edge {
+        return MetricVerdict::Within;
+    }
+    MetricVerdict::Undecided { takes: takes(ratio, edge, effort) }
+}
+
+fn few(effort: Effort) -> String {
+    format!("{FEWEST_PAIRS} repetitions at least: --budget {}", option_s(FEWEST_PAIRS as f64 * effort.each_s))
+}
+
+/// What it would take until an interval around the same ratio leaves the limit.
+fn takes(ratio: &Interval, edge: f64, effort: Effort) -> String {
+    let distance = (ratio.ratio / edge).ln().abs();
+    let half = (ratio.high / ratio.ratio).max(ratio.ratio / ratio.low).ln();
+    let needed = f64::from(ratio.pairs) * (half / distance).powi(2);
+    // An interim analysis has a stricter level than the one before.
+    let needed = 1.2 * needed;
+    if !needed.is_finite() || needed > TOO_MANY {
+        return "another limit: the change is about as large as this one, which no number of runs decides".to_owned();
+    }
+    let (seconds, repetitions) = (needed * effort.each_s, needed.ceil());
+    format!("about {repetitions:.0} repetitions in {}: --budget {}", took(seconds), option_s(seconds))
+}
+
+/// Seconds as `--budget` takes them.
+fn option_s(seconds: f64) -> String {
+    match seconds.ceil() {
+        seconds if seconds >= 120.0 => format!("{:.0}m", (seconds / 60.0).ceil()),
+        seconds => format!("{:.0}s", seconds.max(1.0)),
+    }
+}
+
+/// The verdict on a program whose new build fails so, or does not.
+pub fn verdict(metrics: &[MetricFigures], failure: Option<&String>) -> Verdict {
+    let is = |of: fn(&MetricVerdict) -> bool| metrics.iter().any(|one| of(&one.verdict));
+    if failure.is_some() || is(|verdict| *verdict == MetricVerdict::Broken) {
+        Verdict::Broken
+    } else if is(|verdict| matches!(verdict, MetricVerdict::Undecided { .. })) {
+        Verdict::Undecided
+    } else {
+        Verdict::Within
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EFFORT: Effort = Effort { each_s: 0.5 };
+
+    fn counts(base: u64, new: u64, again: u64) -> MetricFigures {
+        let counts = Counts { base: Some(base), new: Some(new), again: Some(again) };
+        counted(Metric::Instructions, counts, &Limits::default(), "")
+    }
+
+    #[test]
+    fn a_count_beyond_its_limit_breaks_it() {
+        assert_eq!(counts(100_000_000, 100_500_001, 100_000_000).verdict, MetricVerdict::Broken);
+        assert_eq!(counts(100_000_000, 100_500_000, 100_000_000).verdict, MetricVerdict::Within);
+        assert_eq!(counts(100_000_000, 90_000_000, 100_000_000).verdict, MetricVerdict::Within);
+        assert_eq!(counts(100_000, 110_000, 100_000).verdict, MetricVerdict::Within, "as a longer path costs");
+    }
+
+    #[test]
+    fn a_count_that_varies_by_itself_is_shown_and_not_gated() {
+        let found = counts(100_000_000, 105_000_000, 101_000_000);
+        assert!(matches!(&found.verdict, MetricVerdict::NotGated { why } if why.contains("varies by itself")));
+        assert_eq!(found.base_again, Some(101_000_000.0));
+        assert_eq!(counts(100_000_000, 105_000_000, 100_000_200).verdict, MetricVerdict::Broken, "a few of a path");
+    }
+
+    #[test]
+    fn a_count_from_nothing_is_judged_by_its_floor() {
+        let of = |new| {
+            let counts = Counts { base: Some(0), new: Some(new), again: Some(0) };
+            counted(Metric::Exit, counts, &Limits::default(), "").verdict
+        };
+        assert_eq!((of(512), of(513)), (MetricVerdict::Within, MetricVerdict::Broken));
+    }
+
+    #[test]
+    fn counts_that_are_missing_leave_their_limit_undecided() {
+        let found = counted(Metric::Live, Counts::default(), &Limits::default(), "Valgrind");
+        assert_eq!(found.verdict, MetricVerdict::Undecided { takes: "Valgrind".into() });
+        let frees = counted(Metric::Frees, Counts::default(), &Limits::default(), "Valgrind");
+        assert!(matches!(frees.verdict, MetricVerdict::NotGated { .. }));
+    }
+
+    fn cpu(ratio: f64, half: f64, pairs: u32) -> MetricVerdict {
+        let (low, high) = (ratio / half.exp(), ratio * half.exp());
+        let interval = Interval { ratio, low, high, differs: low > 1.0 || high < 1.0, pairs };
+        let pair = Pair { base: 1.0, new: ratio, ratio: Some(interval) };
+        measured(Metric::Cpu, Some(pair), &Limits::default(), EFFORT, "").verdict
+    }
+
+    #[test]
+    fn a_limit_on_time_is_broken_only_by_the_whole_interval() {
+        assert_eq!(cpu(1.06, 0.02, 8), MetricVerdict::Broken);
+        assert_eq!(cpu(1.00, 0.02, 8), MetricVerdict::Within);
+        let MetricVerdict::Undecided { takes } = cpu(1.05, 0.03, 8) else { panic!("it holds 3 %") };
+        // (3 % / 1.9 %)^2 times 8.
+        assert!(takes.starts_with("about 24 repetitions in") && takes.ends_with("--budget 12s"), "{takes}");
+        let MetricVerdict::Undecided { takes } = cpu(1.03, 0.03, 8) else { panic!("it holds 3 %") };
+        assert!(takes.contains("another limit"), "{takes}");
+        assert!(matches!(cpu(1.5, 0.01, 5), MetricVerdict::Undecided { .. }), "too few pairs");
+    }
+
+    #[test]
+    fn the_worst_of_a_programs_metrics_is_its_verdict() {
+        let good = counts(100_000_000, 100_000_000, 100_000_000);
+        let bad = counts(100_000_000, 110_000_000, 100_000_000);
+        let open = counted(Metric::Live, Counts::default(), &Limits::default(), "Valgrind");
+        assert_eq!(verdict(std::slice::from_ref(&good), None), Verdict::Within);
+        assert_eq!(verdict(&[good.clone(), open.clone()], None), Verdict::Undecided);
+        assert_eq!(verdict(&[good.clone(), open, bad], None), Verdict::Broken);
+        assert_eq!(verdict(&[good], Some(&"killed".into())), Verdict::Broken);
+    }
+}

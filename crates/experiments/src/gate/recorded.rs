@@ -1,0 +1,139 @@
+//! Recordings of both builds with their call sites: where a difference of memory comes from, and the counts of requests
+//! where there is no tracer.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
+
+use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
+use heaptoll_experiment::runner::environment_of;
+use heaptoll_preflight::inspect_program;
+use heaptoll_record::{Interrupt, RecordingOptions, Request, Silent};
+use heaptoll_trace::EventKind;
+
+use super::metric::Metric;
+use crate::context::Context;
+use crate::record::manager_of;
+use crate::stat;
+
+/// One recording.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// The trace of the first process image.
+    pub path: PathBuf,
+    /// What it counts, of that image.
+    pub metrics: BTreeMap<Metric, u64>,
+}
+
+/// Both, each with its trace or the reason why there is none.
+pub struct Recordings {
+    /// Of the base.
+    pub base: Result<Recorded, String>,
+    /// Of the new build.
+    pub new: Result<Recorded, String>,
+}
+
+/// Records both builds, one after the other, into `folder`. Where the base cannot be recorded the new build is not.
+pub fn record(
+    program: &ProgramInfo,
+    stacks: [&StackInfo; 2],
+    managers: [Option<&String>; 2],
+    folder: &Path,
+    context: &Context,
+) -> Recordings {
+    let one = |at: usize, name: &str| one(program, stacks[at], managers[at], &folder.join(name), context);
+    let base = one(0, "base.heaptoll");
+    let new = match &base {
+        Ok(_) => one(1, "new.heaptoll"),
+        Err(_) => Err("the base was not recorded".into()),
+    };
+    Recordings { base, new }
+}
+
+fn one(
+    program: &ProgramInfo,
+    stack: &StackInfo,
+    manager: Option<&String>,
+    output: &Path,
+    context: &Context,
+) -> Result<Recorded, String> {
+    let command = stack.command_in(program, output);
+    reachable(&command, stack.directory())?;
+    let manager = manager_of(manager, context.places, context.messages).map_err(|error| error.to_string())?;
+    let own = environment_of(program, output).into_iter();
+    let request = Request {
+        command,
+        environment: own.map(|(name, value)| (name.into(), value.into())).collect(),
+        directory: stack.directory().map(Path::to_path_buf),
+        stdin: Some(program.stdin.as_ref().map_or_else(|| "/dev/null".into(), PathBuf::from)),
+        stdout: Some("/dev/null".into()),
+        stderr: Some("/dev/null".into()),
+        layer: context.places.record_layer(),
+        manager,
+        output: output.to_path_buf(),
+        force: true,
+        options: RecordingOptions { sites: true, ..RecordingOptions::default() },
+        machine: vec![],
+        interrupt: Interrupt::default(),
+    };
+    let recorded = stopped_by(context, &request)?;
+    if !recorded.is_whole() {
+        let why = recorded.recordings.iter().find_map(|one| one.trouble.clone());
+        let why = why.or_else(|| recorded.warnings.first().cloned());
+        return Err(why.unwrap_or_else(|| "the recording is not whole".into()));
+    }
+    let first = recorded.recordings.first().ok_or("no process was recorded")?;
+    let metrics = metrics(&first.path)?;
+    Ok(Recorded { path: first.path.clone(), metrics })
+}
+
+/// Whether the recording layer reaches the program's calls. It is loaded in front of the C library's malloc.
+fn reachable(command: &[OsString], folder: Option<&Path>) -> Result<(), String> {
+    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let facts = inspect_program(command, &environment, folder).map_err(|refusal| refusal.to_string())?;
+    if facts.own_exports.iter().any(|name| name == "malloc") {
+        return Err(format!("{} has a malloc of its own", facts.binary.display()));
+    }
+    if !facts.hidden_allocator.is_empty() {
+        let inside = facts.hidden_allocator.join(", ");
+        return Err(format!("{} has an allocator inside ({inside})", facts.binary.display()));
+    }
+    Ok(())
+}
+
+/// A recording that Ctrl-C stops at once.
+fn stopped_by(context: &Context, request: &Request) -> Result<heaptoll_record::RecordingOutcome, String> {
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Relaxed) {
+                if context.interrupt.is_set() {
+                    // The first one is the program's, the second one stops the recording.
+                    request.interrupt.raise();
+                    request.interrupt.raise();
+                    return;
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let recorded = heaptoll_record::record(request, &mut Silent);
+        done.store(true, Relaxed);
+        recorded.map_err(|error| error.to_string())
+    })
+}
+
+/// The requests that a trace holds.
+fn metrics(trace: &Path) -> Result<BTreeMap<Metric, u64>, String> {
+    let figures = stat::measure(trace, stat::Request::default()).map_err(|error| error.to_string())?;
+    let requests = |kind: EventKind| kind.allocates() || kind == EventKind::Realloc;
+    let kinds = |of: fn(EventKind) -> bool| figures.kinds.iter().filter(move |one| of(one.kind));
+    Ok(BTreeMap::from([
+        (Metric::Allocations, kinds(requests).map(|one| one.calls).sum()),
+        (Metric::Bytes, kinds(requests).map(|one| one.bytes).sum()),
+        (Metric::Frees, kinds(EventKind::frees).map(|one| one.calls).sum()),
+        (Metric::Live, figures.peak.live_bytes),
+        (Metric::Exit, figures.at_exit.bytes),
+    ]))
+}

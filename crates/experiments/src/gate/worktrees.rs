@@ -1,0 +1,353 @@
+//! Two commits of a repository, each built in a tree of its own: `old` and `new` in one scratch folder, whose names are
+//! equally long, as what a program keeps of its path otherwise differs.
+//!
+//! The working tree as it is becomes a commit of no branch, by an index of its own: the user's index and branches stay
+//! as they are.
+
+use std::fs::File;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use heaptoll_experiment::interrupt::Interrupt;
+use heaptoll_scratch::Scratch;
+use rustix::process::{Pid, Signal, kill_process_group};
+use thiserror::Error;
+
+use super::request::Refs;
+use crate::context::Context;
+use crate::failure::Failure;
+
+/// Lines of a failed build that are shown.
+const SHOWN: usize = 20;
+const POLL: Duration = Duration::from_millis(20);
+
+/// Why there is no tree to run in.
+#[derive(Debug, Error)]
+pub enum TreeError {
+    /// No git.
+    #[error("git was not found, which --base-ref needs: install it, or give two builds (--base, --new)")]
+    NoGit,
+    /// Not in a repository.
+    #[error("the current folder is in no git repository, which --base-ref needs: {0}")]
+    NoRepository(String),
+    /// No such commit.
+    #[error("there is no commit `{name}` in this repository{}", if *.shallow {
+        "; it is a shallow clone, which lacks most of them: `git fetch --unshallow`, or `fetch-depth: 0` in the job's checkout"
+    } else {
+        ": `git branch -a` and `git tag` list what there is"
+    })]
+    NoCommit {
+        /// As it was given.
+        name: String,
+        /// Whether the repository is a shallow clone.
+        shallow: bool,
+    },
+    /// A command of git's failed.
+    #[error("git {command} failed: {why}")]
+    Git {
+        /// The command.
+        command: String,
+        /// What it wrote.
+        why: String,
+    },
+    /// Submodules that cannot be had.
+    #[error("the submodules of {commit} cannot be checked out: {why}")]
+    Submodules {
+        /// The commit.
+        commit: String,
+        /// What git wrote.
+        why: String,
+    },
+    /// The build failed.
+    #[error("the build of {commit} failed ({how}): {build}{output}")]
+    Build {
+        /// The commit.
+        commit: String,
+        /// Exit status or signal.
+        how: String,
+        /// The build's command.
+        build: String,
+        /// The last lines that it wrote, on new lines.
+        output: String,
+    },
+    /// The build changed files that are in the repository.
+    #[error(
+        "the build of {commit} changes files that are tracked: {files}; what runs would not be that commit. Take them out of \
+         the repository, or let the build write elsewhere"
+    )]
+    Dirties {
+        /// The commit.
+        commit: String,
+        /// The first of them.
+        files: String,
+    },
+    /// Scratch folders or the log.
+    #[error("cannot make a folder for the builds: {0}; is the temporary folder writable and not full?")]
+    Scratch(std::io::Error),
+}
+
+/// A tree that is checked out and built.
+#[derive(Debug, Clone)]
+pub struct Tree {
+    /// The folder in it that corresponds to the current one.
+    pub folder: PathBuf,
+    /// Hash of its commit; of the working tree, that of the commit it is based on.
+    pub commit: String,
+    /// Whether it has changes over that commit.
+    pub dirty: bool,
+}
+
+/// Both trees; they are removed when this is dropped.
+pub struct Trees {
+    /// The base.
+    pub base: Tree,
+    /// The new build.
+    pub new: Tree,
+    _added: Added,
+    _scratch: Scratch,
+}
+
+/// Worktrees that git knows of.
+struct Added {
+    repository: PathBuf,
+    trees: Vec<PathBuf>,
+}
+
+impl Drop for Added {
+    fn drop(&mut self) {
+        for tree in &self.trees {
+            // What cannot be removed goes with the scratch folder, and `git worktree prune` forgets it.
+            let _ = git_in(&self.repository, &["worktree", "remove", "--force", "--force"]).arg(tree).output();
+        }
+        let _ = git_in(&self.repository, &["worktree", "prune"]).output();
+    }
+}
+
+impl Trees {
+    /// Checks out both commits and builds them, side by side.
+    ///
+    /// # Errors
+    /// No git, no such commit, a build that fails or changes tracked files, or Ctrl-C.
+    pub fn make(refs: &Refs, context: &Context) -> Result<Trees, Failure> {
+        let scratch = Scratch::make().map_err(TreeError::Scratch).map_err(refused)?;
+        let repository = Repository::here().map_err(refused)?;
+        let wanted = repository.commits(refs, scratch.path()).map_err(refused)?;
+        let mut added = Added { repository: repository.top.clone(), trees: vec![] };
+        for (name, commit) in [("old", &wanted[0]), ("new", &wanted[1])] {
+            let tree = scratch.path().join(name);
+            // It is known to git from the beginning of the command on.
+            added.trees.push(tree.clone());
+            repository.check_out(&tree, commit).map_err(refused)?;
+        }
+        if let Some(build) = &refs.build {
+            let progress = context.messages.progress(None);
+            progress.set_text(&format!("building both commits: {build}"));
+            repository.build(build, &added.trees, &wanted, scratch.path(), context.interrupt)?;
+        }
+        let [base, new] = wanted;
+        let tree = |at: usize, commit: Commit| Tree {
+            folder: added.trees[at].join(&repository.prefix),
+            commit: commit.shown,
+            dirty: commit.dirty,
+        };
+        Ok(Trees { base: tree(0, base), new: tree(1, new), _added: added, _scratch: scratch })
+    }
+}
+
+fn refused(error: TreeError) -> Failure {
+    Failure::Refused(Box::new(error))
+}
+
+/// A commit to check out.
+struct Commit {
+    /// What is checked out.
+    hash: String,
+    /// What is shown: of the working tree, the commit that it is based on.
+    shown: String,
+    dirty: bool,
+}
+
+struct Repository {
+    top: PathBuf,
+    /// The current folder below the top.
+    prefix: String,
+}
+
+fn git_in(folder: &Path, arguments: &[&str]) -> Command {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(folder).args(arguments).stdin(Stdio::null());
+    // A hook of a checkout is none of the gate's, and no password can be typed here.
+    git.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    git
+}
+
+/// What a command of git's prints, without the line end.
+fn output(git: &mut Command) -> Result<String, TreeError> {
+    let words: Vec<String> = git.get_args().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
+    let done = git.output().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => TreeError::NoGit,
+        _ => TreeError::Git { command: words.join(" "), why: error.to_string() },
+    })?;
+    if !done.status.success() {
+        let why = String::from_utf8_lossy(&done.stderr).trim().to_owned();
+        return Err(TreeError::Git { command: words.join(" "), why });
+    }
+    Ok(String::from_utf8_lossy(&done.stdout).trim_end_matches('\n').to_owned())
+}
+
+impl Repository {
+    fn here() -> Result<Repository, TreeError> {
+        let here = Path::new(".");
+        let top = output(&mut git_in(here, &["rev-parse", "--show-toplevel"])).map_err(|error| match error {
+            TreeError::Git { why, .. } => TreeError::NoRepository(why),
+            other => other,
+        })?;
+        let prefix = output(&mut git_in(here, &["rev-parse", "--show-prefix"]))?;
+        Ok(Repository { top: top.into(), prefix })
+    }
+
+    fn git(&self, arguments: &[&str]) -> Result<String, TreeError> {
+        output(&mut git_in(&self.top, arguments))
+    }
+
+    /// Both commits. The working tree is one of no branch.
+    fn commits(&self, refs: &Refs, scratch: &Path) -> Result<[Commit; 2], TreeError> {
+        let base = self.commit(&refs.base)?;
+        let new = match &refs.new {
+            Some(name) => self.commit(name)?,
+            None => self.working_tree(scratch)?,
+        };
+        Ok([base, new])
+    }
+
+    fn commit(&self, name: &str) -> Result<Commit, TreeError> {
+        let wanted = format!("{name}^{{commit}}");
+        // After `--end-of-options` a name that begins with a dash is no option.
+        let found = self.git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted]);
+        match found {
+            Ok(hash) => Ok(Commit { shown: hash.clone(), hash, dirty: false }),
+            Err(TreeError::Git { .. }) => {
+                let shallow = self.git(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|word| word == "true");
+                Err(TreeError::NoCommit { name: name.into(), shallow })
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// What is in the working tree now, tracked or new, but for what is ignored.
+    fn working_tree(&self, scratch: &Path) -> Result<Commit, TreeError> {
+        let head = self.commit("HEAD")?;
+        if self.git(&["status", "--porcelain"])?.is_empty() {
+            return Ok(head);
+        }
+        let index = scratch.join("index");
+        let own = |arguments: &[&str]| {
+            let mut git = git_in(&self.top, arguments);
+            git.env("GIT_INDEX_FILE", &index);
+            for who in ["AUTHOR", "COMMITTER"] {
+                git.env(format!("GIT_{who}_NAME"), "heaptoll").env(format!("GIT_{who}_EMAIL"), "heaptoll@localhost");
+            }
+            output(&mut git)
+        };
+        own(&["read-tree", "HEAD"])?;
+        own(&["add", "--all"])?;
+        let tree = own(&["write-tree"])?;
+        let hash = own(&["commit-tree", &tree, "-p", &head.hash, "-m", "the working tree as it is"])?;
+        Ok(Commit { hash, shown: head.hash, dirty: true })
+    }
+
+    fn check_out(&self, tree: &Path, commit: &Commit) -> Result<(), TreeError> {
+        let mut add = git_in(&self.top, &["worktree", "add", "--quiet", "--detach", "--force"]);
+        output(add.arg(tree).arg(&commit.hash))?;
+        if !tree.join(".gitmodules").is_file() {
+            return Ok(());
+        }
+        let update = &mut git_in(tree, &["submodule", "update", "--init", "--recursive", "--quiet"]);
+        output(update).map(drop).map_err(|error| match error {
+            TreeError::Git { why, .. } => TreeError::Submodules { commit: commit.shown.clone(), why },
+            other => other,
+        })
+    }
+
+    /// Builds all trees at once, each with its output in a file.
+    fn build(
+        &self,
+        build: &str,
+        trees: &[PathBuf],
+        commits: &[Commit; 2],
+        scratch: &Path,
+        interrupt: &Interrupt,
+    ) -> Result<(), Failure> {
+        let ended: Vec<Result<(), Failure>> = std::thread::scope(|scope| {
+            let one = |at: usize| {
+                let log = scratch.join(format!("build-{at}"));
+                let folder = trees[at].join(&self.prefix);
+                move || build_one(build, &folder, &log, &commits[at], interrupt)
+            };
+            let all: Vec<_> = (0..trees.len()).map(|at| scope.spawn(one(at))).collect();
+            let failed = || Err(refused(TreeError::Scratch(std::io::Error::other("a thread failed"))));
+            all.into_iter().map(|thread| thread.join().unwrap_or_else(|_| failed())).collect()
+        });
+        ended.into_iter().collect::<Result<Vec<()>, Failure>>()?;
+        for (tree, commit) in trees.iter().zip(commits) {
+            let changed = output(&mut git_in(tree, &["status", "--porcelain", "--untracked-files=no"]));
+            let changed = changed.map_err(refused)?;
+            if !changed.is_empty() {
+                let files: Vec<&str> = changed.lines().filter_map(|line| line.get(3..)).take(3).collect();
+                let (commit, files) = (commit.shown.clone(), files.join(", "));
+                return Err(refused(TreeError::Dirties { commit, files }));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn build_one(
+    build: &str,
+    folder: &Path,
+    log: &Path,
+    commit: &Commit,
+    interrupt: &Interrupt,
+) -> Result<(), Failure> {
+    let open = || {
+        let out = File::create(log)?;
+        Ok((out.try_clone()?, out))
+    };
+    let (out, err) = open().map_err(TreeError::Scratch).map_err(refused)?;
+    let mut command = Command::new("sh");
+    command.args(["-c", build]).current_dir(folder).env("PWD", folder).stdin(Stdio::null());
+    let started = command.stdout(out).stderr(err).process_group(0).spawn();
+    let mut child = started.map_err(TreeError::Scratch).map_err(refused)?;
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(status)) => {
+                return Err(refused(TreeError::Build {
+                    commit: commit.shown.clone(),
+                    how: status.to_string(),
+                    build: build.to_owned(),
+                    output: last_lines(log),
+                }));
+            }
+            Ok(None) if interrupt.is_set() => {
+                // It was not waited for, so the number of its group, which it leads, is still its own.
+                let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+                let _ = child.wait();
+                return Err(Failure::Interrupted);
+            }
+            Ok(None) => std::thread::sleep(POLL),
+            Err(error) => return Err(refused(TreeError::Scratch(error))),
+        }
+    }
+}
+
+/// The last lines of a log, each on a new line.
+fn last_lines(log: &Path) -> String {
+    let bytes = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let first = lines.len().saturating_sub(SHOWN);
+    lines[first..].iter().map(|line| format!("\n  {}", heaptoll_report::format::printable(line))).collect()
+}
