@@ -76,8 +76,8 @@ impl Paths {
 fn unnamed(frame: &Frame) -> String {
     let file = file_name(frame.object);
     match file.split_once(".so") {
-        Some((library, _)) => format!("code without a symbol in {library}.so"),
-        None => "code without a symbol".to_owned(),
+        Some((library, _)) => format!("(no symbol in {library}.so)"),
+        None => "(no symbol)".to_owned(),
     }
 }
 
@@ -116,10 +116,7 @@ mod tests {
         };
         let base = path("/b", "0123456789abcdef");
         assert_eq!(base, path("/tmp/new", "fedcba9876543210"));
-        assert_eq!(
-            text(&paths, &base),
-            "term < p::parse < code without a symbol < code without a symbol in libx.so < main"
-        );
+        assert_eq!(text(&paths, &base), "term < p::parse < (no symbol) < (no symbol in libx.so) < main");
     }
 
     #[test]

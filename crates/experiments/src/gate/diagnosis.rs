@@ -1,5 +1,6 @@
 //! The sections of a gate's document that name where the additional instructions and bytes are.
 
+use heaptoll_callsites::{FRAMES, short};
 use heaptoll_report::document::{Column, Item, Part as Fold, Section, Table};
 use heaptoll_report::format::NONE;
 use heaptoll_units::{number, percent, plural, whole_bytes};
@@ -20,7 +21,7 @@ type Text = fn(u64) -> String;
 /// What is split: its words and its unit.
 #[derive(Clone, Copy)]
 struct Subject {
-    /// `instructions`, `bytes never freed`.
+    /// After a figure with its unit: `instructions`, `never freed`.
     amounts: &'static str,
     /// `function`, `call site`.
     part: &'static str,
@@ -28,9 +29,9 @@ struct Subject {
 }
 
 const INSTRUCTIONS: Subject = Subject { amounts: "instructions", part: "function", text: number };
-const LIVE: Subject = of_sites("bytes alive when most are", whole_bytes);
-const EXIT: Subject = of_sites("bytes never freed", whole_bytes);
-const BYTES: Subject = of_sites("bytes requested", whole_bytes);
+const LIVE: Subject = of_sites("alive at the heap's largest point", whole_bytes);
+const EXIT: Subject = of_sites("never freed", whole_bytes);
+const BYTES: Subject = of_sites("requested", whole_bytes);
 const CALLS: Subject = of_sites("allocation calls", number);
 
 const fn of_sites(amounts: &'static str, text: Text) -> Subject {
@@ -94,7 +95,7 @@ impl Subject {
         let share = share_of(first.certain, found.difference);
         Some(format!(
             "{}{place}: {} more {}{}",
-            first.part.name,
+            name(first.part, FRAMES),
             (self.text)(first.certain),
             self.amounts,
             share.map(|share| format!(", {share} of the difference")).unwrap_or_default(),
@@ -180,7 +181,7 @@ impl Subject {
             cells
         };
         let rows = shown.iter().zip(names).map(cells).collect();
-        let title = format!("{}s with fewer {}", self.part, self.amounts);
+        let title = format!("{}s that shrank", self.part);
         self.folded(title, Vec::new(), self.table("", &["base", "new", "fewer"], rows).into_iter())
     }
 
@@ -261,31 +262,26 @@ fn share_of(part: u64, difference: i64) -> Option<String> {
 /// make them so.
 fn names<'a>(parts: impl Iterator<Item = &'a Part>) -> Vec<String> {
     let parts: Vec<&Part> = parts.collect();
-    let at = |part: &Part, depth: usize| match part.stack.is_empty() {
-        true if depth < DEEPEST => heaptoll_callsites::short(&part.name),
-        true => part.name.clone(),
-        false => part.stack[..part.stack.len().min(depth)].join(" < "),
-    };
     let named = |part: &&Part| {
-        let alone = |depth: &usize| {
-            let name = at(part, *depth);
-            parts.iter().filter(|other| other.object == part.object && at(other, *depth) == name).count() == 1
-        };
-        let name = at(part, (heaptoll_callsites::FRAMES..DEEPEST).find(alone).unwrap_or(DEEPEST));
-        let name = if part.stack.is_empty() && part.name.is_empty() { NONE.to_owned() } else { name };
-        match (&part.joined_by, part.base_name.is_empty()) {
-            (_, true) => {
-                if name.is_empty() {
-                    part.name.clone()
-                } else {
-                    name
-                }
-            }
-            (None, false) => format!("{name} (in the base {})", heaptoll_callsites::short(&part.base_name)),
-            (Some(_), false) => format!("{name} (in the base {})", part.base_name),
+        let is_alike =
+            |other: &&&Part, depth| other.object == part.object && name(other, depth) == name(part, depth);
+        let is_unique = |depth: &usize| parts.iter().filter(|other| is_alike(other, *depth)).count() == 1;
+        let shown = name(part, (FRAMES..DEEPEST).find(is_unique).unwrap_or(DEEPEST));
+        match part.base_name.as_str() {
+            "" => shown,
+            base => format!("{shown} (in the base {base})"),
         }
     };
     parts.iter().map(named).collect()
+}
+
+/// A name of a part, the longer the deeper.
+fn name(part: &Part, depth: usize) -> String {
+    match part.stack.is_empty() {
+        true if depth < DEEPEST => short(&part.name),
+        true => part.name.clone(),
+        false => part.stack[..part.stack.len().min(depth)].join(" < "),
+    }
 }
 
 #[cfg(test)]

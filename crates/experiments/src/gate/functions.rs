@@ -13,9 +13,9 @@ use heaptoll_reftrace_host::FunctionCount;
 use super::differences::{Amounts, Differences, Part};
 
 /// The name of code that has no symbol.
-const NO_SYMBOL: &str = "code without a symbol";
+const NO_SYMBOL: &str = "(no symbol)";
 /// The name of code that no file has.
-const AT_RUN_TIME: &str = "code made at run time";
+const AT_RUN_TIME: &str = "(made at run time)";
 
 /// A function: the file name of what it is in, and its name.
 type Function = (String, String);

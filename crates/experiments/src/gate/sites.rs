@@ -150,7 +150,7 @@ fn split(sites: &[Site], paths: &Paths, figure: fn(&Sums) -> u64) -> Differences
 fn named(path: &Path, paths: &Paths) -> Part {
     let stack: Vec<String> = path.iter().map(|&number| paths.name(number).to_owned()).collect();
     let name = match stack.is_empty() {
-        true => "call stack not recorded".to_owned(),
+        true => "(call stack not recorded)".to_owned(),
         false => stack[..stack.len().min(SHOWN)].join(" < "),
     };
     Part { name, stack, ..Part::default() }
