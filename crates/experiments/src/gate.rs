@@ -6,11 +6,13 @@
 pub mod config;
 mod counted;
 mod document;
+mod evidence;
 pub mod figures;
 mod judge;
 pub mod limits;
 mod measure;
 pub mod metric;
+mod notes;
 mod prepare;
 mod recorded;
 pub mod request;
@@ -19,9 +21,9 @@ mod timed;
 mod worktrees;
 
 use heaptoll_experiment::machine;
+use heaptoll_reftrace_host::Tracer;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
-use heaptoll_reftrace_host::Tracer;
 
 use crate::clock;
 use crate::context::Context;
