@@ -105,7 +105,8 @@ mod tests {
         let program = own_command(&[b"old", b"{tmp}"]);
         let mut stack = StackInfo::default();
         assert_eq!(stack.command_in(&program, Path::new("/x")), program.command_as_stored());
-        let words: Vec<OsString> = [&b"new"[..], b"\xff"].map(|word| OsString::from_vec(word.to_vec())).into();
+        let words: Vec<OsString> =
+            [&b"new"[..], b"\xff"].map(|word| OsString::from_vec(word.to_vec())).into();
         stack.own_command = Some(OwnCommand::of(&words, Some(Path::new("/built"))));
         let json = serde_json::to_string(&stack).expect("it is stored");
         let read: StackInfo = serde_json::from_str(&json).expect("it is read back");

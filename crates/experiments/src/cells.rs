@@ -19,16 +19,20 @@ pub fn lacking(experiment: &Experiment) -> Vec<Cell> {
 fn starts(experiment: &Experiment) -> Vec<bool> {
     let starts = |stack: &StackInfo| {
         experiment.programs.iter().any(|program| program.name == stack.program && program.serve.is_none())
-            && !experiment.stacks.iter().any(|other| other.program == stack.program && cannot_start(experiment, other))
+            && !experiment
+                .stacks
+                .iter()
+                .any(|other| other.program == stack.program && cannot_start(experiment, other))
     };
     experiment.stacks.iter().map(starts).collect()
 }
 
 /// Whether a stack has start-up runs, and none that worked.
 fn cannot_start(experiment: &Experiment, stack: &StackInfo) -> bool {
-    let mut starts = experiment.observations.iter().filter(|row| {
-        row.phase == Phase::Startup && row.program == stack.program && row.stack == stack.name
-    });
+    let mut starts = experiment
+        .observations
+        .iter()
+        .filter(|row| row.phase == Phase::Startup && row.program == stack.program && row.stack == stack.name);
     let made = starts.clone().any(|row| row.outcome != Outcome::Interrupted);
     made && !starts.any(|row| row.outcome.is_ok())
 }

@@ -11,6 +11,7 @@ mod counted;
 pub mod diagnosis;
 pub mod differences;
 mod document;
+mod evidence;
 pub mod figures;
 pub mod functions;
 pub mod history;
@@ -21,6 +22,7 @@ pub mod limits;
 pub(crate) mod made_up;
 mod measure;
 pub mod metric;
+mod notes;
 mod prepare;
 mod recorded;
 pub mod request;
@@ -33,9 +35,9 @@ pub mod values;
 mod worktrees;
 
 use heaptoll_experiment::machine;
+use heaptoll_reftrace_host::Tracer;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
-use heaptoll_reftrace_host::Tracer;
 
 use crate::clock;
 use crate::context::Context;

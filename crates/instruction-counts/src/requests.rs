@@ -98,11 +98,11 @@ impl Requests {
 
     fn leave(&mut self, routine: Routine, arguments: [u64; 3], result: u64) {
         let block_size = self.end(routine, Some(arguments));
-        let Some(asked) = request(routine, arguments) else {
+        let Some(wanted) = request(routine, arguments) else {
             self.frees += u64::from(group(routine) == Group::Free && arguments[0] != 0);
             return;
         };
-        let size = match asked {
+        let size = match wanted {
             Request::Bytes(size) => size,
             Request::Null | Request::Unknown => u64::MAX,
         };
@@ -115,7 +115,7 @@ impl Requests {
             }
             return;
         }
-        let class = SizeClass::of(SizeClass::index(asked));
+        let class = SizeClass::of(SizeClass::index(wanted));
         let entry = self.by_class.entry(class).or_default();
         *entry = entry.plus(Requested { calls: 1, bytes: size });
         self.blocks.insert(result, size);
@@ -175,7 +175,8 @@ mod tests {
         call(&mut all, Routine::Free, [0x2000, 0, 0], 0);
         assert_eq!(all.total(), Requested { calls: 3, bytes: 192 });
         assert_eq!((all.frees(), all.most_live_bytes(), all.live_bytes()), (1, 132, 60));
-        let sizes: Vec<(Option<u64>, u64)> = all.by_class().iter().map(|(class, one)| (class.up_to(), one.bytes)).collect();
+        let sizes: Vec<(Option<u64>, u64)> =
+            all.by_class().iter().map(|(class, one)| (class.up_to(), one.bytes)).collect();
         assert_eq!(sizes, [(Some(32), 32), (Some(64), 60), (Some(112), 100)]);
     }
 
@@ -193,7 +194,12 @@ mod tests {
     fn calls_of_two_threads_do_not_end_each_other() {
         let mut all = Requests::new();
         call(&mut all, Routine::Malloc, [8, 0, 0], 0x1000);
-        all.event(&Event::Enter { routine: Routine::Free, clock: Clock::default(), arguments: [0x1000, 0, 0], site: 0 });
+        all.event(&Event::Enter {
+            routine: Routine::Free,
+            clock: Clock::default(),
+            arguments: [0x1000, 0, 0],
+            site: 0,
+        });
         all.event(&Event::Thread { thread: 2 });
         call(&mut all, Routine::Malloc, [16, 0, 0], 0x1000);
         all.event(&Event::Thread { thread: 0 });

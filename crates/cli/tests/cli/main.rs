@@ -11,6 +11,7 @@ mod drag;
 mod exact;
 mod files;
 mod frequency;
+mod gate;
 mod gate_ci;
 mod heaps;
 mod instructions;

@@ -124,7 +124,8 @@ pub struct Configured {
 /// # Errors
 /// It cannot be read, or what it states cannot be used.
 pub fn read(path: &Path) -> Result<Vec<Configured>, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|cause| ConfigError::Read { path: path.into(), cause })?;
+    let text =
+        std::fs::read_to_string(path).map_err(|cause| ConfigError::Read { path: path.into(), cause })?;
     parse(path, &text)
 }
 
@@ -145,16 +146,24 @@ fn entry(path: &Path, name: String, written: Written) -> Result<Configured, Conf
     };
     let commands = match (&written.command, &written.base, &written.new) {
         (Some(command), None, None) => Commands::Both(words("command", command)?),
-        (None, Some(base), Some(new)) => Commands::Each { base: words("base", base)?, new: words("new", new)? },
-        (None, None, None) => return Err(wrong("has no command: give it `command`, or `base` and `new`".into())),
-        (Some(_), ..) => return Err(wrong("has `command` and another: give it `command`, or `base` and `new`".into())),
+        (None, Some(base), Some(new)) => {
+            Commands::Each { base: words("base", base)?, new: words("new", new)? }
+        }
+        (None, None, None) => {
+            return Err(wrong("has no command: give it `command`, or `base` and `new`".into()));
+        }
+        (Some(_), ..) => {
+            return Err(wrong("has `command` and another: give it `command`, or `base` and `new`".into()));
+        }
         _ => return Err(wrong("has one of `base` and `new`: give it both".into())),
     };
     let mut limits = Limits::default();
     for (metric, value) in &written.limits {
-        limits
-            .set(metric, value)
-            .map_err(|cause| ConfigError::Limit { path: path.into(), name: name.clone(), cause })?;
+        limits.set(metric, value).map_err(|cause| ConfigError::Limit {
+            path: path.into(),
+            name: name.clone(),
+            cause,
+        })?;
     }
     Ok(Configured {
         commands,
@@ -198,7 +207,9 @@ mod tests {
         let unknown = error("[gate.a]\ncommand = 'x'\nlimit = {}");
         assert!(unknown.contains("unknown field `limit`") && unknown.contains("`limits`"), "{unknown}");
         assert!(error("[gat.a]\n").contains("unknown field `gat`"));
-        assert!(error("[gate.a]\ncommand = 'x'\nlimits = { speed = '1%' }").contains("there are instructions"));
+        assert!(
+            error("[gate.a]\ncommand = 'x'\nlimits = { speed = '1%' }").contains("there are instructions")
+        );
         assert!(error("[gate.a]\ncommand = 'x'\nlimits = { cpu = '0%' }").contains("allows no growth"));
         assert!(error("[gate.a]\ncommand = 'x'\nlimits = { cpu = 3 }").contains("string"));
     }

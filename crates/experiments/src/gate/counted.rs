@@ -85,10 +85,13 @@ pub fn count<T>(
 ) -> (Counted, T) {
     let jobs = [(0, 0), (1, 0), (0, SHIFT_PAGES)];
     let next = Mutex::new(jobs.iter().enumerate().collect::<Vec<_>>());
-    let results: [Mutex<Result<Counts, String>>; 3] = std::array::from_fn(|_| Mutex::new(Err("it was not made".into())));
+    let results: [Mutex<Result<Counts, String>>; 3] =
+        std::array::from_fn(|_| Mutex::new(Err("it was not made".into())));
     let instructions = AtomicU64::new(0);
     let work = || {
-        while let Some((at, (stack, shift))) = next.lock().ok().and_then(|mut jobs| (!jobs.is_empty()).then(|| jobs.remove(0))) {
+        while let Some((at, (stack, shift))) =
+            next.lock().ok().and_then(|mut jobs| (!jobs.is_empty()).then(|| jobs.remove(0)))
+        {
             let found = one(subject, subject.stacks[*stack], *shift, tracer, context, &instructions);
             if let Ok(mut place) = results[at].lock() {
                 *place = found;
@@ -101,7 +104,8 @@ pub fn count<T>(
         let progress = context.messages.progress(None);
         while all.iter().any(|one| !one.is_finished()) {
             let millions = instructions.load(Relaxed) as f64 / 1e6;
-            progress.set_text(&format!("{}: counting, {millions:.0} million instructions", subject.program.name));
+            progress
+                .set_text(&format!("{}: counting, {millions:.0} million instructions", subject.program.name));
             std::thread::sleep(Duration::from_millis(50));
         }
         done
@@ -110,7 +114,10 @@ pub fn count<T>(
         Ok(result) => result,
         Err(_) => Err("its thread failed".into()),
     });
-    (Counted { base, new, again, tracer: format!("heaptoll's tracer on Valgrind {}", tracer.version()) }, done)
+    (
+        Counted { base, new, again, tracer: format!("heaptoll's tracer on Valgrind {}", tracer.version()) },
+        done,
+    )
 }
 
 /// Runs at once: three where there are several processors, which then share them, and memory for them.

@@ -67,7 +67,7 @@ fn call_stacks_are_as_long_as_makes_them_unique() {
     );
 }
 
-/// A gate runs builds whose symbols anybody may have chosen.
+/// A gate runs builds whose symbols the author of a change chooses.
 #[test]
 fn names_of_the_program_change_neither_the_terminal_nor_a_page() {
     let name = "x\u{1b}[2J|`</td><script>alert(1)</script> @everyone\u{202e}\n# owned";

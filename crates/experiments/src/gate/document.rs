@@ -15,7 +15,11 @@ const SIZES: usize = 8;
 pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String) -> Document {
     let several = figures.programs.len() > 1;
     let mut sections = vec![
-        Section { title: "Verdict".into(), text: figures.programs.iter().flat_map(verdict).collect(), items: vec![] },
+        Section {
+            title: "Verdict".into(),
+            text: figures.programs.iter().flat_map(verdict).collect(),
+            items: vec![],
+        },
         Section { title: "What this machine can see now".into(), text: figures.sight.clone(), items: vec![] },
     ];
     for program in &figures.programs {
@@ -49,7 +53,9 @@ fn title(figures: &Figures) -> String {
 
 fn subtitle(figures: &Figures) -> String {
     match figures.programs.as_slice() {
-        [one] => format!("base: {}; new: {}", shell_command(&one.base.command), shell_command(&one.new.command)),
+        [one] => {
+            format!("base: {}; new: {}", shell_command(&one.base.command), shell_command(&one.new.command))
+        }
         many => many.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(", "),
     }
 }
@@ -61,13 +67,19 @@ fn verdict(program: &Program) -> Vec<String> {
     let all = |of: fn(&MetricFigures) -> bool| program.metrics.iter().filter(move |one| of(one));
     for one in all(|one| one.verdict == MetricVerdict::Broken) {
         let limit = one.limit.map(|limit| limit.text()).unwrap_or_default();
-        text.push(format!("{name}: {} {}, over the limit of {limit}.", one.metric.label(), change_in_words(one)));
+        text.push(format!(
+            "{name}: {} {}, over the limit of {limit}.",
+            one.metric.label(),
+            change_in_words(one)
+        ));
     }
     for one in &program.metrics {
         if let MetricVerdict::Undecided { takes } = &one.verdict {
             let limit = one.limit.map(|limit| limit.text()).unwrap_or_default();
             let label = one.metric.label();
-            text.push(format!("{name}: the limit of {limit} on {label} could not be decided; it takes {takes}."));
+            text.push(format!(
+                "{name}: the limit of {limit} on {label} could not be decided; it takes {takes}."
+            ));
         }
     }
     let within: Vec<String> =
@@ -167,7 +179,12 @@ fn change(one: &MetricFigures) -> String {
         Change::Exact { ratio } if ratio == 1.0 => "the same".into(),
         Change::Exact { ratio } => signed(ratio, 3),
         Change::Measured(interval) => {
-            format!("{} ({} to {})", signed(interval.ratio, 1), signed(interval.low, 1), signed(interval.high, 1))
+            format!(
+                "{} ({} to {})",
+                signed(interval.ratio, 1),
+                signed(interval.low, 1),
+                signed(interval.high, 1)
+            )
         }
     }
 }
@@ -185,9 +202,8 @@ fn signed(ratio: f64, digits: usize) -> String {
 
 /// The size classes whose bytes change most.
 fn sizes(all: &[SizeFigures]) -> Option<Table> {
-    let moved = |one: &SizeFigures| {
-        (one.base_bytes.abs_diff(one.new_bytes), one.base_calls.abs_diff(one.new_calls))
-    };
+    let moved =
+        |one: &SizeFigures| (one.base_bytes.abs_diff(one.new_bytes), one.base_calls.abs_diff(one.new_calls));
     let mut rows: Vec<&SizeFigures> = all.iter().filter(|one| moved(one) != (0, 0)).collect();
     if rows.is_empty() {
         return None;
@@ -224,13 +240,19 @@ pub fn facts(figures: &Figures) -> Vec<(String, String)> {
         ("measured".to_owned(), date(figures.created_unix_s)),
         (
             "machine".to_owned(),
-            format!("{}, {} processors, {}, glibc {}", machine.cpu, machine.cores, machine.kernel, machine.libc),
+            format!(
+                "{}, {} processors, {}, glibc {}",
+                machine.cpu, machine.cores, machine.kernel, machine.libc
+            ),
         ),
     ];
     for program in &figures.programs {
         for (name, side) in [("base", &program.base), ("new", &program.new)] {
             let commit = side.commit.as_ref().map(|commit| {
-                format!(", of commit {commit}{}", if side.dirty { " and what is changed over it" } else { "" })
+                format!(
+                    ", of commit {commit}{}",
+                    if side.dirty { " and what is changed over it" } else { "" }
+                )
             });
             let manager = side.manager.as_ref().map(|manager| format!(", under {manager}"));
             facts.push((

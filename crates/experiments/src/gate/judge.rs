@@ -116,7 +116,8 @@ fn takes(ratio: &Interval, edge: f64, effort: Effort) -> String {
     // An interim analysis has a stricter level than the one before.
     let needed = 1.2 * needed;
     if !needed.is_finite() || needed > TOO_MANY {
-        return "another limit: the change is about as large as this one, which no number of runs decides".to_owned();
+        return "another limit: the change is about as large as this one, which no number of runs decides"
+            .to_owned();
     }
     let (seconds, repetitions) = (needed * effort.each_s, needed.ceil());
     format!("about {repetitions:.0} repetitions in {}: --budget {}", took(seconds), option_s(seconds))
@@ -158,15 +159,25 @@ mod tests {
         assert_eq!(counts(100_000_000, 100_500_001, 100_000_000).verdict, MetricVerdict::Broken);
         assert_eq!(counts(100_000_000, 100_500_000, 100_000_000).verdict, MetricVerdict::Within);
         assert_eq!(counts(100_000_000, 90_000_000, 100_000_000).verdict, MetricVerdict::Within);
-        assert_eq!(counts(100_000, 110_000, 100_000).verdict, MetricVerdict::Within, "as a longer path costs");
+        assert_eq!(
+            counts(100_000, 110_000, 100_000).verdict,
+            MetricVerdict::Within,
+            "as a longer path costs"
+        );
     }
 
     #[test]
     fn a_count_that_varies_by_itself_is_shown_and_not_gated() {
         let found = counts(100_000_000, 105_000_000, 101_000_000);
-        assert!(matches!(&found.verdict, MetricVerdict::NotGated { why } if why.contains("varies by itself")));
+        assert!(
+            matches!(&found.verdict, MetricVerdict::NotGated { why } if why.contains("varies by itself"))
+        );
         assert_eq!(found.base_again, Some(101_000_000.0));
-        assert_eq!(counts(100_000_000, 105_000_000, 100_000_200).verdict, MetricVerdict::Broken, "a few of a path");
+        assert_eq!(
+            counts(100_000_000, 105_000_000, 100_000_200).verdict,
+            MetricVerdict::Broken,
+            "a few of a path"
+        );
     }
 
     #[test]

@@ -80,8 +80,10 @@ impl Default for Limits {
     fn default() -> Limits {
         let all = Metric::ALL.into_iter();
         Limits(
-            all.filter_map(|metric| Some((metric, Limit { share: metric.usual_limit()?, floor: metric.floor() })))
-                .collect(),
+            all.filter_map(|metric| {
+                Some((metric, Limit { share: metric.usual_limit()?, floor: metric.floor() }))
+            })
+            .collect(),
         )
     }
 }
@@ -97,7 +99,8 @@ impl Limits {
     /// # Errors
     /// No such metric, no percentage, or one that allows no growth.
     pub fn set(&mut self, name: &str, value: &str) -> Result<(), LimitError> {
-        let metric = Metric::of_name(name.trim()).ok_or_else(|| LimitError::Unknown { name: name.to_owned() })?;
+        let metric =
+            Metric::of_name(name.trim()).ok_or_else(|| LimitError::Unknown { name: name.to_owned() })?;
         match share(metric, value.trim())? {
             Some(share) => self.0.insert(metric, Limit { share, floor: metric.floor() }),
             None => self.0.remove(&metric),
@@ -139,7 +142,10 @@ mod tests {
     fn usual_limits_are_on_counts_and_on_cpu_time() {
         let limits = Limits::default();
         let share = |metric| limits.of(metric).map(|limit| limit.share);
-        assert_eq!([Metric::Instructions, Metric::Live, Metric::Cpu].map(share), [0.005, 0.01, 0.03].map(Some));
+        assert_eq!(
+            [Metric::Instructions, Metric::Live, Metric::Cpu].map(share),
+            [0.005, 0.01, 0.03].map(Some)
+        );
         assert_eq!([Metric::Resident, Metric::Faults, Metric::Startup].map(share), [None; 3]);
     }
 
@@ -158,7 +164,10 @@ mod tests {
     fn what_is_no_limit_is_refused_with_what_there_is() {
         let error = |word: &str| Limits::default().set_word(word).expect_err(word);
         let unknown = error("speed=1%").to_string();
-        assert!(unknown.contains("`speed`") && unknown.contains("instructions, malloc_instructions"), "{unknown}");
+        assert!(
+            unknown.contains("`speed`") && unknown.contains("instructions, malloc_instructions"),
+            "{unknown}"
+        );
         assert!(matches!(error("cpu=3"), LimitError::Unit { metric: "cpu", .. }));
         assert!(matches!(error("cpu=3ms"), LimitError::Unit { .. }));
         assert!(matches!(error("cpu=NaN%"), LimitError::Unit { .. }));

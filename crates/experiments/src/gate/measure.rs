@@ -1,20 +1,22 @@
 //! The gate of one program: watched runs, one repetition, counts and recordings, then paired runs until it is decided.
 
-use heaptoll_experiment::experiment::{Experiment, StackInfo};
+use heaptoll_experiment::experiment::StackInfo;
 use heaptoll_experiment::runner::Ending;
 use heaptoll_experiment::store::Store;
 use heaptoll_instruction_counts::SizeClass;
 use heaptoll_reftrace_host::Tracer;
 use heaptoll_scratch::Scratch;
-use heaptoll_units::{count, percent, took};
+use heaptoll_units::count;
 
 use super::causes;
 use super::counted::{self, Counted};
+use super::evidence::Evidence;
 use super::figures::{MetricFigures, MetricVerdict, Outputs, Program, SizeFigures};
 use super::judge::{self, Counts, Effort};
 use super::metric::Metric;
+use super::notes;
 use super::prepare::{Begun, Prepared, Sides, prepare};
-use super::recorded::{self, Recorded, Recordings};
+use super::recorded::{self, Recorded};
 use super::request::{Entry, Request};
 use super::side::BuiltSide;
 use super::timed::Timed;
@@ -38,15 +40,6 @@ pub struct Gate<'a> {
     pub context: &'a Context<'a>,
 }
 
-/// Everything that was counted and measured of a program.
-struct Evidence {
-    timed: Timed,
-    counted: Option<Counted>,
-    recordings: Option<Recordings>,
-    outputs: Outputs,
-    interrupted: bool,
-}
-
 impl Gate<'_> {
     /// Measures it and judges. The second part is whether all runs were made.
     ///
@@ -58,7 +51,8 @@ impl Gate<'_> {
             Prepared::Runs(begun) => *begun,
             Prepared::NewFails(how) => return Ok((self.failed(how), true)),
         };
-        let scratch = Scratch::make().map_err(TreeError::Scratch).map_err(|error| Failure::Refused(Box::new(error)))?;
+        let scratch =
+            Scratch::make().map_err(TreeError::Scratch).map_err(|error| Failure::Refused(Box::new(error)))?;
         let evidence = self.gather(begun, &scratch)?;
         let whole = !evidence.interrupted;
         Ok((self.judged(evidence), whole))
@@ -117,7 +111,7 @@ impl Gate<'_> {
             false => timed.rest(self.context, |timed| self.is_decided(timed))?,
         };
         let interrupted = rest == Ending::Interrupted;
-        Ok(Evidence { outputs: timed.outputs(), timed, counted, recordings: Some(recordings), interrupted })
+        Ok(Evidence { outputs: timed.outputs(), timed, counted, recordings, interrupted })
     }
 
     fn other_output(&self, timed: &Timed) -> String {
@@ -150,7 +144,9 @@ impl Gate<'_> {
         let metrics = Metric::ALL.into_iter().filter(|metric| !metric.is_counted());
         let missing = "runs that end well";
         let pair = |metric| table.as_ref().and_then(|table| timed.pair(metric, table));
-        metrics.map(|metric| judge::measured(metric, pair(metric), &self.entry.limits, effort, missing)).collect()
+        metrics
+            .map(|metric| judge::measured(metric, pair(metric), &self.entry.limits, effort, missing))
+            .collect()
     }
 
     fn judged(&self, evidence: Evidence) -> Program {
@@ -162,7 +158,7 @@ impl Gate<'_> {
             evidence.outputs != Outputs::Differ || !self.entry.outputs_differ
         });
         let failure = failure.map(|how| format!("the new build fails in {how}"));
-        let mut notes = self.notes(&evidence);
+        let mut notes = notes::of(&evidence, self.entry.outputs_differ);
         let sites = match causes::sites(evidence.recordings.as_ref()) {
             Some(Err(why)) => {
                 notes.push(format!("call sites are not compared: {why}"));
@@ -181,136 +177,3 @@ impl Gate<'_> {
             functions: causes::functions(evidence.counted.as_ref()),
             sites,
             notes,
-            metrics,
-        }
-    }
-
-    fn counted(&self, evidence: &Evidence) -> Vec<MetricFigures> {
-        let missing = self.missing(evidence);
-        let all = Metric::ALL.into_iter().filter(|metric| metric.is_counted());
-        all.map(|metric| {
-            let traced = evidence.counted.as_ref().map(|counted| {
-                let of = |run: &Result<counted::Counts, String>| run.as_ref().ok()?.metrics.get(&metric).copied();
-                Counts { base: of(&counted.base), new: of(&counted.new), again: of(&counted.again) }
-            });
-            let recorded = evidence.recordings.as_ref().map(|recordings| {
-                let of = |run: &Result<Recorded, String>| run.as_ref().ok()?.metrics.get(&metric).copied();
-                Counts { base: of(&recordings.base), new: of(&recordings.new), again: None }
-            });
-            let whole = |counts: &Counts| counts.base.is_some() && counts.new.is_some();
-            // Requests are counted by recordings, too.
-            let counts = traced.filter(whole).or(recorded.filter(whole)).unwrap_or_default();
-            judge::counted(metric, counts, &self.entry.limits, &missing)
-        })
-        .collect()
-    }
-
-    /// Why there are no counts, where there are none.
-    fn missing(&self, evidence: &Evidence) -> String {
-        let Some(counted) = &evidence.counted else {
-            return self.tracer.err().map_or_else(|| "the tracer".into(), |why| format!("the tracer: {why}"));
-        };
-        match (&counted.base, &counted.new) {
-            (Err(why), _) => format!("a traced run of the base: {why}"),
-            (_, Err(why)) => format!("a traced run of the new build: {why}"),
-            _ => "symbols by which the malloc family is recognised: neither build may be stripped".into(),
-        }
-    }
-
-    fn notes(&self, evidence: &Evidence) -> Vec<String> {
-        let timed = &evidence.timed;
-        let mut notes = Vec::new();
-        if let Some(table) = timed.table(self.entry.outputs_differ) {
-            if let Some(ratio) = table.detectable_cpu_ratio {
-                notes.push(format!(
-                    "this machine now: CPU differences of about {} are seen in {} repetitions, which took {}",
-                    percent(ratio - 1.0),
-                    timed.experiment.settings.repetitions,
-                    took(timed.each_s() * f64::from(timed.experiment.settings.repetitions))
-                ));
-            }
-            notes.extend(table.disturbance.as_ref().map(heaptoll_report::format::disturbed));
-            notes.extend(table.notes);
-        }
-        notes.extend(match evidence.outputs {
-            Outputs::Equal => Some("both builds write the same output".to_owned()),
-            Outputs::Differ => Some("the builds write different output, which --outputs-differ allows".to_owned()),
-            Outputs::Vary => Some("outputs differ from run to run, so they are not compared".to_owned()),
-            Outputs::Unknown => None,
-        });
-        notes.extend(traced_notes(evidence));
-        notes.extend(recorded_notes(evidence));
-        notes.extend(stack_notes(&timed.experiment));
-        notes
-    }
-}
-
-fn stack_notes(experiment: &Experiment) -> Vec<String> {
-    let all = experiment.stacks.iter();
-    all.flat_map(|stack| stack.warnings.iter().map(|warning| format!("{}: {warning}", stack.name))).collect()
-}
-
-fn traced_notes(evidence: &Evidence) -> Vec<String> {
-    let Some(counted) = &evidence.counted else { return vec![] };
-    let mut notes = vec![format!("counted by {}, with randomness and the clock pinned", counted.tracer)];
-    for (name, run) in [("base", &counted.base), ("new", &counted.new), ("the second run of base", &counted.again)] {
-        match run {
-            Err(why) => notes.push(format!("{name} was not counted: {why}")),
-            Ok(counts) => notes.extend(counts.remarks.iter().map(|remark| format!("{name}, traced: {remark}"))),
-        }
-    }
-    if let Ok(counts) = &counted.base
-        && counts.images > 1
-    {
-        notes.push(format!("counts are sums over {} process images", counts.images));
-    }
-    notes
-}
-
-fn recorded_notes(evidence: &Evidence) -> Vec<String> {
-    let Some(recordings) = &evidence.recordings else { return vec![] };
-    let mut notes = Vec::new();
-    if let Err(why) = recordings.base.as_ref().and(recordings.new.as_ref()) {
-        notes.push(format!("no recording, so call sites are not compared: {why}"));
-    }
-    let counted = |run: &Result<counted::Counts, String>| {
-        let counts = run.as_ref().ok().filter(|counts| counts.images == 1)?;
-        counts.metrics.get(&Metric::Live).copied()
-    };
-    let Some(runs) = &evidence.counted else { return notes };
-    for (name, traced, recorded) in
-        [("base", &runs.base, &recordings.base), ("new", &runs.new, &recordings.new)]
-    {
-        let recorded = recorded.as_ref().ok().and_then(|recorded| recorded.metrics.get(&Metric::Live).copied());
-        if let (Some(traced), Some(recorded)) = (counted(traced), recorded)
-            && traced != recorded
-        {
-            notes.push(format!(
-                "{name}: most live bytes are {} as traced and {} as recorded: it does not do the same work in each run",
-                count(traced as f64),
-                count(recorded as f64)
-            ));
-        }
-    }
-    notes
-}
-
-/// Requests by size of both, where both were counted.
-fn sizes(evidence: &Evidence) -> Vec<SizeFigures> {
-    let Some(Counted { base: Ok(base), new: Ok(new), .. }) = &evidence.counted else { return vec![] };
-    let mut classes: Vec<SizeClass> = base.sizes.keys().chain(new.sizes.keys()).copied().collect();
-    classes.sort_unstable();
-    classes.dedup();
-    let row = |class: SizeClass| {
-        let of = |counts: &counted::Counts| counts.sizes.get(&class).copied().unwrap_or_default();
-        let (base, new) = (of(base), of(new));
-        SizeFigures {
-            up_to: class.up_to(),
-            base_calls: base.calls,
-            new_calls: new.calls,
-            base_bytes: base.bytes,
-            new_bytes: new.bytes,
-        }
-    };
-    classes.into_iter().map(row).collect()
-}

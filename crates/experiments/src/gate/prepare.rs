@@ -2,8 +2,7 @@
 //! stacks, `base` and `new`.
 
 use std::ffi::OsString;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, OwnCommand, Pairing, ProgramInfo, Settings, StackInfo};
@@ -60,7 +59,12 @@ pub struct Sides<'a> {
 ///
 /// # Errors
 /// The base cannot be run, a side is not there, or Ctrl-C.
-pub fn prepare(sides: &Sides, seed: Option<u64>, timeout_s: f64, context: &Context) -> Result<Prepared, Failure> {
+pub fn prepare(
+    sides: &Sides,
+    seed: Option<u64>,
+    timeout_s: f64,
+    context: &Context,
+) -> Result<Prepared, Failure> {
     let program = program(sides);
     let mut stacks = Vec::new();
     let mut runs = Vec::new();
@@ -69,7 +73,9 @@ pub fn prepare(sides: &Sides, seed: Option<u64>, timeout_s: f64, context: &Conte
         progress.set_text(&format!("{}: watching a run of {name}", sides.entry.name));
         let found = match &side.manager {
             None => as_it_is(&program, side, timeout_s, context)?,
-            Some(manager) => under(manager, name, &program, side, sides.entry.expect_status, timeout_s, context)?,
+            Some(manager) => {
+                under(manager, name, &program, side, sides.entry.expect_status, timeout_s, context)?
+            }
         };
         drop(progress);
         if let Some(problem) = found.problem(sides.entry.expect_status) {
@@ -235,10 +241,3 @@ fn experiment(
         complete: false,
     }
 }
-
-/// Whether two files are one.
-pub fn is_same_file(one: &Path, other: &Path) -> bool {
-    let identity = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
-    identity(one).is_some_and(|found| identity(other) == Some(found))
-}
-

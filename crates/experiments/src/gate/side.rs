@@ -1,12 +1,12 @@
 //! The two sides of a program, found: which command runs in which folder, of which commit.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use heaptoll_preflight::Refusal;
 
 use super::figures::Side;
-use super::prepare::is_same_file;
 use super::request::{Entry, SideRequest};
 use super::worktrees::Tree;
 use crate::failure::Failure;
@@ -81,4 +81,10 @@ pub fn check(entry: &Entry, base: &BuiltSide, new: &BuiltSide) -> Result<Option<
     let bytes = |path: &PathBuf| std::fs::read(path).ok();
     let same = same_arguments && bytes(&of_base).is_some_and(|found| bytes(&of_new) == Some(found));
     Ok(same.then(|| format!("{} and {} hold the same bytes", of_base.display(), of_new.display())))
+}
+
+/// Whether two files are one.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let identity = |path: &Path| std::fs::metadata(path).ok().map(|file| (file.dev(), file.ino()));
+    identity(one).is_some_and(|found| identity(other) == Some(found))
 }

@@ -199,7 +199,8 @@ impl Timed {
         let phase = if has_any || phase == Phase::Startup { phase } else { Phase::Timed };
         let of = |stack: &str, repetition: u32| {
             let mut rows = self.experiment.observations.iter();
-            let row = rows.find(|row| row.phase == phase && row.stack == stack && row.repetition == repetition)?;
+            let row =
+                rows.find(|row| row.phase == phase && row.stack == stack && row.repetition == repetition)?;
             row.outcome.is_ok().then(|| figure(row))
         };
         let all = 0..self.experiment.settings.repetitions;
@@ -213,7 +214,6 @@ impl Timed {
         Some(Pair { base: median(&base), new: median(&new), ratio })
     }
 }
-
 
 #[cfg(test)]
 mod tests {

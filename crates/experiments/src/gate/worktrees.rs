@@ -119,7 +119,8 @@ impl Drop for Added {
     fn drop(&mut self) {
         for tree in &self.trees {
             // What cannot be removed goes with the scratch folder, and `git worktree prune` forgets it.
-            let _ = git_in(&self.repository, &["worktree", "remove", "--force", "--force"]).arg(tree).output();
+            let _ =
+                git_in(&self.repository, &["worktree", "remove", "--force", "--force"]).arg(tree).output();
         }
         let _ = git_in(&self.repository, &["worktree", "prune"]).output();
     }
@@ -200,10 +201,11 @@ fn output(git: &mut Command) -> Result<String, TreeError> {
 impl Repository {
     fn here() -> Result<Repository, TreeError> {
         let here = Path::new(".");
-        let top = output(&mut git_in(here, &["rev-parse", "--show-toplevel"])).map_err(|error| match error {
-            TreeError::Git { why, .. } => TreeError::NoRepository(why),
-            other => other,
-        })?;
+        let top =
+            output(&mut git_in(here, &["rev-parse", "--show-toplevel"])).map_err(|error| match error {
+                TreeError::Git { why, .. } => TreeError::NoRepository(why),
+                other => other,
+            })?;
         let prefix = output(&mut git_in(here, &["rev-parse", "--show-prefix"]))?;
         Ok(Repository { top: top.into(), prefix })
     }
@@ -229,7 +231,8 @@ impl Repository {
         match found {
             Ok(hash) => Ok(Commit { shown: hash.clone(), hash, dirty: false }),
             Err(TreeError::Git { .. }) => {
-                let shallow = self.git(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|word| word == "true");
+                let shallow =
+                    self.git(&["rev-parse", "--is-shallow-repository"]).is_ok_and(|word| word == "true");
                 Err(TreeError::NoCommit { name: name.into(), shallow })
             }
             Err(other) => Err(other),
@@ -247,7 +250,8 @@ impl Repository {
             let mut git = git_in(&self.top, arguments);
             git.env("GIT_INDEX_FILE", &index);
             for who in ["AUTHOR", "COMMITTER"] {
-                git.env(format!("GIT_{who}_NAME"), "heaptoll").env(format!("GIT_{who}_EMAIL"), "heaptoll@localhost");
+                git.env(format!("GIT_{who}_NAME"), "heaptoll")
+                    .env(format!("GIT_{who}_EMAIL"), "heaptoll@localhost");
             }
             output(&mut git)
         };

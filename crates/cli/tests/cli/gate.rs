@@ -1,0 +1,396 @@
+//! `heaptoll gate`: planted regressions are found and named, equal builds pass, and what cannot be gated is refused.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::fixture::{CommandOutput, Fixture, read_json};
+
+/// Work that is the same in each run: rounds of arithmetic, blocks that are freed at once but for some, and blocks that
+/// stay. `ROUNDS`, `LEAK` (0 or 1) and `KEPT` (bytes) are the builds' differences.
+const PARSE: &str = r#"
+    static unsigned parse(unsigned n) {
+        unsigned x = 1;
+        for (unsigned at = 0; at < n; at++) x = x * 1664525u + 1013904223u;
+        return x;
+    }
+    static void *table[400];
+    static void keep_table(void) { for (int at = 0; at < 400; at++) table[at] = malloc(KEPT); }
+    static void requests(void) {
+        for (int at = 1; at <= 200000; at++) {
+            void *block = malloc(64);
+            if (!LEAK || at % 10000) free(block);
+        }
+    }
+    int main(void) {
+        unsigned sum = parse(ROUNDS);
+        keep_table();
+        requests();
+        printf("%d\n", sum != 7);
+        return 0;
+    }
+"#;
+
+fn build(fixture: &Fixture, name: &str, rounds: u32, leak: u32, kept: u32) -> String {
+    let head = format!("#define ROUNDS {rounds}\n#define LEAK {leak}\n#define KEPT {kept}\n");
+    fixture.program(name, &format!("{head}{PARSE}"))
+}
+
+/// A gate whose verdict rests on counts: on a loaded machine one on time may be undecided.
+fn gate(fixture: &Fixture, options: &[&str]) -> (Value, CommandOutput) {
+    let file = fixture.at("gate.json");
+    let output = fixture
+        .heaptoll(&[&["gate", "--json", &file, "--limit", "cpu=none", "--budget", "1s"], options].concat());
+    (if Path::new(&file).is_file() { read_json(&file) } else { Value::Null }, output)
+}
+
+fn metric<'a>(json: &'a Value, name: &str) -> &'a Value {
+    let metrics = json["programs"][0]["metrics"].as_array().expect("metrics");
+    metrics.iter().find(|one| one["metric"] == name).unwrap_or_else(|| panic!("no {name} in {metrics:#?}"))
+}
+
+fn verdict<'a>(json: &'a Value, name: &str) -> &'a str {
+    metric(json, name)["verdict"]["kind"].as_str().expect("a verdict")
+}
+
+#[test]
+fn two_builds_of_one_source_in_folders_of_other_names_are_within_limits() {
+    let fixture = Fixture::new();
+    std::fs::create_dir(fixture.path("a-much-longer-name-of-a-folder")).expect("a folder");
+    let old = build(&fixture, "old", 1_000_000, 0, 100);
+    let new = build(&fixture, "a-much-longer-name-of-a-folder/new", 1_000_000, 0, 100);
+    let (page, text) = (fixture.at("gate.html"), fixture.at("gate.md"));
+    let (json, output) =
+        gate(&fixture, &["--base", &old, "--new", &new, "--html", &page, "--markdown", &text, "--strict"]);
+    output.exits(0).shows(&[
+        "Within limits: new",
+        "instructions",
+        "the same",
+        "What this machine can see now",
+    ]);
+    assert_eq!((&json["verdict"], &json["schema"]), (&"within".into(), &"heaptoll-gate/1".into()));
+    for name in ["instructions", "allocations", "bytes", "live", "exit"] {
+        assert_eq!(verdict(&json, name), "within", "{:#}", metric(&json, name));
+    }
+    assert_eq!(metric(&json, "allocations")["base"], 200_401.0, "and one of standard output");
+    assert_eq!(metric(&json, "live")["change"]["ratio"], 1.0);
+    assert_eq!(json["programs"][0]["outputs"], "equal");
+    let notes = json["programs"][0]["notes"].to_string();
+    assert!(!notes.contains("as traced and"), "most live bytes are the same in a recording: {notes}");
+    assert!(std::fs::read_to_string(&text).expect("written").starts_with("## Within limits: new"));
+    assert!(std::fs::read_to_string(&page).expect("written").contains("Within limits: new"));
+}
+
+#[test]
+fn one_percent_more_instructions_break_their_limit() {
+    let fixture = Fixture::new();
+    let (old, new) = (build(&fixture, "old", 10_000_000, 0, 100), build(&fixture, "new", 10_200_000, 0, 100));
+    let (json, output) = gate(&fixture, &["--base", &old, "--new", &new]);
+    output.exits(1).shows(&["Limits broken: new", "instructions changes by +1.", "over the limit of 0.5%"]);
+    assert_eq!((verdict(&json, "instructions"), verdict(&json, "live")), ("broken", "within"));
+    let (_, output) =
+        gate(&fixture, &["--base", &old, "--new", &new, "--limit", "instructions=2%", "--bisect"]);
+    output.exits(0);
+}
+
+#[test]
+fn a_leak_and_more_live_bytes_break_their_limits() {
+    let fixture = Fixture::new();
+    let (old, new) = (build(&fixture, "old", 1_000_000, 0, 1000), build(&fixture, "new", 1_000_000, 1, 1020));
+    let (json, output) = gate(&fixture, &["--base", &old, "--new", &new, "--bisect"]);
+    output.exits(1).shows(&["most live bytes changes by +2", "bytes live at exit changes by"]);
+    assert_eq!(
+        [verdict(&json, "live"), verdict(&json, "exit"), verdict(&json, "allocations")],
+        ["broken", "broken", "within"]
+    );
+    let of = |name: &str, side: &str| metric(&json, name)[side].as_f64().expect("a figure");
+    assert_eq!(of("exit", "new") - of("exit", "base"), 20.0 * 64.0 + 400.0 * 20.0);
+}
+
+#[test]
+fn counts_that_depend_on_addresses_are_shown_and_not_gated() {
+    let fixture = Fixture::new();
+    // A loop as long as an address decides.
+    let source = |rounds: u32| {
+        format!(
+            "int main(void) {{ size_t n = ((size_t)malloc(1) >> 12 & 0xfff) * 1000 + {rounds};\n\
+             for (volatile size_t at = 0; at < n; at++); puts(\"done\"); return 0; }}"
+        )
+    };
+    let (old, new) = (fixture.program("old", &source(5_000_000)), fixture.program("new", &source(6_000_000)));
+    let (json, output) = gate(&fixture, &["--base", &old, "--new", &new]);
+    output.exits(0).shows(&["not gated: it varies by itself"]);
+    assert_eq!(verdict(&json, "instructions"), "not_gated");
+    assert!(metric(&json, "instructions")["base_again"].is_number());
+}
+
+#[test]
+fn a_static_program_is_gated_without_recordings() {
+    let fixture = Fixture::new();
+    let with = |kept: u32| format!("#define ROUNDS 1000000\n#define LEAK 0\n#define KEPT {kept}\n{PARSE}");
+    let (old, new) = (fixture.static_program("old", &with(100)), fixture.static_program("new", &with(102)));
+    let (json, output) = gate(&fixture, &["--base", &old, "--new", &new]);
+    output.exits(1).shows(&["most live bytes", "no recording, so call sites are not compared"]);
+    assert_eq!([verdict(&json, "live"), verdict(&json, "instructions")], ["broken", "within"]);
+}
+
+#[test]
+fn without_the_tracer_requests_are_recorded_and_instructions_stay_open() {
+    let fixture = Fixture::new();
+    let (old, new) = (build(&fixture, "old", 1_000_000, 0, 100), build(&fixture, "new", 1_000_000, 0, 100));
+    let file = fixture.at("gate.json");
+    let run = |options: &[&str]| {
+        let arguments =
+            ["gate", "--base", &old, "--new", &new, "--json", &file, "--budget", "1s", "--limit", "cpu=none"];
+        let mut command = fixture.command(&[&arguments, options].concat());
+        CommandOutput::from(command.env("PATH", fixture.path("nothing")).output().expect("heaptoll starts"))
+    };
+    run(&[]).exits(0).shows(&[
+        "Not decided: new",
+        "the limit of 0.5% on instructions could not be decided",
+        "Valgrind",
+    ]);
+    let json = read_json(&file);
+    assert_eq!((verdict(&json, "live"), verdict(&json, "instructions")), ("within", "undecided"));
+    assert_eq!(metric(&json, "allocations")["base"], 200_401.0);
+    run(&["--strict"]).exits(3);
+    run(&["--strict", "--bisect"]).exits(125);
+}
+
+#[test]
+fn limits_on_time_are_judged_and_what_a_decision_takes_is_stated() {
+    let fixture = Fixture::new();
+    let busy = |rounds: u32| {
+        format!("int main(void) {{ for (volatile int at = 0; at < {rounds}; at++); return 0; }}")
+    };
+    let (old, new) = (fixture.program("old", &busy(10_000_000)), fixture.program("new", &busy(30_000_000)));
+    let file = fixture.at("gate.json");
+    let off = ["--limit", "instructions=none"];
+    let options = ["gate", "--base", &old, "--new", &new, "--json", &file];
+    // Three times the time is beyond any noise.
+    fixture
+        .heaptoll(&[&options[..], &off].concat())
+        .exits(1)
+        .shows(&["CPU time changes by +", "over the limit of 3%"]);
+    let json = read_json(&file);
+    assert_eq!(
+        (verdict(&json, "cpu"), &json["programs"][0]["metrics"][0]["change"]["kind"]),
+        ("broken", &"measured".into())
+    );
+    let few = [&options[..], &off, &["--budget", "0.01s", "--strict"]].concat();
+    fixture
+        .heaptoll(&few)
+        .exits(3)
+        .shows(&["could not be decided; it takes 6 repetitions at least: --budget"]);
+}
+
+#[test]
+fn a_new_build_that_crashes_breaks_the_gate_and_a_base_that_does_is_refused() {
+    let fixture = Fixture::new();
+    let good = fixture.program("good", "int main(void) { free(malloc(9)); return 0; }");
+    let crashes = fixture.program("crashes", "int main(void) { raise(11); return 0; }");
+    let fails =
+        fixture.program("fails", "int main(void) { fprintf(stderr, \"no \\x1b[2Jinput\\n\"); return 4; }");
+    let (json, output) = gate(&fixture, &["--base", &good, "--new", &crashes]);
+    output.exits(1).shows(&["the new build is killed by signal 11, and the base does not"]);
+    assert_eq!(json["verdict"], "broken");
+    let (_, output) = gate(&fixture, &["--base", &good, "--new", &fails]);
+    let output = output.exits(1).shows(&["ends with exit status 4, not 0; it wrote: no \\u{1b}[2Jinput"]);
+    assert!(!output.out.contains('\x1b'), "{}", output.out);
+    let (_, output) = gate(&fixture, &["--base", &crashes, "--new", &good]);
+    output.exits(2).complains(&["the base build is killed by signal 11"]);
+    let (_, output) = gate(&fixture, &["--base", &fails, "--new", &good, "--bisect"]);
+    output.exits(125).complains(&["exit status 4"]);
+}
+
+#[test]
+fn other_output_is_refused_unless_it_is_allowed() {
+    let fixture = Fixture::new();
+    let prints = |word: &str| format!("int main(void) {{ free(malloc(9)); puts(\"{word}\"); return 0; }}");
+    let (old, new) = (fixture.program("old", &prints("one")), fixture.program("new", &prints("two")));
+    let (_, output) = gate(&fixture, &["--base", &old, "--new", &new]);
+    output.exits(2).complains(&["the two builds write different output", "4 bytes", "--outputs-differ"]);
+    let (json, output) = gate(&fixture, &["--base", &old, "--new", &new, "--outputs-differ"]);
+    output.exits(0).shows(&["which --outputs-differ allows"]);
+    assert_eq!(json["programs"][0]["outputs"], "differ");
+}
+
+#[test]
+fn what_cannot_be_gated_is_refused_before_anything_runs() {
+    let fixture = Fixture::new();
+    let good = fixture.program("good", "int main(void) { free(malloc(9)); return 0; }");
+    std::os::unix::fs::symlink(&good, fixture.path("again")).expect("a link");
+    let again = fixture.at("again");
+    let refused = |options: &[&str], words: &[&str]| {
+        fixture.heaptoll(&[&["gate"], options].concat()).exits(2).complains(words);
+    };
+    refused(&["--base", &good, "--new", &again], &["are the same file", "compared with itself"]);
+    refused(&["--base", &good, "--new", "/nowhere/app"], &["/nowhere/app"]);
+    refused(&["--base", &good], &["--new"]);
+    refused(&["--base-cmd", "'x", "--new-cmd", "y"], &["--base-cmd `'x` is no command"]);
+    let two = ["--base", &good, "--new", &again];
+    refused(
+        &[&two[..], &["--limit", "speed=1%"]].concat(),
+        &["no metric `speed`", "instructions, malloc_instructions"],
+    );
+    refused(&[&two[..], &["--limit", "cpu=0%"]].concat(), &["allows no growth"]);
+    refused(&[&two[..], &["--limit", "cpu=3ms"]].concat(), &["is no percentage"]);
+    refused(&[&two[..], &["--stdin", "/nowhere/in"]].concat(), &["/nowhere/in"]);
+    let bisect = fixture.heaptoll(&["gate", "--bisect", "--speed"]);
+    bisect.exits(125);
+}
+
+/// heaptoll in a folder.
+fn in_folder(fixture: &Fixture, folder: &Path, options: &[&str]) -> CommandOutput {
+    fixture
+        .command(&[&["gate"], options].concat())
+        .current_dir(folder)
+        .output()
+        .expect("heaptoll starts")
+        .into()
+}
+
+#[test]
+fn programs_and_limits_of_a_file_are_used_and_its_mistakes_named() {
+    let fixture = Fixture::new();
+    let folder = fixture.path("project");
+    std::fs::create_dir(&folder).expect("a folder");
+    let write = |text: &str| std::fs::write(folder.join("heaptoll.toml"), text).expect("writes");
+    in_folder(&fixture, &folder, &[]).exits(2).complains(&["nothing to gate", "heaptoll.toml"]);
+    write("[gate.a]\ncommand = './x'\n");
+    in_folder(&fixture, &folder, &[]).exits(2).complains(&["[gate.a] has one command", "--base-ref"]);
+    write("[gate.a]\ncommand = './x'\nlimit = {}\n");
+    in_folder(&fixture, &folder, &[]).exits(2).complains(&["unknown field `limit`", "`limits`"]);
+    in_folder(&fixture, &folder, &["--config", "none.toml"]).exits(2).complains(&["none.toml"]);
+    let (old, new) = (build(&fixture, "old", 100_000, 0, 100), build(&fixture, "new", 100_000, 0, 110));
+    write(&format!(
+        "[gate.same]\nbase = '{old}'\nnew = '{new} twice'\n[gate.more]\nbase = '{old}'\nnew = '{new}'\n\
+         limits = {{ live = '20%', exit = '20%', bytes = '20%', cpu = 'none' }}\n"
+    ));
+    in_folder(&fixture, &folder, &["--only", "less"]).exits(2).complains(&["has more, same"]);
+    let found = in_folder(&fixture, &folder, &["--only", "more", "--budget", "1s"]).exits(0);
+    found.shows(&["Within limits: more", "20%"]);
+    let found =
+        in_folder(&fixture, &folder, &["--only", "more", "--budget", "1s", "--limit", "live=5%"]).exits(1);
+    found.shows(&["Limits broken: more", "most live bytes"]);
+}
+
+/// A repository with a program in C whose first commit keeps less, and a build.
+struct Repository<'a> {
+    fixture: &'a Fixture,
+    folder: std::path::PathBuf,
+}
+
+impl Repository<'_> {
+    fn new(fixture: &Fixture) -> Repository<'_> {
+        let folder = fixture.path("repository");
+        std::fs::create_dir(&folder).expect("a folder");
+        let made = Repository { fixture, folder };
+        made.git(&["init", "--quiet", "--initial-branch", "main"]);
+        made.source(100);
+        made.write("build", "#!/bin/sh\nset -e\ncc -O1 -fno-builtin -w -o app app.c\n");
+        made.write(".gitignore", "app\n");
+        let mode = std::fs::Permissions::from_mode(0o755);
+        std::fs::set_permissions(made.folder.join("build"), mode).expect("chmod");
+        made.commit("begin");
+        made
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.folder.join(name), text).expect("writes");
+    }
+
+    fn source(&self, kept: u32) {
+        let head = format!(
+            "#include <stdio.h>\n#include <stdlib.h>\n#define ROUNDS 100000\n#define LEAK 0\n#define KEPT {kept}\n"
+        );
+        self.write("app.c", &format!("{head}{PARSE}"));
+    }
+
+    fn git(&self, arguments: &[&str]) -> String {
+        let mut git = Command::new("git");
+        git.arg("-C").arg(&self.folder).args(["-c", "user.name=a", "-c", "user.email=a@b"]).args(arguments);
+        let done = git.env("GIT_CONFIG_GLOBAL", "/dev/null").output().expect("git runs");
+        assert!(done.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    }
+
+    fn commit(&self, message: &str) {
+        self.git(&["add", "--all"]);
+        self.git(&["commit", "--quiet", "-m", message]);
+    }
+
+    fn gate(&self, options: &[&str]) -> CommandOutput {
+        let usual = ["--command", "./app", "--budget", "1s", "--limit", "cpu=none"];
+        in_folder(self.fixture, &self.folder, &[&usual, options].concat())
+    }
+}
+
+#[test]
+fn two_commits_are_built_side_by_side_and_nothing_is_left_of_them() {
+    let fixture = Fixture::new();
+    let repository = Repository::new(&fixture);
+    let build = ["--base-ref", "main", "--build", "./build"];
+    let json = fixture.at("gate.json");
+    // What is not committed is the new build.
+    repository.source(110);
+    repository.write("untracked", "x");
+    let before = repository.git(&["status", "--porcelain"]);
+    let found = repository.gate(&[&build[..], &["--json", &json]].concat());
+    found.exits(1).shows(&["Limits broken: app", "most live bytes", "and what is changed over it"]);
+    let side = |name: &str| read_json(&json)["programs"][0][name].clone();
+    assert_eq!((&side("new")["dirty"], &side("base")["dirty"]), (&true.into(), &false.into()));
+    assert_eq!(side("base")["commit"], repository.git(&["rev-parse", "HEAD"]).trim());
+    assert_eq!(repository.git(&["status", "--porcelain"]), before);
+    assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 1);
+    assert!(!repository.folder.join("app").exists(), "it is built elsewhere");
+    repository.commit("keep more");
+    let found = repository.gate(&["--base-ref", "main~1", "--new-ref", "main~1", "--build", "./build"]);
+    found.exits(0).shows(&["Within limits: app"]);
+}
+
+#[test]
+fn commits_that_cannot_be_built_are_refused_with_the_reason() {
+    let fixture = Fixture::new();
+    let repository = Repository::new(&fixture);
+    let refused = |options: &[&str], words: &[&str]| {
+        repository.gate(options).exits(2).complains(words);
+        assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 1);
+    };
+    refused(&["--base-ref", "none"], &["there is no commit `none`", "git branch -a"]);
+    refused(&["--base-ref", "--all"], &["--all"]);
+    refused(
+        &["--base-ref", "main", "--build", "echo it broke; exit 3"],
+        &["the build of", "exit status: 3", "it broke"],
+    );
+    refused(&["--base-ref", "main", "--build", "echo >> app.c"], &["changes files that are tracked: app.c"]);
+    refused(&["--base-ref", "main"], &["./app"]);
+    let nowhere = in_folder(&fixture, &fixture.path(""), &["--base-ref", "main", "--command", "./app"]);
+    nowhere.exits(2).complains(&["is in no git repository"]);
+    let mut bare = fixture.command(&["gate", "--base-ref", "main", "--command", "./app"]);
+    let bare: CommandOutput = bare.env("PATH", fixture.path("nothing")).output().expect("starts").into();
+    bare.exits(2).complains(&["git was not found"]);
+    repository.source(101);
+    repository.commit("second");
+    let shallow = fixture.path("shallow");
+    let from = format!("file://{}", repository.folder.display());
+    let mut clone = Command::new("git");
+    let cloned =
+        clone.args(["clone", "--quiet", "--depth", "1", &from]).arg(&shallow).output().expect("git runs");
+    assert!(cloned.status.success(), "{}", String::from_utf8_lossy(&cloned.stderr));
+    let found = in_folder(&fixture, &shallow, &["--base-ref", "HEAD~1", "--command", "./app"]);
+    found.exits(2).complains(&["it is a shallow clone", "fetch-depth: 0"]);
+}
+
+#[test]
+fn two_managers_of_one_program_are_two_sides() {
+    let fixture = Fixture::new();
+    let program = build(&fixture, "app", 100_000, 0, 100);
+    let options = ["--new-manager", "knuth", "--limit", "instructions=none", "--", &program];
+    let (json, output) = gate(&fixture, &options);
+    output.exits(0).shows(&["under knuth", "under glibc"]);
+    assert_eq!(json["programs"][0]["new"]["manager"], "knuth");
+    assert_eq!(verdict(&json, "live"), "within");
+}

@@ -1,0 +1,95 @@
+//! What the reader of a program's figures must know: what was seen, how it was measured, what is missing.
+
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_report::format::disturbed;
+use heaptoll_units::{count, percent, took};
+
+use super::counted;
+use super::evidence::Evidence;
+use super::figures::Outputs;
+use super::metric::Metric;
+
+/// The sentences; `outputs_differ` where other output is allowed.
+pub fn of(evidence: &Evidence, outputs_differ: bool) -> Vec<String> {
+    let timed = &evidence.timed;
+    let mut notes = Vec::new();
+    if let Some(table) = timed.table(outputs_differ) {
+        if let Some(ratio) = table.detectable_cpu_ratio {
+            notes.push(format!(
+                "this machine now: CPU differences of about {} are seen in {} repetitions, which took {}",
+                percent(ratio - 1.0),
+                timed.experiment.settings.repetitions,
+                took(timed.each_s() * f64::from(timed.experiment.settings.repetitions))
+            ));
+        }
+        notes.extend(table.disturbance.as_ref().map(disturbed));
+        notes.extend(table.notes);
+    }
+    notes.extend(match evidence.outputs {
+        Outputs::Equal => Some("both builds write the same output".to_owned()),
+        Outputs::Differ => {
+            Some("the builds write different output, which --outputs-differ allows".to_owned())
+        }
+        Outputs::Vary => Some("outputs differ from run to run, so they are not compared".to_owned()),
+        Outputs::Unknown => None,
+    });
+    notes.extend(traced_notes(evidence));
+    notes.extend(recorded_notes(evidence));
+    notes.extend(stack_notes(&timed.experiment));
+    notes
+}
+
+fn stack_notes(experiment: &Experiment) -> Vec<String> {
+    let all = experiment.stacks.iter();
+    all.flat_map(|stack| stack.warnings.iter().map(|warning| format!("{}: {warning}", stack.name))).collect()
+}
+
+fn traced_notes(evidence: &Evidence) -> Vec<String> {
+    let Some(counted) = &evidence.counted else { return vec![] };
+    let mut notes = vec![format!("counted by {}, with randomness and the clock pinned", counted.tracer)];
+    for (name, run) in
+        [("base", &counted.base), ("new", &counted.new), ("the second run of base", &counted.again)]
+    {
+        match run {
+            Err(why) => notes.push(format!("{name} was not counted: {why}")),
+            Ok(counts) => {
+                notes.extend(counts.remarks.iter().map(|remark| format!("{name}, traced: {remark}")))
+            }
+        }
+    }
+    if let Ok(counts) = &counted.base
+        && counts.images > 1
+    {
+        notes.push(format!("counts are sums over {} process images", counts.images));
+    }
+    notes
+}
+
+fn recorded_notes(evidence: &Evidence) -> Vec<String> {
+    let recordings = &evidence.recordings;
+    let mut notes = Vec::new();
+    if let Err(why) = recordings.base.as_ref().and(recordings.new.as_ref()) {
+        notes.push(format!("no recording, so call sites are not compared: {why}"));
+    }
+    let counted = |run: &Result<counted::Counts, String>| {
+        let counts = run.as_ref().ok().filter(|counts| counts.images == 1)?;
+        counts.metrics.get(&Metric::Live).copied()
+    };
+    let Some(runs) = &evidence.counted else { return notes };
+    for (name, traced, recorded) in
+        [("base", &runs.base, &recordings.base), ("new", &runs.new, &recordings.new)]
+    {
+        let recorded =
+            recorded.as_ref().ok().and_then(|recorded| recorded.metrics.get(&Metric::Live).copied());
+        if let (Some(traced), Some(recorded)) = (counted(traced), recorded)
+            && traced != recorded
+        {
+            notes.push(format!(
+                "{name}: most live bytes are {} as traced and {} as recorded: it does not do the same work in each run",
+                count(traced as f64),
+                count(recorded as f64)
+            ));
+        }
+    }
+    notes
+}
