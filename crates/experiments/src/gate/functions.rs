@@ -103,7 +103,9 @@ impl Join {
         for (function, amount) in base {
             match self.new.remove(&function) {
                 Some(new) => self.parts.push((part(function, None), Amounts::Both(amount, new))),
-                None => drop(self.base.insert(function, amount)),
+                None => {
+                    self.base.insert(function, amount);
+                }
             }
         }
     }

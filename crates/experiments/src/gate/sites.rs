@@ -88,7 +88,9 @@ fn join(base: HashMap<Path, Sums>, mut new: HashMap<Path, Sums>) -> Vec<Site> {
     for (path, before) in base {
         match new.remove(&path) {
             Some(after) => sites.push(Site::Same(path, before, after)),
-            None => drop(left.insert(path, before)),
+            None => {
+                left.insert(path, before);
+            }
         }
     }
     let longest = |sites: &HashMap<Path, Sums>| sites.keys().map(|path| path.len()).max().unwrap_or(0);

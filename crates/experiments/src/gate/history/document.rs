@@ -72,14 +72,15 @@ fn section(program: &str, rows: &[&HistoryRow]) -> Section {
 /// The commits in the order of their dates, those without one by the time of their gate.
 fn points<'a>(rows: &[&'a HistoryRow]) -> Vec<Point<'a>> {
     let mut by_place: BTreeMap<Place<'a>, Point<'a>> = BTreeMap::new();
-    for row in rows {
+    for &row in rows {
         let Some(commit) = &row.commit else { continue };
-        let point = by_place.entry((&commit.hash, commit.dirty, &row.cpu)).or_insert_with(|| Point {
-            commit,
-            cpu: &row.cpu,
-            measured_unix_s: row.measured_unix_s,
-            figures: BTreeMap::new(),
-        });
+        let point =
+            by_place.entry((commit.hash.as_str(), commit.dirty, row.cpu.as_str())).or_insert_with(|| Point {
+                commit,
+                cpu: &row.cpu,
+                measured_unix_s: row.measured_unix_s,
+                figures: BTreeMap::new(),
+            });
         if commit.unix_s.is_some() {
             point.commit = commit;
         }

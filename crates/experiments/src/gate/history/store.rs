@@ -145,7 +145,10 @@ pub fn read(path: &Path) -> Result<Vec<HistoryRow>, HistoryError> {
         return Err(HistoryError::Missing(path.to_owned()));
     }
     let file = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
-    let rows = (|| file.prepare(SELECT)?.query_map([], row)?.collect())();
+    let rows: rusqlite::Result<Vec<HistoryRow>> = (|| {
+        let mut select = file.prepare(SELECT)?;
+        select.query_map([], row)?.collect()
+    })();
     rows.map_err(|cause| HistoryError::Sqlite { path: path.to_owned(), cause })
 }
 
