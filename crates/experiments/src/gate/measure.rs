@@ -150,10 +150,7 @@ impl Gate<'_> {
         let mut metrics = self.counted(&evidence);
         metrics.extend(self.measured(&evidence.timed));
         metrics.sort_by_key(|one| (matches!(one.verdict, MetricVerdict::NotGated { .. }), one.metric));
-        let failure = evidence.timed.failures_of_new().filter(|_| {
-            // Other output is not a failure where it may differ.
-            evidence.outputs != Outputs::Differ || !self.entry.outputs_differ
-        });
+        let failure = evidence.timed.failures_of_new();
         let failure = failure.map(|how| format!("the new build fails in {how}"));
         Program {
             name: self.entry.name.clone(),
