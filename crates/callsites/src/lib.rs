@@ -6,15 +6,19 @@
 
 mod frame;
 mod own;
+mod path;
 mod row;
 mod rows;
 mod short;
+mod variant;
 
 pub use frame::{Frame, WholeFrame};
 pub use own::is_own;
+pub use path::{Paths, Steps};
 pub use row::Row;
 pub use rows::Rows;
 pub use short::short;
+pub use variant::{function_name, without_variant};
 
 /// Default number of frames of a row.
 pub const FRAMES: usize = 3;

@@ -26,7 +26,7 @@ pub struct Row {
 /// The parts of a frame that rows show, computed once for all stacks that have it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named {
-    name: String,
+    pub(crate) name: String,
     line: String,
     own: bool,
     allocates: bool,
@@ -51,26 +51,39 @@ impl Named {
     }
 }
 
+/// The frames of a stack, innermost first, that show where an allocation is: those of the program's own code. When there
+/// are none, all from the first on that is not malloc; when there are none of these either, all.
+pub(crate) fn chosen<'a, T: 'a>(
+    stack: impl Iterator<Item = &'a T> + Clone + 'a,
+    named: impl Fn(&'a T) -> &'a Named + Copy + 'a,
+) -> Box<dyn Iterator<Item = &'a T> + 'a> {
+    // Frames below these are not code: the walk has gone past the end of the stack.
+    let own =
+        stack.clone().take_while(move |frame| !named(frame).begins).filter(move |frame| named(frame).own);
+    if own.clone().next().is_some() {
+        return Box::new(own);
+    }
+    let other = stack.clone().skip_while(move |frame| named(frame).allocates);
+    if other.clone().next().is_some() {
+        return Box::new(other);
+    }
+    Box::new(stack)
+}
+
+/// Whether a function that calls another is the `main` that the compiler generates for Rust's.
+pub(crate) fn is_made_main(name: &str, called: &str) -> bool {
+    name == "main" && called.ends_with("::main")
+}
+
 impl Row {
     /// A line of text that is no stack: `not recorded`.
     pub fn of_text(text: &str) -> Row {
         Row { steps: vec![Step { name: text.to_owned(), line: String::new(), least: 1, most: 1 }] }
     }
 
-    /// Of a stack, innermost frame first: the first `shown` frames of the program's own code. When there are none, the
-    /// first that are not malloc; when there are none of these either, the first.
-    pub(crate) fn new<'a>(stack: impl Iterator<Item = &'a Named> + Clone, shown: usize) -> Row {
-        // Frames below these are not code: the walk has gone past the end of the stack.
-        let called = stack.clone().take_while(|frame| !frame.begins);
-        let own = Row::folded(called.filter(|frame| frame.own), shown);
-        if !own.steps.is_empty() {
-            return own;
-        }
-        let other = Row::folded(stack.clone().skip_while(|frame| frame.allocates), shown);
-        if !other.steps.is_empty() {
-            return other;
-        }
-        Row::folded(stack, shown)
+    /// Of a stack, innermost frame first: the first `shown` of its [`chosen`] frames.
+    pub(crate) fn new<'a>(stack: impl Iterator<Item = &'a Named> + Clone + 'a, shown: usize) -> Row {
+        Row::folded(chosen(stack, |frame| frame), shown)
     }
 
     fn folded<'a>(frames: impl Iterator<Item = &'a Named>, shown: usize) -> Row {
@@ -82,9 +95,7 @@ impl Row {
                 (last.least, last.most) = (last.least + 1, last.most + 1);
                 continue;
             }
-            // Rust's `main` is called by one that the compiler generated.
-            let is_made =
-                frame.name == "main" && steps.last().is_some_and(|last| last.name.ends_with("::main"));
+            let is_made = steps.last().is_some_and(|last| is_made_main(&frame.name, &last.name));
             if steps.len() == shown.max(1) || is_made {
                 break;
             }

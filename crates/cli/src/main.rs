@@ -9,6 +9,7 @@ mod exit;
 mod extras;
 mod factors;
 mod frames;
+mod gate_outputs;
 mod gate_programs;
 mod hints;
 mod interrupt;

@@ -3,13 +3,23 @@
 //! Each program is an experiment of two stacks, `base` and `new`, whose commands are the two builds. Paired runs give
 //! time and resident memory with intervals, runs under the tracer exact counts, recordings the sites of a difference.
 
+pub mod action_benchmark;
+pub mod bencher;
+mod causes;
 pub mod config;
 mod counted;
+pub mod diagnosis;
+pub mod differences;
 mod document;
 mod evidence;
 pub mod figures;
+pub mod functions;
+pub mod history;
 mod judge;
+pub mod junit;
 pub mod limits;
+#[cfg(test)]
+pub(crate) mod made_up;
 mod measure;
 pub mod metric;
 mod notes;
@@ -17,7 +27,11 @@ mod prepare;
 mod recorded;
 pub mod request;
 mod side;
+mod site_sums;
+pub mod sites;
+pub mod step_summary;
 mod timed;
+pub mod values;
 mod worktrees;
 
 use heaptoll_experiment::machine;

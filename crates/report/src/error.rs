@@ -54,7 +54,7 @@ pub enum ReportError {
 
 impl ReportError {
     /// Names the file in an error, with advice that fits the cause.
-    pub(crate) fn file(path: &Path, source: io::Error) -> Self {
+    pub fn file(path: &Path, source: io::Error) -> Self {
         use io::ErrorKind as K;
         let advice = match source.kind() {
             K::NotFound => "its folder does not exist: create it, or name another",

@@ -8,6 +8,7 @@ use heaptoll_experiments::gate::figures::{Figures, Verdict};
 use heaptoll_experiments::gate::{self, SCHEMA};
 
 use crate::documents::DocumentOutputs;
+use crate::gate_outputs::GateOutputs;
 use crate::gate_programs::ProgramArguments;
 use crate::session::Session;
 use crate::{exit, terminal};
@@ -51,6 +52,8 @@ pub struct Arguments {
     bisect: bool,
     #[command(flatten)]
     outputs: DocumentOutputs,
+    #[command(flatten)]
+    gate_outputs: GateOutputs,
 }
 
 /// Runs the command. What fails before there is a verdict is printed here, for its exit status is the gate's own.
@@ -73,13 +76,16 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 
 fn gated(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
+    arguments.gate_outputs.check()?;
     let request = arguments.programs.request()?;
     let session = Session::begin()?;
     let found = gate::run(&request, &session.context())?;
-    let delivered = arguments.outputs.deliver(&found.document(), SCHEMA, &found.figures)?;
+    let document = found.document();
+    let written = arguments.gate_outputs.write(&found.figures, &document, arguments.strict);
+    let delivered = arguments.outputs.deliver(&document, SCHEMA, &found.figures)?;
     let code = status(&found.figures, arguments.strict);
     // A file that could not be written leaves no good verdict.
-    Ok(if code == 0 && delivered != 0 { exit::REFUSED } else { code })
+    Ok(if code == 0 && (delivered != 0 || !written) { exit::REFUSED } else { code })
 }
 
 fn status(figures: &Figures, strict: bool) -> u8 {

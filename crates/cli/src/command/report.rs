@@ -1,4 +1,4 @@
-//! `heaptoll report DB`: a stored experiment again, and in other forms.
+//! `heaptoll report DB`: a stored experiment again, and in other forms; `report --history DB`: the gates of a program.
 
 use std::path::{Path, PathBuf};
 
@@ -15,14 +15,23 @@ use crate::extras::ExtraTables;
 use crate::outputs::Outputs;
 use crate::terminal;
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::gate::history;
 use heaptoll_experiments::same_work;
 use heaptoll_experiments::traced::stored;
 
-/// Show a stored experiment again, or write it as HTML, JSON, CSV or Parquet.
+/// Show a stored experiment again, or write it as HTML, JSON, CSV or Parquet; or the history of a gate.
 #[derive(Debug, Args)]
 pub struct Arguments {
     /// The experiment's file, as `heaptoll run` named it at its end
-    db: PathBuf,
+    #[arg(required_unless_present = "history")]
+    db: Option<PathBuf>,
+    /// Show the history that `heaptoll gate --history DB` keeps: each program's figures by commit
+    #[arg(
+        long,
+        value_name = "DB",
+        conflicts_with_all = ["db", "instructions", "json", "csv", "parquet"]
+    )]
+    history: Option<PathBuf>,
     /// Take exact counts from this file of `heaptoll instructions --db FILE`, as far as it has the same programs under the
     /// same managers: what malloc and free take is then known to the lower bounds of overhead
     #[arg(long, value_name = "DB")]
@@ -38,7 +47,8 @@ pub struct Arguments {
 /// # Errors
 /// A file that cannot be read, outputs that cannot be written.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let mut experiment = Store::read(&arguments.db)?;
+    let Some(db) = &arguments.db else { return show_history(arguments) };
+    let mut experiment = Store::read(db)?;
     arguments.outputs.check()?;
     if let Some(path) = &arguments.instructions {
         add_traced(&mut experiment, &Store::read(path)?, path)?;
@@ -61,6 +71,20 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     };
     let printed = terminal::print(&render_document(&document, &terminal::style()));
     let written = arguments.outputs.write(&experiment, &comparison, &document);
+    printed?;
+    Ok(if written { 0 } else { exit::TROUBLE })
+}
+
+/// The gates of a history file, by commit.
+fn show_history(arguments: &Arguments) -> Result<u8, Failure> {
+    let Some(path) = &arguments.history else {
+        return Err(Failure::Usage("name the experiment's file".into()));
+    };
+    let rows = history::read(path).map_err(|error| Failure::Refused(Box::new(error)))?;
+    arguments.outputs.pages.check()?;
+    let document = history::document(&rows, path);
+    let printed = terminal::print(&render_document(&document, &terminal::style()));
+    let written = arguments.outputs.pages.write(&document);
     printed?;
     Ok(if written { 0 } else { exit::TROUBLE })
 }

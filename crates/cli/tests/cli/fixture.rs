@@ -109,6 +109,7 @@ impl Fixture {
             .env("XDG_DATA_HOME", self.path("data"))
             .env_remove("NO_COLOR")
             .env_remove("COLUMNS")
+            .env_remove("GITHUB_STEP_SUMMARY")
             .env_remove("LD_PRELOAD");
         // A script that runs the tests in its background has interrupts ignored, and heaptoll leaves ignored what its
         // caller ignores.

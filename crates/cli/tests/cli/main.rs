@@ -12,6 +12,7 @@ mod exact;
 mod files;
 mod frequency;
 mod gate;
+mod gate_ci;
 mod heaps;
 mod instructions;
 mod launcher;

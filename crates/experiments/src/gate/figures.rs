@@ -5,8 +5,10 @@ use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::differences::Differences;
 use super::limits::Limit;
 use super::metric::{Metric, Unit};
+use super::sites::SiteDifferences;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +58,12 @@ pub struct Program {
     pub failure: Option<String>,
     /// What the reader must know.
     pub notes: Vec<String>,
+    /// Instructions by function; `None` where no traced runs of both were made.
+    #[serde(default)]
+    pub functions: Option<Differences>,
+    /// Memory by call site; `None` where no recordings of both were made.
+    #[serde(default)]
+    pub sites: Option<SiteDifferences>,
     /// The verdict on it.
     pub verdict: Verdict,
 }

@@ -8,6 +8,7 @@ use heaptoll_reftrace_host::Tracer;
 use heaptoll_scratch::Scratch;
 use heaptoll_units::count;
 
+use super::causes;
 use super::counted::{self, Counted};
 use super::evidence::Evidence;
 use super::figures::{MetricFigures, MetricVerdict, Outputs, Program, SizeFigures};
@@ -70,6 +71,8 @@ impl Gate<'_> {
             verdict: judge::verdict(&[], failure.as_ref()),
             failure,
             notes: vec![],
+            functions: None,
+            sites: None,
         }
     }
 
@@ -152,6 +155,14 @@ impl Gate<'_> {
         metrics.sort_by_key(|one| (matches!(one.verdict, MetricVerdict::NotGated { .. }), one.metric));
         let failure = evidence.timed.failures_of_new();
         let failure = failure.map(|how| format!("the new build fails in {how}"));
+        let mut notes = notes::of(&evidence, self.entry.outputs_differ);
+        let sites = match causes::sites(evidence.recordings.as_ref()) {
+            Some(Err(why)) => {
+                notes.push(format!("call sites are not compared: {why}"));
+                None
+            }
+            found => found.and_then(Result::ok),
+        };
         Program {
             name: self.entry.name.clone(),
             base: self.base.described(),
@@ -160,61 +171,6 @@ impl Gate<'_> {
             outputs: evidence.outputs,
             verdict: judge::verdict(&metrics, failure.as_ref()),
             failure,
-            notes: notes::of(&evidence, self.entry.outputs_differ),
-            metrics,
-        }
-    }
-
-    fn counted(&self, evidence: &Evidence) -> Vec<MetricFigures> {
-        let missing = self.missing(evidence);
-        let all = Metric::ALL.into_iter().filter(|metric| metric.is_counted());
-        all.map(|metric| {
-            let traced = evidence.counted.as_ref().map(|counted| {
-                let of =
-                    |run: &Result<counted::Counts, String>| run.as_ref().ok()?.metrics.get(&metric).copied();
-                Counts { base: of(&counted.base), new: of(&counted.new), again: of(&counted.again) }
-            });
-            let recorded = |run: &Result<Recorded, String>| run.as_ref().ok()?.metrics.get(&metric).copied();
-            let recordings = &evidence.recordings;
-            let (base, new) = (recorded(&recordings.base), recorded(&recordings.new));
-            let recorded = Some(Counts { base, new, again: None });
-            let whole = |counts: &Counts| counts.base.is_some() && counts.new.is_some();
-            // Requests are counted by recordings, too.
-            let counts = traced.filter(whole).or(recorded.filter(whole)).unwrap_or_default();
-            judge::counted(metric, counts, &self.entry.limits, &missing)
-        })
-        .collect()
-    }
-
-    /// Why there are no counts, where there are none.
-    fn missing(&self, evidence: &Evidence) -> String {
-        let Some(counted) = &evidence.counted else {
-            return self.tracer.err().map_or_else(|| "the tracer".into(), |why| format!("the tracer: {why}"));
-        };
-        match (&counted.base, &counted.new) {
-            (Err(why), _) => format!("a traced run of the base: {why}"),
-            (_, Err(why)) => format!("a traced run of the new build: {why}"),
-            _ => "symbols by which the malloc family is recognised: neither build may be stripped".into(),
-        }
-    }
-}
-
-/// Requests by size of both, where both were counted.
-fn sizes(evidence: &Evidence) -> Vec<SizeFigures> {
-    let Some(Counted { base: Ok(base), new: Ok(new), .. }) = &evidence.counted else { return vec![] };
-    let mut classes: Vec<SizeClass> = base.sizes.keys().chain(new.sizes.keys()).copied().collect();
-    classes.sort_unstable();
-    classes.dedup();
-    let row = |class: SizeClass| {
-        let of = |counts: &counted::Counts| counts.sizes.get(&class).copied().unwrap_or_default();
-        let (base, new) = (of(base), of(new));
-        SizeFigures {
-            up_to: class.up_to(),
-            base_calls: base.calls,
-            new_calls: new.calls,
-            base_bytes: base.bytes,
-            new_bytes: new.bytes,
-        }
-    };
-    classes.into_iter().map(row).collect()
-}
+            functions: causes::functions(evidence.counted.as_ref()),
+            sites,
+            notes,

@@ -1,0 +1,139 @@
+//! Call stacks of several traces in one form, by which the stacks of two builds are joined: the functions of the
+//! program's own code from the allocation outward, by short names, without lines, addresses and folders. Each function is
+//! there once, where it is first: stacks that differ in the depth of a recursion, direct or through others, are one.
+
+use std::collections::HashMap;
+
+use crate::frame::{Frame, file_name};
+use crate::row::{Named, chosen, is_made_main};
+
+/// The names of functions in all paths, each with a number.
+#[derive(Debug, Clone, Default)]
+pub struct Paths {
+    names: Vec<String>,
+    numbers: HashMap<String, u32>,
+    /// By number: the last stack that has the function.
+    seen: Vec<u64>,
+    stacks: u64,
+}
+
+/// The frames of one trace, by its own numbers.
+#[derive(Debug, Clone, Default)]
+pub struct Steps {
+    frames: Vec<(Named, u32)>,
+}
+
+impl Paths {
+    /// The frames of a trace, in the order of their numbers.
+    pub fn steps<'a>(&mut self, frames: impl Iterator<Item = Frame<'a>>) -> Steps {
+        let frames = frames.map(|frame| {
+            let mut named = Named::new(&frame);
+            if frame.function.is_empty() {
+                named.name = unnamed(&frame);
+            }
+            let number = self.number(&named.name);
+            (named, number)
+        });
+        Steps { frames: frames.collect() }
+    }
+
+    fn number(&mut self, name: &str) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
+            return number;
+        }
+        let number = self.names.len() as u32;
+        self.names.push(name.to_owned());
+        self.seen.push(0);
+        self.numbers.insert(name.to_owned(), number);
+        number
+    }
+
+    /// The path of a stack, whose frames are numbers of `steps`, innermost first. Unknown numbers are left out.
+    pub fn path(&mut self, steps: &Steps, stack: &[u32]) -> Box<[u32]> {
+        self.stacks += 1;
+        let known = stack.iter().filter_map(|&frame| steps.frames.get(frame as usize));
+        let mut path: Vec<u32> = Vec::new();
+        for &(_, number) in chosen(known, |(named, _)| named) {
+            let called = path.last().map_or("", |&last| self.names[last as usize].as_str());
+            if is_made_main(&self.names[number as usize], called) {
+                break;
+            }
+            if self.seen[number as usize] != self.stacks {
+                self.seen[number as usize] = self.stacks;
+                path.push(number);
+            }
+        }
+        path.into()
+    }
+
+    /// The name of a function by its number; empty for a number that is not there.
+    pub fn name(&self, number: u32) -> &str {
+        self.names.get(number as usize).map_or("", String::as_str)
+    }
+}
+
+/// Code without a symbol, by its library: the executable may have another name in each build, and addresses differ.
+fn unnamed(frame: &Frame) -> String {
+    let file = file_name(frame.object);
+    match file.split_once(".so") {
+        Some((library, _)) => format!("(no symbol in {library}.so)"),
+        None => "(no symbol)".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame<'a>(function: &'a str, line: &'a str, object: &'a str, offset: u64) -> Frame<'a> {
+        Frame { function, line, object, offset }
+    }
+
+    fn text(paths: &Paths, path: &[u32]) -> String {
+        path.iter().map(|&number| paths.name(number)).collect::<Vec<_>>().join(" < ")
+    }
+
+    #[test]
+    fn two_builds_in_other_folders_have_the_same_paths() {
+        let build = |folder: &'static str, hash: &str| {
+            let line = format!("{folder}/parse.c:12");
+            [
+                ("malloc".to_owned(), String::new(), "/lib/libc.so.6".to_owned(), 1),
+                ("term(int)".to_owned(), line, format!("{folder}/prog"), hash.len() as u64),
+                (format!("p::parse::h{hash}"), String::new(), format!("{folder}/prog"), 3),
+                ("main".to_owned(), String::new(), format!("{folder}/prog"), 4),
+                (String::new(), String::new(), format!("{folder}/prog"), 0x40),
+                (String::new(), String::new(), format!("{folder}/libx.so.1.2"), 0x40),
+                ("_start".to_owned(), String::new(), format!("{folder}/prog"), 9),
+            ]
+        };
+        let mut paths = Paths::default();
+        let mut path = |folder, hash| {
+            let frames = build(folder, hash);
+            let borrowed = frames.iter().map(|(name, line, object, at)| frame(name, line, object, *at));
+            let steps = paths.steps(borrowed);
+            paths.path(&steps, &[0, 1, 2, 4, 5, 3, 6])
+        };
+        let base = path("/b", "0123456789abcdef");
+        assert_eq!(base, path("/tmp/new", "fedcba9876543210"));
+        assert_eq!(text(&paths, &base), "term < p::parse < (no symbol) < (no symbol in libx.so) < main");
+    }
+
+    #[test]
+    fn recursion_of_any_depth_is_one_path() {
+        let mut paths = Paths::default();
+        let names = ["std::a", "f", "g", "main", "x::main"];
+        let steps = paths.steps(names.iter().map(|name| frame(name, "", "/p", 0)));
+        let first = paths.path(&steps, &[0, 1, 2, 3]);
+        assert_eq!(text(&paths, &first), "f < g < main");
+        for stack in [&[1, 1, 1, 2, 3][..], &[1, 2, 1, 2, 1, 1, 2, 3], &[0, 1, 2, 0, 2, 3]] {
+            assert_eq!(paths.path(&steps, stack), first);
+        }
+        assert_ne!(paths.path(&steps, &[2, 1, 3]), first);
+        let rust = paths.path(&steps, &[1, 4, 3]);
+        assert_eq!(text(&paths, &rust), "f < x::main");
+        assert!(paths.path(&steps, &[]).is_empty() && paths.path(&steps, &[77]).is_empty());
+        let other = paths.path(&steps, &[0]);
+        assert_eq!(text(&paths, &other), "std::a", "nothing of the program's own is there");
+    }
+}

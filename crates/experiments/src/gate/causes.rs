@@ -1,0 +1,21 @@
+//! The functions and call sites of both builds, where both were traced and recorded.
+
+use super::counted::Counted;
+use super::differences::Differences;
+use super::recorded::Recordings;
+use super::sites::{self, SiteDifferences};
+use super::{functions, recorded::Recorded};
+
+/// Instructions by function, where both builds were counted and have functions.
+pub fn functions(counted: Option<&Counted>) -> Option<Differences> {
+    let Counted { base: Ok(base), new: Ok(new), .. } = counted? else { return None };
+    (!base.functions.is_empty() && !new.functions.is_empty())
+        .then(|| functions::differences(&base.functions, &new.functions))
+}
+
+/// Memory by call site, where both builds were recorded; or why the recordings cannot be compared.
+pub fn sites(recordings: Option<&Recordings>) -> Option<Result<SiteDifferences, String>> {
+    let Recordings { base: Ok(base), new: Ok(new) } = recordings? else { return None };
+    let traces = |recorded: &Recorded| [recorded.path.clone()];
+    Some(sites::differences(&traces(base), &traces(new)).map_err(|error| error.to_string()))
+}

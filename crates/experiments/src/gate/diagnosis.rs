@@ -1,0 +1,289 @@
+//! The sections of a gate's document that name where the additional instructions and bytes are.
+
+use heaptoll_callsites::{FRAMES, short};
+use heaptoll_report::document::{Column, Item, Part as Fold, Section, Table};
+use heaptoll_report::format::NONE;
+use heaptoll_units::{number, percent, plural, whole_bytes};
+
+use super::differences::{Added, Differences, Part, Row, Single, Unmatched};
+use super::sites::SiteDifferences;
+
+/// Rows of a table of parts that grew.
+const GROWN: usize = 10;
+/// Rows of the other tables.
+const FEW: usize = 5;
+/// Functions of a call stack that a row shows at most where fewer are not unique.
+const DEEPEST: usize = 12;
+
+/// How amounts are written.
+type Text = fn(u64) -> String;
+
+/// What is split: its words and its unit.
+#[derive(Clone, Copy)]
+struct Subject {
+    /// After a figure with its unit: `instructions`, `never freed`.
+    amounts: &'static str,
+    /// `function`, `call site`.
+    part: &'static str,
+    text: Text,
+}
+
+const INSTRUCTIONS: Subject = Subject { amounts: "instructions", part: "function", text: number };
+const LIVE: Subject = of_sites("alive at the heap's largest point", whole_bytes);
+const EXIT: Subject = of_sites("never freed", whole_bytes);
+const BYTES: Subject = of_sites("requested", whole_bytes);
+const CALLS: Subject = of_sites("allocation calls", number);
+
+const fn of_sites(amounts: &'static str, text: Text) -> Subject {
+    Subject { amounts, part: "call site", text }
+}
+
+/// The sections for what is known of a program: its functions, its call sites.
+pub fn sections(functions: Option<&Differences>, sites: Option<&SiteDifferences>) -> Vec<Section> {
+    let functions = functions.map(|found| {
+        let part = INSTRUCTIONS.describe(found);
+        Section { title: "Instructions by function".into(), text: part.text, items: part.items }
+    });
+    let sites = sites.map(|found| {
+        let measures =
+            [(LIVE, &found.live), (EXIT, &found.exit), (BYTES, &found.bytes), (CALLS, &found.calls)];
+        let described = measures.map(|(subject, found)| Item::Part(subject.describe(found)));
+        let warnings = (!found.warnings.is_empty()).then(|| Item::Warnings(found.warnings.clone()));
+        Section {
+            title: "Memory by call site".into(),
+            text: vec![
+                "A call site is the program's own functions from the allocation outward; recursion is folded."
+                    .into(),
+            ],
+            items: warnings.into_iter().chain(described).collect(),
+        }
+    });
+    functions.into_iter().chain(sites).collect()
+}
+
+/// In a sentence, the function that executes most additional instructions; `None` where none does.
+pub fn first_function(found: &Differences) -> Option<String> {
+    INSTRUCTIONS.first(found)
+}
+
+/// In a sentence, the call site that has most additional bytes at the heap's largest point; `None` where none has.
+pub fn first_live_site(found: &SiteDifferences) -> Option<String> {
+    LIVE.first(&found.live)
+}
+
+/// The same of bytes never freed.
+pub fn first_leaking_site(found: &SiteDifferences) -> Option<String> {
+    EXIT.first(&found.exit)
+}
+
+/// The same of bytes requested.
+pub fn first_requesting_site(found: &SiteDifferences) -> Option<String> {
+    BYTES.first(&found.bytes)
+}
+
+/// The same of allocation calls.
+pub fn first_calling_site(found: &SiteDifferences) -> Option<String> {
+    CALLS.first(&found.calls)
+}
+
+impl Subject {
+    fn first(&self, found: &Differences) -> Option<String> {
+        let added = found.added();
+        let first = added.first()?;
+        let place =
+            if first.part.object.is_empty() { String::new() } else { format!(" of {}", first.part.object) };
+        let share = share_of(first.certain, found.difference);
+        Some(format!(
+            "{}{place}: {} more {}{}",
+            name(first.part, FRAMES),
+            (self.text)(first.certain),
+            self.amounts,
+            share.map(|share| format!(", {share} of the difference")).unwrap_or_default(),
+        ))
+    }
+
+    fn describe(&self, found: &Differences) -> Fold {
+        let mut text = vec![self.total(found)];
+        text.extend(self.first(found).map(|first| format!("Most are added by {first}.")));
+        let items = [self.grown(found), self.shrunk(found), self.unmatched(found)];
+        let mut title = self.amounts.to_owned();
+        title[..1].make_ascii_uppercase();
+        Fold { title, text, items: items.into_iter().flatten().collect(), ..Fold::default() }
+    }
+
+    fn total(&self, found: &Differences) -> String {
+        let amounts = self.amounts;
+        let (base, new) = ((self.text)(found.base), (self.text)(found.new));
+        match found.difference {
+            0 if found.grown.is_empty() && found.only_new.parts == 0 => {
+                format!("{base} {amounts} in both builds, the same in every {}.", self.part)
+            }
+            0 => format!("{base} {amounts} in both builds, but not in the same {}s.", self.part),
+            by => {
+                let more = if by > 0 { "more" } else { "fewer" };
+                format!(
+                    "{} {more} {amounts}: {base} in the base, {new} in the new build.",
+                    (self.text)(by.unsigned_abs())
+                )
+            }
+        }
+    }
+
+    /// Parts by what they add for certain.
+    fn grown(&self, found: &Differences) -> Option<Item> {
+        let added = found.added();
+        let shown = &added[..added.len().min(GROWN)];
+        let names = names(shown.iter().map(|added| added.part));
+        let rows: Vec<Vec<String>> =
+            shown.iter().zip(names).map(|(added, name)| self.added(added, name, found)).collect();
+        let mut table = self.table("", &["base", "new", "more", "of the difference"], rows)?;
+        table.notes.extend(self.rest(found, added.len().saturating_sub(GROWN)));
+        Some(Item::Table(table))
+    }
+
+    fn added(&self, added: &Added, name: String, found: &Differences) -> Vec<String> {
+        let mut cells = self.names(added.part, name);
+        cells.extend([
+            added.base.map_or_else(|| NONE.to_owned(), self.text),
+            (self.text)(added.new),
+            (self.text)(added.certain),
+            share_of(added.certain, found.difference).unwrap_or_else(|| NONE.to_owned()),
+        ]);
+        cells
+    }
+
+    /// What the table does not list.
+    fn rest(&self, found: &Differences, more: usize) -> Vec<String> {
+        let mut notes = Vec::new();
+        if more > 0 {
+            notes.push(format!("{} more that grow are in the JSON.", plural(more, self.part)));
+        }
+        if found.rest.parts > 0 {
+            notes.push(format!(
+                "{} not listed in either order: {} together.",
+                plural(usize::try_from(found.rest.parts).unwrap_or(usize::MAX), self.part),
+                self.signed(found.rest.difference)
+            ));
+        }
+        notes
+    }
+
+    fn shrunk(&self, found: &Differences) -> Option<Item> {
+        let shown = &found.shrunk[..found.shrunk.len().min(FEW)];
+        let names = names(shown.iter().map(|row| &row.part));
+        let cells = |(row, name): (&Row, String)| {
+            let mut cells = self.names(&row.part, name);
+            cells.extend([
+                (self.text)(row.base),
+                (self.text)(row.new),
+                (self.text)(row.difference.unsigned_abs()),
+            ]);
+            cells
+        };
+        let rows = shown.iter().zip(names).map(cells).collect();
+        let title = format!("{}s that shrank", self.part);
+        self.folded(title, Vec::new(), self.table("", &["base", "new", "fewer"], rows).into_iter())
+    }
+
+    /// Parts of one build only.
+    fn unmatched(&self, found: &Differences) -> Option<Item> {
+        let (base, new) = (&found.only_base, &found.only_new);
+        if base.parts + new.parts == 0 {
+            return None;
+        }
+        let count = |unmatched: &Unmatched| {
+            let parts = plural(usize::try_from(unmatched.parts).unwrap_or(usize::MAX), self.part);
+            format!("{parts} with {} {}", (self.text)(unmatched.amount), self.amounts)
+        };
+        let text = format!(
+            "Only in the base: {}. Only in the new build: {}. These were removed or added, renamed, or inlined in one of \
+             the two.",
+            count(base),
+            count(new)
+        );
+        let one = |caption: &str, unmatched: &Unmatched| {
+            let shown = &unmatched.largest[..unmatched.largest.len().min(FEW)];
+            let names = names(shown.iter().map(|single| &single.part));
+            let cells = |(single, name): (&Single, String)| {
+                let mut cells = self.names(&single.part, name);
+                cells.push((self.text)(single.amount));
+                cells
+            };
+            self.table(caption, &[self.amounts], shown.iter().zip(names).map(cells).collect())
+        };
+        let tables = [one("only in the base", base), one("only in the new build", new)];
+        let title = format!("{}s of one build only", self.part);
+        self.folded(title, vec![text], tables.into_iter().flatten())
+    }
+
+    fn folded(&self, title: String, text: Vec<String>, tables: impl Iterator<Item = Table>) -> Option<Item> {
+        let items: Vec<Item> = tables.map(Item::Table).collect();
+        let mut title = title;
+        title[..1].make_ascii_uppercase();
+        (!items.is_empty() || !text.is_empty())
+            .then(|| Item::Part(Fold { title, text, items, folded: true, ..Fold::default() }))
+    }
+
+    /// A table of parts; none without rows.
+    fn table(&self, caption: &str, figures: &[&str], rows: Vec<Vec<String>>) -> Option<Table> {
+        let mut columns = vec![Column::sites(self.part)];
+        columns.extend(self.has_objects().then(|| Column::text("in")));
+        columns.extend(figures.iter().copied().map(Column::figures));
+        (!rows.is_empty()).then(|| Table { caption: caption.to_owned(), columns, rows, notes: vec![] })
+    }
+
+    fn has_objects(&self) -> bool {
+        self.part == INSTRUCTIONS.part
+    }
+
+    /// The first cells of a row.
+    fn names(&self, part: &Part, name: String) -> Vec<String> {
+        let mut cells = vec![name];
+        cells.extend(self.has_objects().then(|| part.object.clone()));
+        cells
+    }
+
+    fn signed(&self, amount: i64) -> String {
+        let sign = if amount < 0 { "-" } else { "+" };
+        if amount == 0 {
+            "no difference".into()
+        } else {
+            format!("{sign}{}", (self.text)(amount.unsigned_abs()))
+        }
+    }
+}
+
+/// A part of a positive difference.
+fn share_of(part: u64, difference: i64) -> Option<String> {
+    (difference > 0).then(|| percent(part as f64 / difference as f64))
+}
+
+/// The names of a table's rows: functions by short names where these are unique, call stacks by as many functions as
+/// make them so.
+fn names<'a>(parts: impl Iterator<Item = &'a Part>) -> Vec<String> {
+    let parts: Vec<&Part> = parts.collect();
+    let named = |part: &&Part| {
+        let is_alike =
+            |other: &&&Part, depth| other.object == part.object && name(other, depth) == name(part, depth);
+        let is_unique = |depth: &usize| parts.iter().filter(|other| is_alike(other, *depth)).count() == 1;
+        let shown = name(part, (FRAMES..DEEPEST).find(is_unique).unwrap_or(DEEPEST));
+        match part.base_name.as_str() {
+            "" => shown,
+            base => format!("{shown} (in the base {base})"),
+        }
+    };
+    parts.iter().map(named).collect()
+}
+
+/// A name of a part, the longer the deeper.
+fn name(part: &Part, depth: usize) -> String {
+    match part.stack.is_empty() {
+        true if depth < DEEPEST => short(&part.name),
+        true => part.name.clone(),
+        false => part.stack[..part.stack.len().min(depth)].join(" < "),
+    }
+}
+
+#[cfg(test)]
+#[path = "diagnosis_tests.rs"]
+mod tests;

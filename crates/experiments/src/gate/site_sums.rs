@@ -1,0 +1,178 @@
+//! What each call site of one recording requested, and what it had alive: a trace read stack by stack.
+//!
+//! Stacks that are the same to a reader are merged before anything is counted, so that a recursion with a million
+//! different stacks takes one row.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use heaptoll_callsites::{Frame, Paths};
+use heaptoll_trace::{Event, EventKind, MEMORY_LIMIT, Memory, Sites};
+use heaptoll_trace_analysis::feed::feed;
+use heaptoll_trace_analysis::stacks::CallSites;
+use heaptoll_trace_analysis::stat::{EACH_OBJECT, Stat, StatFigures};
+use heaptoll_trace_analysis::subject::Subject;
+
+use crate::failure::Failure;
+use crate::trace_source;
+
+/// Sites that are distinguished, as many as an analysis keeps; all further ones are one.
+const ROWS: usize = (1 << 20) - 1;
+
+/// The figures of one call site.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sums {
+    /// Bytes that its calls requested; of a resize the whole new size.
+    pub(super) bytes: u64,
+    /// Calls that it made: of allocations and of resizes.
+    pub(super) calls: u64,
+    /// Bytes of its objects when the program had most bytes alive.
+    pub(super) live: u64,
+    /// Bytes of its objects that were never freed.
+    pub(super) exit: u64,
+}
+
+impl Sums {
+    /// Adds those of another.
+    pub(super) fn add(&mut self, other: Sums) {
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.calls = self.calls.saturating_add(other.calls);
+        self.live = self.live.saturating_add(other.live);
+        self.exit = self.exit.saturating_add(other.exit);
+    }
+}
+
+/// The sites of one build, by their paths.
+#[derive(Debug, Default)]
+pub(super) struct SiteSums {
+    /// By the functions of the stack, from the allocation outward; empty where no stack is known.
+    pub(super) rows: HashMap<Box<[u32]>, Sums>,
+    /// Different call stacks before they were merged.
+    pub(super) stacks: u64,
+    /// What makes the sums incomplete.
+    pub(super) warnings: Vec<String>,
+}
+
+impl SiteSums {
+    /// Adds the sites of a trace.
+    ///
+    /// # Errors
+    /// It is no trace, has no call stacks, cannot be read, or needs more memory.
+    pub(super) fn add(&mut self, trace: &Path, paths: &mut Paths) -> Result<(), Failure> {
+        let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
+        if !tables.header.sites {
+            return Err(Failure::Usage(format!(
+                "{} has no call stacks: record the program again with --sites",
+                trace.display()
+            )));
+        }
+        let numbered = Numbered::of(&tables.sites.unwrap_or_default(), paths);
+        self.stacks += numbered.stacks;
+        if numbered.further > 0 {
+            self.warnings.push(format!(
+                "{}: {} call sites beyond the first {ROWS} are shown as one",
+                trace.display(),
+                numbered.further
+            ));
+        }
+        let (figures, requests) = sums(trace, &numbered.rows)?;
+        let warnings = figures.subject.warnings.iter().cloned();
+        let holes = figures.subject.gaps.iter().map(|hole| hole.why.clone());
+        self.warnings.extend(warnings.chain(holes).map(|why| format!("{}: {why}", trace.display())));
+        let mut sums = vec![Sums::default(); numbered.paths.len()];
+        for (sum, (calls, bytes)) in sums.iter_mut().zip(requests) {
+            (sum.calls, sum.bytes) = (calls, bytes);
+        }
+        for site in &figures.sites {
+            if let Some(sum) = sums.get_mut(site.site as usize) {
+                (sum.live, sum.exit) = (site.at_peak.bytes, site.at_exit.bytes);
+            }
+        }
+        for (path, sum) in numbered.paths.into_iter().zip(sums) {
+            self.rows.entry(path).or_default().add(sum);
+        }
+        Ok(())
+    }
+}
+
+/// The call stacks of a trace, each with the number of its path. Number 0 is that of unknown stacks.
+struct Numbered {
+    /// By the trace's number of the stack.
+    rows: Vec<u32>,
+    /// By number.
+    paths: Vec<Box<[u32]>>,
+    stacks: u64,
+    /// Stacks that have no number of their own.
+    further: u64,
+}
+
+impl Numbered {
+    fn of(sites: &Sites, paths: &mut Paths) -> Numbered {
+        let steps = paths.steps(sites.frames.iter().map(|frame| Frame {
+            function: &frame.function,
+            line: &frame.line,
+            object: &frame.object,
+            offset: frame.offset,
+        }));
+        let mut all = Numbered {
+            rows: Vec::with_capacity(sites.sites.len()),
+            paths: vec![[].into()],
+            stacks: 0,
+            further: 0,
+        };
+        let mut numbers: HashMap<Box<[u32]>, u32> = HashMap::from([([].into(), 0)]);
+        for site in &sites.sites {
+            let path = paths.path(&steps, &site.frames);
+            all.stacks += u64::from(!site.frames.is_empty());
+            let number = match numbers.get(&path) {
+                Some(&number) => number,
+                None if all.paths.len() >= ROWS => {
+                    all.further += 1;
+                    0
+                }
+                None => {
+                    let number = all.paths.len() as u32;
+                    all.paths.push(path.clone());
+                    numbers.insert(path, number);
+                    number
+                }
+            };
+            all.rows.push(number);
+        }
+        all
+    }
+}
+
+/// The figures of a trace whose events have the numbers of paths in the place of their stacks; and calls and requested
+/// bytes by number.
+fn sums(trace: &Path, rows: &[u32]) -> Result<(StatFigures, Vec<(u64, u64)>), Failure> {
+    let memory = Memory { limit_bytes: MEMORY_LIMIT, each_object_bytes: EACH_OBJECT as u64 };
+    let reader = trace_source::open(trace, memory)?;
+    let mut stat = Stat::new(false, true);
+    let mut requests: Vec<(u64, u64)> = Vec::new();
+    let mut events: Vec<Event> = Vec::new();
+    let reader = feed(reader, |batch| {
+        events.clear();
+        for event in &batch.events {
+            let row = rows.get(event.site as usize).copied().unwrap_or(0);
+            if event.kind.allocates() || event.kind == EventKind::Realloc {
+                add(&mut requests, row as usize, event.size);
+            }
+            events.push(Event { site: row, ..*event });
+        }
+        stat.events(&events);
+    })
+    .map_err(trace_source::refused)?;
+    let subject =
+        Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), stat.time_ns());
+    let no_names = Sites::default();
+    Ok((stat.figures(subject, &[], &mut CallSites::new(&no_names, 1)), requests))
+}
+
+fn add(requests: &mut Vec<(u64, u64)>, row: usize, bytes: u64) {
+    if requests.len() <= row {
+        requests.resize(row + 1, (0, 0));
+    }
+    let (calls, sum) = &mut requests[row];
+    (*calls, *sum) = (*calls + 1, sum.saturating_add(bytes));
+}

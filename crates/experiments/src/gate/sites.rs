@@ -1,0 +1,161 @@
+//! Which call sites request the additional bytes, and which hold them: two recordings with call stacks, joined site by
+//! site.
+//!
+//! A site is the functions of the program's own code from the allocation outward, without lines and folders. Sites that
+//! are not the same as a whole are joined by their innermost functions where only one of each build has these; what is
+//! still left is of one build only.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use heaptoll_callsites::Paths;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::differences::{Amounts, Differences, Part};
+use super::site_sums::{SiteSums, Sums};
+use crate::failure::Failure;
+
+/// Innermost functions by which sites are joined at most that are not the same as a whole.
+const INNERMOST: usize = 32;
+/// Functions that the name of a site shows.
+const SHOWN: usize = 3;
+
+/// What the call sites of two recordings differ by.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SiteDifferences {
+    /// Bytes that calls requested; of a resize the whole new size, at the site of the resize.
+    pub bytes: Differences,
+    /// Calls of allocations and of resizes.
+    pub calls: Differences,
+    /// Bytes alive when the program had most bytes alive.
+    pub live: Differences,
+    /// Bytes never freed.
+    pub exit: Differences,
+    /// Different call stacks of the base, before those of the same functions were merged.
+    pub base_stacks: u64,
+    /// Those of the new build.
+    pub new_stacks: u64,
+    /// What makes the sums incomplete.
+    pub warnings: Vec<String>,
+}
+
+/// The differences between two recordings with call stacks. Each is the traces of its process images, whose sums are
+/// added up.
+///
+/// # Errors
+/// One is no trace, has no call stacks, cannot be read, or needs more memory.
+pub fn differences(base: &[PathBuf], new: &[PathBuf]) -> Result<SiteDifferences, Failure> {
+    let mut paths = Paths::default();
+    let mut side = |traces: &[PathBuf]| {
+        let mut sums = SiteSums::default();
+        traces.iter().try_for_each(|trace| sums.add(trace, &mut paths))?;
+        Ok::<_, Failure>(sums)
+    };
+    let (base, new) = (side(base)?, side(new)?);
+    let mut warnings = base.warnings;
+    warnings.extend(new.warnings);
+    let joined = join(base.rows, new.rows);
+    let of = |figure: fn(&Sums) -> u64| split(&joined, &paths, figure);
+    Ok(SiteDifferences {
+        bytes: of(|sums| sums.bytes),
+        calls: of(|sums| sums.calls),
+        live: of(|sums| sums.live),
+        exit: of(|sums| sums.exit),
+        base_stacks: base.stacks,
+        new_stacks: new.stacks,
+        warnings,
+    })
+}
+
+/// Functions by number, from the allocation outward.
+type Path = Box<[u32]>;
+
+/// A site of one build or of both.
+#[derive(Debug, PartialEq)]
+enum Site {
+    /// The same in both.
+    Same(Path, Sums, Sums),
+    /// The same in so many innermost functions: of the base, of the new build.
+    Alike(usize, Path, Path, Sums, Sums),
+    Base(Path, Sums),
+    New(Path, Sums),
+}
+
+fn join(base: HashMap<Path, Sums>, mut new: HashMap<Path, Sums>) -> Vec<Site> {
+    let mut sites = Vec::new();
+    let mut left = HashMap::new();
+    for (path, before) in base {
+        match new.remove(&path) {
+            Some(after) => sites.push(Site::Same(path, before, after)),
+            None => drop(left.insert(path, before)),
+        }
+    }
+    let longest = |sites: &HashMap<Path, Sums>| sites.keys().map(|path| path.len()).max().unwrap_or(0);
+    let deepest = longest(&left).min(longest(&new)).min(INNERMOST);
+    for length in (1..=deepest).rev() {
+        for (before, after) in alone(&left, &new, length) {
+            if let (Some(base), Some(new)) = (left.remove(&before), new.remove(&after)) {
+                sites.push(Site::Alike(length, before, after, base, new));
+            }
+        }
+    }
+    sites.extend(left.into_iter().map(|(path, sums)| Site::Base(path, sums)));
+    sites.extend(new.into_iter().map(|(path, sums)| Site::New(path, sums)));
+    sites
+}
+
+/// The pairs of sites whose first functions no other site of their build has.
+fn alone(base: &HashMap<Path, Sums>, new: &HashMap<Path, Sums>, length: usize) -> Vec<(Path, Path)> {
+    let before = single(base, length);
+    let after = single(new, length);
+    let pairs = before.into_iter().filter_map(|(first, before)| {
+        let after = after.get(first).copied().flatten()?;
+        Some((before?.clone(), after.clone()))
+    });
+    pairs.collect()
+}
+
+/// By their first functions: the site that alone has them.
+fn single(sites: &HashMap<Path, Sums>, length: usize) -> HashMap<&[u32], Option<&Path>> {
+    let mut by_first: HashMap<&[u32], Option<&Path>> = HashMap::new();
+    for path in sites.keys() {
+        if let Some(first) = path.get(..length) {
+            by_first.entry(first).and_modify(|only| *only = None).or_insert(Some(path));
+        }
+    }
+    by_first
+}
+
+/// The differences by one figure. Sites without any of it are left out.
+fn split(sites: &[Site], paths: &Paths, figure: fn(&Sums) -> u64) -> Differences {
+    let parts = sites.iter().filter_map(|site| {
+        let (part, amounts) = match site {
+            Site::Same(path, base, new) => (path, Amounts::Both(figure(base), figure(new))),
+            Site::Alike(_, _, path, base, new) => (path, Amounts::Both(figure(base), figure(new))),
+            Site::Base(path, base) => (path, Amounts::Base(figure(base))),
+            Site::New(path, new) => (path, Amounts::New(figure(new))),
+        };
+        let is_none = matches!(amounts, Amounts::Both(0, 0) | Amounts::Base(0) | Amounts::New(0));
+        let mut part = (!is_none).then(|| named(part, paths))?;
+        if let Site::Alike(length, before, ..) = site {
+            part.base_name = named(before, paths).name;
+            part.joined_by = Some(*length as u32);
+        }
+        Some((part, amounts))
+    });
+    Differences::new(parts)
+}
+
+fn named(path: &Path, paths: &Paths) -> Part {
+    let stack: Vec<String> = path.iter().map(|&number| paths.name(number).to_owned()).collect();
+    let name = match stack.is_empty() {
+        true => "(call stack not recorded)".to_owned(),
+        false => stack[..stack.len().min(SHOWN)].join(" < "),
+    };
+    Part { name, stack, ..Part::default() }
+}
+
+#[cfg(test)]
+#[path = "sites_tests.rs"]
+mod tests;

@@ -1,0 +1,218 @@
+//! Made-up recordings of two builds, and what their call sites differ by.
+
+use std::fs::File;
+use std::path::Path as FilePath;
+
+use heaptoll_trace::{Allocation, Ending, EventKind, Frame, Header, Settings, Site as Stack, Sites, Writer};
+
+use super::*;
+
+/// A recording that is being made up.
+struct Recording {
+    events: Vec<Call>,
+    sites: Sites,
+}
+
+enum Call {
+    /// Site and bytes; and whether the block is freed at once.
+    Allocate(u32, u64, bool),
+    /// The last block that is kept gets so many bytes, by this site.
+    Resize(u32, u64),
+}
+
+impl Recording {
+    /// Stacks as `f < g < main`; the first has number 1. Lines and folders differ by `folder`.
+    fn new(folder: &str, stacks: &[&str]) -> Recording {
+        let mut sites = Sites { sites: vec![Stack::default()], frames: vec![] };
+        for stack in stacks {
+            let mut frames = Vec::new();
+            for function in stack.split(" < ") {
+                frames.push(sites.frames.len() as u32);
+                sites.frames.push(Frame {
+                    object: format!("{folder}/program"),
+                    offset: sites.frames.len() as u64 + folder.len() as u64,
+                    function: function.to_owned(),
+                    line: format!("{folder}/source.c:{}", sites.frames.len() + folder.len()),
+                });
+            }
+            sites.sites.push(Stack { frames });
+        }
+        Recording { events: Vec::new(), sites }
+    }
+
+    fn keep(mut self, site: u32, bytes: u64, times: usize) -> Recording {
+        self.events.extend((0..times).map(|_| Call::Allocate(site, bytes, false)));
+        self
+    }
+
+    fn pass(mut self, site: u32, bytes: u64, times: usize) -> Recording {
+        self.events.extend((0..times).map(|_| Call::Allocate(site, bytes, true)));
+        self
+    }
+
+    fn resize(mut self, site: u32, bytes: u64) -> Recording {
+        self.events.push(Call::Resize(site, bytes));
+        self
+    }
+
+    fn write(&self, folder: &FilePath, name: &str) -> Vec<PathBuf> {
+        let path = folder.join(name);
+        let header = Header { sites: true, command: vec![name.into()], ..Header::default() };
+        let file = heaptoll_trace::Stream::new(File::create(&path).expect("a file"));
+        let mut writer = Writer::new(file, &header, &Settings::default()).expect("begins");
+        let mut last = 0;
+        let call = |site, size| Allocation {
+            kind: EventKind::Malloc,
+            thread: 0,
+            size,
+            usable: size,
+            align_log2: 0,
+            site,
+            latency_ns: 0,
+        };
+        for event in &self.events {
+            match *event {
+                Call::Allocate(site, bytes, is_freed) => {
+                    let slot = writer.allocate(&call(site, bytes)).expect("writes");
+                    if is_freed {
+                        writer.free(slot, EventKind::Free, 0, 0).expect("writes");
+                    } else {
+                        last = slot;
+                    }
+                }
+                Call::Resize(site, bytes) => {
+                    let call = Allocation { kind: EventKind::Realloc, ..call(site, bytes) };
+                    writer.resize(last, &call, false).expect("writes");
+                }
+            }
+        }
+        writer.sites(&self.sites);
+        writer.finish(&Ending { how: "exited".into(), ..Ending::default() }).expect("ends");
+        vec![path]
+    }
+}
+
+fn compared(base: &Recording, new: &Recording) -> SiteDifferences {
+    let folder = tempfile::tempdir().expect("a folder");
+    differences(&base.write(folder.path(), "base"), &new.write(folder.path(), "new")).expect("traces")
+}
+
+/// Name and what is added, of everything that adds.
+fn added(found: &Differences) -> Vec<(&str, u64)> {
+    found.added().iter().map(|added| (added.part.name.as_str(), added.certain)).collect()
+}
+
+fn all(found: &SiteDifferences) -> [&Differences; 4] {
+    [&found.bytes, &found.calls, &found.live, &found.exit]
+}
+
+const STACKS: [&str; 3] = ["node < insert < build < main", "term < parse < main", "cache < main"];
+
+fn program(folder: &str) -> Recording {
+    Recording::new(folder, &STACKS).keep(1, 100, 1000).pass(2, 64, 20_000).keep(3, 50, 400)
+}
+
+#[test]
+fn a_leak_of_one_block_in_ten_thousand_allocations_comes_first() {
+    let new = program("/tmp/new").keep(2, 64, 2);
+    let found = compared(&program("/base"), &new);
+    assert_eq!(added(&found.exit), [("term < parse < main", 128)]);
+    assert_eq!(
+        (added(&found.bytes)[0].0, added(&found.calls)),
+        ("term < parse < main", vec![("term < parse < main", 2)])
+    );
+    assert_eq!((found.exit.base, found.exit.new), (120_000, 120_128));
+    assert_eq!(found.exit.grown[0].share, Some(1.0));
+    assert!(all(&found).iter().all(|one| one.only_base.parts == 0 && one.only_new.parts == 0));
+}
+
+#[test]
+fn a_leak_at_a_new_call_site_comes_first_too() {
+    let mut stacks = STACKS.to_vec();
+    stacks.push("log < leak < main");
+    let mut new = Recording::new("/n", &stacks);
+    new.events = program("/n").keep(4, 64, 2).events;
+    let found = compared(&program("/b"), &new);
+    assert_eq!(added(&found.exit), [("log < leak < main", 128)]);
+    assert_eq!((found.exit.only_new.parts, found.exit.only_new.amount, found.exit.sum()), (1, 128, 128));
+}
+
+#[test]
+fn two_percent_more_live_bytes_at_one_site_come_first() {
+    let new = Recording::new("/n", &STACKS).keep(1, 102, 1000).pass(2, 64, 20_000).keep(3, 50, 400);
+    let found = compared(&program("/b"), &new);
+    assert_eq!(added(&found.live), [("node < insert < build", 2000)]);
+    assert_eq!(found.live.difference, 2000);
+    assert_eq!(found.live.grown[0].part.stack, ["node", "insert", "build", "main"]);
+}
+
+#[test]
+fn what_grows_stays_with_the_site_that_allocated_it_and_the_call_is_of_the_one_that_resized_it() {
+    let found = compared(&program("/b"), &program("/n").resize(2, 250));
+    assert_eq!(added(&found.bytes), [("term < parse < main", 250)]);
+    assert_eq!(added(&found.exit), [("cache < main", 200)]);
+    assert_eq!(added(&found.calls), [("term < parse < main", 1)]);
+}
+
+#[test]
+fn a_renamed_function_is_joined_by_the_innermost_ones_or_unmatched() {
+    let base = Recording::new("/b", &["node < insert < main", "term < parse < main", "old < main"])
+        .keep(1, 10, 10)
+        .keep(2, 7, 10)
+        .keep(3, 1, 30);
+    let new = Recording::new("/n", &["node < add < main", "term < parse < main", "other < start < main"])
+        .keep(1, 12, 10)
+        .keep(2, 7, 10)
+        .keep(3, 1, 50);
+    let found = compared(&base, &new);
+    let row = &found.live.grown[0];
+    assert_eq!(
+        (row.part.name.as_str(), row.part.base_name.as_str()),
+        ("node < add < main", "node < insert < main")
+    );
+    assert_eq!((row.part.joined_by, row.difference), (Some(1), 20));
+    assert_eq!((found.live.only_base.amount, found.live.only_new.amount), (30, 50));
+    assert_eq!(found.live.only_new.largest[0].part.name, "other < start < main");
+    assert!(all(&found).iter().all(|one| one.sum() == i128::from(one.new) - i128::from(one.base)));
+}
+
+#[test]
+fn what_could_be_two_sites_is_joined_with_neither() {
+    let base = Recording::new("/b", &["node < a < main"]).keep(1, 10, 1);
+    let new = Recording::new("/n", &["node < b < main", "node < c < main"]).keep(1, 10, 1).keep(2, 5, 1);
+    let found = compared(&base, &new);
+    assert_eq!((found.live.only_base.parts, found.live.only_new.parts), (1, 2));
+    assert_eq!((found.live.difference, found.live.sum()), (5, 5));
+}
+
+/// A walk over a tree has a stack for each depth and path: here 20,000, and all but one row of them leak nothing.
+#[test]
+fn deep_recursion_is_one_site() {
+    let stacks: Vec<String> = (1..200)
+        .flat_map(|depth| (0..100).map(move |at| (depth, at)))
+        .map(|(depth, at)| {
+            let walks = (0..depth).map(|level| if (level + at) % 3 == 0 { "left" } else { "right" });
+            format!("node < right < left < {} < main", walks.collect::<Vec<_>>().join(" < "))
+        })
+        .collect();
+    let stacks: Vec<&str> = stacks.iter().map(String::as_str).collect();
+    let record = |folder, bytes| {
+        let recording = Recording::new(folder, &stacks);
+        (1..=stacks.len()).fold(recording, |recording, site| recording.keep(site as u32, bytes, 1))
+    };
+    let found = compared(&record("/b", 50), &record("/new", 51));
+    assert_eq!((found.base_stacks, found.new_stacks), (19_900, 19_900));
+    assert_eq!(added(&found.exit), [("node < right < left", 19_900)]);
+    assert_eq!((found.exit.grown.len(), found.exit.rest.parts, found.exit.only_new.parts), (1, 0, 0));
+}
+
+#[test]
+fn a_recording_without_call_stacks_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("plain");
+    let file = heaptoll_trace::Stream::new(File::create(&path).expect("a file"));
+    let writer = Writer::new(file, &Header::default(), &Settings::default()).expect("begins");
+    writer.finish(&Ending::default()).expect("ends");
+    let error = differences(&[path.clone()], &[path]).expect_err("no stacks").to_string();
+    assert!(error.contains("has no call stacks"), "{error}");
+}

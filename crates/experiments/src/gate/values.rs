@@ -1,0 +1,80 @@
+//! Figures of a gate as text, in their units.
+
+use heaptoll_report::format::NONE;
+use heaptoll_units::{count, percent_off, seconds, whole_bytes};
+
+use super::figures::{Change, MetricFigures};
+use super::metric::Unit;
+
+/// A figure with its unit: `1 234`, `1.20 MiB`, `0.503 s`.
+pub fn value(unit: Unit, figure: Option<f64>) -> String {
+    let Some(figure) = figure.filter(|figure| figure.is_finite()) else { return NONE.to_owned() };
+    match unit {
+        Unit::Count => count(figure),
+        Unit::Bytes => whole_bytes(figure.max(0.0) as u64),
+        Unit::Seconds => format!("{} s", seconds(figure)),
+    }
+}
+
+/// A unit as other tools are given it.
+pub fn unit_name(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Count => "count",
+        Unit::Bytes => "bytes",
+        Unit::Seconds => "s",
+    }
+}
+
+/// A change in words: `1.0 % more (0.8 % more to 1.3 % more)`.
+pub fn change(change: &Change) -> String {
+    match change {
+        Change::None => NONE.to_owned(),
+        Change::Exact { ratio } => off(*ratio),
+        Change::Measured(interval) => {
+            format!("{} ({} to {})", off(interval.ratio), off(interval.low), off(interval.high))
+        }
+    }
+}
+
+fn off(ratio: f64) -> String {
+    match ratio {
+        ratio if ratio > 1.0 => format!("{} more", percent_off(ratio)),
+        ratio if ratio < 1.0 => format!("{} less", percent_off(ratio)),
+        _ => "no change".to_owned(),
+    }
+}
+
+/// Lower and upper end of the new build's figure: the base's by the interval of the ratio. `None` for counts.
+pub fn ends(metric: &MetricFigures) -> Option<(f64, f64)> {
+    let (Change::Measured(interval), Some(base), Some(new)) = (&metric.change, metric.base, metric.new)
+    else {
+        return None;
+    };
+    let ends = (new.min(base * interval.low), new.max(base * interval.high));
+    (ends.0.is_finite() && ends.1.is_finite()).then_some(ends)
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_statistics::Interval;
+
+    use super::*;
+
+    #[test]
+    fn figures_have_their_units() {
+        assert_eq!(value(Unit::Count, Some(12_345.0)), "12\u{202f}345");
+        assert_eq!(value(Unit::Seconds, Some(0.5)), "0.500 s");
+        assert_eq!(
+            (value(Unit::Bytes, Some(2048.0)), value(Unit::Count, None)),
+            ("2.00 KiB".into(), NONE.into())
+        );
+        assert_eq!(value(Unit::Bytes, Some(f64::NAN)), NONE);
+    }
+
+    #[test]
+    fn a_change_is_more_or_less() {
+        assert_eq!(change(&Change::Exact { ratio: 1.01 }), "1.0 % more");
+        let interval = Interval { ratio: 1.0, low: 0.98, high: 1.03, differs: false, pairs: 9 };
+        assert_eq!(change(&Change::Measured(interval)), "no change (2.0 % less to 3.0 % more)");
+    }
+}
