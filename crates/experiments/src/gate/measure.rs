@@ -85,10 +85,7 @@ impl Gate<'_> {
         if timed.first(self.context)? == Ending::Interrupted {
             return Err(Failure::Interrupted);
         }
-        let outputs = timed.outputs();
-        if outputs == Outputs::Differ && !self.entry.outputs_differ {
-            return Err(Failure::Usage(self.other_output(&timed)));
-        }
+        self.check_outputs(&timed)?;
         let pair: [&StackInfo; 2] = [&stacks[0], &stacks[1]];
         let managers = [self.base.manager.as_ref(), self.new.manager.as_ref()];
         let record = || recorded::record(&program, pair, managers, scratch.path(), self.context);
@@ -110,8 +107,17 @@ impl Gate<'_> {
             true => Ending::Interrupted,
             false => timed.rest(self.context, |timed| self.is_decided(timed))?,
         };
+        self.check_outputs(&timed)?;
         let interrupted = rest == Ending::Interrupted;
         Ok(Evidence { outputs: timed.outputs(), timed, counted, recordings, interrupted })
+    }
+
+    /// Refuses other output where it is not allowed: both builds then did not do the same work.
+    fn check_outputs(&self, timed: &Timed) -> Result<(), Failure> {
+        match timed.outputs() {
+            Outputs::Differ if !self.entry.outputs_differ => Err(Failure::Usage(self.other_output(timed))),
+            _ => Ok(()),
+        }
     }
 
     fn other_output(&self, timed: &Timed) -> String {
@@ -153,10 +159,7 @@ impl Gate<'_> {
         let mut metrics = self.counted(&evidence);
         metrics.extend(self.measured(&evidence.timed));
         metrics.sort_by_key(|one| (matches!(one.verdict, MetricVerdict::NotGated { .. }), one.metric));
-        let failure = evidence.timed.failures_of_new().filter(|_| {
-            // Other output is not a failure where it may differ.
-            evidence.outputs != Outputs::Differ || !self.entry.outputs_differ
-        });
+        let failure = evidence.timed.failures_of_new();
         let failure = failure.map(|how| format!("the new build fails in {how}"));
         let mut notes = notes::of(&evidence, self.entry.outputs_differ);
         let sites = match causes::sites(evidence.recordings.as_ref()) {

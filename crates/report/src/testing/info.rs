@@ -1,7 +1,7 @@
 //! What is known of a made-up experiment before it begins: settings, machine, programs, stacks.
 
 use heaptoll_experiment::experiment::{
-    Machine, Pairing, ProgramInfo, RawWord, ServeInfo, Settings, StackInfo, Turns,
+    Machine, OwnCommand, Pairing, ProgramInfo, RawWord, ServeInfo, Settings, StackInfo, Turns,
 };
 use heaptoll_experiment::named::Named;
 
@@ -21,6 +21,7 @@ pub fn settings(shape: Shape, programs: &[usize], repetitions: u32) -> Settings 
         enough: [("cfrac".to_owned(), 8)].into(),
         turns: [("cfrac".to_owned(), Turns { count: 2, at_once: 3, why: "memory".into() })].into(),
         exact: shape == Shape::Suite,
+        level: None,
         named: Some(Named {
             managers: vec!["mimalloc3".into()],
             programs: programs.iter().map(|p| PROGRAMS[*p].0.to_owned()).collect(),
@@ -118,6 +119,11 @@ pub fn stack(shape: Shape, program: &str, s: usize) -> StackInfo {
         info.environment.push(("MIMALLOC_ALLOW_THP".into(), "0".into()));
     }
     if shape == Shape::Troubled && s == 2 {
+        info.own_command = Some(OwnCommand {
+            command: vec!["./new build".into(), "\u{fffd}".into()],
+            raw_words: vec![RawWord { at: 1, bytes: vec![0xff] }],
+            directory: Some("/tmp/new".into()),
+        });
         info.warnings.push("a child process (`/bin/<mail>`) is static: the manager does not reach it".into());
     }
     info
