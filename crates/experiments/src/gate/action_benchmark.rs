@@ -66,8 +66,6 @@ mod tests {
         assert_eq!(names, ["parse: instructions", "parse: live", "parse: cpu"]);
         assert_eq!((&read[0]["unit"], &read[0]["value"]), (&"count".into(), &10_100_000.0.into()));
         assert_eq!(read[2]["range"], "0.495 to 0.515");
-        assert!(
-            read[0]["extra"].as_str().is_some_and(|extra| extra.ends_with("1.0 % more\nbeyond the limit"))
-        );
+        assert!(read[0]["extra"].as_str().is_some_and(|extra| extra.ends_with("+1.000 %\nbeyond the limit")));
     }
 }

@@ -2,11 +2,11 @@
 
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, date, shell_command};
-use heaptoll_units::{and_list, bytes, count, seconds, whole_bytes};
+use heaptoll_units::{and_list, bytes, count};
 
 use super::diagnosis;
 use super::figures::{Change, Figures, MetricFigures, MetricVerdict, Program, SizeFigures, Verdict};
-use super::metric::Unit;
+use super::values::{change, value};
 
 /// Size classes that are shown, those that change most.
 const SIZES: usize = 8;
@@ -94,10 +94,10 @@ fn verdict(program: &Program) -> Vec<String> {
 }
 
 fn change_in_words(one: &MetricFigures) -> String {
-    let figures = || format!("from {} to {}", figure(one.unit, one.base), figure(one.unit, one.new));
+    let figures = || format!("from {} to {}", value(one.unit, one.base), value(one.unit, one.new));
     match one.change {
         Change::None => format!("changes {}", figures()),
-        _ => format!("changes by {} ({})", change(one), figures()),
+        _ => format!("changes by {} ({})", change(&one.change), figures()),
     }
 }
 
@@ -126,9 +126,9 @@ fn metrics(program: &Program) -> Table {
     let row = |one: &MetricFigures| {
         vec![
             one.metric.label().to_owned(),
-            figure(one.unit, one.base),
-            figure(one.unit, one.new),
-            change(one),
+            value(one.unit, one.base),
+            value(one.unit, one.new),
+            change(&one.change),
             one.limit.map_or_else(|| NONE.to_owned(), |limit| limit.text()),
             word(&one.verdict),
         ]
@@ -159,45 +159,6 @@ fn word(verdict: &MetricVerdict) -> String {
         MetricVerdict::Undecided { .. } => "not decided".into(),
         MetricVerdict::NotGated { why } => format!("not gated: {why}"),
     }
-}
-
-fn figure(unit: Unit, value: Option<f64>) -> String {
-    value.map_or_else(
-        || NONE.to_owned(),
-        |value| match unit {
-            Unit::Count => count(value),
-            Unit::Bytes => whole_bytes(value.max(0.0) as u64),
-            Unit::Seconds => format!("{} s", seconds(value)),
-        },
-    )
-}
-
-/// A change in percent, with its interval where it has one.
-fn change(one: &MetricFigures) -> String {
-    match one.change {
-        Change::None => NONE.to_owned(),
-        Change::Exact { ratio } if ratio == 1.0 => "the same".into(),
-        Change::Exact { ratio } => signed(ratio, 3),
-        Change::Measured(interval) => {
-            format!(
-                "{} ({} to {})",
-                signed(interval.ratio, 1),
-                signed(interval.low, 1),
-                signed(interval.high, 1)
-            )
-        }
-    }
-}
-
-/// A ratio as a signed percentage. A change is not shown as none.
-fn signed(ratio: f64, digits: usize) -> String {
-    let percent = 100.0 * (ratio - 1.0);
-    let shown = format!("{percent:+.digits$} %");
-    let least = 10f64.powi(-(digits as i32));
-    if percent != 0.0 && percent.abs() < least / 2.0 {
-        return format!("{}{least} %", if percent > 0.0 { "< +" } else { "> -" });
-    }
-    shown
 }
 
 /// The size classes whose bytes change most.

@@ -1,7 +1,7 @@
 //! Figures of a gate as text, in their units.
 
 use heaptoll_report::format::NONE;
-use heaptoll_units::{count, percent_off, seconds, whole_bytes};
+use heaptoll_units::{count, seconds, whole_bytes};
 
 use super::figures::{Change, MetricFigures};
 use super::metric::Unit;
@@ -25,23 +25,29 @@ pub fn unit_name(unit: Unit) -> &'static str {
     }
 }
 
-/// A change in words: `1.0 % more (0.8 % more to 1.3 % more)`.
+/// A change in percent, with its interval where it has one: `+1.000 %`, `+1.0 % (-1.0 % to +3.0 %)`.
 pub fn change(change: &Change) -> String {
     match change {
         Change::None => NONE.to_owned(),
-        Change::Exact { ratio } => off(*ratio),
-        Change::Measured(interval) => {
-            format!("{} ({} to {})", off(interval.ratio), off(interval.low), off(interval.high))
-        }
+        Change::Exact { ratio: 1.0 } => "the same".into(),
+        Change::Exact { ratio } => signed(*ratio, 3),
+        Change::Measured(interval) => format!(
+            "{} ({} to {})",
+            signed(interval.ratio, 1),
+            signed(interval.low, 1),
+            signed(interval.high, 1)
+        ),
     }
 }
 
-fn off(ratio: f64) -> String {
-    match ratio {
-        ratio if ratio > 1.0 => format!("{} more", percent_off(ratio)),
-        ratio if ratio < 1.0 => format!("{} less", percent_off(ratio)),
-        _ => "no change".to_owned(),
+/// A ratio as a signed percentage. A change is not shown as none.
+fn signed(ratio: f64, digits: usize) -> String {
+    let percent = 100.0 * (ratio - 1.0);
+    let least = 10f64.powi(-(digits as i32));
+    if percent != 0.0 && percent.abs() < least / 2.0 {
+        return format!("{}{least} %", if percent > 0.0 { "< +" } else { "> -" });
     }
+    format!("{percent:+.digits$} %")
 }
 
 /// Lower and upper end of the new build's figure: the base's by the interval of the ratio. `None` for counts.
@@ -72,9 +78,11 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_more_or_less() {
-        assert_eq!(change(&Change::Exact { ratio: 1.01 }), "1.0 % more");
+    fn a_change_is_signed_and_never_shown_as_none() {
+        assert_eq!(change(&Change::Exact { ratio: 1.01 }), "+1.000 %");
+        assert_eq!(change(&Change::Exact { ratio: 1.000_000_1 }), "< +0.001 %");
+        assert_eq!(change(&Change::Exact { ratio: 1.0 }), "the same");
         let interval = Interval { ratio: 1.0, low: 0.98, high: 1.03, differs: false, pairs: 9 };
-        assert_eq!(change(&Change::Measured(interval)), "no change (2.0 % less to 3.0 % more)");
+        assert_eq!(change(&Change::Measured(interval)), "+0.0 % (-2.0 % to +3.0 %)");
     }
 }
