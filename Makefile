@@ -59,8 +59,9 @@ TRACER := yes
 tool: tool-binaries preloaded
 	@$(MAKE) --no-print-directory stage
 
+# The commit is for `heaptoll --version`, and compiles the binary's own crate again when there is another.
 tool-binaries:
-	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(CARGO_PROGRAMS) $(DRIVERS)) $(EXTRA)
+	HEAPTOLL_COMMIT="$$(scripts/commit)" $(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(CARGO_PROGRAMS) $(DRIVERS)) $(EXTRA)
 
 # The launcher is small, and what it weighs is part of what is tested: always as users get it.
 preloaded:
@@ -111,7 +112,8 @@ install:
 	cp -r $(LIB)/. "$(INTO)/lib/heaptoll/"
 	rm -rf "$(INTO)/share/heaptoll/programs"
 	cp -r $(SHARE)/. "$(INTO)/share/heaptoll/"
-	install -m 644 LICENSE-APACHE LICENSE-MIT NOTICE.md "$(INTO)/share/doc/heaptoll/"
+	install -m 644 LICENSE-APACHE LICENSE-MIT NOTICE.md CITATION.cff "$(INTO)/share/doc/heaptoll/"
+	$(HEAPTOLL) shell-files "$(INTO)/share"
 
 # --- the main job -----------------------------------------------------------------------------------------------
 
@@ -172,7 +174,7 @@ lint-rest:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path preload/Cargo.toml
 	$(CARGO) clippy $(PRELOAD) --release -- -D warnings
-	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/part scripts/step scripts/quick scripts/speed preload/collectors/tithe/static/pack tracer/test/check
+	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/part scripts/step scripts/quick scripts/speed scripts/commit preload/collectors/tithe/static/pack tracer/test/check
 
 lint: lint-rest
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings

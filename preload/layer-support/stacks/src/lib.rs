@@ -15,6 +15,9 @@
 #![no_std]
 
 mod call_stack_cache;
+mod elf_header;
+mod loaded;
+mod mappings;
 mod numbers;
 mod objects;
 mod rule;
@@ -30,6 +33,8 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use crate::numbers::{Numbers, digest};
 use crate::objects::RecordedObjects;
 use crate::rules::Rules;
+#[doc(hidden)]
+pub use crate::loaded::search_mappings_only;
 pub use crate::system::readable;
 use crate::threads::Threads;
 use crate::walk::{Cursor, NoLog, ReadLog, Readable, Step};
@@ -109,7 +114,7 @@ impl CallStacks {
         else {
             return false;
         };
-        if let Some(object) = tables::object(own) {
+        if let Some(object) = loaded::object(own) {
             self.own_start.store(object.start, Ordering::Relaxed);
             self.own_bytes.store(object.end - object.start, Ordering::Relaxed);
         }
@@ -307,14 +312,14 @@ impl CallStacks {
     /// Called before an object is unloaded: returns the bytes in memory of the one that an address lies in.
     pub fn closing(&self, address: usize) -> Option<(usize, usize)> {
         self.state()?;
-        tables::object(address).map(|object| (object.start, object.end))
+        loaded::object(address).map(|object| (object.start, object.end))
     }
 
     /// Called after `dlclose`: if the object was unloaded, everything about its code is forgotten, since other code may
     /// be loaded there.
     pub fn closed(&self, object: (usize, usize)) {
         let Some(state) = self.state() else { return };
-        if tables::object(object.0).is_some() {
+        if loaded::remains(object.0) {
             return;
         }
         self.unloaded_start.fetch_min(object.0, Ordering::Relaxed);
@@ -365,7 +370,7 @@ impl State {
     fn compute(&self, code: usize) -> rule::Rule {
         let rule = tables::rule(code);
         // An address outside of all objects may lie in one later.
-        if rule != rule::Rule::UNKNOWN || tables::object(code).is_some() {
+        if rule != rule::Rule::UNKNOWN || loaded::object(code).is_some() {
             self.rules.put(code, rule);
         }
         rule
