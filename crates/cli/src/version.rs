@@ -33,4 +33,10 @@ mod tests {
             assert_eq!(described("1.2.3", none), "1.2.3 (not built by make: no commit)");
         }
     }
+
+    #[test]
+    fn the_citation_has_this_version() {
+        let citation = include_str!("../../../CITATION.cff");
+        assert!(citation.contains(concat!("\nversion: ", env!("CARGO_PKG_VERSION"), "\n")), "{citation}");
+    }
 }

@@ -79,8 +79,14 @@ mod tests {
         let line = b"55d0c0a00000-55d0c0a02000 r-xp 00003000 fe:1f 1234    /usr/bin/a b";
         let entry = MapsEntry::parse(line).expect("a line");
         assert_eq!(entry.range, 0x55d0_c0a0_0000..0x55d0_c0a0_2000);
-        assert_eq!((entry.readable, entry.writable, entry.executable, entry.private), (true, false, true, true));
-        assert_eq!((entry.offset, entry.file, entry.name), (0x3000, (0xfe << 32 | 0x1f, 1234), &b"/usr/bin/a b"[..]));
+        assert_eq!(
+            (entry.readable, entry.writable, entry.executable, entry.private),
+            (true, false, true, true)
+        );
+        assert_eq!(
+            (entry.offset, entry.file, entry.name),
+            (0x3000, (0xfe << 32 | 0x1f, 1234), &b"/usr/bin/a b"[..])
+        );
         let anonymous = MapsEntry::parse(b"7000-8000 rw-s 00000000 00:00 0 ").expect("a line");
         assert_eq!((anonymous.file, anonymous.name, anonymous.private), ((0, 0), &b""[..], false));
     }

@@ -94,7 +94,10 @@ mod tests {
                 assert!(text(path).contains(command.as_str()), "{path} lacks {command}");
             }
         }
-        assert!(text(&format!("{MAN}/heaptoll.1")).contains("heaptoll\\-run"), "the commands' pages are named");
+        assert!(
+            text(&format!("{MAN}/heaptoll.1")).contains("heaptoll\\-run"),
+            "the commands' pages are named"
+        );
     }
 
     #[test]

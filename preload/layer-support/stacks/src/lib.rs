@@ -30,11 +30,11 @@ mod walk;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
+#[doc(hidden)]
+pub use crate::loaded::search_mappings_only;
 use crate::numbers::{Numbers, digest};
 use crate::objects::RecordedObjects;
 use crate::rules::Rules;
-#[doc(hidden)]
-pub use crate::loaded::search_mappings_only;
 pub use crate::system::readable;
 use crate::threads::Threads;
 use crate::walk::{Cursor, NoLog, ReadLog, Readable, Step};

@@ -141,7 +141,8 @@ mod tests {
             let (info, to) = unsafe { (&*info, &mut *to.cast::<Vec<usize>>()) };
             // SAFETY: the dynamic linker's headers of an object, this many.
             let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-            let code = headers.iter().filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & 1 != 0);
+            let code =
+                headers.iter().filter(|header| header.p_type == libc::PT_LOAD && header.p_flags & 1 != 0);
             // SAFETY: the dynamic linker's string.
             let name = unsafe { CStr::from_ptr(info.dlpi_name) };
             if !name.to_bytes().starts_with(b"linux-vdso") {

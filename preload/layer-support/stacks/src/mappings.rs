@@ -129,7 +129,8 @@ impl Table {
 
     fn keep_empty(&self, range: Range<usize>) {
         let same = |empty: &&Empty| {
-            (empty.start.load(Ordering::Relaxed), empty.end.load(Ordering::Relaxed)) == (range.start, range.end)
+            (empty.start.load(Ordering::Relaxed), empty.end.load(Ordering::Relaxed))
+                == (range.start, range.end)
         };
         if self.empty.iter().any(|empty| same(&empty)) {
             return;
@@ -295,5 +296,36 @@ mod tests {
         assert!(object(code).is_some(), "kept until it is forgotten");
         forget(found.start);
         assert!(object(code).is_none());
+    }
+
+    #[test]
+    fn a_lock_of_the_dynamic_linker_is_not_waited_for() {
+        use std::sync::mpsc::{Receiver, Sender, channel};
+        type Ends = (Sender<()>, Receiver<()>);
+        unsafe extern "C" fn hold(
+            _: *mut libc::dl_phdr_info,
+            _: usize,
+            ends: *mut libc::c_void,
+        ) -> libc::c_int {
+            // SAFETY: the ends of the channels of the thread below.
+            let (held, release) = unsafe { &*ends.cast::<Ends>() };
+            held.send(()).unwrap();
+            release.recv().unwrap();
+            1
+        }
+        let ((held, is_held), (release, released)) = (channel(), channel());
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let mut ends: Ends = (held, released);
+                // SAFETY: `hold` has the type that is called, and `ends` outlives the call.
+                unsafe { libc::dl_iterate_phdr(Some(hold), (&raw mut ends).cast()) };
+            });
+            is_held.recv().unwrap();
+            let code = libc::qsort as *const () as usize;
+            object(code).into_iter().for_each(|object| forget(object.start));
+            let found = object(code);
+            release.send(()).unwrap();
+            assert!(found.is_some());
+        });
     }
 }

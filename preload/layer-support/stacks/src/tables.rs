@@ -10,21 +10,23 @@ use gimli::{
     NativeEndian, Operation, Register, UnwindExpression, UnwindSection, X86_64,
 };
 
-use crate::loaded::{Object, object};
+use crate::loaded::{self, Object};
 use crate::rule::{Base, CfaRule, Rule};
 
 type Bytes = EndianSlice<'static, NativeEndian>;
 
 /// The rule for an address in the code.
 pub fn rule(address: usize) -> Rule {
-    object(address).and_then(|object| from_tables(object, address).ok().flatten()).unwrap_or(Rule::UNKNOWN)
+    loaded::object(address)
+        .and_then(|object| from_tables(object, address).ok().flatten())
+        .unwrap_or(Rule::UNKNOWN)
 }
 
 /// Memory of an object, from an address to its end. To the dynamic linker the segments of an object with holes are
 /// objects of their own, all with the same tables.
 fn bytes(object: &Object, start: usize) -> Option<Bytes> {
     let within = |part: &Object| (part.start..part.end).contains(&start) && part.header == object.header;
-    let part = if within(object) { *object } else { object(start).filter(within)? };
+    let part = if within(object) { *object } else { loaded::object(start).filter(within)? };
     // SAFETY: the dynamic linker maps the part's whole range; the tables lie in a segment that is not written to, and
     // reads stay within tables. The object stays loaded: one of its functions is being executed.
     let slice = unsafe { core::slice::from_raw_parts(start as *const u8, part.end - start) };
