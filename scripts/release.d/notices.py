@@ -26,7 +26,7 @@ def stand_in(package, terms):
         raise Refused(f"there is no text for {terms}, under which {package['name']} is passed on")
     authors = ", ".join(re.sub(r" *<[^>]*>", "", author) for author in package["authors"])
     if not authors:
-        raise Refused(f"{package['name']} names no authors, whom its MIT notice has to name")
+        raise Refused(f"{package['name']} names no authors, and its MIT notice has to name them")
     text = read(os.path.join(ROOT, "LICENSE-MIT"))
     return re.sub(r"(?m)^Copyright .*$", f"Copyright (c) {authors}", text, count=1)
 

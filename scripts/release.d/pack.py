@@ -24,7 +24,7 @@ MAINTAINER = "The heaptoll authors <heaptoll@localhost>"
 ABOUT = "what memory management costs a program, and what another manager would cost"
 # Releases run with this glibc and later.
 GLIBC = "2.31"
-LAUNCHER = '''"""heaptoll, as pip installs it: `heaptoll` executes the program that lies beside this file."""
+LAUNCHER = '''"""heaptoll, as pip installs it: `heaptoll` executes the program that lies next to this file."""
 
 import os
 import sys

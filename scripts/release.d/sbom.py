@@ -43,7 +43,7 @@ def crate(package, sums):
 
 
 def managers(tree):
-    """The managers of others, from the descriptions beside them."""
+    """The managers of others, from the descriptions next to them."""
     for path in sorted(glob.glob(os.path.join(tree, "lib/heaptoll/managers/*.toml"))):
         with open(path, "rb") as file:
             note = tomllib.load(file)

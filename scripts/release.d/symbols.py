@@ -29,7 +29,7 @@ def objdump(option, path):
 
 
 def faults(path, name):
-    """What a file needs beyond the oldest system, and the latest glibc that it asks for."""
+    """What a file needs beyond the oldest system, and the latest glibc that it needs."""
     found, glibc = [], (0,)
     for symbol in re.finditer(r"\*UND\*.*?\(?(GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+)\)? +(\S+)", objdump("-T", path)):
         library, version = symbol[1], tuple(int(part) for part in symbol[2].split("."))
@@ -44,7 +44,7 @@ def faults(path, name):
 
 
 def check(tree):
-    """All faults of a tree, how many files were checked, and the latest glibc asked for."""
+    """All faults of a tree, how many files were checked, and the latest glibc that they need."""
     found, count, latest = [], 0, (0,)
     for folder, _, files in os.walk(tree):
         for file in sorted(files):

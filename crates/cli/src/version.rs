@@ -2,7 +2,7 @@
 //!
 //! The commit comes from the environment of the compiler, where `make` puts it for the tool's own builds
 //! (`scripts/commit`). There is no build script that watches the repository: it would compile this crate again at every
-//! commit, also for tests, which never look at it.
+//! commit, also for tests, which do not need it.
 
 use std::sync::LazyLock;
 

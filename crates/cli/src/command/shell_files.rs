@@ -19,7 +19,7 @@ pub struct Arguments {
     folder: PathBuf,
 }
 
-/// Where each shell looks for completions, below a `share` folder.
+/// Where each shell finds completions, below a `share` folder.
 const COMPLETIONS: [(Shell, &str); 3] = [
     (Shell::Bash, "bash-completion/completions/heaptoll"),
     (Shell::Zsh, "zsh/site-functions/_heaptoll"),

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use crate::system::PAGE;
 
-/// What an object's header says of it.
+/// What an object's header states about it.
 pub struct Described {
     /// Its memory, as the dynamic linker counts it: from its first page to the end of its last segment.
     pub range: Range<usize>,

@@ -7,7 +7,7 @@
 //! loaded since: code of an object runs before `dlopen` returns, and a layer that interposes `dlopen` changes which
 //! search path it uses.
 //!
-//! The kernel's list is right at each moment, and is read by system calls alone. So there is no lock: it can be read in
+//! The kernel's list is right at any time, and is read by system calls alone. So there is no lock: it can be read in
 //! `malloc`, in signal handlers, after fork and vfork, and while the dynamic linker is at work. What it costs:
 //!
 //! - Time: some 100 us once an object, which is then kept, and once a range of code without an object (that of a
@@ -97,7 +97,7 @@ fn table() -> Option<&'static Table> {
         match TABLE.compare_exchange(ptr::null_mut(), new.as_ptr(), Ordering::AcqRel, Ordering::Acquire) {
             Ok(_) => place = new.as_ptr(),
             Err(other) => {
-                // SAFETY: just mapped, and published to nobody.
+                // SAFETY: just mapped, and not published.
                 unsafe { system::unmap(new.cast(), size_of::<Table>()) };
                 place = other;
             }
