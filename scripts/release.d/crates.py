@@ -14,7 +14,7 @@ WORKSPACES = {
     "Cargo.toml": ["heaptoll", "heaptoll-launcher", "heaptoll-replay", "heaptoll-espresso", "heaptoll-sqlite"],
     "preload/Cargo.toml": None,
 }
-FILE = re.compile(r"(?i)(licen[cs]e|copying|unlicense|notice|copyright)([-._].*)?$")
+FILE = re.compile(r"(?i)(licen[cs]e|copying|unlicense|notice|copyright)([-._].*)?(?<!\.rs)(?<!\.[ch])(?<!\.py)$")
 # Folders of a crate whose licence files are of what is not compiled.
 ASIDE = {"tests", "test", "examples", "benches", "fuzz", "target", ".git"}
 
