@@ -20,7 +20,7 @@ import tempfile
 import time
 import zipfile
 
-MAINTAINER = "The heaptoll authors <heaptoll@localhost>"
+MAINTAINER = "The heaptoll authors <heaptoll@example.invalid>"
 ABOUT = "what memory management costs a program, and what another manager would cost"
 # Releases run with this glibc and later.
 GLIBC = "2.31"

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import pathlib
 import shutil
 import subprocess
 import tarfile
@@ -132,7 +133,7 @@ class Packs(Folder):
             os.utime(os.path.join(tree, "bin/heaptoll"), (len(sums), len(sums)))
             paths = [pack.tarball(tree, os.path.join(self.folder, out), "n", 86400 * 9000)]
             paths.append(pack.wheel(tree, "1.0", os.path.join(self.folder, out), 86400 * 9000))
-            sums.append([hashlib.sha256(open(path, "rb").read()).hexdigest() for path in paths])
+            sums.append([hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest() for path in paths])
         self.assertEqual(sums[0], sums[1])
 
     def test_programs_stay_programs_and_belong_to_root(self):
