@@ -19,6 +19,7 @@ mod elf_header;
 mod loaded;
 mod mappings;
 mod numbers;
+mod object;
 mod objects;
 mod rule;
 mod rules;

@@ -3,10 +3,11 @@
 //! It is found by `_dl_find_object`, which takes no lock and is made for unwinding within signal handlers (glibc 2.35).
 //! That is a weak symbol here: without it the kernel's list of mappings is read ([`mappings`](crate::mappings)).
 
-use core::ffi::{CStr, c_char, c_int, c_void};
+use core::ffi::{c_char, c_int, c_void};
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::mappings;
+use crate::object::Object;
 
 /// glibc's result, `struct dl_find_object` of <dlfcn.h>.
 #[repr(C)]
@@ -32,21 +33,6 @@ core::arch::global_asm!(".weak _dl_find_object");
 
 /// Set by tests: the way of an older glibc.
 static MAPPINGS_ONLY: AtomicBool = AtomicBool::new(false);
-
-/// An object in memory.
-#[derive(Clone, Copy)]
-pub struct Object {
-    /// Its first byte.
-    pub start: usize,
-    /// The byte after its last.
-    pub end: usize,
-    /// Its addresses in memory less those in its file.
-    pub difference: usize,
-    /// Null, or a C string that stays as long as the object is loaded; empty for the program itself.
-    pub name: *const c_char,
-    /// Its table of tables, `.eh_frame_hdr`; 0: none.
-    pub header: usize,
-}
 
 /// From now on objects are found as under a glibc without `_dl_find_object`.
 pub fn search_mappings_only() {
@@ -107,21 +93,6 @@ fn of_linker(find: Find, address: usize) -> Option<Object> {
     // being executed.
     let LinkMap { difference, name } = unsafe { found.link_map.read() };
     Some(Object { start, end, difference, name, header })
-}
-
-impl Object {
-    /// The path of its file, as far as `into` holds it; returns its length. The object must still be loaded.
-    pub fn path(&self, into: &mut [u8]) -> usize {
-        // SAFETY: null, or a string that stays as long as the object is loaded.
-        let name = if self.name.is_null() { c"" } else { unsafe { CStr::from_ptr(self.name) } }.to_bytes();
-        if name.is_empty() {
-            // The program itself.
-            return crate::system::read_link(c"/proc/self/exe", into);
-        }
-        let length = name.len().min(into.len());
-        into[..length].copy_from_slice(&name[..length]);
-        length
-    }
 }
 
 #[cfg(test)]

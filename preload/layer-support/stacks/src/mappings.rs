@@ -28,7 +28,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use heaptoll_runtime::MapsEntry;
 
 use crate::elf_header::{self, Described};
-use crate::loaded::Object;
+use crate::object::Object;
 use crate::system::{self, File, PAGE};
 
 /// Objects at most, those that were unloaded included. Call stacks end at further ones.
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn code_without_an_object_is_looked_up_at_growing_distances() {
+    fn code_without_an_object_is_searched_for_at_growing_distances() {
         let address = generated();
         let table = table().unwrap();
         assert!(object(address).is_none());

@@ -9,7 +9,8 @@
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::loaded::{Object, object};
+use crate::loaded::object;
+use crate::object::Object;
 use crate::system;
 
 /// Objects at most. Frames in further ones have no names.

@@ -10,7 +10,8 @@ use gimli::{
     NativeEndian, Operation, Register, UnwindExpression, UnwindSection, X86_64,
 };
 
-use crate::loaded::{self, Object};
+use crate::loaded;
+use crate::object::Object;
 use crate::rule::{Base, CfaRule, Rule};
 
 type Bytes = EndianSlice<'static, NativeEndian>;
