@@ -180,3 +180,60 @@ impl Gate<'_> {
             functions: causes::functions(evidence.counted.as_ref()),
             sites,
             notes,
+            metrics,
+        }
+    }
+
+    fn counted(&self, evidence: &Evidence) -> Vec<MetricFigures> {
+        let missing = self.missing(evidence);
+        let all = Metric::ALL.into_iter().filter(|metric| metric.is_counted());
+        all.map(|metric| {
+            let traced = evidence.counted.as_ref().map(|counted| {
+                let of =
+                    |run: &Result<counted::Counts, String>| run.as_ref().ok()?.metrics.get(&metric).copied();
+                Counts { base: of(&counted.base), new: of(&counted.new), again: of(&counted.again) }
+            });
+            let recorded = |run: &Result<Recorded, String>| run.as_ref().ok()?.metrics.get(&metric).copied();
+            let recordings = &evidence.recordings;
+            let (base, new) = (recorded(&recordings.base), recorded(&recordings.new));
+            let recorded = Some(Counts { base, new, again: None });
+            let whole = |counts: &Counts| counts.base.is_some() && counts.new.is_some();
+            // Requests are counted by recordings, too.
+            let counts = traced.filter(whole).or(recorded.filter(whole)).unwrap_or_default();
+            judge::counted(metric, counts, &self.entry.limits, &missing)
+        })
+        .collect()
+    }
+
+    /// Why there are no counts, where there are none.
+    fn missing(&self, evidence: &Evidence) -> String {
+        let Some(counted) = &evidence.counted else {
+            return self.tracer.err().map_or_else(|| "the tracer".into(), |why| format!("the tracer: {why}"));
+        };
+        match (&counted.base, &counted.new) {
+            (Err(why), _) => format!("a traced run of the base: {why}"),
+            (_, Err(why)) => format!("a traced run of the new build: {why}"),
+            _ => "symbols by which the malloc family is recognised: neither build may be stripped".into(),
+        }
+    }
+}
+
+/// Requests by size of both, where both were counted.
+fn sizes(evidence: &Evidence) -> Vec<SizeFigures> {
+    let Some(Counted { base: Ok(base), new: Ok(new), .. }) = &evidence.counted else { return vec![] };
+    let mut classes: Vec<SizeClass> = base.sizes.keys().chain(new.sizes.keys()).copied().collect();
+    classes.sort_unstable();
+    classes.dedup();
+    let row = |class: SizeClass| {
+        let of = |counts: &counted::Counts| counts.sizes.get(&class).copied().unwrap_or_default();
+        let (base, new) = (of(base), of(new));
+        SizeFigures {
+            up_to: class.up_to(),
+            base_calls: base.calls,
+            new_calls: new.calls,
+            base_bytes: base.bytes,
+            new_bytes: new.bytes,
+        }
+    };
+    classes.into_iter().map(row).collect()
+}
