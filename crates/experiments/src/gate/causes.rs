@@ -8,9 +8,10 @@ use super::{functions, recorded::Recorded};
 
 /// Instructions by function, where both builds were counted and have functions.
 pub fn functions(counted: Option<&Counted>) -> Option<Differences> {
-    let Counted { base: Ok(base), new: Ok(new), .. } = counted? else { return None };
+    let Counted { base: Ok(base), new: Ok(new), again, .. } = counted? else { return None };
+    let again = again.as_ref().ok().map(|again| again.functions.as_slice());
     (!base.functions.is_empty() && !new.functions.is_empty())
-        .then(|| functions::differences(&base.functions, &new.functions))
+        .then(|| functions::differences(&base.functions, &new.functions, again))
 }
 
 /// Memory by call site, where both builds were recorded; or why the recordings cannot be compared.

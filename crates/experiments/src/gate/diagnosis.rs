@@ -3,7 +3,7 @@
 use heaptoll_callsites::{FRAMES, short};
 use heaptoll_report::document::{Column, Item, Part as Fold, Section, Table};
 use heaptoll_report::format::NONE;
-use heaptoll_units::{number, percent, plural, whole_bytes};
+use heaptoll_units::{and_list, number, percent, plural, whole_bytes};
 
 use super::differences::{Added, Differences, Part, Row, Single, Unmatched};
 use super::sites::SiteDifferences;
@@ -94,8 +94,9 @@ impl Subject {
             if first.part.object.is_empty() { String::new() } else { format!(" of {}", first.part.object) };
         let share = share_of(first.certain, found.difference);
         Some(format!(
-            "{}{place}: {} more {}{}",
+            "{}{place}: {}{} more {}{}",
             name(first.part, FRAMES),
+            if first.certain < first.more { "at least " } else { "" },
             (self.text)(first.certain),
             self.amounts,
             share.map(|share| format!(", {share} of the difference")).unwrap_or_default(),
@@ -137,6 +138,7 @@ impl Subject {
         let rows: Vec<Vec<String>> =
             shown.iter().zip(names).map(|(added, name)| self.added(added, name, found)).collect();
         let mut table = self.table("", &["base", "new", "more", "of the difference"], rows)?;
+        table.notes.extend(self.varying(shown));
         table.notes.extend(self.rest(found, added.len().saturating_sub(GROWN)));
         Some(Item::Table(table))
     }
@@ -146,10 +148,21 @@ impl Subject {
         cells.extend([
             added.base.map_or_else(|| NONE.to_owned(), self.text),
             (self.text)(added.new),
-            (self.text)(added.certain),
-            share_of(added.certain, found.difference).unwrap_or_else(|| NONE.to_owned()),
+            (self.text)(added.more),
+            share_of(added.more, found.difference).unwrap_or_else(|| NONE.to_owned()),
         ]);
         cells
+    }
+
+    /// Which parts differ between two runs of the base, too.
+    fn varying(&self, shown: &[Added]) -> Option<String> {
+        let varying = shown.iter().filter(|added| added.base.is_some() && added.certain < added.more);
+        let varying: Vec<String> = varying
+            .map(|added| {
+                format!("{} by {}", name(added.part, FRAMES), (self.text)(added.more - added.certain))
+            })
+            .collect();
+        (!varying.is_empty()).then(|| format!("Two runs of the base differ, too: {}.", and_list(&varying)))
     }
 
     /// What the table does not list.

@@ -41,6 +41,13 @@ pub struct Row {
     pub difference: i64,
     /// `difference` over that of the totals; `None` where the totals are equal.
     pub share: Option<f64>,
+    /// By how much two runs of the base differ in it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub varies: u64,
+}
+
+fn is_zero(amount: &u64) -> bool {
+    *amount == 0
 }
 
 /// What a part is called, and how sure it is that both builds have it.
@@ -120,7 +127,8 @@ impl Differences {
             match amounts {
                 Amounts::Both(base, new) => {
                     (all.base, all.new) = (all.base.saturating_add(base), all.new.saturating_add(new));
-                    rows.push(Row { part, base, new, difference: less(new, base), share: None });
+                    let difference = less(new, base);
+                    rows.push(Row { part, base, new, difference, ..Row::default() });
                 }
                 Amounts::Base(amount) => {
                     all.base = all.base.saturating_add(amount);
@@ -159,19 +167,22 @@ impl Differences {
         self.rest.difference = less(self.rest.new, self.rest.base);
     }
 
-    /// The parts by what they add for certain, most first: those of both builds by their difference, one of the new
-    /// build alone by what it has beyond all that only the base has, since it may be a part of that with another name.
+    /// The parts by what they add for certain, most first: those of both builds by what their difference is beyond that
+    /// of two runs of the base, one of the new build alone by what it has beyond all that only the base has, since it may
+    /// be a part of that with another name.
     pub fn added(&self) -> Vec<Added<'_>> {
         let rows = self.grown.iter().map(|row| Added {
             part: &row.part,
             base: Some(row.base),
             new: row.new,
-            certain: row.difference.unsigned_abs(),
+            more: row.difference.unsigned_abs(),
+            certain: row.difference.unsigned_abs().saturating_sub(row.varies),
         });
         let singles = self.only_new.largest.iter().map(|single| Added {
             part: &single.part,
             base: None,
             new: single.amount,
+            more: single.amount,
             certain: single.amount.saturating_sub(self.only_base.amount),
         });
         let mut all: Vec<Added> = rows.chain(singles).filter(|added| added.certain > 0).collect();
@@ -198,6 +209,8 @@ pub struct Added<'a> {
     pub base: Option<u64>,
     /// Its amount in the new build.
     pub new: u64,
+    /// By how much it is more.
+    pub more: u64,
     /// What it adds at least.
     pub certain: u64,
 }

@@ -28,11 +28,30 @@ struct Side {
     executables: BTreeSet<String>,
 }
 
-/// The differences between two traced runs. Each is a list of functions with the name of their process image: its
-/// executable without the folder.
-pub fn differences(base: &[(String, FunctionCount)], new: &[(String, FunctionCount)]) -> Differences {
+/// Functions, each with the name of its process image: the executable without the folder.
+pub type Counts = [(String, FunctionCount)];
+
+/// The differences between two traced runs. `again` is a second run of the base: what it counts otherwise in a function
+/// varies by itself.
+pub fn differences(base: &Counts, new: &Counts, again: Option<&Counts>) -> Differences {
     let (mut base, new) = (Side::of(base), Side::of(new));
     base.take_executable_of(&new);
+    let varying = again.map(|again| {
+        let mut again = Side::of(again);
+        again.take_executable_of(&new);
+        base.varying(&again)
+    });
+    let mut found = joined(base, new);
+    for row in found.grown.iter_mut().chain(&mut found.shrunk) {
+        let part = &row.part;
+        let name = if part.base_name.is_empty() { &part.name } else { &part.base_name };
+        let function = (part.object.clone(), name.clone());
+        row.varies = varying.as_ref().and_then(|varying| varying.get(&function)).copied().unwrap_or(0);
+    }
+    found
+}
+
+fn joined(base: Side, new: Side) -> Differences {
     let mut joined = Join { base: base.counts, new: new.counts, parts: Vec::new() };
     joined.same();
     // A function whose parameters changed; one that moved to another library.
@@ -73,6 +92,14 @@ impl Side {
             ((object, name), count)
         });
         self.counts = renamed.collect();
+    }
+
+    /// By how much each function differs in another run of the same build, where it does.
+    fn varying(&self, again: &Side) -> BTreeMap<Function, u64> {
+        let of = |side: &Side, function: &Function| side.counts.get(function).copied().unwrap_or(0);
+        let all = self.counts.keys().chain(again.counts.keys());
+        let differ = all.map(|function| (function.clone(), of(self, function).abs_diff(of(again, function))));
+        differ.filter(|(_, by)| *by > 0).collect()
     }
 
     fn has(&self, object: &str) -> bool {
@@ -171,7 +198,7 @@ mod tests {
                 ],
             )
         };
-        let found = differences(&run(10_000_000), &run(10_100_000));
+        let found = differences(&run(10_000_000), &run(10_100_000), None);
         assert_eq!((grown(&found), found.difference), (vec![("parse", 100_000)], 100_000));
         assert_eq!(found.grown[0].share, Some(1.0));
         assert_eq!((found.grown[0].part.object.as_str(), found.rest.parts), ("prog", 2));
@@ -197,7 +224,7 @@ mod tests {
                 ("/tmp/libx.so.1.1", "x", 5),
             ],
         );
-        let found = differences(&base, &new);
+        let found = differences(&base, &new, None);
         assert_eq!((found.difference, found.only_base.parts, found.only_new.parts), (0, 0, 0));
         assert!(found.grown.is_empty() && found.shrunk.is_empty());
         assert_eq!(found.rest.parts, 4);
@@ -208,7 +235,7 @@ mod tests {
         let base = counts("p", &[("/p", "scan.constprop.0", 100), ("/p", "scan.cold", 3)]);
         let new =
             counts("p", &[("/p", "scan", 90), ("/p", "scan.part.0", 30), ("/p", "scan.isra.0.cold", 3)]);
-        let found = differences(&base, &new);
+        let found = differences(&base, &new, None);
         assert_eq!((grown(&found), found.only_base.parts), (vec![("scan", 20)], 0));
     }
 
@@ -216,7 +243,7 @@ mod tests {
     fn what_one_build_inlines_is_unmatched_with_its_instructions() {
         let base = counts("p", &[("/p", "main", 100), ("/p", "helper", 40), ("", "", 7), ("/p", "", 2)]);
         let new = counts("p", &[("/p", "main", 145), ("", "", 7), ("/q", "", 2)]);
-        let found = differences(&base, &new);
+        let found = differences(&base, &new, None);
         assert_eq!(grown(&found), [("main", 45)]);
         assert_eq!((found.only_base.parts, found.only_base.amount), (2, 42));
         assert_eq!(found.only_base.largest[0].part.name, "helper");
@@ -231,7 +258,7 @@ mod tests {
             "p",
             &[("/p", "_Z3addl", 12), ("/libb.so", "walk", 9), ("/p", "_Z1of", 1), ("/p", "_Z1oc", 1)],
         );
-        let found = differences(&base, &new);
+        let found = differences(&base, &new, None);
         assert_eq!(grown(&found), [("walk", 4), ("add(long)", 2)]);
         assert_eq!(found.grown[1].part.base_name, "add(int)");
         assert_eq!((found.only_base.parts, found.only_new.parts), (1, 2), "two could be `o`");
@@ -244,18 +271,31 @@ mod tests {
         base.extend(counts("old", &[("/b/old", "work", 10)]));
         let mut new = counts("sh", &[("/bin/sh", "main", 5)]);
         new.extend(counts("new", &[("/n/new", "work", 21)]));
-        let found = differences(&base, &new);
+        let found = differences(&base, &new, None);
         assert_eq!((grown(&found), found.only_new.parts, found.rest.parts), (vec![("work", 1)], 0, 1));
+    }
+
+    #[test]
+    fn what_differs_between_two_runs_of_the_base_is_not_what_the_change_adds() {
+        let run = |name: &str, hash, parse| {
+            let object = format!("/b/{name}");
+            counts(name, &[(&object, "hash", hash), (&object, "parse", parse)])
+        };
+        let found = differences(&run("old", 1000, 500), &run("new", 1900, 600), Some(&run("old", 150, 500)));
+        let added: Vec<(&str, u64)> =
+            found.added().iter().map(|added| (added.part.name.as_str(), added.certain)).collect();
+        assert_eq!(added, [("parse", 100), ("hash", 50)]);
+        assert_eq!((grown(&found), found.grown[0].varies), (vec![("hash", 900), ("parse", 100)], 850));
     }
 
     #[test]
     fn the_order_of_the_input_does_not_matter() {
         let mut base = counts("p", &[("/p", "_Z1fi", 1), ("/p", "_Z1gi", 1), ("/q", "h", 4), ("/p", "x", 4)]);
         let mut new = counts("p", &[("/p", "_Z1fl", 5), ("/p", "_Z1gl", 5), ("/r", "h", 8), ("/p", "y", 4)]);
-        let found = differences(&base, &new);
+        let found = differences(&base, &new, None);
         base.reverse();
         new.reverse();
-        assert_eq!(differences(&base, &new), found);
+        assert_eq!(differences(&base, &new, None), found);
         assert_eq!(grown(&found), [("f(long)", 4), ("g(long)", 4), ("h", 4)]);
     }
 }
