@@ -15,8 +15,8 @@ pub fn functions(counted: Option<&Counted>) -> Option<Differences> {
 }
 
 /// Memory by call site, where both builds were recorded; or why the recordings cannot be compared.
-pub fn sites(recordings: Option<&Recordings>) -> Option<Result<SiteDifferences, String>> {
-    let Recordings { base: Ok(base), new: Ok(new) } = recordings? else { return None };
+pub fn sites(recordings: &Recordings) -> Option<Result<SiteDifferences, String>> {
+    let Recordings { base: Ok(base), new: Ok(new) } = recordings else { return None };
     let traces = |recorded: &Recorded| [recorded.path.clone()];
     Some(sites::differences(&traces(base), &traces(new)).map_err(|error| error.to_string()))
 }

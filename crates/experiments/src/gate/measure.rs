@@ -162,7 +162,7 @@ impl Gate<'_> {
         let failure = evidence.timed.failures_of_new();
         let failure = failure.map(|how| format!("the new build fails in {how}"));
         let mut notes = notes::of(&evidence, self.entry.outputs_differ);
-        let sites = match causes::sites(evidence.recordings.as_ref()) {
+        let sites = match causes::sites(&evidence.recordings) {
             Some(Err(why)) => {
                 notes.push(format!("call sites are not compared: {why}"));
                 None
