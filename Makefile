@@ -35,7 +35,7 @@ UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
 .PHONY: help demo quick test test-slow study build tool tool-binaries preloaded stage peers-fast peers-slow \
 	only-peers-fast only-peers-slow install bench book clean lint compile-tests stage-tests lint-rest test-tool test-preload \
-	test-checked test-glibc
+	test-checked test-glibc release test-release
 
 help:
 	@echo "make demo               set up, build, compare real programs under all managers"
@@ -46,6 +46,7 @@ help:
 	@echo "make build              build everything, the slow allocators (jemalloc, TCMalloc) too"
 	@echo "make bench              measure heaptoll itself, the peers, the collectors"
 	@echo "make book               the pages of docs/ as HTML in target/book"
+	@echo "make release            a release in dist/ (root; a build root of Debian 11); make test-release tries it"
 	@echo "make install PREFIX=DIR install what is built (default /usr/local)"
 
 # --- building ---------------------------------------------------------------------------------------------------
@@ -59,8 +60,9 @@ TRACER := yes
 tool: tool-binaries preloaded
 	@$(MAKE) --no-print-directory stage
 
+# The commit is for `heaptoll --version`, and compiles the binary's own crate again when there is another.
 tool-binaries:
-	$(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(CARGO_PROGRAMS) $(DRIVERS)) $(EXTRA)
+	HEAPTOLL_COMMIT="$$(scripts/commit)" $(CARGO) build --release --locked --target-dir $(TARGET) -p heaptoll -p heaptoll-peers $(addprefix -p ,$(CARGO_PROGRAMS) $(DRIVERS)) $(EXTRA)
 
 # The launcher is small, and what it weighs is part of what is tested: always as users get it.
 preloaded:
@@ -111,7 +113,8 @@ install:
 	cp -r $(LIB)/. "$(INTO)/lib/heaptoll/"
 	rm -rf "$(INTO)/share/heaptoll/programs"
 	cp -r $(SHARE)/. "$(INTO)/share/heaptoll/"
-	install -m 644 LICENSE-APACHE LICENSE-MIT NOTICE.md "$(INTO)/share/doc/heaptoll/"
+	install -m 644 LICENSE-APACHE LICENSE-MIT NOTICE.md CITATION.cff "$(INTO)/share/doc/heaptoll/"
+	$(HEAPTOLL) shell-files "$(INTO)/share"
 
 # --- the main job -----------------------------------------------------------------------------------------------
 
@@ -172,7 +175,8 @@ lint-rest:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path preload/Cargo.toml
 	$(CARGO) clippy $(PRELOAD) --release -- -D warnings
-	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/part scripts/step scripts/quick scripts/speed preload/collectors/tithe/static/pack tracer/test/check
+	cd scripts/release.d && python3 -B -m unittest -q test_parts
+	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/part scripts/step scripts/quick scripts/speed scripts/commit scripts/release scripts/release.d/root scripts/release.d/within scripts/release.d/sources scripts/release.d/install preload/collectors/tithe/static/pack tracer/test/check
 
 lint: lint-rest
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
@@ -221,10 +225,16 @@ bench:
 	@$(MAKE) --no-print-directory build EXTRA="$(BENCHES)"
 	@scripts/bench $(HEAPTOLL)
 
+release:
+	@scripts/release
+
+test-release:
+	@scripts/test-release
+
 book:
 	@command -v mdbook >/dev/null || { echo "mdbook is not installed: cargo install mdbook --locked; or read the pages as they are, from docs/SUMMARY.md" >&2; exit 1; }
 	mdbook build docs
 	@echo "the book: target/book/index.html"
 
 clean:
-	rm -rf $(TARGET) out
+	rm -rf $(TARGET) out dist

@@ -2,7 +2,6 @@
 //! and the history by commit. Checked before anything is measured; one that fails does not keep the others from being
 //! written.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;

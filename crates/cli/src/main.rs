@@ -27,6 +27,7 @@ mod session;
 mod study_arguments;
 mod terminal;
 mod traced_arguments;
+mod version;
 mod workload_args;
 
 use std::ffi::OsString;
@@ -41,7 +42,7 @@ use heaptoll_experiments::failure::Failure;
 /// order, proves each time which manager serves it, and compares CPU time and memory with intervals that hold for the
 /// whole table.
 #[derive(Debug, Parser)]
-#[command(name = "heaptoll", version, propagate_version = true)]
+#[command(name = "heaptoll", version = version::version(), propagate_version = true)]
 #[command(after_help = "Start with: heaptoll run -- YOUR-PROGRAM ARGS...")]
 struct Cli {
     #[command(subcommand)]
@@ -72,6 +73,8 @@ enum Command {
     Export(command::export::Arguments),
     Managers(command::managers::Arguments),
     Programs(command::programs::Arguments),
+    #[command(hide = true)]
+    ShellFiles(command::shell_files::Arguments),
 }
 
 fn main() -> std::process::ExitCode {
@@ -119,5 +122,6 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Export(arguments) => command::export::run(&arguments),
         Command::Managers(arguments) => command::managers::run(&arguments),
         Command::Programs(arguments) => command::programs::run(&arguments),
+        Command::ShellFiles(arguments) => command::shell_files::run(&arguments),
     }
 }

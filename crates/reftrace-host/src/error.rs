@@ -8,24 +8,11 @@ use thiserror::Error;
 /// A run under the tracer without a result.
 #[derive(Debug, Error)]
 pub enum TracerError {
-    /// No Valgrind.
-    #[error(
-        "Valgrind, whose core the tracer runs on, was not found in PATH; install the Debian package `valgrind` \
-         (apt-get install valgrind), or another distribution's of the same name"
-    )]
-    ValgrindMissing,
-    /// Valgrind does not print its version.
-    #[error("{path} --version did not print its version ({reason}); reinstall the package `valgrind`", path = .path.display())]
-    ValgrindBroken {
-        /// The command.
-        path: PathBuf,
-        /// What happened.
-        reason: String,
-    },
     /// The tracer is not in its folder.
     #[error(
-        "{path} is missing: the tracer was not built; install the package `valgrind`, then run `make build` in the \
-         source tree (or `make install`)", path = .path.display()
+        "{path} is missing: this heaptoll has no tracer. Of releases, the one whose name ends in `-no-tracer` has none; \
+         in the source tree, install the package `valgrind` (apt-get install valgrind), then run `make build` (and \
+         `make install`)", path = .path.display()
     )]
     NotBuilt {
         /// The file.
@@ -38,17 +25,6 @@ pub enum TracerError {
         path: PathBuf,
         /// What is wrong with it.
         reason: String,
-    },
-    /// Another Valgrind than it was built with.
-    #[error(
-        "the tracer was built with Valgrind {built}, and this system has {found}: its parts would not fit together; run \
-         `make build` again, or install Valgrind {built}"
-    )]
-    OtherVersion {
-        /// What it was built with.
-        built: String,
-        /// What is there.
-        found: String,
     },
     /// A processor without a tracer.
     #[error("there is no tracer for this processor ({0}); it runs on x86-64, and is untested on arm64")]

@@ -3,10 +3,10 @@
 use core::ops::Range;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
+use heaptoll_runtime::MapsEntry;
 
 use crate::Origin;
 use crate::buffer::{Buffer, NoMemory};
-use crate::maps::MapsEntry;
 use crate::registers::{RED_ZONE, Registers};
 
 /// What the pages of a mapping are.
@@ -274,6 +274,8 @@ mod tests {
             writable: access.contains('w'),
             executable: access.contains('x'),
             private: access.contains('p'),
+            offset: 0,
+            file: (0, 0),
             name: name.as_bytes(),
         }
     }

@@ -4,9 +4,9 @@
 //! `pthread_exit`, the process's own list is empty.
 
 use core::ffi::CStr;
-use core::ops::Range;
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_runtime::MapsEntry;
 
 use crate::buffer::{Buffer, NoMemory};
 use crate::kernel::{Error, File};
@@ -15,19 +15,6 @@ const LIST: &CStr = c"/proc/thread-self/maps";
 
 /// Initial capacity for the text, bytes; a longer line makes it grow.
 const INITIAL_CAPACITY: usize = 32 << 10;
-
-/// One mapping, a line of the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MapsEntry<'a> {
-    pub range: Range<usize>,
-    pub readable: bool,
-    pub writable: bool,
-    pub executable: bool,
-    /// Only this process sees changes.
-    pub private: bool,
-    /// A path or a name in brackets; empty for most anonymous memory.
-    pub name: &'a [u8],
-}
 
 /// Why there is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,51 +83,10 @@ fn split(
     }
 }
 
-impl<'a> MapsEntry<'a> {
-    /// Reads a line like `55d0c0a00000-55d0c0a02000 r--p 00000000 fe:01 1234    /usr/bin/cat`.
-    fn parse(text: &'a [u8]) -> Option<MapsEntry<'a>> {
-        let (start, text) = hexadecimal(text, b'-')?;
-        let (end, text) = hexadecimal(text, b' ')?;
-        let &[read, write, execute, share, b' ', ref text @ ..] = text else { return None };
-        let (_offset, text) = hexadecimal(text, b' ')?;
-        // Device and inode.
-        let text = text.get(text.iter().position(|&byte| byte == b' ')? + 1..)?;
-        let inode_end = text.iter().position(|&byte| byte == b' ').unwrap_or(text.len());
-        let name = text.get(inode_end..)?;
-        let padding = name.iter().position(|&byte| byte != b' ').unwrap_or(name.len());
-        (start < end).then_some(MapsEntry {
-            range: start..end,
-            readable: read == b'r',
-            writable: write == b'w',
-            executable: execute == b'x',
-            private: share == b'p',
-            name: &name[padding..],
-        })
-    }
-}
-
-/// A hexadecimal number up to a byte, and what follows that.
-#[inline]
-fn hexadecimal(text: &[u8], end: u8) -> Option<(usize, &[u8])> {
-    let mut value = 0_usize;
-    for (at, &byte) in text.iter().enumerate() {
-        let digit = match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            _ if byte == end && at > 0 => return Some((value, &text[at + 1..])),
-            _ => return None,
-        };
-        if value >> 60 != 0 {
-            return None;
-        }
-        value = value << 4 | digit as usize;
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use core::ops::Range;
     use proptest::prelude::*;
     use std::string::String;
     use std::vec::Vec;

@@ -20,5 +20,6 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod run;
+pub mod shell_files;
 pub mod stat;
 pub mod study;

@@ -129,13 +129,13 @@ fn what_cannot_be_counted_is_left_out_with_the_reason() {
 }
 
 #[test]
-fn without_valgrind_nothing_is_measured() {
+fn without_a_tracer_nothing_is_measured() {
     let fixture = Fixture::new();
     let program = fixture.program("works", WORKS);
     let db = fixture.at("e.db");
     let mut run = fixture.command(&["run", "--exact", "-m", "glibc", "-n", "1", "--db", &db, "--", &program]);
-    let output: crate::fixture::CommandOutput =
-        run.env("PATH", fixture.path("empty")).output().expect("starts").into();
-    output.exits(2).complains(&["Valgrind", "apt-get install valgrind"]);
+    let home = crate::tracing::other_home(&fixture, &["heaptoll-amd64-linux", "heaptoll-arm64-linux"]);
+    let output: crate::fixture::CommandOutput = run.env("HEAPTOLL_HOME", home).output().expect("starts").into();
+    output.exits(2).complains(&["has no tracer", "apt-get install valgrind"]);
     assert!(!fixture.path("e.db").exists());
 }

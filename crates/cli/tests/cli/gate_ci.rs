@@ -126,8 +126,8 @@ fn a_history_and_a_summary_that_cannot_be_used() {
     std::fs::write(fixture.path("text"), "no database").expect("writes");
     let program = fixture.program("p", "int main() {}");
     let refused = |options: &[&str]| {
-        let words =
-            [&["gate", "--base-cmd", &program, "--new-cmd", &format!("{program} x")], options].concat();
+        let other = format!("{program} x");
+        let words = [&["gate", "--base-cmd", &program, "--new-cmd", &other], options].concat();
         fixture.heaptoll(&words).exits(2)
     };
     refused(&["--history", &fixture.at("text")]).complains(&["is no history of heaptoll gate"]);

@@ -284,17 +284,17 @@ impl Repository {
         scratch: &Path,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
-        let ended: Vec<Result<(), Failure>> = std::thread::scope(|scope| {
+        let ended: Vec<Result<(), Unbuilt>> = std::thread::scope(|scope| {
             let one = |at: usize| {
                 let log = scratch.join(format!("build-{at}"));
                 let folder = trees[at].join(&self.prefix);
                 move || build_one(build, &folder, &log, &commits[at], interrupt)
             };
             let all: Vec<_> = (0..trees.len()).map(|at| scope.spawn(one(at))).collect();
-            let failed = || Err(refused(TreeError::Scratch(std::io::Error::other("a thread failed"))));
+            let failed = || Err(TreeError::Scratch(std::io::Error::other("a thread failed")).into());
             all.into_iter().map(|thread| thread.join().unwrap_or_else(|_| failed())).collect()
         });
-        ended.into_iter().collect::<Result<Vec<()>, Failure>>()?;
+        ended.into_iter().collect::<Result<Vec<()>, Unbuilt>>()?;
         for (tree, commit) in trees.iter().zip(commits) {
             let changed = output(&mut git_in(tree, &["status", "--porcelain", "--untracked-files=no"]));
             let changed = changed.map_err(refused)?;
@@ -308,27 +308,48 @@ impl Repository {
     }
 }
 
+/// Why a tree was not built; it goes from thread to thread.
+enum Unbuilt {
+    Refused(TreeError),
+    Interrupted,
+}
+
+impl From<TreeError> for Unbuilt {
+    fn from(error: TreeError) -> Unbuilt {
+        Unbuilt::Refused(error)
+    }
+}
+
+impl From<Unbuilt> for Failure {
+    fn from(unbuilt: Unbuilt) -> Failure {
+        match unbuilt {
+            Unbuilt::Refused(error) => refused(error),
+            Unbuilt::Interrupted => Failure::Interrupted,
+        }
+    }
+}
+
 fn build_one(
     build: &str,
     folder: &Path,
     log: &Path,
     commit: &Commit,
     interrupt: &Interrupt,
-) -> Result<(), Failure> {
+) -> Result<(), Unbuilt> {
     let open = || {
         let out = File::create(log)?;
         Ok((out.try_clone()?, out))
     };
-    let (out, err) = open().map_err(TreeError::Scratch).map_err(refused)?;
+    let (out, err) = open().map_err(TreeError::Scratch)?;
     let mut command = Command::new("sh");
     command.args(["-c", build]).current_dir(folder).env("PWD", folder).stdin(Stdio::null());
     let started = command.stdout(out).stderr(err).process_group(0).spawn();
-    let mut child = started.map_err(TreeError::Scratch).map_err(refused)?;
+    let mut child = started.map_err(TreeError::Scratch)?;
     loop {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => {
-                return Err(refused(TreeError::Build {
+                return Err(Unbuilt::Refused(TreeError::Build {
                     commit: commit.shown.clone(),
                     how: status.to_string(),
                     build: build.to_owned(),
@@ -339,10 +360,10 @@ fn build_one(
                 // It was not waited for, so the number of its group, which it leads, is still its own.
                 let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
                 let _ = child.wait();
-                return Err(Failure::Interrupted);
+                return Err(Unbuilt::Interrupted);
             }
             Ok(None) => std::thread::sleep(POLL),
-            Err(error) => return Err(refused(TreeError::Scratch(error))),
+            Err(error) => return Err(TreeError::Scratch(error).into()),
         }
     }
 }

@@ -15,7 +15,11 @@
 #![no_std]
 
 mod call_stack_cache;
+mod elf_header;
+mod loaded;
+mod mappings;
 mod numbers;
+mod object;
 mod objects;
 mod rule;
 mod rules;
@@ -27,6 +31,8 @@ mod walk;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
+#[doc(hidden)]
+pub use crate::loaded::search_mappings_only;
 use crate::numbers::{Numbers, digest};
 use crate::objects::RecordedObjects;
 use crate::rules::Rules;
@@ -109,7 +115,7 @@ impl CallStacks {
         else {
             return false;
         };
-        if let Some(object) = tables::object(own) {
+        if let Some(object) = loaded::object(own) {
             self.own_start.store(object.start, Ordering::Relaxed);
             self.own_bytes.store(object.end - object.start, Ordering::Relaxed);
         }
@@ -307,14 +313,14 @@ impl CallStacks {
     /// Called before an object is unloaded: returns the bytes in memory of the one that an address lies in.
     pub fn closing(&self, address: usize) -> Option<(usize, usize)> {
         self.state()?;
-        tables::object(address).map(|object| (object.start, object.end))
+        loaded::object(address).map(|object| (object.start, object.end))
     }
 
     /// Called after `dlclose`: if the object was unloaded, everything about its code is forgotten, since other code may
     /// be loaded there.
     pub fn closed(&self, object: (usize, usize)) {
         let Some(state) = self.state() else { return };
-        if tables::object(object.0).is_some() {
+        if loaded::remains(object.0) {
             return;
         }
         self.unloaded_start.fetch_min(object.0, Ordering::Relaxed);
@@ -365,7 +371,7 @@ impl State {
     fn compute(&self, code: usize) -> rule::Rule {
         let rule = tables::rule(code);
         // An address outside of all objects may lie in one later.
-        if rule != rule::Rule::UNKNOWN || tables::object(code).is_some() {
+        if rule != rule::Rule::UNKNOWN || loaded::object(code).is_some() {
             self.rules.put(code, rule);
         }
         rule

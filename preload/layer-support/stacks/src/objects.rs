@@ -9,8 +9,9 @@
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::loaded::object;
+use crate::object::Object;
 use crate::system;
-use crate::tables;
 
 /// Objects at most. Frames in further ones have no names.
 const MOST: usize = 2048;
@@ -68,7 +69,7 @@ impl RecordedObjects {
 
     #[inline(never)]
     fn record_new(&self, address: usize, define: &mut impl FnMut(u32, &[usize])) {
-        let Some(object) = tables::object(address) else { return };
+        let Some(object) = object(address) else { return };
         let ranges = self.ranges();
         let at = ranges.count.fetch_add(1, Ordering::Relaxed);
         let Some(range) = ranges.ranges.get(at) else {
@@ -99,7 +100,7 @@ impl RecordedObjects {
 
 /// Writes an object's path, [`PATH_BYTES`] bytes a word; returns its bytes and its words. Signal handlers have small
 /// call stacks, so one buffer holds both forms.
-fn path_words(object: &tables::Object, words: &mut [usize]) -> (usize, usize) {
+fn path_words(object: &Object, words: &mut [usize]) -> (usize, usize) {
     // SAFETY: `words` are at least `PATH` bytes (`WORDS - 4` words), borrowed exclusively, and every bit pattern of
     // them is a word.
     let bytes = unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast::<u8>(), PATH) };
@@ -148,7 +149,7 @@ mod tests {
         let own = path as *const () as usize;
         assert_eq!((record(own), record(own), record(own + 1)), (1, 1, 1));
         assert_eq!((record(libc::malloc as *const () as usize), record(8)), (2, 2));
-        objects.forget(tables::object(own).unwrap().start);
+        objects.forget(object(own).unwrap().start);
         assert_eq!(record(own), 3);
         let program = std::env::current_exe().unwrap();
         assert_eq!(path(&definitions[0]), program.to_str().unwrap());

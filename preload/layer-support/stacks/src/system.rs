@@ -70,6 +70,35 @@ pub fn read_link(path: &CStr, into: &mut [u8]) -> usize {
     usize::try_from(answer).unwrap_or(0)
 }
 
+/// A file open for reading, closed when it is dropped.
+pub struct File(usize);
+
+impl File {
+    /// `None` when it cannot be opened.
+    pub fn open(path: &CStr) -> Option<File> {
+        let flags = (libc::O_RDONLY | libc::O_CLOEXEC) as usize;
+        let (folder, path) = (libc::AT_FDCWD as usize, path.as_ptr() as usize);
+        // SAFETY: `path` is a C string, borrowed during the call.
+        let descriptor = unsafe { system_call(libc::SYS_openat, [folder, path, flags, 0, 0, 0]) };
+        usize::try_from(descriptor).ok().map(File)
+    }
+
+    /// Reads from a position of the file; returns how many bytes, 0 at the end and when it cannot be read.
+    pub fn read_at(&self, into: &mut [u8], position: usize) -> usize {
+        let (place, bytes) = (into.as_mut_ptr() as usize, into.len());
+        // SAFETY: `into` is a buffer of `bytes` bytes, borrowed during the call.
+        let answer = unsafe { system_call(libc::SYS_pread64, [self.0, place, bytes, position, 0, 0]) };
+        usize::try_from(answer).unwrap_or(0)
+    }
+}
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor was opened by this value, which is used no more.
+        unsafe { system_call(libc::SYS_close, [self.0, 0, 0, 0, 0, 0]) };
+    }
+}
+
 /// The kernel's number of the calling thread.
 pub fn thread() -> u32 {
     // SAFETY: gettid takes no arguments and cannot fail.

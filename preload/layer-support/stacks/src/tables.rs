@@ -3,119 +3,31 @@
 //! its instructions are evaluated for the three things that a walk needs: the CFA, the return address and the frame
 //! pointer.
 //!
-//! The object an address lies in is found by `_dl_find_object`, which takes no lock and is made for unwinding within
-//! signal handlers (glibc 2.35). It is a weak symbol here: without it every address is unknown, and a call stack is its
-//! first frame.
-
-use core::ffi::{CStr, c_char, c_int, c_void};
+//! Which object an address lies in is found by [`loaded`](crate::loaded).
 
 use gimli::{
     BaseAddresses, CallFrameInstruction, EhFrame, EhFrameHdr, EndianSlice, FrameDescriptionEntry,
     NativeEndian, Operation, Register, UnwindExpression, UnwindSection, X86_64,
 };
 
+use crate::loaded;
+use crate::object::Object;
 use crate::rule::{Base, CfaRule, Rule};
-use crate::system;
 
 type Bytes = EndianSlice<'static, NativeEndian>;
 
-/// glibc's result, `struct dl_find_object` of <dlfcn.h>.
-#[repr(C)]
-struct DlFindObject {
-    flags: u64,
-    map_start: usize,
-    map_end: usize,
-    link_map: *const LinkMap,
-    eh_frame_header: *const c_void,
-    reserved: [u64; 7],
-}
-
-/// The public head of the dynamic linker's description, `struct link_map` of <link.h>.
-#[repr(C)]
-struct LinkMap {
-    difference: usize,
-    name: *const c_char,
-}
-
-core::arch::global_asm!(".weak _dl_find_object");
-
-/// An object in memory.
-#[derive(Clone, Copy)]
-pub struct Object {
-    /// Its first byte.
-    pub start: usize,
-    /// The byte after its last.
-    pub end: usize,
-    /// Its addresses in memory less those in its file.
-    pub difference: usize,
-    name: *const c_char,
-    /// Its table of tables, `.eh_frame_hdr`.
-    header: usize,
-}
-
-/// The object that an address lies in.
-pub fn object(address: usize) -> Option<Object> {
-    let function: usize;
-    // SAFETY: loads the symbol's address from the global offset table, 0 when there is no such function.
-    unsafe {
-        core::arch::asm!(
-            "mov {}, qword ptr [rip + _dl_find_object@GOTPCREL]",
-            out(reg) function,
-            options(pure, readonly, nostack, preserves_flags),
-        );
-    }
-    if function == 0 {
-        return None;
-    }
-    // SAFETY: `function` is not 0, so it is glibc's `_dl_find_object`, which has had this type since glibc 2.35
-    // introduced it.
-    let function: unsafe extern "C" fn(*const c_void, *mut DlFindObject) -> c_int =
-        unsafe { core::mem::transmute(function as *const c_void) };
-    let mut found = DlFindObject {
-        flags: 0,
-        map_start: 0,
-        map_end: 0,
-        link_map: core::ptr::null::<LinkMap>(),
-        eh_frame_header: core::ptr::null(),
-        reserved: [0; 7],
-    };
-    // SAFETY: `_dl_find_object` accepts any address and writes to `found`, which has the size of glibc's structure.
-    let nothing = unsafe { function(address as *const c_void, &mut found) } != 0;
-    let (start, end, header) = (found.map_start, found.map_end, found.eh_frame_header as usize);
-    if nothing || start >= end || found.link_map.is_null() {
-        return None;
-    }
-    // SAFETY: `link_map` is not null, and the dynamic linker keeps it as long as the object is loaded, in which code is
-    // being executed.
-    let LinkMap { difference, name } = unsafe { found.link_map.read() };
-    Some(Object { start, end, difference, name, header })
-}
-
-impl Object {
-    /// The path of its file, as far as `into` holds it; returns its length. The object must still be loaded.
-    pub fn path(&self, into: &mut [u8]) -> usize {
-        // SAFETY: null, or a string of the dynamic linker, which stays as long as the object is loaded.
-        let name = if self.name.is_null() { c"" } else { unsafe { CStr::from_ptr(self.name) } }.to_bytes();
-        if name.is_empty() {
-            // The program itself.
-            return system::read_link(c"/proc/self/exe", into);
-        }
-        let length = name.len().min(into.len());
-        into[..length].copy_from_slice(&name[..length]);
-        length
-    }
-}
-
 /// The rule for an address in the code.
 pub fn rule(address: usize) -> Rule {
-    object(address).and_then(|object| from_tables(object, address).ok().flatten()).unwrap_or(Rule::UNKNOWN)
+    loaded::object(address)
+        .and_then(|object| from_tables(object, address).ok().flatten())
+        .unwrap_or(Rule::UNKNOWN)
 }
 
 /// Memory of an object, from an address to its end. To the dynamic linker the segments of an object with holes are
 /// objects of their own, all with the same tables.
 fn bytes(object: &Object, start: usize) -> Option<Bytes> {
     let within = |part: &Object| (part.start..part.end).contains(&start) && part.header == object.header;
-    let part = if within(object) { *object } else { self::object(start).filter(within)? };
+    let part = if within(object) { *object } else { loaded::object(start).filter(within)? };
     // SAFETY: the dynamic linker maps the part's whole range; the tables lie in a segment that is not written to, and
     // reads stay within tables. The object stays loaded: one of its functions is being executed.
     let slice = unsafe { core::slice::from_raw_parts(start as *const u8, part.end - start) };

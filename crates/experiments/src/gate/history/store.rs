@@ -104,7 +104,7 @@ fn insert(
     commit: Option<&Commit>,
     figure: fn(&MetricFigures) -> Option<f64>,
 ) -> rusqlite::Result<()> {
-    let mut insert = file.prepare_cached(INSERT)?;
+    let mut insert = file.prepare(INSERT)?;
     for metric in &program.metrics {
         let Some(value) = figure(metric).filter(|value| value.is_finite()) else { continue };
         let ends = ends(metric).filter(|_| side == "new");
