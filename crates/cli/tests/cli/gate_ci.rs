@@ -125,10 +125,10 @@ fn a_history_and_a_summary_that_cannot_be_used() {
     let fixture = Fixture::new();
     std::fs::write(fixture.path("text"), "no database").expect("writes");
     let program = fixture.program("p", "int main() {}");
+    let other = format!("{program} x");
     let refused = |options: &[&str]| {
-        let other = format!("{program} x");
-        let words = [&["gate", "--base-cmd", &program, "--new-cmd", &other], options].concat();
-        fixture.heaptoll(&words).exits(2)
+        let gate = ["gate", "--base-cmd", program.as_str(), "--new-cmd", other.as_str()];
+        fixture.heaptoll(&[&gate[..], options].concat()).exits(2)
     };
     refused(&["--history", &fixture.at("text")]).complains(&["is no history of heaptoll gate"]);
     refused(&["--junit", "/nowhere/gate.xml"]).complains(&["cannot write /nowhere/gate.xml"]);

@@ -26,16 +26,19 @@ struct Subject {
     /// `function`, `call site`.
     part: &'static str,
     text: Text,
+    /// `fewer`, or `less` of bytes.
+    fewer: &'static str,
 }
 
-const INSTRUCTIONS: Subject = Subject { amounts: "instructions", part: "function", text: number };
-const LIVE: Subject = of_sites("alive at the heap's largest point", whole_bytes);
-const EXIT: Subject = of_sites("never freed", whole_bytes);
-const BYTES: Subject = of_sites("requested", whole_bytes);
-const CALLS: Subject = of_sites("allocation calls", number);
+const INSTRUCTIONS: Subject =
+    Subject { amounts: "instructions", part: "function", text: number, fewer: "fewer" };
+const LIVE: Subject = of_sites("alive at the heap's largest point", whole_bytes, "less");
+const EXIT: Subject = of_sites("never freed", whole_bytes, "less");
+const BYTES: Subject = of_sites("requested", whole_bytes, "less");
+const CALLS: Subject = of_sites("allocation calls", number, "fewer");
 
-const fn of_sites(amounts: &'static str, text: Text) -> Subject {
-    Subject { amounts, part: "call site", text }
+const fn of_sites(amounts: &'static str, text: Text, fewer: &'static str) -> Subject {
+    Subject { amounts, part: "call site", text, fewer }
 }
 
 /// The sections for what is known of a program: its functions, its call sites.
@@ -121,7 +124,7 @@ impl Subject {
             }
             0 => format!("{base} {amounts} in both builds, but not in the same {}s.", self.part),
             by => {
-                let more = if by > 0 { "more" } else { "fewer" };
+                let more = if by > 0 { "more" } else { self.fewer };
                 format!(
                     "{} {more} {amounts}: {base} in the base, {new} in the new build.",
                     (self.text)(by.unsigned_abs())
@@ -195,7 +198,7 @@ impl Subject {
         };
         let rows = shown.iter().zip(names).map(cells).collect();
         let title = format!("{}s that shrank", self.part);
-        self.folded(title, Vec::new(), self.table("", &["base", "new", "fewer"], rows).into_iter())
+        self.folded(title, Vec::new(), self.table("", &["base", "new", self.fewer], rows).into_iter())
     }
 
     /// Parts of one build only.
