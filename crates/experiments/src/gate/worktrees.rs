@@ -33,11 +33,7 @@ pub enum TreeError {
     #[error("the current folder is in no git repository, which --base-ref needs: {0}")]
     NoRepository(String),
     /// No such commit.
-    #[error("there is no commit `{name}` in this repository{}", if *.shallow {
-        "; it is a shallow clone, which lacks most of them: `git fetch --unshallow`, or `fetch-depth: 0` in the job's checkout"
-    } else {
-        ": `git branch -a` and `git tag` list what there is"
-    })]
+    #[error("there is no commit `{name}` in this repository{}", commit_advice(*.shallow))]
     NoCommit {
         /// As it was given.
         name: String,
@@ -86,6 +82,16 @@ pub enum TreeError {
     /// Scratch folders or the log.
     #[error("cannot make a folder for the builds: {0}; is the temporary folder writable and not full?")]
     Scratch(std::io::Error),
+}
+
+fn commit_advice(shallow: bool) -> &'static str {
+    match shallow {
+        true => {
+            "; it is a shallow clone, which lacks most of them: `git fetch --unshallow`, or `fetch-depth: 0` in the job's \
+             checkout"
+        }
+        false => ": `git branch -a` and `git tag` list what there is",
+    }
 }
 
 /// A tree that is checked out and built.
