@@ -6,7 +6,6 @@
  */
 #include "call.h"
 
-#include "guest.h"
 #include "hooks.h"
 #include "options.h"
 
@@ -120,32 +119,54 @@ static void extend_heap(HtThread *thread, Addr block, ULong size)
    registers->heap_length = heap_high - heap_low;
 }
 
-void ht_call_entered(HtRoutine *routine, ULong sp, ULong link, ULong a, ULong b, ULong c)
+#if HT_RETURN_ON_STACK
+void ht_call_entered(HtRoutine *routine, ULong sp, ULong a, ULong b, ULong c, ULong d)
 {
+   const Addr return_address = *(const Addr *)sp;
+#else
+void ht_call_entered(HtRoutine *routine, ULong sp, ULong a, ULong b, ULong c, ULong d, ULong link)
+{
+   const Addr return_address = link;
+#endif
    const ThreadId tid = VG_(get_running_tid)();
    HtThread *const thread = ht_thread(tid);
-   const Addr return_address = HT_RETURN_ON_STACK ? *(const Addr *)sp : link;
    const Addr watched = sp + HT_RETURN_TAKES;
    if (thread->depth > 0)
       unwind(tid, thread, watched, False, return_address);
-   const HtFrame *const top = ht_thread_top(thread);
-   if (top != NULL && !top->handler)
+   HtFrame *const top = ht_thread_top(thread);
+   if (top != NULL && !top->handler) {
+      if (routine->symbol.family != top->family && top->served_by == 0)
+         top->served_by = 1 + routine->symbol.family;
       return;
+   }
    ht_routine_record_object(routine);
+   if (routine->number == HT_INSIDE)
+      return;
    if (ht_options.sites > 0)
       ht_sites_enter(tid);
-   const ULong arguments[3] = { a, b, c };
+   const ULong called_with[HT_ARGUMENTS] = { a, b, c, d };
+   ULong arguments[3];
+   for (UInt i = 0; i < 3; i++)
+      arguments[i] = ht_symbols_argument(&routine->symbol.arguments[i], called_with);
    HtFrame *const frame = ht_thread_push(thread);
    if (frame == NULL)
       return;
-   ht_thread_event(tid, HT_ENTER, routine->number, arguments, 3);
+   ht_thread_event(tid, HT_ENTER, ht_routine_word(routine), arguments, 3);
    frame->number = routine->number;
+   frame->family = routine->symbol.family;
+   frame->served_by = 0;
    frame->sp = sp;
    frame->watched = watched;
    frame->return_address = return_address;
    for (UInt i = 0; i < 3; i++)
       frame->arguments[i] = arguments[i];
    ht_thread_registers(thread)->watched = watched;
+}
+
+/* The block that posix_memalign put there. The place is what a table states, which may be wrong. */
+static ULong block_at(Addr place)
+{
+   return VG_(am_is_valid_for_client)(place, sizeof(Addr), VKI_PROT_READ) ? *(const Addr *)place : 0;
 }
 
 void ht_call_returned(ULong sp, ULong target, ULong result)
@@ -156,12 +177,12 @@ void ht_call_returned(ULong sp, ULong target, ULong result)
    if (top != NULL && !top->handler && sp == top->watched && target == top->return_address) {
       ULong block = 0;
       if (top->number == HT_POSIX_MEMALIGN)
-         block = (UInt)result == 0 ? *(const Addr *)top->arguments[0] : 0;
+         block = (UInt)result == 0 ? block_at(top->arguments[0]) : 0;
       else if (gives_block(top->number))
          block = result;
       if (ht_options.pointers && block != 0)
          extend_heap(thread, block, requested(top));
-      ht_thread_event(tid, HT_LEAVE, top->number, &block, 1);
+      ht_thread_event(tid, HT_LEAVE, top->number + 256 * (ULong)top->family + 65536 * (ULong)top->served_by, &block, 1);
       ht_thread_pop(thread);
       ht_thread_watch(thread);
       return;

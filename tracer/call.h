@@ -5,12 +5,17 @@
 #ifndef HT_CALL_H
 #define HT_CALL_H
 
+#include "guest.h"
 #include "routine.h"
 #include "thread.h"
 
-/* Helpers of translated code. A routine is entered; `link` is its return address on machines that keep that in a
- * register. */
-void ht_call_entered(HtRoutine *routine, ULong sp, ULong link, ULong a, ULong b, ULong c);
+/* Helpers of translated code. A routine is entered with these arguments; `link` is its return address on machines that
+ * keep that in a register. On amd64 a helper has six arguments at most. */
+#if HT_RETURN_ON_STACK
+void ht_call_entered(HtRoutine *routine, ULong sp, ULong a, ULong b, ULong c, ULong d);
+#else
+void ht_call_entered(HtRoutine *routine, ULong sp, ULong a, ULong b, ULong c, ULong d, ULong link);
+#endif
 /* A return to `target` has left the stack pointer at or above the watched address. */
 void ht_call_returned(ULong sp, ULong target, ULong result);
 /* The C library begins the program, whose main is at this address. */

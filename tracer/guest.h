@@ -15,6 +15,7 @@ typedef VexGuestAMD64State HtGuest;
 #define HT_GUEST_ARGUMENT_0 offsetof(HtGuest, guest_RDI)
 #define HT_GUEST_ARGUMENT_1 offsetof(HtGuest, guest_RSI)
 #define HT_GUEST_ARGUMENT_2 offsetof(HtGuest, guest_RDX)
+#define HT_GUEST_ARGUMENT_3 offsetof(HtGuest, guest_RCX)
 /* The return address at a routine's entry: on the stack, from which the return removes it. */
 #define HT_RETURN_ON_STACK 1
 #define HT_RETURN_TAKES 8
@@ -26,6 +27,7 @@ typedef VexGuestARM64State HtGuest;
 #define HT_GUEST_ARGUMENT_0 offsetof(HtGuest, guest_X0)
 #define HT_GUEST_ARGUMENT_1 offsetof(HtGuest, guest_X1)
 #define HT_GUEST_ARGUMENT_2 offsetof(HtGuest, guest_X2)
+#define HT_GUEST_ARGUMENT_3 offsetof(HtGuest, guest_X3)
 /* In a register. */
 #define HT_GUEST_RETURN offsetof(HtGuest, guest_X30)
 #define HT_RETURN_ON_STACK 0

@@ -325,15 +325,15 @@ static void entry(Block *block, HtRoutine *routine)
       call(block, "ht_call_main", &ht_call_main, mkIRExprVec_0(), NULL);
       return;
    }
+   IRExpr *const of_routine = number((ULong)(Addr)routine), *const sp = get(block, HT_GUEST_SP);
+   IRExpr *const a = get(block, HT_GUEST_ARGUMENT_0), *const b = get(block, HT_GUEST_ARGUMENT_1);
+   IRExpr *const c = get(block, HT_GUEST_ARGUMENT_2), *const d = get(block, HT_GUEST_ARGUMENT_3);
 #if HT_RETURN_ON_STACK
-   IRExpr *const link = number(0);
+   IRExpr **const arguments = mkIRExprVec_6(of_routine, sp, a, b, c, d);
 #else
-   IRExpr *const link = get(block, HT_GUEST_RETURN);
+   IRExpr **const arguments = mkIRExprVec_7(of_routine, sp, a, b, c, d, get(block, HT_GUEST_RETURN));
 #endif
-   call(block, "ht_call_entered", &ht_call_entered,
-        mkIRExprVec_6(number((ULong)(Addr)routine), get(block, HT_GUEST_SP), link, get(block, HT_GUEST_ARGUMENT_0),
-                      get(block, HT_GUEST_ARGUMENT_1), get(block, HT_GUEST_ARGUMENT_2)),
-        NULL);
+   call(block, "ht_call_entered", &ht_call_entered, arguments, NULL);
 }
 
 /* Instruments the return at the end of a superblock. */

@@ -9,6 +9,7 @@
 
 typedef struct {
    const HChar *ring_dir; /* --ring-dir: folder of the rings; NULL: nothing is recorded */
+   const HChar *symbols;  /* --symbols: file of names of routines; NULL: those of C and C++ only */
    Int consumer;          /* --consumer: process that reads them; 0: not checked */
    Bool references;       /* --references: record every data reference */
    Bool pointers;         /* --pointers: and stores of pointers into the heap */

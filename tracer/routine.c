@@ -8,66 +8,12 @@
 #include "pub_tool_hashtable.h"
 #include "ring.h"
 
+extern UWord *VG_(client_auxv);
 /* Of the core: the symbols of an object. */
 extern Int VG_(DebugInfo_syms_howmany)(const DebugInfo *object);
 extern void VG_(DebugInfo_syms_getidx)(const DebugInfo *object, Int index, Addr *address, UInt *size,
                                        const HChar **primary, const HChar ***secondary, Bool *is_text,
                                        Bool *is_ifunc, Bool *is_global);
-
-static const struct {
-   const HChar *name;
-   UInt number;
-} names[] = {
-   { "malloc", HT_MALLOC },
-   { "__libc_malloc", HT_MALLOC },
-   { "heaptoll_malloc_pointer_free", HT_MALLOC },
-   { "free", HT_FREE },
-   { "cfree", HT_FREE },
-   { "free_sized", HT_FREE },
-   { "free_aligned_sized", HT_FREE },
-   { "__libc_free", HT_FREE },
-   { "__libc_cfree", HT_FREE },
-   { "calloc", HT_CALLOC },
-   { "__libc_calloc", HT_CALLOC },
-   { "realloc", HT_REALLOC },
-   { "__libc_realloc", HT_REALLOC },
-   { "reallocarray", HT_REALLOCARRAY },
-   { "__libc_reallocarray", HT_REALLOCARRAY },
-   { "memalign", HT_MEMALIGN },
-   { "__libc_memalign", HT_MEMALIGN },
-   { "posix_memalign", HT_POSIX_MEMALIGN },
-   { "__posix_memalign", HT_POSIX_MEMALIGN },
-   { "aligned_alloc", HT_ALIGNED_ALLOC },
-   { "valloc", HT_VALLOC },
-   { "pvalloc", HT_VALLOC },
-   { "__libc_valloc", HT_VALLOC },
-   { "__libc_pvalloc", HT_VALLOC },
-   { "malloc_usable_size", HT_USABLE_SIZE },
-   /* operator new and new[]: of a size; and nothrow; aligned; both. */
-   { "_Znwm", HT_NEW },
-   { "_Znam", HT_NEW },
-   { "_ZnwmRKSt9nothrow_t", HT_NEW },
-   { "_ZnamRKSt9nothrow_t", HT_NEW },
-   { "_ZnwmSt11align_val_t", HT_NEW_ALIGNED },
-   { "_ZnamSt11align_val_t", HT_NEW_ALIGNED },
-   { "_ZnwmSt11align_val_tRKSt9nothrow_t", HT_NEW_ALIGNED },
-   { "_ZnamSt11align_val_tRKSt9nothrow_t", HT_NEW_ALIGNED },
-   /* operator delete and delete[]: plain; nothrow; sized; aligned; combined. */
-   { "_ZdlPv", HT_DELETE },
-   { "_ZdaPv", HT_DELETE },
-   { "_ZdlPvRKSt9nothrow_t", HT_DELETE },
-   { "_ZdaPvRKSt9nothrow_t", HT_DELETE },
-   { "_ZdlPvm", HT_DELETE },
-   { "_ZdaPvm", HT_DELETE },
-   { "_ZdlPvSt11align_val_t", HT_DELETE },
-   { "_ZdaPvSt11align_val_t", HT_DELETE },
-   { "_ZdlPvmSt11align_val_t", HT_DELETE },
-   { "_ZdaPvmSt11align_val_t", HT_DELETE },
-   { "_ZdlPvSt11align_val_tRKSt9nothrow_t", HT_DELETE },
-   { "_ZdaPvSt11align_val_tRKSt9nothrow_t", HT_DELETE },
-   { "heaptoll_tracer_event", HT_ANNOUNCER },
-   { "__libc_start_main", HT_STARTER },
-};
 
 /* An object whose symbols were read. */
 typedef struct {
@@ -83,30 +29,25 @@ static Object *objects;
 static UInt objects_used, objects_capacity;
 static UInt stream = 1; /* number of the stream: another in each child of fork */
 
-static UInt number_of(const HChar *name)
+/* Which of two meanings of an address counts. It may be both free and operator delete, then it is the function of C; or
+ * the free of an allocator under two names, then it is the C library's. */
+static Bool is_preferred(const HtSymbol *one, const HtSymbol *other)
 {
-   /* A symbol's version does not matter. */
-   const HChar *const version = VG_(strchr)(name, '@');
-   const SizeT length = version == NULL ? VG_(strlen)(name) : (SizeT)(version - name);
-   for (UInt i = 0; i < sizeof names / sizeof names[0]; i++)
-      if (VG_(strncmp)(names[i].name, name, length) == 0 && names[i].name[length] == 0)
-         return names[i].number;
-   return 0;
+   return one->family != other->family ? one->family < other->family : one->number < other->number;
 }
 
-static void add(Addr address, UInt number, UInt object)
+static void add(Addr address, const HtSymbol *symbol, UInt object)
 {
    HtRoutine *routine = VG_(HT_lookup)(routines, address);
    if (routine == NULL) {
       routine = VG_(calloc)("ht.routine", 1, sizeof *routine);
       routine->address = address;
-      routine->number = number;
       VG_(HT_add_node)(routines, routine);
    }
-   /* One address may be both free and operator delete: it counts as the function of C. Translated code may point to
-    * its node, so it is never removed. */
-   if (object != routine->object || number < routine->number) {
-      routine->number = number;
+   /* Translated code may point to the node, so it is never removed. */
+   if (object != routine->object || is_preferred(symbol, &routine->symbol)) {
+      routine->symbol = *symbol;
+      routine->number = symbol->number;
       routine->recorded = 0;
    }
    routine->object = object;
@@ -117,6 +58,46 @@ static Bool is_dynamic_linker(const DebugInfo *info)
 {
    const HChar *const soname = VG_(DebugInfo_get_soname)(info);
    return soname != NULL && VG_(strncmp)(soname, "ld-linux", 8) == 0;
+}
+
+/* What one name stands for, if anything. A copy that the compiler made for some callers of a routine is no routine: it
+ * takes other arguments. It shows that they do not call the routine. */
+static Bool meaning_of(const HChar *name, HtSymbol *found)
+{
+   Bool clone;
+   const HtSymbol *const symbol = ht_symbols_find(name, &clone);
+   if (symbol == NULL)
+      return False;
+   *found = *symbol;
+   if (clone)
+      found->number = HT_INSIDE;
+   return True;
+}
+
+/* Whether the program has no dynamic linker. Then no other object can bind to its malloc, and linkers make it local. */
+static Bool is_static(void)
+{
+   enum { AT_NULL = 0, AT_BASE = 7 };
+   for (const UWord *at = VG_(client_auxv); at != NULL && at[0] != AT_NULL; at += 2)
+      if (at[0] == AT_BASE)
+         return at[1] == 0;
+   return True;
+}
+
+/* What the names of an address stand for, the preferred one. Of C and C++ only global names count, but in a static
+ * program. A symbol with a second name is seldom local under that one too: glibc's posix_memalign is local under its first, where its debugging
+ * symbols are installed. An allocator that was linked in is often local. */
+static Bool meaning(Bool is_global, const HChar *primary, const HChar *const *secondary, HtSymbol *found)
+{
+   Bool any = meaning_of(primary, found) && (is_global || is_static() || found->family != HT_FAMILY_C);
+   for (; secondary != NULL && *secondary != NULL; secondary++) {
+      HtSymbol other;
+      if (meaning_of(*secondary, &other) && (!any || is_preferred(&other, found))) {
+         *found = other;
+         any = True;
+      }
+   }
+   return any;
 }
 
 static void scan_symbols(const DebugInfo *info, UInt object)
@@ -132,17 +113,11 @@ static void scan_symbols(const DebugInfo *info, UInt object)
       VG_(DebugInfo_syms_getidx)(info, i, &address, &size, &primary, &secondary, &is_text, &is_ifunc, &is_global);
       if (!is_text || is_ifunc)
          continue;
-      /* A symbol with a second name is seldom local under that one too: glibc's posix_memalign is local under its
-       * first, where its debugging symbols are installed. */
-      UInt number = is_global ? number_of(primary) : 0;
-      for (; secondary != NULL && *secondary != NULL; secondary++) {
-         const UInt other = number_of(*secondary);
-         if (other != 0 && (number == 0 || other < number))
-            number = other;
-      }
-      if (number != 0)
-         add(address, number, object);
-      if (number == HT_MALLOC)
+      HtSymbol found;
+      if (!meaning(is_global, primary, secondary, &found))
+         continue;
+      add(address, &found, object);
+      if (found.number == HT_MALLOC)
          objects[object - 1].has_malloc = True;
    }
 }
@@ -204,11 +179,12 @@ HtRoutine *ht_routine_at(Addr address)
 
 void ht_routine_main(Addr address)
 {
+   static const HtSymbol main_function = { .number = HT_MAIN_FUNCTION, .family = HT_FAMILY_C };
    const DebugInfo *const info = VG_(find_DebugInfo)(VG_(current_DiEpoch)(), address);
    scan();
    for (UInt i = 0; i < objects_used; i++)
       if (objects[i].info != NULL && objects[i].info == info)
-         add(address, HT_MAIN_FUNCTION, i + 1);
+         add(address, &main_function, i + 1);
 }
 
 void ht_routine_record_object(HtRoutine *routine)
@@ -216,7 +192,13 @@ void ht_routine_record_object(HtRoutine *routine)
    if (routine->recorded == stream)
       return;
    routine->recorded = stream;
-   ht_ring_text(HT_TEXT_ROUTINE_OBJECT, routine->number, routine->path, VG_(strlen)(routine->path));
+   ht_ring_text(routine->number == HT_INSIDE ? HT_TEXT_INLINED : HT_TEXT_ROUTINE_OBJECT, ht_routine_word(routine),
+                routine->path, VG_(strlen)(routine->path));
+}
+
+ULong ht_routine_word(const HtRoutine *routine)
+{
+   return (routine->number == HT_INSIDE ? 0 : routine->number) + 256 * (ULong)routine->symbol.family;
 }
 
 Bool ht_routine_has_malloc(const DebugInfo *info)

@@ -27,6 +27,8 @@ typedef struct {
 typedef struct {
    Bool handler;
    UInt number;         /* of the routine or of the signal */
+   UInt family;         /* of a routine: that of its name */
+   UInt served_by;      /* of a routine: 1 + another family of which it called a routine; 0: of none */
    Addr sp;             /* stack pointer at its entry; of a handler 0 until it begins */
    Addr watched;        /* see HtRegisters */
    Addr return_address; /* of a routine */

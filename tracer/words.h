@@ -27,8 +27,9 @@
 enum {
    HT_NOTHING = 0,          /* a guarded reference that was not made */
    HT_THREAD = 1,           /* payload: the thread that runs now */
-   HT_ENTER = 2,            /* payload: routine; I, M, three arguments */
-   HT_LEAVE = 3,            /* payload: routine; I, M, the block it returned */
+   HT_ENTER = 2,            /* payload: routine + 256 x family; I, M, three arguments */
+   HT_LEAVE = 3,            /* payload: routine + 256 x family + 65536 x (1 + another family that it called, or 0); I, M, the
+                               block it returned */
    HT_ABANDON = 4,          /* payload: routine; I, M */
    HT_SIGNAL = 5,           /* payload: signal; I, M */
    HT_SIGNAL_END = 6,       /* I, M */
@@ -61,9 +62,10 @@ enum {
    HT_TEXT_FRAME = 1,         /* name of a frame (its address); one for each inlined function, innermost first */
    HT_TEXT_OBJECT = 2,        /* object file that was loaded (address of its text) */
    HT_TEXT_WARNING = 3,       /* a message for the user (0) */
-   HT_TEXT_ROUTINE_OBJECT = 4, /* object that contains a routine (the routine) */
+   HT_TEXT_ROUTINE_OBJECT = 4, /* object that contains a routine (routine + 256 x family) */
    HT_TEXT_FRAME_OBJECT = 5,  /* address in the object in hexadecimal, a blank, the object that contains a frame (its address) */
-   HT_TEXT_FUNCTION = 6       /* object, line feed, symbol of a function; either may be empty (its instructions) */
+   HT_TEXT_FUNCTION = 6,      /* object, line feed, symbol of a function; either may be empty (its instructions) */
+   HT_TEXT_INLINED = 7        /* object in which a function that only routines call was called from elsewhere (256 x family) */
 };
 
 /* Protection bits and origins of an HT_MAP. */

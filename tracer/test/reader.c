@@ -57,7 +57,7 @@ static int read_block(const uint64_t *words)
          return 1;
       kinds[kind]++;
       if (kind == HT_LEAVE)
-         left[payload]++;
+         left[payload & 0xff]++;
       if (kind == HT_END)
          snprintf(status, sizeof status, "%u", (unsigned)payload);
       if (kind == HT_ABANDON)

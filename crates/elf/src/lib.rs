@@ -7,7 +7,9 @@ mod error;
 mod facts;
 pub mod family;
 mod file;
+mod names;
 
 pub use aliases::aliases;
 pub use error::ElfError;
 pub use facts::{Elf, has_loader, own_machine, read};
+pub use names::defined_names;

@@ -37,6 +37,12 @@ pub enum TracerError {
         /// What Valgrind or the program printed.
         output: String,
     },
+    /// A program with an allocator of its own of which not every call was seen.
+    #[error("{why}")]
+    HalfSeen {
+        /// What was seen, what it shows, and what to do.
+        why: String,
+    },
     /// Folder for rings and logs.
     #[error("cannot make a folder for the tracer's rings in {folder}: {cause}; is it writable and not full?", folder = .folder.display())]
     Scratch {

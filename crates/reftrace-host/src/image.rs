@@ -1,10 +1,12 @@
 //! The result of a traced run: its process images, and what was recorded of each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use heaptoll_experiment::launch::Finished;
 use heaptoll_reftrace::decoder::Damage;
 use heaptoll_reftrace::{Clock, Routine};
+
+use crate::family_calls::FamilyCalls;
 
 /// One process image: from `exec` (or `fork`) to the next `exec` or the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +86,12 @@ pub struct TracedImage<S> {
     pub before_main: Option<[Clock; 3]>,
     /// Calls of the malloc family.
     pub calls: Calls,
+    /// Calls of each family of routines by its number, 0 being that of C.
+    pub families: BTreeMap<u8, FamilyCalls>,
+    /// Writable memory that it mapped or took by brk, bytes, all together.
+    pub writable_bytes: u64,
+    /// Families of which a routine was inlined, so that some of its calls were not seen; with the objects.
+    pub inlined: BTreeMap<u8, BTreeSet<String>>,
     /// Instructions of each function, once each, by object and symbol, where they were requested and the image recorded
     /// its end. Of paths and symbols that are together longer than 8183 bytes the rest is cut: functions that are the
     /// same up to there are one.
@@ -92,7 +100,7 @@ pub struct TracedImage<S> {
     pub ending: ImageEnding,
     /// A word that no tracer writes: nothing after it was decoded.
     pub damage: Option<Damage>,
-    /// The object file in which each routine of the malloc family was first entered.
+    /// The object file in which each routine was first entered; of several families, that of C.
     pub routine_objects: BTreeMap<Routine, String>,
     /// System calls that failed in a way in which they would not in a native run: (number, errno), how often.
     pub refused: BTreeMap<(u32, u32), u64>,

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use heaptoll_reftrace::decoder::Damage;
-use heaptoll_reftrace::event::Event;
+use heaptoll_reftrace::event::{Event, Origin};
 use heaptoll_reftrace::word::Text;
 use heaptoll_reftrace::{Clock, Decoder, Owner, Reference, Routine, Sink};
 
+use crate::family_calls::Families;
 use crate::image::{Calls, FunctionCount, Image, ImageEnding, TracedImage};
 use crate::ring::{self, Ring};
 
@@ -15,6 +16,9 @@ use crate::ring::{self, Ring};
 const WARNINGS: usize = 32;
 /// Most functions of one process: ten times as many as a browser has.
 const FUNCTIONS: usize = 5_000_000;
+
+/// The bit of a mapping's protection.
+const WRITE: u8 = 2;
 
 /// Reads one image.
 pub struct ImageReader<S> {
@@ -37,7 +41,10 @@ struct ObservedSink<S> {
     calls: Calls,
     /// Instructions by object and symbol.
     functions: BTreeMap<(String, String), u64>,
-    routine_objects: BTreeMap<Routine, String>,
+    families: Families,
+    writable_bytes: u64,
+    /// With the family for which it was recorded.
+    routine_objects: BTreeMap<Routine, (u8, String)>,
     refused: BTreeMap<(u32, u32), u64>,
     warnings: Vec<String>,
     ended: Option<i32>,
@@ -58,16 +65,23 @@ impl<S: Sink> Sink for ObservedSink<S> {
     fn event(&mut self, event: &Event<'_>) {
         self.exec = false;
         self.any = true;
+        self.families.event(event);
         match event {
             Event::Enter { routine, .. } if routine.frees() => self.calls.frees += 1,
-            Event::Enter { routine, .. } if *routine != Routine::UsableSize => self.calls.allocations += 1,
+            Event::Enter { routine, .. } if !routine.queries() => self.calls.allocations += 1,
             Event::Refused { syscall, errno } => {
                 *self.refused.entry((*syscall, *errno)).or_default() += 1;
             }
             Event::Text { what: Text::RoutineObject, word, bytes } => {
-                if let Some(routine) = Routine::from_number(*word) {
-                    let object = String::from_utf8_lossy(bytes).into_owned();
-                    self.routine_objects.entry(routine).or_insert(object);
+                if let (Some(routine), Ok(family)) =
+                    (Routine::from_number(*word & 0xff), u8::try_from(*word >> 8))
+                {
+                    let object = (family, String::from_utf8_lossy(bytes).into_owned());
+                    // Of C's family rather than of another that has this routine, too.
+                    let known = self.routine_objects.entry(routine).or_insert_with(|| object.clone());
+                    if object.0 < known.0 {
+                        *known = object;
+                    }
                 }
             }
             Event::Text { what: Text::Warning, bytes, .. } => {
@@ -83,6 +97,11 @@ impl<S: Sink> Sink for ObservedSink<S> {
                 // An exec that fails has recorded what was executed before it, and the end records the rest.
                 let counted = self.functions.entry((object.to_owned(), symbol.to_owned())).or_default();
                 *counted = counted.saturating_add(*word);
+            }
+            Event::Map {
+                length, protection, origin: Origin::Mmap | Origin::Brk | Origin::Mremap, ..
+            } if protection & WRITE != 0 => {
+                self.writable_bytes = self.writable_bytes.saturating_add(*length);
             }
             Event::Exec { .. } => self.exec = true,
             Event::End { status, .. } => self.ended = Some(*status),
@@ -115,6 +134,8 @@ impl<S: Sink> ImageReader<S> {
             sink,
             calls: Calls::default(),
             functions: BTreeMap::new(),
+            families: Families::default(),
+            writable_bytes: 0,
             routine_objects: BTreeMap::new(),
             refused: BTreeMap::new(),
             warnings: Vec::new(),
@@ -196,6 +217,7 @@ impl<S: Sink> ImageReader<S> {
             }
             _ => ImageEnding::Killed,
         };
+        let (families, inlined) = observed.families.finish();
         TracedImage {
             image,
             sink: observed.sink,
@@ -205,7 +227,10 @@ impl<S: Sink> ImageReader<S> {
             functions: listed(observed.functions),
             ending,
             damage,
-            routine_objects: observed.routine_objects,
+            families,
+            writable_bytes: observed.writable_bytes,
+            inlined,
+            routine_objects: objects(observed.routine_objects),
             refused: observed.refused,
             warnings: observed.warnings,
         }
@@ -217,6 +242,7 @@ impl<S: Sink> ImageReader<S> {
         self.drain(u32::try_from(self.ring.waiting()).unwrap_or(u32::MAX));
         self.stop(why);
         let ImageReader { image, decoder, observed, damage, .. } = self;
+        let (families, inlined) = observed.families.finish();
         TracedImage {
             image,
             sink: observed.sink,
@@ -226,11 +252,19 @@ impl<S: Sink> ImageReader<S> {
             functions: listed(observed.functions),
             ending: ImageEnding::Incomplete(why.into()),
             damage,
-            routine_objects: observed.routine_objects,
+            families,
+            writable_bytes: observed.writable_bytes,
+            inlined,
+            routine_objects: objects(observed.routine_objects),
             refused: observed.refused,
             warnings: observed.warnings,
         }
     }
+}
+
+/// The objects alone.
+fn objects(of: BTreeMap<Routine, (u8, String)>) -> BTreeMap<Routine, String> {
+    of.into_iter().map(|(routine, (_, object))| (routine, object)).collect()
 }
 
 fn listed(functions: BTreeMap<(String, String), u64>) -> Vec<FunctionCount> {

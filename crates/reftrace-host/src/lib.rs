@@ -10,6 +10,7 @@
 //! memory that runs out ([`Traced::stopped`]).
 
 mod error;
+mod family_calls;
 mod find;
 mod fitness;
 mod image;
@@ -27,6 +28,7 @@ mod trace;
 mod testing;
 
 pub use error::TracerError;
+pub use family_calls::FamilyCalls;
 pub use find::Tracer;
 pub use fitness::{Fitness, fitness};
 pub use image::{Calls, FunctionCount, Image, ImageEnding, Traced, TracedImage};

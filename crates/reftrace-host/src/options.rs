@@ -1,12 +1,15 @@
 //! What the tracer shall record, as its command line.
 
 use std::path::Path;
+use std::sync::Arc;
 
 /// The folder of Valgrind's logs, in that of the rings: each process has one, and the rings' folder is scanned often.
 pub(crate) const LOGS: &str = "logs";
+/// The file of names of routines, there too: each process image reads it when it begins.
+pub(crate) const SYMBOLS: &str = "symbols";
 
 /// What is recorded besides counters and routines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
     /// Every data reference.
     pub references: bool,
@@ -21,12 +24,23 @@ pub struct Options {
     /// Pages by which the brk segment begins higher and mappings end lower than usual: other addresses, for finding
     /// what depends on them. At most 4095.
     pub shift_pages: u32,
+    /// Names of routines besides those of C and C++: lines of `heaptoll_allocator_symbols::Table::lines`. Empty for
+    /// none.
+    pub symbols: Arc<str>,
 }
 
 impl Default for Options {
     /// Counters and routines only, pinned.
     fn default() -> Options {
-        Options { references: false, sites: 0, functions: false, pointers: false, pin: true, shift_pages: 0 }
+        Options {
+            references: false,
+            sites: 0,
+            functions: false,
+            pointers: false,
+            pin: true,
+            shift_pages: 0,
+            symbols: "".into(),
+        }
     }
 }
 
@@ -57,6 +71,9 @@ impl Options {
         ];
         if self.shift_pages > 0 {
             all.push(format!("--shift={}", self.shift_pages));
+        }
+        if !self.symbols.is_empty() {
+            all.push(format!("--symbols={folder}/{LOGS}/{SYMBOLS}"));
         }
         if self.sites > 0 {
             // Without it, inlined code of a library has the name of the function into which it was inlined. The folders

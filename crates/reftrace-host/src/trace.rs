@@ -13,7 +13,7 @@ use heaptoll_reftrace::Sink;
 use crate::error::TracerError;
 use crate::find::Tracer;
 use crate::image::{Image, ImageEnding, Traced};
-use crate::options::{LOGS, Options};
+use crate::options::{LOGS, Options, SYMBOLS};
 use crate::program_reader::{ProgramReader, SystemProcesses};
 
 use crate::{log, memory, scratch};
@@ -64,6 +64,9 @@ pub fn trace_with<S: Sink>(
     let scratch = scratch::make()?;
     let folder = scratch.path();
     let rings = |cause| TracerError::Rings { folder: folder.into(), cause };
+    if !options.symbols.is_empty() {
+        std::fs::write(folder.join(LOGS).join(SYMBOLS), options.symbols.as_bytes()).map_err(rings)?;
+    }
     let mut program_reader = ProgramReader::new(folder, begin, SystemProcesses);
     let mut run = Run::start(tracer, launcher, invocation, options, folder)?;
     let begun = Instant::now();

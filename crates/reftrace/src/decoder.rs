@@ -226,7 +226,7 @@ impl Decoder {
     }
 
     fn enter_routine(&mut self, payload: u64, more: &[u64], sink: &mut dyn Sink) -> Option<()> {
-        let routine = Routine::from_number(payload)?;
+        let (routine, family) = (Routine::from_number(payload & 0xff)?, u8::try_from(payload >> 8).ok()?);
         let entered = self.advance_clock(more, sink)?;
         let (arguments, site) = ([more[2], more[3], more[4]], std::mem::take(&mut self.site));
         let none = Clock::default();
@@ -238,7 +238,7 @@ impl Decoder {
             handlers: none,
             collector: none,
         });
-        sink.event(&Event::Enter { routine, clock: entered, arguments, site });
+        sink.event(&Event::Enter { routine, family, clock: entered, arguments, site });
         Some(())
     }
 
@@ -250,13 +250,22 @@ impl Decoder {
         more: &[u64],
         sink: &mut dyn Sink,
     ) -> Option<()> {
-        let routine = Routine::from_number(payload)?;
+        let (routine, family) = (Routine::from_number(payload & 0xff)?, (payload >> 8) as u8);
+        let served_by = (payload >> 16).checked_sub(1).map(u8::try_from).transpose().ok()?;
         let clock = self.advance_clock(more, sink)?;
         let (arguments, site, cost, collector) = self.leave(routine, clock).unwrap_or_default();
         sink.event(&match kind {
-            EventKind::Leave => {
-                Event::Leave { routine, clock, arguments, site, result: more[2], cost, collector }
-            }
+            EventKind::Leave => Event::Leave {
+                routine,
+                family,
+                clock,
+                arguments,
+                site,
+                result: more[2],
+                cost,
+                collector,
+                served_by,
+            },
             _ => Event::Abandon { routine, clock, cost },
         });
         Some(())

@@ -84,17 +84,22 @@ pub enum Event<'a> {
     ThreadStart { thread: u32, parent: u32, manager: bool },
     /// A thread has ended.
     ThreadEnd { thread: u32, clock: Clock },
-    /// A routine was entered, from outside of the family. `site` is 0 if call sites were not requested.
-    Enter { routine: Routine, clock: Clock, arguments: [u64; 3], site: u32 },
+    /// A routine was entered, from outside of all routines. `family` is 0 for that of C, else the number that the names
+    /// of the routines were given with; the arguments are in the order of C. `site` is 0 if call sites were not
+    /// requested.
+    Enter { routine: Routine, family: u8, clock: Clock, arguments: [u64; 3], site: u32 },
     /// It returned. `cost` is inclusive, without signal handlers; `collector` is the part of it that collections took.
+    /// `served_by` is another family, the first of which it called a routine.
     Leave {
         routine: Routine,
+        family: u8,
         clock: Clock,
         arguments: [u64; 3],
         site: u32,
         result: u64,
         cost: Clock,
         collector: Clock,
+        served_by: Option<u8>,
     },
     /// It was left by `longjmp` or the like.
     Abandon { routine: Routine, clock: Clock, cost: Clock },

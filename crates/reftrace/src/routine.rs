@@ -79,6 +79,16 @@ impl Routine {
         matches!(self, Routine::Free | Routine::Delete)
     }
 
+    /// Whether it only gives a property of a block.
+    pub fn queries(self) -> bool {
+        self == Routine::UsableSize
+    }
+
+    /// Whether it has a count of sizes before the size.
+    pub fn multiplies(self) -> bool {
+        matches!(self, Routine::Calloc | Routine::Reallocarray)
+    }
+
     /// Whether it moves or resizes an existing block.
     pub fn resizes(self) -> bool {
         matches!(self, Routine::Realloc | Routine::Reallocarray)

@@ -62,9 +62,9 @@ pub enum EventKind {
     Nothing = 0,
     /// Payload: the thread that runs now. Nothing follows.
     Thread = 1,
-    /// Payload: the routine entered. I, M, the first three arguments.
+    /// Payload: the routine entered + 256 x its family, 0 for that of C. I, M, three arguments in the order of C.
     Enter = 2,
-    /// Payload: the routine left. I, M, the block it returned (0 for none or failure; of `posix_memalign` the block).
+    /// Payload: the routine left + 256 x its family + 65536 x (1 + another family that it called, or 0). I, M, the block it returned (0 for none or failure; of `posix_memalign` the block).
     Leave = 3,
     /// Payload: the routine that was left by `longjmp` or the like. I, M.
     Abandon = 4,
@@ -126,7 +126,7 @@ pub enum Text {
     Object = 2,
     /// A message for the user. The word is 0.
     Warning = 3,
-    /// The object that contains a routine; the word is the routine's number.
+    /// The object that contains a routine; the word is the routine's number + 256 x its family.
     RoutineObject = 4,
     /// The location of a frame: the address in its object in hexadecimal, a blank, and the object. The word is the
     /// frame's address.
@@ -134,18 +134,22 @@ pub enum Text {
     /// A function: its object, a line feed, its symbol as the object has it; either may be empty. The word is how many
     /// instructions it has executed itself.
     Function = 6,
+    /// The object with a function that only routines call, and that was called from elsewhere: a routine was inlined
+    /// there. The word is 256 x the family.
+    Inlined = 7,
 }
 
 impl Text {
     /// The text of a number.
     pub fn from_number(number: u64) -> Option<Text> {
-        const ALL: [Text; 6] = [
+        const ALL: [Text; 7] = [
             Text::Frame,
             Text::Object,
             Text::Warning,
             Text::RoutineObject,
             Text::FrameObject,
             Text::Function,
+            Text::Inlined,
         ];
         ALL.into_iter().find(|text| *text as u64 == number)
     }

@@ -1,0 +1,133 @@
+//! Calls of each family of routines, and whether they are all of them: a block that is freed was made before.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use heaptoll_reftrace::Event;
+use heaptoll_reftrace::word::Text;
+
+/// Calls of one family from outside of all routines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FamilyCalls {
+    /// Of routines that return a block, `realloc` among them.
+    pub allocations: u64,
+    /// Of routines that only free.
+    pub frees: u64,
+    /// Of both: those with a block that no routine was seen to make. In a child of fork they may be its parent's.
+    pub unknown: u64,
+    /// Of both: those that called a routine of another family, and so only forwarded.
+    pub forwarded: u64,
+}
+
+/// Counts them for one process image.
+#[derive(Debug, Default)]
+pub(crate) struct Families {
+    calls: BTreeMap<u8, FamilyCalls>,
+    inlined: BTreeMap<u8, BTreeSet<String>>,
+    /// Blocks that are live.
+    blocks: HashSet<u64>,
+}
+
+/// Most objects named in which routines were inlined.
+const NAMED: usize = 8;
+
+impl Families {
+    pub(crate) fn event(&mut self, event: &Event<'_>) {
+        match *event {
+            Event::Enter { routine, family, arguments: [block, ..], .. } => {
+                if routine.queries() {
+                    return;
+                }
+                let calls = self.calls.entry(family).or_default();
+                *(if routine.frees() { &mut calls.frees } else { &mut calls.allocations }) += 1;
+                if (routine.frees() || routine.resizes()) && block != 0 && !self.blocks.remove(&block) {
+                    calls.unknown += 1;
+                }
+            }
+            Event::Leave { routine, family, arguments: [block, size, count], result, served_by, .. } => {
+                if routine.queries() {
+                    return;
+                }
+                if served_by.is_some() {
+                    self.calls.entry(family).or_default().forwarded += 1;
+                }
+                if routine.frees() {
+                    return;
+                }
+                if result != 0 {
+                    self.blocks.insert(result);
+                // A resize that failed leaves the block as it was; one to size 0 has freed it.
+                } else if routine.resizes()
+                    && block != 0
+                    && size != 0
+                    && (count != 0 || !routine.multiplies())
+                {
+                    self.blocks.insert(block);
+                }
+            }
+            Event::Text { what: Text::Inlined, word, bytes } => {
+                let Ok(family) = u8::try_from(word >> 8) else { return };
+                let objects = self.inlined.entry(family).or_default();
+                if objects.len() < NAMED {
+                    objects.insert(String::from_utf8_lossy(bytes).into_owned());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn finish(self) -> (BTreeMap<u8, FamilyCalls>, BTreeMap<u8, BTreeSet<String>>) {
+        (self.calls, self.inlined)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_reftrace::{Clock, Routine};
+
+    use super::*;
+
+    fn call(families: &mut Families, routine: Routine, family: u8, arguments: [u64; 3], result: u64) {
+        let (clock, site) = (Clock::default(), 0);
+        families.event(&Event::Enter { routine, family, clock, arguments, site });
+        let (cost, collector) = (clock, clock);
+        let served_by = (family == 1).then_some(0);
+        families.event(&Event::Leave {
+            routine,
+            family,
+            clock,
+            arguments,
+            site,
+            result,
+            cost,
+            collector,
+            served_by,
+        });
+    }
+
+    #[test]
+    fn a_block_that_was_not_seen_to_be_made_is_unknown_once() {
+        let mut families = Families::default();
+        call(&mut families, Routine::Malloc, 1, [40, 0, 0], 100);
+        call(&mut families, Routine::Realloc, 1, [100, 80, 0], 200);
+        call(&mut families, Routine::Free, 1, [200, 0, 0], 0);
+        call(&mut families, Routine::Free, 1, [200, 0, 0], 0);
+        call(&mut families, Routine::Free, 1, [0, 0, 0], 0);
+        call(&mut families, Routine::Free, 0, [300, 0, 0], 0);
+        let (calls, _) = families.finish();
+        assert_eq!(calls[&1], FamilyCalls { allocations: 2, frees: 3, unknown: 1, forwarded: 5 });
+        assert_eq!(calls[&0], FamilyCalls { allocations: 0, frees: 1, unknown: 1, forwarded: 0 });
+    }
+
+    #[test]
+    fn a_resize_that_failed_leaves_its_block() {
+        let mut families = Families::default();
+        call(&mut families, Routine::Malloc, 1, [40, 0, 0], 100);
+        call(&mut families, Routine::Reallocarray, 1, [100, 1 << 40, 1 << 20], 0);
+        call(&mut families, Routine::Free, 1, [100, 0, 0], 0);
+        // To size 0 it frees.
+        call(&mut families, Routine::Malloc, 1, [40, 0, 0], 100);
+        call(&mut families, Routine::Realloc, 1, [100, 0, 0], 0);
+        call(&mut families, Routine::Free, 1, [100, 0, 0], 0);
+        assert_eq!(families.finish().0[&1].unknown, 1);
+    }
+}
