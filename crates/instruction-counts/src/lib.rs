@@ -13,6 +13,7 @@ mod figures;
 mod group;
 mod heap;
 mod pages;
+mod phases;
 mod spread;
 mod tally;
 
@@ -23,4 +24,5 @@ pub use figures::{
     RoutineFigures, SpreadFigures, Tables,
 };
 pub use group::{Group, group};
+pub use phases::Phases;
 pub use spread::Spread;
