@@ -70,7 +70,9 @@ const BEGINNINGS: [&str; 7] = [
     "start_thread",
 ];
 /// Marks of the recorder that are no functions.
-const MARKS: [&str; 2] = ["[deeper frames]", "[unknown callers]"];
+const MARKS: [&str; 3] = ["[deeper frames]", "[unknown callers]", REPEATED];
+/// The mark of a stack whose recursion the recorder folded.
+const REPEATED: &str = "[repeated callers]";
 
 /// Whether a frame is the program's own code. `short` is its function as returned by [`crate::short`].
 pub fn is_own(frame: &Frame, short: &str) -> bool {
@@ -85,6 +87,11 @@ pub fn is_own(frame: &Frame, short: &str) -> bool {
         Some(namespace) => !NAMESPACES.contains(&namespace),
         None => !is_of_library_source(frame.line),
     }
+}
+
+/// Whether a frame is the mark that callers which occur again and again were left out.
+pub(crate) fn is_folded(short: &str) -> bool {
+    short == REPEATED
 }
 
 /// Whether a stack begins with a function: what calls `main`, or a thread's own.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use crate::frame::Frame;
 use crate::frame::file_name;
-use crate::own::{allocates, begins, is_own};
+use crate::own::{allocates, begins, is_folded, is_own};
 use crate::short::short;
 
 /// A frame of a row, and how often it occurs consecutively.
@@ -14,8 +14,12 @@ struct Step {
     /// `file:line` of the innermost, for the first step only.
     line: String,
     least: u32,
+    /// [`MANY`]: the recorder left some out.
     most: u32,
 }
+
+/// More often than can be told.
+const MANY: u32 = u32::MAX;
 
 /// A call stack as a line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,6 +35,7 @@ pub(crate) struct Named {
     own: bool,
     allocates: bool,
     begins: bool,
+    folded: bool,
 }
 
 impl Named {
@@ -45,6 +50,7 @@ impl Named {
             own: is_own(frame, &function),
             allocates: allocates(&function),
             begins: begins(&function),
+            folded: is_folded(&function),
             line: frame.short_line().to_owned(),
             name,
         }
@@ -83,7 +89,12 @@ impl Row {
 
     /// Of a stack, innermost frame first: the first `shown` of its [`chosen`] frames.
     pub(crate) fn new<'a>(stack: impl Iterator<Item = &'a Named> + Clone + 'a, shown: usize) -> Row {
-        Row::folded(chosen(stack, |frame| frame), shown)
+        let is_folded = stack.clone().any(|frame| frame.folded);
+        let mut row = Row::folded(chosen(stack, |frame| frame), shown);
+        if is_folded {
+            row.steps.iter_mut().filter(|step| step.most > 1).for_each(|step| step.most = MANY);
+        }
+        row
     }
 
     fn folded<'a>(frames: impl Iterator<Item = &'a Named>, shown: usize) -> Row {
@@ -124,6 +135,7 @@ impl fmt::Display for Row {
         for (at, step) in self.steps.iter().enumerate() {
             let times = match (step.least, step.most) {
                 (1, 1) => String::new(),
+                (least, MANY) => format!("x{least} or more"),
                 (least, most) if least == most => format!("x{least}"),
                 (least, most) => format!("x{least} to x{most}"),
             };
@@ -180,6 +192,14 @@ mod tests {
             [("f", "a.c:1"), ("f", "a.c:2"), ("std::x", ""), ("f", "a.c:2"), ("g", ""), ("f", "a.c:9")];
         assert_eq!(row(&stack, 9), "f (a.c:1, x3) < g < f");
         assert_eq!(row(&[("f", ""), ("g", "a.c:2"), ("g", "a.c:2")], 9), "f < g (x2)");
+    }
+
+    /// The recorder keeps a return address twice.
+    #[test]
+    fn a_recursion_that_was_folded_has_no_most() {
+        let stack = [("f", "a.c:1"), ("f", "a.c:2"), ("g", ""), ("main", ""), ("[repeated callers]", "")];
+        assert_eq!(row(&stack, 9), "f (a.c:1, x2 or more) < g < main");
+        assert_eq!(row(&stack[..4], 9), "f (a.c:1, x2) < g < main");
     }
 
     #[test]

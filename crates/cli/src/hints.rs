@@ -26,8 +26,16 @@ pub fn left_out_dashes(error: &clap::Error, words: &[OsString]) -> Option<String
     let command = words.get(1)?.to_str().filter(|command| TAKE_A_PROGRAM.contains(command))?;
     let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg) else { return None };
     (!word.starts_with('-')).then(|| {
-        format!("the program to measure goes after `--`: heaptoll {command} [OPTIONS] -- {word} ...")
+        let program = program_before(command, word, words).unwrap_or(word);
+        format!("the program to measure goes after `--`: heaptoll {command} [OPTIONS] -- {program} ...")
     })
+}
+
+/// `ledger` takes a trace without `--`: what it took for one is the program, and the refused word its first argument.
+fn program_before<'a>(command: &str, refused: &str, words: &'a [OsString]) -> Option<&'a str> {
+    let at = words.iter().position(|word| word == refused)?;
+    let before = words.get(at.checked_sub(1)?)?.to_str()?;
+    (command == "ledger" && at > 2 && !before.starts_with('-')).then_some(before)
 }
 
 #[cfg(test)]
@@ -47,6 +55,10 @@ mod tests {
         let message = hint("heaptoll run ./rs").expect("a hint");
         assert!(message.contains("heaptoll run [OPTIONS] -- ./rs"), "{message}");
         assert!(hint("heaptoll record -o t ls /").is_some_and(|message| message.contains("-- ls")));
+        assert!(
+            hint("heaptoll ledger ./requests 8000")
+                .is_some_and(|message| message.contains("-- ./requests ..."))
+        );
         assert_eq!(hint("heaptoll run --no-such-option"), None);
         assert_eq!(hint("heaptoll managers ls"), None);
     }

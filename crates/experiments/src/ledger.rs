@@ -101,7 +101,7 @@ impl Findings {
     pub fn document(&self, command: &str) -> Document {
         let mut document = match (&self.figures, &self.detail) {
             (Figures::Pages { program, max_live_bytes, .. }, Detail::Pages(ledger)) => {
-                let mut document = document::document(ledger, program);
+                let mut document = document::document(ledger, program, *max_live_bytes);
                 if let Some(first) = document.sections.first_mut() {
                     first.text.extend(document::most_live(ledger, *max_live_bytes));
                 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_trace::{MEMORY_LIMIT, Memory};
+use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites};
 use heaptoll_trace_analysis::feed::feed;
 pub use heaptoll_trace_analysis::lifetimes::{By, LifetimeFigures as Figures};
 use heaptoll_trace_analysis::lifetimes::{EACH_OBJECT, Lifetimes};
@@ -51,10 +51,22 @@ pub fn measure(trace: &Path, request: Request) -> Result<Figures, Failure> {
         )));
     }
     let mut lifetimes = Lifetimes::new(request.by);
+    if request.by == By::Site
+        && let Some(sites) = sites_beforehand(trace)
+    {
+        lifetimes.sites_alike(CallSites::new(&sites, request.frames).first_alike());
+    }
     let reader = feed(reader, |batch| lifetimes.batch(batch)).map_err(trace_source::refused)?;
     let subject =
         Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), lifetimes.time_ns());
     let sites = reader.sites().cloned().unwrap_or_default();
     let mut call_sites = CallSites::new(&sites, request.frames);
     Ok(lifetimes.figures(subject, has_sites.then_some(&mut call_sites)))
+}
+
+/// The call stacks of a trace whose end can be read before its events; of a pipe it cannot.
+fn sites_beforehand(trace: &Path) -> Option<Sites> {
+    let is_file = std::fs::metadata(trace).is_ok_and(|facts| facts.is_file());
+    // What is wrong with the file is found when its events are read.
+    is_file.then(|| heaptoll_trace::tables(trace).ok()?.sites).flatten()
 }

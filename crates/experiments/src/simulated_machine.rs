@@ -28,7 +28,11 @@ pub fn choose(cache: Option<&str>, latency: Option<&str>) -> Result<(Machine, &'
 
 /// References or misses by owner: system calls count as the program's.
 pub fn owners(split: &Split<u64>) -> ByOwner {
-    ByOwner { program: split.program + split.system, allocator: split.allocator, collector: split.collector }
+    ByOwner {
+        program: split.program + split.system,
+        allocator: split.allocator,
+        collector: split.collections(),
+    }
 }
 
 /// Misses of its caches.

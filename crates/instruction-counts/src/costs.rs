@@ -8,11 +8,13 @@ use crate::blocks::Blocks;
 use crate::class::Request;
 use crate::group::{Group, group, request};
 use crate::heap::Heap;
+use crate::phases::{PhaseClock, Phases};
 use crate::tally::Tally;
 
 /// `heaptoll_event_kind` of include/heaptoll.h.
 const COLLECTION_START: u32 = 1;
 const COLLECTION_END: u32 = 2;
+const PHASE: u32 = 3;
 
 /// A call that has begun.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +29,7 @@ struct Call {
 #[derive(Debug, Default)]
 struct Thread {
     calls: Vec<Call>,
-    collecting: bool,
+    collecting: PhaseClock,
     of_manager: bool,
 }
 
@@ -46,6 +48,7 @@ pub struct Costs {
     pub(crate) objects: u64,
     pub(crate) bytes: u64,
     pub(crate) collections: u64,
+    pub(crate) phases: Phases,
     /// The program's instructions before its `main`.
     pub(crate) before_main: Option<u64>,
 }
@@ -126,7 +129,7 @@ impl Costs {
     }
 
     fn in_manager(&self) -> bool {
-        self.thread.of_manager || self.thread.collecting || !self.thread.calls.is_empty()
+        self.thread.of_manager || self.thread.collecting.is_collecting() || !self.thread.calls.is_empty()
     }
 }
 
@@ -165,10 +168,15 @@ impl Sink for Costs {
                     self.others.remove(&thread);
                 }
             }
-            Event::Announced { kind: COLLECTION_START, .. } => self.thread.collecting = true,
-            Event::Announced { kind: COLLECTION_END, .. } => {
-                self.collections += u64::from(self.thread.collecting);
-                self.thread.collecting = false;
+            Event::Announced { kind: COLLECTION_START, clock, .. } => {
+                self.thread.collecting.enters(Some(0), clock, &mut self.phases);
+            }
+            Event::Announced { kind: PHASE, value, clock } if self.thread.collecting.is_collecting() => {
+                self.thread.collecting.enters(Some(value), clock, &mut self.phases);
+            }
+            Event::Announced { kind: COLLECTION_END, clock, .. } => {
+                self.collections += u64::from(self.thread.collecting.is_collecting());
+                self.thread.collecting.enters(None, clock, &mut self.phases);
             }
             Event::Main { before } => {
                 self.before_main = Some(before[Owner::Program as usize].instructions);

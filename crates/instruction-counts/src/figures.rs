@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::class::SizeClass;
 use crate::costs::Costs;
 use crate::group::{Group, group};
+use crate::phases::Phases;
 use crate::tally::{CallCosts, Classes, Tally};
 
 /// Instructions and data references.
@@ -112,6 +113,9 @@ pub struct Amounts {
     pub object_bytes: u64,
     /// Collections that were announced.
     pub collections: u64,
+    /// What they executed, by the phases that were announced.
+    #[serde(default)]
+    pub phases: Phases,
 }
 
 fn ratio(part: u64, whole: u64) -> Option<f64> {
@@ -141,6 +145,7 @@ impl Amounts {
             objects: a.objects + b.objects,
             object_bytes: a.object_bytes + b.object_bytes,
             collections: a.collections + b.collections,
+            phases: a.phases.plus(b.phases),
         }
     }
 
@@ -397,6 +402,7 @@ impl Costs {
             objects: self.objects,
             object_bytes: self.bytes,
             collections: self.collections,
+            phases: self.phases,
         };
         let (pages, most_live) = (self.heap.pages.most_bytes, self.blocks.most_bytes);
         Figures {

@@ -13,6 +13,7 @@ mod figures;
 mod group;
 mod heap;
 mod pages;
+mod phases;
 mod requests;
 mod spread;
 mod tally;
@@ -24,5 +25,6 @@ pub use figures::{
     RoutineFigures, SpreadFigures, Tables,
 };
 pub use group::{Group, group};
+pub use phases::Phases;
 pub use requests::{Requested, Requests};
 pub use spread::Spread;

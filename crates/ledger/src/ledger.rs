@@ -108,6 +108,11 @@ impl Pace {
         since >= self.interval_ns || is_peak
     }
 
+    /// Whether a program that ends with this many live bytes has more than any sample saw, or was never sampled.
+    pub fn misses(&self, live_bytes: u64) -> bool {
+        self.all == 0 || live_bytes > self.most_live
+    }
+
     /// A sample was taken at `time_ns`; `snapshot` is its result.
     pub fn taken(&mut self, time_ns: u64, snapshot: &Snapshot) {
         (self.last_ns, self.took_ns) = (time_ns, snapshot.took_ns);
@@ -184,6 +189,14 @@ mod tests {
         pace.taken(ms(90), &Snapshot { took_ns: ms(80), ..snapshot(ms(90), 1 << 20, 100) });
         assert!(!pace.due(ms(170), 100));
         assert!(pace.due(ms(490), 100));
+    }
+
+    #[test]
+    fn a_program_that_ends_larger_than_it_was_sampled_is_sampled_once_more() {
+        let mut pace = Pace::default();
+        assert!(pace.misses(0), "never sampled");
+        pace.taken(5_000_000, &snapshot(5_000_000, 1 << 20, 1000));
+        assert!(pace.misses(1001) && !pace.misses(1000));
     }
 
     #[test]

@@ -6,7 +6,7 @@
 //! of the process, which the first level of any machine uses; sets of the others depend on physical addresses on a real
 //! machine.
 
-use heaptoll_reftrace::{Owner, Reference};
+use heaptoll_reftrace::Reference;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -96,9 +96,9 @@ impl Hierarchy {
         }
     }
 
-    /// Processes references of one owner. One that lies across lines misses once if any of them is missing.
-    pub fn references(&mut self, owner: Owner, references: &[Reference]) {
-        let accessor = Accessor::from(owner) as usize;
+    /// Processes references of one accessor. One that lies across lines misses once if any of them is missing.
+    pub fn references(&mut self, accessor: impl Into<Accessor>, references: &[Reference]) {
+        let accessor = accessor.into() as usize;
         for reference in references {
             let address = reference.address();
             let first = address >> self.shift;
@@ -111,15 +111,16 @@ impl Hierarchy {
         }
     }
 
-    /// Processes references of one owner of which `sifted` are all that can miss or change the order of a set of the
+    /// Processes references of one accessor of which `sifted` are all that can miss or change the order of a set of the
     /// first level; see [`Hierarchy::can_be_sifted`].
-    pub fn sifted(&mut self, owner: Owner, references: &[Reference], sifted: &[Reference]) {
+    pub fn sifted(&mut self, accessor: impl Into<Accessor>, references: &[Reference], sifted: &[Reference]) {
+        let accessor = accessor.into();
         let stores = |all: &[Reference]| all.iter().map(|one| u64::from(one.is_store())).sum::<u64>();
         let (of_all, of_sifted) = (stores(references), stores(sifted));
-        let hits = &mut self.served[0][Accessor::from(owner) as usize];
+        let hits = &mut self.served[0][accessor as usize];
         hits[1] += of_all - of_sifted;
         hits[0] += (references.len() - sifted.len()) as u64 + of_sifted - of_all;
-        self.references(owner, sifted);
+        self.references(accessor, sifted);
     }
 
     /// Whether references to the most recent lines of this many sets, of such lines, are also to the most recent lines
@@ -177,6 +178,7 @@ pub fn all(counts: &Split<Counts>) -> Split<u64> {
 mod tests {
     use std::collections::VecDeque;
 
+    use heaptoll_reftrace::Owner;
     use proptest::prelude::*;
 
     use super::*;
@@ -219,6 +221,7 @@ mod tests {
             allocator: counts(0, 0),
             collector: counts(1, 0),
             system: counts(0, 1),
+            sweeper: counts(0, 0),
         };
         assert_eq!(hierarchy.misses(), [misses, misses, misses]);
         let made = Split {
@@ -226,6 +229,7 @@ mod tests {
             allocator: counts(1, 0),
             collector: counts(1, 0),
             system: counts(0, 3),
+            sweeper: counts(0, 0),
         };
         assert_eq!(hierarchy.references_made(), made);
     }

@@ -6,7 +6,12 @@ use crate::hierarchy::Hierarchy;
 use crate::machine::Machine;
 use crate::over_time::{OverTime, Scale};
 use crate::placement::Misses;
-use crate::simulation::{BadSettings, Profile, Settings, Simulation, Split};
+use crate::simulation::{Accessor, BadSettings, Profile, Settings, Simulation, Split};
+
+/// `heaptoll_event_kind` and `heaptoll_phase` of include/heaptoll.h.
+const COLLECTION_END: u32 = 2;
+const PHASE: u32 = 3;
+const SWEEP: u64 = 4;
 
 /// What to simulate; [`Plan::new`] has checked the settings.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +32,8 @@ pub struct ImageSimulator {
     /// Buffer for references that the sieve passes.
     sifted: Vec<Reference>,
     before_main: Option<u64>,
+    /// Whether the collection that runs sweeps.
+    sweeps: bool,
 }
 
 /// The results for an image.
@@ -89,17 +96,22 @@ impl ImageSimulator {
             line_bytes: settings.line_bytes,
             sifted: Vec::new(),
             before_main: None,
+            sweeps: false,
         }
     }
 
     /// Simulates references within one window of the program's time.
     fn simulate(&mut self, owner: Owner, references: &[Reference]) {
+        let accessor = match owner {
+            Owner::Collector if self.sweeps => Accessor::Sweeper,
+            owner => owner.into(),
+        };
         self.sifted.clear();
-        self.mixed.sift(owner, references, &mut self.sifted);
+        self.mixed.sift(accessor, references, &mut self.sifted);
         if self.hierarchy.can_be_sifted(self.line_bytes, self.mixed.sieve_sets()) {
-            self.hierarchy.sifted(owner, references, &self.sifted);
+            self.hierarchy.sifted(accessor, references, &self.sifted);
         } else {
-            self.hierarchy.references(owner, references);
+            self.hierarchy.references(accessor, references);
         }
         if self.over_time.sifted(owner, references.len() as u64, &self.sifted) {
             self.mixed.forget();
@@ -147,6 +159,11 @@ impl Sink for ImageSimulator {
         if let Event::Main { before } = event {
             let before = before[Owner::Program as usize];
             self.before_main = Some(before.loads + before.stores);
+        }
+        match *event {
+            Event::Announced { kind: PHASE, value, .. } => self.sweeps = value == SWEEP,
+            Event::Announced { kind: COLLECTION_END, .. } => self.sweeps = false,
+            _ => {}
         }
         let Event::Kernel { owner, address, length, store } = *event else { return };
         self.mixed.kernel(address, length);

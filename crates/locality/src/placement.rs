@@ -40,7 +40,7 @@ pub struct Parts {
     pub pollution: i64,
     /// The allocator's own.
     pub allocator: i64,
-    /// The collector's own.
+    /// The collector's own, its sweep included.
     pub collector: i64,
 }
 
@@ -62,7 +62,7 @@ impl Misses {
             placement: alone,
             pollution: program - alone,
             allocator: signed(self.mixed.allocator),
-            collector: signed(self.mixed.collector),
+            collector: signed(self.mixed.collections()),
         }
     }
 }

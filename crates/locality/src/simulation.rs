@@ -13,7 +13,7 @@
 pub mod profile;
 pub mod settings;
 
-use heaptoll_reftrace::{Owner, Reference};
+use heaptoll_reftrace::Reference;
 
 use crate::distance::Distances;
 #[cfg(target_arch = "x86_64")]
@@ -117,19 +117,24 @@ impl Simulation {
         })
     }
 
-    /// Processes references of one owner, in order.
-    pub fn references(&mut self, owner: Owner, references: &[Reference]) {
-        self.all_parts(owner, references, None);
+    /// Processes references of one accessor, in order.
+    pub fn references(&mut self, accessor: impl Into<Accessor>, references: &[Reference]) {
+        self.all_parts(accessor.into(), references, None);
     }
 
-    /// Processes references of one owner, in order, and appends to `sifted` those that another simulator has to process
+    /// Processes references of one accessor, in order, and appends to `sifted` those that another simulator has to process
     /// as well.
     ///
     /// The others are to the line touched last in one of [`Simulation::sieve_sets`] sets (the lowest bits of a line
     /// select the set), and, if they are of the program, touched by it since; also since [`Simulation::forget`]. So
     /// they hit and change nothing in any cache whose number of sets is a multiple, and are not the first to any line.
-    pub fn sift(&mut self, owner: Owner, references: &[Reference], sifted: &mut Vec<Reference>) {
-        self.all_parts(owner, references, Some(sifted));
+    pub fn sift(
+        &mut self,
+        accessor: impl Into<Accessor>,
+        references: &[Reference],
+        sifted: &mut Vec<Reference>,
+    ) {
+        self.all_parts(accessor.into(), references, Some(sifted));
     }
 
     /// Number of sets of the sieve.
@@ -143,9 +148,13 @@ impl Simulation {
         self.sieve.fill(NONE);
     }
 
-    fn all_parts(&mut self, owner: Owner, references: &[Reference], mut sifted: Option<&mut Vec<Reference>>) {
-        let accessor = Accessor::from(owner);
-        let by_program = owner == Owner::Program;
+    fn all_parts(
+        &mut self,
+        accessor: Accessor,
+        references: &[Reference],
+        mut sifted: Option<&mut Vec<Reference>>,
+    ) {
+        let by_program = accessor == Accessor::Program;
         if by_program != self.last_by_program {
             // The line is the same, but the owner of the reference is not.
             (self.last, self.last_by_program) = (NONE, by_program);

@@ -12,23 +12,26 @@ pub enum Accessor {
     Program = 0,
     /// A routine of the malloc family.
     Allocator = 1,
-    /// A collection that the manager announced.
+    /// A collection that the manager announced, but for its sweep.
     Collector = 2,
     /// The kernel, in a system call of any of them. Tools that only see instructions do not count these.
     System = 3,
+    /// The sweep of such a collection, where the manager announces where it begins.
+    Sweeper = 4,
 }
 
 impl Accessor {
     /// Number of accessors.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 5;
     /// All, in the order of their numbers.
     pub const ALL: [Accessor; Accessor::COUNT] =
-        [Accessor::Program, Accessor::Allocator, Accessor::Collector, Accessor::System];
+        [Accessor::Program, Accessor::Allocator, Accessor::Collector, Accessor::System, Accessor::Sweeper];
 
     /// The name in output.
     pub fn name(self) -> &'static str {
         match self {
             Accessor::System => "system calls",
+            Accessor::Sweeper => "sweep",
             Accessor::Program => Owner::Program.name(),
             Accessor::Allocator => Owner::Allocator.name(),
             Accessor::Collector => Owner::Collector.name(),
@@ -53,10 +56,13 @@ pub struct Split<T> {
     pub program: T,
     /// The malloc family's.
     pub allocator: T,
-    /// The collector's.
+    /// The collector's, but for its sweep.
     pub collector: T,
     /// The kernel's.
     pub system: T,
+    /// The sweep's, where it is part of a collection.
+    #[serde(default)]
+    pub sweeper: T,
 }
 
 impl<T> Split<T> {
@@ -67,6 +73,7 @@ impl<T> Split<T> {
             allocator: value(Accessor::Allocator),
             collector: value(Accessor::Collector),
             system: value(Accessor::System),
+            sweeper: value(Accessor::Sweeper),
         }
     }
 
@@ -77,6 +84,7 @@ impl<T> Split<T> {
             Accessor::Allocator => &self.allocator,
             Accessor::Collector => &self.collector,
             Accessor::System => &self.system,
+            Accessor::Sweeper => &self.sweeper,
         }
     }
 
@@ -87,6 +95,7 @@ impl<T> Split<T> {
             Accessor::Allocator => &mut self.allocator,
             Accessor::Collector => &mut self.collector,
             Accessor::System => &mut self.system,
+            Accessor::Sweeper => &mut self.sweeper,
         }
     }
 }
@@ -94,11 +103,16 @@ impl<T> Split<T> {
 impl Split<u64> {
     /// The sum.
     pub fn total(&self) -> u64 {
-        self.program + self.allocator + self.collector + self.system
+        self.process() + self.system
+    }
+
+    /// The sum of collections, their sweep included.
+    pub fn collections(&self) -> u64 {
+        self.collector + self.sweeper
     }
 
     /// The sum of accesses by instructions of the process: all but the kernel's.
     pub fn process(&self) -> u64 {
-        self.program + self.allocator + self.collector
+        self.program + self.allocator + self.collections()
     }
 }

@@ -12,11 +12,16 @@
 //!   `percent_collector` (of all), `instructions`, `program_instructions`, `objects`, `objects_and_resizes` (with calls that resize a
 //!   block, as Detlefs, Dosser and Zorn count them), `bytes`, `average_bytes`,
 //!   `live_high_objects`, `live_high_bytes`, `heap_high_kib` (mapped), `heap_pages_kib` (pages with blocks),
-//!   `expansion`, `collections`. Exact.
+//!   `expansion`, `collections`; of collectors that announce phases `percent_roots`, `percent_marking` and
+//!   `percent_sweeping` of the program's instructions, and `roots_per_collection`, `marking_per_collection`,
+//!   `sweeping_per_collection`. Exact.
 //! - `locality`: `page_faults` at KiB of memory, `tight_faults` at a share of the pages that the program touches under
 //!   the step's first manager; `capacity_faults` and `tight_capacity_faults`, the same without first touches;
 //!   `miss_percent` at KiB of a direct-mapped cache, `conflict_ratio` of its misses to a fully associative one's, `references`, `lines_touched`,
-//!   `pages_touched`, `touched_kib`. Exact.
+//!   `pages_touched`, `touched_kib`; at KiB of a direct-mapped cache, misses per 1000 references of the program by their
+//!   cause, `placement_misses`, `pollution_misses`, `allocator_misses`, `marking_misses`, `sweeping_misses` and
+//!   `collecting_misses` (the last two together), and with `_more_percent` in place of `_misses` the part that each is of
+//!   what the manager misses more than the step's first. Exact.
 //! - `lifetimes`: `surviving` and `surviving_bytes` (shares) at bytes of age, `surviving_instructions` at instructions of
 //!   age, by the rate of the study's `instructions` step; `objects`, `bytes`, `never_freed`,
 //!   `never_freed_bytes` (shares). Exact.
@@ -109,7 +114,7 @@ const OF_RUNS: [&str; 16] = [
 ];
 
 /// Metrics of `heaptoll instructions`.
-const OF_INSTRUCTIONS: [&str; 22] = [
+const OF_INSTRUCTIONS: [&str; 28] = [
     "per_malloc",
     "per_free",
     "per_block_free",
@@ -132,10 +137,16 @@ const OF_INSTRUCTIONS: [&str; 22] = [
     "heap_pages_kib",
     "expansion",
     "collections",
+    "percent_roots",
+    "percent_marking",
+    "percent_sweeping",
+    "roots_per_collection",
+    "marking_per_collection",
+    "sweeping_per_collection",
 ];
 
 /// Metrics of `heaptoll locality`.
-const OF_LOCALITY: [&str; 10] = [
+const OF_LOCALITY: [&str; 22] = [
     "page_faults",
     "capacity_faults",
     "tight_faults",
@@ -146,6 +157,18 @@ const OF_LOCALITY: [&str; 10] = [
     "lines_touched",
     "pages_touched",
     "touched_kib",
+    "placement_misses",
+    "pollution_misses",
+    "allocator_misses",
+    "marking_misses",
+    "sweeping_misses",
+    "collecting_misses",
+    "placement_more_percent",
+    "pollution_more_percent",
+    "allocator_more_percent",
+    "marking_more_percent",
+    "sweeping_more_percent",
+    "collecting_more_percent",
 ];
 
 /// Metrics of `heaptoll lifetimes`.

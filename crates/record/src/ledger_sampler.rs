@@ -1,4 +1,4 @@
-//! Snapshots for the ledger, about sixty in a recording: the program is paused, all events that it has recorded are
+//! Snapshots for the ledger, about sixty in a recording and one before the program ends where it has grown: the program is paused, all events that it has recorded are
 //! consumed, and the ledger's observer reads its memory.
 
 use std::path::Path;
@@ -56,6 +56,11 @@ impl LedgerSampler {
     /// Whether a snapshot is due.
     pub fn is_due(&self, now_ns: u64, live_bytes: u64) -> bool {
         self.pace.due(now_ns, live_bytes)
+    }
+
+    /// Whether the end of the program is to be sampled: no snapshot shows as much as is live then.
+    pub fn misses(&self, live_bytes: u64) -> bool {
+        self.pace.misses(live_bytes)
     }
 
     /// Pauses the program and takes a snapshot. `now_ns` counts from the beginning of the trace.

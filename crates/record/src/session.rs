@@ -101,6 +101,7 @@ impl Session {
         {
             ledger_sampler.sample(shared, &mut self.tap, &mut self.consumer, now_ns);
         }
+        self.sample_at_end(shared, now_ns);
         self.mark_gap();
         let writer = self.consumer.resolver_mut().writer();
         if now_ns >= self.flushed_ns + FLUSH_NS {
@@ -112,6 +113,21 @@ impl Session {
         let error = writer.trouble().filter(|_| self.trouble.is_none())?.to_string();
         self.trouble = Some(error.clone());
         Some(error)
+    }
+
+    /// Takes the last snapshot of a process that waits for it before it ends.
+    fn sample_at_end(&mut self, shared: &Shared, now_ns: u64) {
+        if !self.tap.is_ending() {
+            return;
+        }
+        self.tap.drain(usize::MAX, &mut self.consumer);
+        let live_bytes = self.consumer.resolver().written().live_bytes();
+        if let Some(ledger_sampler) = &mut self.ledger_sampler
+            && ledger_sampler.misses(live_bytes)
+        {
+            ledger_sampler.sample(shared, &mut self.tap, &mut self.consumer, now_ns);
+        }
+        self.tap.let_end();
     }
 
     /// Marks, once, that events are missing, where that is known first.

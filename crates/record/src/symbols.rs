@@ -19,6 +19,8 @@ use binary::SourceLocation;
 const DEEPER: u64 = 1;
 /// What follows the frames of a stack whose walk could not go on: `heaptoll_stacks::LOST`.
 const LOST: u64 = 2;
+/// What follows the frames of a stack whose recursion was folded: `heaptoll_stacks::REPEATED`.
+const REPEATED: u64 = 3;
 /// Words of an object before its path: start, end, difference, length of the path.
 const OBJECT_WORDS: usize = 4;
 /// Bytes of a path in a word.
@@ -55,7 +57,7 @@ enum Code {
     InObject { object: u32, address: u64 },
     /// At an address in memory that is in no recorded object.
     NoObject(u64),
-    /// Where the recorded stack ends before the call stack does: [`DEEPER`] or [`LOST`].
+    /// What the recorded stack lacks of the call stack: [`DEEPER`], [`LOST`] or [`REPEATED`].
     Cut(u64),
 }
 
@@ -90,7 +92,7 @@ impl Symbols {
 
     fn code_index(&mut self, word: u64) -> u32 {
         let code = match word {
-            DEEPER | LOST => Code::Cut(word),
+            DEEPER | LOST | REPEATED => Code::Cut(word),
             _ => self.code(word),
         };
         *self.numbers.entry(code).or_insert_with(|| {
@@ -142,7 +144,11 @@ impl Symbols {
                 Code::InObject { .. } => {}
                 Code::NoObject(offset) => names.push(frames.number(Frame { offset, ..Frame::default() })),
                 Code::Cut(why) => {
-                    let function = if why == DEEPER { "[deeper frames]" } else { "[unknown callers]" };
+                    let function = match why {
+                        DEEPER => "[deeper frames]",
+                        LOST => "[unknown callers]",
+                        _ => "[repeated callers]",
+                    };
                     names.push(frames.number(Frame { function: function.to_owned(), ..Frame::default() }));
                 }
             }
@@ -160,13 +166,15 @@ impl Symbols {
     /// A stack without the mark that its walk was lost, where that was its end: what the dynamic linker does before the
     /// program begins, constructors of libraries included, is called by code of its own that has no table.
     fn whole<'a>(&self, codes: &'a [u32]) -> &'a [u32] {
-        if let [rest @ .., last, mark] = codes
-            && self.codes[*mark as usize] == Code::Cut(LOST)
+        let is = |code: &u32, mark| self.codes[*code as usize] == Code::Cut(mark);
+        if let [rest @ .., mark] = codes
+            && is(mark, LOST)
+            && let Some(last) = rest.iter().rfind(|code| !is(code, REPEATED))
             && let Code::InObject { object, .. } = self.codes[*last as usize]
             && let Some(name) = self.objects[object as usize].path.file_name()
             && name.as_encoded_bytes().starts_with(b"ld-linux")
         {
-            return &codes[..rest.len() + 1];
+            return rest;
         }
         codes
     }
@@ -266,8 +274,10 @@ mod tests {
         symbols.define(1, &[0x5500, 0x1500, LOST]);
         symbols.define(2, &[0x1500, 0x5500, LOST]);
         symbols.define(3, &[0x1500, DEEPER]);
+        symbols.define(4, &[0x5500, 0x1500, REPEATED, LOST]);
         let sites = symbols.finish();
-        assert_eq!([1, 2, 3].map(|site| frames(&sites, site).len()), [2, 3, 2]);
+        assert_eq!([1, 2, 3, 4].map(|site| frames(&sites, site).len()), [2, 3, 2, 3]);
+        assert_eq!(frames(&sites, 4)[2].2, "[repeated callers]");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The call stacks of a trace as rows of a table: those that read alike are one.
 
+use std::collections::HashMap;
+
 use heaptoll_callsites::{Frame, Rows, WholeFrame};
 use heaptoll_trace::Sites;
 
@@ -25,6 +27,13 @@ impl<'a> CallSites<'a> {
         let numbers: Vec<u64> = stack.frames.iter().map(|&frame| u64::from(frame)).collect();
         let sites = self.sites;
         self.rows.stack(&numbers, |number| sites.frames.get(number as usize).map(borrowed))
+    }
+
+    /// For each site of the trace the first one that has the same row.
+    pub fn first_alike(&mut self) -> Vec<u32> {
+        let mut first_by_row: HashMap<usize, u32> = HashMap::new();
+        let sites = u32::try_from(self.sites.sites.len()).unwrap_or(u32::MAX);
+        (0..sites).map(|site| *first_by_row.entry(self.row(site)).or_insert(site)).collect()
     }
 
     /// The row that has this text.
@@ -93,6 +102,7 @@ mod tests {
         assert_eq!(name(4), "0x1234");
         assert_eq!(numbers[5], numbers[1], "they read alike");
         assert_eq!(name(6), "unknown site 6");
+        assert_eq!(rows.first_alike(), [0, 1, 2, 3, 4, 1]);
         assert_eq!((rows.whole(5).len(), rows.whole(3).len(), rows.whole(9).len()), (5, 1, 0));
         assert_eq!((rows.whole(1)[1].file.as_str(), rows.whole(1)[1].line), ("/src/parse.c", Some(120)));
     }

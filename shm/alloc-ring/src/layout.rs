@@ -16,7 +16,7 @@ pub const VARIABLE: &str = "HEAPTOLL_RECORD";
 /// The bytes `HTRING01`, read as a little-endian word.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HTRING01");
 /// Version of the layout.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// Bytes of in-process facts in a process entry.
 pub const FACTS_BYTES: usize = 1024;
 /// Bytes kept of an executable's path.
@@ -46,6 +46,8 @@ pub mod gate {
     pub const DISMISSED: u32 = 1 << 4;
     /// In-process facts are requested.
     pub const FACTS: u32 = 1 << 5;
+    /// The process has ended but for its memory, and waits until the tool has read that.
+    pub const ENDING: u32 = 1 << 6;
     /// One tick.
     pub const TICK: u32 = 1 << 8;
 }
@@ -407,10 +409,10 @@ layout!(Consumer, 16, taken 0, waiting 4, reach 8, held 12);
 layout!(Exec, 128, state 0, namespace 8, since_ns 16, path_bytes 24, path 28, tid 124);
 
 const _: () = {
-    use gate::{DISMISSED, FACTS, PAUSE, SEQUENCED, TICK, VALID};
+    use gate::{DISMISSED, ENDING, FACTS, PAUSE, SEQUENCED, TICK, VALID};
     // Each bit of the gate means one thing, and ticks change none of them.
-    let bits = VALID | PAUSE | SEQUENCED | DISMISSED | FACTS;
-    assert!(bits.count_ones() == 5 && bits.leading_zeros() > TICK.leading_zeros());
+    let bits = VALID | PAUSE | SEQUENCED | DISMISSED | FACTS | ENDING;
+    assert!(bits.count_ones() == 6 && bits.leading_zeros() > TICK.leading_zeros());
     // A ring of the most words in the smallest blocks has fewer blocks than the mark has as a number.
     assert!(1 << (24 - LEAST_BLOCK_LOG2) < FIXED);
     assert!(FACTS_BYTES == size_of::<Facts>());

@@ -84,6 +84,22 @@ impl<W: ThreadWord> Rings<W> {
         self.attachment.state_of(word).map(|state| unsafe { &*state })
     }
 
+    /// Called when the process is about to end, by a thread that records no more: waits until the tool has read its
+    /// memory. A process without an entry of its own, such as a child of fork that has recorded nothing, does not.
+    pub fn end(&self) {
+        let local = self.attachment.local();
+        if local.is_null() || self.detached() {
+            return;
+        }
+        // SAFETY: `local` is not null, and the private memory and the entries stay mapped.
+        unsafe {
+            let process = (*local).process.load(Ordering::Acquire);
+            if !process.is_null() {
+                self.attachment.wait_at_end(&*process);
+            }
+        }
+    }
+
     /// Called in the child of a fork, by `pthread_atfork`, where that is available: the thread registers again at its
     /// next event in any case, but after a fork in a signal handler that interrupted the recording of an event, the
     /// child would continue to record that event.

@@ -19,6 +19,8 @@ pub(crate) struct Detached;
 
 /// How long a producer sleeps before it checks again whether the tool runs, ns.
 pub(crate) const PATIENCE_NS: u64 = 10_000_000;
+/// A process that ends waits no longer than this for the tool to read its memory, ns.
+const ENDING_NS: u64 = 10_000_000_000;
 /// How long a tool whose process number means nothing here may make no progress before it counts as gone, ns.
 const STILL_NS: u64 = 2_000_000_000;
 
@@ -48,6 +50,31 @@ impl Attachment {
             // SAFETY: the caller has a process entry, which lies in the mapping, so this process is attached.
             watch.check(self, unsafe { self.mapped_header() })?;
         }
+    }
+
+    /// Holds a process that is about to end until the tool has read its memory, which is then as it was; answers
+    /// requests for facts meanwhile.
+    pub(crate) fn wait_at_end(&self, process: &Process) {
+        let begun_ns = sys::now_ns();
+        process.gate.0.fetch_or(gate::ENDING, Ordering::AcqRel);
+        // SAFETY: the caller has a process entry, which lies in the mapping, so this process is attached.
+        let header = unsafe { self.mapped_header() };
+        wake_tool(header);
+        let mut watch = ToolWatch::new();
+        while sys::now_ns() - begun_ns < ENDING_NS {
+            let gate = process.gate.0.load(Ordering::Acquire);
+            if gate & gate::ENDING == 0 || gate & gate::DISMISSED != 0 {
+                return;
+            }
+            if gate & gate::FACTS != 0 && self.answer(process) {
+                continue;
+            }
+            sys::futex_wait(&process.gate.0, gate, PATIENCE_NS);
+            if watch.check(self, header).is_err() {
+                break;
+            }
+        }
+        process.gate.0.fetch_and(!gate::ENDING, Ordering::AcqRel);
     }
 
     /// Answers the tool's request for facts about this process. False when another thread is answering it.

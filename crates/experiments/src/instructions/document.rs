@@ -63,6 +63,7 @@ fn of_program(program: &Program, prefix: &str) -> Vec<Section> {
         (!items.is_empty()).then(|| Section { title: format!("{prefix}{title}"), text, items })
     };
     let mut shares = vec![Some(sections::shares(&rows))];
+    shares.push(sections::phases(&rows));
     shares.push(sections::together(&rows));
     shares.extend(charts::shares(&rows).map(Some));
     [

@@ -104,6 +104,46 @@ pub fn shares(rows: &[&Row]) -> Item {
     Item::Table(table)
 }
 
+/// What collections execute, by the phases that their managers announce.
+pub fn phases(rows: &[&Row]) -> Option<Item> {
+    let all = figures(rows);
+    let cells = all.iter().filter(|(_, figures)| figures.amounts.phases.total() > 0).map(|(row, figures)| {
+        let (phases, collections) = (&figures.amounts.phases, figures.amounts.collections);
+        let each = |instructions: u64| match instructions {
+            0 => NONE.to_owned(),
+            some => count(per(some, collections).round()),
+        };
+        let share = |instructions: u64| {
+            let percent = 100.0 * per(instructions, figures.amounts.owners.program.instructions);
+            if instructions == 0 { NONE.to_owned() } else { three_digits(percent) }
+        };
+        vec![
+            name(row),
+            count(collections as f64),
+            each(phases.stop + phases.roots + phases.resume + phases.other),
+            each(phases.mark),
+            each(phases.sweep),
+            share(phases.stop + phases.roots + phases.resume + phases.other),
+            share(phases.mark),
+            share(phases.sweep),
+        ]
+    });
+    let cells: Vec<Vec<String>> = cells.collect();
+    if cells.is_empty() {
+        return None;
+    }
+    let columns =
+        ["manager", "collections", "stop, roots", "mark", "sweep", "stop, roots %", "mark %", "sweep %"];
+    let mut table = table("Instructions of a collection", &columns, cells);
+    table.notes.push(
+        "By the phases that the manager announces. Stop, roots: stopping and resuming the world, and finding the roots \
+         of the process, its threads and mappings, without what the kernel executes for that; mark: the words of \
+         roots too. A manager that sweeps when it allocates has no sweep here. %: of the application's instructions."
+            .to_owned(),
+    );
+    Some(Item::Table(table))
+}
+
 /// All process images, where there were several.
 pub fn together(rows: &[&Row]) -> Option<Item> {
     let cells = rows.iter().filter_map(|row| {

@@ -10,8 +10,11 @@ use super::groups::{GROUPS, shown};
 use super::over_time::{chart, over_time};
 use super::sum::sum;
 
+/// A snapshot with less than this part of the most live bytes shows another moment than the peak.
+const COVERED: f64 = 0.9;
+
 /// The document of a ledger that has snapshots.
-pub fn document(ledger: &Ledger, subject: &str) -> Document {
+pub fn document(ledger: &Ledger, subject: &str, max_live_bytes: Option<u64>) -> Document {
     let mut document = Document {
         title: "Where the memory is".into(),
         subtitle: format!("{subject}, under {}", ledger.manager),
@@ -22,7 +25,7 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
     let top = &snapshots[peak];
     document.warnings = warnings(ledger);
     document.sections.push(Section {
-        title: "At the peak".into(),
+        title: heading(ledger, max_live_bytes),
         text: std::iter::once(headline(top)).chain(huge(top)).chain(stays(top, snapshots.last())).collect(),
         items: vec![Item::Table(sum(top))],
     });
@@ -45,6 +48,17 @@ pub fn document(ledger: &Ledger, subject: &str) -> Document {
     }
     document.facts = facts(ledger, top);
     document
+}
+
+/// What the largest snapshot is: the peak where nearly all that was ever live is in some snapshot.
+fn heading(ledger: &Ledger, max_live_bytes: Option<u64>) -> String {
+    let seen = ledger.fullest().map_or(0, |at| ledger.snapshots[at].live_bytes);
+    match max_live_bytes {
+        Some(most) if (seen as f64) < COVERED * most as f64 => {
+            format!("At the largest snapshot, not the peak ({} % of it)", per_hundred(seen, most))
+        }
+        _ => "At the peak".into(),
+    }
 }
 
 /// The most live bytes of the whole run, which a trace has exactly, compared with the most of any snapshot.

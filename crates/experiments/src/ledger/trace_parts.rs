@@ -36,8 +36,9 @@ fn missed_peak(tables: &Tables) -> Option<String> {
     (seen.rss_kib > sampled_kib + sampled_kib / 20).then(|| {
         format!(
             "The peak was not sampled: {} KiB were resident after {:.3} s, and {sampled_kib} KiB in the largest of \
-            {}. What follows is of these snapshots: fragmentation that comes after them is not in it. Give the program \
-            more to do (a larger input), or a machine with less other work.",
+            {}. What follows is of these snapshots: fragmentation that comes after them is not in it. A snapshot is taken \
+            before the program ends by `exit`, and others in shares of its time: let a program that is killed, ends by \
+            `_exit` or frees all before it ends stay at its peak for longer, or give it a machine with less other work.",
             seen.rss_kib,
             seen.time_ns as f64 / 1e9,
             plural(ledger.snapshots.len(), "snapshot")

@@ -33,7 +33,7 @@ fn rows(study: &Study, cells: impl Fn(&Row) -> Vec<String>) -> Vec<Vec<String>> 
 
 /// References by accessor, and the memory they touch.
 fn references(study: &Study) -> Section {
-    let collectors = study.rows.iter().any(|row| row.references.collector > 0);
+    let collectors = study.rows.iter().any(|row| row.references.collections() > 0);
     let mut titles = vec!["program's M", "allocator's M"];
     if collectors {
         titles.push("collector's M");
@@ -43,7 +43,7 @@ fn references(study: &Study) -> Section {
         let made = &row.references;
         let mut cells = vec![millions(made.program), millions(made.allocator)];
         if collectors {
-            cells.push(millions(made.collector));
+            cells.push(millions(made.collections()));
         }
         cells.extend([
             millions(made.system),
@@ -102,7 +102,7 @@ fn machine(study: &Study) -> Section {
                 over(total(row), total(baseline)),
                 share(stalls.program + stalls.system),
                 share(stalls.allocator),
-                share(stalls.collector),
+                share(stalls.collections()),
             ])
             .collect()
     };

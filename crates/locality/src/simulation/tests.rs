@@ -2,6 +2,8 @@ use std::collections::HashMap;
 
 use proptest::prelude::*;
 
+use heaptoll_reftrace::Owner;
+
 use super::*;
 use crate::forest::WAYS;
 

@@ -37,12 +37,18 @@ pub fn reading(found: &Figures, step: &Step) -> Reading {
     reading
 }
 
-fn metrics(figures: &ImageFigures) -> [(&'static str, Option<f64>); 22] {
+fn metrics(figures: &ImageFigures) -> [(&'static str, Option<f64>); 28] {
     let ImageFigures { tables, heap, amounts, .. } = figures;
     let owners = &amounts.owners;
     let of = |count: u64| Some(count as f64);
     let kib = |bytes: u64| Some(bytes as f64 / 1024.0);
     let all = amounts.instructions();
+    let phases = &amounts.phases;
+    let roots = phases.stop + phases.roots + phases.resume + phases.other;
+    // A manager that announces no phases has none of these figures.
+    let announced = |value: f64| (phases.total() > 0).then_some(value);
+    let share = |part: u64| announced(100.0 * part as f64 / owners.program.instructions.max(1) as f64);
+    let each = |part: u64| announced(part as f64 / amounts.collections.max(1) as f64);
     let proper = owners.program.instructions.saturating_sub(figures.startup_instructions.unwrap_or_default());
     [
         ("per_malloc", tables.instructions_per_malloc),
@@ -70,6 +76,12 @@ fn metrics(figures: &ImageFigures) -> [(&'static str, Option<f64>); 22] {
         ("heap_pages_kib", kib(heap.pages_with_blocks_bytes)),
         ("expansion", heap.expansion),
         ("collections", of(amounts.collections)),
+        ("percent_roots", share(roots)),
+        ("percent_marking", share(phases.mark)),
+        ("percent_sweeping", share(phases.sweep)),
+        ("roots_per_collection", each(roots)),
+        ("marking_per_collection", each(phases.mark)),
+        ("sweeping_per_collection", each(phases.sweep)),
     ]
 }
 

@@ -3,7 +3,9 @@
 //! A run whose end was not simulated gives no cells.
 
 use heaptoll_experiments::locality::Figures;
-use heaptoll_locality::study::TIGHT;
+use heaptoll_locality::study::{Row, TIGHT};
+
+mod causes;
 
 use super::cell_writer::CellWriter;
 use super::reading::{Absent, Reading};
@@ -24,6 +26,7 @@ pub fn reading(found: &Figures, step: &Step) -> Reading {
         // Without the manager that the step puts first, or with half of its run, they are parts of something else.
         let whole =
             first.is_some_and(|row| row.about.manager == found.baseline && row.about.cut_short.is_none());
+        let first_row: Option<&Row> = first.filter(|_| whole);
         for row in rows.iter().filter(|row| row.about.cut_short.is_none()) {
             let mut writer = CellWriter {
                 step: &step.id,
@@ -58,6 +61,7 @@ pub fn reading(found: &Figures, step: &Step) -> Reading {
                     writer.exact_at("conflict_ratio", cache.bytes as f64 / 1024.0, ratio);
                 }
             }
+            causes::write(&mut writer, row, first_row);
         }
     }
     Reading { cells, absent: absent(found), ..Reading::default() }

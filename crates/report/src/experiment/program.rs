@@ -48,6 +48,9 @@ pub(super) fn section(
     Section { title: table.program.clone(), text: about.into_iter().collect(), items }
 }
 
+/// A table that cannot see differences of this size suggests more repetitions.
+const COARSE: f64 = 0.05;
+
 /// What was refused, and what the figures do not show.
 fn notes(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
     let refused = experiment.refused.iter().filter(|(program, ..)| *program == table.program);
@@ -56,7 +59,12 @@ fn notes(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
     notes.extend(table.disturbance.as_ref().map(format::disturbed));
     notes.extend(format::switches(table));
     notes.extend(table.detectable_cpu_ratio.map(|ratio| {
-        format!("CPU differences under about {} could not be seen here", format::percent_off(ratio))
+        let seen = format::percent_off(ratio);
+        let more = match ratio - 1.0 > COARSE {
+            true => format!("; four times the repetitions halve that (-n {})", 4 * experiment.repetitions()),
+            false => String::new(),
+        };
+        format!("CPU differences under about {seen} could not be seen here{more}")
     }));
     notes
 }

@@ -97,12 +97,12 @@ pub struct GroupFigures {
     /// `33 to 64`, a call stack, a thread.
     pub name: String,
     /// Largest size of the class, or number of the site or thread; none for merged groups. Of call stacks that read
-    /// alike the number of the one with the most bytes.
+    /// alike the number of one.
     pub key: Option<u64>,
     /// By site: how many call stacks read as `name`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stacks: Option<u64>,
-    /// By site: all frames of the one with the most bytes, innermost first.
+    /// By site: all frames of that one, innermost first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<WholeFrame>,
     /// Its objects.

@@ -1,7 +1,8 @@
 //! Objects by size, call site or thread, and the ages of each group.
 //!
 //! Groups are a partition, so the ages of all objects are the sum over groups and need no histogram of their own while
-//! events pass. There may be too many call sites: then those with the fewest bytes so far are merged for good.
+//! events pass. Call sites that read alike share a group from the first where that is known before the events. There
+//! may be too many groups all the same: then those with the fewest bytes so far are merged for good.
 
 use std::collections::HashMap;
 
@@ -28,8 +29,8 @@ pub enum By {
 
 /// Groups that are kept; half of them are merged when there are more.
 const GROUPS: usize = 1 << 13;
-/// Keys (site and thread numbers) that can have a group of their own.
-const KEYS: usize = 1 << 22;
+/// Keys (site and thread numbers) that can have a group of their own: a recorder's numbers of sites have 24 bits.
+const KEYS: usize = 1 << 24;
 /// The group into which others are merged.
 const REST: u32 = 0;
 /// A key without a group.
@@ -38,10 +39,9 @@ const NONE: u32 = u32::MAX;
 /// One group.
 #[derive(Debug, Clone, Default)]
 pub struct Group {
-    /// Site or thread number or size class; meaningless for the first group. Of sites that read alike the number of the
-    /// one with the most bytes.
+    /// Site or thread number or size class; meaningless for the first group. Of sites that read alike the number of one.
     pub key: u32,
-    /// Number of keys that were merged because they read alike.
+    /// Number of keys that read alike.
     pub alike: u64,
     /// Ages in bytes.
     pub bytes: Ages,
@@ -57,6 +57,10 @@ pub struct Groups {
     by: By,
     /// Group by key.
     of: Vec<u32>,
+    /// By site, where it is known: the first site that reads alike.
+    first_alike: Vec<u32>,
+    /// Group by first site.
+    of_first: HashMap<u32, u32>,
     /// The first is [`REST`].
     groups: Vec<Group>,
     /// Keys that are in the first.
@@ -66,7 +70,21 @@ pub struct Groups {
 impl Groups {
     /// No groups yet.
     pub fn new(by: By) -> Groups {
-        Groups { by, of: Vec::new(), groups: vec![Group::default()], lumped: 0 }
+        Groups {
+            by,
+            of: Vec::new(),
+            first_alike: Vec::new(),
+            of_first: HashMap::new(),
+            groups: vec![Group::default()],
+            lumped: 0,
+        }
+    }
+
+    /// States, before there are groups, for each site the first one that reads alike.
+    pub fn alike(&mut self, first_alike: Vec<u32>) {
+        if self.by == By::Site {
+            self.first_alike = first_alike;
+        }
     }
 
     /// The group of an object.
@@ -93,31 +111,51 @@ impl Groups {
         if index >= self.of.len() {
             self.of.resize(index + 1, NONE);
         }
+        let group = match self.first_alike.get(index) {
+            None => self.add(key),
+            Some(&first) => match self.of_first.get(&first) {
+                Some(&group) => group,
+                None => {
+                    let group = self.add(key);
+                    self.of_first.insert(first, group);
+                    group
+                }
+            },
+        };
+        self.groups[group as usize].alike += 1;
+        self.of[index] = group;
+        group
+    }
+
+    fn add(&mut self, key: u32) -> u32 {
         if self.groups.len() == GROUPS {
             self.put_together();
         }
-        self.groups.push(Group { key, alike: 1, ..Group::default() });
-        self.of[index] = self.groups.len() as u32 - 1;
-        self.of[index]
+        self.groups.push(Group { key, ..Group::default() });
+        self.groups.len() as u32 - 1
     }
 
     /// Merges the half with the fewest bytes into the first group.
     fn put_together(&mut self) {
-        let mut others = self.groups.split_off(1);
-        others.sort_by_cached_key(|group| std::cmp::Reverse(group.all().bytes));
+        let mut others: Vec<(usize, Group)> = self.groups.drain(1..).enumerate().collect();
+        others.sort_by_cached_key(|(_, group)| std::cmp::Reverse(group.all().bytes));
         let small = others.split_off(others.len() / 2);
-        self.lumped += small.len() as u64;
-        for group in small {
-            self.of[group.key as usize] = REST;
-            self.groups[0].merge(&group);
+        let mut moved = vec![REST; GROUPS];
+        for (_, group) in &small {
+            self.lumped += group.alike;
+            self.groups[0].merge(group);
         }
-        for group in others {
-            self.of[group.key as usize] = self.groups.len() as u32;
+        for (before, group) in others {
+            moved[before + 1] = self.groups.len() as u32;
             self.groups.push(group);
+        }
+        for group in self.of.iter_mut().chain(self.of_first.values_mut()).filter(|group| **group != NONE) {
+            *group = moved[*group as usize];
         }
     }
 
-    /// Merges groups whose keys have the same row. Those that are in the first group stay there.
+    /// Merges groups whose keys have the same row, where that was not known before the events. Those that are in the
+    /// first group stay there.
     pub fn merge_alike(&mut self, mut row: impl FnMut(u32) -> usize) {
         let mut others = self.groups.split_off(1);
         others.sort_by_cached_key(|group| (std::cmp::Reverse(group.all().bytes), group.key));
@@ -205,6 +243,39 @@ mod tests {
         let seen: Vec<_> = all.iter().map(|group| (group.key, group.alike, group.all().bytes)).collect();
         assert_eq!(seen, [(6, 3, 1200), (5, 3, 900)]);
         assert!(rest.is_none());
+    }
+
+    /// A recursive program has a call stack for each node of its tree: all but a few thousand of them were lost.
+    #[test]
+    fn sites_that_are_known_to_read_alike_are_merged_before_there_are_too_many() {
+        let mut groups = Groups::new(By::Site);
+        let count = GROUPS as u32 * 4;
+        groups.alike((0..count).map(|site| site % 3).collect());
+        for site in 0..count {
+            groups.of(&Birth::new(0, 0, 8, site, 0)).still_live.add(8);
+        }
+        let (all, rest) = groups.finish(9);
+        assert!(rest.is_none());
+        let seen: Vec<_> = all.iter().map(|group| (group.alike, group.still_live.objects)).collect();
+        let third = u64::from(count / 3);
+        assert_eq!(seen, [(third + 1, third + 1), (third + 1, third + 1), (third, third)]);
+    }
+
+    #[test]
+    fn a_site_that_reads_as_one_of_the_merged_ones_is_merged() {
+        let mut groups = Groups::new(By::Site);
+        let count = GROUPS as u32 * 2;
+        groups.alike((0..=count).map(|site| if site == count { 1 } else { site }).collect());
+        for site in 0..count {
+            groups.of(&Birth::new(0, 0, 8, site, 0)).bytes.add(100, if site == 1 { 1 } else { 8 });
+        }
+        groups.of(&Birth::new(0, 0, 8, count, 0)).bytes.add(100, 8);
+        groups.of(&Birth::new(0, 0, 8, 2, 0)).bytes.add(100, 8);
+        let (all, rest) = groups.finish(GROUPS);
+        let objects = all.iter().map(|group| group.all().objects).sum::<u64>()
+            + rest.map_or(0, |(rest, _)| rest.all().objects);
+        assert_eq!(objects, u64::from(count) + 2);
+        assert!(all.iter().all(|group| group.key != count), "it went where site 1 is");
     }
 
     #[test]

@@ -39,8 +39,6 @@ const BATCH_STAMPS_NS: u64 = 1_000_000;
 const NURSERIES: [u64; 3] = [1 << 20, 4 << 20, 16 << 20];
 /// Most groups in the result; further ones are merged.
 const GROUPS: usize = 100;
-/// Sites that are distinguished in it; those with higher numbers are left out.
-const STILL_LIVE_KNOWN: u32 = 1 << 20;
 /// Most sites in the list of never-freed objects.
 const STILL_LIVE_SITES: usize = 1000;
 
@@ -74,6 +72,13 @@ impl Lifetimes {
             lost: 0,
             misfits: 0,
         }
+    }
+
+    /// States, before any event, for each site the first one that reads alike ([`CallSites::first_alike`]): they share
+    /// a group from the beginning, however many there are. Without it they are merged at the end, as far as each was
+    /// kept.
+    pub fn sites_alike(&mut self, first_alike: Vec<u32>) {
+        self.groups.alike(first_alike);
     }
 
     /// Consumes a batch of a trace. Where events are missing before it, the byte clock advances by what they allocated,
@@ -176,7 +181,7 @@ impl Lifetimes {
             let size = birth.size();
             self.groups.of(birth).still_live.add(size);
             self.nurseries.iter_mut().for_each(|nursery| nursery.keep(birth.clock, size));
-            if call_sites.is_some() && birth.site < STILL_LIVE_KNOWN {
+            if call_sites.is_some() {
                 left.entry(birth.site).or_default().add(size);
             }
         }

@@ -65,12 +65,26 @@ impl<F: Fit> TaggedHeap<F> {
         }
     }
 
-    /// Makes `size` bytes a free block, coalesced with free neighbours, and returns it.
+    /// Makes `size` bytes a free block, coalesced with free neighbours, and returns it. The next search may begin there.
     ///
     /// # Safety
     /// The bytes are the heap's, in no block that is live or free, and neighbours are sound.
     #[inline(always)]
     unsafe fn release(&mut self, block: Block, size: usize) -> Block {
+        // SAFETY: the contract of `join` is that of this function.
+        let free = unsafe { self.join(block, size) };
+        if F::ROVES_TO_FREED {
+            self.list.rove(free);
+        }
+        free
+    }
+
+    /// The same, with the rover where it was.
+    ///
+    /// # Safety
+    /// As of [`TaggedHeap::release`].
+    #[inline(always)]
+    unsafe fn join(&mut self, block: Block, size: usize) -> Block {
         // SAFETY: the bytes are the heap's, in no block that is live or free, and neighbours are sound, as this
         // function requires; neighbours that are free are in the list.
         unsafe {
@@ -113,17 +127,34 @@ impl<F: Fit> TaggedHeap<F> {
         unsafe {
             let whole = block.free_size();
             let rest = whole - size;
-            // The next search begins after the block this one ended at.
-            self.list.rove(block.next());
+            let begun = if F::ROVES_TO_FREED { self.list.rover().free_size() } else { 0 };
+            let next = block.next();
             if rest < F::SPLIT {
                 self.list.remove(block);
                 block.write(whole, true);
+                if next != block {
+                    self.rove_after(next, next.free_size(), begun);
+                }
                 return block;
             }
             block.write(rest, false);
+            if F::ROVES_TO_FREED {
+                self.rove_after(block, rest, begun);
+            } else {
+                self.list.rove(next);
+            }
             let upper = Block::at(block.address() + rest);
             upper.write(size, true);
             upper
+        }
+    }
+
+    /// Moves the rover to a block of `size` bytes: where Moraes' rule holds, if that is larger than the one at which the
+    /// last search began, `begun`.
+    #[inline(always)]
+    fn rove_after(&mut self, block: Block, size: usize, begun: usize) {
+        if !F::ROVES_TO_FREED || size > begun {
+            self.list.rove(block);
         }
     }
 
@@ -209,7 +240,9 @@ impl<F: Fit> Heap for TaggedHeap<F> {
         // SAFETY: the block is free and in the list, and its parts stay within it.
         unsafe {
             let (start, length) = (whole.address(), whole.free_size());
-            self.list.rove(whole.next());
+            if !F::ROVES_TO_FREED {
+                self.list.rove(whole.next());
+            }
             let user = aligned_after_block(whole.user(), alignment, SMALLEST);
             let block = Block::of_user(user);
             let lead = block.address() - start;

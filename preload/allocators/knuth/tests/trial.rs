@@ -53,7 +53,7 @@ fn a_rest_is_a_block_from_48_bytes_on() {
 }
 
 #[test]
-fn the_rover_goes_on_where_the_last_search_ended() {
+fn freed_blocks_are_found_without_going_round() {
     let mut heap = Knuth::new();
     let blocks: Vec<_> = (0..8).map(|_| heap.allocate(480).expect("memory")).collect();
     // Holes at 1, 3 and 5, each fit for what comes; the free rest of the page is not.
@@ -71,9 +71,9 @@ fn the_rover_goes_on_where_the_last_search_ended() {
     assert!(heap.search().expect("it searches").longest <= before.max(2), "without starting over");
 }
 
-/// The test above passes with a rover that never moves on by itself: exact fits leave the list.
+/// Moraes' rover. With one that goes on after each search, every other search passes what was left over.
 #[test]
-fn a_block_that_was_split_is_the_last_that_the_next_search_comes_to() {
+fn a_search_begins_at_what_was_freed_last_and_stays_where_it_fits() {
     let mut heap = Knuth::new();
     // 4080 bytes: three holes of 1008 with 32 behind each, and the rest in use.
     let [first, _, second, _, third, _] =
@@ -93,8 +93,18 @@ fn a_block_that_was_split_is_the_last_that_the_next_search_comes_to() {
                 .position(|&hole| hole <= got && got.as_ptr() as usize - (hole.as_ptr() as usize) < 1008)
         })
         .collect();
-    assert_eq!(from, [0, 1, 2, 0, 1, 2].map(Some));
+    assert_eq!(from, [2; 6].map(Some), "the hole that was freed last has space for all of them");
     assert_eq!(heap.search().expect("it searches").steps - before, 6, "each at the first look");
+    // It is too small now, and what the next one leaves over is larger than it.
+    let block = heap.allocate(500).expect("memory");
+    assert!(
+        holes[..2]
+            .iter()
+            .any(|&hole| hole <= block && block.as_ptr() as usize - (hole.as_ptr() as usize) < 1008)
+    );
+    let before = heap.search().expect("it searches").steps;
+    heap.allocate(300).expect("memory");
+    assert_eq!(heap.search().expect("it searches").steps - before, 1, "the rover went to the larger block");
 }
 
 #[test]

@@ -11,7 +11,7 @@
 //!
 //! Nothing here takes a lock or allocates on the heap; memory comes from the system, `errno` is untouched. A signal
 //! handler that interrupts way 1 does without it. Call stacks end at 64 frames ([`MOST_FRAMES`]), at code without
-//! tables (generated at run time), and where they are damaged.
+//! tables (generated at run time), and where they are damaged. Recursion is folded ([`recursion`]).
 #![no_std]
 
 mod call_stack_cache;
@@ -21,6 +21,7 @@ mod mappings;
 mod numbers;
 mod object;
 mod objects;
+mod recursion;
 mod rule;
 mod rules;
 mod system;
@@ -47,10 +48,13 @@ pub const MOST_FRAMES: usize = 64;
 pub const DEEPER: usize = 1;
 /// Follows the frames of a definition: the walk could not go on.
 pub const LOST: usize = 2;
+/// Follows the frames of a definition, before the other marks: return addresses that occur more than twice were left
+/// out from the third on.
+pub const REPEATED: usize = 3;
 /// No smaller number is an address of code: the first page is never mapped.
 pub const LOWEST_ADDRESS: usize = 4096;
 
-/// A definition's words: frames and what follows them.
+/// A definition's words: frames and what follows them. [`REPEATED`] takes the place of a frame that it stands for.
 const WORDS: usize = MOST_FRAMES + 1;
 
 /// The call stacks of a process.
@@ -139,8 +143,8 @@ impl CallStacks {
     }
 
     /// The number of the call stack from which this is called, from 1; 0 when none is available. The first call from a
-    /// call stack passes its number and return addresses, innermost first, to `define`, followed by [`DEEPER`] or
-    /// [`LOST`] where they apply; objects that they lie in are passed before as definitions of site 0 ([`objects`]). No
+    /// call stack passes its number and return addresses, innermost first, to `define`, followed by
+    /// [`REPEATED`], [`DEEPER`] or [`LOST`] where they apply; objects that they lie in are passed before as definitions of site 0 ([`objects`]). No
     /// lock or guard is held meanwhile.
     #[inline(always)]
     pub fn site(&self, define: impl FnMut(u32, &[usize])) -> u32 {
@@ -264,8 +268,29 @@ impl CallStacks {
         Some((number.number, if number.new { count } else { 0 }))
     }
 
-    /// Walks to the end; returns the number of words.
+    /// Walks to the end, and folds recursion; returns the number of words.
     fn walk(
+        &self,
+        state: &State,
+        at: Cursor,
+        stack: &mut Readable,
+        log: &mut impl ReadLog,
+        words: &mut [usize; WORDS],
+        computed: &mut u64,
+    ) -> usize {
+        let (frames, mark) = self.walk_all(state, at, stack, log, words, computed);
+        let count = recursion::fold(words, frames);
+        match mark {
+            None => count,
+            Some(mark) => {
+                words[count] = mark;
+                count + 1
+            }
+        }
+    }
+
+    /// Walks to the end; returns the number of frames, and what the stack ends with if it goes on.
+    fn walk_all(
         &self,
         state: &State,
         mut at: Cursor,
@@ -273,7 +298,7 @@ impl CallStacks {
         log: &mut impl ReadLog,
         words: &mut [usize; WORDS],
         computed: &mut u64,
-    ) -> usize {
+    ) -> (usize, Option<usize>) {
         let mut count = 0;
         for _ in 0..2 * MOST_FRAMES {
             if count == MOST_FRAMES {
@@ -287,15 +312,11 @@ impl CallStacks {
             let rule = state.rule(at.code(), computed);
             match at.step(rule, stack, log) {
                 Step::Caller => {}
-                Step::Outermost => return count,
-                Step::Lost => {
-                    words[count] = LOST;
-                    return count + 1;
-                }
+                Step::Outermost => return (count, None),
+                Step::Lost => return (count, Some(LOST)),
             }
         }
-        words[count] = DEEPER;
-        count + 1
+        (count, Some(DEEPER))
     }
 
     fn digest(&self, words: &[usize], era: u32) -> u64 {

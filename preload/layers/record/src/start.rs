@@ -65,6 +65,17 @@ pub fn start() -> u64 {
     mode
 }
 
+/// Where memory is read, it is read once more before it goes: a program that only grows is largest at its end.
+extern "C" fn at_end() {
+    if mode() & (STARTING | DETACHED) == 0 && RINGS.flags().ledger {
+        RINGS.end();
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_END: extern "C" fn() = at_end;
+
 /// Detaches: from now on calls bypass the layer.
 pub fn detach() {
     MODE.store(DETACHED, Ordering::Release);

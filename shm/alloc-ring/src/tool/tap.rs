@@ -204,6 +204,18 @@ impl Tap {
         crate::sys::futex_wake(gate);
     }
 
+    /// Whether the process has done all but end, and waits for [`Tap::let_end`].
+    pub fn is_ending(&self) -> bool {
+        self.map.process(self.process).gate.0.load(Ordering::Acquire) & gate::ENDING != 0
+    }
+
+    /// Lets a process end that waits for it.
+    pub fn let_end(&self) {
+        let gate = &self.map.process(self.process).gate.0;
+        gate.fetch_and(!gate::ENDING, Ordering::AcqRel);
+        crate::sys::futex_wake(gate);
+    }
+
     /// Requests facts from the process; returns the number of the request. The layer finds `options` in the first byte.
     /// The process answers at its next event, paused or not.
     pub fn request_facts(&self, options: u8) -> u32 {
