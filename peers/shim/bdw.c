@@ -288,7 +288,7 @@ static int streams_held;
 /* Of <sys/single_threaded.h>, which glibc has from 2.32 on; before that a process counts as one with threads. */
 extern char __libc_single_threaded __attribute__((weak));
 
-static bool single_threaded(void) {
+static int single_threaded(void) {
 	return &__libc_single_threaded != NULL && __libc_single_threaded;
 }
 
