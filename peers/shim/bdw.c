@@ -44,7 +44,6 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
-#include <sys/single_threaded.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -286,8 +285,15 @@ extern void _IO_list_unlock(void) __attribute__((weak));
 extern void _IO_list_resetlock(void) __attribute__((weak));
 static int streams_held;
 
+/* Of <sys/single_threaded.h>, which glibc has from 2.32 on; before that a process counts as one with threads. */
+extern char __libc_single_threaded __attribute__((weak));
+
+static int single_threaded(void) {
+	return &__libc_single_threaded != NULL && __libc_single_threaded;
+}
+
 static void before_fork(void) {
-	if (_IO_list_lock && !__libc_single_threaded) {
+	if (_IO_list_lock && !single_threaded()) {
 		_IO_list_lock();
 		streams_held++;
 	}

@@ -9,6 +9,8 @@
  *
  * What was built goes to standard output, the same in every run; CPU time, peak RSS and collections to standard error,
  * on one line. */
+/* RTLD_DEFAULT, before glibc 2.34. */
+#define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

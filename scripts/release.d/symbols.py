@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Checks that every file of a tree runs where a release must: symbols.py TREE. Prints what each kind of file needs.
 
-No symbol of a glibc after 2.31 or of a C++ run-time after gcc 10's, and no library that a bare system lacks."""
+No symbol of a glibc after 2.31 or of a C++ run-time after gcc 10's, no symbol that was in none of the libraries when it
+was linked, and no library that a bare system lacks."""
 
 import os
 import re
@@ -31,7 +32,11 @@ def objdump(option, path):
 def faults(path, name):
     """What a file needs beyond the oldest system, and the latest glibc that it needs."""
     found, glibc = [], (0,)
-    for symbol in re.finditer(r"\*UND\*.*?\(?(GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+)\)? +(\S+)", objdump("-T", path)):
+    table = objdump("-T", path)
+    # Without a version a symbol was found in no library; a weak one may be missing.
+    for symbol in re.finditer(r"^[0-9a-f]+ +(?!w)\S* *D[FO]? *\*UND\*\s[0-9a-f]+ +([^\s(]+)$", table, re.M):
+        found.append(f"{name}: {symbol[1]} is in none of the libraries that it was linked with")
+    for symbol in re.finditer(r"\*UND\*.*?\(?(GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+)\)? +(\S+)", table):
         library, version = symbol[1], tuple(int(part) for part in symbol[2].split("."))
         if library == "GLIBC":
             glibc = max(glibc, version)

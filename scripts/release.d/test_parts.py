@@ -108,12 +108,16 @@ class Symbols(Folder):
         found, glibc = symbols.faults(path, "made.so")
         self.assertEqual((found, glibc), (["made.so: later is of GLIBC_2.99"], (2, 99)))
 
+    def test_a_symbol_of_no_library_is_a_fault_unless_it_is_weak(self):
+        path = self.compiled("int lost(void);__attribute__((weak)) int may(void);int f(void){return may ? may() : lost();}")
+        self.assertEqual(symbols.faults(path, "a.so")[0], ["a.so: lost is in none of the libraries that it was linked with"])
+
     def test_a_library_that_a_system_may_lack_is_a_fault_unless_it_is_listed(self):
         stub = os.path.join(self.folder, "libgc.so.1")
         subprocess.run(
             ["cc", "-shared", "-x", "c", "-o", stub, "-", "-Wl,-soname,libgc.so.1"], input="int g(void){return 1;}", text=True, check=True
         )
-        path = self.compiled("int g(void);int f(void){return g();}", stub)
+        path = self.compiled("int f(void){return 1;}", "-Wl,--no-as-needed", stub)
         self.assertEqual(symbols.faults(path, "other.so")[0], ["other.so: needs libgc.so.1, which a system may lack"])
         self.assertEqual(symbols.faults(path, "lib/heaptoll/managers/bdw.so")[0], [])
 

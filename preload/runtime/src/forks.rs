@@ -9,12 +9,13 @@
 //! A process of one thread takes no such locks, as in glibc: fork may interrupt anything there. `vfork`, `posix_spawn`
 //! and `_Fork` call no handlers.
 
-use core::arch::asm;
 use core::ffi::c_int;
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering};
 
 use heaptoll_assertions::assert_internal;
+
+use crate::optional::optional;
 
 /// What is done around a fork, on the thread that forks.
 pub trait AtFork {
@@ -45,23 +46,6 @@ extern "C" fn in_parent<H: AtFork>() {
 extern "C" fn in_child<H: AtFork>() {
     H::in_child();
     STREAMS.in_child();
-}
-
-/// The address of a symbol that the C library need not have; 0 where it does not.
-macro_rules! optional {
-    ($symbol:literal) => {{
-        let address: usize;
-        // SAFETY: loads what the linker has put into the table: the symbol's address, or 0.
-        unsafe {
-            asm!(
-                concat!(".weak ", $symbol),
-                concat!("mov {}, qword ptr [rip + ", $symbol, "@GOTPCREL]"),
-                out(reg) address,
-                options(pure, readonly, nostack, preserves_flags),
-            );
-        }
-        address
-    }};
 }
 
 /// Calls glibc's function at an address.

@@ -22,6 +22,7 @@ mod lock;
 mod manager;
 mod maps_entry;
 mod message;
+mod optional;
 mod preload;
 mod region;
 mod search;

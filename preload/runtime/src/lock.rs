@@ -2,7 +2,8 @@
 //!
 //! While the process has one thread it is taken and released by plain loads and stores. glibc reports this in
 //! `__libc_single_threaded` (2.32 and later) and does the same in its own malloc. A thread is created by a thread that
-//! is not inside malloc, so the value cannot change while the lock is held.
+//! is not inside malloc, so the value cannot change while the lock is held. Under an older glibc the lock is always
+//! taken as with more threads.
 //!
 //! With more threads it is taken by an atomic instruction, the only one of a call: its release is a plain store,
 //! followed by a check whether a thread sleeps. The processor may do the check before the store. A thread that is about
@@ -11,25 +12,39 @@
 //! for the common one. Where there is no `membarrier`, sleepers wake up by themselves every millisecond to check.
 
 use core::cell::UnsafeCell;
-use core::ffi::{c_char, c_int};
+use core::ffi::c_int;
 use core::mem;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicU8, AtomicU32, AtomicUsize, Ordering, compiler_fence};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering, compiler_fence};
 
 use heaptoll_assertions::assert_internal;
 
+use crate::optional::optional;
 use crate::{Message, futex, system_call};
 
-unsafe extern "C" {
-    static __libc_single_threaded: c_char;
+/// States that there may be several threads.
+static SEVERAL: AtomicU8 = AtomicU8::new(0);
+
+/// glibc's variable once this object is initialised, if there is one. A pointer costs a call no more than the variable
+/// itself, whose address would be read from the global offset table.
+static FLAG: AtomicPtr<AtomicU8> = AtomicPtr::new((&raw const SEVERAL).cast_mut());
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static AT_LOAD: extern "C" fn() = find_flag;
+
+extern "C" fn find_flag() {
+    let flag = optional!("__libc_single_threaded");
+    if flag != 0 {
+        FLAG.store(flag as *mut AtomicU8, Ordering::Relaxed);
+    }
 }
 
-/// Whether the process has one thread, as far as the C library knows.
+/// Whether the process has one thread, as far as the C library knows. False before this object is initialised.
 #[inline(always)]
 pub fn single_threaded() -> bool {
-    // SAFETY: the variable lives in the C library for ever, and is a byte that only the library writes.
-    let flag = unsafe { AtomicU8::from_ptr((&raw const __libc_single_threaded).cast::<u8>().cast_mut()) };
-    flag.load(Ordering::Relaxed) != 0
+    // SAFETY: our own variable, or the C library's, a byte that only the library writes; both live for ever.
+    unsafe { &*FLAG.load(Ordering::Relaxed) }.load(Ordering::Relaxed) != 0
 }
 
 const FREE: u32 = 0;

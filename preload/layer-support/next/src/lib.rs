@@ -22,3 +22,7 @@ pub mod tally;
 pub mod watched;
 
 pub use family::{Family, next};
+
+// `dlsym`, `dladdr` and `dlerror` are in a library of their own before glibc 2.34, and a program need not load it.
+#[link(name = "dl")]
+unsafe extern "C" {}

@@ -18,6 +18,10 @@
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::ptr;
 
+// `dlsym` is in a library of its own before glibc 2.34, and a program need not load it.
+#[link(name = "dl")]
+unsafe extern "C" {}
+
 /// File name by which the layer finds itself in `LD_PRELOAD`.
 const OWN_NAME: &[u8] = b"libheaptoll_start.so";
 

@@ -191,18 +191,6 @@ impl Iterator for Starts {
     }
 }
 
-unsafe extern "C" {
-    /// The C library's flag for "this process has one thread": not 0.
-    static __libc_single_threaded: libc::c_char;
-}
-
-/// Whether the process has one thread.
-#[inline(always)]
-pub fn single_threaded() -> bool {
-    // SAFETY: the C library's variable; it changes only while one thread is there.
-    unsafe { (&raw const __libc_single_threaded).read() != 0 }
-}
-
 /// Replaces `old` by `new`, or returns the value that was there instead. Where there is one thread, it is still one
 /// instruction, so that a signal's handler finds either word, but none that waits for the memory.
 #[inline(always)]

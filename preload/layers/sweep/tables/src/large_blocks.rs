@@ -2,10 +2,11 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::bitmap::{HALF, single_threaded};
+use heaptoll_runtime::single_threaded;
+
+use crate::bitmap::HALF;
 use crate::block::NoMemory;
 use crate::chunk::{self, CELL_SHIFT, Chunk, PAGE_SHIFT};
-
 use crate::directory::DirectoryEntry;
 use crate::tables::Tables;
 

@@ -3,7 +3,9 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-use crate::bitmap::{self, Bitmap, HALF, end_bits, exchange, single_threaded, start_bits};
+use heaptoll_runtime::single_threaded;
+
+use crate::bitmap::{self, Bitmap, HALF, end_bits, exchange, start_bits};
 use crate::block::{Block, NoMemory};
 use crate::chunk::{self, Chunk, LARGE, PAGE, PAGE_SHIFT};
 use crate::count::Count;
