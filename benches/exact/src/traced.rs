@@ -14,7 +14,7 @@ use crate::setup::Setup;
 const CONTROL: &str = "heaptoll_control_v1";
 
 /// Options of a run.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Run {
     /// The tracer's options.
     pub options: Options,

@@ -74,7 +74,8 @@ fn section(command: &Command) -> String {
 
 fn page() -> String {
     let cli = Cli::command();
-    let sections: String = cli.get_subcommands().filter(|command| !command.is_hide_set()).map(section).collect();
+    let sections: String =
+        cli.get_subcommands().filter(|command| !command.is_hide_set()).map(section).collect();
     format!("{HEAD}{sections}")
 }
 

@@ -87,7 +87,11 @@ impl Prepared {
 }
 
 /// The requested manager, which must be one.
-pub(crate) fn manager_of(wanted: Option<&String>, places: &Places, messages: &dyn Messages) -> Result<Manager, Failure> {
+pub(crate) fn manager_of(
+    wanted: Option<&String>,
+    places: &Places,
+    messages: &dyn Messages,
+) -> Result<Manager, Failure> {
     let known = manager::known(places)?;
     let name = wanted.map_or("glibc", String::as_str);
     if manager::is_group(&known, name) {

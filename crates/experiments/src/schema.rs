@@ -13,8 +13,8 @@ use serde_json::{Value, json as value};
 
 use crate::labelled::{self, Unreadable};
 use crate::{
-    bound, delay, drag, frequency, gate, instructions, ledger, lifetimes, locality, managers, minheap, programs,
-    proximity, replay, stat,
+    bound, delay, drag, frequency, gate, instructions, ledger, lifetimes, locality, managers, minheap,
+    programs, proximity, replay, stat,
 };
 
 /// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.

@@ -153,15 +153,17 @@ mod tests {
     use super::*;
 
     fn call(requests: &mut Requests, routine: Routine, arguments: [u64; 3], result: u64) {
-        requests.event(&Event::Enter { routine, clock: Clock::default(), arguments, site: 0 });
+        requests.event(&Event::Enter { routine, family: 0, clock: Clock::default(), arguments, site: 0 });
         requests.event(&Event::Leave {
             clock: Clock::default(),
             routine,
+            family: 0,
             arguments,
             result,
             site: 0,
             cost: Clock::default(),
             collector: Clock::default(),
+            served_by: None,
         });
     }
 
@@ -196,6 +198,7 @@ mod tests {
         call(&mut all, Routine::Malloc, [8, 0, 0], 0x1000);
         all.event(&Event::Enter {
             routine: Routine::Free,
+            family: 0,
             clock: Clock::default(),
             arguments: [0x1000, 0, 0],
             site: 0,
@@ -206,11 +209,13 @@ mod tests {
         all.event(&Event::Leave {
             clock: Clock::default(),
             routine: Routine::Free,
+            family: 0,
             arguments: [0x1000, 0, 0],
             result: 0,
             site: 0,
             cost: Clock::default(),
             collector: Clock::default(),
+            served_by: None,
         });
         assert_eq!((all.live_bytes(), all.frees()), (16, 1));
     }

@@ -107,7 +107,10 @@ mod tests {
         let found = Tracer::find_in(folder.path()).expect("finds");
         assert_eq!(found.version(), "3.19.0");
         let [(_, files), (_, launcher)] = found.environment();
-        assert_eq!((Path::new(&files), Path::new(&launcher)), (folder.path(), &*folder.path().join("launcher")));
+        assert_eq!(
+            (Path::new(&files), Path::new(&launcher)),
+            (folder.path(), &*folder.path().join("launcher"))
+        );
     }
 
     #[test]

@@ -135,7 +135,8 @@ fn without_a_tracer_nothing_is_measured() {
     let db = fixture.at("e.db");
     let mut run = fixture.command(&["run", "--exact", "-m", "glibc", "-n", "1", "--db", &db, "--", &program]);
     let home = crate::tracing::other_home(&fixture, &["heaptoll-amd64-linux", "heaptoll-arm64-linux"]);
-    let output: crate::fixture::CommandOutput = run.env("HEAPTOLL_HOME", home).output().expect("starts").into();
+    let output: crate::fixture::CommandOutput =
+        run.env("HEAPTOLL_HOME", home).output().expect("starts").into();
     output.exits(2).complains(&["has no tracer", "apt-get install valgrind"]);
     assert!(!fixture.path("e.db").exists());
 }
