@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn zeroed_blocks_are_zero_where_memory_was_used_before() {
         for layout in layouts() {
-            // SAFETY: as above.
+            // SAFETY: the block is used within its size and given back once, with its layout.
             unsafe {
                 let used = C.alloc(layout);
                 ptr::write_bytes(used, 0xff, layout.size());
@@ -146,7 +146,7 @@ mod tests {
     fn what_cannot_be_had_is_null_and_leaves_the_block() {
         let small = Layout::from_size_align(64, 64).expect("a layout");
         let huge = isize::MAX as usize - 63;
-        // SAFETY: as above; the size, rounded up to the alignment, is `isize::MAX` at most.
+        // SAFETY: blocks are used within their size and given back once, with their layout; the size, rounded up to the alignment, is `isize::MAX` at most.
         unsafe {
             let block = C.alloc(small);
             *block = 7;
