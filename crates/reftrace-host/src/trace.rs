@@ -12,7 +12,7 @@ use heaptoll_reftrace::Sink;
 
 use crate::error::TracerError;
 use crate::find::Tracer;
-use crate::image::{Image, ImageEnding, Traced};
+use crate::image::{Image, ImageEnding, Traced, TracedImage};
 use crate::options::{LOGS, Options, SYMBOLS};
 use crate::program_reader::{ProgramReader, SystemProcesses};
 
@@ -108,16 +108,7 @@ pub fn trace_with<S: Sink>(
     let (mut images, unread) = program_reader.finish().map_err(rings)?;
     let first = run.first;
     let finished = run.result()?;
-    // The launcher observes more exactly than the tracer how the first process ended.
-    if let Some(last) = images.iter_mut().rev().find(|image| Some(image.image.pid) == first)
-        && matches!(last.ending, ImageEnding::Ended(_))
-    {
-        match finished.ended {
-            Ended::Exit(status) => last.ending = ImageEnding::Ended(status),
-            Ended::Signal(_) => last.ending = ImageEnding::Killed,
-            _ => {}
-        }
-    }
+    correct_ending(&mut images, first, finished.ended);
     let mut findings = log::read(&folder.join(LOGS));
     let own = log::of_standard_error(&finished.error_tail);
     for fatal in own.fatal {
@@ -133,6 +124,17 @@ pub fn trace_with<S: Sink>(
     warnings.extend(findings.fatal.into_iter().map(|words| format!("Valgrind gave up: {words}")));
     warnings.extend(findings.warnings);
     Ok(Traced { finished, images, stopped, warnings })
+}
+
+/// Gives the first process the ending that the launcher saw, which observes it more exactly than the tracer.
+fn correct_ending<S>(images: &mut [TracedImage<S>], first: Option<i32>, ended: Ended) {
+    let Some(last) = images.iter_mut().rev().find(|image| Some(image.image.pid) == first) else { return };
+    match ended {
+        _ if !matches!(last.ending, ImageEnding::Ended(_)) => {}
+        Ended::Exit(status) => last.ending = ImageEnding::Ended(status),
+        Ended::Signal(_) => last.ending = ImageEnding::Killed,
+        _ => {}
+    }
 }
 
 fn cannot_run(

@@ -88,7 +88,7 @@ fn one_percent_more_instructions_break_their_limit() {
     let fixture = Fixture::new();
     let (old, new) = (build(&fixture, "old", 10_000_000, 0, 100), build(&fixture, "new", 10_200_000, 0, 100));
     let (json, output) = gate(&fixture, &["--base", &old, "--new", &new]);
-    output.exits(1).shows(&["Limits broken: new", "instructions changes by +1.", "over the limit of 0.5%"]);
+    output.exits(1).shows(&["Limits broken: new", "instructions: +1.", "over the limit of 0.5%"]);
     assert_eq!((verdict(&json, "instructions"), verdict(&json, "live")), ("broken", "within"));
     let (_, output) =
         gate(&fixture, &["--base", &old, "--new", &new, "--limit", "instructions=2%", "--bisect"]);
@@ -100,7 +100,7 @@ fn a_leak_and_more_live_bytes_break_their_limits() {
     let fixture = Fixture::new();
     let (old, new) = (build(&fixture, "old", 1_000_000, 0, 1000), build(&fixture, "new", 1_000_000, 1, 1020));
     let (json, output) = gate(&fixture, &["--base", &old, "--new", &new, "--bisect"]);
-    output.exits(1).shows(&["most live bytes changes by +2", "bytes live at exit changes by"]);
+    output.exits(1).shows(&["most live bytes: +2", "bytes live at exit: +"]);
     assert_eq!(
         [verdict(&json, "live"), verdict(&json, "exit"), verdict(&json, "allocations")],
         ["broken", "broken", "within"]
@@ -173,7 +173,7 @@ fn limits_on_time_are_judged_and_what_a_decision_takes_is_stated() {
     fixture
         .heaptoll(&[&options[..], &off].concat())
         .exits(1)
-        .shows(&["CPU time changes by +", "over the limit of 3%"]);
+        .shows(&["CPU time: +", "over the limit of 3%"]);
     let json = read_json(&file);
     assert_eq!(
         (verdict(&json, "cpu"), &json["programs"][0]["metrics"][0]["change"]["kind"]),

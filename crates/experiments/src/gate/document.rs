@@ -68,7 +68,7 @@ fn verdict(program: &Program) -> Vec<String> {
     for one in all(|one| one.verdict == MetricVerdict::Broken) {
         let limit = one.limit.map(|limit| limit.text()).unwrap_or_default();
         text.push(format!(
-            "{name}: {} {}, over the limit of {limit}.",
+            "{name}: {}: {}, over the limit of {limit}.",
             one.metric.label(),
             change_in_words(one)
         ));
@@ -96,8 +96,8 @@ fn verdict(program: &Program) -> Vec<String> {
 fn change_in_words(one: &MetricFigures) -> String {
     let figures = || format!("from {} to {}", value(one.unit, one.base), value(one.unit, one.new));
     match one.change {
-        Change::None => format!("changes {}", figures()),
-        _ => format!("changes by {} ({})", change(&one.change), figures()),
+        Change::None => figures(),
+        _ => format!("{} ({})", change(&one.change), figures()),
     }
 }
 

@@ -7,7 +7,8 @@ use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Secti
 use heaptoll_report::format::{NONE, date, shell_command};
 use heaptoll_units::{MIB, plural};
 
-use super::{Commit, HistoryRow};
+use super::commit::Commit;
+use super::store::HistoryRow;
 use crate::gate::metric::{Metric, Unit};
 use crate::gate::values::value;
 

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags, Row, params};
 
-use super::{Commit, HistoryError};
+use super::commit::Commit;
+use super::error::HistoryError;
 use crate::gate::figures::{Figures, MetricFigures, MetricVerdict, Program};
 use crate::gate::values::{ends, unit_name};
 use crate::version::OURS;
