@@ -44,8 +44,6 @@ pub struct Counts {
     pub functions: Vec<(String, FunctionCount)>,
     /// Process images.
     pub images: usize,
-    /// SHA-256 of what it wrote.
-    pub digest: String,
     /// Reasons to doubt the counts.
     pub remarks: Vec<String>,
 }
@@ -224,7 +222,6 @@ fn counts(traced: Traced<Requests>, remarks: Vec<String>) -> Counts {
         sizes,
         functions: images.iter().flat_map(functions).collect(),
         images: images.len(),
-        digest: traced.finished.digest.clone(),
         remarks,
     }
 }

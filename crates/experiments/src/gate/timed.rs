@@ -70,11 +70,6 @@ impl Timed {
         }
     }
 
-    /// Seconds that its runs may take.
-    pub fn budget_s(&self) -> f64 {
-        self.budget_s
-    }
-
     /// Seconds of one repetition, so far.
     pub fn each_s(&self) -> f64 {
         self.spent_s / f64::from(self.experiment.settings.repetitions.max(1))
