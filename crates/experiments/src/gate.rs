@@ -90,16 +90,17 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
         .map(|(entry, (base, new))| side::check(entry, base, new))
         .collect::<Result<_, _>>()?;
     let tracer = Tracer::find(context.places).map_err(|error| error.to_string());
-    let sight = sight(&tracer);
+    let mut sight = sight(&tracer);
     sight.iter().for_each(|sentence| context.messages.note(sentence));
     let mut programs = Vec::new();
     let mut complete = true;
     for ((entry, (base, new)), note) in request.programs.iter().zip(&sides).zip(notes) {
         let gate = Gate { entry, base, new, tracer: tracer.as_ref(), request, context };
-        let (mut program, whole) = gate.run()?;
-        program.notes.extend(note);
-        programs.push(program);
-        if !whole {
+        let mut gated = gate.run()?;
+        gated.program.notes.extend(note);
+        sight.extend(gated.sight.map(|sentence| format!("{}: {sentence}", entry.name)));
+        programs.push(gated.program);
+        if !gated.whole {
             complete = false;
             break;
         }

@@ -360,7 +360,7 @@ fn commits_that_cannot_be_built_are_refused_with_the_reason() {
         assert_eq!(repository.git(&["worktree", "list"]).lines().count(), 1);
     };
     refused(&["--base-ref", "none"], &["there is no commit `none`", "git branch -a"]);
-    refused(&["--base-ref", "--all"], &["--all"]);
+    refused(&["--base-ref=--all"], &["--all"]);
     refused(
         &["--base-ref", "main", "--build", "echo it broke; exit 3"],
         &["the build of", "exit status: 3", "it broke"],

@@ -40,22 +40,35 @@ pub struct Gate<'a> {
     pub context: &'a Context<'a>,
 }
 
+/// A program that was gated.
+pub struct Gated {
+    /// Its figures and its verdict.
+    pub program: Program,
+    /// Whether all runs were made.
+    pub whole: bool,
+    /// What the machine can see of it.
+    pub sight: Option<String>,
+}
+
 impl Gate<'_> {
-    /// Measures it and judges. The second part is whether all runs were made.
+    /// Measures it and judges.
     ///
     /// # Errors
     /// See [`super::run`].
-    pub fn run(&self) -> Result<(Program, bool), Failure> {
+    pub fn run(&self) -> Result<Gated, Failure> {
         let sides = Sides { entry: self.entry, base: self.base, new: self.new };
         let begun = match prepare(&sides, self.request.seed, self.request.timeout_s, self.context)? {
             Prepared::Runs(begun) => *begun,
-            Prepared::NewFails(how) => return Ok((self.failed(how), true)),
+            Prepared::NewFails(how) => {
+                return Ok(Gated { program: self.failed(how), whole: true, sight: None });
+            }
         };
         let scratch =
             Scratch::make().map_err(TreeError::Scratch).map_err(|error| Failure::Refused(Box::new(error)))?;
         let evidence = self.gather(begun, &scratch)?;
-        let whole = !evidence.interrupted;
-        Ok((self.judged(evidence), whole))
+        let (whole, sight) =
+            (!evidence.interrupted, notes::sight(&evidence.timed, self.entry.outputs_differ));
+        Ok(Gated { program: self.judged(evidence), whole, sight })
     }
 
     /// A program whose new build fails.

@@ -8,20 +8,25 @@ use super::counted;
 use super::evidence::Evidence;
 use super::figures::Outputs;
 use super::metric::Metric;
+use super::timed::Timed;
+
+/// The difference of CPU time that this machine can see now.
+pub fn sight(timed: &Timed, outputs_differ: bool) -> Option<String> {
+    let ratio = timed.table(outputs_differ)?.detectable_cpu_ratio?;
+    let repetitions = timed.experiment.settings.repetitions;
+    let seconds = timed.each_s() * f64::from(repetitions);
+    Some(format!(
+        "CPU differences of about {} are seen now in {repetitions} repetitions, which took {}",
+        percent(ratio - 1.0),
+        took(seconds)
+    ))
+}
 
 /// The sentences; `outputs_differ` where other output is allowed.
 pub fn of(evidence: &Evidence, outputs_differ: bool) -> Vec<String> {
     let timed = &evidence.timed;
     let mut notes = Vec::new();
     if let Some(table) = timed.table(outputs_differ) {
-        if let Some(ratio) = table.detectable_cpu_ratio {
-            notes.push(format!(
-                "this machine now: CPU differences of about {} are seen in {} repetitions, which took {}",
-                percent(ratio - 1.0),
-                timed.experiment.settings.repetitions,
-                took(timed.each_s() * f64::from(timed.experiment.settings.repetitions))
-            ));
-        }
         notes.extend(table.disturbance.as_ref().map(disturbed));
         notes.extend(table.notes);
     }
