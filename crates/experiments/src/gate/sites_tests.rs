@@ -64,7 +64,7 @@ impl Recording {
     fn write(&self, folder: &FilePath, name: &str) -> Vec<PathBuf> {
         let path = folder.join(name);
         let header = Header { sites: true, command: vec![name.into()], ..Header::default() };
-        let file = heaptoll_trace::Stream::new(File::create(&path).expect("a file"));
+        let file = heaptoll_trace::Stream(File::create(&path).expect("a file"));
         let mut writer = Writer::new(file, &header, &Settings::default()).expect("begins");
         let mut last = 0;
         let call = |site, size| Allocation {
@@ -216,7 +216,7 @@ fn deep_recursion_is_one_site() {
 fn a_recording_without_call_stacks_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("plain");
-    let file = heaptoll_trace::Stream::new(File::create(&path).expect("a file"));
+    let file = heaptoll_trace::Stream(File::create(&path).expect("a file"));
     let writer = Writer::new(file, &Header::default(), &Settings::default()).expect("begins");
     writer.finish(&Ending::default()).expect("ends");
     let error = differences(&[path.clone()], &[path]).expect_err("no stacks").to_string();
