@@ -170,10 +170,7 @@ fn limits_on_time_are_judged_and_what_a_decision_takes_is_stated() {
     let off = ["--limit", "instructions=none"];
     let options = ["gate", "--base", &old, "--new", &new, "--json", &file];
     // Three times the time is beyond any noise.
-    fixture
-        .heaptoll(&[&options[..], &off].concat())
-        .exits(1)
-        .shows(&["CPU time: +", "over the limit of 3%"]);
+    fixture.heaptoll(&[&options[..], &off].concat()).exits(1).shows(&["CPU time: +", "over the limit of 3%"]);
     let json = read_json(&file);
     assert_eq!(
         (verdict(&json, "cpu"), &json["programs"][0]["metrics"][0]["change"]["kind"]),

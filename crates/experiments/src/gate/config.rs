@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_used_is_named() {
-        let error = |text: &str| of(text).err().expect(text).to_string();
+        let error = |text: &str| of(text).map(drop).expect_err(text).to_string();
         assert!(error("").contains("no [gate.NAME]"));
         assert!(error("[gate.a]\nlimits = {}").contains("[gate.a] has no command"));
         assert!(error("[gate.a]\nbase = 'x'").contains("give it both"));

@@ -219,6 +219,8 @@ fn a_recording_without_call_stacks_is_refused() {
     let file = heaptoll_trace::Stream(File::create(&path).expect("a file"));
     let writer = Writer::new(file, &Header::default(), &Settings::default()).expect("begins");
     writer.finish(&Ending::default()).expect("ends");
-    let error = differences(&[path.clone()], &[path]).expect_err("no stacks").to_string();
+    let error = differences(std::slice::from_ref(&path), std::slice::from_ref(&path))
+        .expect_err("no stacks")
+        .to_string();
     assert!(error.contains("has no call stacks"), "{error}");
 }
