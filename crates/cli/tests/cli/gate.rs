@@ -168,7 +168,7 @@ fn without_the_tracer_requests_are_recorded_and_instructions_stay_open() {
     run(&[]).exits(0).shows(&[
         "Not decided: new",
         "the limit of 0.5% on instructions could not be decided",
-        "Valgrind",
+        "it takes the tracer, which is not here",
     ]);
     let json = read_json(&file);
     assert_eq!((verdict(&json, "live"), verdict(&json, "instructions")), ("within", "undecided"));
