@@ -87,6 +87,12 @@ fn verdict(program: &Program) -> Vec<String> {
     if !within.is_empty() {
         text.push(format!("{name}: within limits: {}.", and_list(&within)));
     }
+    let varying =
+        |one: &MetricFigures| one.limit.is_some() && matches!(one.verdict, MetricVerdict::NotGated { .. });
+    let varying: Vec<String> = all(varying).map(|one| one.metric.label().to_owned()).collect();
+    if !varying.is_empty() {
+        text.push(format!("{name}: not gated, since two runs of the base differ: {}.", and_list(&varying)));
+    }
     if text.is_empty() {
         text.push(format!("{name}: nothing is gated; metrics are shown below."));
     }

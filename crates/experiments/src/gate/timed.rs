@@ -24,6 +24,11 @@ use crate::measurement;
 const RUNS: f64 = 36.0;
 const BUDGETS_S: (f64, f64) = (4.0, 60.0);
 
+/// Parts of an analysis's level: of the table of CPU time, elapsed time and memory, and of each of the two metrics that
+/// are in no table.
+const TABLE: f64 = 0.8;
+const ALONE: f64 = 0.1;
+
 /// A measured metric of both builds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
@@ -98,7 +103,7 @@ impl Timed {
                 return Ok(Ending::Interrupted);
             }
             self.analyses += 1;
-            self.experiment.settings.level = Some(level(self.analyses));
+            self.experiment.settings.level = Some(TABLE * level(self.analyses));
             if decided(self) {
                 break;
             }
@@ -204,7 +209,8 @@ impl Timed {
             return None;
         }
         let logs = both.iter().map(|(base, new)| (*base > 0.0 && *new > 0.0).then(|| (new / base).ln()));
-        let ratio = paired(&[logs.collect()], self.experiment.alpha(), self.experiment.settings.seed)[0];
+        let alpha = ALONE / TABLE * self.experiment.alpha();
+        let ratio = paired(&[logs.collect()], alpha, self.experiment.settings.seed)[0];
         let (base, new): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
         Some(Pair { base: median(&base), new: median(&new), ratio })
     }
