@@ -24,6 +24,7 @@ mod minheap;
 mod misuse;
 mod names;
 mod originals;
+mod own;
 mod processes;
 mod programs;
 mod proximity;

@@ -37,7 +37,7 @@ pub fn execute<S: Sink>(
     mut begin: impl FnMut(&Cell, &Image) -> S,
     mut done: impl FnMut(&Cell, JudgedRun<S>) -> Figures,
 ) -> Result<Ending, Failure> {
-    let options = Options { pin: plan.pin, ..*options };
+    let options = Options { pin: plan.pin, ..options.clone() };
     let mut keeper = Keeper { store: None, lost: false, messages: context.messages };
     let mut ending =
         if plan.experiment.refused_what_was_named() { Ending::Trouble } else { Ending::Complete };
