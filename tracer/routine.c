@@ -100,6 +100,37 @@ static Bool meaning(Bool is_global, const HChar *primary, const HChar *const *se
    return any;
 }
 
+/* Routines of an object that count once its other symbols were seen. */
+typedef struct {
+   Addr address;
+   HtSymbol symbol;
+} Pending;
+
+static Pending *pending;
+static UInt pending_used, pending_capacity;
+
+static void wait_for_signs(Addr address, const HtSymbol *symbol)
+{
+   if (pending_used == pending_capacity) {
+      pending_capacity = pending_capacity == 0 ? 64 : 2 * pending_capacity;
+      pending = VG_(realloc)("ht.pending", pending, pending_capacity * sizeof *pending);
+   }
+   pending[pending_used++] = (Pending){ .address = address, .symbol = *symbol };
+}
+
+/* Adds those of families that the object has a sign of. */
+static void add_pending(UInt object)
+{
+   Bool seen[256] = { False };
+   for (UInt i = 0; i < pending_used; i++)
+      if (pending[i].symbol.is_sign)
+         seen[pending[i].symbol.family] = True;
+   for (UInt i = 0; i < pending_used; i++)
+      if (seen[pending[i].symbol.family] || !ht_symbols_has_signs(pending[i].symbol.family))
+         add(pending[i].address, &pending[i].symbol, object);
+   pending_used = 0;
+}
+
 static void scan_symbols(const DebugInfo *info, UInt object)
 {
    if (is_dynamic_linker(info))
@@ -116,10 +147,14 @@ static void scan_symbols(const DebugInfo *info, UInt object)
       HtSymbol found;
       if (!meaning(is_global, primary, secondary, &found))
          continue;
-      add(address, &found, object);
-      if (found.number == HT_MALLOC)
+      if (found.family != HT_FAMILY_C)
+         wait_for_signs(address, &found);
+      else
+         add(address, &found, object);
+      if (found.family == HT_FAMILY_C && found.number == HT_MALLOC)
          objects[object - 1].has_malloc = True;
    }
+   add_pending(object);
 }
 
 static void scan_object(const DebugInfo *info)

@@ -4,7 +4,8 @@
  *
  *    FAMILY NUMBER ARGUMENT ARGUMENT ARGUMENT NAME
  *
- * FAMILY is its family's number; NUMBER the routine of C that it does the work of, or `inside` for a function that only
+ * FAMILY is its family's number, with `!` behind it if the name is a sign of it: in an object with none of its signs a
+ * family that has some is not recognised, for other programs have a function `mi_free`, too; NUMBER the routine of C that it does the work of, or `inside` for a function that only
  * routines of its family call; each ARGUMENT one that the record of a call states: the number of the argument that has
  * it, two of them with `*` between for their product, `=` and a constant, or `-` for none. In a NAME `*` stands for any
  * characters.
@@ -83,6 +84,12 @@ typedef struct Name {
 
 /* Whole names by hash, and those with a `*`. */
 static Name *names[SLOTS], *patterns;
+static Bool has_signs[256];
+
+Bool ht_symbols_has_signs(UInt family)
+{
+   return has_signs[family];
+}
 
 /* Fowler, Noll and Vo's 1a, a byte at a time. */
 static UInt hash_of(const HChar *text, SizeT length)
@@ -254,7 +261,11 @@ static Bool add_line(const HChar *at)
 {
    static const HChar inside[] = "inside";
    HtSymbol symbol = { 0 };
-   if (!number(&at, 256, &symbol.family) || symbol.family == HT_FAMILY_C || !blank(&at))
+   if (!number(&at, 256, &symbol.family) || symbol.family == HT_FAMILY_C)
+      return False;
+   symbol.is_sign = *at == '!';
+   at += symbol.is_sign ? 1 : 0;
+   if (!blank(&at))
       return False;
    if (VG_(strncmp)(at, inside, sizeof inside - 1) == 0) {
       at += sizeof inside - 1;
@@ -268,6 +279,7 @@ static Bool add_line(const HChar *at)
    if (!blank(&at) || *at == 0 || VG_(strlen)(at) > MOST_NAME)
       return False;
    add_name(at, &symbol);
+   has_signs[symbol.family] = has_signs[symbol.family] || symbol.is_sign;
    return True;
 }
 

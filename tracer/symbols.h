@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
    UInt number; /* HT_MALLOC... or one of those that routine.h adds */
    UInt family;
+   Bool is_sign; /* its family is recognised by it */
    HtArgument arguments[3]; /* what the record of a call states, in the order of the routine of C */
 } HtSymbol;
 
@@ -31,6 +32,8 @@ typedef struct {
 /* What a symbol stands for, NULL for most. `clone`: it is a copy of the function that the compiler made for some of its
  * callers. */
 const HtSymbol *ht_symbols_find(const HChar *name, Bool *clone);
+/* Whether a family is recognised only in objects that have one of its signs. */
+Bool ht_symbols_has_signs(UInt family);
 /* The argument that a record states, of those with which a routine was called. */
 ULong ht_symbols_argument(const HtArgument *argument, const ULong *called_with);
 /* Reads the file of --symbols, if there is one. */

@@ -30,6 +30,10 @@ pub struct FamilyDefinition {
     /// Of one that forwards: functions that call malloc. A program that has one of them is served by malloc.
     #[serde(default)]
     pub sends_to_malloc: Vec<String>,
+    /// Routines by which it is recognised: in a file without any of them, and of those of `inside`, its other names are
+    /// taken for functions of something else. Without signs every name counts.
+    #[serde(default)]
+    pub signs: Vec<String>,
     pub routines: Vec<RoutineDefinition>,
     /// Whole names of functions that only its routines call.
     #[serde(default)]

@@ -41,6 +41,10 @@ pub fn in_file(table: &Table, file: &Path) -> Result<Vec<Found>, ElfError> {
     for (index, family) in table.families().iter().enumerate() {
         let whole = |name: &String| table.families().iter().position(|other| other.name == *name);
         let place = family.part_of.as_ref().and_then(whole).unwrap_or(index);
+        let of_signs = family.symbols.iter().filter(|symbol| symbol.is_sign).map(|symbol| &symbol.name);
+        if family.has_signs && !of_signs.chain(&family.inside).any(|name| contains(&names, name)) {
+            continue;
+        }
         for symbol in &family.symbols {
             if !contains(&names, &symbol.name) {
                 continue;
@@ -90,6 +94,20 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn names_that_others_have_too_are_no_family_without_its_signs() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, program) = (folder.path().join("menu.c"), folder.path().join("menu"));
+        let text = "__attribute__((noipa)) void *mi_new(char *name) { return name; }\n\
+            __attribute__((noipa)) void mi_free(void *item) { (void)item; }\n\
+            int main(void) { mi_free(mi_new(\"open\")); return 0; }";
+        std::fs::write(&source, text).unwrap();
+        assert!(Command::new("cc").arg("-o").arg(&program).arg(&source).status().unwrap().success());
+        let table =
+            Table::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("allocator-symbols.toml")).unwrap();
+        assert_eq!(in_file(&table, &program).unwrap(), []);
+    }
 
     #[test]
     fn local_functions_and_those_of_parts_are_found() {

@@ -30,6 +30,8 @@ pub struct Family {
     /// Patterns of functions that call malloc.
     pub(crate) sends_to_malloc: Vec<String>,
     pub(crate) symbols: Vec<Symbol>,
+    /// Whether it is recognised by some of its symbols only.
+    pub(crate) has_signs: bool,
     /// Functions that only its routines call.
     pub(crate) inside: Vec<String>,
 }
@@ -39,6 +41,8 @@ pub struct Family {
 pub(crate) struct Symbol {
     pub(crate) name: String,
     pub(crate) routine: Routine,
+    /// Whether its family is recognised by it.
+    pub(crate) is_sign: bool,
     arguments: [Argument; 3],
 }
 
@@ -107,12 +111,14 @@ impl Table {
     pub fn lines(&self, follow: impl Fn(&Family) -> bool) -> String {
         let mut lines = String::new();
         for (family, number) in self.families.iter().zip(1u8..).filter(|(family, _)| follow(family)) {
-            for Symbol { name, routine, arguments: [first, second, third] } in &family.symbols {
+            for Symbol { name, routine, is_sign, arguments: [first, second, third] } in &family.symbols {
+                let sign = if *is_sign { "!" } else { "" };
                 // Writing to a string does not fail.
-                let _ = writeln!(lines, "{number} {} {first} {second} {third} {name}", *routine as u8);
+                let _ = writeln!(lines, "{number}{sign} {} {first} {second} {third} {name}", *routine as u8);
             }
             for name in &family.inside {
-                let _ = writeln!(lines, "{number} inside - - - {name}");
+                let sign = if family.has_signs { "!" } else { "" };
+                let _ = writeln!(lines, "{number}{sign} inside - - - {name}");
             }
         }
         lines
@@ -155,8 +161,13 @@ fn family(defined: &FamilyDefinition) -> Result<Family, String> {
             if known.insert(name.clone(), symbols.len()).is_some() {
                 return Err(format!("two routines have the symbol `{name}`"));
             }
-            symbols.push(Symbol { name, routine, arguments });
+            let is_sign = defined.signs.contains(&one.symbol);
+            symbols.push(Symbol { name, routine, is_sign, arguments });
         }
+    }
+    let unknown = |sign: &&String| defined.routines.iter().all(|one| one.symbol != **sign);
+    if let Some(sign) = defined.signs.iter().find(unknown) {
+        return Err(format!("`{sign}` is a sign, and no routine has that symbol"));
     }
     Ok(Family {
         name: defined.name.clone(),
@@ -165,6 +176,7 @@ fn family(defined: &FamilyDefinition) -> Result<Family, String> {
         part_of: defined.part_of.clone(),
         sends_to_malloc: defined.sends_to_malloc.iter().flat_map(|name| spellings(defined, name)).collect(),
         symbols,
+        has_signs: !defined.signs.is_empty(),
         inside: defined.inside.clone(),
     })
 }
@@ -195,10 +207,10 @@ mod tests {
         let table = Table::read(&ours()).unwrap();
         let lines = table.lines(|family| !family.forwards);
         for line in [
-            "1 1 0 - - mi_malloc",
-            "1 6 1 0 - mi_malloc_aligned",
+            "1! 1 0 - - mi_malloc",
+            "1! 6 1 0 - mi_malloc_aligned",
             "3 4 0 1 - _rjem_rallocx",
-            "1 inside - - - _mi_malloc_generic",
+            "1! inside - - - _mi_malloc_generic",
         ] {
             assert!(lines.lines().any(|one| one == line), "{line}");
         }

@@ -33,6 +33,10 @@ pub struct TracedArguments {
     /// Leave the program's randomness alone: runs then differ as they do natively
     #[arg(long)]
     pub no_pin: bool,
+    /// A file with allocators under names of their own, which are followed where a program brings one along, besides
+    /// those of share/heaptoll/allocator-symbols.toml (docs/guide/own-allocators.md)
+    #[arg(long, value_name = "FILE")]
+    pub allocator_symbols: Option<PathBuf>,
     /// File that keeps the runs [default: a new one in $XDG_STATE_HOME/heaptoll]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub db: Option<PathBuf>,
@@ -70,6 +74,7 @@ impl TracedArguments {
             expect_status: self.expect_status,
             pin: !self.no_pin,
             db: self.db.clone(),
+            allocator_symbols: self.allocator_symbols.clone(),
             command: own_arguments(),
         }
     }

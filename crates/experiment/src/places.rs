@@ -118,6 +118,11 @@ impl Places {
         self.lib("tracer")
     }
 
+    /// The table of allocators under names of their own.
+    pub fn allocator_symbols(&self) -> PathBuf {
+        self.root.join("share/heaptoll/allocator-symbols.toml")
+    }
+
     /// The layer that reports to the tracer what the manager announces.
     pub fn announce_layer(&self) -> PathBuf {
         self.lib("layers/libheaptoll_announce.so")

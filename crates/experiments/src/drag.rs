@@ -134,7 +134,10 @@ fn programs(plan: &Plan, cells: &[Cell], rows: Vec<(String, Row)>) -> Vec<Progra
             problem: Some(why.clone()),
             ..Row::default()
         }));
-        let baseline = cells.iter().find(|cell| cell.is_baseline).map(|cell| cell.stack.name.clone());
+        let baseline = cells
+            .iter()
+            .find(|cell| cell.is_baseline && cell.program.name == info.name)
+            .map(|cell| cell.stack.name.clone());
         programs.push(Program {
             program: info.name.clone(),
             command: info.command.clone(),

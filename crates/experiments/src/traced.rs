@@ -6,16 +6,23 @@
 
 mod cell;
 mod execute;
+mod find_own;
 mod fit;
+mod own;
 mod plan;
 mod remarks;
+mod scout;
 mod scratch;
+mod seen;
 mod single;
 pub mod stored;
 
 pub use cell::{Cell, Figures, ImageSummary, JudgedRun};
 pub use execute::{Ending, execute};
 pub use fit::{NOT_MEASURABLE, fitness_of, other_path};
+pub use find_own::OwnError;
+pub use own::{Follow, OwnAllocator};
 pub use plan::{LIMIT_S, Plan, Request, plan};
 pub use remarks::of as remarks_of;
+pub use seen::doubt as half_seen;
 pub use single::{Run, TracedRunner};

@@ -5,6 +5,10 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+/// What can be had of a program that has an allocator of its own.
+const FOLLOWED: &str = "Its own allocator is followed by symbol, with nothing preloaded, by `heaptoll instructions`, \
+    `locality` and `drag`";
+
 /// A preflight that did not pass.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -45,7 +49,7 @@ pub enum Refusal {
         interpreter: String,
     },
     /// No dynamic loader, so nothing can be preloaded.
-    #[error("{} is statically linked: the loader that would preload a manager never runs; measure a dynamically linked build of it", .program.display())]
+    #[error("{} is statically linked: the loader that would preload a manager never runs; measure a dynamically linked build of it. {FOLLOWED}", .program.display())]
     StaticProgram {
         /// The file.
         program: PathBuf,
@@ -151,7 +155,7 @@ pub enum Refusal {
         what: String,
     },
     /// The program has its own malloc, which wins.
-    #[error("{} brings its own malloc ({}), which wins over any preloaded one; measure a build of it that uses the system's malloc", .program.display(), .object.display())]
+    #[error("{} brings its own malloc ({}), which wins over any preloaded one; measure a build of it that uses the system's malloc. {FOLLOWED}", .program.display(), .object.display())]
     OwnAllocator {
         /// The program.
         program: PathBuf,
@@ -169,7 +173,7 @@ pub enum Refusal {
         manager: PathBuf,
     },
     /// No call came.
-    #[error("no malloc call of {} reached the manager{}; a comparison would show nothing but noise", .program.display(), maybe(.hint))]
+    #[error("no malloc call of {} reached the manager{}; a comparison would show nothing but noise{}", .program.display(), maybe(.hint), followed(.hint))]
     NoCalls {
         /// The program.
         program: PathBuf,
@@ -278,6 +282,11 @@ fn quoted(stderr: &str) -> String {
 
 fn maybe(hint: &str) -> String {
     if hint.is_empty() { String::new() } else { format!(" ({hint})") }
+}
+
+/// The advice where an allocator inside may be the reason.
+fn followed(hint: &str) -> String {
+    if hint.is_empty() { String::new() } else { format!(". {FOLLOWED}") }
 }
 
 #[cfg(test)]

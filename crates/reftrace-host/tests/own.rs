@@ -11,16 +11,25 @@ use heaptoll_launcher::Ended;
 use heaptoll_reftrace::{Owner, Reference, Routine, Sink, event::Event};
 use heaptoll_reftrace_host::{FamilyCalls, Options, Traced, Tracer, trace};
 
-/// Calls: routine, family, arguments, block, another family that served it.
+/// A call that has returned.
+#[derive(Debug)]
+struct Call {
+    routine: Routine,
+    family: u8,
+    arguments: [u64; 3],
+    block: u64,
+    served_by: Option<u8>,
+}
+
 #[derive(Debug, Default)]
-struct Calls(Vec<(Routine, u8, [u64; 3], u64, Option<u8>)>);
+struct Calls(Vec<Call>);
 
 impl Sink for Calls {
     fn references(&mut self, _: Owner, _: &[Reference]) {}
 
     fn event(&mut self, event: &Event<'_>) {
-        if let Event::Leave { routine, family, arguments, result, served_by, .. } = *event {
-            self.0.push((routine, family, arguments, result, served_by));
+        if let Event::Leave { routine, family, arguments, result: block, served_by, .. } = *event {
+            self.0.push(Call { routine, family, arguments, block, served_by });
         }
     }
 }
@@ -71,6 +80,9 @@ fn arguments_are_recorded_in_the_order_of_c() {
         OWN void *mi_zalloc(size_t n) {{ return take(n); }}
         OWN void *sn_rust_realloc(void *p, size_t a, size_t old, size_t n) {{ return take(n); }}
         OWN int mi_posix_memalign(void **p, size_t a, size_t n) {{ *p = take(n); return 0; }}
+        OWN void *_rjem_mallocx(size_t n, int flags) {{ return take(n); }}
+        OWN void *sn_rust_alloc(size_t a, size_t n) {{ return take(n); }}
+        OWN void *mi_heap_malloc(void *h, size_t n) {{ return take(n); }}
         OWN void _rjem_sdallocx(void *p, size_t n, int flags) {{}}
         int main(void) {{
             void *p = mi_malloc_aligned(40, 32), *q = mi_heap_calloc_aligned(&used, 7, 6, 64), *r = mi_zalloc(24), *s;
@@ -82,16 +94,19 @@ fn arguments_are_recorded_in_the_order_of_c() {
     );
     let traced = traced(&compiled(folder.path(), &source, &[]), &ours().lines(|_| true));
     let image = &traced.images[0];
-    let found: Vec<_> = image.sink.0.iter().filter(|call| call.1 != 0).collect();
+    let found: Vec<_> = image.sink.0.iter().filter(|call| call.family != 0).collect();
     let [aligned, heap, zeroed, resized, placed, freed] = &found[..] else { panic!("{found:?}") };
-    assert_eq!((aligned.0, aligned.2[0], aligned.2[1]), (Routine::Memalign, 32, 40));
-    assert_eq!((heap.0, heap.2[0], heap.2[1]), (Routine::Memalign, 64, 42));
-    assert_eq!((zeroed.0, zeroed.2[0], zeroed.2[1]), (Routine::Calloc, 1, 24));
-    assert_eq!((resized.0, resized.2[0], resized.2[1]), (Routine::Realloc, aligned.3, 99));
-    assert_eq!((placed.0, placed.2[1], placed.2[2]), (Routine::PosixMemalign, 128, 33));
-    assert!(placed.3 > resized.3, "the block, not the status: {placed:?}");
-    assert_eq!((freed.0, freed.2[0]), (Routine::Free, heap.3));
-    let names: Vec<_> = found.iter().filter_map(|call| ours().name(call.1).map(str::to_owned)).collect();
+    assert_eq!((aligned.routine, aligned.arguments[0], aligned.arguments[1]), (Routine::Memalign, 32, 40));
+    assert_eq!((heap.routine, heap.arguments[0], heap.arguments[1]), (Routine::Memalign, 64, 42));
+    assert_eq!((zeroed.routine, zeroed.arguments[0], zeroed.arguments[1]), (Routine::Calloc, 1, 24));
+    assert_eq!(
+        (resized.routine, resized.arguments[0], resized.arguments[1]),
+        (Routine::Realloc, aligned.block, 99)
+    );
+    assert_eq!((placed.routine, placed.arguments[1], placed.arguments[2]), (Routine::PosixMemalign, 128, 33));
+    assert!(placed.block > resized.block, "the block, not the status: {placed:?}");
+    assert_eq!((freed.routine, freed.arguments[0]), (Routine::Free, heap.block));
+    let names: Vec<_> = found.iter().filter_map(|call| ours().name(call.family).map(str::to_owned)).collect();
     assert_eq!(names, ["mimalloc", "mimalloc", "mimalloc", "snmalloc", "mimalloc", "jemalloc"]);
     // The place of the resized block is what no routine was seen to free, and all blocks were seen to be made.
     assert!(image.families.values().all(|calls| calls.unknown == 0), "{:?}", image.families);
@@ -115,7 +130,7 @@ fn a_call_that_another_family_serves_is_one_call_that_forwards() {
     assert_eq!(families[&rust], FamilyCalls { allocations: 50, frees: 50, unknown: 0, forwarded: 100 });
     assert_eq!(families[&0].frees, 1);
     let served: Vec<_> =
-        all.images[0].sink.0.iter().filter(|call| call.1 == rust).map(|call| call.4).collect();
+        all.images[0].sink.0.iter().filter(|call| call.family == rust).map(|call| call.served_by).collect();
     assert!(served.len() == 100 && served.iter().all(|by| *by == Some(0)), "{served:?}");
     // Without them the calls are malloc's.
     let without = traced(&binary, &table.lines(|family| !family.forwards));
@@ -152,6 +167,18 @@ fn code_that_only_routines_call_shows_that_one_was_inlined() {
     assert_eq!(of("part(8);"), (vec![1], None), "a copy for some callers");
 }
 
+/// `mi_free` may free a menu item.
+#[test]
+fn names_that_others_have_too_are_no_routines_without_a_sign_of_their_family() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = "__attribute__((noipa)) void *mi_new(size_t n) { return malloc(n); }
+        __attribute__((noipa)) void mi_free(void *p) { free(p); }
+        int main(void) { for (int i = 0; i < 9; i++) mi_free(mi_new(8)); return 0; }";
+    let traced = traced(&compiled(folder.path(), source, &[]), &ours().lines(|_| true));
+    let families = &traced.images[0].families;
+    assert!(!families.contains_key(&1) && families[&0].frees >= 9, "{families:?}");
+}
+
 /// Linkers make what is hidden local, which glibc's malloc is in a static program that is position independent.
 #[test]
 fn a_static_programs_malloc_may_be_local() {
@@ -183,7 +210,7 @@ fn a_table_that_is_wrong_does_not_hurt_the_program() {
     let traced_by = |lines: &str| traced(&binary, lines);
     let traced = traced_by("1 7 0 1 2 odd\n");
     assert_eq!(traced.images[0].families[&1].allocations, 10);
-    assert!(traced.images[0].sink.0.iter().all(|call| call.3 == 0));
+    assert!(traced.images[0].sink.0.iter().all(|call| call.block == 0));
     let odd = traced_by("1 7 0 1\nno line\n256 1 0 - - odd\n1 99 0 - - odd\n1 1 4 - - odd\n1 1 0 - - \n");
     let warnings = odd.images[0].warnings.join("\n");
     assert!(warnings.contains("a line of the symbols is not understood"), "{warnings}");

@@ -26,6 +26,7 @@ mod minheap;
 mod misuse;
 mod names;
 mod originals;
+mod own;
 mod processes;
 mod programs;
 mod proximity;

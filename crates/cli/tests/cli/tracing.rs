@@ -124,9 +124,9 @@ fn a_static_program_runs_as_it_is_and_other_managers_are_refused() {
     let fixture = Fixture::new();
     let program = fixture.static_program("p", &format!("{HEAD} return 0; }}"));
     let (json, output) = counted(&fixture, &["-m", "kingsley"], &[&program], 1);
-    output.complains(&["statically linked"]).shows(&["glibc", "statically linked", "kingsley"]);
+    output.complains(&["statically linked"]).shows(&["own (malloc)", "statically linked", "kingsley"]);
     let [row] = &rows(&json)[..] else { panic!("{:?}", rows(&json)) };
-    assert_eq!((row["stack"].as_str(), row["phase"].as_str()), (Some("glibc"), Some("traced")));
+    assert_eq!((row["stack"].as_str(), row["phase"].as_str()), (Some("own (malloc)"), Some("traced")));
     assert!(row["exact"]["allocations"].as_u64() >= Some(1500), "{row}");
     assert_eq!(json["experiment"]["refused"][0][1], "kingsley");
 }

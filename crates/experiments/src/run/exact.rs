@@ -20,7 +20,9 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::preparation::estimate::Estimate;
 use crate::simulated_machine;
-use crate::traced::{Cell, LIMIT_S, NOT_MEASURABLE, Run, TracedRunner, fitness_of, other_path, remarks_of};
+use crate::traced::{
+    Cell, Follow, LIMIT_S, NOT_MEASURABLE, Run, TracedRunner, fitness_of, other_path, remarks_of,
+};
 
 /// A traced run takes so many times the program's CPU time, with the machine's caches simulated: 45 to 85 (gawk, lua,
 /// espresso, on a machine with other work).
@@ -151,6 +153,7 @@ fn cell(program: &ProgramInfo, stack: &StackInfo, baseline: &str) -> Cell {
         stack: StackInfo { warnings: vec![], ..stack.clone() },
         is_baseline: stack.name == baseline,
         cautions: vec![],
+        follow: Follow::default(),
     }
 }
 

@@ -6,6 +6,8 @@ use heaptoll_reftrace_host::Traced;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::own::Follow;
+
 /// A program under a manager.
 #[derive(Debug, Clone)]
 pub struct Cell {
@@ -17,6 +19,8 @@ pub struct Cell {
     pub is_baseline: bool,
     /// Warnings about this manager under the tracer, found before it ran.
     pub cautions: Vec<String>,
+    /// Routines that are followed besides those of C.
+    pub follow: Follow,
 }
 
 /// The process image that figures are of, as in the JSON.

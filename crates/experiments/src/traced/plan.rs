@@ -1,17 +1,21 @@
 //! The runs to make: programs and managers are found, checked and proved before the first.
 
 use std::collections::{BTreeMap, HashSet};
-use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use heaptoll_allocator_symbols::{Table, TableError};
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings, StackInfo};
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_preflight::{Refusal, inspect_program};
+use heaptoll_experiment::places::Places;
 use heaptoll_reftrace_host::{Fitness, Tracer};
 
 use super::cell::Cell;
+use super::find_own;
 use super::fit::{NOT_MEASURABLE, fitness_of, other_path};
+use super::own::{Follow, OwnAllocator};
+use super::scout::Scout;
 use super::single::TracedRunner;
 use crate::clock;
 use crate::context::{Context, Messages};
@@ -23,9 +27,6 @@ use crate::{
     preparation::experiment_file, preparation::pairing, preparation::preflights,
     preparation::settings_in_environment, preparation::stand_ins,
 };
-
-/// The proof of a program that no manager can be put into.
-const STATIC: &str = "statically linked";
 
 /// Default limit in seconds: a traced run takes some ten to a hundred times as long as the program alone.
 pub const LIMIT_S: f64 = 3600.0;
@@ -47,6 +48,8 @@ pub struct Request {
     pub pin: bool,
     /// The file that keeps the runs; a new one in `$XDG_STATE_HOME/heaptoll` without one.
     pub db: Option<PathBuf>,
+    /// A file with allocators besides those of the tool's table.
+    pub allocator_symbols: Option<PathBuf>,
     /// The words of the command that began it; empty where none did.
     pub command: Vec<String>,
 }
@@ -101,6 +104,7 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
     let places = context.places;
     request.workload.require(false)?;
     let tracer = Tracer::find(places).map_err(|error| Failure::Refused(Box::new(error)))?;
+    let table = Arc::new(table(request, places)?);
     experiment_file::check(request.db.as_deref())?;
     let known = manager::known(places)?;
     let managers = choose(request, &known, context.messages)?;
@@ -109,12 +113,13 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
     let mut experiment = begun(request, &managers, programs);
     let (words, programs) = (&request.manager, &request.workload.program);
     experiment.settings.named = Some(baseline::named(&known, words, &request.baseline, programs));
-    prove(&mut experiment, &managers, context)?;
+    let scout = Scout { tracer: &tracer, table: &table, context };
+    let own = prove(&mut experiment, &managers, &scout)?;
     settings_in_environment::warn(&experiment, context.messages);
     if context.interrupt.is_set() {
         return Err(Failure::Interrupted);
     }
-    let cautions = judge(&mut experiment, &tracer, context)?;
+    let cautions = judge(&mut experiment, &own, &tracer, context)?;
     let cells: Vec<Cell> = experiment
         .programs
         .iter()
@@ -123,8 +128,9 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
             stacks.map(|stack| Cell {
                 program: program.clone(),
                 stack: stack.clone(),
-                is_baseline: stack.name == experiment.baseline,
+                is_baseline: stack.name == experiment.baseline || own.contains_key(&program.name),
                 cautions: cautions.get(&stack.name).cloned().into_iter().collect(),
+                follow: Follow::of(&table, own.get(&program.name).cloned()),
             })
         })
         .collect();
@@ -203,72 +209,92 @@ fn begun(request: &Request, managers: &[Manager], programs: Vec<ProgramInfo>) ->
     }
 }
 
-/// Preflight of every manager on every program, as before measured runs. Programs that are statically linked run as
-/// they are, once, and every other requested manager is refused on them.
-fn prove(experiment: &mut Experiment, managers: &[Manager], context: &Context) -> Result<(), Failure> {
-    let mut statics = Vec::new();
-    let mut stacks = Vec::new();
-    let workload = experiment.programs.clone();
-    for program in &workload {
-        let Err(refusal @ Refusal::StaticProgram { .. }) = inspect(program) else { continue };
-        let name = experiment.baseline.clone();
-        if !managers[0].environment.is_empty() || !managers[0].preload(context.places).is_empty() {
-            return Err(refusal.into());
-        }
-        context.messages.warning(&format!(
-            "{} is statically linked: no manager can be put into it, so it runs with its own, and only once; calls are \
-            recognised only if it was not stripped",
-            program.name
-        ));
-        for other in &preflights::row_names(managers)[1..] {
-            experiment.refused.push((program.name.clone(), other.clone(), refusal.to_string()));
-        }
-        stacks.push(StackInfo {
-            program: program.name.clone(),
-            name,
-            preload: vec![],
-            environment: vec![],
-            version: managers[0].version.clone(),
-            origin: "what the program was linked with".into(),
-            proof: STATIC.into(),
-            warnings: vec!["statically linked: the figures are of the manager it was linked with".into()],
-            reports_statistics: false,
-            apart: None,
-            makes_files: false,
-            block: 0,
-            heap: None,
-            own_command: None,
-        });
-        statics.push(program.name.clone());
+/// The tool's table of allocators, with the families of the user's file.
+fn table(request: &Request, places: &Places) -> Result<Table, Failure> {
+    let refuse = |error: TableError| Failure::Refused(Box::new(error));
+    let table = Table::read(&places.allocator_symbols()).map_err(refuse)?;
+    match &request.allocator_symbols {
+        Some(path) => table.with(path).map_err(refuse),
+        None => Ok(table),
     }
-    experiment.programs.retain(|program| !statics.contains(&program.name));
+}
+
+/// Preflight of every manager on every program, as before measured runs. Programs with an allocator of their own run as
+/// they are, with nothing preloaded, and every manager is refused on them; they are returned.
+fn prove(
+    experiment: &mut Experiment,
+    managers: &[Manager],
+    scout: &Scout,
+) -> Result<BTreeMap<String, OwnAllocator>, Failure> {
+    let context = scout.context;
+    let workload = experiment.programs.clone();
+    let (mut owns, mut stacks) = (BTreeMap::new(), Vec::new());
+    for program in &workload {
+        let own = match find_own::find(program, scout) {
+            Ok(None) => continue,
+            Ok(Some(own)) => own,
+            Err(Failure::Refused(error)) if workload.len() > 1 => {
+                let of = (program.name.clone(), experiment.baseline.clone(), error.to_string());
+                experiment.refused.push(of);
+                experiment.programs.retain(|other| other.name != program.name);
+                continue;
+            }
+            Err(failure) => return Err(failure),
+        };
+        context.messages.warning(&format!(
+            "{}: no manager can be put into it ({}); it runs as it is, and {} is followed by its symbols",
+            program.name, own.why, own.name
+        ));
+        refuse_managers(experiment, managers, program, &own);
+        stacks.push(own.stack(&program.name));
+        owns.insert(program.name.clone(), own);
+    }
+    experiment.programs.retain(|program| !owns.contains_key(&program.name));
     if !experiment.programs.is_empty() {
         let together = preflights::Together { blocks: &[], derived: None, machine: pairing::Machine::now() };
         preflights::run(experiment, managers, &together, context)?;
+    } else if let Some(stack) = stacks.first() {
+        // There is none of the managers.
+        experiment.baseline = stack.name.clone();
     }
     let kept: Vec<String> = experiment.programs.iter().map(|program| program.name.clone()).collect();
     experiment.programs = workload
         .into_iter()
-        .filter(|program| kept.contains(&program.name) || statics.contains(&program.name))
+        .filter(|program| kept.contains(&program.name) || owns.contains_key(&program.name))
         .collect();
     experiment.stacks.extend(stacks);
-    Ok(())
+    Ok(owns)
+}
+
+/// Leaves out every manager but glibc, which stands for what a program has without one.
+fn refuse_managers(
+    experiment: &mut Experiment,
+    managers: &[Manager],
+    program: &ProgramInfo,
+    own: &OwnAllocator,
+) {
+    for (manager, name) in managers.iter().zip(preflights::row_names(managers)) {
+        if manager.object.is_some() || !manager.layers.is_empty() || !manager.environment.is_empty() {
+            experiment.refused.push((program.name.clone(), name, own.why.clone()));
+        }
+    }
 }
 
 /// Finds what each manager does differently under the tracer. Those that do not run there at all are refused.
 fn judge(
     experiment: &mut Experiment,
+    own: &BTreeMap<String, OwnAllocator>,
     tracer: &Tracer,
     context: &Context,
 ) -> Result<BTreeMap<String, String>, Failure> {
-    let managers = experiment.stacks.iter().filter(|stack| stack.proof != STATIC);
+    let managers = experiment.stacks.iter().filter(|stack| !own.contains_key(&stack.program));
     let found = fitness_of(managers, tracer, context)?;
     let mut cautions = BTreeMap::new();
     for (name, fitness) in found {
         match fitness {
             Fitness::NotMeasurable(why) => {
                 let why = format!("{NOT_MEASURABLE}: {why}");
-                let of = |stack: &StackInfo| stack.name == name && stack.proof != STATIC;
+                let of = |stack: &StackInfo| stack.name == name && !own.contains_key(&stack.program);
                 let stacks = experiment.stacks.iter().filter(|stack| of(stack));
                 let refused: Vec<_> =
                     stacks.map(|stack| (stack.program.clone(), name.clone(), why.clone())).collect();
@@ -283,12 +309,4 @@ fn judge(
         }
     }
     Ok(cautions)
-}
-
-/// Checks the program's file without running it.
-fn inspect(program: &ProgramInfo) -> Result<(), Refusal> {
-    let command: Vec<OsString> = program.command_as_stored();
-    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    environment.extend(program.environment.iter().map(|(name, value)| (name.into(), value.into())));
-    inspect_program(&command, &environment, None).map(drop)
 }

@@ -7,6 +7,7 @@ use heaptoll_reftrace::Routine;
 use heaptoll_reftrace_host::{ImageEnding, Traced, TracedImage, syscalls};
 
 use super::cell::Cell;
+use super::seen;
 
 /// Images named one by one, at most.
 const NAMED: usize = 3;
@@ -31,6 +32,7 @@ pub fn of<S>(cell: &Cell, traced: &Traced<S>, outcome: &Outcome) -> Vec<String> 
     }
     found.extend(images(traced));
     found.extend(served(cell, traced));
+    found.extend(seen::bypassed(&cell.follow, traced));
     found.extend(refused(traced));
     found.extend(traced.warnings.iter().cloned());
     for image in &traced.images {

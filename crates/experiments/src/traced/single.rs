@@ -14,6 +14,7 @@ use heaptoll_reftrace_host::{Image, Options, Progress, Traced, Tracer, TracerErr
 
 use super::cell::Cell;
 use super::scratch;
+use super::seen::doubt;
 use crate::clock;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -60,17 +61,22 @@ impl TracedRunner<'_> {
         let title = format!("{place}  {} under {}", cell.program.name, cell.stack.name);
         shown.set_text(&title);
         let (started_unix_s, load_average) = (clock::now().as_secs_f64(), machine::load()[0]);
+        let options = Options { symbols: cell.follow.symbols.clone(), ..options.clone() };
         let traced = trace_with(
             self.tracer,
             &self.context.places.launcher(),
             &invocation,
-            options,
+            &options,
             self.context.interrupt,
             |image| begin(cell, image),
             |progress| shown.set_text(&format!("{title}: {}", how_far(&progress))),
         );
         drop(shown);
-        Ok(traced.map(|traced| {
+        let whole = traced.and_then(|traced| match doubt(&cell.follow, &traced) {
+            Some(why) => Err(TracerError::HalfSeen { why }),
+            None => Ok(traced),
+        });
+        Ok(whole.map(|traced| {
             let row = Observation { started_unix_s, load_average, ..row(self, cell, &traced) };
             Run { traced, row }
         }))

@@ -1,0 +1,104 @@
+//! Whether a traced run saw every call of a program's own allocator. What was inlined, optimised away with its callers or
+//! stripped is not there to be followed, and half of the calls is no figure.
+
+use heaptoll_allocator_symbols::Table;
+use heaptoll_reftrace_host::{FamilyCalls, Traced, TracedImage};
+
+use super::own::Follow;
+
+/// A block in so many that was not seen to be made is no inlined routine: one made by a thread that was killed, say.
+const FEW: u64 = 1000;
+/// Bytes that a program maps without an allocator: a few buffers.
+const SOME: u64 = 1 << 20;
+
+/// Why the figures of a program's own allocator are not of all its calls, if they are not.
+pub fn doubt<S>(follow: &Follow, traced: &Traced<S>) -> Option<String> {
+    let own = follow.own.as_ref()?;
+    // A child of fork frees blocks of its parent's; what did not begin as a program has no main.
+    let of_programs =
+        traced.images.iter().enumerate().filter(|(at, image)| *at == 0 || image.before_main.is_some());
+    let doubt = of_programs
+        .into_iter()
+        .find_map(|(_, image)| inlined(&follow.table, image).or_else(|| unknown(&follow.table, image)));
+    doubt.or_else(|| none(&own.name, traced)).map(|why| {
+        format!(
+            "{why}. What was inlined or stripped cannot be followed, and a part of the calls is not counted; trace a build \
+             with symbols and without link-time optimisation of the allocator, or name its routines with --allocator-symbols"
+        )
+    })
+}
+
+fn inlined<S>(table: &Table, image: &TracedImage<S>) -> Option<String> {
+    let (family, objects) = image.inlined.first_key_value()?;
+    let name = table.name(*family).unwrap_or("malloc");
+    let object = objects.first().map(String::as_str).unwrap_or_default();
+    Some(format!(
+        "in {object} code that only routines of {name} call is called from elsewhere: some were inlined"
+    ))
+}
+
+fn unknown<S>(table: &Table, image: &TracedImage<S>) -> Option<String> {
+    let (family, calls) = image.families.iter().find(|(_, calls)| are_many(calls))?;
+    let name = table.name(*family).unwrap_or("malloc");
+    let FamilyCalls { frees, unknown, .. } = calls;
+    Some(format!(
+        "{unknown} calls of {name} in {} have a block that no routine was seen to make ({frees} calls free one): some that \
+         make blocks were not seen",
+        image.image.name()
+    ))
+}
+
+fn are_many(calls: &FamilyCalls) -> bool {
+    calls.unknown > (calls.frees / FEW).max(2)
+}
+
+/// Memory without a call.
+fn none<S>(name: &str, traced: &Traced<S>) -> Option<String> {
+    let main = traced.main()?;
+    let calls: u64 = main.families.values().map(|calls| calls.allocations).sum();
+    (calls == 0 && main.writable_bytes > SOME).then(|| {
+        let mib = main.writable_bytes >> 20;
+        format!(
+            "no routine of {name} was called in {}, which took {mib} MiB from the system",
+            main.image.name()
+        )
+    })
+}
+
+/// A remark on calls that no manager served, in a run under one.
+pub fn bypassed<S>(follow: &Follow, traced: &Traced<S>) -> Vec<String> {
+    if follow.own.is_some() {
+        return vec![];
+    }
+    let mut remarks = Vec::new();
+    for image in &traced.images {
+        let all: u64 = image.families.values().map(|calls| calls.allocations).sum();
+        let others =
+            image.families.iter().filter_map(|(family, calls)| Some((follow.table.name(*family)?, calls)));
+        let mut sums: std::collections::BTreeMap<&str, u64> = Default::default();
+        for (name, calls) in others {
+            *sums.entry(name).or_default() += calls.allocations;
+        }
+        remarks.extend(sums.into_iter().filter(|(_, calls)| *calls > 0).map(|(name, calls)| {
+            format!(
+                "{}: {calls} of {all} calls that allocate are of {name}, which the program brings along and no manager \
+                 replaces",
+                image.image.name()
+            )
+        }));
+        remarks.extend(inlined(&follow.table, image));
+    }
+    remarks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_stray_block_is_none_and_a_thousandth_is_many() {
+        let of = |frees, unknown| are_many(&FamilyCalls { allocations: frees, frees, unknown, forwarded: 0 });
+        assert!(!of(10, 2) && of(10, 3));
+        assert!(!of(10_000, 10) && of(10_000, 11));
+    }
+}
