@@ -115,7 +115,7 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["serve", "resume"])]
     pub working_copy: bool,
     /// Afterwards run each program once more under each manager and a tracer (some 60 times slower), and show exact
-    /// ratios with the measured one: instructions, misses of this machine's data caches, pages. Needs Valgrind
+    /// ratios with the measured one: instructions, misses of this machine's data caches, pages. Needs the tracer
     #[arg(long)]
     pub exact: bool,
     /// Transparent huge pages of the measured processes [default: as the system has them]
