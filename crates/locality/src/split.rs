@@ -61,7 +61,6 @@ pub struct Split<T> {
     /// The kernel's.
     pub system: T,
     /// The sweep's, where it is part of a collection.
-    #[serde(default)]
     pub sweeper: T,
 }
 
