@@ -98,7 +98,7 @@ def debian(tree, version, out, seconds):
         with open(os.path.join(work, "DEBIAN/control"), "w", encoding="utf-8") as file:
             file.write(
                 f"Package: heaptoll\nVersion: {version}\nArchitecture: amd64\nMaintainer: {MAINTAINER}\n"
-                f"Installed-Size: {size}\nDepends: libc6 (>= {GLIBC})\nSuggests: libgc1, libsqlite3-0\n"
+                f"Installed-Size: {size}\nDepends: libc6 (>= {GLIBC})\nSuggests: libsqlite3-0\n"
                 f"Section: devel\nPriority: optional\nDescription: {ABOUT}\n"
                 " It runs an unmodified program under many allocators and collectors and compares\n"
                 " CPU time, memory, faults and start-up, with intervals on every ratio.\n"

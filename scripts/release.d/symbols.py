@@ -12,12 +12,8 @@ import sys
 # The latest version of each library's symbols: those of Debian 11.
 LATEST = {"GLIBC": (2, 31), "GLIBCXX": (3, 4, 28), "CXXABI": (1, 3, 12), "GCC": (10,)}
 LIBRARIES = re.compile(r"(libc|libm|libdl|libpthread|librt|ld-linux-x86-64|libgcc_s)\.so\.\d+$")
-# Files that need a library which a system may lack: they are left out of its managers or programs until it is there.
-MAY_LACK = {
-    "lib/heaptoll/managers/bdw.so": {"libgc.so.1"},
-    "lib/heaptoll/programs/gcbench-gc": {"libgc.so.1"},
-    "lib/heaptoll/programs/queries": {"libsqlite3.so.0"},
-}
+# Files that need a library which a system may lack: each is refused by name until it is there.
+MAY_LACK = {"lib/heaptoll/programs/queries": {"libsqlite3.so.0"}}
 
 
 def is_elf(path):

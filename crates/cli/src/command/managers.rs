@@ -43,6 +43,28 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     text.push('\n');
     text.push_str(&layers_table(&found.layers, &style));
+    text.push_str(&left_out(&places));
     let written = arguments.output.deliver(&text, managers::SCHEMA, &found)?;
     Ok(if found.named_pass && written { 0 } else { exit::TROUBLE })
+}
+
+/// What a release states about managers that it does not have, after an empty line.
+fn left_out(places: &Places) -> String {
+    let text = std::fs::read_to_string(places.managers().join("left-out.txt")).unwrap_or_default();
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_names_the_managers_that_it_does_not_have() {
+        let root = tempfile::tempdir().expect("a folder");
+        let places = Places::at(root.path());
+        assert_eq!(left_out(&places), "");
+        std::fs::create_dir_all(places.managers()).expect("makes");
+        std::fs::write(places.managers().join("left-out.txt"), "bdw: why\n").expect("writes");
+        assert_eq!(left_out(&places), "\nbdw: why\n");
+    }
 }
