@@ -13,6 +13,7 @@ pub mod differences;
 mod document;
 mod evidence;
 pub mod figures;
+mod followed;
 pub mod functions;
 pub mod history;
 mod judge;

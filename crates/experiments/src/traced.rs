@@ -19,10 +19,11 @@ pub mod stored;
 
 pub use cell::{Cell, Figures, ImageSummary, JudgedRun};
 pub use execute::{Ending, execute};
+pub use find_own::{OwnError, find as find_own};
 pub use fit::{NOT_MEASURABLE, fitness_of, other_path};
-pub use find_own::OwnError;
 pub use own::{Follow, OwnAllocator};
 pub use plan::{LIMIT_S, Plan, Request, plan};
 pub use remarks::of as remarks_of;
+pub use scout::Scout;
 pub use seen::doubt as half_seen;
 pub use single::{Run, TracedRunner};

@@ -255,6 +255,25 @@ mod tests {
     }
 
     #[test]
+    fn what_a_collection_sweeps_is_not_what_it_marks() {
+        let mut simulator = ImageSimulator::new(&plan(false));
+        let announced = |kind, value| Event::Announced { kind, value, clock: heaptoll_reftrace::Clock::default() };
+        for (event, words) in [(announced(1, 1), 2), (announced(PHASE, 3), 5), (announced(PHASE, SWEEP), 7)] {
+            simulator.event(&event);
+            simulator.references(Owner::Collector, &walk(1 << 24, words * 8));
+        }
+        simulator.references(Owner::Allocator, &walk(1 << 24, 8));
+        simulator.event(&announced(PHASE, 5));
+        simulator.references(Owner::Collector, &walk(1 << 24, 3 * 8));
+        simulator.event(&announced(PHASE, SWEEP));
+        simulator.event(&announced(COLLECTION_END, 0));
+        simulator.references(Owner::Collector, &walk(1 << 24, 8));
+        let references = simulator.finish().profile.references;
+        assert_eq!((references.collector, references.sweeper, references.allocator), (11, 7, 1));
+        assert_eq!((references.collections(), references.total()), (18, 19));
+    }
+
+    #[test]
     fn the_program_alone_fits_where_the_mix_does_not() {
         let result = result(true);
         let level = result.level(0).expect("simulated alone");

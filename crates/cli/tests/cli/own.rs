@@ -338,7 +338,7 @@ fn duckdb_is_counted_as_callgrind_counts_it() {
     let fixture = Fixture::new();
     let query = "set threads = 1; select count(*), sum(length(s)) from (select i % 100 as g, string_agg(i::varchar, '') as s \
         from range(20000) t(i) group by g);";
-    let command = [&duckdb.to_string_lossy().into_owned(), "-c", query];
+    let command = [&*duckdb.to_string_lossy(), "-c", query];
     let (json, output) = counted(&fixture, &[], &command, 0);
     output.shows(&["own (jemalloc)"]);
     let names = ["malloc", "free", "realloc", "mallocx", "rallocx", "dallocx", "sdallocx", "calloc"];

@@ -21,10 +21,11 @@ use heaptoll_reftrace_host::{
 };
 use heaptoll_scratch::Scratch;
 
+use super::followed::Followed;
 use super::metric::Metric;
 use crate::context::Context;
 use crate::preparation::pairing;
-use crate::traced::{Cell, LIMIT_S, remarks_of};
+use crate::traced::{Cell, LIMIT_S, half_seen, remarks_of};
 
 /// Pages by which the addresses of the third run are off, no power of two.
 const SHIFT_PAGES: u32 = 1237;
@@ -46,6 +47,10 @@ pub struct Counts {
     pub images: usize,
     /// Reasons to doubt the counts.
     pub remarks: Vec<String>,
+    /// The program's own allocator, where that is followed.
+    pub own: Option<String>,
+    /// Why the calls of the program's allocator are not counted.
+    pub unseen: Option<String>,
 }
 
 /// The three runs, each with its counts or the reason why it has none.
@@ -72,6 +77,8 @@ pub struct Subject<'a> {
     pub timeout_s: f64,
     /// Memory that a run takes, bytes.
     pub together_bytes: u64,
+    /// What is followed in each.
+    pub followed: &'a [Followed; 2],
 }
 
 /// Makes the three runs; `meanwhile` runs on this thread while they do.
@@ -90,7 +97,7 @@ pub fn count<T>(
         while let Some((at, (stack, shift))) =
             next.lock().ok().and_then(|mut jobs| (!jobs.is_empty()).then(|| jobs.remove(0)))
         {
-            let found = one(subject, subject.stacks[*stack], *shift, tracer, context, &instructions);
+            let found = one(subject, *stack, *shift, tracer, context, &instructions);
             if let Ok(mut place) = results[at].lock() {
                 *place = found;
             }
@@ -128,12 +135,13 @@ fn at_once(together_bytes: u64) -> usize {
 
 fn one(
     subject: &Subject,
-    stack: &StackInfo,
+    side: usize,
     shift: u32,
     tracer: &Tracer,
     context: &Context,
     instructions: &AtomicU64,
 ) -> Result<Counts, String> {
+    let (stack, followed) = (subject.stacks[side], &subject.followed[side]);
     let scratch = Scratch::make().map_err(|error| format!("no scratch folder can be made: {error}"))?;
     let mut environment = environment_of(subject.program, scratch.path());
     environment.extend(stack.environment.iter().cloned());
@@ -148,7 +156,8 @@ fn one(
         timeout: Duration::from_secs_f64(subject.timeout_s.max(LIMIT_S)),
         ..Invocation::default()
     };
-    let options = Options { functions: true, shift_pages: shift, ..Options::default() };
+    let symbols = followed.follow.symbols.clone();
+    let options = Options { functions: true, shift_pages: shift, symbols, ..Options::default() };
     let mut before = 0;
     let traced = trace_with(
         tracer,
@@ -169,12 +178,15 @@ fn one(
         stack: stack.clone(),
         is_baseline: shift == 0,
         cautions: vec![],
+        follow: followed.follow.clone(),
     };
     let remarks = remarks_of(&cell, &traced, &outcome);
     if !outcome.is_ok() || !traced.is_whole() {
         return Err(remarks.first().cloned().unwrap_or_else(|| "it was not traced to its end".into()));
     }
-    Ok(counts(traced, remarks))
+    let unseen = followed.unseen.clone().or_else(|| half_seen(&followed.follow, &traced));
+    let own = followed.follow.own.as_ref().map(|own| own.name.clone());
+    Ok(Counts { own, ..counts(traced, remarks, unseen) })
 }
 
 fn outcome(traced: &Traced<Requests>, subject: &Subject, context: &Context) -> Outcome {
@@ -191,12 +203,13 @@ fn outcome(traced: &Traced<Requests>, subject: &Subject, context: &Context) -> O
     }
 }
 
-fn counts(traced: Traced<Requests>, remarks: Vec<String>) -> Counts {
+fn counts(traced: Traced<Requests>, remarks: Vec<String>, unseen: Option<String>) -> Counts {
     let images = &traced.images;
     let sum = |of: &dyn Fn(&TracedImage<Requests>) -> u64| images.iter().map(of).fold(0, u64::saturating_add);
     let mut metrics = BTreeMap::from([(Metric::Instructions, sum(&TracedImage::instructions))]);
     // A program whose manager was not recognised is not counted by half.
-    if images.iter().any(|image| !image.routine_objects.is_empty() || image.calls.allocations > 0) {
+    let is_seen = |image: &TracedImage<_>| !image.routine_objects.is_empty() || image.calls.allocations > 0;
+    if unseen.is_none() && images.iter().any(is_seen) {
         let totals = traced.totals();
         let in_malloc = [Owner::Allocator, Owner::Collector].map(|owner| totals[owner as usize].instructions);
         metrics.extend([
@@ -209,7 +222,8 @@ fn counts(traced: Traced<Requests>, remarks: Vec<String>) -> Counts {
         ]);
     }
     let mut sizes: BTreeMap<SizeClass, Requested> = BTreeMap::new();
-    for (class, requested) in images.iter().flat_map(|image| image.sink.by_class()) {
+    let counted = images.iter().filter(|_| unseen.is_none());
+    for (class, requested) in counted.flat_map(|image| image.sink.by_class()) {
         let entry = sizes.entry(*class).or_default();
         *entry = entry.plus(*requested);
     }
@@ -223,6 +237,8 @@ fn counts(traced: Traced<Requests>, remarks: Vec<String>) -> Counts {
         functions: images.iter().flat_map(functions).collect(),
         images: images.len(),
         remarks,
+        own: None,
+        unseen,
     }
 }
 

@@ -12,6 +12,7 @@ use super::causes;
 use super::counted::{self, Counted};
 use super::evidence::Evidence;
 use super::figures::{MetricFigures, MetricVerdict, Outputs, Program, SizeFigures};
+use super::followed;
 use super::judge::{self, Counts, Effort};
 use super::metric::Metric;
 use super::notes;
@@ -105,12 +106,14 @@ impl Gate<'_> {
         let (counted, recordings) = match self.tracer {
             Err(_) => (None, record()),
             Ok(tracer) => {
+                let followed = followed::both(&program, pair, tracer, self.context)?;
                 let subject = counted::Subject {
                     program: &program,
                     stacks: pair,
                     expect_status: self.entry.expect_status,
                     timeout_s: self.request.timeout_s,
                     together_bytes,
+                    followed: &followed,
                 };
                 let (counted, recordings) = counted::count(&subject, tracer, self.context, record);
                 (Some(counted), recordings)
@@ -226,6 +229,12 @@ impl Gate<'_> {
         match (&counted.base, &counted.new) {
             (Err(why), _) => format!("a traced run of the base: {why}"),
             (_, Err(why)) => format!("a traced run of the new build: {why}"),
+            (Ok(counted::Counts { unseen: Some(why), .. }), _) => {
+                format!("a base whose allocator can be followed: {why}")
+            }
+            (_, Ok(counted::Counts { unseen: Some(why), .. })) => {
+                format!("a new build whose allocator can be followed: {why}")
+            }
             _ => "symbols by which the malloc family is recognised: neither build may be stripped".into(),
         }
     }

@@ -58,6 +58,9 @@ fn traced_notes(evidence: &Evidence) -> Vec<String> {
         match run {
             Err(why) => notes.push(format!("{name} was not counted: {why}")),
             Ok(counts) => {
+                notes.extend(counts.own.iter().map(|own| {
+                    format!("{name}, traced: it brings {own} along, which is followed by its symbols")
+                }));
                 notes.extend(counts.remarks.iter().map(|remark| format!("{name}, traced: {remark}")))
             }
         }

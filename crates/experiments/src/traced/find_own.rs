@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_allocator_symbols::{Found, in_file, of_c};
 use heaptoll_elf::ElfError;
-use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::experiment::{OwnCommand, ProgramInfo};
 use heaptoll_preflight::{Refusal, inspect_program};
 use thiserror::Error;
 
@@ -57,14 +57,18 @@ pub enum OwnError {
     },
 }
 
-/// The allocator of its own that a program is served by, if it is. A program in which one is found runs once under the
+/// The allocator of its own that a program is served by, if it is; with `own_command` another build of it. A program in which one is found runs once under the
 /// tracer, for its beginning, to see which serves it. `None` also where the program cannot be run: the preflight of
 /// managers finds the reason.
 ///
 /// # Errors
 /// It has one that cannot be followed, or Ctrl-C.
-pub fn find(program: &ProgramInfo, scout: &Scout) -> Result<Option<OwnAllocator>, Failure> {
-    let Some((binary, must)) = inspect(program) else { return Ok(None) };
+pub fn find(
+    program: &ProgramInfo,
+    own_command: Option<&OwnCommand>,
+    scout: &Scout,
+) -> Result<Option<OwnAllocator>, Failure> {
+    let Some((binary, must)) = inspect(program, own_command) else { return Ok(None) };
     let refuse = |error: OwnError| Failure::Refused(Box::new(error));
     let read = in_file(scout.table, &binary).and_then(|found| Ok((found, of_c(&binary)?)));
     let (found, of_c) = match (read, &must) {
@@ -75,7 +79,7 @@ pub fn find(program: &ProgramInfo, scout: &Scout) -> Result<Option<OwnAllocator>
     let mut candidates: Vec<Found> = found.into_iter().filter(|one| may_serve(one, &of_c)).collect();
     let calls = match candidates.is_empty() {
         true => Calls::default(),
-        false => scout.calls(program)?,
+        false => scout.calls(program, own_command)?,
     };
     if must.is_some() && of_c.is_whole() {
         candidates.push(of_c);
@@ -99,10 +103,12 @@ pub fn find(program: &ProgramInfo, scout: &Scout) -> Result<Option<OwnAllocator>
 }
 
 /// The program's binary, and why no manager can be put into it if that shows in the file.
-fn inspect(program: &ProgramInfo) -> Option<(PathBuf, Option<String>)> {
+fn inspect(program: &ProgramInfo, own_command: Option<&OwnCommand>) -> Option<(PathBuf, Option<String>)> {
+    let command = own_command.map_or_else(|| program.command_as_stored(), OwnCommand::words);
+    let folder = own_command.and_then(|own| own.directory.as_deref()).map(Path::new);
     let mut environment: Vec<_> = std::env::vars_os().collect();
     environment.extend(program.environment.iter().map(|(name, value)| (name.into(), value.into())));
-    match inspect_program(&program.command_as_stored(), &environment, None) {
+    match inspect_program(&command, &environment, folder) {
         Err(Refusal::StaticProgram { program: binary }) => {
             let why = format!("{} is statically linked", binary.display());
             Some((binary, Some(why)))

@@ -230,7 +230,7 @@ fn prove(
     let workload = experiment.programs.clone();
     let (mut owns, mut stacks) = (BTreeMap::new(), Vec::new());
     for program in &workload {
-        let own = match find_own::find(program, scout) {
+        let own = match find_own::find(program, None, scout) {
             Ok(None) => continue,
             Ok(Some(own)) => own,
             Err(Failure::Refused(error)) if workload.len() > 1 => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use heaptoll_allocator_symbols::Table;
-use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
+use heaptoll_experiment::experiment::{OwnCommand, ProgramInfo, StackInfo};
 use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 use heaptoll_reftrace_host::{FamilyCalls, Options, Tracer};
 
@@ -79,8 +79,8 @@ impl Scout<'_> {
     ///
     /// # Errors
     /// The scratch folder cannot be made, or Ctrl-C.
-    pub fn calls(&self, program: &ProgramInfo) -> Result<Calls, Failure> {
-        let stack = as_it_is(program);
+    pub fn calls(&self, program: &ProgramInfo, own_command: Option<&OwnCommand>) -> Result<Calls, Failure> {
+        let stack = StackInfo { own_command: own_command.cloned(), ..as_it_is(program) };
         let follow =
             Follow { symbols: self.table.lines(|_| true).into(), table: self.table.clone(), own: None };
         let cell = Cell { program: program.clone(), stack, is_baseline: true, cautions: vec![], follow };

@@ -45,3 +45,46 @@ fn parts(row: &Row, sets: u64) -> Option<[f64; CAUSES.len()]> {
     let pollution = (mixed.program + mixed.system) as f64 - alone;
     Some([alone, pollution, mixed.allocator as f64, marking, sweeping, marking + sweeping])
 }
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_locality::forest::Associative;
+    use heaptoll_locality::simulation::Split;
+    use heaptoll_locality::study::Alone;
+
+    use super::super::super::testing::{assert_exact, locality, step, value};
+    use super::super::reading;
+    use crate::definition::StepKind;
+
+    fn direct(misses: Split<u64>) -> Vec<Associative> {
+        vec![Associative { sets: 512, ways: 1, bytes: 16 << 10, misses }]
+    }
+
+    #[test]
+    fn misses_divide_by_cause_and_what_is_more_sums_to_all() {
+        let mut found = locality();
+        let alone = [100, 150];
+        let mixed = [
+            Split { program: 120, allocator: 30, collector: 0, system: 10, sweeper: 0 },
+            Split { program: 190, allocator: 20, collector: 60, system: 10, sweeper: 120 },
+        ];
+        for (at, row) in found.programs[0].study.rows.iter_mut().enumerate() {
+            row.rate_references = 1000;
+            row.associative = direct(mixed[at]);
+            let associative = direct(Split { program: alone[at], ..Split::default() });
+            row.alone = Some(Alone { associative, memories: Vec::new(), machine: Vec::new() });
+        }
+        let cells = reading(&found, &step(StepKind::Locality)).cells;
+        let exact = |manager, metric, wanted| assert_exact(&cells, manager, metric, Some(16.0), wanted);
+        exact("kingsley", "placement_misses", 100.0);
+        exact("kingsley", "pollution_misses", 30.0);
+        exact("bw16", "marking_misses", 60.0);
+        exact("bw16", "sweeping_misses", 120.0);
+        // 400 misses where kingsley has 160.
+        exact("bw16", "placement_more_percent", 100.0 * 50.0 / 240.0);
+        exact("bw16", "pollution_more_percent", 100.0 * 20.0 / 240.0);
+        exact("bw16", "allocator_more_percent", 100.0 * -10.0 / 240.0);
+        exact("bw16", "collecting_more_percent", 75.0);
+        assert_eq!(value(&cells, "kingsley", "collecting_more_percent", Some(16.0)), None);
+    }
+}
