@@ -18,7 +18,7 @@ struct Step {
     most: u32,
 }
 
-/// More often than can be told.
+/// More often than is known.
 const MANY: u32 = u32::MAX;
 
 /// A call stack as a line.

@@ -10,7 +10,7 @@ use super::groups::{GROUPS, shown};
 use super::over_time::{chart, over_time};
 use super::sum::sum;
 
-/// A snapshot with less than this part of the most live bytes shows another moment than the peak.
+/// A snapshot with less than this part of the most live bytes is not at the peak.
 const COVERED: f64 = 0.9;
 
 /// The document of a ledger that has snapshots.

@@ -1,6 +1,6 @@
 //! Recursion within one call stack: a tree that is built by two recursive calls has a call stack for each of its nodes,
 //! a million of them, which differ in nothing but the order of two return addresses. Kept in full they cost more than
-//! everything else, and no reader tells them apart. So a return address is kept twice and left out where it occurs
+//! everything else, and read alike. So a return address is kept twice and left out where it occurs
 //! again; a mark at the end states that.
 
 use crate::{MOST_FRAMES, REPEATED};
