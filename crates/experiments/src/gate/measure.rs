@@ -119,6 +119,9 @@ impl Gate<'_> {
                 (Some(counted), recordings)
             }
         };
+        let traced = counted.as_ref().and_then(|counted| counted.base.as_ref().ok());
+        let requests = traced.map(|counts| counts.metrics.get(&Metric::Allocations).copied().unwrap_or(0));
+        let recordings = recordings.checked(requests);
         let rest = match self.context.interrupt.is_set() {
             true => Ending::Interrupted,
             false => timed.rest(self.context, |timed| self.is_decided(timed))?,

@@ -35,6 +35,21 @@ pub struct Recordings {
     pub new: Result<Recorded, String>,
 }
 
+impl Recordings {
+    /// The same without recordings that no call reached, unless a traced run has shown that there is none: `requests`
+    /// are its calls.
+    pub fn checked(self, requests: Option<u64>) -> Recordings {
+        let none = |run: &Result<Recorded, String>| {
+            run.as_ref().is_ok_and(|recorded| recorded.metrics.get(&Metric::Allocations) == Some(&0))
+        };
+        if requests == Some(0) || !none(&self.base) {
+            return self;
+        }
+        let why = || Err("no call of the program's reached the recording layer".to_owned());
+        Recordings { base: why(), new: why() }
+    }
+}
+
 /// Records both builds, one after the other, into `folder`. Where the base cannot be recorded the new build is not.
 pub fn record(
     program: &ProgramInfo,
@@ -136,4 +151,20 @@ fn metrics(trace: &Path) -> Result<BTreeMap<Metric, u64>, String> {
         (Metric::Live, figures.peak.live_bytes),
         (Metric::Exit, figures.at_exit.bytes),
     ]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_that_no_call_reached_counts_only_where_a_traced_run_has_none_either() {
+        let with = |calls: u64| {
+            let metrics = BTreeMap::from([(Metric::Allocations, calls)]);
+            let recorded = || Ok(Recorded { path: "t".into(), metrics: metrics.clone() });
+            Recordings { base: recorded(), new: recorded() }
+        };
+        assert!(with(0).checked(Some(7)).base.is_err() && with(0).checked(None).new.is_err());
+        assert!(with(0).checked(Some(0)).base.is_ok() && with(7).checked(None).new.is_ok());
+    }
 }
