@@ -112,10 +112,13 @@ impl<'a> Gatherer<'a> {
     pub fn take(&mut self, line: &MapsEntry<'_>) -> Result<(), NoMemory> {
         let Range { start, end } = line.range;
         assert_internal!(start < end, "a mapping is not empty");
-        assert_internal!(
-            self.areas.as_slice().last().is_none_or(|area| area.end <= start),
-            "areas are ordered and disjoint"
-        );
+        // The list is not read at one instant: a mapping that was shown may have grown, or been merged with its
+        // neighbour, and is then shown again, from its start. What is new of it is its end.
+        let taken = self.areas.as_slice().last().map_or(0, |area| area.end);
+        if end <= taken {
+            return Ok(());
+        }
+        let start = start.max(taken);
         let guarded = self.guard_end == start;
         let follows_data = self.data_end == start;
         let inaccessible = !line.readable && !line.writable && !line.executable;
@@ -394,6 +397,15 @@ mod tests {
             note(areas.as_mut_slice(), &thread(pointer, 0));
         }
         assert_eq!(areas.as_slice()[0].origin, Origin::Mapping);
+    }
+
+    /// Another thread, or this process's own buffers, maps memory between two reads of the list.
+    #[test]
+    fn memory_that_grew_while_the_list_was_read_is_taken_once() {
+        let ranges = [0x1000..0x3000, 0x1000..0x5000, 0x2000..0x5000, 0x5000..0x6000];
+        let found = areas(&ranges.map(|range| line(range, "rw-p", "")));
+        let found: Vec<(usize, usize)> = found.as_slice().iter().map(|area| (area.start, area.end)).collect();
+        assert_eq!(found, [(0x1000, 0x3000), (0x3000, 0x5000), (0x5000, 0x6000)]);
     }
 
     proptest! {

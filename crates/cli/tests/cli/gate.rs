@@ -189,7 +189,7 @@ fn limits_on_time_are_judged_and_what_a_decision_takes_is_stated() {
     let options = ["gate", "--base", &old, "--new", &new, "--json", &file];
     // Twenty times the time is beyond any noise; a loaded machine takes more runs to show it.
     let decided = [&options[..], &off, &["--budget", "5m"]].concat();
-    fixture.heaptoll(&decided).exits(1).shows(&["CPU time: +", "over the limit of 3%"]);
+    fixture.heaptoll(&decided).exits(1).shows(&["CPU time: ", "times (", "over the limit of 3%"]);
     let json = read_json(&file);
     assert_eq!(
         (verdict(&json, "cpu"), &json["programs"][0]["metrics"][0]["change"]["kind"]),
