@@ -57,7 +57,7 @@ fn callgrind(fixture: &Fixture, command: &[&str], groups: &[&[&str]]) -> Vec<(u6
     let out = fixture.path("callgrind.out");
     let words = profile::valgrind(&out);
     let mut run = Command::new(&words[0]);
-    run.args(&words[1..]).args(command).env("LD_BIND_NOW", "1");
+    run.args(&words[1..]).args(command);
     let output = run.output().expect("valgrind runs: scripts/setup installs it");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = std::fs::read_to_string(&out).expect("a profile");
@@ -205,17 +205,24 @@ fn rust_program(name: &str, dependency: &str, allocator: &str, flags: &str, targ
     folder.join("target").join(below).join("own")
 }
 
-/// Sums of calls and instructions: of the row, and of groups of functions by callgrind.
-fn agrees(fixture: &Fixture, binary: &Path, row: &str, ours: &[&str], theirs: &[&str]) {
+/// Compares sums of calls and instructions with those of these functions by callgrind, which may be off by so many ten
+/// thousandths.
+fn agrees(fixture: &Fixture, binary: &Path, row: &str, theirs: &[&str], off: u64) {
     let program = binary.to_string_lossy().into_owned();
     let (json, _) = counted(fixture, &[], &[&program], 0);
     assert_eq!(json["programs"][0]["managers"][0]["manager"], row, "{json:#}");
     let sum = |all: &[(u64, u64)]| all.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    let ours: Vec<_> = ours.iter().map(|name| routine(&json, name)).collect();
+    let ours: Vec<_> = ALL.iter().map(|name| routine(&json, name)).collect();
     let theirs = callgrind(fixture, &[&program], &[theirs]);
     eprintln!("{row}: {ours:?}, by callgrind {theirs:?}");
     assert!(sum(&ours).0 > 20_000, "{ours:?}");
-    close(sum(&ours), sum(&theirs), row);
+    // Allocators hash addresses and read clocks, which callgrind does not pin.
+    let ((calls, cost), (their_calls, their_cost)) = (sum(&ours), sum(&theirs));
+    assert!(calls.abs_diff(their_calls) <= 10, "{row}: {calls} calls, by callgrind {their_calls}");
+    assert!(
+        cost.abs_diff(their_cost) <= their_cost * off / 10_000,
+        "{row}: {cost}, by callgrind {their_cost}"
+    );
 }
 
 const ALL: [&str; 8] =
@@ -255,7 +262,7 @@ fn rust_programs_with_mimalloc_and_jemalloc_are_counted_as_callgrind_counts_them
         "mi_zalloc",
         "mi_realloc",
     ];
-    agrees(&fixture, &mimalloc, "own (mimalloc)", &ALL, &[&names[..], &OF_C].concat());
+    agrees(&fixture, &mimalloc, "own (mimalloc)", &[&names[..], &OF_C].concat(), 10);
     let jemalloc = rust_program(
         "jemalloc",
         "tikv-jemallocator = \"0.6\"",
@@ -265,20 +272,22 @@ fn rust_programs_with_mimalloc_and_jemalloc_are_counted_as_callgrind_counts_them
     );
     let names =
         ["_rjem_malloc", "_rjem_mallocx", "_rjem_calloc", "_rjem_realloc", "_rjem_rallocx", "_rjem_sdallocx"];
-    agrees(&fixture, &jemalloc, "own (jemalloc)", &ALL, &[&names[..], &OF_C].concat());
+    agrees(&fixture, &jemalloc, "own (jemalloc)", &[&names[..], &OF_C].concat(), 10);
 }
 
+/// The heap is not the same under callgrind: Rust's start reads `/proc/self/maps`, which has other lines there, into a block
+/// that grows.
 #[test]
-#[ignore = "slow: compiles the standard library's users three times"]
+#[ignore = "slow: compiles three programs of Rust's"]
 fn rust_programs_with_the_systems_allocator_are_mallocs() {
     let fixture = Fixture::new();
     for (name, flags) in [("legacy", ""), ("v0", "-C symbol-mangling-version=v0")] {
         let binary = rust_program(name, "", "", flags, &[]);
-        agrees(&fixture, &binary, "glibc", &ALL, &OF_C);
+        agrees(&fixture, &binary, "glibc", &OF_C, 250);
     }
     let target = ["--target", "x86_64-unknown-linux-gnu"];
     let binary = rust_program("static", "", "", "-C target-feature=+crt-static", &target);
-    agrees(&fixture, &binary, "own (malloc)", &ALL, &OF_C);
+    agrees(&fixture, &binary, "own (malloc)", &OF_C, 250);
 }
 
 /// Nothing but Rust's own functions is there to be followed.
@@ -302,29 +311,27 @@ const BUMP: &str = "use std::alloc::{GlobalAlloc, Layout};
     }
     #[global_allocator] static A: Bump = Bump;";
 
+/// In a crate of its own; in the program's, Rust inlines some of the functions.
 #[test]
-#[ignore = "slow: compiles a program of Rust's"]
+#[ignore = "slow: compiles programs of Rust's"]
 fn a_rust_program_with_any_other_global_allocator_is_followed_by_rusts_own_functions() {
     let fixture = Fixture::new();
-    let binary = rust_program("bump", "", BUMP, "", &[]);
-    let program = binary.to_string_lossy().into_owned();
-    let (json, _) = counted(&fixture, &[], &[&program], 0);
-    assert_eq!(json["programs"][0]["managers"][0]["manager"], "own (Rust's global allocator)", "{json:#}");
+    let inlined = rust_program("inlined", "", BUMP, "", &[]);
+    let (_, output) = counted(&fixture, &[], &[&inlined.to_string_lossy()], 2);
+    output.complains(&["only routines of Rust's global allocator call"]);
+    let folder = fixture.path("bump");
+    std::fs::create_dir_all(folder.join("src")).expect("a folder");
+    let manifest = "[package]\nname = \"bump\"\nversion = \"0.1.0\"\nedition = \"2021\"\n";
+    std::fs::write(folder.join("Cargo.toml"), manifest).expect("writes");
+    std::fs::write(folder.join("src/lib.rs"), BUMP).expect("writes");
+    let dependency = format!("bump = {{ path = {folder:?} }}");
+    let binary = rust_program("bump", &dependency, "extern crate bump;", "", &[]);
     let names = Command::new("nm").arg(&binary).output().expect("there is nm").stdout;
     let names = String::from_utf8_lossy(&names).into_owned();
-    let shims: Vec<&str> = names
-        .lines()
-        .filter_map(|line| line.split_whitespace().last())
-        .filter(|name| {
-            ["alloc", "dealloc", "realloc", "alloc_zeroed"]
-                .iter()
-                .any(|one| name.ends_with(&format!("__rust_{one}")))
-        })
-        .collect();
-    let theirs = callgrind(&fixture, &[&program], &[&[&shims[..], &OF_C].concat()]);
-    let sum =
-        ALL.iter().map(|name| routine(&json, name)).fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
-    close(sum, theirs[0], "Rust's functions");
+    let ends = ["alloc", "dealloc", "realloc", "alloc_zeroed"].map(|end| format!("__rust_{end}"));
+    let symbols = names.lines().filter_map(|line| line.split_whitespace().last());
+    let shims: Vec<&str> = symbols.filter(|name| ends.iter().any(|end| name.ends_with(end))).collect();
+    agrees(&fixture, &binary, "own (Rust's global allocator)", &[&shims[..], &OF_C].concat(), 10);
 }
 
 /// `duckdb` of the environment's PATH, or of `HEAPTOLL_DUCKDB`: PyPI has it as duckdb-cli.
@@ -340,7 +347,10 @@ fn duckdb_is_counted_as_callgrind_counts_it() {
         from range(20000) t(i) group by g);";
     let command = [&*duckdb.to_string_lossy(), "-c", query];
     let (json, output) = counted(&fixture, &[], &command, 0);
-    output.shows(&["own (jemalloc)"]);
+    // It has jemalloc inside, for the buffers of queries; most calls are malloc's, so managers can be compared.
+    output.shows(&["glibc"]);
+    let warnings = json["programs"][0]["managers"][0]["warnings"].to_string();
+    assert!(warnings.contains("calls that allocate are of jemalloc"), "{warnings}");
     let names = ["malloc", "free", "realloc", "mallocx", "rallocx", "dallocx", "sdallocx", "calloc"];
     let names: Vec<String> = names.iter().map(|name| format!("duckdb_je_{name}")).collect();
     let names: Vec<&str> = names

@@ -1,7 +1,7 @@
 //! Whether a traced run saw every call of a program's own allocator. What was inlined, optimised away with its callers or
 //! stripped is not there to be followed, and half of the calls is no figure.
 
-use heaptoll_allocator_symbols::Table;
+use heaptoll_allocator_symbols::{C_FAMILY, Table};
 use heaptoll_reftrace_host::{FamilyCalls, Traced, TracedImage};
 
 use super::own::Follow;
@@ -38,7 +38,9 @@ fn inlined<S>(table: &Table, image: &TracedImage<S>) -> Option<String> {
 }
 
 fn unknown<S>(table: &Table, image: &TracedImage<S>) -> Option<String> {
-    let (family, calls) = image.families.iter().find(|(_, calls)| are_many(calls))?;
+    // The C library's own does it: a thread that ends frees the blocks of its cache once more.
+    let others = image.families.iter().filter(|(family, _)| **family != C_FAMILY);
+    let (family, calls) = others.into_iter().find(|(_, calls)| are_many(calls))?;
     let name = table.name(*family).unwrap_or("malloc");
     let FamilyCalls { frees, unknown, .. } = calls;
     Some(format!(
