@@ -257,7 +257,8 @@ mod tests {
     #[test]
     fn what_a_collection_sweeps_is_not_what_it_marks() {
         let mut simulator = ImageSimulator::new(&plan(false));
-        let announced = |kind, value| Event::Announced { kind, value, clock: heaptoll_reftrace::Clock::default() };
+        let announced =
+            |kind, value| Event::Announced { kind, value, clock: heaptoll_reftrace::Clock::default() };
         for (event, words) in [(announced(1, 1), 2), (announced(PHASE, 3), 5), (announced(PHASE, SWEEP), 7)] {
             simulator.event(&event);
             simulator.references(Owner::Collector, &walk(1 << 24, words * 8));

@@ -157,7 +157,7 @@ fn a_study_of_ones_own_is_run_kept_shown_again_and_not_measured_twice() {
 #[test]
 fn stored_figures_are_judged_again_by_the_claims_of_today() {
     let fixture = Fixture::new();
-    let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/study-last.json");
+    let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/results/study-2026-11-22.json");
     let again = fixture.at("again.json");
     let output = fixture.heaptoll(&["study", "--from", stored, "--judge-again", "--json", &again]).exits(0);
     assert!(output.out.contains("confirmed") || output.err.contains("wrote"), "{}", output.err);

@@ -208,8 +208,11 @@ fn counts(traced: Traced<Requests>, remarks: Vec<String>, unseen: Option<String>
     let sum = |of: &dyn Fn(&TracedImage<Requests>) -> u64| images.iter().map(of).fold(0, u64::saturating_add);
     let mut metrics = BTreeMap::from([(Metric::Instructions, sum(&TracedImage::instructions))]);
     // A program whose manager was not recognised is not counted by half.
-    let is_seen = |image: &TracedImage<_>| !image.routine_objects.is_empty() || image.calls.allocations > 0;
-    if unseen.is_none() && images.iter().any(is_seen) {
+    let unseen = unseen.or_else(|| {
+        let calls = sum(&|image| image.calls.allocations);
+        (calls == 0).then(|| "no call of a routine that makes blocks was seen".to_owned())
+    });
+    if unseen.is_none() {
         let totals = traced.totals();
         let in_malloc = [Owner::Allocator, Owner::Collector].map(|owner| totals[owner as usize].instructions);
         metrics.extend([

@@ -108,7 +108,14 @@ impl Subject {
 
     fn describe(&self, found: &Differences) -> Fold {
         let mut text = vec![self.total(found)];
-        text.extend(self.first(found).map(|first| format!("Most are added by {first}.")));
+        match self.first(found) {
+            Some(first) if leads(found) => text.push(format!("Most are added by {first}.")),
+            _ if is_of_one_build(found) => text.push(format!(
+                "Most are in {}s that only the new build has, and may have had another name in the base: below.",
+                self.part
+            )),
+            _ => {}
+        }
         let items = [self.grown(found), self.shrunk(found), self.unmatched(found)];
         let mut title = self.amounts.to_owned();
         title[..1].make_ascii_uppercase();
@@ -229,7 +236,13 @@ impl Subject {
         };
         let tables = [one("only in the base", base), one("only in the new build", new)];
         let title = format!("{}s of one build only", self.part);
-        self.folded(title, vec![text], tables.into_iter().flatten())
+        let part = self.folded(title, vec![text], tables.into_iter().flatten());
+        match part {
+            Some(Item::Part(part)) if is_of_one_build(found) => {
+                Some(Item::Part(Fold { folded: false, ..part }))
+            }
+            part => part,
+        }
     }
 
     fn folded(&self, title: String, text: Vec<String>, tables: impl Iterator<Item = Table>) -> Option<Item> {
@@ -267,6 +280,18 @@ impl Subject {
             format!("{sign}{}", (self.text)(amount.unsigned_abs()))
         }
     }
+}
+
+/// Whether the part that adds most adds enough to be named: the total grows, a tenth of it by this part.
+fn leads(found: &Differences) -> bool {
+    let first = found.added().first().map_or(0, |added| added.certain);
+    u64::try_from(found.difference).is_ok_and(|grown| grown > 0 && first >= grown / 10)
+}
+
+/// Whether parts of one build only hide what grew: no other leads, and they add half of the growth at least.
+fn is_of_one_build(found: &Differences) -> bool {
+    let by = found.only_new.amount.saturating_sub(found.only_base.amount);
+    u64::try_from(found.difference).is_ok_and(|grown| grown > 0 && by >= grown / 2) && !leads(found)
 }
 
 /// A part of a positive difference.

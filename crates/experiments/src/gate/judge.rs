@@ -10,6 +10,8 @@ use super::timed::Pair;
 
 /// Two counts of the base that differ by more than this part of a limit show that no limit can be put on them.
 const STEADY: f64 = 0.1;
+/// A change of so many times what two runs of the base differ by is none of their own.
+const OWN: f64 = 3.0;
 /// More repetitions than this are not worth proposing.
 const TOO_MANY: f64 = 10_000.0;
 
@@ -37,11 +39,11 @@ pub fn counted(metric: Metric, counts: Counts, limits: &Limits, missing: &str) -
     let verdict = match (limit, base, new) {
         (None, ..) => not_gated(metric.why_not_gated()),
         (Some(_), None, _) | (Some(_), _, None) => MetricVerdict::Undecided { takes: missing.to_owned() },
+        (Some(limit), Some(base), Some(new)) if new > most(limit, base, base_again) => MetricVerdict::Broken,
         (Some(limit), Some(base), Some(_)) if varies(limit, base, base_again) => not_gated(&format!(
             "it varies by itself: a second run of the base, under other addresses, counts {}",
             count(base_again.unwrap_or(base))
         )),
-        (Some(limit), Some(base), Some(new)) if new > limit.most(base) => MetricVerdict::Broken,
         _ => MetricVerdict::Within,
     };
     MetricFigures { metric, unit: metric.unit(), base, new, change, base_again, limit, verdict }
@@ -49,6 +51,12 @@ pub fn counted(metric: Metric, counts: Counts, limits: &Limits, missing: &str) -
 
 fn not_gated(why: &str) -> MetricVerdict {
     MetricVerdict::NotGated { why: why.to_owned() }
+}
+
+/// The most that is within a limit: beyond the larger of two runs of the base, and by so many times more than they differ.
+fn most(limit: Limit, base: f64, again: Option<f64>) -> f64 {
+    let again = again.unwrap_or(base);
+    limit.most(base.max(again)) + OWN * (again - base).abs()
 }
 
 /// Whether two runs of the base differ too much for a limit: by a tenth of what it allows.
@@ -168,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_count_that_varies_by_itself_is_shown_and_not_gated() {
-        let found = counts(100_000_000, 105_000_000, 101_000_000);
+        let found = counts(100_000_000, 104_000_000, 101_000_000);
         assert!(
             matches!(&found.verdict, MetricVerdict::NotGated { why } if why.contains("varies by itself"))
         );
@@ -178,6 +186,16 @@ mod tests {
             MetricVerdict::Broken,
             "a few of a path"
         );
+    }
+
+    #[test]
+    fn a_change_far_beyond_what_a_count_varies_by_breaks_its_limit() {
+        assert_eq!(counts(100_000_000, 128_800_000, 100_600_000).verdict, MetricVerdict::Broken);
+        assert_eq!(counts(100_000_000, 104_600_000, 101_000_000).verdict, MetricVerdict::Broken);
+        assert!(matches!(
+            counts(100_000_000, 104_400_000, 101_000_000).verdict,
+            MetricVerdict::NotGated { .. }
+        ));
     }
 
     #[test]

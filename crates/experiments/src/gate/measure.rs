@@ -182,6 +182,7 @@ impl Gate<'_> {
         let failure = evidence.timed.failures_of_new();
         let failure = failure.map(|how| format!("the new build fails in {how}"));
         let mut notes = notes::of(&evidence, self.entry.outputs_differ);
+        notes.extend(notes::unseen_memory(&metrics));
         let sites = match causes::sites(&evidence.recordings) {
             Some(Err(why)) => {
                 notes.push(format!("call sites are not compared: {why}"));

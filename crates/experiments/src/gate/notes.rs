@@ -2,13 +2,17 @@
 
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_report::format::disturbed;
+use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_units::{count, percent, took};
 
 use super::counted;
 use super::evidence::Evidence;
-use super::figures::Outputs;
+use super::figures::{Change, MetricFigures, Outputs};
 use super::metric::Metric;
 use super::timed::Timed;
+
+/// Growth of memory that is worth a warning.
+const GROWN: f64 = 1.1;
 
 /// The difference of CPU time that this machine can see now.
 pub fn sight(timed: &Timed, outputs_differ: bool) -> Option<String> {
@@ -20,6 +24,22 @@ pub fn sight(timed: &Timed, outputs_differ: bool) -> Option<String> {
         percent(ratio - 1.0),
         took(seconds)
     ))
+}
+
+/// A warning where resident memory grows for certain and live bytes do not: memory that malloc does not see.
+pub fn unseen_memory(metrics: &[MetricFigures]) -> Option<String> {
+    let of = |metric| metrics.iter().find(|one: &&MetricFigures| one.metric == metric);
+    let Some(Change::Measured(resident)) = of(Metric::Resident).map(|one| one.change) else { return None };
+    let live = of(Metric::Live).and_then(|one| one.change.ratio()).unwrap_or(1.0);
+    let seen = resident.pairs as usize >= FEWEST_PAIRS && resident.low > GROWN && live < GROWN;
+    seen.then(|| {
+        format!(
+            "peak resident memory grows by {} at least, and most live bytes do not: mappings or pools of the program's own \
+             (of Python: PYTHONMALLOC=malloc shows them), caches of the manager, or memory that is touched now; \
+             --limit resident=5% gates on it",
+            percent(resident.low - 1.0)
+        )
+    })
 }
 
 /// The sentences; `outputs_differ` where other output is allowed.
@@ -90,10 +110,11 @@ fn recorded_notes(evidence: &Evidence) -> Vec<String> {
         let recorded =
             recorded.as_ref().ok().and_then(|recorded| recorded.metrics.get(&Metric::Live).copied());
         if let (Some(traced), Some(recorded)) = (counted(traced), recorded)
-            && traced != recorded
+            && traced.abs_diff(recorded) > (traced / 100).max(Metric::Live.floor() as u64 * 8)
         {
             notes.push(format!(
-                "{name}: most live bytes are {} as traced and {} as recorded: it does not do the same work in each run",
+                "{name}: most live bytes are {} as traced and {} as recorded: addresses, time or randomness decide what it \
+                 holds",
                 count(traced as f64),
                 count(recorded as f64)
             ));

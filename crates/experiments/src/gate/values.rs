@@ -6,6 +6,9 @@ use heaptoll_units::{count, seconds, whole_bytes};
 use super::figures::{Change, MetricFigures};
 use super::metric::Unit;
 
+/// From here on a ratio is easier to read than a percentage.
+const MANY_TIMES: f64 = 11.0;
+
 /// A figure with its unit: `1 234`, `1.20 MiB`, `0.503 s`.
 pub fn value(unit: Unit, figure: Option<f64>) -> String {
     let Some(figure) = figure.filter(|figure| figure.is_finite()) else { return NONE.to_owned() };
@@ -42,6 +45,9 @@ pub fn change(change: &Change) -> String {
 
 /// A ratio as a signed percentage. A change is not shown as none.
 fn signed(ratio: f64, digits: usize) -> String {
+    if ratio >= MANY_TIMES {
+        return format!("{} times", count(ratio.round()));
+    }
     let percent = 100.0 * (ratio - 1.0);
     let least = 10f64.powi(-(digits as i32));
     if percent != 0.0 && percent.abs() < least / 2.0 {
@@ -82,6 +88,8 @@ mod tests {
         assert_eq!(change(&Change::Exact { ratio: 1.01 }), "+1.000 %");
         assert_eq!(change(&Change::Exact { ratio: 1.000_000_1 }), "< +0.001 %");
         assert_eq!(change(&Change::Exact { ratio: 1.0 }), "the same");
+        assert_eq!(change(&Change::Exact { ratio: 533_333.333 }), "533\u{202f}333 times");
+        assert_eq!(change(&Change::Exact { ratio: 5.0 }), "+400.000 %");
         let interval = Interval { ratio: 1.0, low: 0.98, high: 1.03, differs: false, pairs: 9 };
         assert_eq!(change(&Change::Measured(interval)), "+0.0 % (-2.0 % to +3.0 %)");
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use heaptoll_allocator_symbols::Table;
 use heaptoll_experiment::experiment::{OwnCommand, ProgramInfo, StackInfo};
-use heaptoll_reftrace::{Event, Owner, Reference, Sink};
+use heaptoll_reftrace::{Clock, Event, Owner, Reference, Sink};
 use heaptoll_reftrace_host::{FamilyCalls, Options, Tracer};
 
 use super::cell::Cell;
@@ -16,8 +16,11 @@ use crate::failure::Failure;
 
 /// Calls after which it is known which family serves a program.
 const ENOUGH: u64 = 50_000;
-/// Time after which the run is ended, s.
-const LIMIT_S: f64 = 30.0;
+/// Instructions after which too few calls are expected to decide otherwise. Time is no limit of either: on a loaded machine
+/// nothing would be seen of a program, and managers preloaded that do not serve it.
+const LONG: u64 = 1_000_000_000;
+/// A limit for programs that wait, s.
+const LIMIT_S: f64 = 3600.0;
 
 /// What a run needs.
 pub struct Scout<'a> {
@@ -60,6 +63,7 @@ impl Calls {
 #[derive(Debug, Default)]
 struct Few {
     calls: u64,
+    instructions: u64,
 }
 
 impl Sink for Few {
@@ -69,8 +73,12 @@ impl Sink for Few {
         self.calls += u64::from(matches!(event, Event::Enter { .. }));
     }
 
+    fn executed(&mut self, _: Owner, cost: Clock) {
+        self.instructions = self.instructions.saturating_add(cost.instructions);
+    }
+
     fn full(&self) -> Option<String> {
-        (self.calls >= ENOUGH).then(|| "enough was seen".into())
+        (self.calls >= ENOUGH || self.instructions >= LONG).then(|| "enough was seen".into())
     }
 }
 

@@ -6,7 +6,7 @@ use heaptoll_reftrace_host::{FamilyCalls, Traced, TracedImage};
 
 use super::own::Follow;
 
-/// A block in so many that was not seen to be made is no inlined routine: one made by a thread that was killed, say.
+/// A block in so many that was not seen to be made is no inlined routine: one made by a thread that was killed.
 const FEW: u64 = 1000;
 /// Bytes that a program maps without an allocator: a few buffers.
 const SOME: u64 = 1 << 20;
