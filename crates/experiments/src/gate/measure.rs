@@ -25,6 +25,9 @@ use super::worktrees::TreeError;
 use crate::context::Context;
 use crate::failure::Failure;
 
+/// A program whose processes hold less than this together, in memory that is no file's, has no heap to speak of.
+const NO_HEAP_BYTES: u64 = 1 << 20;
+
 /// One program to gate.
 pub struct Gate<'a> {
     /// The program.
@@ -119,9 +122,7 @@ impl Gate<'_> {
                 (Some(counted), recordings)
             }
         };
-        let traced = counted.as_ref().and_then(|counted| counted.base.as_ref().ok());
-        let requests = traced.map(|counts| counts.metrics.get(&Metric::Allocations).copied().unwrap_or(0));
-        let recordings = recordings.checked(requests);
+        let recordings = recordings.checked(requests(counted.as_ref(), together_bytes));
         let rest = match self.context.interrupt.is_set() {
             true => Ending::Interrupted,
             false => timed.rest(self.context, |timed| self.is_decided(timed))?,
@@ -242,6 +243,14 @@ impl Gate<'_> {
             _ => "symbols by which the malloc family is recognised: neither build may be stripped".into(),
         }
     }
+}
+
+/// The base's calls that a traced run has shown. Where no routine was recognised, and so little memory was there that no
+/// heap can be in it, that is none.
+fn requests(counted: Option<&Counted>, together_bytes: u64) -> Option<u64> {
+    let traced = counted?.base.as_ref().ok()?;
+    let shown = traced.metrics.get(&Metric::Allocations).copied();
+    shown.or((together_bytes < NO_HEAP_BYTES).then_some(0))
 }
 
 /// Requests by size of both, where both were counted.
