@@ -192,7 +192,7 @@ fn limits_on_time_are_judged_and_what_a_decision_takes_is_stated() {
     fixture.heaptoll(&decided).exits(1).shows(&["CPU time: ", "times (", "over the limit of 3%"]);
     let json = read_json(&file);
     assert_eq!(
-        (verdict(&json, "cpu"), &json["programs"][0]["metrics"][0]["change"]["kind"]),
+        (verdict(&json, "cpu"), &metric(&json, "cpu")["change"]["kind"]),
         ("broken", &"measured".into())
     );
     let few = [&options[..], &off, &["--budget", "0.01s", "--strict"]].concat();
