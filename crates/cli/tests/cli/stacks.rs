@@ -149,7 +149,11 @@ fn a_stack_that_was_named_and_does_not_load_fails_the_run() {
          extern void __libc_free(void *);\n\
          void *malloc(size_t n) { return __libc_malloc(n); }\nvoid free(void *p) { __libc_free(p); }\n\
          void *calloc(size_t a, size_t b) { return __libc_calloc(a, b); }\n\
-         void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }\n",
+         void *realloc(void *p, size_t n) { return __libc_realloc(p, n); }\n\
+         extern void *__libc_memalign(size_t, size_t);\n\
+         void *memalign(size_t a, size_t n) { return __libc_memalign(a, n); }\n\
+         void *aligned_alloc(size_t a, size_t n) { return __libc_memalign(a, n); }\n\
+         int posix_memalign(void **p, size_t a, size_t n) { return (*p = __libc_memalign(a, n)) ? 0 : 12; }\n",
     );
     let stack = format!("quarantine=64K/{manager}");
     run(&fixture, &["glibc", "forward/glibc", &stack], &program).exits(1);
