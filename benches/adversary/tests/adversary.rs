@@ -192,7 +192,7 @@ fn the_managers_of_the_papers_fall_to_their_own_adversaries() {
     let game = game(256 << 10, 4 << 10, 64);
     let general = bounds::robson(4096, 64);
     let cases = [
-        ("knuth", "roving", 5.0),
+        ("knuth", "best-fit", 1.5),
         ("bestfit", "best-fit", 2.0),
         ("lea", "best-fit", 1.5),
         ("kingsley", "classes", 2.0),

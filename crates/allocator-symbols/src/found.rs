@@ -115,7 +115,8 @@ mod tests {
         let (source, program) = (folder.path().join("p.c"), folder.path().join("p"));
         let text = "__attribute__((noipa)) static void *mi_heap_malloc(void *h, unsigned long n) { (void)n; return h; }\n\
             __attribute__((noipa)) static void mi_free(void *p) { (void)p; }\n\
-            int main(void) { mi_free(mi_heap_malloc(0, 1)); return 0; }";
+            __attribute__((noipa)) static void _mi_malloc_generic(void) { __asm__ volatile (\"\"); }\n\
+            int main(void) { _mi_malloc_generic(); mi_free(mi_heap_malloc(0, 1)); return 0; }";
         std::fs::write(&source, text).unwrap();
         assert!(Command::new("cc").arg("-o").arg(&program).arg(&source).status().unwrap().success());
         let table =

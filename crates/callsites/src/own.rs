@@ -80,7 +80,7 @@ pub fn is_own(frame: &Frame, short: &str) -> bool {
     if LIBRARIES.iter().any(|library| object.starts_with(library)) {
         return false;
     }
-    if allocates(short) || begins(short) || MARKS.contains(&short) || is_of_libc(short) {
+    if allocates(short) || begins(short) || MARKS.contains(&frame.function) || is_of_libc(short) {
         return false;
     }
     match namespace(short) {
@@ -90,8 +90,8 @@ pub fn is_own(frame: &Frame, short: &str) -> bool {
 }
 
 /// Whether a frame is the mark that callers which occur again and again were left out.
-pub(crate) fn is_folded(short: &str) -> bool {
-    short == REPEATED
+pub(crate) fn is_folded(function: &str) -> bool {
+    function == REPEATED
 }
 
 /// Whether a stack begins with a function: what calls `main`, or a thread's own.

@@ -50,7 +50,7 @@ impl Named {
             own: is_own(frame, &function),
             allocates: allocates(&function),
             begins: begins(&function),
-            folded: is_folded(&function),
+            folded: is_folded(frame.function),
             line: frame.short_line().to_owned(),
             name,
         }
