@@ -252,10 +252,10 @@ mod tests {
         let data = fs::read(&path).unwrap();
         let file = object::File::parse(&*data).unwrap();
         let binary = Binary::load(&path, ends_of(&file), SystemTime::now()).unwrap();
-        let symbol = binary.symbols.iter().find(|symbol| symbol.name.contains("5apart")).unwrap();
+        let symbol = binary.symbols.iter().find(|symbol| symbol.name.contains("6Binary9locations")).unwrap();
         let locations = binary.locations(symbol.start + 1);
         let outer = locations.last().unwrap();
-        assert!(outer.function.contains("::apart"), "{locations:?}");
+        assert!(outer.function.contains("::locations"), "{locations:?}");
         assert!(outer.line.contains("binary.rs:"), "{locations:?}");
         // One that takes up more memory is another file; and one that is newer.
         assert!(Binary::load(&path, ends_of(&file) + (1 << 20), SystemTime::now()).is_none());
