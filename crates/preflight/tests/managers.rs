@@ -101,32 +101,6 @@ fn a_manager_that_crashes_exits_or_hangs_at_load_is_refused() {
     );
 }
 
-/// gcc makes of malloc and memset in calloc a call of calloc; the program that called it first was measured until its
-/// time limit, ten minutes each time.
-#[test]
-fn each_function_of_the_family_is_called_once() {
-    let fixture = Fixture::new();
-    let with = |name: &str, from: &str, to: &str| {
-        assert!(BUMP.contains(from), "{from}");
-        fixture.so(name, &BUMP.replace(from, to), &[])
-    };
-    let failing = |manager: &Path| match check(&["true"], &[manager]) {
-        Err(Refusal::FunctionFails { function, what, .. }) => (function, what),
-        other => panic!("{other:?}"),
-    };
-    let calls_itself = "volatile char c = 1; void *p = calloc(a, b); return c ? p : 0;";
-    let endless = with("endless.so", "return a && b > SIZE_MAX / a ? 0 : take(16, a * b);", calls_itself);
-    assert_eq!(failing(&endless), ("calloc".into(), "killed by signal 11".into()));
-    let crooked = with("crooked.so", "return memalign(a, n);", "return take(16, n);");
-    assert_eq!(failing(&crooked), ("aligned_alloc".into(), "the block is not aligned".into()));
-    let without = with("without.so", "void *aligned_alloc", "void *misaligned_alloc");
-    let refusal = check(&["true"], &[&without]).expect_err("refused");
-    assert!(
-        matches!(&refusal, Refusal::HalfAFamily { missing, .. } if missing == "aligned_alloc"),
-        "{refusal}"
-    );
-}
-
 #[test]
 fn the_loaders_own_refusals_are_seen_though_it_goes_on() {
     let fixture = Fixture::new();
