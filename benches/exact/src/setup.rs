@@ -20,6 +20,9 @@ use heaptoll_launcher::Ended;
 
 use crate::Error;
 
+/// Where Debian's package has Valgrind's tools.
+const VALGRIND: &str = "/usr/libexec/valgrind";
+
 /// The command line of every table.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Choice {
@@ -184,13 +187,9 @@ impl Setup {
         options: &[String],
         to: &Invocation,
     ) -> Result<Invocation, Error> {
-        // The tracer's folder has links to the files of Valgrind's own folder that every tool needs.
-        let folder = self.places.tracer();
-        let link = folder.join("default.supp");
-        let tool = link
-            .canonicalize()
-            .map_err(|_| Error::NoValgrind(link))?
-            .with_file_name(format!("{}-amd64-linux", valgrind_tool.name()));
+        // The tracer's folder has what its own tool needs; others are in Debian's package.
+        let folder = Path::new(VALGRIND);
+        let tool = folder.join(format!("{}-amd64-linux", valgrind_tool.name()));
         if !tool.is_file() {
             return Err(Error::NoValgrind(tool));
         }
