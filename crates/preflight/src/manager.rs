@@ -4,15 +4,21 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::plan::Plan;
 use crate::proof::ManagerFacts;
 use crate::refusal::Refusal;
-use crate::tree::{self, Ending};
+use crate::tree::{self, Ending, Run};
 use heaptoll_elf::{self as elf, ElfError};
 
+/// Functions without which a manager is refused: glibc's would be called with blocks of the manager's heap.
+const REQUIRED: [&str; 3] = ["free", "realloc", "calloc"];
+/// Makes the counting layer call every function of the family.
+const CALL_FAMILY: &str = "HEAPTOLL_PREFLIGHT_FAMILY";
+/// The exit status of a process in which a function of the family returned what it must not: the counting layer's.
+const WRONG: i32 = 91;
 /// The most that loading an object into `sh -c :` may take.
 const LOAD_LIMIT: Duration = Duration::from_secs(5);
 
@@ -25,9 +31,7 @@ pub fn inspect_manager(path: &Path) -> Result<ManagerFacts, Refusal> {
     if !facts.exports.iter().any(|e| e == "malloc") {
         return Err(Refusal::NoMalloc { manager: facts.path });
     }
-    if let Some(missing) =
-        ["free", "realloc", "calloc"].iter().find(|&&m| facts.missing.iter().any(|x| x == m))
-    {
+    if let Some(missing) = REQUIRED.iter().find(|&&m| facts.missing.iter().any(|x| x == m)) {
         return Err(Refusal::HalfAFamily { manager: facts.path, missing: (*missing).to_owned() });
     }
     Ok(facts)
@@ -106,22 +110,7 @@ pub fn check_load_of(
     cancel: &AtomicBool,
 ) -> Result<(), Refusal> {
     let Some(manager) = preload.last().cloned() else { return Ok(()) };
-    let mut environment: Vec<_> = environment.iter().filter(|(n, _)| n != "LD_PRELOAD").cloned().collect();
-    environment.push(("LD_PRELOAD".into(), preload_list(preload)));
-    let plan = Plan {
-        watch: None,
-        program: PathBuf::from("/bin/sh"),
-        arguments: vec!["sh".into(), "-c".into(), ":".into()],
-        environment,
-        directory: None,
-        stdin: None,
-        limit: LOAD_LIMIT,
-        trace: false,
-        enough: &|| false,
-        begun: &|| true,
-        admit: &|_| (),
-    };
-    let run = tree::run(&plan, cancel)?;
+    let run = load(preload, environment, cancel)?;
     let stderr = run.stderr.trim().to_owned();
     if let Some(line) = stderr.lines().find(|l| l.contains("from LD_PRELOAD cannot be preloaded")) {
         return Err(loader_refuses(manager, line));
@@ -140,6 +129,61 @@ pub fn check_load_of(
             stderr: stderr.lines().take(3).collect::<Vec<_>>().join("; "),
         }),
     }
+}
+
+/// Calls each function of a manager's family once, in `sh -c :` under the counting layer, so that one that crashes,
+/// does not return or gives no block is found before a program is blamed for it.
+///
+/// # Errors
+/// [`Refusal::FunctionFails`]; [`Refusal::CannotStart`] when there is no `/bin/sh`.
+pub fn check_family(
+    count_layer: &Path,
+    manager: &[PathBuf],
+    environment: &[(OsString, OsString)],
+    cancel: &AtomicBool,
+) -> Result<(), Refusal> {
+    let Some(last) = manager.last() else { return Ok(()) };
+    let stack: Vec<PathBuf> =
+        std::iter::once(count_layer.to_path_buf()).chain(manager.iter().cloned()).collect();
+    let mut environment = environment.to_vec();
+    environment.push((CALL_FAMILY.into(), "1".into()));
+    let run = load(&stack, &environment, cancel)?;
+    if matches!(run.ending, Ending::Exited(0)) || cancel.load(Ordering::Relaxed) {
+        return Ok(());
+    }
+    let mut lines: Vec<&str> = run.stderr.lines().filter(|line| !line.is_empty()).collect();
+    let what = match run.ending {
+        Ending::Exited(WRONG) => lines.pop().unwrap_or("a wrong result").to_owned(),
+        Ending::Stopped => format!("it does not return within {} s", LOAD_LIMIT.as_secs()),
+        ending => ending.to_string(),
+    };
+    // What the manager itself wrote is no name.
+    let function = lines.iter().rfind(|line| elf::family::FAMILY.contains(line)).unwrap_or(&"malloc");
+    Err(Refusal::FunctionFails { manager: last.clone(), function: (*function).to_owned(), what })
+}
+
+/// Runs `sh -c :` with these objects preloaded.
+fn load(
+    preload: &[PathBuf],
+    environment: &[(OsString, OsString)],
+    cancel: &AtomicBool,
+) -> Result<Run, Refusal> {
+    let mut environment: Vec<_> = environment.iter().filter(|(n, _)| n != "LD_PRELOAD").cloned().collect();
+    environment.push(("LD_PRELOAD".into(), preload_list(preload)));
+    let plan = Plan {
+        watch: None,
+        program: PathBuf::from("/bin/sh"),
+        arguments: vec!["sh".into(), "-c".into(), ":".into()],
+        environment,
+        directory: None,
+        stdin: None,
+        limit: LOAD_LIMIT,
+        trace: false,
+        enough: &|| false,
+        begun: &|| true,
+        admit: &|_| (),
+    };
+    tree::run(&plan, cancel)
 }
 
 /// The value of `LD_PRELOAD`.

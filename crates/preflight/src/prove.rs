@@ -11,7 +11,7 @@ use crate::binding::Report;
 use crate::elsewhere;
 use crate::evidence::{Evidence, Left};
 use crate::judge::{self, Expected, Fault, ImageFinding, Source};
-use crate::manager::{check_load_of, inspect_manager, inspect_object, preload_list};
+use crate::manager::{check_family, check_load_of, inspect_manager, inspect_object, preload_list};
 use crate::objects;
 use crate::plan::Plan;
 use crate::process::own_user;
@@ -41,6 +41,7 @@ pub fn preflight(request: &Request) -> Result<Proof, Refusal> {
     }
     let manager: Vec<PathBuf> = request.preload.iter().map(|p| absolute(p)).collect();
     check_load_of(&manager, &request.environment, &request.cancel)?;
+    check_family(&layer, &manager, &request.environment, &request.cancel)?;
     if !layers.is_empty() {
         let all: Vec<PathBuf> = layers.iter().chain(&manager).cloned().collect();
         check_load_of(&all, &request.environment, &request.cancel)

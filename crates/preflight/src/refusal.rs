@@ -144,6 +144,16 @@ pub enum Refusal {
         /// Limit, seconds.
         seconds: u64,
     },
+    /// A function of the family does not do what programs rely on.
+    #[error("{function} of {} fails when it is called once ({what}); the manager itself needs repair: `heaptoll-conformance {}` tests each function", .manager.display(), .manager.display())]
+    FunctionFails {
+        /// The file.
+        manager: PathBuf,
+        /// `calloc`.
+        function: String,
+        /// `killed by signal 11`, `it gives no block`.
+        what: String,
+    },
     /// The program has its own malloc, which wins.
     #[error("{} brings its own malloc ({}), which wins over any preloaded one; measure a build of it that uses the system's malloc. {FOLLOWED}", .program.display(), .object.display())]
     OwnAllocator {

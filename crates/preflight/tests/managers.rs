@@ -101,6 +101,39 @@ fn a_manager_that_crashes_exits_or_hangs_at_load_is_refused() {
     );
 }
 
+/// gcc makes of malloc and memset in calloc a call of calloc; the program that called it first was measured until its
+/// time limit, ten minutes each time.
+#[test]
+fn each_function_of_the_family_is_called_once() {
+    let fixture = Fixture::new();
+    let with = |name: &str, from: &str, to: &str| {
+        assert!(BUMP.contains(from), "{from}");
+        fixture.so(name, &BUMP.replace(from, to), &[])
+    };
+    let failing = |manager: &Path| match check(&["true"], &[manager]) {
+        Err(Refusal::FunctionFails { function, what, .. }) => (function, what),
+        other => panic!("{other:?}"),
+    };
+    let calls_itself = "volatile char c = 1; void *p = calloc(a, b); return c ? p : 0;";
+    let endless = with("endless.so", "return a && b > SIZE_MAX / a ? 0 : take(16, a * b);", calls_itself);
+    assert_eq!(failing(&endless), ("calloc".into(), "killed by signal 11".into()));
+    let empty = with("empty.so", "return memalign(a, n);", "return 0;");
+    assert_eq!(failing(&empty), ("aligned_alloc".into(), "it gives no block".into()));
+    let dirty = with("dirty.so", "return a && b > SIZE_MAX / a ? 0 : take(16, a * b);",
+        "char *p = take(16, a * b); if (p && a * b) *p = 1; return p;");
+    assert_eq!(failing(&dirty), ("calloc".into(), "the block is not clear".into()));
+}
+
+/// Debian's mimalloc 2.0 was refused for it.
+#[test]
+fn a_manager_whose_aligned_blocks_are_not_aligned_is_measured_nevertheless() {
+    let fixture = Fixture::new();
+    let source = BUMP.replace("return memalign(a, n);", "return take(16, n);");
+    assert_ne!(source, BUMP);
+    let crooked = fixture.so("crooked.so", &source, &[]);
+    check(&["true"], &[&crooked]).expect("proved");
+}
+
 #[test]
 fn the_loaders_own_refusals_are_seen_though_it_goes_on() {
     let fixture = Fixture::new();

@@ -3,10 +3,12 @@
 //! Preloaded in front of a manager it exports the whole malloc family and every `operator new` and `operator delete`,
 //! forwards each call to the next object's malloc family, and counts it on the statistics page named by
 //! `HEAPTOLL_STATS`, where the count survives `_exit` and SIGKILL. If `HEAPTOLL_PREFLIGHT_REPORT` names a file, the
-//! layer appends a [`binding`] report to it when the process starts and when it exits.
+//! layer appends a [`binding`] report to it when the process starts and when it exits. If `HEAPTOLL_PREFLIGHT_FAMILY` is
+//! set, it calls each function of the next family once ([`family`]).
 #![no_std]
 
 mod binding;
+mod family;
 mod text;
 
 use core::ffi::{c_int, c_void};
@@ -64,6 +66,7 @@ extern "C" fn at_start() {
     let before = counters.map(|c| c.load(Relaxed));
     // Resolved here, while there is one thread, rather than at some thread's first call.
     let _ = heaptoll_next::next();
+    family::try_all();
     binding::prepare();
     for (counter, before) in counters.into_iter().zip(before) {
         counter.store(before, Relaxed);
