@@ -4,6 +4,10 @@
  * is its first instruction's function's, as in callgrind. Code without a symbol is its object's as a whole; code
  * without an object (made at run time) has neither.
  *
+ * What the standard library executes, memcpy or printf, is also counted for the function outside of it that called
+ * last: a thread keeps that function's counter from the call on. Of a function that the library calls back, a comparison
+ * of qsort's, that is the function called back from then on.
+ *
  * Symbols are read when code is translated, and copied: their object may be unmapped before the end.
  */
 #include "functions.h"
@@ -20,13 +24,17 @@ extern Bool VG_(get_fnname_raw)(DiEpoch epoch, Addr code, const HChar **name);
 #define MOST_TEXT ((HT_RING_MOST - 1) * sizeof(ULong)) /* as much as an event holds: symbols of templates are long */
 
 typedef struct Function {
-   ULong instructions; /* first: translated code has its address */
+   HtFunction counters; /* first: translated code has its address */
    struct Function *next;
    UInt hash;
    HChar *object, *name;
 } Function;
 
 static Function *functions[SLOTS];
+static HtFunction none;
+
+/* Libraries of C and C++ by their sonames without versions. */
+static const HChar *const standard[] = { "libc.so", "libm.so", "libpthread.so", "ld-linux", "libstdc++.so", "libgcc_s.so" };
 
 /* Fowler, Noll and Vo's 1a, a byte at a time. */
 static UInt add_to_hash(UInt hash, const HChar *text)
@@ -36,7 +44,21 @@ static UInt add_to_hash(UInt hash, const HChar *text)
    return hash;
 }
 
-ULong *ht_functions_counter(Addr code)
+static Bool is_standard(const DebugInfo *info)
+{
+   const HChar *const soname = VG_(DebugInfo_get_soname)(info);
+   for (UInt i = 0; soname != NULL && i < sizeof standard / sizeof standard[0]; i++)
+      if (VG_(strncmp)(soname, standard[i], VG_(strlen)(standard[i])) == 0)
+         return True;
+   return False;
+}
+
+HtFunction *ht_function_none(void)
+{
+   return &none;
+}
+
+HtFunction *ht_function_at(Addr code)
 {
    const DiEpoch epoch = VG_(current_DiEpoch)();
    const HChar *object = "", *name = "";
@@ -54,33 +76,43 @@ ULong *ht_functions_counter(Addr code)
    hash = add_to_hash(add_to_hash(0x811c9dc5u, object), name);
    for (function = functions[hash % SLOTS]; function != NULL; function = function->next)
       if (function->hash == hash && VG_(strcmp)(function->name, name) == 0 && VG_(strcmp)(function->object, object) == 0)
-         return &function->instructions;
+         return &function->counters;
    function = VG_(calloc)("heaptoll.function", 1, sizeof *function);
    function->hash = hash;
    function->object = VG_(strdup)("heaptoll.function", object);
    function->name = VG_(strdup)("heaptoll.function", name);
+   function->counters.in_library = info != NULL && is_standard(info);
    function->next = functions[hash % SLOTS];
    functions[hash % SLOTS] = function;
-   return &function->instructions;
+   return &function->counters;
+}
+
+/* Records one counter and sets it to 0. */
+static void report(UInt what, ULong *counter, const HChar *object, const HChar *name)
+{
+   HChar text[MOST_TEXT];
+   UInt length;
+   if (*counter == 0)
+      return;
+   length = VG_(snprintf)(text, sizeof text, "%s\n%s", object, name);
+   ht_ring_text(what, *counter, text, length < sizeof text ? length : sizeof text - 1);
+   *counter = 0;
 }
 
 void ht_functions_report(void)
 {
-   HChar text[MOST_TEXT];
    for (UInt slot = 0; slot < SLOTS; slot++)
       for (Function *function = functions[slot]; function != NULL; function = function->next) {
-         UInt length;
-         if (function->instructions == 0)
-            continue;
-         length = VG_(snprintf)(text, sizeof text, "%s\n%s", function->object, function->name);
-         ht_ring_text(HT_TEXT_FUNCTION, function->instructions, text, length < sizeof text ? length : sizeof text - 1);
-         function->instructions = 0;
+         report(HT_TEXT_FUNCTION, &function->counters.instructions, function->object, function->name);
+         report(HT_TEXT_CALLER, &function->counters.for_it, function->object, function->name);
       }
+   report(HT_TEXT_CALLER, &none.for_it, "", "(before any call)");
 }
 
 void ht_functions_child(void)
 {
    for (UInt slot = 0; slot < SLOTS; slot++)
       for (Function *function = functions[slot]; function != NULL; function = function->next)
-         function->instructions = 0;
+         function->counters.instructions = function->counters.for_it = 0;
+   none.for_it = 0;
 }

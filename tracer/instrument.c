@@ -27,7 +27,7 @@ typedef struct {
    Bool moved;    /* place and words are not in the registers yet */
    Int unchecked;     /* most words since the last check of the space */
    ULong instructions, memory; /* to be added */
-   ULong *function;   /* counter of the function; NULL: functions are not counted */
+   HtFunction *function; /* NULL: functions are not counted */
 } Block;
 
 static IRExpr *number(ULong value)
@@ -95,15 +95,22 @@ static void write_place(Block *block)
    block->moved = False;
 }
 
+/* Adds the instructions to the counter at an address. */
+static void add_instructions(Block *block, IRExpr *counter)
+{
+   IRExpr *const before = bind_64(block, IRExpr_Load(Iend_LE, Ity_I64, counter));
+   IRExpr *const after = binary(block, Iop_Add64, before, number(block->instructions));
+   addStmtToIRSB(block->sb, IRStmt_Store(Iend_LE, counter, after));
+}
+
 /* Updates the registers: before every exit. */
 static void write_registers(Block *block)
 {
    write_place(block);
    if (block->instructions != 0 && block->function != NULL) {
-      IRExpr *const counter = number((ULong)(Addr)block->function);
-      IRExpr *const before = bind_64(block, IRExpr_Load(Iend_LE, Ity_I64, counter));
-      IRExpr *const after = binary(block, Iop_Add64, before, number(block->instructions));
-      addStmtToIRSB(block->sb, IRStmt_Store(Iend_LE, counter, after));
+      add_instructions(block, number((ULong)(Addr)&block->function->instructions));
+      if (block->function->in_library)
+         add_instructions(block, get(block, REGISTER(block, caller)));
    }
    if (block->instructions != 0)
       put(block, REGISTER(block, instructions),
@@ -359,7 +366,7 @@ IRSB *ht_instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *
       addStmtToIRSB(block.sb, in->stmts[i++]);
    const Int first = i;
    if (i < in->stmts_used) {
-      block.function = ht_functions_counter(in->stmts[i]->Ist.IMark.addr);
+      block.function = ht_function_at(in->stmts[i]->Ist.IMark.addr);
       HtRoutine *const routine = ht_routine_at(in->stmts[i]->Ist.IMark.addr);
       if (routine != NULL)
          entry(&block, routine);
@@ -378,6 +385,9 @@ IRSB *ht_instrument(VgCallbackClosure *closure, IRSB *in, const VexGuestLayout *
       statement(&block, st);
    }
    write_registers(&block);
+   /* Stubs of the procedure linkage table jump, so the caller stays. */
+   if (in->jumpkind == Ijk_Call && block.function != NULL && !block.function->in_library)
+      put(&block, REGISTER(&block, caller), number((ULong)(Addr)&block.function->for_it));
    if (in->jumpkind == Ijk_Ret)
       leaving(&block);
    /* To a program that makes a request to Valgrind there is none: with it the program would take another path than

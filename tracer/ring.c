@@ -14,7 +14,7 @@
 #define BLOCK_BYTES (HT_RING_BLOCK_WORDS * sizeof(ULong))
 #define RING_BYTES (HT_RING_HEADER_BYTES + HT_RING_BLOCKS * BLOCK_BYTES)
 #define MAGIC 0x3130534645525448ULL /* the bytes "HTREFS01" */
-#define VERSION 2 /* of the ring and of words.h: another kind of event makes another version */
+#define VERSION 3 /* of the ring and of words.h: another kind of event makes another version */
 #define COMMAND_AT 512
 
 enum { PRODUCER_ENDED = 1, PRODUCER_STOPPED = 2 };

@@ -5,6 +5,7 @@
 #include "thread.h"
 
 #include "call.h"
+#include "functions.h"
 #include "signal.h"
 #include "starter.h"
 #include "system.h"
@@ -172,6 +173,7 @@ static void begin(ThreadId tid)
       slots = tid + 1;
    thread->number = ++last_number;
    thread->kept.watched = ~0ULL;
+   thread->kept.caller = (ULong)(Addr)&ht_function_none()->for_it;
 }
 
 static void on_create(ThreadId parent, ThreadId tid)

@@ -21,6 +21,7 @@ typedef struct {
    ULong watched;     /* a return that leaves the stack pointer at or above this is checked */
    ULong heap_low;    /* for --pointers: lowest block */
    ULong heap_length; /* bytes from there to the end of the highest */
+   ULong caller;      /* for --functions: address of the counter to which functions of the standard library add */
 } HtRegisters;
 
 /* A routine or a signal handler that a thread is in. */

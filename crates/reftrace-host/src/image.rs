@@ -62,7 +62,7 @@ pub struct Calls {
     pub frees: u64,
 }
 
-/// What one function of an image executed itself, without those that it called.
+/// What one function of an image executed itself, without those that it called, and what the standard library did for it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FunctionCount {
     /// Path of the object that has it; empty for code made at run time.
@@ -71,6 +71,9 @@ pub struct FunctionCount {
     pub symbol: String,
     /// Instructions, of all threads.
     pub instructions: u64,
+    /// Instructions of the libraries of C and C++, of all threads, from a call by this function until another function
+    /// outside of them called. That they executed before any call is of a function `(before any call)` of no object.
+    pub for_it: u64,
 }
 
 /// What was recorded of one image.

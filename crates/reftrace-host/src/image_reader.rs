@@ -39,8 +39,8 @@ pub struct ImageReader<S> {
 struct ObservedSink<S> {
     sink: S,
     calls: Calls,
-    /// Instructions by object and symbol.
-    functions: BTreeMap<(String, String), u64>,
+    /// Instructions by object and symbol: its own, the standard library's for it.
+    functions: BTreeMap<(String, String), [u64; 2]>,
     families: Families,
     writable_bytes: u64,
     /// With the family for which it was recorded.
@@ -90,12 +90,15 @@ impl<S: Sink> Sink for ObservedSink<S> {
                     self.warnings.push(words);
                 }
             }
-            Event::Text { what: Text::Function, word, bytes } if self.functions.len() < FUNCTIONS => {
+            Event::Text { what: what @ (Text::Function | Text::Caller), word, bytes }
+                if self.functions.len() < FUNCTIONS =>
+            {
                 let text = String::from_utf8_lossy(bytes);
                 // The path of an object may have a line feed, a symbol has none.
                 let (object, symbol) = text.rsplit_once('\n').unwrap_or(("", &text));
                 // An exec that fails has recorded what was executed before it, and the end records the rest.
                 let counted = self.functions.entry((object.to_owned(), symbol.to_owned())).or_default();
+                let counted = &mut counted[usize::from(*what == Text::Caller)];
                 *counted = counted.saturating_add(*word);
             }
             Event::Map {
@@ -267,7 +270,7 @@ fn objects(of: BTreeMap<Routine, (u8, String)>) -> BTreeMap<Routine, String> {
     of.into_iter().map(|(routine, (_, object))| (routine, object)).collect()
 }
 
-fn listed(functions: BTreeMap<(String, String), u64>) -> Vec<FunctionCount> {
-    let one = |((object, symbol), instructions)| FunctionCount { object, symbol, instructions };
+fn listed(functions: BTreeMap<(String, String), [u64; 2]>) -> Vec<FunctionCount> {
+    let one = |((object, symbol), [instructions, for_it])| FunctionCount { object, symbol, instructions, for_it };
     functions.into_iter().map(one).collect()
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 /// First eight bytes of a ring that is ready.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"HTREFS01");
 /// Version of the layout and of the words: another kind of event makes another version.
-pub const VERSION: u64 = 2;
+pub const VERSION: u64 = 3;
 /// Bytes before the first block.
 pub const HEADER: usize = 4096;
 /// Most words of a block that are accepted, 32 times the tracer's own: as many are copied.

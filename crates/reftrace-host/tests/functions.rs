@@ -165,6 +165,37 @@ fn long_symbols_and_odd_paths_are_whole() {
 }
 
 #[test]
+fn what_the_c_library_executes_is_counted_for_the_function_that_called_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = r#"
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+static char from[100000], to[100000];
+static int compare(const void *a, const void *b) { return *(const char *)a - *(const char *)b; }
+extern "C" __attribute__((noinline)) void copies(void) { for (int i = 0; i < 100; i++) memmove(to, from, sizeof to - i); }
+extern "C" __attribute__((noinline)) void copies_once(void) { memmove(to, from, sizeof to); to[0] = 1; }
+extern "C" __attribute__((noinline)) void sorts(void) { qsort(from, 300, 1, compare); from[0] = 1; }
+int main() { copies(); copies_once(); sorts(); std::thread(copies_once).join(); }
+"#;
+    let binary = compiled(folder.path(), source);
+    let traced = traced(vec![binary.into_os_string()], true);
+    let image = &traced.images[0];
+    let is_library = |object: &str| {
+        let file = object.rsplit('/').next().unwrap_or_default();
+        ["libc.", "libm.", "ld-linux", "libstdc++.", "libgcc_s."].iter().any(|start| file.starts_with(start))
+    };
+    let library = image.functions.iter().filter(|one| is_library(&one.object));
+    let library: u64 = library.map(|one| one.instructions).sum();
+    assert_eq!(image.functions.iter().map(|one| one.for_it).sum::<u64>(), library, "all of it has a caller");
+    let of = |name: &str| image.functions.iter().find(|one| one.symbol == name).map_or(0, |one| one.for_it);
+    let (copies, once) = (of("copies"), of("copies_once"));
+    assert!(copies > 40 * once && once > 0, "{copies} and {once}: 100 and 2 copies");
+    assert!(of("_ZL7comparePKvS0_") > 0, "the library goes on after a call back");
+    assert!(of("(before any call)") > 0, "the loader begins before any function of the program");
+}
+
+#[test]
 fn functions_are_counted_on_request_only() {
     let traced = traced(vec!["true".into()], false);
     assert!(traced.images.iter().all(|image| image.functions.is_empty()));

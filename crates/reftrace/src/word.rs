@@ -137,12 +137,15 @@ pub enum Text {
     /// The object with a function that only routines call, and that was called from elsewhere: a routine was inlined
     /// there. The word is 256 x the family.
     Inlined = 7,
+    /// A function that called the standard library, named as in [`Text::Function`]. The word is how many instructions
+    /// that library executed from then until another function called it.
+    Caller = 8,
 }
 
 impl Text {
     /// The text of a number.
     pub fn from_number(number: u64) -> Option<Text> {
-        const ALL: [Text; 7] = [
+        const ALL: [Text; 8] = [
             Text::Frame,
             Text::Object,
             Text::Warning,
@@ -150,6 +153,7 @@ impl Text {
             Text::FrameObject,
             Text::Function,
             Text::Inlined,
+            Text::Caller,
         ];
         ALL.into_iter().find(|text| *text as u64 == number)
     }

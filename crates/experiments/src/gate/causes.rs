@@ -2,16 +2,17 @@
 
 use super::counted::Counted;
 use super::differences::Differences;
+use super::functions::Of;
 use super::recorded::Recordings;
 use super::sites::{self, SiteDifferences};
 use super::{functions, recorded::Recorded};
 
 /// Instructions by function, where both builds were counted and have functions.
-pub fn functions(counted: Option<&Counted>) -> Option<Differences> {
+pub fn functions(of: Of, counted: Option<&Counted>) -> Option<Differences> {
     let Counted { base: Ok(base), new: Ok(new), again, .. } = counted? else { return None };
     let again = again.as_ref().ok().map(|again| again.functions.as_slice());
     (!base.functions.is_empty() && !new.functions.is_empty())
-        .then(|| functions::differences(&base.functions, &new.functions, again))
+        .then(|| functions::differences(of, &base.functions, &new.functions, again))
 }
 
 /// Memory by call site, where both builds were recorded; or why the recordings cannot be compared.

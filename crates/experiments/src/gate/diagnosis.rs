@@ -32,6 +32,14 @@ struct Subject {
 
 const INSTRUCTIONS: Subject =
     Subject { amounts: "instructions", part: "function", text: number, fewer: "fewer" };
+const LIBRARY: Subject = Subject {
+    amounts: "instructions of the libraries of C and C++",
+    part: "caller",
+    text: number,
+    fewer: "fewer",
+};
+/// The libraries whose instructions are split by their callers, without versions.
+const LIBRARIES: [&str; 6] = ["libc.so", "libm.so", "libpthread.so", "ld-linux-x86-64.so", "libstdc++.so", "libgcc_s.so"];
 const LIVE: Subject = of_sites("alive at the heap's largest point", whole_bytes, "less");
 const EXIT: Subject = of_sites("never freed", whole_bytes, "less");
 const BYTES: Subject = of_sites("requested", whole_bytes, "less");
@@ -41,10 +49,26 @@ const fn of_sites(amounts: &'static str, text: Text, fewer: &'static str) -> Sub
     Subject { amounts, part: "call site", text, fewer }
 }
 
+/// What is known of where a program's additional amounts are.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Causes<'a> {
+    /// Instructions by function.
+    pub functions: Option<&'a Differences>,
+    /// Instructions of the libraries of C and C++ by caller.
+    pub library: Option<&'a Differences>,
+    /// Memory by call site.
+    pub sites: Option<&'a SiteDifferences>,
+}
+
 /// The sections for what is known of a program: its functions, its call sites.
-pub fn sections(functions: Option<&Differences>, sites: Option<&SiteDifferences>) -> Vec<Section> {
+pub fn sections(causes: Causes<'_>) -> Vec<Section> {
+    let Causes { functions, library, sites } = causes;
     let functions = functions.map(|found| {
-        let part = INSTRUCTIONS.describe(found);
+        let mut part = INSTRUCTIONS.describe(found);
+        let caller = caller(found, library);
+        part.text.extend(caller.map(|caller| format!("That is a library, and most is for {caller}.")));
+        let library = library.filter(|library| library.difference != 0).map(|library| LIBRARY.describe(library));
+        part.items.extend(library.map(Item::Part));
         Section { title: "Instructions by function".into(), text: part.text, items: part.items }
     });
     let sites = sites.map(|found| {
@@ -65,8 +89,20 @@ pub fn sections(functions: Option<&Differences>, sites: Option<&SiteDifferences>
 }
 
 /// In a sentence, the function that executes most additional instructions; `None` where none does.
-pub fn first_function(found: &Differences) -> Option<String> {
-    INSTRUCTIONS.first(found)
+pub fn first_function(found: &Differences, library: Option<&Differences>) -> Option<String> {
+    let first = INSTRUCTIONS.first(found)?;
+    Some(match caller(found, library) {
+        Some(caller) => format!("{first}; most for {caller}"),
+        None => first,
+    })
+}
+
+/// In a sentence, for which function the libraries of C and C++ execute most additional instructions, where a function
+/// of theirs is the one that adds most.
+fn caller(found: &Differences, library: Option<&Differences>) -> Option<String> {
+    let is_library = |added: &Added| LIBRARIES.contains(&added.part.object.as_str());
+    (leads(found) && found.added().first().is_some_and(is_library)).then_some(())?;
+    LIBRARY.first(library?)
 }
 
 /// In a sentence, the call site that has most additional bytes at the heap's largest point; `None` where none has.
@@ -262,7 +298,7 @@ impl Subject {
     }
 
     fn has_objects(&self) -> bool {
-        self.part == INSTRUCTIONS.part
+        self.part == INSTRUCTIONS.part || self.part == LIBRARY.part
     }
 
     /// The first cells of a row.

@@ -11,6 +11,10 @@ fn function(name: &str) -> Part {
     Part { name: name.into(), object: "prog".into(), ..Part::default() }
 }
 
+fn of_functions(found: &Differences) -> Causes<'_> {
+    Causes { functions: Some(found), ..Causes::default() }
+}
+
 fn stack(functions: &str) -> Part {
     let stack: Vec<String> = functions.split(" < ").map(str::to_owned).collect();
     Part { name: stack[..stack.len().min(3)].join(" < "), stack, ..Part::default() }
@@ -29,25 +33,49 @@ fn the_first_row_is_what_adds_most() {
         (function("print"), Amounts::Both(900, 100)),
         (function("added"), Amounts::New(50)),
     ]);
-    let text = terminal(sections(Some(&found), None));
+    let text = terminal(sections(of_functions(&found)));
     assert!(text.contains("Most are added by parse of prog: 100\u{202f}000 more instructions"), "{text}");
     let rows: Vec<&str> = text.lines().filter(|line| line.contains(" prog ")).collect();
     assert!(
         rows[0].starts_with("parse ") && rows[1].starts_with("main ") && rows[2].starts_with("added "),
         "{text}"
     );
-    assert_eq!(first_function(&found).as_deref().map(|text| text.starts_with("parse of prog")), Some(true));
+    assert_eq!(first_function(&found, None).as_deref().map(|text| text.starts_with("parse of prog")), Some(true));
+}
+
+/// Gates of real packages named `memcpy`, which no change of theirs had touched.
+#[test]
+fn of_a_library_the_caller_is_named_too() {
+    let copy = |object: &str| Part { name: "memcpy".into(), object: object.into(), ..Part::default() };
+    let found = |object| {
+        Differences::new([
+            (copy(object), Amounts::Both(1000, 9000)),
+            (function("main"), Amounts::Both(5, 9)),
+        ])
+    };
+    let library = Differences::new([
+        (function("parse"), Amounts::Both(900, 8800)),
+        (function("print"), Amounts::Both(100, 200)),
+    ]);
+    let of = found("libc.so");
+    let text = terminal(sections(Causes { library: Some(&library), ..of_functions(&of) }));
+    assert!(text.contains("That is a library, and most is for parse of prog: 7900 more"), "{text}");
+    assert!(text.contains("Instructions of the libraries of C and C++\n"), "{text}");
+    let first = first_function(&of, Some(&library)).expect("named");
+    assert!(first.starts_with("memcpy of libc.so: ") && first.contains("; most for parse of prog: "), "{first}");
+    let own = first_function(&found("libmine.so"), Some(&library)).expect("named");
+    assert!(!own.contains("parse"), "{own}");
 }
 
 #[test]
 fn nothing_is_named_where_nothing_differs() {
     let same = Differences::new([(function("main"), Amounts::Both(500, 500))]);
-    let text = terminal(sections(Some(&same), None));
+    let text = terminal(sections(of_functions(&same)));
     assert!(text.contains("500 instructions in both builds, the same in every function."), "{text}");
-    assert_eq!(first_function(&same), None);
+    assert_eq!(first_function(&same, None), None);
     let moved =
         Differences::new([(function("a"), Amounts::Both(10, 15)), (function("b"), Amounts::Both(10, 5))]);
-    assert!(terminal(sections(Some(&moved), None)).contains("but not in the same functions."));
+    assert!(terminal(sections(of_functions(&moved))).contains("but not in the same functions."));
 }
 
 #[test]
@@ -56,7 +84,7 @@ fn call_stacks_are_as_long_as_makes_them_unique() {
     let live =
         Differences::new([grows("a < b < c < d < main"), grows("a < b < c < e < main"), grows("f < main")]);
     let sites = SiteDifferences { exit: live, ..SiteDifferences::default() };
-    let text = terminal(sections(None, Some(&sites)));
+    let text = terminal(sections(Causes { sites: Some(&sites), ..Causes::default() }));
     for name in ["a < b < c < d ", "a < b < c < e ", "f < main "] {
         assert!(text.contains(name), "{name}: {text}");
     }
@@ -81,7 +109,7 @@ fn names_of_the_program_change_neither_the_terminal_nor_a_page() {
         warnings: vec![name.into()],
         ..SiteDifferences::default()
     };
-    let document = Document { sections: sections(Some(&found), Some(&sites)), ..Document::default() };
+    let document = Document { sections: sections(Causes { sites: Some(&sites), ..of_functions(&found) }), ..Document::default() };
     let style = Style { color: false, width: Some(80), unicode: true };
     let text = render_document(&document, &style);
     assert!(text.chars().all(|c| c == '\n' || !c.is_control() && c != '\u{202e}'), "{text}");

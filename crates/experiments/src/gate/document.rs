@@ -4,7 +4,7 @@ use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, date, shell_command};
 use heaptoll_units::{and_list, bytes, count};
 
-use super::diagnosis;
+use super::diagnosis::{self, Causes};
 use super::figures::{Change, Figures, MetricFigures, MetricVerdict, Program, SizeFigures, Verdict};
 use super::values::{change, value};
 
@@ -120,7 +120,11 @@ fn of_program(program: &Program, prefix: &str) -> Vec<Section> {
     if let Some(table) = sizes(&program.sizes) {
         all.push(section("Requests by size", vec![], vec![Item::Table(table)]));
     }
-    let causes = diagnosis::sections(program.functions.as_ref(), program.sites.as_ref());
+    let causes = diagnosis::sections(Causes {
+        functions: program.functions.as_ref(),
+        library: program.library.as_ref(),
+        sites: program.sites.as_ref(),
+    });
     all.extend(causes.into_iter().map(|cause| section(&cause.title, cause.text, cause.items)));
     if !program.notes.is_empty() {
         all.push(section("How it was measured", program.notes.clone(), vec![]));

@@ -61,6 +61,9 @@ pub struct Program {
     /// Instructions by function; `None` where no traced runs of both were made.
     #[serde(default)]
     pub functions: Option<Differences>,
+    /// Instructions of the libraries of C and C++ by the function that called them; `None` as of `functions`.
+    #[serde(default)]
+    pub library: Option<Differences>,
     /// Memory by call site; `None` where no recordings of both were made.
     #[serde(default)]
     pub sites: Option<SiteDifferences>,

@@ -3,6 +3,9 @@
 //! Two builds of one source have different hashes in Rust's symbols, other folders, and other parts and variants that
 //! the optimiser makes of a function. So functions are joined by their names as the source has them, within executables
 //! and libraries of one file name; an executable that has another name in each build is joined where it is the only one.
+//!
+//! A change in the program often shows in `memcpy` or in malloc: so what the libraries of C and C++ execute is also split by
+//! the function that called them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
@@ -31,13 +34,22 @@ struct Side {
 /// Functions, each with the name of its process image: the executable without the folder.
 pub type Counts = [(String, FunctionCount)];
 
+/// Which instructions are split by function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    /// What each function executed itself.
+    Itself,
+    /// What the libraries of C and C++ executed for it.
+    Library,
+}
+
 /// The differences between two traced runs. `again` is a second run of the base: what it counts otherwise in a function
 /// varies by itself.
-pub fn differences(base: &Counts, new: &Counts, again: Option<&Counts>) -> Differences {
-    let (mut base, new) = (Side::of(base), Side::of(new));
+pub fn differences(of: Of, base: &Counts, new: &Counts, again: Option<&Counts>) -> Differences {
+    let (mut base, new) = (Side::of(base, of), Side::of(new, of));
     base.take_executable_of(&new);
     let varying = again.map(|again| {
-        let mut again = Side::of(again);
+        let mut again = Side::of(again, of);
         again.take_executable_of(&new);
         base.varying(&again)
     });
@@ -61,7 +73,7 @@ fn joined(base: Side, new: Side) -> Differences {
 }
 
 impl Side {
-    fn of(functions: &[(String, FunctionCount)]) -> Side {
+    fn of(functions: &Counts, of: Of) -> Side {
         let mut side = Side::default();
         for (image, function) in functions {
             let object = unversioned(function.object.rsplit('/').next().unwrap_or_default());
@@ -73,8 +85,15 @@ impl Side {
                 (true, false) => NO_SYMBOL.to_owned(),
                 (true, true) => AT_RUN_TIME.to_owned(),
             };
+            let amount = match of {
+                Of::Itself => function.instructions,
+                Of::Library => function.for_it,
+            };
+            if amount == 0 {
+                continue;
+            }
             let count = side.counts.entry((object.to_owned(), name)).or_default();
-            *count = count.saturating_add(function.instructions);
+            *count = count.saturating_add(amount);
         }
         side
     }
@@ -177,7 +196,7 @@ mod tests {
     fn counts(image: &str, functions: &[(&str, &str, u64)]) -> Vec<(String, FunctionCount)> {
         let one = |&(object, symbol, instructions): &(&str, &str, u64)| {
             let (object, symbol) = (object.to_owned(), symbol.to_owned());
-            (image.to_owned(), FunctionCount { object, symbol, instructions })
+            (image.to_owned(), FunctionCount { object, symbol, instructions, for_it: instructions / 2 })
         };
         functions.iter().map(one).collect()
     }
@@ -198,10 +217,18 @@ mod tests {
                 ],
             )
         };
-        let found = differences(&run(10_000_000), &run(10_100_000), None);
+        let found = differences(Of::Itself, &run(10_000_000), &run(10_100_000), None);
         assert_eq!((grown(&found), found.difference), (vec![("parse", 100_000)], 100_000));
         assert_eq!(found.grown[0].share, Some(1.0));
         assert_eq!((found.grown[0].part.object.as_str(), found.rest.parts), ("prog", 2));
+    }
+
+    #[test]
+    fn the_librarys_instructions_are_split_by_its_caller() {
+        let run = |copies| counts("prog", &[("/b/prog", "parse", copies), ("/b/prog", "main", 100)]);
+        let found = differences(Of::Library, &run(1000), &run(3000), None);
+        assert_eq!((grown(&found), found.difference), (vec![("parse", 1000)], 1000));
+        assert_eq!((found.base, found.new), (550, 1550));
     }
 
     #[test]
@@ -224,7 +251,7 @@ mod tests {
                 ("/tmp/libx.so.1.1", "x", 5),
             ],
         );
-        let found = differences(&base, &new, None);
+        let found = differences(Of::Itself, &base, &new, None);
         assert_eq!((found.difference, found.only_base.parts, found.only_new.parts), (0, 0, 0));
         assert!(found.grown.is_empty() && found.shrunk.is_empty());
         assert_eq!(found.rest.parts, 4);
@@ -235,7 +262,7 @@ mod tests {
         let base = counts("p", &[("/p", "scan.constprop.0", 100), ("/p", "scan.cold", 3)]);
         let new =
             counts("p", &[("/p", "scan", 90), ("/p", "scan.part.0", 30), ("/p", "scan.isra.0.cold", 3)]);
-        let found = differences(&base, &new, None);
+        let found = differences(Of::Itself, &base, &new, None);
         assert_eq!((grown(&found), found.only_base.parts), (vec![("scan", 20)], 0));
     }
 
@@ -243,7 +270,7 @@ mod tests {
     fn what_one_build_inlines_is_unmatched_with_its_instructions() {
         let base = counts("p", &[("/p", "main", 100), ("/p", "helper", 40), ("", "", 7), ("/p", "", 2)]);
         let new = counts("p", &[("/p", "main", 145), ("", "", 7), ("/q", "", 2)]);
-        let found = differences(&base, &new, None);
+        let found = differences(Of::Itself, &base, &new, None);
         assert_eq!(grown(&found), [("main", 45)]);
         assert_eq!((found.only_base.parts, found.only_base.amount), (2, 42));
         assert_eq!(found.only_base.largest[0].part.name, "helper");
@@ -258,7 +285,7 @@ mod tests {
             "p",
             &[("/p", "_Z3addl", 12), ("/libb.so", "walk", 9), ("/p", "_Z1of", 1), ("/p", "_Z1oc", 1)],
         );
-        let found = differences(&base, &new, None);
+        let found = differences(Of::Itself, &base, &new, None);
         assert_eq!(grown(&found), [("walk", 4), ("add(long)", 2)]);
         assert_eq!(found.grown[1].part.base_name, "add(int)");
         assert_eq!((found.only_base.parts, found.only_new.parts), (1, 2), "two could be `o`");
@@ -271,7 +298,7 @@ mod tests {
         base.extend(counts("old", &[("/b/old", "work", 10)]));
         let mut new = counts("sh", &[("/bin/sh", "main", 5)]);
         new.extend(counts("new", &[("/n/new", "work", 21)]));
-        let found = differences(&base, &new, None);
+        let found = differences(Of::Itself, &base, &new, None);
         assert_eq!((grown(&found), found.only_new.parts, found.rest.parts), (vec![("work", 1)], 0, 1));
     }
 
@@ -281,7 +308,7 @@ mod tests {
             let object = format!("/b/{name}");
             counts(name, &[(&object, "hash", hash), (&object, "parse", parse)])
         };
-        let found = differences(&run("old", 1000, 500), &run("new", 1900, 600), Some(&run("old", 150, 500)));
+        let found = differences(Of::Itself, &run("old", 1000, 500), &run("new", 1900, 600), Some(&run("old", 150, 500)));
         let added: Vec<(&str, u64)> =
             found.added().iter().map(|added| (added.part.name.as_str(), added.certain)).collect();
         assert_eq!(added, [("parse", 100), ("hash", 50)]);
@@ -292,10 +319,10 @@ mod tests {
     fn the_order_of_the_input_does_not_matter() {
         let mut base = counts("p", &[("/p", "_Z1fi", 1), ("/p", "_Z1gi", 1), ("/q", "h", 4), ("/p", "x", 4)]);
         let mut new = counts("p", &[("/p", "_Z1fl", 5), ("/p", "_Z1gl", 5), ("/r", "h", 8), ("/p", "y", 4)]);
-        let found = differences(&base, &new, None);
+        let found = differences(Of::Itself, &base, &new, None);
         base.reverse();
         new.reverse();
-        assert_eq!(differences(&base, &new, None), found);
+        assert_eq!(differences(Of::Itself, &base, &new, None), found);
         assert_eq!(grown(&found), [("f(long)", 4), ("g(long)", 4), ("h", 4)]);
     }
 }

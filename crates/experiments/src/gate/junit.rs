@@ -72,7 +72,7 @@ fn status(program: &Program, metric: &MetricFigures, is_strict: bool) -> TestCas
 fn place(program: &Program, metric: Metric) -> Option<String> {
     let sites = program.sites.as_ref();
     match metric {
-        Metric::Instructions => diagnosis::first_function(program.functions.as_ref()?),
+        Metric::Instructions => diagnosis::first_function(program.functions.as_ref()?, program.library.as_ref()),
         Metric::Live | Metric::Resident => diagnosis::first_live_site(sites?),
         Metric::Exit => diagnosis::first_leaking_site(sites?),
         Metric::Bytes => diagnosis::first_requesting_site(sites?),

@@ -26,6 +26,7 @@ pub(crate) fn figures() -> Figures {
         failure: None,
         notes: vec![],
         functions: Some(functions),
+        library: None,
         sites: None,
         verdict: Verdict::Broken,
     };

@@ -13,6 +13,7 @@ use super::counted::{self, Counted};
 use super::evidence::Evidence;
 use super::figures::{MetricFigures, MetricVerdict, Outputs, Program, SizeFigures};
 use super::followed;
+use super::functions::Of;
 use super::judge::{self, Counts, Effort};
 use super::metric::Metric;
 use super::notes;
@@ -89,6 +90,7 @@ impl Gate<'_> {
             failure,
             notes: vec![],
             functions: None,
+            library: None,
             sites: None,
         }
     }
@@ -198,7 +200,8 @@ impl Gate<'_> {
             outputs: evidence.outputs,
             verdict: judge::verdict(&metrics, failure.as_ref()),
             failure,
-            functions: causes::functions(evidence.counted.as_ref()),
+            functions: causes::functions(Of::Itself, evidence.counted.as_ref()),
+            library: causes::functions(Of::Library, evidence.counted.as_ref()),
             sites,
             notes,
             metrics,
