@@ -2,10 +2,9 @@
 
 use super::counted::Counted;
 use super::differences::Differences;
-use super::functions::Of;
+use super::functions::{self, Of};
 use super::recorded::Recordings;
 use super::sites::{self, SiteDifferences};
-use super::{functions, recorded::Recorded};
 
 /// Instructions by function, where both builds were counted and have functions.
 pub fn functions(of: Of, counted: Option<&Counted>) -> Option<Differences> {
@@ -18,6 +17,5 @@ pub fn functions(of: Of, counted: Option<&Counted>) -> Option<Differences> {
 /// Memory by call site, where both builds were recorded; or why the recordings cannot be compared.
 pub fn sites(recordings: &Recordings) -> Option<Result<SiteDifferences, String>> {
     let Recordings { base: Ok(base), new: Ok(new) } = recordings else { return None };
-    let traces = |recorded: &Recorded| [recorded.path.clone()];
-    Some(sites::differences(&traces(base), &traces(new)).map_err(|error| error.to_string()))
+    Some(sites::differences(&base.traces, &new.traces).map_err(|error| error.to_string()))
 }

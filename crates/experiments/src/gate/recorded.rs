@@ -21,9 +21,9 @@ use crate::stat;
 /// One recording.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// The trace of the first process image.
-    pub path: PathBuf,
-    /// What it counts, of that image.
+    /// The traces of its process images, one each.
+    pub traces: Vec<PathBuf>,
+    /// What they count, summed as traced runs are.
     pub metrics: BTreeMap<Metric, u64>,
 }
 
@@ -99,9 +99,23 @@ fn one(
         let why = why.or_else(|| recorded.warnings.first().cloned());
         return Err(why.unwrap_or_else(|| "the recording is not whole".into()));
     }
-    let first = recorded.recordings.first().ok_or("no process was recorded")?;
-    let metrics = metrics(&first.path)?;
-    Ok(Recorded { path: first.path.clone(), metrics })
+    let traces: Vec<PathBuf> = recorded.recordings.iter().map(|one| one.path.clone()).collect();
+    if traces.is_empty() {
+        return Err("no process was recorded".into());
+    }
+    let mut sums: BTreeMap<Metric, u64> = BTreeMap::new();
+    for (at, one) in recorded.recordings.iter().enumerate() {
+        let is_replaced = recorded.recordings[at + 1..].iter().any(|later| later.pid == one.pid);
+        for (metric, count) in metrics(&one.path)? {
+            // What an image holds when another one replaces it is not left behind by the program.
+            if is_replaced && metric == Metric::Exit {
+                continue;
+            }
+            let sum = sums.entry(metric).or_default();
+            *sum = sum.saturating_add(count);
+        }
+    }
+    Ok(Recorded { traces, metrics: sums })
 }
 
 /// Whether the recording layer reaches the program's calls. It is loaded in front of the C library's malloc.
@@ -161,7 +175,7 @@ mod tests {
     fn a_recording_that_no_call_reached_counts_only_where_a_traced_run_has_none_either() {
         let with = |calls: u64| {
             let metrics = BTreeMap::from([(Metric::Allocations, calls)]);
-            let recorded = || Ok(Recorded { path: "t".into(), metrics: metrics.clone() });
+            let recorded = || Ok(Recorded { traces: vec!["t".into()], metrics: metrics.clone() });
             Recordings { base: recorded(), new: recorded() }
         };
         assert!(with(0).checked(Some(7)).base.is_err() && with(0).checked(None).new.is_err());

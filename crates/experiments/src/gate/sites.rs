@@ -5,7 +5,7 @@
 //! are not the same as a whole are joined by their innermost functions where only one of each build has these; what is
 //! still left is of one build only.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use heaptoll_callsites::Paths;
@@ -20,6 +20,9 @@ use crate::failure::Failure;
 const INNERMOST: usize = 32;
 /// Functions that the name of a site shows.
 const SHOWN: usize = 3;
+/// Sites of one build above which they are merged by their innermost functions: functions that call each other in any
+/// order, as those of a parser or an interpreter, make a site of each order, and what one of them adds is split over all.
+const MANY: usize = 1000;
 
 /// What the call sites of two recordings differ by.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,7 +58,12 @@ pub fn differences(base: &[PathBuf], new: &[PathBuf]) -> Result<SiteDifferences,
     let (base, new) = (side(base)?, side(new)?);
     let mut warnings = base.warnings;
     warnings.extend(new.warnings);
-    let joined = join(base.rows, new.rows);
+    let depth = depth(&[&base.rows, &new.rows]);
+    warnings.extend(depth.map(|depth| {
+        format!("more than {MANY} call sites in a build: those with the same {depth} innermost functions are one")
+    }));
+    let innermost = |rows| merged(rows, depth.unwrap_or(usize::MAX));
+    let joined = join(innermost(base.rows), innermost(new.rows));
     let of = |figure: fn(&Sums) -> u64| split(&joined, &paths, figure);
     Ok(SiteDifferences {
         bytes: of(|sums| sums.bytes),
@@ -70,6 +78,26 @@ pub fn differences(base: &[PathBuf], new: &[PathBuf]) -> Result<SiteDifferences,
 
 /// Functions by number, from the allocation outward.
 type Path = Box<[u32]>;
+
+/// The most innermost functions by which the sites of each build are at most [`MANY`]; `None` where they are as they are.
+fn depth(builds: &[&HashMap<Path, Sums>]) -> Option<usize> {
+    let is_few = |depth: usize| {
+        let distinct = |rows: &HashMap<Path, Sums>| {
+            rows.keys().map(|path| &path[..path.len().min(depth)]).collect::<HashSet<_>>().len()
+        };
+        builds.iter().all(|rows| distinct(rows) <= MANY)
+    };
+    (!is_few(usize::MAX)).then(|| (2..=INNERMOST).rev().find(|depth| is_few(*depth)).unwrap_or(1))
+}
+
+/// The sites with the same innermost functions as one.
+fn merged(rows: HashMap<Path, Sums>, depth: usize) -> HashMap<Path, Sums> {
+    let mut all: HashMap<Path, Sums> = HashMap::with_capacity(rows.len().min(MANY));
+    for (path, sums) in rows {
+        all.entry(path[..path.len().min(depth)].into()).or_default().add(sums);
+    }
+    all
+}
 
 /// A site of one build or of both.
 #[derive(Debug, PartialEq)]

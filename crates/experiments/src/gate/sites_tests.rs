@@ -132,6 +132,27 @@ fn a_leak_of_one_block_in_ten_thousand_allocations_comes_first() {
     assert!(all(&found).iter().all(|one| one.only_base.parts == 0 && one.only_new.parts == 0));
 }
 
+/// A gate of two versions of a package with a recursion over many functions had thousands of call sites, and named one
+/// of them that had a thousandth of the difference.
+#[test]
+fn sites_of_functions_that_call_each_other_in_any_order_are_merged() {
+    let orders: Vec<String> = (0..2000)
+        .map(|order| {
+            let bits = (0..11).filter(|bit| order & (1 << bit) != 0).map(|bit| format!(" < f{bit}"));
+            format!("node < grow < loop{} < main", bits.collect::<String>())
+        })
+        .collect();
+    let stacks: Vec<&str> = orders.iter().map(String::as_str).collect();
+    let program = |times| {
+        (1..=2000).fold(Recording::new("/b", &stacks), |made, site| made.keep(site, 10, times))
+    };
+    let found = compared(&program(1), &program(2));
+    assert_eq!(found.base_stacks, 2000);
+    assert!(found.live.grown[0].difference > 100, "{:?}", found.live.grown[0]);
+    assert_eq!((found.live.difference, found.live.sum()), (20_000, 20_000), "the sum closes");
+    assert!(found.warnings.iter().any(|warning| warning.contains("innermost functions are one")));
+}
+
 #[test]
 fn a_leak_at_a_new_call_site_comes_first_too() {
     let mut stacks = STACKS.to_vec();
