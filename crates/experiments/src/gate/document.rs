@@ -74,11 +74,11 @@ fn verdict(program: &Program) -> Vec<String> {
         ));
     }
     for one in &program.metrics {
-        if let MetricVerdict::Undecided { takes } = &one.verdict {
+        if let MetricVerdict::Undecided { why } = &one.verdict {
             let limit = one.limit.map(|limit| limit.text()).unwrap_or_default();
             let label = one.metric.label();
             text.push(format!(
-                "{name}: the limit of {limit} on {label} could not be decided; it takes {takes}."
+                "{name}: the limit of {limit} on {label} could not be decided: {why}."
             ));
         }
     }

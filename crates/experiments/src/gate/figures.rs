@@ -143,8 +143,8 @@ pub enum MetricVerdict {
     Broken,
     /// The interval holds the limit, or there is none.
     Undecided {
-        /// What a decision would take.
-        takes: String,
+        /// Why, and what a decision would take.
+        why: String,
     },
     /// It is shown and not gated.
     NotGated {

@@ -38,7 +38,7 @@ pub fn counted(metric: Metric, counts: Counts, limits: &Limits, missing: &str) -
     };
     let verdict = match (limit, base, new) {
         (None, ..) => not_gated(metric.why_not_gated()),
-        (Some(_), None, _) | (Some(_), _, None) => MetricVerdict::Undecided { takes: missing.to_owned() },
+        (Some(_), None, _) | (Some(_), _, None) => MetricVerdict::Undecided { why: missing.to_owned() },
         (Some(limit), Some(base), Some(new)) if new > most(limit, base, base_again) => MetricVerdict::Broken,
         (Some(limit), Some(base), Some(_)) if varies(limit, base, base_again) => not_gated(&format!(
             "it varies by itself: a second run of the base, under other addresses, counts {}",
@@ -84,9 +84,9 @@ pub fn measured(
     let change = ratio.map_or(Change::None, Change::Measured);
     let verdict = match (limit, ratio) {
         (None, _) => not_gated(metric.why_not_gated()),
-        (Some(_), None) if pair.is_none() => MetricVerdict::Undecided { takes: missing.to_owned() },
+        (Some(_), None) if pair.is_none() => MetricVerdict::Undecided { why: missing.to_owned() },
         (Some(limit), Some(ratio)) if ratio.pairs as usize >= FEWEST_PAIRS => beyond(limit, &ratio, effort),
-        (Some(_), _) => MetricVerdict::Undecided { takes: few(effort) },
+        (Some(_), _) => MetricVerdict::Undecided { why: few(effort) },
     };
     MetricFigures {
         metric,
@@ -109,26 +109,26 @@ fn beyond(limit: Limit, ratio: &Interval, effort: Effort) -> MetricVerdict {
     if ratio.high <= edge {
         return MetricVerdict::Within;
     }
-    MetricVerdict::Undecided { takes: takes(ratio, edge, effort) }
+    MetricVerdict::Undecided { why: open(ratio, edge, effort) }
 }
 
 fn few(effort: Effort) -> String {
-    format!("{FEWEST_PAIRS} repetitions at least: --budget {}", option_s(FEWEST_PAIRS as f64 * effort.each_s))
+    format!("it takes {FEWEST_PAIRS} repetitions at least: --budget {}", option_s(FEWEST_PAIRS as f64 * effort.each_s))
 }
 
-/// What it would take until an interval around the same ratio leaves the limit.
-fn takes(ratio: &Interval, edge: f64, effort: Effort) -> String {
+/// Why an interval holds the limit, and what it would take until one around the same ratio leaves it.
+fn open(ratio: &Interval, edge: f64, effort: Effort) -> String {
     let distance = (ratio.ratio / edge).ln().abs();
     let half = (ratio.high / ratio.ratio).max(ratio.ratio / ratio.low).ln();
     let needed = f64::from(ratio.pairs) * (half / distance).powi(2);
     // An interim analysis has a stricter level than the one before.
     let needed = 1.2 * needed;
     if !needed.is_finite() || needed > TOO_MANY {
-        return "another limit: the change is about as large as this one, which no number of runs decides"
+        return "the change is about as large as the limit, and no number of repetitions decides that"
             .to_owned();
     }
     let (seconds, repetitions) = (needed * effort.each_s, needed.ceil());
-    format!("about {repetitions:.0} repetitions in {}: --budget {}", took(seconds), option_s(seconds))
+    format!("it takes about {repetitions:.0} repetitions in {}: --budget {}", took(seconds), option_s(seconds))
 }
 
 /// Seconds as `--budget` takes them.
@@ -210,7 +210,7 @@ mod tests {
     #[test]
     fn counts_that_are_missing_leave_their_limit_undecided() {
         let found = counted(Metric::Live, Counts::default(), &Limits::default(), "Valgrind");
-        assert_eq!(found.verdict, MetricVerdict::Undecided { takes: "Valgrind".into() });
+        assert_eq!(found.verdict, MetricVerdict::Undecided { why: "Valgrind".into() });
         let frees = counted(Metric::Frees, Counts::default(), &Limits::default(), "Valgrind");
         assert!(matches!(frees.verdict, MetricVerdict::NotGated { .. }));
     }
@@ -226,11 +226,11 @@ mod tests {
     fn a_limit_on_time_is_broken_only_by_the_whole_interval() {
         assert_eq!(cpu(1.06, 0.02, 8), MetricVerdict::Broken);
         assert_eq!(cpu(1.00, 0.02, 8), MetricVerdict::Within);
-        let MetricVerdict::Undecided { takes } = cpu(1.05, 0.03, 8) else { panic!("it holds 3 %") };
+        let MetricVerdict::Undecided { why } = cpu(1.05, 0.03, 8) else { panic!("it holds 3 %") };
         // (3 % / 1.9 %)^2 times 8.
-        assert!(takes.starts_with("about 24 repetitions in") && takes.ends_with("--budget 12s"), "{takes}");
-        let MetricVerdict::Undecided { takes } = cpu(1.03, 0.03, 8) else { panic!("it holds 3 %") };
-        assert!(takes.contains("another limit"), "{takes}");
+        assert!(why.starts_with("it takes about 24 repetitions in") && why.ends_with("--budget 12s"), "{why}");
+        let MetricVerdict::Undecided { why } = cpu(1.03, 0.03, 8) else { panic!("it holds 3 %") };
+        assert!(why.contains("about as large as the limit"), "{why}");
         assert!(matches!(cpu(1.5, 0.01, 5), MetricVerdict::Undecided { .. }), "too few pairs");
     }
 

@@ -62,8 +62,8 @@ fn status(program: &Program, metric: &MetricFigures, is_strict: bool) -> TestCas
             let place = place(program, metric.metric);
             failed(NonSuccessKind::Failure, &figures, &place.unwrap_or_default())
         }
-        MetricVerdict::Undecided { takes } if is_strict => failed(NonSuccessKind::Error, &figures, takes),
-        MetricVerdict::Undecided { takes } => skipped(&format!("could not be decided: {takes}")),
+        MetricVerdict::Undecided { why } if is_strict => failed(NonSuccessKind::Error, &figures, why),
+        MetricVerdict::Undecided { why } => skipped(&format!("could not be decided: {why}")),
         MetricVerdict::NotGated { why } => skipped(&format!("{figures}; not gated: {why}")),
     }
 }

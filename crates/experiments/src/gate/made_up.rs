@@ -66,7 +66,7 @@ fn metrics() -> Vec<MetricFigures> {
             Some(0.5),
             Some(0.505),
             Change::Measured(interval),
-            MetricVerdict::Undecided { takes: "about 40 pairs".into() },
+            MetricVerdict::Undecided { why: "it takes about 40 pairs".into() },
         ),
         metric(
             Metric::Startup,

@@ -170,7 +170,7 @@ impl Gate<'_> {
         let table = timed.table(self.entry.outputs_differ);
         let effort = Effort { each_s: timed.each_s() };
         let metrics = Metric::ALL.into_iter().filter(|metric| !metric.is_counted());
-        let missing = "runs that end well";
+        let missing = "no run ended as it should";
         let pair = |metric| table.as_ref().and_then(|table| timed.pair(metric, table));
         metrics
             .map(|metric| judge::measured(metric, pair(metric), &self.entry.limits, effort, missing))
@@ -232,18 +232,18 @@ impl Gate<'_> {
     /// Why there are no counts, where there are none.
     fn missing(&self, evidence: &Evidence) -> String {
         let Some(counted) = &evidence.counted else {
-            return "the tracer, which is not here".into();
+            return "there is no tracer here".into();
         };
         match (&counted.base, &counted.new) {
-            (Err(why), _) => format!("a traced run of the base: {why}"),
-            (_, Err(why)) => format!("a traced run of the new build: {why}"),
+            (Err(why), _) => format!("the base has no traced run: {why}"),
+            (_, Err(why)) => format!("the new build has no traced run: {why}"),
             (Ok(counted::Counts { unseen: Some(why), .. }), _) => {
-                format!("a base whose allocator can be followed: {why}")
+                format!("the base's allocator cannot be followed: {why}")
             }
             (_, Ok(counted::Counts { unseen: Some(why), .. })) => {
-                format!("a new build whose allocator can be followed: {why}")
+                format!("the new build's allocator cannot be followed: {why}")
             }
-            _ => "symbols by which the malloc family is recognised: neither build may be stripped".into(),
+            _ => "the malloc family is not recognised without symbols: neither build may be stripped".into(),
         }
     }
 }
