@@ -70,6 +70,10 @@ pub struct ProgramArguments {
     /// Seconds after which a run is ended
     #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds)]
     timeout: f64,
+    /// A file with allocators under names of their own, which are followed where a program brings one along, besides
+    /// those of share/heaptoll/allocator-symbols.toml (docs/guide/own-allocators.md)
+    #[arg(long, value_name = "FILE")]
+    allocator_symbols: Option<PathBuf>,
     /// Seed of the order and of every other random choice [default: from the clock]
     #[arg(long, value_name = "S")]
     seed: Option<u64>,
@@ -115,6 +119,7 @@ impl ProgramArguments {
             budget_s: self.budget,
             seed: self.seed,
             timeout_s: self.timeout,
+            allocator_symbols: self.allocator_symbols.clone(),
             command: own_arguments(),
         })
     }

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Commands that take a program after `--`.
-const TAKE_A_PROGRAM: [&str; 10] = [
+const TAKE_A_PROGRAM: [&str; 11] = [
     "run",
     "record",
     "ledger",
@@ -16,6 +16,7 @@ const TAKE_A_PROGRAM: [&str; 10] = [
     "frequency",
     "proximity",
     "minheap",
+    "gate",
 ];
 
 /// The words with `--` in front of the program, where that is what was left out.

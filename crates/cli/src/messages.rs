@@ -4,6 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use heaptoll_experiments::context::{Messages, Progress};
+use heaptoll_report::format::printable;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::lines::Lines;
@@ -65,7 +66,7 @@ struct Shown {
 
 impl Progress for Shown {
     fn set_text(&self, text: &str) {
-        self.bar.set_message(text.to_owned());
+        self.bar.set_message(printable(text));
     }
 
     fn advance(&self, steps: u64) {

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 
+use heaptoll_report::format::printable_lines;
 use heaptoll_report::terminal::Style;
 
 use heaptoll_experiments::failure::Failure;
@@ -54,14 +55,9 @@ fn print_labelled(label: &str, colour: &str, text: &str) {
     let mut err = std::io::stderr().lock();
     let coloured = err.is_terminal() && !wants_no_colour();
     let label = if coloured { format!("\x1b[1;{colour}m{label}\x1b[0m") } else { label.to_string() };
-    let text = harmless(text);
+    let text = printable_lines(text);
     // Nothing can be done when standard error itself is gone.
     let _ = writeln!(err, "{label} {text}");
-}
-
-/// Text that may quote a program's own words, without what would steer a terminal.
-fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c }).collect()
 }
 
 /// An error, on standard error.

@@ -16,6 +16,9 @@ use heaptoll_statistics::{FEWEST_PAIRS, median};
 const FAULTS_TIMES: f64 = 1.25;
 const FAULTS_MORE: f64 = 200.0;
 
+/// A bound of the company effect above this share bounds nothing that a reader would care for.
+const UNBOUNDED: f64 = 0.1;
+
 /// The company effect on one program's table.
 #[derive(Debug, Default)]
 pub struct Company {
@@ -110,6 +113,12 @@ fn sentence(effect: &CompanyEffect) -> String {
             percent(ratio.ratio),
             percent(ratio.low),
             percent(ratio.high)
+        )
+    } else if *within > UNBOUNDED {
+        format!(
+            "whether company moves CPU ratios is not known: runs alone vary too much to show less than {:.0} %, and more \
+             repetitions would show it",
+            100.0 * within
         )
     } else {
         format!(

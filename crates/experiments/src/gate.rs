@@ -35,6 +35,10 @@ mod timed;
 pub mod values;
 mod worktrees;
 
+use std::sync::Arc;
+
+use heaptoll_allocator_symbols::Table;
+use heaptoll_experiment::experiment::Machine;
 use heaptoll_experiment::machine;
 use heaptoll_reftrace_host::Tracer;
 use heaptoll_report::document::Document;
@@ -43,7 +47,7 @@ use heaptoll_report::format::shell_command;
 use crate::clock;
 use crate::context::Context;
 use crate::failure::Failure;
-use figures::{Figures, Verdict};
+use figures::{Figures, Refused, Verdict};
 use measure::Gate;
 use request::Request;
 use side::BuiltSide;
@@ -70,9 +74,15 @@ impl Findings {
 /// Gates every program of a request.
 ///
 /// # Errors
-/// A build fails, a program or manager is not there, the base does not end well, outputs differ that must not, or
-/// Ctrl-C.
+/// A build fails, a program or manager is not there, the only program cannot be gated (its base does not end well, outputs
+/// differ that must not), or Ctrl-C before there is a figure.
 pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+    let (created_unix_s, machine) = (clock::now().as_secs_f64(), machine::read());
+    let table = Table::read(&context.places.allocator_symbols()).and_then(|table| match &request.allocator_symbols {
+        Some(path) => table.with(path),
+        None => Ok(table),
+    });
+    let table = Arc::new(table.map_err(|error| Failure::Refused(Box::new(error)))?);
     let trees = request.refs.as_ref().map(|refs| Trees::make(refs, context)).transpose()?;
     let sides: Vec<(BuiltSide, BuiltSide)> = request
         .programs
@@ -91,13 +101,28 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
         .map(|(entry, (base, new))| side::check(entry, base, new))
         .collect::<Result<_, _>>()?;
     let tracer = Tracer::find(context.places).map_err(|error| error.to_string());
-    let mut sight = sight(&tracer);
+    let mut sight = sight(&tracer, &machine);
     sight.iter().for_each(|sentence| context.messages.note(sentence));
-    let mut programs = Vec::new();
+    let (mut programs, mut refused) = (Vec::new(), Vec::new());
     let mut complete = true;
     for ((entry, (base, new)), note) in request.programs.iter().zip(&sides).zip(notes) {
-        let gate = Gate { entry, base, new, tracer: tracer.as_ref(), request, context };
-        let mut gated = gate.run()?;
+        let gate = Gate { entry, base, new, tracer: tracer.as_ref(), table: &table, request, context };
+        let mut gated = match gate.run() {
+            Ok(gated) => gated,
+            Err(failure) if request.programs.len() == 1 => return Err(failure),
+            // What the programs before it have shown is kept.
+            Err(Failure::Interrupted) if !programs.is_empty() => {
+                complete = false;
+                break;
+            }
+            Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+            Err(failure) => {
+                let why = failure.to_string();
+                context.messages.warning(&format!("{} could not be run: {why}", entry.name));
+                refused.push(Refused { name: entry.name.clone(), why });
+                continue;
+            }
+        };
         gated.program.notes.extend(note);
         sight.extend(gated.sight.map(|sentence| format!("{}: {sentence}", entry.name)));
         programs.push(gated.program);
@@ -108,9 +133,10 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     }
     let figures = Figures {
         complete,
-        created_unix_s: clock::now().as_secs_f64(),
-        machine: machine::read(),
+        created_unix_s,
+        machine,
         sight,
+        refused,
         verdict: programs.iter().map(|program| program.verdict).max().unwrap_or(Verdict::Undecided),
         programs,
     };
@@ -119,8 +145,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
 }
 
 /// What this machine can see now, before anything runs.
-fn sight(tracer: &Result<Tracer, String>) -> Vec<String> {
-    let machine = machine::read();
+fn sight(tracer: &Result<Tracer, String>, machine: &Machine) -> Vec<String> {
     let tracer = match tracer {
         Ok(tracer) => format!(
             "counts are exact here: instructions, calls and live bytes, by heaptoll's tracer on Valgrind {}",

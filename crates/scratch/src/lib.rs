@@ -102,7 +102,7 @@ impl Drop for Scratch {
 
 /// Removes a folder with all that is in it. A folder in it that its owner may not write to, as a copied one may be, is
 /// made writable first.
-fn remove(folder: &Path) {
+pub fn remove(folder: &Path) {
     if fs::remove_dir_all(folder).is_ok() {
         return;
     }

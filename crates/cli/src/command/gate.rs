@@ -82,16 +82,25 @@ fn gated(arguments: &Arguments) -> Result<u8, Failure> {
     let found = gate::run(&request, &session.context())?;
     let document = found.document();
     let written = arguments.gate_outputs.write(&found.figures, &document, arguments.strict);
-    let delivered = arguments.outputs.deliver(&document, SCHEMA, &found.figures)?;
-    let code = status(&found.figures, arguments.strict);
-    // A file that could not be written leaves no good verdict.
-    Ok(if code == 0 && (delivered != 0 || !written) { exit::REFUSED } else { code })
+    let code = status(&found.figures, arguments.strict || arguments.bisect);
+    let delivered = arguments.outputs.deliver(&document, SCHEMA, &found.figures);
+    // What could not be written leaves no good verdict, and does not take a bad one back.
+    match delivered {
+        Err(failure) if code == 0 => Err(failure),
+        Err(failure) => {
+            terminal::error(&failure.to_string());
+            Ok(code)
+        }
+        Ok(delivered) if code == 0 && (delivered != 0 || !written) => Ok(exit::REFUSED),
+        Ok(_) => Ok(code),
+    }
 }
 
 fn status(figures: &Figures, strict: bool) -> u8 {
     match figures.verdict {
         _ if !figures.complete => exit::INTERRUPTED,
         Verdict::Broken => BROKEN,
+        _ if !figures.refused.is_empty() => exit::REFUSED,
         Verdict::Undecided if strict => UNDECIDED,
         Verdict::Undecided | Verdict::Within => 0,
     }

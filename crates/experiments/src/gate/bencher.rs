@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use heaptoll_report::ReportError;
+use heaptoll_report::format::printable;
 use serde::Serialize;
 
 use super::figures::{Figures, MetricFigures};
@@ -23,13 +24,13 @@ struct BencherMetric {
 /// # Errors
 /// A figure cannot be written.
 pub fn json(figures: &Figures) -> Result<String, ReportError> {
-    let benchmarks: BTreeMap<&str, BTreeMap<&str, BencherMetric>> = figures
+    let benchmarks: BTreeMap<String, BTreeMap<&str, BencherMetric>> = figures
         .programs
         .iter()
         .map(|program| {
             let metrics = program.metrics.iter();
             (
-                program.name.as_str(),
+                printable(&program.name),
                 metrics.filter_map(|one| Some((one.metric.name(), metric(one)?))).collect(),
             )
         })

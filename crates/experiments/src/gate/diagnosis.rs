@@ -6,6 +6,7 @@ use heaptoll_report::format::NONE;
 use heaptoll_units::{and_list, number, percent, plural, whole_bytes};
 
 use super::differences::{Added, Differences, Part, Row, Single, Unmatched};
+use super::metric::Metric;
 use super::sites::SiteDifferences;
 
 /// Rows of a table of parts that grew.
@@ -88,9 +89,25 @@ pub fn sections(causes: Causes<'_>) -> Vec<Section> {
     functions.into_iter().chain(sites).collect()
 }
 
-/// In a sentence, the function that executes most additional instructions; `None` where none does.
-pub fn first_function(found: &Differences, library: Option<&Differences>) -> Option<String> {
-    let first = INSTRUCTIONS.first(found)?;
+/// In a sentence, the function or call site that adds most to a metric, where one adds a tenth of it at least.
+pub fn place(causes: &Causes, metric: Metric) -> Option<String> {
+    let sites = causes.sites;
+    let site = |subject: &Subject, of: fn(&SiteDifferences) -> &Differences| {
+        let found = of(sites?);
+        leads(found).then(|| subject.first(found)).flatten()
+    };
+    match metric {
+        Metric::Instructions | Metric::Cpu => first_function(causes.functions?, causes.library),
+        Metric::Live | Metric::Resident => site(&LIVE, |found| &found.live),
+        Metric::Exit => site(&EXIT, |found| &found.exit),
+        Metric::Bytes => site(&BYTES, |found| &found.bytes),
+        Metric::Allocations => site(&CALLS, |found| &found.calls),
+        _ => None,
+    }
+}
+
+fn first_function(found: &Differences, library: Option<&Differences>) -> Option<String> {
+    let first = leads(found).then(|| INSTRUCTIONS.first(found)).flatten()?;
     Some(match caller(found, library) {
         Some(caller) => format!("{first}; most for {caller}"),
         None => first,
@@ -102,27 +119,7 @@ pub fn first_function(found: &Differences, library: Option<&Differences>) -> Opt
 fn caller(found: &Differences, library: Option<&Differences>) -> Option<String> {
     let is_library = |added: &Added| LIBRARIES.contains(&added.part.object.as_str());
     (leads(found) && found.added().first().is_some_and(is_library)).then_some(())?;
-    LIBRARY.first(library?)
-}
-
-/// In a sentence, the call site that has most additional bytes at the heap's largest point; `None` where none has.
-pub fn first_live_site(found: &SiteDifferences) -> Option<String> {
-    LIVE.first(&found.live)
-}
-
-/// The same of bytes never freed.
-pub fn first_leaking_site(found: &SiteDifferences) -> Option<String> {
-    EXIT.first(&found.exit)
-}
-
-/// The same of bytes requested.
-pub fn first_requesting_site(found: &SiteDifferences) -> Option<String> {
-    BYTES.first(&found.bytes)
-}
-
-/// The same of allocation calls.
-pub fn first_calling_site(found: &SiteDifferences) -> Option<String> {
-    CALLS.first(&found.calls)
+    library.filter(|library| leads(library)).and_then(|library| LIBRARY.first(library))
 }
 
 impl Subject {
@@ -145,7 +142,7 @@ impl Subject {
     fn describe(&self, found: &Differences) -> Fold {
         let mut text = vec![self.total(found)];
         match self.first(found) {
-            Some(first) if leads(found) => text.push(format!("Most are added by {first}.")),
+            Some(first) if leads(found) => text.push(format!("The largest part is added by {first}.")),
             _ if is_of_one_build(found) => text.push(format!(
                 "Most are in {}s that only the new build has, and may have had another name in the base: below.",
                 self.part

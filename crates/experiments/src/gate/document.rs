@@ -5,7 +5,7 @@ use heaptoll_report::format::{NONE, date, shell_command};
 use heaptoll_units::{and_list, bytes, count};
 
 use super::diagnosis::{self, Causes};
-use super::figures::{Change, Figures, MetricFigures, MetricVerdict, Program, SizeFigures, Verdict};
+use super::figures::{Change, Figures, MetricFigures, MetricVerdict, Program, Side, SizeFigures, Verdict};
 use super::values::{change, value};
 
 /// Size classes that are shown, those that change most.
@@ -14,10 +14,11 @@ const SIZES: usize = 8;
 /// The whole document.
 pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String) -> Document {
     let several = figures.programs.len() > 1;
+    let refused = figures.refused.iter().map(|one| format!("{} could not be run: {}.", one.name, one.why));
     let mut sections = vec![
         Section {
             title: "Verdict".into(),
-            text: figures.programs.iter().flat_map(verdict).collect(),
+            text: refused.chain(figures.programs.iter().flat_map(verdict)).collect(),
             items: vec![],
         },
         Section { title: "What this machine can see now".into(), text: figures.sight.clone(), items: vec![] },
@@ -44,18 +45,22 @@ fn title(figures: &Figures) -> String {
         let all = figures.programs.iter().filter(|program| program.verdict == verdict);
         and_list(&all.map(|program| program.name.clone()).collect::<Vec<_>>())
     };
-    match figures.verdict {
-        Verdict::Within => format!("Within limits: {}", names.join(", ")),
+    let refused: Vec<String> = figures.refused.iter().map(|one| one.name.clone()).collect();
+    let failed = figures.programs.iter().filter(|program| program.failure.is_some());
+    let failed: Vec<String> = failed.map(|program| program.name.clone()).collect();
+    let verdict = match figures.verdict {
+        Verdict::Broken if !failed.is_empty() => format!("The new build fails: {}", and_list(&failed)),
         Verdict::Broken => format!("Limits broken: {}", of(Verdict::Broken)),
+        _ if !refused.is_empty() => format!("Could not be run: {}", and_list(&refused)),
+        Verdict::Within => format!("Within limits: {}", names.join(", ")),
         Verdict::Undecided => format!("Not decided: {}", of(Verdict::Undecided)),
-    }
+    };
+    if figures.complete { verdict } else { format!("{verdict}, as far as it was measured") }
 }
 
 fn subtitle(figures: &Figures) -> String {
     match figures.programs.as_slice() {
-        [one] => {
-            format!("base: {}; new: {}", shell_command(&one.base.command), shell_command(&one.new.command))
-        }
+        [one] => format!("base: {}; new: {}", in_words(&one.base), in_words(&one.new)),
         many => many.iter().map(|program| program.name.as_str()).collect::<Vec<_>>().join(", "),
     }
 }
@@ -67,10 +72,12 @@ fn verdict(program: &Program) -> Vec<String> {
     let all = |of: fn(&MetricFigures) -> bool| program.metrics.iter().filter(move |one| of(one));
     for one in all(|one| one.verdict == MetricVerdict::Broken) {
         let limit = one.limit.map(|limit| limit.text()).unwrap_or_default();
+        let place = diagnosis::place(&causes(program), one.metric);
         text.push(format!(
-            "{name}: {}: {}, over the limit of {limit}.",
+            "{name}: {}: {}, over the limit of {limit}{}.",
             one.metric.label(),
-            change_in_words(one)
+            change_in_words(one),
+            place.map(|place| format!("; most by {place}")).unwrap_or_default()
         ));
     }
     for one in &program.metrics {
@@ -120,16 +127,20 @@ fn of_program(program: &Program, prefix: &str) -> Vec<Section> {
     if let Some(table) = sizes(&program.sizes) {
         all.push(section("Requests by size", vec![], vec![Item::Table(table)]));
     }
-    let causes = diagnosis::sections(Causes {
-        functions: program.functions.as_ref(),
-        library: program.library.as_ref(),
-        sites: program.sites.as_ref(),
-    });
+    let causes = diagnosis::sections(causes(program));
     all.extend(causes.into_iter().map(|cause| section(&cause.title, cause.text, cause.items)));
     if !program.notes.is_empty() {
         all.push(section("How it was measured", program.notes.clone(), vec![]));
     }
     all
+}
+
+fn causes(program: &Program) -> Causes<'_> {
+    Causes {
+        functions: program.functions.as_ref(),
+        library: program.library.as_ref(),
+        sites: program.sites.as_ref(),
+    }
 }
 
 fn metrics(program: &Program) -> Table {
@@ -140,7 +151,7 @@ fn metrics(program: &Program) -> Table {
             value(one.unit, one.new),
             change(&one.change),
             one.limit.map_or_else(|| NONE.to_owned(), |limit| limit.text()),
-            word(&one.verdict),
+            word(one),
         ]
     };
     let columns = vec![
@@ -153,7 +164,8 @@ fn metrics(program: &Program) -> Table {
     ];
     let measured = program.metrics.iter().any(|one| matches!(one.change, Change::Measured(_)));
     let note = "Counts are exact. Changes with an interval are of paired runs, which hold together at 95 % over all \
-                analyses; a limit is broken only where the whole interval lies beyond it.";
+                analyses; a limit is broken only where the whole interval lies beyond it, and that on a count also has \
+                a floor.";
     Table {
         caption: String::new(),
         columns,
@@ -162,9 +174,14 @@ fn metrics(program: &Program) -> Table {
     }
 }
 
-fn word(verdict: &MetricVerdict) -> String {
-    match verdict {
-        MetricVerdict::Within => "within".into(),
+fn word(one: &MetricFigures) -> String {
+    // More than the share of the limit, and less than its floor.
+    let floor = one.limit.filter(|limit| one.change.ratio().is_some_and(|ratio| ratio > 1.0 + limit.share));
+    match &one.verdict {
+        MetricVerdict::Within => match floor.filter(|limit| limit.floor > 0.0) {
+            Some(limit) => format!("within: less than {} more", value(one.unit, Some(limit.floor))),
+            None => "within".into(),
+        },
         MetricVerdict::Broken => "BROKEN".into(),
         MetricVerdict::Undecided { .. } => "not decided".into(),
         MetricVerdict::NotGated { why } => format!("not gated: {why}"),
@@ -219,23 +236,22 @@ pub fn facts(figures: &Figures) -> Vec<(String, String)> {
     ];
     for program in &figures.programs {
         for (name, side) in [("base", &program.base), ("new", &program.new)] {
-            let commit = side.commit.as_ref().map(|commit| {
-                format!(
-                    ", of commit {commit}{}",
-                    if side.dirty { " and what is changed over it" } else { "" }
-                )
-            });
-            let manager = side.manager.as_ref().map(|manager| format!(", under {manager}"));
-            facts.push((
-                format!("{}, {name}", program.name),
-                format!(
-                    "{}{}{}",
-                    shell_command(&side.command),
-                    commit.unwrap_or_default(),
-                    manager.unwrap_or_default()
-                ),
-            ));
+            facts.push((format!("{}, {name}", program.name), in_words(side)));
         }
     }
     facts
+}
+
+/// A build: its command, its commit, its manager.
+fn in_words(side: &Side) -> String {
+    let commit = side.commit.as_ref().map(|commit| {
+        format!(", of commit {commit}{}", if side.dirty { " and what is changed over it" } else { "" })
+    });
+    let manager = side.manager.as_ref().map(|manager| format!(", under {manager}"));
+    format!(
+        "{}{}{}",
+        shell_command(&side.command),
+        commit.unwrap_or_default(),
+        manager.unwrap_or_default()
+    )
 }

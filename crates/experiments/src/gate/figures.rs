@@ -23,8 +23,20 @@ pub struct Figures {
     pub sight: Vec<String>,
     /// One each, in the order of the request.
     pub programs: Vec<Program>,
-    /// Of all programs together.
+    /// Programs that could not be run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refused>,
+    /// Of all programs of `programs` together.
     pub verdict: Verdict,
+}
+
+/// A program that could not be run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Refused {
+    /// Its name.
+    pub name: String,
+    /// Why.
+    pub why: String,
 }
 
 /// The verdict on one program or on all.

@@ -28,26 +28,19 @@ pub fn both(
     program: &ProgramInfo,
     stacks: [&StackInfo; 2],
     tracer: &Tracer,
+    table: &Arc<Table>,
     context: &Context,
 ) -> Result<[Followed; 2], Failure> {
-    let table = match Table::read(&context.places.allocator_symbols()) {
-        Ok(table) => Arc::new(table),
-        Err(error) => {
-            let unseen = Some(error.to_string());
-            let none = || Followed { follow: Follow::default(), unseen: unseen.clone() };
-            return Ok([none(), none()]);
-        }
-    };
-    let scout = Scout { tracer, table: &table, context };
+    let scout = Scout { tracer, table, context };
     let one = |stack: &StackInfo| {
         // A manager that was put into it serves it.
         if !stack.preload.is_empty() {
-            return Ok(Followed { follow: Follow::of(&table, None), unseen: None });
+            return Ok(Followed { follow: Follow::of(table, None), unseen: None });
         }
         match find_own(program, stack.own_command.as_ref(), &scout) {
-            Ok(own) => Ok(Followed { follow: Follow::of(&table, own), unseen: None }),
+            Ok(own) => Ok(Followed { follow: Follow::of(table, own), unseen: None }),
             Err(Failure::Refused(error)) => {
-                Ok(Followed { follow: Follow::of(&table, None), unseen: Some(error.to_string()) })
+                Ok(Followed { follow: Follow::of(table, None), unseen: Some(error.to_string()) })
             }
             Err(failure) => Err(failure),
         }

@@ -39,7 +39,12 @@ pub fn counted(metric: Metric, counts: Counts, limits: &Limits, missing: &str) -
     let verdict = match (limit, base, new) {
         (None, ..) => not_gated(metric.why_not_gated()),
         (Some(_), None, _) | (Some(_), _, None) => MetricVerdict::Undecided { why: missing.to_owned() },
-        (Some(limit), Some(base), Some(new)) if new > most(limit, base, base_again) => MetricVerdict::Broken,
+        (Some(limit), Some(base), Some(new)) if new > most(limit, base, base_again) => match counts.again {
+            Some(_) => MetricVerdict::Broken,
+            None => MetricVerdict::Undecided {
+                why: "the base was counted once only, so the count may vary by itself".into(),
+            },
+        },
         (Some(limit), Some(base), Some(_)) if varies(limit, base, base_again) => not_gated(&format!(
             "it varies by itself: a second run of the base, under other addresses, counts {}",
             count(base_again.unwrap_or(base))
@@ -67,6 +72,8 @@ fn varies(limit: Limit, base: f64, again: Option<f64>) -> bool {
 /// The runs so far, for what more of them would take.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
+    /// Repetitions made.
+    pub repetitions: u32,
     /// Seconds of a repetition.
     pub each_s: f64,
 }
@@ -86,6 +93,9 @@ pub fn measured(
         (None, _) => not_gated(metric.why_not_gated()),
         (Some(_), None) if pair.is_none() => MetricVerdict::Undecided { why: missing.to_owned() },
         (Some(limit), Some(ratio)) if ratio.pairs as usize >= FEWEST_PAIRS => beyond(limit, &ratio, effort),
+        (Some(_), None) if effort.repetitions as usize >= FEWEST_PAIRS => MetricVerdict::Undecided {
+            why: "its figures are too small to compare; give the program more work".into(),
+        },
         (Some(_), _) => MetricVerdict::Undecided { why: few(effort) },
     };
     MetricFigures {
@@ -155,7 +165,7 @@ pub fn verdict(metrics: &[MetricFigures], failure: Option<&String>) -> Verdict {
 mod tests {
     use super::*;
 
-    const EFFORT: Effort = Effort { each_s: 0.5 };
+    const EFFORT: Effort = Effort { repetitions: 8, each_s: 0.5 };
 
     fn counts(base: u64, new: u64, again: u64) -> MetricFigures {
         let counts = Counts { base: Some(base), new: Some(new), again: Some(again) };
@@ -205,6 +215,30 @@ mod tests {
             counted(Metric::Exit, counts, &Limits::default(), "").verdict
         };
         assert_eq!((of(512), of(513)), (MetricVerdict::Within, MetricVerdict::Broken));
+    }
+
+    #[test]
+    fn a_count_of_which_no_second_run_of_the_base_is_known_breaks_nothing() {
+        let of = |again| {
+            let counts = Counts { base: Some(100_000_000), new: Some(110_000_000), again };
+            counted(Metric::Instructions, counts, &Limits::default(), "").verdict
+        };
+        assert!(matches!(of(None), MetricVerdict::Undecided { why } if why.contains("once only")));
+        assert_eq!(of(Some(100_000_000)), MetricVerdict::Broken);
+    }
+
+    #[test]
+    fn figures_without_a_ratio_are_not_helped_by_more_repetitions() {
+        let pair = Some(Pair { base: 0.0, new: 0.0, ratio: None });
+        let of = |repetitions| {
+            let effort = Effort { repetitions, ..EFFORT };
+            match measured(Metric::Cpu, pair, &Limits::default(), effort, "").verdict {
+                MetricVerdict::Undecided { why } => why,
+                other => panic!("{other:?}"),
+            }
+        };
+        assert!(of(3).contains("repetitions at least"));
+        assert!(of(8).contains("more work"), "{}", of(8));
     }
 
     #[test]

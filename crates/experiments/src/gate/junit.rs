@@ -59,25 +59,17 @@ fn status(program: &Program, metric: &MetricFigures, is_strict: bool) -> TestCas
     match &metric.verdict {
         MetricVerdict::Within => TestCaseStatus::success(),
         MetricVerdict::Broken => {
-            let place = place(program, metric.metric);
+            let causes = Causes {
+                functions: program.functions.as_ref(),
+                library: program.library.as_ref(),
+                sites: program.sites.as_ref(),
+            };
+            let place = diagnosis::place(&causes, metric.metric);
             failed(NonSuccessKind::Failure, &figures, &place.unwrap_or_default())
         }
         MetricVerdict::Undecided { why } if is_strict => failed(NonSuccessKind::Error, &figures, why),
         MetricVerdict::Undecided { why } => skipped(&format!("could not be decided: {why}")),
         MetricVerdict::NotGated { why } => skipped(&format!("{figures}; not gated: {why}")),
-    }
-}
-
-/// Where the additional amount of a metric is, if that is known.
-fn place(program: &Program, metric: Metric) -> Option<String> {
-    let sites = program.sites.as_ref();
-    match metric {
-        Metric::Instructions => diagnosis::first_function(program.functions.as_ref()?, program.library.as_ref()),
-        Metric::Live | Metric::Resident => diagnosis::first_live_site(sites?),
-        Metric::Exit => diagnosis::first_leaking_site(sites?),
-        Metric::Bytes => diagnosis::first_requesting_site(sites?),
-        Metric::Allocations => diagnosis::first_calling_site(sites?),
-        _ => None,
     }
 }
 

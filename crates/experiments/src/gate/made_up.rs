@@ -35,6 +35,7 @@ pub(crate) fn figures() -> Figures {
         created_unix_s: 1_800_000_000.0,
         machine: Machine { cpu: "a processor".into(), ..Machine::default() },
         sight: vec![],
+        refused: vec![],
         programs: vec![program],
         verdict: Verdict::Broken,
     }

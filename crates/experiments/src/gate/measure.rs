@@ -1,5 +1,9 @@
 //! The gate of one program: watched runs, one repetition, counts and recordings, then paired runs until it is decided.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use heaptoll_allocator_symbols::Table;
 use heaptoll_experiment::experiment::StackInfo;
 use heaptoll_experiment::runner::Ending;
 use heaptoll_experiment::store::Store;
@@ -17,7 +21,7 @@ use super::functions::Of;
 use super::judge::{self, Counts, Effort};
 use super::metric::Metric;
 use super::notes;
-use super::prepare::{Begun, Prepared, Sides, prepare};
+use super::prepare::{BASE, Begun, NEW, Prepared, Sides, prepare};
 use super::recorded::{self, Recorded};
 use super::request::{Entry, Request};
 use super::side::BuiltSide;
@@ -39,6 +43,8 @@ pub struct Gate<'a> {
     pub new: &'a BuiltSide,
     /// The tracer, or why there is none.
     pub tracer: Result<&'a Tracer, &'a String>,
+    /// The allocators that are followed in it.
+    pub table: &'a Arc<Table>,
     /// The request that it is a part of.
     pub request: &'a Request,
     /// The surroundings.
@@ -104,14 +110,27 @@ impl Gate<'_> {
         if timed.first(self.context)? == Ending::Interrupted {
             return Err(Failure::Interrupted);
         }
+        if let Some((_, _, how)) = timed.failures(BASE) {
+            return Err(Failure::Usage(format!("{}: the base build fails: {how}", self.entry.name)));
+        }
         self.check_outputs(&timed)?;
         let pair: [&StackInfo; 2] = [&stacks[0], &stacks[1]];
         let managers = [self.base.manager.as_ref(), self.new.manager.as_ref()];
-        let record = || recorded::record(&program, pair, managers, scratch.path(), self.context);
+        let runs = recorded::Runs {
+            program: &program,
+            stacks: pair,
+            managers,
+            expect_status: self.entry.expect_status,
+            limit: Duration::from_secs_f64(self.request.timeout_s),
+            folder: scratch.path(),
+            // Without traced runs nothing else shows which counts vary by themselves.
+            again: self.tracer.is_err(),
+        };
+        let record = || recorded::record(&runs, self.context);
         let (counted, recordings) = match self.tracer {
             Err(_) => (None, record()),
             Ok(tracer) => {
-                let followed = followed::both(&program, pair, tracer, self.context)?;
+                let followed = followed::both(&program, pair, tracer, self.table, self.context)?;
                 let subject = counted::Subject {
                     program: &program,
                     stacks: pair,
@@ -155,8 +174,8 @@ impl Gate<'_> {
             "{}: the two builds write different output (base: {}; new: {}), so they did not do the same work; with \
              --outputs-differ they are compared all the same",
             self.entry.name,
-            what(super::prepare::BASE),
-            what(super::prepare::NEW)
+            what(BASE),
+            what(NEW)
         )
     }
 
@@ -168,7 +187,7 @@ impl Gate<'_> {
 
     fn measured(&self, timed: &Timed) -> Vec<MetricFigures> {
         let table = timed.table(self.entry.outputs_differ);
-        let effort = Effort { each_s: timed.each_s() };
+        let effort = Effort { repetitions: timed.experiment.settings.repetitions, each_s: timed.each_s() };
         let metrics = Metric::ALL.into_iter().filter(|metric| !metric.is_counted());
         let missing = "no run ended as it should";
         let pair = |metric| table.as_ref().and_then(|table| timed.pair(metric, table));
@@ -181,8 +200,7 @@ impl Gate<'_> {
         let mut metrics = self.counted(&evidence);
         metrics.extend(self.measured(&evidence.timed));
         metrics.sort_by_key(|one| (matches!(one.verdict, MetricVerdict::NotGated { .. }), one.metric));
-        let failure = evidence.timed.failures_of_new();
-        let failure = failure.map(|how| format!("the new build fails in {how}"));
+        let failure = failure(&evidence.timed);
         let mut notes = notes::of(&evidence, self.entry.outputs_differ);
         notes.extend(notes::unseen_memory(&metrics));
         let sites = match causes::sites(&evidence.recordings) {
@@ -220,7 +238,8 @@ impl Gate<'_> {
             let recorded = |run: &Result<Recorded, String>| run.as_ref().ok()?.metrics.get(&metric).copied();
             let recordings = &evidence.recordings;
             let (base, new) = (recorded(&recordings.base), recorded(&recordings.new));
-            let recorded = Some(Counts { base, new, again: None });
+            let again = recordings.again.as_ref().and_then(recorded);
+            let recorded = Some(Counts { base, new, again });
             let whole = |counts: &Counts| counts.base.is_some() && counts.new.is_some();
             // Requests are counted by recordings, too.
             let counts = traced.filter(whole).or(recorded.filter(whole)).unwrap_or_default();
@@ -246,6 +265,13 @@ impl Gate<'_> {
             _ => "the malloc family is not recognised without symbols: neither build may be stripped".into(),
         }
     }
+}
+
+/// How the new build fails where the base does not, or less often.
+fn failure(timed: &Timed) -> Option<String> {
+    let (failed, of, how) = timed.failures(NEW)?;
+    let base = timed.failures(BASE).map_or(0, |(failed, ..)| failed);
+    (base == 0 || failed == of).then(|| format!("the new build fails in {failed} of its {of} runs: {how}"))
 }
 
 /// The base's calls that a traced run has shown. Where no routine was recognised, and so little memory was there that no

@@ -1,7 +1,6 @@
 //! What the reader of a program's figures must know: what was seen, how it was measured, what is missing.
 
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_report::format::disturbed;
 use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_units::{count, percent, took};
 
@@ -47,7 +46,11 @@ pub fn of(evidence: &Evidence, outputs_differ: bool) -> Vec<String> {
     let timed = &evidence.timed;
     let mut notes = Vec::new();
     if let Some(table) = timed.table(outputs_differ) {
-        notes.extend(table.disturbance.as_ref().map(disturbed));
+        let loaded = table.disturbance.as_ref().filter(|found| found.loaded > 0);
+        notes.extend(loaded.map(|found| {
+            let others = percent(found.mean.other_work + found.mean.steal);
+            format!("other work took {others} of the processors meanwhile: intervals of times are wider")
+        }));
         notes.extend(table.notes);
     }
     notes.extend(match evidence.outputs {

@@ -114,7 +114,7 @@ impl Found {
         match (observed.status, observed.signal) {
             (_, Some(signal)) => Some(format!("is killed by signal {signal}{wrote}")),
             (Some(status), _) if status != expect_status => Some(format!(
-                "ends with exit status {status}, not {expect_status}{wrote} (--expect-status has the right one)"
+                "ends with exit status {status}, not {expect_status}{wrote} (if that is its status when all is well: --expect-status {status})"
             )),
             _ => None,
         }

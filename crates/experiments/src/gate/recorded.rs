@@ -4,14 +4,17 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::time::Duration;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_experiment::runner::environment_of;
 use heaptoll_preflight::inspect_program;
-use heaptoll_record::{Interrupt, RecordingOptions, Request, Silent};
+use heaptoll_record::{Interrupt, Progress, RecordingOptions, Request};
 use heaptoll_trace::EventKind;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use super::metric::Metric;
 use crate::context::Context;
@@ -33,6 +36,26 @@ pub struct Recordings {
     pub base: Result<Recorded, String>,
     /// Of the new build.
     pub new: Result<Recorded, String>,
+    /// Of the base once more, where that was requested and the others were made.
+    pub again: Option<Result<Recorded, String>>,
+}
+
+/// What is recorded.
+pub struct Runs<'a> {
+    /// The program.
+    pub program: &'a ProgramInfo,
+    /// Its base and its new build.
+    pub stacks: [&'a StackInfo; 2],
+    /// The manager of each that was named.
+    pub managers: [Option<&'a String>; 2],
+    /// Exit status of success.
+    pub expect_status: i32,
+    /// The time after which a recording is given up, and its program ended.
+    pub limit: Duration,
+    /// Where the traces go.
+    pub folder: &'a Path,
+    /// Whether the base is recorded twice.
+    pub again: bool,
 }
 
 impl Recordings {
@@ -46,34 +69,24 @@ impl Recordings {
             return self;
         }
         let why = || Err("no call of the program's reached the recording layer".to_owned());
-        Recordings { base: why(), new: why() }
+        Recordings { base: why(), new: why(), again: None }
     }
 }
 
-/// Records both builds, one after the other, into `folder`. Where the base cannot be recorded the new build is not.
-pub fn record(
-    program: &ProgramInfo,
-    stacks: [&StackInfo; 2],
-    managers: [Option<&String>; 2],
-    folder: &Path,
-    context: &Context,
-) -> Recordings {
-    let one = |at: usize, name: &str| one(program, stacks[at], managers[at], &folder.join(name), context);
-    let base = one(0, "base.heaptoll");
+/// Records both builds, one after the other. Where the base cannot be recorded the new build is not.
+pub fn record(runs: &Runs, context: &Context) -> Recordings {
+    let base = one(runs, 0, "base.heaptoll", context);
     let new = match &base {
-        Ok(_) => one(1, "new.heaptoll"),
+        Ok(_) => one(runs, 1, "new.heaptoll", context),
         Err(_) => Err("the base was not recorded".into()),
     };
-    Recordings { base, new }
+    let again = (runs.again && new.is_ok()).then(|| one(runs, 0, "again.heaptoll", context));
+    Recordings { base, new, again }
 }
 
-fn one(
-    program: &ProgramInfo,
-    stack: &StackInfo,
-    manager: Option<&String>,
-    output: &Path,
-    context: &Context,
-) -> Result<Recorded, String> {
+fn one(runs: &Runs, at: usize, name: &str, context: &Context) -> Result<Recorded, String> {
+    let Runs { program, .. } = runs;
+    let (stack, manager, output) = (runs.stacks[at], runs.managers[at], &runs.folder.join(name));
     let command = stack.command_in(program, output);
     reachable(&command, stack.directory())?;
     let manager = manager_of(manager, context.places, context.messages).map_err(|error| error.to_string())?;
@@ -93,7 +106,10 @@ fn one(
         machine: vec![],
         interrupt: Interrupt::default(),
     };
-    let recorded = stopped_by(context, &request)?;
+    let recorded = within(runs.limit, context, &request)?;
+    if recorded.status.map(i32::from) != Some(runs.expect_status) {
+        return Err("the recorded run did not end as the others do".into());
+    }
     if !recorded.is_whole() {
         let why = recorded.recordings.iter().find_map(|one| one.trouble.clone());
         let why = why.or_else(|| recorded.warnings.first().cloned());
@@ -132,25 +148,57 @@ fn reachable(command: &[OsString], folder: Option<&Path>) -> Result<(), String> 
     Ok(())
 }
 
-/// A recording that Ctrl-C stops at once.
-fn stopped_by(context: &Context, request: &Request) -> Result<heaptoll_record::RecordingOutcome, String> {
+/// A recording that Ctrl-C stops at once. A program that runs longer than `limit` is killed.
+fn within(
+    limit: Duration,
+    context: &Context,
+    request: &Request,
+) -> Result<heaptoll_record::RecordingOutcome, String> {
     let done = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
+    let mut program = Started::default();
+    let handle = program.handle.clone();
+    let begun = Instant::now();
+    let (recorded, is_over) = std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
             while !done.load(Relaxed) {
-                if context.interrupt.is_set() {
+                let is_over = begun.elapsed() > limit;
+                if is_over && let Some(handle) = handle.get() {
+                    // The descriptor is that process's, whatever its number is used for by now.
+                    let _ = pidfd_send_signal(handle, Signal::KILL);
+                }
+                if is_over || context.interrupt.is_set() {
                     // The first one is the program's, the second one stops the recording.
                     request.interrupt.raise();
                     request.interrupt.raise();
-                    return;
+                    return is_over;
                 }
                 std::thread::sleep(Duration::from_millis(50));
             }
+            false
         });
-        let recorded = heaptoll_record::record(request, &mut Silent);
+        let recorded = heaptoll_record::record(request, &mut program);
         done.store(true, Relaxed);
-        recorded.map_err(|error| error.to_string())
-    })
+        (recorded, watch.join().unwrap_or(false))
+    });
+    if is_over {
+        return Err(format!("the recorded run took longer than {:.0} s", limit.as_secs_f64()));
+    }
+    recorded.map_err(|error| error.to_string())
+}
+
+/// The program that is being recorded, by a descriptor.
+#[derive(Default)]
+struct Started {
+    handle: Arc<OnceLock<OwnedFd>>,
+}
+
+impl Progress for Started {
+    fn started(&mut self, pid: i32) {
+        let handle = Pid::from_raw(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
+        if let Some(Ok(handle)) = handle {
+            let _ = self.handle.set(handle);
+        }
+    }
 }
 
 /// The requests that a trace holds.
@@ -176,7 +224,7 @@ mod tests {
         let with = |calls: u64| {
             let metrics = BTreeMap::from([(Metric::Allocations, calls)]);
             let recorded = || Ok(Recorded { traces: vec!["t".into()], metrics: metrics.clone() });
-            Recordings { base: recorded(), new: recorded() }
+            Recordings { base: recorded(), new: recorded(), again: None }
         };
         assert!(with(0).checked(Some(7)).base.is_err() && with(0).checked(None).new.is_err());
         assert!(with(0).checked(Some(0)).base.is_ok() && with(7).checked(None).new.is_ok());

@@ -18,6 +18,8 @@ pub struct Request {
     pub seed: Option<u64>,
     /// Time limit of one invocation, s.
     pub timeout_s: f64,
+    /// A file with families of allocator symbols besides those of the installation.
+    pub allocator_symbols: Option<PathBuf>,
     /// The words of the command, for the report.
     pub command: Vec<String>,
 }
@@ -62,10 +64,50 @@ pub struct Refs {
 }
 
 impl Entry {
-    /// A name for a program that has none: that of its file.
+    /// A name for a program that has none: that of its file, or of the script that an interpreter runs.
     pub fn name_of(command: &[OsString]) -> String {
         let first = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
-        let name = first.rsplit('/').next().unwrap_or_default().to_owned();
-        if name.is_empty() { first } else { name }
+        let name = file_name(&first);
+        let version = |c: char| c.is_ascii_digit() || c == '.';
+        let script = INTERPRETERS.contains(&name.trim_end_matches(version)).then(|| script(command)).flatten();
+        match script {
+            Some(script) => script,
+            None if name.is_empty() => first,
+            None => name.to_owned(),
+        }
+    }
+}
+
+/// Programs that are named for what they run.
+const INTERPRETERS: [&str; 10] =
+    ["python", "node", "ruby", "perl", "php", "lua", "sh", "bash", "dash", "java"];
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+/// The script of an interpreter: its first word that is no option. Code on the command line (`-c`, `-e`) is none.
+fn script(command: &[OsString]) -> Option<String> {
+    let words = command.iter().skip(1).map(|word| word.to_string_lossy());
+    let mut words = words.skip_while(|word| word.starts_with('-') && !["-c", "-e"].contains(&word.as_ref()));
+    let name = words.next().filter(|word| !word.starts_with('-'))?;
+    let name = file_name(&name);
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_of_an_interpreter_is_named_for_its_script() {
+        let name = |text: &str| Entry::name_of(&text.split(' ').map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(name("/usr/bin/python3.11 -S bench/run.py old"), "run.py");
+        assert_eq!(name("python3 -m pytest"), "pytest");
+        assert_eq!(name("python3 -c print(1)"), "python3");
+        assert_eq!(name("sh ./run.sh"), "run.sh");
+        assert_eq!(name("perl"), "perl");
+        assert_eq!(name("./build/parse in.xml"), "parse");
+        assert_eq!(name("/"), "/");
     }
 }

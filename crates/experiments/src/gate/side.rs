@@ -76,7 +76,15 @@ pub fn check(entry: &Entry, base: &BuiltSide, new: &BuiltSide) -> Result<Option<
                 of_base.display()
             )));
         }
-        return Ok(None);
+        let is_one = same_arguments && base.folder.is_some();
+        return Ok(is_one.then(|| format!("both sides execute {}, which is in neither tree", of_base.display())));
+    }
+    if let (Some(commit), Some(other)) = (&base.commit, &new.commit)
+        && commit == other
+        && !base.dirty
+        && !new.dirty
+    {
+        return Ok(Some(format!("base and new are builds of the same commit, {commit}")));
     }
     let bytes = |path: &PathBuf| std::fs::read(path).ok();
     let same = same_arguments && bytes(&of_base).is_some_and(|found| bytes(&of_new) == Some(found));

@@ -80,12 +80,17 @@ impl Timed {
         self.spent_s / f64::from(self.experiment.settings.repetitions.max(1))
     }
 
-    /// The first repetition, which shows whether outputs are equal.
+    /// The first repetition, which shows whether outputs are equal. Where each build has a single output and they differ,
+    /// a second one shows whether each repeats its own.
     ///
     /// # Errors
     /// See [`RunError`].
     pub fn first(&mut self, context: &Context) -> Result<Ending, RunError> {
-        self.make(1, context)
+        let ended = self.make(1, context)?;
+        if ended != Ending::Interrupted && self.outputs() == Outputs::Differ && self.rows(BASE).count() < 2 {
+            return self.make(2, context);
+        }
+        Ok(ended)
     }
 
     /// Further repetitions, until `decided` has nothing more to wait for or the time is over.
@@ -171,11 +176,12 @@ impl Timed {
         }
     }
 
-    /// How often, and how, runs of the new build failed.
-    pub fn failures_of_new(&self) -> Option<String> {
-        let bad = || self.rows(NEW).filter(|row| !row.outcome.is_ok() && row.outcome != Outcome::Interrupted);
+    /// How often, and how, runs of a build failed: failed runs, all runs, the first failure.
+    pub fn failures(&self, stack: &'static str) -> Option<(usize, usize, &Outcome)> {
+        let bad =
+            || self.rows(stack).filter(|row| !row.outcome.is_ok() && row.outcome != Outcome::Interrupted);
         let first = bad().next()?;
-        Some(format!("{} of its {} runs: {}", bad().count(), self.rows(NEW).count(), first.outcome))
+        Some((bad().count(), self.rows(stack).count(), &first.outcome))
     }
 
     /// A measured metric. CPU time, elapsed time and memory are those of `table`; the others have intervals of their own.

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use heaptoll_experiment::interrupt::Interrupt;
@@ -56,6 +57,9 @@ pub enum TreeError {
         /// What git wrote.
         why: String,
     },
+    /// Changes in a submodule.
+    #[error("the submodule {0} has changes that are not committed, which no tree would have: commit them there, or name --new-ref")]
+    DirtySubmodule(String),
     /// The build failed.
     #[error("the build of {commit} failed ({how}): {build}{output}")]
     Build {
@@ -124,11 +128,16 @@ struct Added {
 impl Drop for Added {
     fn drop(&mut self) {
         for tree in &self.trees {
-            // What cannot be removed goes with the scratch folder, and `git worktree prune` forgets it.
-            let _ =
-                git_in(&self.repository, &["worktree", "remove", "--force", "--force"]).arg(tree).output();
+            let remove = || {
+                let mut git = git_in(&self.repository, &["worktree", "remove", "--force", "--force"]);
+                git.arg(tree).output().is_ok_and(|done| done.status.success())
+            };
+            // Where a build has taken rights from its folders, git cannot remove them, and forgets the tree without them.
+            if !remove() {
+                heaptoll_scratch::remove(tree);
+                remove();
+            }
         }
-        let _ = git_in(&self.repository, &["worktree", "prune"]).output();
     }
 }
 
@@ -146,7 +155,11 @@ impl Trees {
             let tree = scratch.path().join(name);
             // It is known to git from the beginning of the command on.
             added.trees.push(tree.clone());
-            repository.check_out(&tree, commit).map_err(refused)?;
+            let checked_out = repository.check_out(&tree, commit);
+            if context.interrupt.is_set() {
+                return Err(Failure::Interrupted);
+            }
+            checked_out.map_err(refused)?;
         }
         if let Some(build) = &refs.build {
             let progress = context.messages.progress(None);
@@ -182,17 +195,23 @@ struct Repository {
     prefix: String,
 }
 
+/// Options of git before its command, and words of the folder: what precedes a command in its words.
+const BEFORE_COMMAND: usize = 4;
+/// What a hook of git's has in its environment, which would lead git in another tree back to the user's.
+const OF_HOOKS: [&str; 4] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"];
+
 fn git_in(folder: &Path, arguments: &[&str]) -> Command {
     let mut git = Command::new("git");
-    git.arg("-C").arg(folder).args(arguments).stdin(Stdio::null());
     // A hook of a checkout is none of the gate's, and no password can be typed here.
+    git.arg("-C").arg(folder).args(["-c", "core.hooksPath=/dev/null"]).args(arguments).stdin(Stdio::null());
     git.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    OF_HOOKS.iter().for_each(|name| drop(git.env_remove(name)));
     git
 }
 
 /// What a command of git's prints, without the line end.
 fn output(git: &mut Command) -> Result<String, TreeError> {
-    let words: Vec<String> = git.get_args().skip(2).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = git.get_args().skip(BEFORE_COMMAND).map(|word| word.to_string_lossy().into_owned()).collect();
     let done = git.output().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => TreeError::NoGit,
         _ => TreeError::Git { command: words.join(" "), why: error.to_string() },
@@ -202,6 +221,15 @@ fn output(git: &mut Command) -> Result<String, TreeError> {
         return Err(TreeError::Git { command: words.join(" "), why });
     }
     Ok(String::from_utf8_lossy(&done.stdout).trim_end_matches('\n').to_owned())
+}
+
+/// The path of a submodule with changes of its own, of a line of `git status --porcelain=v2`: its third word is `S`, then
+/// `C` of another commit, `M` of changed files, `U` of new ones.
+fn dirty_submodule(line: &str) -> Option<&str> {
+    let mut words = line.splitn(9, ' ');
+    let (kind, state) = (words.next()?, words.nth(1)?);
+    let is_dirty = kind == "1" && state.starts_with('S') && state[1..].contains(['M', 'U']);
+    is_dirty.then(|| words.last()).flatten()
 }
 
 impl Repository {
@@ -248,8 +276,12 @@ impl Repository {
     /// What is in the working tree now, tracked or new, but for what is ignored.
     fn working_tree(&self, scratch: &Path) -> Result<Commit, TreeError> {
         let head = self.commit("HEAD")?;
-        if self.git(&["status", "--porcelain"])?.is_empty() {
+        let status = self.git(&["status", "--porcelain=v2"])?;
+        if status.is_empty() {
             return Ok(head);
+        }
+        if let Some(path) = status.lines().find_map(dirty_submodule) {
+            return Err(TreeError::DirtySubmodule(path.to_owned()));
         }
         let index = scratch.join("index");
         let own = |arguments: &[&str]| {
@@ -290,17 +322,27 @@ impl Repository {
         scratch: &Path,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
+        let failed = AtomicBool::new(false);
+        let failed = &failed;
+        let is_over = &(move || interrupt.is_set() || failed.load(Relaxed));
         let ended: Vec<Result<(), Unbuilt>> = std::thread::scope(|scope| {
             let one = |at: usize| {
                 let log = scratch.join(format!("build-{at}"));
                 let folder = trees[at].join(&self.prefix);
-                move || build_one(build, &folder, &log, &commits[at], interrupt)
+                move || {
+                    let built = build_one(build, &folder, &log, &commits[at], is_over);
+                    failed.fetch_or(built.is_err(), Relaxed);
+                    built
+                }
             };
             let all: Vec<_> = (0..trees.len()).map(|at| scope.spawn(one(at))).collect();
-            let failed = || Err(TreeError::Scratch(std::io::Error::other("a thread failed")).into());
-            all.into_iter().map(|thread| thread.join().unwrap_or_else(|_| failed())).collect()
+            let broken = || Err(TreeError::Scratch(std::io::Error::other("a thread failed")).into());
+            all.into_iter().map(|thread| thread.join().unwrap_or_else(|_| broken())).collect()
         });
-        ended.into_iter().collect::<Result<Vec<()>, Unbuilt>>()?;
+        // A build that fails ends the other, which was then not what failed.
+        let of_failure = |ended: &Result<(), Unbuilt>| matches!(ended, Err(Unbuilt::Interrupted));
+        let (ended, failed): (Vec<_>, Vec<_>) = ended.into_iter().partition(of_failure);
+        failed.into_iter().chain(ended).collect::<Result<Vec<()>, Unbuilt>>()?;
         for (tree, commit) in trees.iter().zip(commits) {
             let changed = output(&mut git_in(tree, &["status", "--porcelain", "--untracked-files=no"]));
             let changed = changed.map_err(refused)?;
@@ -340,7 +382,7 @@ fn build_one(
     folder: &Path,
     log: &Path,
     commit: &Commit,
-    interrupt: &Interrupt,
+    is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<(), Unbuilt> {
     let open = || {
         let out = File::create(log)?;
@@ -349,6 +391,7 @@ fn build_one(
     let (out, err) = open().map_err(TreeError::Scratch)?;
     let mut command = Command::new("sh");
     command.args(["-c", build]).current_dir(folder).env("PWD", folder).stdin(Stdio::null());
+    OF_HOOKS.iter().for_each(|name| drop(command.env_remove(name)));
     let started = command.stdout(out).stderr(err).process_group(0).spawn();
     let mut child = started.map_err(TreeError::Scratch)?;
     loop {
@@ -362,7 +405,7 @@ fn build_one(
                     output: last_lines(log),
                 }));
             }
-            Ok(None) if interrupt.is_set() => {
+            Ok(None) if is_over() => {
                 // It was not waited for, so the number of its group, which it leads, is still its own.
                 let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
                 let _ = child.wait();
@@ -381,4 +424,21 @@ fn last_lines(log: &Path) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let first = lines.len().saturating_sub(SHOWN);
     lines[first..].iter().map(|line| format!("\n  {}", heaptoll_report::format::printable(line))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Changes within a submodule were left out of the tree, and the side was called dirty nevertheless.
+    #[test]
+    fn a_submodule_with_changes_of_its_own_is_recognised() {
+        let line = |state: &str| format!("1 .M {state} 160000 160000 160000 aa bb libs/a module");
+        assert_eq!(dirty_submodule(&line("S.M.")), Some("libs/a module"));
+        assert_eq!(dirty_submodule(&line("S..U")), Some("libs/a module"));
+        assert_eq!(dirty_submodule(&line("SC..")), None, "another commit is in the tree");
+        assert_eq!(dirty_submodule(&line("N...")), None);
+        assert_eq!(dirty_submodule("? file"), None);
+        assert_eq!(dirty_submodule(""), None);
+    }
 }
