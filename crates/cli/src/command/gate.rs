@@ -33,14 +33,15 @@ const SKIPPED: u8 = 125;
 /// docs/guide/gate.md explains it.
 ///
 /// Exit status: 0 within limits; 1 a limit is broken, or the new build fails and the base does not; 2 it could not be
-/// run; 3 a limit could not be decided, with --strict; 130 interrupted. With --bisect all but 0, 1 and 130 are 125.
+/// run; 3 a limit could not be decided, with --strict; 130 interrupted. With --bisect all but 0, 1 and 130 are 125, what
+/// could not be decided among them.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll gate --base ./old --new ./new -- in.xml\n  \
     heaptoll gate --base-cmd './app --fast in.xml' --new-cmd './app --small in.xml' --outputs-differ\n  \
     heaptoll gate --base-ref main --build 'make -j' --command './app in.xml'\n  \
     heaptoll gate --new-manager mimalloc3 -- ./app in.xml         (two managers)\n  \
     heaptoll gate --base ./old --new ./new --limit live=2% --limit cpu=none -- in.xml\n  \
-    git bisect run heaptoll gate --bisect --base-ref v1.0 --build 'make -j' --command './app in.xml'")]
+    git bisect run heaptoll gate --bisect --limit cpu=none --base-ref v1.0 --build 'make -j' --command './app in.xml'")]
 pub struct Arguments {
     #[command(flatten)]
     programs: ProgramArguments,

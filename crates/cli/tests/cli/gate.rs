@@ -254,6 +254,7 @@ fn what_cannot_be_gated_is_refused_before_anything_runs() {
     refused(&[&two[..], &["--limit", "cpu=0%"]].concat(), &["allows no growth"]);
     refused(&[&two[..], &["--limit", "cpu=3ms"]].concat(), &["is no percentage"]);
     refused(&[&two[..], &["--stdin", "/nowhere/in"]].concat(), &["/nowhere/in"]);
+    refused(&[&two[..], &["--allocator-symbols", "/nowhere/table.toml"]].concat(), &["/nowhere/table.toml"]);
     let bisect = fixture.heaptoll(&["gate", "--bisect", "--speed"]);
     bisect.exits(125);
 }
@@ -291,6 +292,65 @@ fn programs_and_limits_of_a_file_are_used_and_its_mistakes_named() {
     let found =
         in_folder(&fixture, &folder, &["--only", "more", "--budget", "1s", "--limit", "live=5%"]).exits(1);
     found.shows(&["Limits broken: more", "most live bytes"]);
+}
+
+/// The refusal of one program threw away what was measured of the others.
+#[test]
+fn a_program_that_cannot_be_run_leaves_the_verdicts_on_the_others() {
+    let fixture = Fixture::new();
+    let folder = fixture.path("project");
+    std::fs::create_dir(&folder).expect("a folder");
+    let (old, new) = (build(&fixture, "old", 100_000, 0, 100), build(&fixture, "new", 100_000, 0, 110));
+    let fails = fixture.program("fails", "int main(void) { free(malloc(9)); return 4; }");
+    let write = |live: &str| {
+        let text = format!(
+            "[gate.bad]\nbase = '{fails}'\nnew = '{new}'\n[gate.good]\nbase = '{old}'\nnew = '{new}'\n\
+             limits = {{ live = '{live}', exit = '20%', bytes = '20%', cpu = 'none' }}\n"
+        );
+        std::fs::write(folder.join("heaptoll.toml"), text).expect("writes");
+    };
+    write("20%");
+    let file = fixture.at("gate.json");
+    let options = ["--budget", "1s", "--json", &file];
+    let found = in_folder(&fixture, &folder, &options).exits(2);
+    found.shows(&["Could not be run: bad", "good: within limits", "ends with exit status 4"]);
+    let json = read_json(&file);
+    assert_eq!((&json["refused"][0]["name"], &json["programs"][0]["name"]), (&"bad".into(), &"good".into()));
+    write("5%");
+    in_folder(&fixture, &folder, &options).exits(1).shows(&["Limits broken: good", "bad could not be run"]);
+}
+
+/// A recording had no time limit: a program that waits for something under the recording layer was waited for for ever.
+#[test]
+fn a_recording_ends_at_the_time_limit_of_a_run() {
+    let fixture = Fixture::new();
+    let source = |more: &str| {
+        format!(
+            "int main(void) {{ free(malloc(9)); {more} char *own = getenv(\"LD_PRELOAD\");\n\
+             if (own && strstr(own, \"record\")) pause(); return 0; }}"
+        )
+    };
+    let (old, new) = (fixture.program("old", &source("")), fixture.program("new", &source("free(malloc(7));")));
+    let (json, output) = gate(&fixture, &["--base", &old, "--new", &new, "--timeout", "3"]);
+    output.exits(0).shows(&["the recorded run took longer than 3 s"]);
+    assert_eq!(verdict(&json, "instructions"), "within");
+}
+
+/// A build with one output a repetition was refused for another one, before a second run showed that it has many.
+#[test]
+fn output_that_differs_from_run_to_run_is_not_compared() {
+    let fixture = Fixture::new();
+    let source = |more: &str| {
+        format!(
+            "#include <pthread.h>\nvoid *work(void *x) {{ free(malloc(9)); {more} return x; }}\n\
+             int main(void) {{ pthread_t t; pthread_create(&t, 0, work, 0); pthread_join(t, 0);\n\
+             printf(\"%d\\n\", getpid()); return 0; }}"
+        )
+    };
+    let (old, new) = (fixture.program("old", &source("")), fixture.program("new", &source("free(malloc(7));")));
+    let (json, output) = gate(&fixture, &["--base", &old, "--new", &new]);
+    output.exits(0).shows(&["outputs differ from run to run, so they are not compared"]);
+    assert_eq!(json["programs"][0]["outputs"], "vary");
 }
 
 /// A repository with a program in C whose first commit keeps less, and a build.
