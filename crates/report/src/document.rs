@@ -85,7 +85,8 @@ pub struct Part {
     pub see: Vec<Link>,
     /// Unfolded on demand on the page and in Markdown, not on the terminal.
     pub folded: bool,
-    /// The option of the command that unfolds it, which the terminal names; empty for none.
+    /// The option of the command that unfolds it, which the terminal names; `--html` where only the page does; empty for
+    /// none.
     pub option: String,
 }
 

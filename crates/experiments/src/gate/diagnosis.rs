@@ -283,7 +283,7 @@ impl Subject {
         let mut title = title;
         title[..1].make_ascii_uppercase();
         (!items.is_empty() || !text.is_empty())
-            .then(|| Item::Part(Fold { title, text, items, folded: true, ..Fold::default() }))
+            .then(|| Item::Part(Fold { title, text, items, folded: true, option: "--html".into(), ..Fold::default() }))
     }
 
     /// A table of parts; none without rows.

@@ -34,7 +34,9 @@ fn the_first_row_is_what_adds_most() {
         (function("added"), Amounts::New(50)),
     ]);
     let text = terminal(sections(of_functions(&found)));
-    assert!(text.contains("Most are added by parse of prog: 100\u{202f}000 more instructions"), "{text}");
+    assert!(text.contains("The largest part is added by parse of prog: 100\u{202f}000 more instructions"), "{text}");
+    let page = "Not shown here, but in the page (--html): functions that shrank and functions of one build only";
+    assert!(text.contains(page), "{text}");
     let rows: Vec<&str> = text.lines().filter(|line| line.contains(" prog ")).collect();
     assert!(
         rows[0].starts_with("parse ") && rows[1].starts_with("main ") && rows[2].starts_with("added "),

@@ -340,9 +340,9 @@ impl Repository {
             all.into_iter().map(|thread| thread.join().unwrap_or_else(|_| broken())).collect()
         });
         // A build that fails ends the other, which was then not what failed.
-        let of_failure = |ended: &Result<(), Unbuilt>| matches!(ended, Err(Unbuilt::Interrupted));
-        let (ended, failed): (Vec<_>, Vec<_>) = ended.into_iter().partition(of_failure);
-        failed.into_iter().chain(ended).collect::<Result<Vec<()>, Unbuilt>>()?;
+        let is_stopped = |built: &Result<(), Unbuilt>| matches!(built, Err(Unbuilt::Interrupted));
+        let (stopped, others): (Vec<_>, Vec<_>) = ended.into_iter().partition(is_stopped);
+        others.into_iter().chain(stopped).collect::<Result<Vec<()>, Unbuilt>>()?;
         for (tree, commit) in trees.iter().zip(commits) {
             let changed = output(&mut git_in(tree, &["status", "--porcelain", "--untracked-files=no"]));
             let changed = changed.map_err(refused)?;

@@ -6,6 +6,8 @@ use super::style::{Style, Tone, right};
 use crate::document::{Cell, Document, Grid, Item, Part, Section, Table, tally};
 use crate::format::and_list;
 
+/// The option of parts that the page alone unfolds.
+const PAGE: &str = "--html";
 /// Characters of a row's name in a table that is not made a list.
 const SHORT_NAME: usize = 8;
 
@@ -52,7 +54,10 @@ fn unfoldable(items: &[Item], found: &mut Vec<String>) {
         if part.folded && !part.option.is_empty() {
             let title = part.title.split(',').next().unwrap_or_default();
             let title = title.split(": ").last().unwrap_or_default().to_lowercase();
-            let text = format!("{title} ({})", part.option);
+            let text = match part.option.as_str() {
+                PAGE => title,
+                option => format!("{title} ({option})"),
+            };
             if !found.contains(&text) {
                 found.push(text);
             }
