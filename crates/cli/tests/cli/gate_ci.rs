@@ -214,3 +214,30 @@ fn the_ready_files_gate_a_pull_request() {
     let xml = std::fs::read_to_string(clone.join("gate.xml")).expect("the XML");
     assert!(xml.contains("<failure") && clone.join("gate.html").is_file(), "{xml}");
 }
+
+/// The scripts that install a release, on one that holds a program alone.
+#[test]
+fn the_ready_files_install_a_release_whose_hash_is_right_and_no_other() {
+    let fixture = Fixture::new();
+    let bin = fixture.path("heaptoll-0/bin");
+    std::fs::create_dir_all(&bin).expect("folders");
+    std::fs::write(bin.join("heaptoll"), "#!/bin/sh\necho installed\n").expect("writes");
+    let shell = |script: &str| {
+        let mut shell = Command::new("bash");
+        shell.args(["-e", "-o", "pipefail", "-c", script]).current_dir(fixture.path(""));
+        shell.env("HOME", fixture.path("home")).env("GITHUB_PATH", fixture.path("path"));
+        shell.env("HEAPTOLL_TARBALL", format!("file://{}", fixture.at("r.tar.gz")));
+        CommandOutput::from(shell.output().expect("bash"))
+    };
+    shell("tar -czf r.tar.gz heaptoll-0 && mkdir home").exits(0);
+    let file = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/ci/github.yml"))
+        .expect("a ready file");
+    let install = of_github(&file, "Install heaptoll");
+    let hash = "export HEAPTOLL_SHA256=$(sha256sum r.tar.gz | cut -d' ' -f1)";
+    shell(&format!("{hash}\n{install}")).exits(0);
+    let path = std::fs::read_to_string(fixture.path("path")).expect("the runner's path");
+    assert_eq!(path.trim(), format!("{}/bin", fixture.at("home/heaptoll")));
+    assert!(fixture.path("home/heaptoll/bin/heaptoll").is_file());
+    let other = shell(&format!("export HEAPTOLL_SHA256={}\n{install}", "0".repeat(64)));
+    other.exits(1);
+}
