@@ -78,10 +78,11 @@ impl Findings {
 /// differ that must not), or Ctrl-C before there is a figure.
 pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let (created_unix_s, machine) = (clock::now().as_secs_f64(), machine::read());
-    let table = Table::read(&context.places.allocator_symbols()).and_then(|table| match &request.allocator_symbols {
-        Some(path) => table.with(path),
-        None => Ok(table),
-    });
+    let table =
+        Table::read(&context.places.allocator_symbols()).and_then(|table| match &request.allocator_symbols {
+            Some(path) => table.with(path),
+            None => Ok(table),
+        });
     let table = Arc::new(table.map_err(|error| Failure::Refused(Box::new(error)))?);
     let trees = request.refs.as_ref().map(|refs| Trees::make(refs, context)).transpose()?;
     let sides: Vec<(BuiltSide, BuiltSide)> = request

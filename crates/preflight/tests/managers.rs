@@ -119,8 +119,11 @@ fn each_function_of_the_family_is_called_once() {
     assert_eq!(failing(&endless), ("calloc".into(), "killed by signal 11".into()));
     let empty = with("empty.so", "return memalign(a, n);", "return 0;");
     assert_eq!(failing(&empty), ("aligned_alloc".into(), "it gives no block".into()));
-    let dirty = with("dirty.so", "return a && b > SIZE_MAX / a ? 0 : take(16, a * b);",
-        "char *p = take(16, a * b); if (p && a * b) *p = 1; return p;");
+    let dirty = with(
+        "dirty.so",
+        "return a && b > SIZE_MAX / a ? 0 : take(16, a * b);",
+        "char *p = take(16, a * b); if (p && a * b) *p = 1; return p;",
+    );
     assert_eq!(failing(&dirty), ("calloc".into(), "the block is not clear".into()));
 }
 

@@ -271,6 +271,11 @@ fn objects(of: BTreeMap<Routine, (u8, String)>) -> BTreeMap<Routine, String> {
 }
 
 fn listed(functions: BTreeMap<(String, String), [u64; 2]>) -> Vec<FunctionCount> {
-    let one = |((object, symbol), [instructions, for_it])| FunctionCount { object, symbol, instructions, for_it };
+    let one = |((object, symbol), [instructions, for_it]): ((String, String), [u64; 2])| FunctionCount {
+        object,
+        symbol,
+        instructions,
+        for_it,
+    };
     functions.into_iter().map(one).collect()
 }

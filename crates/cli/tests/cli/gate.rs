@@ -330,7 +330,8 @@ fn a_recording_ends_at_the_time_limit_of_a_run() {
              if (own && strstr(own, \"record\")) pause(); return 0; }}"
         )
     };
-    let (old, new) = (fixture.program("old", &source("")), fixture.program("new", &source("free(malloc(7));")));
+    let (old, new) =
+        (fixture.program("old", &source("")), fixture.program("new", &source("free(malloc(7));")));
     let (json, output) = gate(&fixture, &["--base", &old, "--new", &new, "--timeout", "3"]);
     output.exits(0).shows(&["the recorded run took longer than 3 s"]);
     assert_eq!(verdict(&json, "instructions"), "within");
@@ -347,7 +348,8 @@ fn output_that_differs_from_run_to_run_is_not_compared() {
              printf(\"%d\\n\", getpid()); return 0; }}"
         )
     };
-    let (old, new) = (fixture.program("old", &source("")), fixture.program("new", &source("free(malloc(7));")));
+    let (old, new) =
+        (fixture.program("old", &source("")), fixture.program("new", &source("free(malloc(7));")));
     let (json, output) = gate(&fixture, &["--base", &old, "--new", &new]);
     output.exits(0).shows(&["outputs differ from run to run, so they are not compared"]);
     assert_eq!(json["programs"][0]["outputs"], "vary");

@@ -230,8 +230,9 @@ fn the_ready_files_install_a_release_whose_hash_is_right_and_no_other() {
         CommandOutput::from(shell.output().expect("bash"))
     };
     shell("tar -czf r.tar.gz heaptoll-0 && mkdir home").exits(0);
-    let file = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/ci/github.yml"))
-        .expect("a ready file");
+    let file =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide/ci/github.yml"))
+            .expect("a ready file");
     let install = of_github(&file, "Install heaptoll");
     let hash = "export HEAPTOLL_SHA256=$(sha256sum r.tar.gz | cut -d' ' -f1)";
     shell(&format!("{hash}\n{install}")).exits(0);

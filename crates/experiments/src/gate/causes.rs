@@ -16,6 +16,6 @@ pub fn functions(of: Of, counted: Option<&Counted>) -> Option<Differences> {
 
 /// Memory by call site, where both builds were recorded; or why the recordings cannot be compared.
 pub fn sites(recordings: &Recordings) -> Option<Result<SiteDifferences, String>> {
-    let Recordings { base: Ok(base), new: Ok(new) } = recordings else { return None };
+    let Recordings { base: Ok(base), new: Ok(new), .. } = recordings else { return None };
     Some(sites::differences(&base.traces, &new.traces).map_err(|error| error.to_string()))
 }

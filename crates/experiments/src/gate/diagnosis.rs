@@ -40,7 +40,8 @@ const LIBRARY: Subject = Subject {
     fewer: "fewer",
 };
 /// The libraries whose instructions are split by their callers, without versions.
-const LIBRARIES: [&str; 6] = ["libc.so", "libm.so", "libpthread.so", "ld-linux-x86-64.so", "libstdc++.so", "libgcc_s.so"];
+const LIBRARIES: [&str; 6] =
+    ["libc.so", "libm.so", "libpthread.so", "ld-linux-x86-64.so", "libstdc++.so", "libgcc_s.so"];
 const LIVE: Subject = of_sites("alive at the heap's largest point", whole_bytes, "less");
 const EXIT: Subject = of_sites("never freed", whole_bytes, "less");
 const BYTES: Subject = of_sites("requested", whole_bytes, "less");
@@ -68,7 +69,8 @@ pub fn sections(causes: Causes<'_>) -> Vec<Section> {
         let mut part = INSTRUCTIONS.describe(found);
         let caller = caller(found, library);
         part.text.extend(caller.map(|caller| format!("That is a library, and most is for {caller}.")));
-        let library = library.filter(|library| library.difference != 0).map(|library| LIBRARY.describe(library));
+        let library =
+            library.filter(|library| library.difference != 0).map(|library| LIBRARY.describe(library));
         part.items.extend(library.map(Item::Part));
         Section { title: "Instructions by function".into(), text: part.text, items: part.items }
     });
@@ -282,8 +284,9 @@ impl Subject {
         let items: Vec<Item> = tables.map(Item::Table).collect();
         let mut title = title;
         title[..1].make_ascii_uppercase();
-        (!items.is_empty() || !text.is_empty())
-            .then(|| Item::Part(Fold { title, text, items, folded: true, option: "--html".into(), ..Fold::default() }))
+        (!items.is_empty() || !text.is_empty()).then(|| {
+            Item::Part(Fold { title, text, items, folded: true, option: "--html".into(), ..Fold::default() })
+        })
     }
 
     /// A table of parts; none without rows.

@@ -34,15 +34,22 @@ fn the_first_row_is_what_adds_most() {
         (function("added"), Amounts::New(50)),
     ]);
     let text = terminal(sections(of_functions(&found)));
-    assert!(text.contains("The largest part is added by parse of prog: 100\u{202f}000 more instructions"), "{text}");
-    let page = "Not shown here, but in the page (--html): functions that shrank and functions of one build only";
+    assert!(
+        text.contains("The largest part is added by parse of prog: 100\u{202f}000 more instructions"),
+        "{text}"
+    );
+    let page =
+        "Not shown here, but in the page (--html): functions that shrank and functions of one build only";
     assert!(text.contains(page), "{text}");
     let rows: Vec<&str> = text.lines().filter(|line| line.contains(" prog ")).collect();
     assert!(
         rows[0].starts_with("parse ") && rows[1].starts_with("main ") && rows[2].starts_with("added "),
         "{text}"
     );
-    assert_eq!(first_function(&found, None).as_deref().map(|text| text.starts_with("parse of prog")), Some(true));
+    assert_eq!(
+        first_function(&found, None).as_deref().map(|text| text.starts_with("parse of prog")),
+        Some(true)
+    );
 }
 
 /// Gates of real packages named `memcpy`, which no change of theirs had touched.
@@ -50,10 +57,7 @@ fn the_first_row_is_what_adds_most() {
 fn of_a_library_the_caller_is_named_too() {
     let copy = |object: &str| Part { name: "memcpy".into(), object: object.into(), ..Part::default() };
     let found = |object| {
-        Differences::new([
-            (copy(object), Amounts::Both(1000, 9000)),
-            (function("main"), Amounts::Both(5, 9)),
-        ])
+        Differences::new([(copy(object), Amounts::Both(1000, 9000)), (function("main"), Amounts::Both(5, 9))])
     };
     let library = Differences::new([
         (function("parse"), Amounts::Both(900, 8800)),
@@ -64,7 +68,10 @@ fn of_a_library_the_caller_is_named_too() {
     assert!(text.contains("That is a library, and most is for parse of prog: 7900 more"), "{text}");
     assert!(text.contains("Instructions of the libraries of C and C++\n"), "{text}");
     let first = first_function(&of, Some(&library)).expect("named");
-    assert!(first.starts_with("memcpy of libc.so: ") && first.contains("; most for parse of prog: "), "{first}");
+    assert!(
+        first.starts_with("memcpy of libc.so: ") && first.contains("; most for parse of prog: "),
+        "{first}"
+    );
     let own = first_function(&found("libmine.so"), Some(&library)).expect("named");
     assert!(!own.contains("parse"), "{own}");
 }
@@ -91,9 +98,11 @@ fn call_stacks_are_as_long_as_makes_them_unique() {
         assert!(text.contains(name), "{name}: {text}");
     }
     assert!(!text.contains("d < main"), "{text}");
-    assert_eq!(first_live_site(&sites), None);
+    let causes = Causes { sites: Some(&sites), ..Causes::default() };
+    assert_eq!(place(&causes, Metric::Live), None);
     assert!(
-        first_leaking_site(&sites).is_some_and(|first| first.starts_with("a < b < c: 10 B more never freed"))
+        place(&causes, Metric::Exit)
+            .is_some_and(|first| first.starts_with("a < b < c: 10 B more never freed"))
     );
 }
 
@@ -111,7 +120,10 @@ fn names_of_the_program_change_neither_the_terminal_nor_a_page() {
         warnings: vec![name.into()],
         ..SiteDifferences::default()
     };
-    let document = Document { sections: sections(Causes { sites: Some(&sites), ..of_functions(&found) }), ..Document::default() };
+    let document = Document {
+        sections: sections(Causes { sites: Some(&sites), ..of_functions(&found) }),
+        ..Document::default()
+    };
     let style = Style { color: false, width: Some(80), unicode: true };
     let text = render_document(&document, &style);
     assert!(text.chars().all(|c| c == '\n' || !c.is_control() && c != '\u{202e}'), "{text}");

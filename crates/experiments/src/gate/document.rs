@@ -84,9 +84,7 @@ fn verdict(program: &Program) -> Vec<String> {
         if let MetricVerdict::Undecided { why } = &one.verdict {
             let limit = one.limit.map(|limit| limit.text()).unwrap_or_default();
             let label = one.metric.label();
-            text.push(format!(
-                "{name}: the limit of {limit} on {label} could not be decided: {why}."
-            ));
+            text.push(format!("{name}: the limit of {limit} on {label} could not be decided: {why}."));
         }
     }
     let within: Vec<String> =
@@ -248,10 +246,5 @@ fn in_words(side: &Side) -> String {
         format!(", of commit {commit}{}", if side.dirty { " and what is changed over it" } else { "" })
     });
     let manager = side.manager.as_ref().map(|manager| format!(", under {manager}"));
-    format!(
-        "{}{}{}",
-        shell_command(&side.command),
-        commit.unwrap_or_default(),
-        manager.unwrap_or_default()
-    )
+    format!("{}{}{}", shell_command(&side.command), commit.unwrap_or_default(), manager.unwrap_or_default())
 }

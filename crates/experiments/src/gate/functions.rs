@@ -308,7 +308,12 @@ mod tests {
             let object = format!("/b/{name}");
             counts(name, &[(&object, "hash", hash), (&object, "parse", parse)])
         };
-        let found = differences(Of::Itself, &run("old", 1000, 500), &run("new", 1900, 600), Some(&run("old", 150, 500)));
+        let found = differences(
+            Of::Itself,
+            &run("old", 1000, 500),
+            &run("new", 1900, 600),
+            Some(&run("old", 150, 500)),
+        );
         let added: Vec<(&str, u64)> =
             found.added().iter().map(|added| (added.part.name.as_str(), added.certain)).collect();
         assert_eq!(added, [("parse", 100), ("hash", 50)]);

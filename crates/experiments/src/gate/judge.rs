@@ -123,7 +123,10 @@ fn beyond(limit: Limit, ratio: &Interval, effort: Effort) -> MetricVerdict {
 }
 
 fn few(effort: Effort) -> String {
-    format!("it takes {FEWEST_PAIRS} repetitions at least: --budget {}", option_s(FEWEST_PAIRS as f64 * effort.each_s))
+    format!(
+        "it takes {FEWEST_PAIRS} repetitions at least: --budget {}",
+        option_s(FEWEST_PAIRS as f64 * effort.each_s)
+    )
 }
 
 /// Why an interval holds the limit, and what it would take until one around the same ratio leaves it.
@@ -138,7 +141,11 @@ fn open(ratio: &Interval, edge: f64, effort: Effort) -> String {
             .to_owned();
     }
     let (seconds, repetitions) = (needed * effort.each_s, needed.ceil());
-    format!("it takes about {repetitions:.0} repetitions in {}: --budget {}", took(seconds), option_s(seconds))
+    format!(
+        "it takes about {repetitions:.0} repetitions in {}: --budget {}",
+        took(seconds),
+        option_s(seconds)
+    )
 }
 
 /// Seconds as `--budget` takes them.
@@ -262,7 +269,10 @@ mod tests {
         assert_eq!(cpu(1.00, 0.02, 8), MetricVerdict::Within);
         let MetricVerdict::Undecided { why } = cpu(1.05, 0.03, 8) else { panic!("it holds 3 %") };
         // (3 % / 1.9 %)^2 times 8.
-        assert!(why.starts_with("it takes about 24 repetitions in") && why.ends_with("--budget 12s"), "{why}");
+        assert!(
+            why.starts_with("it takes about 24 repetitions in") && why.ends_with("--budget 12s"),
+            "{why}"
+        );
         let MetricVerdict::Undecided { why } = cpu(1.03, 0.03, 8) else { panic!("it holds 3 %") };
         assert!(why.contains("about as large as the limit"), "{why}");
         assert!(matches!(cpu(1.5, 0.01, 5), MetricVerdict::Undecided { .. }), "too few pairs");

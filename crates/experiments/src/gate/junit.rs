@@ -4,9 +4,8 @@ use heaptoll_report::ReportError;
 use heaptoll_report::format::printable_lines;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::diagnosis;
+use super::diagnosis::{self, Causes};
 use super::figures::{Figures, MetricFigures, MetricVerdict, Outputs, Program};
-use super::metric::Metric;
 use super::values::{change, value};
 
 /// The XML. `is_strict`: what could not be decided is an error, and is skipped otherwise.

@@ -69,7 +69,8 @@ impl Entry {
         let first = command.first().map(|word| word.to_string_lossy().into_owned()).unwrap_or_default();
         let name = file_name(&first);
         let version = |c: char| c.is_ascii_digit() || c == '.';
-        let script = INTERPRETERS.contains(&name.trim_end_matches(version)).then(|| script(command)).flatten();
+        let script =
+            INTERPRETERS.contains(&name.trim_end_matches(version)).then(|| script(command)).flatten();
         match script {
             Some(script) => script,
             None if name.is_empty() => first,

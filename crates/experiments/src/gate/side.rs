@@ -77,7 +77,9 @@ pub fn check(entry: &Entry, base: &BuiltSide, new: &BuiltSide) -> Result<Option<
             )));
         }
         let is_one = same_arguments && base.folder.is_some();
-        return Ok(is_one.then(|| format!("both sides execute {}, which is in neither tree", of_base.display())));
+        return Ok(
+            is_one.then(|| format!("both sides execute {}, which is in neither tree", of_base.display()))
+        );
     }
     if let (Some(commit), Some(other)) = (&base.commit, &new.commit)
         && commit == other

@@ -60,7 +60,9 @@ pub fn differences(base: &[PathBuf], new: &[PathBuf]) -> Result<SiteDifferences,
     warnings.extend(new.warnings);
     let depth = depth(&[&base.rows, &new.rows]);
     warnings.extend(depth.map(|depth| {
-        format!("more than {MANY} call sites in a build: those with the same {depth} innermost functions are one")
+        format!(
+            "more than {MANY} call sites in a build: those with the same {depth} innermost functions are one"
+        )
     }));
     let innermost = |rows| merged(rows, depth.unwrap_or(usize::MAX));
     let joined = join(innermost(base.rows), innermost(new.rows));

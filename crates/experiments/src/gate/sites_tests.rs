@@ -143,9 +143,8 @@ fn sites_of_functions_that_call_each_other_in_any_order_are_merged() {
         })
         .collect();
     let stacks: Vec<&str> = orders.iter().map(String::as_str).collect();
-    let program = |times| {
-        (1..=2000).fold(Recording::new("/b", &stacks), |made, site| made.keep(site, 10, times))
-    };
+    let program =
+        |times| (1..=2000).fold(Recording::new("/b", &stacks), |made, site| made.keep(site, 10, times));
     let found = compared(&program(1), &program(2));
     assert_eq!(found.base_stacks, 2000);
     assert!(found.live.grown[0].difference > 100, "{:?}", found.live.grown[0]);

@@ -58,7 +58,9 @@ pub enum TreeError {
         why: String,
     },
     /// Changes in a submodule.
-    #[error("the submodule {0} has changes that are not committed, which no tree would have: commit them there, or name --new-ref")]
+    #[error(
+        "the submodule {0} has changes that are not committed, which no tree would have: commit them there, or name --new-ref"
+    )]
     DirtySubmodule(String),
     /// The build failed.
     #[error("the build of {commit} failed ({how}): {build}{output}")]
@@ -205,13 +207,16 @@ fn git_in(folder: &Path, arguments: &[&str]) -> Command {
     // A hook of a checkout is none of the gate's, and no password can be typed here.
     git.arg("-C").arg(folder).args(["-c", "core.hooksPath=/dev/null"]).args(arguments).stdin(Stdio::null());
     git.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
-    OF_HOOKS.iter().for_each(|name| drop(git.env_remove(name)));
+    for name in OF_HOOKS {
+        git.env_remove(name);
+    }
     git
 }
 
 /// What a command of git's prints, without the line end.
 fn output(git: &mut Command) -> Result<String, TreeError> {
-    let words: Vec<String> = git.get_args().skip(BEFORE_COMMAND).map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> =
+        git.get_args().skip(BEFORE_COMMAND).map(|word| word.to_string_lossy().into_owned()).collect();
     let done = git.output().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => TreeError::NoGit,
         _ => TreeError::Git { command: words.join(" "), why: error.to_string() },
@@ -391,7 +396,9 @@ fn build_one(
     let (out, err) = open().map_err(TreeError::Scratch)?;
     let mut command = Command::new("sh");
     command.args(["-c", build]).current_dir(folder).env("PWD", folder).stdin(Stdio::null());
-    OF_HOOKS.iter().for_each(|name| drop(command.env_remove(name)));
+    for name in OF_HOOKS {
+        command.env_remove(name);
+    }
     let started = command.stdout(out).stderr(err).process_group(0).spawn();
     let mut child = started.map_err(TreeError::Scratch)?;
     loop {
