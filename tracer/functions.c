@@ -5,8 +5,8 @@
  * without an object (made at run time) has neither.
  *
  * What the standard library executes, memcpy or printf, is also counted for the function outside of it that called
- * last: a thread keeps that function's counter from the call on. Of a function that the library calls back, a comparison
- * of qsort's, that is the function called back from then on.
+ * last: a thread keeps that function's counter from the call on. A function that the library calls back, a comparison of
+ * qsort's, takes its place only where it calls something itself.
  *
  * Symbols are read when code is translated, and copied: their object may be unmapped before the end.
  */

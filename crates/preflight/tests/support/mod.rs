@@ -92,8 +92,6 @@ void *calloc(size_t a, size_t b) { return a && b > SIZE_MAX / a ? 0 : take(16, a
 void *realloc(void *p, size_t n) { void *q = take(16, n); if (p && q) { size_t o = ((size_t *)p)[-1];
     for (size_t i = 0; i < o && i < n; i++) ((char *)q)[i] = ((char *)p)[i]; } return q; }
 void *memalign(size_t a, size_t n) { return take(a < 16 ? 16 : a, n); }
-void *aligned_alloc(size_t a, size_t n) { return memalign(a, n); }
-int posix_memalign(void **p, size_t a, size_t n) { void *q = memalign(a, n); if (q) *p = q; return q ? 0 : ENOMEM; }
 "#;
 
 /// A program that makes `n` blocks.
