@@ -107,7 +107,7 @@ fn the_tutorial_runs_as_it_is_typed() {
                 let sites = ["parse_header (requests.c:11) < handle", "log_audit (requests.c:17) < handle"];
                 assert!(sites.iter().all(|site| live.contains(site)), "{live}");
             }
-            // Where the peak fell between two snapshots, heading and line above it say so.
+            // Where the peak fell between two snapshots, the heading is another one and a line above it warns.
             if line.starts_with("ledger -- ") {
                 let missed = text.contains("! The peak was not sampled");
                 let heading = if missed { "At the largest snapshot" } else { "At the peak" };
