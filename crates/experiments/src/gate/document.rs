@@ -6,6 +6,7 @@ use heaptoll_units::{and_list, bytes, count};
 
 use super::diagnosis::{self, Causes};
 use super::figures::{Change, Figures, MetricFigures, MetricVerdict, Program, Side, SizeFigures, Verdict};
+use super::metric::Metric;
 use super::values::{change, value};
 
 /// Size classes that are shown, those that change most.
@@ -70,9 +71,12 @@ fn verdict(program: &Program) -> Vec<String> {
     let name = &program.name;
     let mut text: Vec<String> = program.failure.iter().map(|failure| format!("{name}: {failure}.")).collect();
     let all = |of: fn(&MetricFigures) -> bool| program.metrics.iter().filter(move |one| of(one));
-    for one in all(|one| one.verdict == MetricVerdict::Broken) {
+    let is_broken: fn(&MetricFigures) -> bool = |one| one.verdict == MetricVerdict::Broken;
+    for one in all(is_broken) {
         let limit = one.limit.map(|limit| limit.text()).unwrap_or_default();
-        let place = diagnosis::place(&causes(program), one.metric);
+        // The place of more instructions is stated once.
+        let is_stated = one.metric == Metric::Cpu && all(is_broken).any(|one| one.metric == Metric::Instructions);
+        let place = (!is_stated).then(|| diagnosis::place(&causes(program), one.metric)).flatten();
         text.push(format!(
             "{name}: {}: {}, over the limit of {limit}{}.",
             one.metric.label(),
