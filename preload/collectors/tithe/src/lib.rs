@@ -11,6 +11,7 @@
 //! with all of it.
 #![no_std]
 
+mod abandoned;
 mod added;
 pub mod api;
 mod budget;
@@ -29,6 +30,7 @@ mod misuse;
 mod mode;
 mod policy;
 pub mod process;
+mod progress;
 mod readable;
 mod reservation;
 mod rule;

@@ -111,32 +111,7 @@ impl Heap {
         if span_class == FREE {
             return Err(Misuse::DoubleFree);
         }
-        let first = self.reservation.first(unit);
-        if self.reservation.address(first) != address {
-            return Err(Misuse::Damaged);
-        }
-        let mut units = self.units.lock();
-        if self.reservation.span_class(unit) != span_class || self.reservation.first(unit) != first {
-            return Err(Misuse::DoubleFree);
-        }
-        // SAFETY: the first unit of a large block; the units' lock is held.
-        let (count, bytes) =
-            unsafe { ((*self.reservation.span(first)).units, (*self.reservation.span(first)).bytes) };
-        assert_internal!(bytes > 0 && bytes.div_ceil(UNIT) <= count as usize, "a large block fits its units");
-        assert_internal!(
-            // SAFETY: the first unit of a large block; the units' lock is held.
-            unsafe { (*self.reservation.span(first)).is_taken(0) },
-            "a large block is taken until it is freed"
-        );
-        if self.poison.load(Ordering::Relaxed) {
-            // SAFETY: the descriptor read above gives the block's size; the caller no longer uses it.
-            unsafe { block.write_bytes(crate::spans::POISON, bytes) };
-        }
-        units.release(&self.reservation, first, count, false);
-        self.report_used(&units);
-        drop(units);
-        self.count_freed(bytes);
-        Ok(())
+        self.free_large(unit, span_class, block)
     }
 
     /// Verifies that an address is that of a block of this span class, not known to be free.

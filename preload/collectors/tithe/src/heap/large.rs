@@ -4,7 +4,7 @@ use core::ptr;
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::{assert_internal, assert_sound};
-use heaptoll_runtime::PAGE;
+use heaptoll_runtime::{Misuse, PAGE};
 
 use super::Heap;
 use crate::cache::{Cache, FreeBlock};
@@ -82,6 +82,45 @@ impl Heap {
             unsafe { (*(address as *mut FreeBlock)).key = 0 };
         }
         Some(address)
+    }
+
+    /// Frees a large block, of which a unit was found to be of this span class.
+    ///
+    /// # Errors
+    /// The address is not a live large block's; nothing has changed then.
+    pub(super) fn free_large(
+        &self,
+        unit: usize,
+        span_class: SpanClass,
+        block: *mut u8,
+    ) -> Result<(), Misuse> {
+        let address = block as usize;
+        let first = self.reservation.first(unit);
+        if self.reservation.address(first) != address {
+            return Err(Misuse::Damaged);
+        }
+        let mut units = self.units.lock();
+        if self.reservation.span_class(unit) != span_class || self.reservation.first(unit) != first {
+            return Err(Misuse::DoubleFree);
+        }
+        // SAFETY: the first unit of a large block; the units' lock is held.
+        let (count, bytes) =
+            unsafe { ((*self.reservation.span(first)).units, (*self.reservation.span(first)).bytes) };
+        assert_internal!(bytes > 0 && bytes.div_ceil(UNIT) <= count as usize, "a large block fits its units");
+        assert_internal!(
+            // SAFETY: the first unit of a large block; the units' lock is held.
+            unsafe { (*self.reservation.span(first)).is_taken(0) },
+            "a large block is taken until it is freed"
+        );
+        if self.poison.load(Ordering::Relaxed) {
+            // SAFETY: the descriptor read above gives the block's size; the caller no longer uses it.
+            unsafe { block.write_bytes(crate::spans::POISON, bytes) };
+        }
+        units.release(&self.reservation, first, count, false);
+        self.report_used(&units);
+        drop(units);
+        self.count_freed(bytes);
+        Ok(())
     }
 
     pub(super) fn large_bytes(&self, unit: usize) -> usize {
