@@ -15,11 +15,11 @@ use heaptoll_runtime::{
 
 use crate::cache::{Cache, FreeBlock, List};
 use crate::class::{CACHE_LIMITS, CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
-use crate::progress::NotCollected;
 use crate::heap::Heap;
 use crate::log::Reason;
 use crate::misuse::report;
 use crate::mode::Mode;
+use crate::progress::NotCollected;
 use crate::settings::Settings;
 use crate::signal::stopping_signal;
 

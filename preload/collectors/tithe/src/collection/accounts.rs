@@ -55,7 +55,13 @@ impl Heap {
     }
 
     /// Counts a collection, whose world is resumed.
-    pub(super) fn count(&self, collector: &mut Collector, progress: &Progress, found: &Found, reclaimed: usize) {
+    pub(super) fn count(
+        &self,
+        collector: &mut Collector,
+        progress: &Progress,
+        found: &Found,
+        reclaimed: usize,
+    ) {
         let Times { started, stopped, marked, swept, resumed } = progress.times;
         assert_internal!(
             started <= stopped && stopped <= marked && marked <= swept && swept <= resumed,

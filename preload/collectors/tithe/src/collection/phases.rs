@@ -84,7 +84,12 @@ impl Heap {
     }
 
     /// Sweeps before the program is resumed, if so set.
-    pub(super) fn sweep_stopped(&self, collector: &Collector, guards: &mut HeapGuards<'_>, progress: &mut Progress) {
+    pub(super) fn sweep_stopped(
+        &self,
+        collector: &Collector,
+        guards: &mut HeapGuards<'_>,
+        progress: &mut Progress,
+    ) {
         progress.times.swept = progress.times.marked;
         if collector.eager && progress.reclaims {
             self.reporter.phase(progress.number, Phase::Sweep);

@@ -3,7 +3,7 @@
 use core::ptr;
 use core::sync::atomic::Ordering;
 
-use heaptoll_assertions::{assert_expensive, assert_internal};
+use heaptoll_assertions::assert_expensive;
 use heaptoll_runtime::{LARGEST, Misuse};
 
 use super::Heap;

@@ -50,7 +50,13 @@ impl Heap {
         address as *mut u8
     }
 
-    pub(super) fn take_large(&self, bytes: usize, count: u32, alignment: u32, span_class: SpanClass) -> Option<usize> {
+    pub(super) fn take_large(
+        &self,
+        bytes: usize,
+        count: u32,
+        alignment: u32,
+        span_class: SpanClass,
+    ) -> Option<usize> {
         let mut units = self.units.lock();
         let taken = units.take(&self.reservation, count, alignment, !is_atomic(span_class))?;
         self.on_growth(&mut units);

@@ -49,7 +49,12 @@ impl Heap {
 
     /// Reserves up to `wanted` blocks: from swept spans, from spans that wait to be swept, from fresh units, and after
     /// a collection. `None` when there is no memory.
-    pub(super) fn reserve_blocks(&self, cache: &mut Cache, span_class: SpanClass, wanted: u32) -> Option<u32> {
+    pub(super) fn reserve_blocks(
+        &self,
+        cache: &mut Cache,
+        span_class: SpanClass,
+        wanted: u32,
+    ) -> Option<u32> {
         let class = &CLASS[span_class as usize];
         let poison = self.poison.load(Ordering::Relaxed);
         let (mut swept, mut collected) = (false, false);
