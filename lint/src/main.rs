@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use heaptoll_lint::{Error, Finding, book, folders, language, modules, sizes};
+use heaptoll_lint::{Error, Finding, book, folders, language, modules, order, sizes};
 
 fn main() -> ExitCode {
     let root = std::env::args_os().nth(1).unwrap_or_else(|| ".".into());
@@ -27,6 +27,7 @@ fn main() -> ExitCode {
 fn findings(root: &Path) -> Result<Vec<Finding>, Error> {
     let mut findings = folders::check(root)?;
     findings.extend(modules::check(root)?);
+    findings.extend(order::check(root)?);
     findings.extend(sizes::check(root)?);
     findings.extend(language::check(root)?);
     findings.extend(book::check(root)?);

@@ -14,7 +14,7 @@ use syn::visit::Visit;
 use crate::{Error, Finding, source};
 
 /// Names of a module from the crate's root; empty for the root.
-type Module = Vec<String>;
+pub(crate) type Module = Vec<String>;
 
 /// Where the circles are listed that are known and not yet cut, from the repository's root.
 pub const KNOWN: &str = "lint/circles.toml";
@@ -66,7 +66,7 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
 }
 
 /// The source folder that a file belongs to, and its module. Files for tests, benches and build scripts have none.
-fn place(file: &Path) -> Option<(PathBuf, Module)> {
+pub(crate) fn place(file: &Path) -> Option<(PathBuf, Module)> {
     let parts: Vec<String> = file.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     let source = parts.iter().position(|part| part == "src")?;
     let mut module: Module = parts.get(source + 1..)?.to_vec();
@@ -79,7 +79,7 @@ fn place(file: &Path) -> Option<(PathBuf, Module)> {
 }
 
 /// The modules that a file uses, other than itself and the root.
-fn used(module: &Module, text: &str, known: BTreeSet<&Module>) -> syn::Result<BTreeSet<Module>> {
+pub(crate) fn used(module: &Module, text: &str, known: BTreeSet<&Module>) -> syn::Result<BTreeSet<Module>> {
     let mut visitor = Paths { module, inside: module.clone(), known, used: BTreeSet::new() };
     visitor.visit_file(&syn::parse_file(text)?);
     let mut used = visitor.used;
@@ -183,7 +183,7 @@ impl<'ast> Visit<'ast> for Paths<'_> {
 }
 
 /// `#[cfg(test)]` or `#[cfg(all(test, ...))]`.
-fn for_tests(attributes: &[syn::Attribute]) -> bool {
+pub(crate) fn for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| match &attribute.meta {
         syn::Meta::List(list) if list.path.is_ident("cfg") => {
             let text = list.tokens.to_string();

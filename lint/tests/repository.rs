@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_lint::{Error, Finding, book, folders, language, modules, sizes};
+use heaptoll_lint::{Error, Finding, book, folders, language, modules, order, sizes};
 
 fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -27,6 +27,11 @@ fn folders_depend_on_each_other_in_their_order() {
 #[test]
 fn modules_of_a_crate_use_each_other_without_new_circles() {
     none(modules::check(root()));
+}
+
+#[test]
+fn modules_with_an_order_use_those_below_them() {
+    none(order::check(root()));
 }
 
 #[test]

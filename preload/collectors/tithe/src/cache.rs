@@ -33,6 +33,52 @@ pub struct List {
     _reserved: u32,
 }
 
+impl List {
+    /// Takes the newest block; null if there is none. By a pointer, since the lists of the static empty cache, which have
+    /// none, are only read.
+    ///
+    /// # Safety
+    /// The list is readable, and writable where it has a block; no other thread changes it.
+    #[inline(always)]
+    pub unsafe fn pop(list: *mut List) -> *mut FreeBlock {
+        // SAFETY: this function's contract; blocks in a list are free and of at least 16 bytes.
+        unsafe {
+            let head = (*list).head;
+            assert_internal!((head as usize).is_multiple_of(16), "blocks in a list are aligned");
+            if !head.is_null() {
+                (*list).head = (*head).next;
+                (*list).free_slots = (*list).free_slots.wrapping_add(1);
+                // The block's new owner must not keep the next one alive by this link.
+                (*head).next = ptr::null_mut();
+                (*head).key = 0;
+            }
+            head
+        }
+    }
+
+    /// Pushes a block.
+    ///
+    /// # Safety
+    /// The list is writable and has a free slot; no other thread changes it. The block is of its span class, free, and in
+    /// no list.
+    #[inline(always)]
+    pub unsafe fn push(list: *mut List, block: *mut FreeBlock, key: u64) {
+        assert_internal!(
+            (block as usize).is_multiple_of(16) && !block.is_null(),
+            "blocks in a list are aligned"
+        );
+        // SAFETY: this function's contract; blocks have at least 16 bytes.
+        unsafe {
+            assert_internal!((*list).head != block, "a block is in a list once");
+            (*block).next = (*list).head;
+            (*block).key = key;
+            compiler_fence(Ordering::SeqCst);
+            (*list).head = block;
+            (*list).free_slots = (*list).free_slots.wrapping_sub(1);
+        }
+    }
+}
+
 /// Blocks reserved from one word of a span's bits.
 #[derive(Debug, Clone, Copy)]
 pub struct ReservedBlocks {
@@ -85,23 +131,12 @@ impl Cache {
     /// Takes the newest block of a list.
     #[inline(always)]
     pub fn pop(&mut self, span_class: usize) -> *mut FreeBlock {
-        let list = &mut self.lists[span_class];
-        let head = list.head;
-        assert_internal!((head as usize).is_multiple_of(16), "blocks in a list are aligned");
-        if !head.is_null() {
-            // SAFETY: blocks in a list are free and of at least 16 bytes.
-            unsafe {
-                list.head = (*head).next;
-                // The block's new owner must not keep the next one alive by this link.
-                (*head).next = ptr::null_mut();
-                (*head).key = 0;
-            }
-            list.free_slots = list.free_slots.wrapping_add(1);
-            assert_internal!(
-                list.free_slots <= u32::from(CACHE_LIMITS[span_class].capacity),
-                "a list's free slots do not exceed its capacity"
-            );
-        }
+        // SAFETY: the list is this cache's, which `&mut self` borrows.
+        let head = unsafe { List::pop(&mut self.lists[span_class]) };
+        assert_internal!(
+            self.lists[span_class].free_slots <= u32::from(CACHE_LIMITS[span_class].capacity),
+            "a list's free slots do not exceed its capacity"
+        );
         assert_expensive!(self.is_counted(span_class), "a list has as many blocks as it counts");
         assert_internal!(
             !self.lists[span_class].head.is_null() || self.length(span_class) == 0,
@@ -117,24 +152,12 @@ impl Cache {
     #[inline(always)]
     pub unsafe fn push(&mut self, span_class: usize, block: *mut FreeBlock, key: u64) {
         assert_internal!(
-            (block as usize).is_multiple_of(16) && !block.is_null(),
-            "blocks in a list are aligned"
-        );
-        assert_internal!(
             self.lists[span_class].free_slots > 0,
             "a list holds no more blocks than its capacity"
         );
-        assert_internal!(self.lists[span_class].head != block, "a block is in a list once");
         assert_expensive!(!self.holds(span_class, block), "a block is in a list once");
-        let list = &mut self.lists[span_class];
-        // SAFETY: the block is free and of at least 16 bytes (this function's contract).
-        unsafe {
-            (*block).next = list.head;
-            (*block).key = key;
-        }
-        compiler_fence(Ordering::SeqCst);
-        list.head = block;
-        list.free_slots = list.free_slots.wrapping_sub(1);
+        // SAFETY: the block is free and in no list (this function's contract); the list is this cache's.
+        unsafe { List::push(&mut self.lists[span_class], block, key) };
     }
 
     /// The blocks of a list, newest first.

@@ -6,11 +6,13 @@
 //!
 //! From the bottom up: [`class`] defines the size classes, [`reservation`] the addresses of the heap and its tables;
 //! [`runs`] manages the free units, [`spans`] the free blocks of a span class, [`cache`] those of a thread. [`heap`]
-//! joins these. [`collector`] is the state between collections, [`mark`] finds what is reachable, [`stopped`] stops the
-//! world, [`collection`] joins these, [`policy`] and [`budget`] decide when. [`process`] implements malloc
-//! with all of it.
+//! joins these; the modules in its folder move blocks. [`collector`] is the state between collections, [`mark`] finds
+//! what is reachable, [`stopped`] stops the world, [`collection`] joins these phase by phase, [`policy`] and [`budget`]
+//! decide when. [`process`] implements malloc with all of it. `lint/order.toml` has the whole order, and a test holds
+//! every use and call against it.
 #![no_std]
 
+mod abandoned;
 mod added;
 pub mod api;
 mod budget;
@@ -29,6 +31,7 @@ mod misuse;
 mod mode;
 mod policy;
 pub mod process;
+mod progress;
 mod readable;
 mod reservation;
 mod rule;

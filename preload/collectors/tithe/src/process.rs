@@ -13,13 +13,13 @@ use heaptoll_runtime::{
     thread_word,
 };
 
-use crate::cache::{Cache, FreeBlock};
+use crate::cache::{Cache, FreeBlock, List};
 use crate::class::{CACHE_LIMITS, CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
-use crate::collection::NotCollected;
 use crate::heap::Heap;
 use crate::log::Reason;
 use crate::misuse::report;
 use crate::mode::Mode;
+use crate::progress::NotCollected;
 use crate::settings::Settings;
 use crate::signal::stopping_signal;
 
@@ -150,22 +150,14 @@ impl Process {
             // the table has a list, and blocks in a list are free.
             unsafe {
                 let list = (*cache).lists.as_mut_ptr().add(span_class);
-                let head = (*list).head;
-                if !head.is_null() {
-                    assert_internal!(
-                        self.heap.is_block_of(head as usize, span_class as u8),
-                        "blocks in a list are of its span class"
-                    );
-                    (*list).head = (*head).next;
-                    (*list).free_slots += 1;
-                    assert_internal!(
-                        (*list).free_slots <= u32::from(CACHE_LIMITS[span_class].capacity),
-                        "a list's free slots do not exceed its capacity"
-                    );
-                    (*head).next = ptr::null_mut();
-                    (*head).key = 0;
-                    return head.cast();
-                }
+                let block = List::pop(list);
+                assert_internal!(
+                    block.is_null()
+                        || self.heap.is_block_of(block as usize, span_class as u8)
+                            && (*list).free_slots <= u32::from(CACHE_LIMITS[span_class].capacity),
+                    "blocks in a list are of its span class, and its free slots do not exceed its capacity"
+                );
+                return block.cast();
             }
         }
         ptr::null_mut()
@@ -277,13 +269,8 @@ impl Manager for Process {
                         && (*list).free_slots != 0
                         && (*block).key != key
                     {
-                        assert_internal!((*list).head != block, "a block is in a list once");
                         assert_internal!((*cache).has_thread(), "only a cache of a thread is changed");
-                        (*block).next = (*list).head;
-                        (*block).key = key;
-                        core::sync::atomic::compiler_fence(Ordering::SeqCst);
-                        (*list).head = block;
-                        (*list).free_slots -= 1;
+                        List::push(list, block, key);
                         return;
                     }
                 }

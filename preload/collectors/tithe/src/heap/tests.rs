@@ -14,14 +14,19 @@ mod periods;
 mod sweeping;
 mod threads;
 
+use core::ptr::{self, NonNull};
 use std::boxed::Box;
-use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, MutexGuard};
 use std::vec::Vec;
 
-use heaptoll_runtime::RawCensus;
+use heaptoll_runtime::{LARGEST, Misuse, PAGE, RawCensus};
 
 use super::*;
+use crate::cache::Cache;
+use crate::class::{
+    CACHE_LIMITS, CLASS, CLASSES, FREE, LARGE, SMALL_MAX, SpanClass, UNIT, class_of, is_small,
+};
+use crate::log::Reason;
 use crate::settings::Settings;
 use crate::spans::POISON;
 

@@ -74,7 +74,7 @@ fn in_explicit_mode_memory_that_is_swept_is_all_there_is() {
         }
         blocks.push(block as usize);
     }
-    assert_eq!(fixture.heap.collect(Reason::Called), Err(crate::collection::NotCollected::Mode));
+    assert_eq!(fixture.heap.collect(Reason::Called), Err(crate::progress::NotCollected::Mode));
     // A block of another class needs whole free units.
     assert!(fixture.heap.allocate(fixture.cache(0), 9000, false).is_null());
     for &block in &blocks {
@@ -125,7 +125,7 @@ fn without_memory_for_the_mark_stack_there_is_no_collection_and_nothing_is_lost(
     fixture.add_roots(&roots);
     let lost = fixture.allocate(64);
     fixture.heap.collector.lock().stack.fail_every(1);
-    assert_eq!(fixture.heap.collect(Reason::Called), Err(crate::collection::NotCollected::Abandoned));
+    assert_eq!(fixture.heap.collect(Reason::Called), Err(crate::progress::NotCollected::Abandoned));
     assert!(fixture.is_taken(roots[0]) && fixture.is_taken(lost));
     assert_eq!(fixture.heap.collector.lock().statistics.abandoned, 1);
     fixture.audit();

@@ -1,0 +1,110 @@
+//! The phases of a collection that find what is live and reclaim the rest.
+
+use core::sync::atomic::Ordering;
+
+use heaptoll_assertions::{assert_expensive, assert_internal, assert_sound};
+use heaptoll_roots::StoppedWorld;
+use heaptoll_runtime::{Phase, now_ns};
+
+use crate::collector::Collector;
+use crate::heap::{Heap, HeapGuards};
+use crate::log::Cause;
+use crate::markers::Roots;
+use crate::progress::{Found, Progress};
+
+impl Heap {
+    /// Marks what the roots reach.
+    pub(super) fn find_live(
+        &self,
+        collector: &mut Collector,
+        guards: &mut HeapGuards<'_>,
+        stopped: Option<&StoppedWorld<'static>>,
+        progress: &Progress,
+    ) -> Result<Found, Cause> {
+        if !collector.stack.prepare() {
+            return Err(Cause::Memory);
+        }
+        let epoch = self.epoch().wrapping_add(1);
+        self.reporter.phase(progress.number, Phase::Mark);
+        assert_expensive!(self.is_unmarked(), "no block is marked when marking begins");
+        assert_sound!(self.check_locked(guards));
+        let cached = self.mark_cached(guards);
+        let markers = collector.markers.prepare(self.live_after_gc.load(Ordering::Relaxed));
+        let excluded_ranges = self.excluded_ranges(collector, guards);
+        let Collector { added, markers: workers, stack, .. } = &mut *collector;
+        let roots = Roots { added, stopped, excluded_ranges: &excluded_ranges };
+        // SAFETY: the world is stopped, or only added roots are read, in tests; `guards` are the locks, and `prepare` has
+        // returned `markers`.
+        let marked = unsafe { workers.mark(markers, &self.reservation, stack, epoch, &roots) };
+        let Ok(marked) = marked else {
+            // Marks are missing: nothing may be reclaimed by them.
+            self.clear_marks();
+            return Err(Cause::Roots);
+        };
+        wipe_stack();
+        self.reporter.collector_cpu(marked.helpers_cpu_ns);
+        let live = marked.live + cached;
+        assert_internal!(
+            live <= guards.units.used_bytes(&self.reservation),
+            "no more is live than the units of spans and large blocks hold"
+        );
+        assert_expensive!(self.marked_bytes() >= live, "what is counted as live is marked");
+        assert_internal!(collector.stack.is_empty(), "marking ends with an empty mark stack");
+        guards.units.epoch = epoch;
+        Ok(Found { live, roots: marked.roots, markers: marked.markers })
+    }
+
+    /// Makes what was not marked wait to be swept; returns its bytes. A collection that reclaims nothing leaves all as it
+    /// was.
+    pub(super) fn reclaim(
+        &self,
+        collector: &Collector,
+        guards: &mut HeapGuards<'_>,
+        progress: &Progress,
+        found: &Found,
+    ) -> usize {
+        let (kept, reclaimed) = if progress.reclaims {
+            assert_internal!(self.swept.load(Ordering::Relaxed), "all is swept before the next collection");
+            self.epoch.store(self.epoch().wrapping_add(1), Ordering::Relaxed);
+            self.swept.store(false, Ordering::Release);
+            for spans in &mut guards.spans_by_class {
+                spans.reset();
+            }
+            (found.live, progress.before.saturating_sub(found.live))
+        } else {
+            self.clear_marks();
+            assert_expensive!(self.is_unmarked(), "a collection that reclaims nothing leaves no mark");
+            (self.live_bytes(), 0)
+        };
+        assert_internal!(collector.busy, "one collection runs at a time");
+        assert_sound!(self.check_locked(guards));
+        self.live_after_gc.store(kept, Ordering::Relaxed);
+        self.reclaimed_by_gc.store(reclaimed, Ordering::Relaxed);
+        reclaimed
+    }
+
+    /// Sweeps before the program is resumed, if so set.
+    pub(super) fn sweep_stopped(
+        &self,
+        collector: &Collector,
+        guards: &mut HeapGuards<'_>,
+        progress: &mut Progress,
+    ) {
+        progress.times.swept = progress.times.marked;
+        if collector.eager && progress.reclaims {
+            self.reporter.phase(progress.number, Phase::Sweep);
+            self.sweep_all_locked(guards);
+            self.report_used(&guards.units);
+            assert_sound!(self.check_locked(guards));
+            progress.times.swept = now_ns();
+        }
+    }
+}
+
+/// Clears what marking has left on the stack below. The program may have mapped this stack itself, so that it is read
+/// as a whole: addresses of blocks there would keep these alive.
+#[inline(never)]
+fn wipe_stack() {
+    let mut below = [0_u64; 2048];
+    core::hint::black_box(&mut below);
+}

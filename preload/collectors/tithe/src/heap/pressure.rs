@@ -1,0 +1,68 @@
+//! What a request does when it finds no memory or its budget is used up: when a collection is due, and how often one is
+//! tried on memory pressure.
+
+use core::sync::atomic::Ordering;
+
+use super::Heap;
+use crate::cache::Cache;
+use crate::log::Reason;
+
+/// Ineffective collections on memory pressure, one after the other, before requests skip them.
+const INEFFECTIVE_MAX: u32 = 8;
+
+impl Heap {
+    pub(super) fn is_due(&self) -> bool {
+        self.allocated_since_gc.load(Ordering::Relaxed) >= self.budget.load(Ordering::Relaxed)
+            || self.allocated_total.load(Ordering::Relaxed) >= self.due_at_allocated.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_limited(&self) -> bool {
+        self.units.lock().limit != usize::MAX
+    }
+
+    /// Collects because the system gives no more memory, or the heap's limit is reached; returns whether to try again.
+    /// A program that requests memory again and again would do nothing but collect: after some ineffective collections,
+    /// ever more requests skip theirs. Within a limit of the heap none does: the limit must measure the program's need.
+    pub(super) fn collect_for_memory(&self, cache: &mut Cache, units: u32) -> bool {
+        let limited = {
+            let taken = self.units.lock();
+            taken.exceeds_limit(&self.reservation, units)
+        };
+        if limited {
+            self.flush_all(cache);
+        }
+        if !self.collects() {
+            return limited;
+        }
+        if limited {
+            return self.collect(Reason::Memory).is_ok();
+        }
+        let skipped = self.skipped_collections.load(Ordering::Relaxed);
+        if skipped > 0 {
+            self.skipped_collections.store(skipped - 1, Ordering::Relaxed);
+            return false;
+        }
+        let ineffective_collections = self.ineffective_collections.fetch_add(1, Ordering::Relaxed) + 1;
+        if ineffective_collections > INEFFECTIVE_MAX {
+            self.skipped_collections
+                .store(1 << (ineffective_collections - INEFFECTIVE_MAX).min(10), Ordering::Relaxed);
+        }
+        self.collect(Reason::Memory).is_ok()
+    }
+
+    /// Counts a failed request for units if the heap's limit is the cause.
+    pub(super) fn count_limit_failure(&self, units: u32) {
+        let taken = self.units.lock();
+        if taken.exceeds_limit(&self.reservation, units) {
+            self.reporter.refused();
+        }
+    }
+
+    /// Called after a collection on memory pressure freed enough for the request: resets the count unless it reclaimed
+    /// little, in which case the next one will come soon.
+    pub(super) fn note_effective_collection(&self) {
+        if self.reclaimed_by_gc.load(Ordering::Relaxed) >= self.live_after_gc.load(Ordering::Relaxed) / 16 {
+            self.ineffective_collections.store(0, Ordering::Relaxed);
+        }
+    }
+}
