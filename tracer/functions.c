@@ -44,6 +44,14 @@ static UInt add_to_hash(UInt hash, const HChar *text)
    return hash;
 }
 
+/* The file that is mapped here; "" for code that was made at run time. */
+static const HChar *mapped_file(Addr code)
+{
+   const NSegment *const segment = VG_(am_find_nsegment)(code);
+   const HChar *const file = segment == NULL ? NULL : VG_(am_get_filename)(segment);
+   return file == NULL ? "" : file;
+}
+
 static Bool is_standard(const DebugInfo *info)
 {
    const HChar *const soname = VG_(DebugInfo_get_soname)(info);
@@ -71,6 +79,8 @@ HtFunction *ht_function_at(Addr code)
    info = VG_(find_DebugInfo)(epoch, code);
    if (info != NULL)
       object = VG_(DebugInfo_get_filename)(info);
+   else
+      object = mapped_file(code); /* stubs of the procedure linkage table are in no section with debug information */
    if (!VG_(get_fnname_raw)(epoch, code, &name))
       name = "";
    hash = add_to_hash(add_to_hash(0x811c9dc5u, object), name);
@@ -91,11 +101,18 @@ HtFunction *ht_function_at(Addr code)
 static void report(UInt what, ULong *counter, const HChar *object, const HChar *name)
 {
    HChar text[MOST_TEXT];
-   UInt length;
+   SizeT of_object = VG_(strlen)(object), of_name = VG_(strlen)(name);
    if (*counter == 0)
       return;
-   length = VG_(snprintf)(text, sizeof text, "%s\n%s", object, name);
-   ht_ring_text(what, *counter, text, length < sizeof text ? length : sizeof text - 1);
+   /* Both may have line feeds, and neither has a zero. */
+   if (of_object > sizeof text - 1)
+      of_object = sizeof text - 1;
+   if (of_name > sizeof text - 1 - of_object)
+      of_name = sizeof text - 1 - of_object;
+   VG_(memcpy)(text, object, of_object);
+   text[of_object] = '\0';
+   VG_(memcpy)(text + of_object + 1, name, of_name);
+   ht_ring_text(what, *counter, text, of_object + 1 + of_name);
    *counter = 0;
 }
 

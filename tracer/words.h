@@ -64,7 +64,7 @@ enum {
    HT_TEXT_WARNING = 3,       /* a message for the user (0) */
    HT_TEXT_ROUTINE_OBJECT = 4, /* object that contains a routine (routine + 256 x family) */
    HT_TEXT_FRAME_OBJECT = 5,  /* address in the object in hexadecimal, a blank, the object that contains a frame (its address) */
-   HT_TEXT_FUNCTION = 6,      /* object, line feed, symbol of a function; either may be empty (its instructions) */
+   HT_TEXT_FUNCTION = 6,      /* object, zero byte, symbol of a function; either may be empty (its instructions) */
    HT_TEXT_INLINED = 7,       /* object in which a function that only routines call was called from elsewhere (256 x family) */
    HT_TEXT_CALLER = 8         /* as HT_TEXT_FUNCTION, of a caller of the standard library (instructions of that for it) */
 };

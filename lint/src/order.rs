@@ -60,7 +60,8 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
                 sources.insert(module, Source { path: file, file: parsed, text });
             }
         }
-        let uses = uses(order, &sources).map_err(|e| Error::Parse { path: path.clone(), message: e.to_string() })?;
+        let uses =
+            uses(order, &sources).map_err(|e| Error::Parse { path: path.clone(), message: e.to_string() })?;
         findings.extend(against(order, &uses, &sources));
     }
     Ok(findings)
@@ -102,9 +103,10 @@ impl Methods<'_> {
     /// Whether an expression is of the type: `self` in its methods, or what ends with the variable's name.
     fn is_spread(&self, receiver: &syn::Expr) -> bool {
         match receiver {
-            syn::Expr::Path(path) => path.path.get_ident().is_some_and(|name| {
-                *name == self.order.variable || self.spread && *name == "self"
-            }),
+            syn::Expr::Path(path) => path
+                .path
+                .get_ident()
+                .is_some_and(|name| *name == self.order.variable || self.spread && *name == "self"),
             syn::Expr::Field(field) => {
                 matches!(&field.member, syn::Member::Named(name) if *name == self.order.variable)
             }

@@ -1,5 +1,6 @@
 //! The terminal: whether it takes colour, how wide it is, and messages on it.
 
+use std::borrow::Cow;
 use std::io::{IsTerminal, Write};
 
 use heaptoll_report::format::printable_lines;
@@ -39,12 +40,25 @@ fn is_utf8() -> bool {
     })
 }
 
+/// The text with a backslash before each line that GitHub's or Azure's runners would take for a command: names and
+/// messages in it are those of a stranger's program.
+fn uncommanding(text: &str) -> Cow<'_, str> {
+    let commands =
+        |line: &str| ["::", "##[", "##vso["].iter().any(|start| line.trim_start().starts_with(start));
+    if !text.lines().any(commands) {
+        return Cow::Borrowed(text);
+    }
+    let line = |line: &str| if commands(line) { format!("\\{line}") } else { line.to_owned() };
+    Cow::Owned(text.split_inclusive('\n').map(line).collect())
+}
+
 /// Writes a result.
 ///
 /// # Errors
 /// Standard output is full. A reader that has gone (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
+    let text = uncommanding(text);
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(crate::exit::cannot_print),
@@ -55,7 +69,7 @@ fn print_labelled(label: &str, colour: &str, text: &str) {
     let mut err = std::io::stderr().lock();
     let coloured = err.is_terminal() && !wants_no_colour();
     let label = if coloured { format!("\x1b[1;{colour}m{label}\x1b[0m") } else { label.to_string() };
-    let text = printable_lines(text);
+    let text = uncommanding(&printable_lines(text)).into_owned();
     // Nothing can be done when standard error itself is gone.
     let _ = writeln!(err, "{label} {text}");
 }
@@ -73,4 +87,17 @@ pub fn warning(text: &str) {
 /// A remark, on standard error.
 pub fn note(text: &str) {
     print_labelled("note:", "36", text);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Symbols and names of a pull request's programs were commands to GitHub's runner.
+    #[test]
+    fn no_line_is_a_command_to_a_runner() {
+        let text = "first\n  ::error::broken\n##[group]x\nlast :: word\n";
+        assert_eq!(uncommanding(text), "first\n\\  ::error::broken\n\\##[group]x\nlast :: word\n");
+        assert!(matches!(uncommanding("plain\n"), Cow::Borrowed(_)));
+    }
 }

@@ -95,20 +95,20 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
         })
         .collect();
     // Every program is found before the first is measured.
-    let notes: Vec<Option<String>> = request
+    let checked: Vec<Result<Option<String>, Failure>> = request
         .programs
         .iter()
         .zip(&sides)
         .map(|(entry, (base, new))| side::check(entry, base, new))
-        .collect::<Result<_, _>>()?;
+        .collect();
     let tracer = Tracer::find(context.places).map_err(|error| error.to_string());
     let mut sight = sight(&tracer, &machine);
     sight.iter().for_each(|sentence| context.messages.note(sentence));
     let (mut programs, mut refused) = (Vec::new(), Vec::new());
     let mut complete = true;
-    for ((entry, (base, new)), note) in request.programs.iter().zip(&sides).zip(notes) {
+    for ((entry, (base, new)), checked) in request.programs.iter().zip(&sides).zip(checked) {
         let gate = Gate { entry, base, new, tracer: tracer.as_ref(), table: &table, request, context };
-        let mut gated = match gate.run() {
+        let (mut gated, note) = match checked.and_then(|note| Ok((gate.run()?, note))) {
             Ok(gated) => gated,
             Err(failure) if request.programs.len() == 1 => return Err(failure),
             // What the programs before it have shown is kept.

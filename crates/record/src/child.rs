@@ -105,6 +105,9 @@ pub fn start(request: &Request, rings: &Path) -> Result<Child, RecordError> {
         .or_else(|| std::env::var_os(PRELOAD));
     command.env(PRELOAD, preload_list(request, inherited.as_deref())?);
     command.env(RECORD, rings);
+    if request.own_group {
+        command.process_group(0);
+    }
     if let Some(directory) = &request.directory {
         command.current_dir(directory);
     }

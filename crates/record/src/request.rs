@@ -75,6 +75,9 @@ pub struct Request {
     pub options: RecordingOptions,
     /// Name and value of what the trace should state of the machine.
     pub machine: Vec<(String, String)>,
+    /// Whether the program leads a process group of its own: signals of the terminal do not reach it, and all of the group
+    /// can be ended by its number.
+    pub own_group: bool,
     /// Through which the user stops it.
     pub interrupt: Interrupt,
 }

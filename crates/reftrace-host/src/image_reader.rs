@@ -94,8 +94,8 @@ impl<S: Sink> Sink for ObservedSink<S> {
                 if self.functions.len() < FUNCTIONS =>
             {
                 let text = String::from_utf8_lossy(bytes);
-                // The path of an object may have a line feed, a symbol has none.
-                let (object, symbol) = text.rsplit_once('\n').unwrap_or(("", &text));
+                // Path and symbol may have line feeds, and neither has a zero.
+                let (object, symbol) = text.split_once('\0').unwrap_or(("", &text));
                 // An exec that fails has recorded what was executed before it, and the end records the rest.
                 let counted = self.functions.entry((object.to_owned(), symbol.to_owned())).or_default();
                 let counted = &mut counted[usize::from(*what == Text::Caller)];

@@ -131,7 +131,7 @@ pub enum Text {
     /// The location of a frame: the address in its object in hexadecimal, a blank, and the object. The word is the
     /// frame's address.
     FrameObject = 5,
-    /// A function: its object, a line feed, its symbol as the object has it; either may be empty. The word is how many
+    /// A function: its object, a zero byte, its symbol as the object has it; either may be empty. The word is how many
     /// instructions it has executed itself.
     Function = 6,
     /// The object with a function that only routines call, and that was called from elsewhere: a routine was inlined

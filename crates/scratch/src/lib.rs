@@ -100,6 +100,11 @@ impl Drop for Scratch {
     }
 }
 
+/// Whether a path lies in a scratch folder, by its name.
+pub fn is_inside(path: &Path) -> bool {
+    path.components().any(|part| part.as_os_str().as_encoded_bytes().starts_with(PREFIX.as_bytes()))
+}
+
 /// Removes a folder with all that is in it. A folder in it that its owner may not write to, as a copied one may be, is
 /// made writable first.
 pub fn remove(folder: &Path) {

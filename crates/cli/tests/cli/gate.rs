@@ -311,13 +311,24 @@ fn a_program_that_cannot_be_run_leaves_the_verdicts_on_the_others() {
     };
     write("20%");
     let file = fixture.at("gate.json");
-    let options = ["--budget", "1s", "--json", &file];
+    let junit = fixture.at("gate.xml");
+    let options = ["--budget", "1s", "--json", &file, "--junit", &junit];
     let found = in_folder(&fixture, &folder, &options).exits(2);
     found.shows(&["Could not be run: bad", "good: within limits", "ends with exit status 4"]);
     let json = read_json(&file);
     assert_eq!((&json["refused"][0]["name"], &json["programs"][0]["name"]), (&"bad".into(), &"good".into()));
+    let xml = std::fs::read_to_string(&junit).expect("the XML");
+    assert!(xml.contains("<error") && xml.contains("errors=\"1\""), "{xml}");
     write("5%");
-    in_folder(&fixture, &folder, &options).exits(1).shows(&["Limits broken: good", "bad could not be run"]);
+    in_folder(&fixture, &folder, &options).exits(1).shows(&["Limits broken: good", "could not be run: bad"]);
+    // Nor does one that is not there.
+    let text =
+        std::fs::read_to_string(folder.join("heaptoll.toml")).expect("the file").replace(&fails, "./none");
+    std::fs::write(folder.join("heaptoll.toml"), text).expect("writes");
+    in_folder(&fixture, &folder, &options).exits(1).shows(&["Limits broken: good", "./none"]);
+    std::fs::write(folder.join("heaptoll.toml"), "[gate.\"a\\n::error::x\"]\ncommand = 'x'\n")
+        .expect("writes");
+    in_folder(&fixture, &folder, &[]).exits(2).complains(&["a log could take for something else"]);
 }
 
 /// A recording had no time limit: a program that waits for something under the recording layer was waited for for ever.

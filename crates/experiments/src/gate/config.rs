@@ -15,6 +15,9 @@ use thiserror::Error;
 
 use super::limits::{LimitError, Limits};
 
+/// Bytes of a program's name.
+const LONGEST_NAME: usize = 100;
+
 /// The file that is read where none is named.
 pub const FILE: &str = "heaptoll.toml";
 
@@ -138,8 +141,20 @@ fn parse(path: &Path, text: &str) -> Result<Vec<Configured>, ConfigError> {
     file.gate.into_iter().map(|(name, written)| entry(path, name, written)).collect()
 }
 
+/// The beginning of a name.
+fn shown(name: &str) -> String {
+    name.chars().take(LONGEST_NAME).collect()
+}
+
 fn entry(path: &Path, name: String, written: Written) -> Result<Configured, ConfigError> {
-    let wrong = |why: String| ConfigError::Entry { path: path.into(), name: name.clone(), why };
+    let wrong = |why: String| ConfigError::Entry { path: path.into(), name: shown(&name), why };
+    if name.len() > LONGEST_NAME || name.chars().any(char::is_control) || name.trim_start().starts_with("::")
+    {
+        return Err(wrong(format!(
+            "has a name that a log could take for something else: give it letters, digits and hyphens, {LONGEST_NAME} \
+             bytes at most"
+        )));
+    }
     let words = |key: &str, text: &str| match shlex::split(text) {
         Some(words) if !words.is_empty() => Ok(words.into_iter().map(OsString::from).collect::<Vec<_>>()),
         _ => Err(wrong(format!("has {key} = `{text}`, which is no command: check its quotes"))),

@@ -31,6 +31,9 @@ use crate::traced::{Cell, LIMIT_S, half_seen, remarks_of};
 const SHIFT_PAGES: u32 = 1237;
 /// Bytes that its environment is longer.
 const PADDING: usize = 2112;
+/// The time limit of a traced run: so much, and so many times an untraced run.
+const LEAST_LIMIT_S: f64 = 60.0;
+const SLOWDOWN: f64 = 400.0;
 /// Memory that a traced run takes besides twice the program's, bytes: the tracer, its translations, its rings.
 const TRACER_BYTES: u64 = 256 << 20;
 
@@ -75,6 +78,8 @@ pub struct Subject<'a> {
     pub expect_status: i32,
     /// Time limit of an untraced run, s.
     pub timeout_s: f64,
+    /// Wall time of an untraced run, s.
+    pub run_s: f64,
     /// Memory that a run takes, bytes.
     pub together_bytes: u64,
     /// What is followed in each.
@@ -153,7 +158,7 @@ fn one(
         preload: stack.preload.iter().map(PathBuf::from).collect(),
         directory: stack.directory().map(Path::to_path_buf),
         stdin: subject.program.stdin.as_ref().map(PathBuf::from),
-        timeout: Duration::from_secs_f64(subject.timeout_s.max(LIMIT_S)),
+        timeout: Duration::from_secs_f64(limit_s(subject)),
         ..Invocation::default()
     };
     let symbols = followed.follow.symbols.clone();
@@ -189,13 +194,19 @@ fn one(
     Ok(Counts { own, ..counts(traced, remarks, unseen) })
 }
 
+/// The time limit of a traced run, s: what the slowest programs under it take, so that one that waits for something there
+/// does not hold the gate up.
+fn limit_s(subject: &Subject) -> f64 {
+    subject.timeout_s.max(LEAST_LIMIT_S + SLOWDOWN * subject.run_s).min(LIMIT_S.max(subject.timeout_s))
+}
+
 fn outcome(traced: &Traced<Requests>, subject: &Subject, context: &Context) -> Outcome {
     match traced.finished.ended {
         _ if context.interrupt.is_set() => Outcome::Interrupted,
         Ended::Exit(status) if status == subject.expect_status => Outcome::Ok,
         Ended::Exit(status) => Outcome::Exit(status),
         Ended::Signal(number) => Outcome::Signal(number),
-        Ended::Timeout => Outcome::Timeout(subject.timeout_s.max(LIMIT_S)),
+        Ended::Timeout => Outcome::Timeout(limit_s(subject)),
         Ended::Cancelled => Outcome::Interrupted,
         Ended::ExecFailed(errno) | Ended::SetupFailed(errno) => {
             Outcome::NotStarted(std::io::Error::from_raw_os_error(errno).to_string())

@@ -29,16 +29,21 @@ struct Subject {
     text: Text,
     /// `fewer`, or `less` of bytes.
     fewer: &'static str,
+    /// What a share is of.
+    whole: &'static str,
 }
 
 const INSTRUCTIONS: Subject =
-    Subject { amounts: "instructions", part: "function", text: number, fewer: "fewer" };
+    Subject { amounts: "instructions", part: "function", text: number, fewer: "fewer", whole: DIFFERENCE };
 const LIBRARY: Subject = Subject {
     amounts: "instructions of the libraries of C and C++",
     part: "caller",
     text: number,
     fewer: "fewer",
+    whole: "what they execute more",
 };
+/// The whole of a share.
+const DIFFERENCE: &str = "the difference";
 /// The libraries whose instructions are split by their callers, without versions.
 const LIBRARIES: [&str; 6] =
     ["libc.so", "libm.so", "libpthread.so", "ld-linux-x86-64.so", "libstdc++.so", "libgcc_s.so"];
@@ -48,7 +53,7 @@ const BYTES: Subject = of_sites("requested", whole_bytes, "less");
 const CALLS: Subject = of_sites("allocation calls", number, "fewer");
 
 const fn of_sites(amounts: &'static str, text: Text, fewer: &'static str) -> Subject {
-    Subject { amounts, part: "call site", text, fewer }
+    Subject { amounts, part: "call site", text, fewer, whole: DIFFERENCE }
 }
 
 /// What is known of where a program's additional amounts are.
@@ -137,7 +142,7 @@ impl Subject {
             if first.certain < first.more { "at least " } else { "" },
             (self.text)(first.certain),
             self.amounts,
-            share.map(|share| format!(", {share} of the difference")).unwrap_or_default(),
+            share.map(|share| format!(", {share} of {}", self.whole)).unwrap_or_default(),
         ))
     }
 

@@ -15,11 +15,14 @@ const SIZES: usize = 8;
 /// The whole document.
 pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String) -> Document {
     let several = figures.programs.len() > 1;
-    let refused = figures.refused.iter().map(|one| format!("{} could not be run: {}.", one.name, one.why));
+    let refused = figures.refused.iter().map(|one| {
+        let why = one.why.strip_prefix(&format!("{}: ", one.name)).unwrap_or(&one.why);
+        format!("{} could not be run: {why}.", one.name)
+    });
     let mut sections = vec![
         Section {
             title: "Verdict".into(),
-            text: refused.chain(figures.programs.iter().flat_map(verdict)).collect(),
+            text: worst_first(figures).into_iter().flat_map(verdict).chain(refused).collect(),
             items: vec![],
         },
         Section { title: "What this machine can see now".into(), text: figures.sight.clone(), items: vec![] },
@@ -39,6 +42,12 @@ pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String
     }
 }
 
+fn worst_first(figures: &Figures) -> Vec<&Program> {
+    let mut all: Vec<&Program> = figures.programs.iter().collect();
+    all.sort_by_key(|program| std::cmp::Reverse(program.verdict));
+    all
+}
+
 /// The verdict as a headline.
 fn title(figures: &Figures) -> String {
     let names: Vec<&str> = figures.programs.iter().map(|program| program.name.as_str()).collect();
@@ -56,7 +65,12 @@ fn title(figures: &Figures) -> String {
         Verdict::Within => format!("Within limits: {}", names.join(", ")),
         Verdict::Undecided => format!("Not decided: {}", of(Verdict::Undecided)),
     };
-    if figures.complete { verdict } else { format!("{verdict}, as far as it was measured") }
+    let also = match figures.verdict {
+        Verdict::Broken if !refused.is_empty() => format!("; could not be run: {}", and_list(&refused)),
+        _ => String::new(),
+    };
+    let so_far = if figures.complete { "" } else { ", as far as it was measured" };
+    format!("{verdict}{also}{so_far}")
 }
 
 fn subtitle(figures: &Figures) -> String {
@@ -75,7 +89,8 @@ fn verdict(program: &Program) -> Vec<String> {
     for one in all(is_broken) {
         let limit = one.limit.map(|limit| limit.text()).unwrap_or_default();
         // The place of more instructions is stated once.
-        let is_stated = one.metric == Metric::Cpu && all(is_broken).any(|one| one.metric == Metric::Instructions);
+        let is_stated =
+            one.metric == Metric::Cpu && all(is_broken).any(|one| one.metric == Metric::Instructions);
         let place = (!is_stated).then(|| diagnosis::place(&causes(program), one.metric)).flatten();
         text.push(format!(
             "{name}: {}: {}, over the limit of {limit}{}.",

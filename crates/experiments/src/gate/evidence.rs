@@ -1,5 +1,7 @@
 //! Everything that was counted and measured of one program, before it is judged.
 
+use heaptoll_experiment::runner::RunError;
+
 use super::counted::Counted;
 use super::figures::Outputs;
 use super::recorded::Recordings;
@@ -15,6 +17,8 @@ pub struct Evidence {
     pub recordings: Recordings,
     /// How the outputs compare.
     pub outputs: Outputs,
+    /// Why the paired runs were broken off, where they were.
+    pub trouble: Option<RunError>,
     /// Whether Ctrl-C ended it early.
     pub interrupted: bool,
 }

@@ -12,6 +12,7 @@ use std::hash::Hash;
 
 use heaptoll_callsites::{function_name, short};
 use heaptoll_reftrace_host::FunctionCount;
+use heaptoll_report::format::printable;
 
 use super::differences::{Amounts, Differences, Part};
 
@@ -81,7 +82,7 @@ impl Side {
                 side.executables.insert(object.to_owned());
             }
             let name = match (function.symbol.is_empty(), object.is_empty()) {
-                (false, _) => function_name(&function.symbol),
+                (false, _) => printable(&function_name(&function.symbol)),
                 (true, false) => NO_SYMBOL.to_owned(),
                 (true, true) => AT_RUN_TIME.to_owned(),
             };
@@ -92,7 +93,7 @@ impl Side {
             if amount == 0 {
                 continue;
             }
-            let count = side.counts.entry((object.to_owned(), name)).or_default();
+            let count = side.counts.entry((printable(object), name)).or_default();
             *count = count.saturating_add(amount);
         }
         side

@@ -137,7 +137,7 @@ fn open(ratio: &Interval, edge: f64, effort: Effort) -> String {
     // An interim analysis has a stricter level than the one before.
     let needed = 1.2 * needed;
     if !needed.is_finite() || needed > TOO_MANY {
-        return "the change is about as large as the limit, and no number of repetitions decides that"
+        return "the change seen so far is about as large as the limit; a longer --budget narrows its interval"
             .to_owned();
     }
     let (seconds, repetitions) = (needed * effort.each_s, needed.ceil());

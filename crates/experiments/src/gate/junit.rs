@@ -5,7 +5,7 @@ use heaptoll_report::format::printable_lines;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
 use super::diagnosis::{self, Causes};
-use super::figures::{Figures, MetricFigures, MetricVerdict, Outputs, Program};
+use super::figures::{Figures, MetricFigures, MetricVerdict, Outputs, Program, Refused};
 use super::values::{change, value};
 
 /// The XML. `is_strict`: what could not be decided is an error, and is skipped otherwise.
@@ -14,8 +14,18 @@ use super::values::{change, value};
 /// The XML cannot be written.
 pub fn xml(figures: &Figures, is_strict: bool) -> Result<String, ReportError> {
     let mut report = Report::new("heaptoll gate");
+    report.add_test_suites(figures.refused.iter().map(refused));
     report.add_test_suites(figures.programs.iter().map(|program| suite(program, is_strict)));
     report.to_string().map_err(|error| ReportError::Encode { form: "JUnit", detail: error.to_string() })
+}
+
+/// A program that could not be run.
+fn refused(refused: &Refused) -> TestSuite {
+    let mut suite = TestSuite::new(printable_lines(&refused.name));
+    let mut case = TestCase::new("runs", failed(NonSuccessKind::Error, &refused.why, ""));
+    case.set_classname(printable_lines(&refused.name));
+    suite.add_test_case(case);
+    suite
 }
 
 fn suite(program: &Program, is_strict: bool) -> TestSuite {

@@ -15,7 +15,7 @@ use heaptoll_units::count;
 use super::causes;
 use super::counted::{self, Counted};
 use super::evidence::Evidence;
-use super::figures::{MetricFigures, MetricVerdict, Outputs, Program, SizeFigures};
+use super::figures::{MetricFigures, MetricVerdict, Outputs, Program, SizeFigures, Verdict};
 use super::followed;
 use super::functions::Of;
 use super::judge::{self, Counts, Effort};
@@ -76,10 +76,17 @@ impl Gate<'_> {
         };
         let scratch =
             Scratch::make().map_err(TreeError::Scratch).map_err(|error| Failure::Refused(Box::new(error)))?;
-        let evidence = self.gather(begun, &scratch)?;
+        let mut evidence = self.gather(begun, &scratch)?;
+        let trouble = evidence.trouble.take();
         let (whole, sight) =
             (!evidence.interrupted, notes::sight(&evidence.timed, self.entry.outputs_differ));
-        Ok(Gated { program: self.judged(evidence), whole, sight })
+        let mut program = self.judged(evidence);
+        match trouble {
+            Some(error) if program.verdict != Verdict::Broken => return Err(error.into()),
+            Some(error) => program.notes.push(format!("the timed runs were broken off: {error}")),
+            None => {}
+        }
+        Ok(Gated { program, whole, sight })
     }
 
     /// A program whose new build fails.
@@ -136,6 +143,7 @@ impl Gate<'_> {
                     stacks: pair,
                     expect_status: self.entry.expect_status,
                     timeout_s: self.request.timeout_s,
+                    run_s,
                     together_bytes,
                     followed: &followed,
                 };
@@ -145,12 +153,17 @@ impl Gate<'_> {
         };
         let recordings = recordings.checked(requests(counted.as_ref(), together_bytes));
         let rest = match self.context.interrupt.is_set() {
-            true => Ending::Interrupted,
-            false => timed.rest(self.context, |timed| self.is_decided(timed))?,
+            true => Ok(Ending::Interrupted),
+            false => timed.rest(self.context, |timed| self.is_decided(timed)),
+        };
+        // A full disk does not take back what was counted.
+        let (rest, trouble) = match rest {
+            Ok(rest) => (rest, None),
+            Err(error) => (Ending::Complete, Some(error)),
         };
         self.check_outputs(&timed)?;
         let interrupted = rest == Ending::Interrupted;
-        Ok(Evidence { outputs: timed.outputs(), timed, counted, recordings, interrupted })
+        Ok(Evidence { outputs: timed.outputs(), timed, counted, recordings, interrupted, trouble })
     }
 
     /// Refuses other output where it is not allowed: both builds then did not do the same work.

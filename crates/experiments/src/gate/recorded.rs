@@ -14,7 +14,7 @@ use heaptoll_experiment::runner::environment_of;
 use heaptoll_preflight::inspect_program;
 use heaptoll_record::{Interrupt, Progress, RecordingOptions, Request};
 use heaptoll_trace::EventKind;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, pidfd_send_signal};
 
 use super::metric::Metric;
 use crate::context::Context;
@@ -104,6 +104,7 @@ fn one(runs: &Runs, at: usize, name: &str, context: &Context) -> Result<Recorded
         force: true,
         options: RecordingOptions { sites: true, ..RecordingOptions::default() },
         machine: vec![],
+        own_group: true,
         interrupt: Interrupt::default(),
     };
     let recorded = within(runs.limit, context, &request)?;
@@ -148,7 +149,7 @@ fn reachable(command: &[OsString], folder: Option<&Path>) -> Result<(), String> 
     Ok(())
 }
 
-/// A recording that Ctrl-C stops at once. A program that runs longer than `limit` is killed.
+/// A recording that Ctrl-C stops at once. Its program is killed then, and when it runs longer than `limit`.
 fn within(
     limit: Duration,
     context: &Context,
@@ -162,11 +163,13 @@ fn within(
         let watch = scope.spawn(|| {
             while !done.load(Relaxed) {
                 let is_over = begun.elapsed() > limit;
-                if is_over && let Some(handle) = handle.get() {
-                    // The descriptor is that process's, whatever its number is used for by now.
-                    let _ = pidfd_send_signal(handle, Signal::KILL);
-                }
                 if is_over || context.interrupt.is_set() {
+                    if let Some((program, group)) = handle.get() {
+                        // The descriptor is that process's, whatever its number is used for by now; the number of its
+                        // group is its own as long as one of its processes runs.
+                        let _ = pidfd_send_signal(program, Signal::KILL);
+                        let _ = kill_process_group(*group, Signal::KILL);
+                    }
                     // The first one is the program's, the second one stops the recording.
                     request.interrupt.raise();
                     request.interrupt.raise();
@@ -186,17 +189,17 @@ fn within(
     recorded.map_err(|error| error.to_string())
 }
 
-/// The program that is being recorded, by a descriptor.
+/// The program that is being recorded, by a descriptor, and its process group.
 #[derive(Default)]
 struct Started {
-    handle: Arc<OnceLock<OwnedFd>>,
+    handle: Arc<OnceLock<(OwnedFd, Pid)>>,
 }
 
 impl Progress for Started {
     fn started(&mut self, pid: i32) {
-        let handle = Pid::from_raw(pid).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
-        if let Some(Ok(handle)) = handle {
-            let _ = self.handle.set(handle);
+        let Some(pid) = Pid::from_raw(pid) else { return };
+        if let Ok(program) = pidfd_open(pid, PidfdFlags::empty()) {
+            let _ = self.handle.set((program, pid));
         }
     }
 }

@@ -9,6 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use heaptoll_callsites::Paths;
+use heaptoll_report::format::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -180,7 +181,7 @@ fn split(sites: &[Site], paths: &Paths, figure: fn(&Sums) -> u64) -> Differences
 }
 
 fn named(path: &Path, paths: &Paths) -> Part {
-    let stack: Vec<String> = path.iter().map(|&number| paths.name(number).to_owned()).collect();
+    let stack: Vec<String> = path.iter().map(|&number| printable(paths.name(number))).collect();
     let name = match stack.is_empty() {
         true => "(call stack not recorded)".to_owned(),
         false => stack[..stack.len().min(SHOWN)].join(" < "),

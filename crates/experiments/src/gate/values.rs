@@ -1,6 +1,7 @@
 //! Figures of a gate as text, in their units.
 
 use heaptoll_report::format::NONE;
+use heaptoll_statistics::FEWEST_PAIRS;
 use heaptoll_units::{count, seconds, whole_bytes};
 
 use super::figures::{Change, MetricFigures};
@@ -34,9 +35,11 @@ pub fn change(change: &Change) -> String {
         Change::None => NONE.to_owned(),
         Change::Exact { ratio: 1.0 } => "the same".into(),
         Change::Exact { ratio } => signed(*ratio, 3),
+        // Of fewer pairs the ends are the least and the largest ratio, and no interval.
         Change::Measured(interval) => format!(
-            "{} ({} to {})",
+            "{} ({}{} to {})",
             signed(interval.ratio, 1),
+            if (interval.pairs as usize) < FEWEST_PAIRS { "range " } else { "" },
             signed(interval.low, 1),
             signed(interval.high, 1)
         ),
@@ -92,5 +95,7 @@ mod tests {
         assert_eq!(change(&Change::Exact { ratio: 5.0 }), "+400.000 %");
         let interval = Interval { ratio: 1.0, low: 0.98, high: 1.03, differs: false, pairs: 9 };
         assert_eq!(change(&Change::Measured(interval)), "+0.0 % (-2.0 % to +3.0 %)");
+        let few = Interval { pairs: 3, ..interval };
+        assert_eq!(change(&Change::Measured(few)), "+0.0 % (range -2.0 % to +3.0 %)");
     }
 }

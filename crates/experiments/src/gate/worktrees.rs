@@ -4,6 +4,7 @@
 //! The working tree as it is becomes a commit of no branch, by an index of its own: the user's index and branches stay
 //! as they are.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use std::time::Duration;
 
 use heaptoll_experiment::interrupt::Interrupt;
 use heaptoll_scratch::Scratch;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use thiserror::Error;
 
 use super::request::Refs;
@@ -62,6 +63,21 @@ pub enum TreeError {
         "the submodule {0} has changes that are not committed, which no tree would have: commit them there, or name --new-ref"
     )]
     DirtySubmodule(String),
+    /// A repository within the repository that is no submodule of HEAD.
+    #[error(
+        "{0} is a repository of its own, whose files no tree would have: let git ignore it, or name --new-ref"
+    )]
+    NestedRepository(String),
+    /// The current folder is not in a commit.
+    #[error(
+        "{commit} has no folder {folder}, which is the current one: run the gate in a folder that both commits have"
+    )]
+    NoFolder {
+        /// The commit.
+        commit: String,
+        /// The folder, below the top of the repository.
+        folder: String,
+    },
     /// The build failed.
     #[error("the build of {commit} failed ({how}): {build}{output}")]
     Build {
@@ -151,6 +167,7 @@ impl Trees {
     pub fn make(refs: &Refs, context: &Context) -> Result<Trees, Failure> {
         let scratch = Scratch::make().map_err(TreeError::Scratch).map_err(refused)?;
         let repository = Repository::here().map_err(refused)?;
+        repository.forget_lost();
         let wanted = repository.commits(refs, scratch.path()).map_err(refused)?;
         let mut added = Added { repository: repository.top.clone(), trees: vec![] };
         for (name, commit) in [("old", &wanted[0]), ("new", &wanted[1])] {
@@ -198,15 +215,27 @@ struct Repository {
 }
 
 /// Options of git before its command, and words of the folder: what precedes a command in its words.
-const BEFORE_COMMAND: usize = 4;
-/// What a hook of git's has in its environment, which would lead git in another tree back to the user's.
-const OF_HOOKS: [&str; 4] = ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"];
+const BEFORE_COMMAND: usize = 6;
+/// What a hook of git's has in its environment, which would lead git in another tree back to the user's
+/// (`git rev-parse --local-env-vars`).
+const OF_HOOKS: [&str; 8] = [
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_PREFIX",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_SHALLOW_FILE",
+];
 
 fn git_in(folder: &Path, arguments: &[&str]) -> Command {
     let mut git = Command::new("git");
-    // A hook of a checkout is none of the gate's, and no password can be typed here.
-    git.arg("-C").arg(folder).args(["-c", "core.hooksPath=/dev/null"]).args(arguments).stdin(Stdio::null());
-    git.env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    // A hook of a checkout is none of the gate's, no more than a monitor of the file system.
+    git.arg("-C").arg(folder).args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false"]);
+    git.args(arguments).stdin(Stdio::null());
+    // No password can be typed here; and `git status` leaves the user's index as it is.
+    git.env("GIT_TERMINAL_PROMPT", "0").env("GIT_OPTIONAL_LOCKS", "0").env("LC_ALL", "C");
     for name in OF_HOOKS {
         git.env_remove(name);
     }
@@ -228,12 +257,21 @@ fn output(git: &mut Command) -> Result<String, TreeError> {
     Ok(String::from_utf8_lossy(&done.stdout).trim_end_matches('\n').to_owned())
 }
 
+/// The path of a repository that only the second of two listings of `git ls-tree` has: mode, `commit`, hash, tab, path.
+fn nested(before: &str, after: &str) -> Option<String> {
+    let repositories = |text: &str| -> BTreeSet<String> {
+        let lines = text.lines().filter(|line| line.starts_with("160000 "));
+        lines.filter_map(|line| Some(line.split_once('\t')?.1.to_owned())).collect()
+    };
+    repositories(after).difference(&repositories(before)).next().cloned()
+}
+
 /// The path of a submodule with changes of its own, of a line of `git status --porcelain=v2`: its third word is `S`, then
-/// `C` of another commit, `M` of changed files, `U` of new ones.
+/// `C` of another commit, `M` of changed files, `U` of new ones. What a build leaves there is new, and is no change.
 fn dirty_submodule(line: &str) -> Option<&str> {
     let mut words = line.splitn(9, ' ');
     let (kind, state) = (words.next()?, words.nth(1)?);
-    let is_dirty = kind == "1" && state.starts_with('S') && state[1..].contains(['M', 'U']);
+    let is_dirty = kind == "1" && state.starts_with('S') && state.contains('M');
     is_dirty.then(|| words.last()).flatten()
 }
 
@@ -247,6 +285,17 @@ impl Repository {
             })?;
         let prefix = output(&mut git_in(here, &["rev-parse", "--show-prefix"]))?;
         Ok(Repository { top: top.into(), prefix })
+    }
+
+    /// Has git forget trees of gates that were killed, whose scratch folders are gone.
+    fn forget_lost(&self) {
+        let Ok(listed) = self.git(&["worktree", "list", "--porcelain"]) else { return };
+        let trees = listed.lines().filter_map(|line| line.strip_prefix("worktree "));
+        for tree in trees.map(Path::new).filter(|tree| heaptoll_scratch::is_inside(tree) && !tree.exists()) {
+            let mut git = git_in(&self.top, &["worktree", "remove", "--force", "--force"]);
+            // A tree that stays is listed as prunable, and does no harm.
+            let _ = git.arg(tree).output();
+        }
     }
 
     fn git(&self, arguments: &[&str]) -> Result<String, TreeError> {
@@ -281,7 +330,9 @@ impl Repository {
     /// What is in the working tree now, tracked or new, but for what is ignored.
     fn working_tree(&self, scratch: &Path) -> Result<Commit, TreeError> {
         let head = self.commit("HEAD")?;
-        let status = self.git(&["status", "--porcelain=v2"])?;
+        // Whatever the user's settings leave out of it.
+        let status =
+            self.git(&["status", "--porcelain=v2", "--untracked-files=all", "--ignore-submodules=none"])?;
         if status.is_empty() {
             return Ok(head);
         }
@@ -301,6 +352,9 @@ impl Repository {
         own(&["read-tree", "HEAD"])?;
         own(&["add", "--all"])?;
         let tree = own(&["write-tree"])?;
+        if let Some(path) = nested(&own(&["ls-tree", "-r", "HEAD"])?, &own(&["ls-tree", "-r", &tree])?) {
+            return Err(TreeError::NestedRepository(path));
+        }
         let hash = own(&["commit-tree", &tree, "-p", &head.hash, "-m", "the working tree as it is"])?;
         Ok(Commit { hash, shown: head.hash, dirty: true })
     }
@@ -327,6 +381,12 @@ impl Repository {
         scratch: &Path,
         interrupt: &Interrupt,
     ) -> Result<(), Failure> {
+        if let Some((_, commit)) =
+            trees.iter().zip(commits).find(|(tree, _)| !tree.join(&self.prefix).is_dir())
+        {
+            let (commit, folder) = (commit.shown.clone(), self.prefix.clone());
+            return Err(refused(TreeError::NoFolder { commit, folder }));
+        }
         let failed = AtomicBool::new(false);
         let failed = &failed;
         let is_over = &(move || interrupt.is_set() || failed.load(Relaxed));
@@ -401,7 +461,13 @@ fn build_one(
     }
     let started = command.stdout(out).stderr(err).process_group(0).spawn();
     let mut child = started.map_err(TreeError::Scratch)?;
+    let group = Pid::from_child(&child);
     loop {
+        if has_ended(group) {
+            // What it leaves behind would run while programs are measured. It was not waited for, so the number of its
+            // group, which it leads, is still its own.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
             Ok(Some(status)) => {
@@ -413,8 +479,7 @@ fn build_one(
                 }));
             }
             Ok(None) if is_over() => {
-                // It was not waited for, so the number of its group, which it leads, is still its own.
-                let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+                let _ = kill_process_group(group, Signal::KILL);
                 let _ = child.wait();
                 return Err(Unbuilt::Interrupted);
             }
@@ -422,6 +487,12 @@ fn build_one(
             Err(error) => return Err(TreeError::Scratch(error).into()),
         }
     }
+}
+
+/// Whether a child has ended, which can still be waited for.
+fn has_ended(child: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    waitid(WaitId::Pid(child), options).is_ok_and(|ended| ended.is_some())
 }
 
 /// The last lines of a log, each on a new line.
@@ -442,10 +513,23 @@ mod tests {
     fn a_submodule_with_changes_of_its_own_is_recognised() {
         let line = |state: &str| format!("1 .M {state} 160000 160000 160000 aa bb libs/a module");
         assert_eq!(dirty_submodule(&line("S.M.")), Some("libs/a module"));
-        assert_eq!(dirty_submodule(&line("S..U")), Some("libs/a module"));
+        assert_eq!(dirty_submodule(&line("S..U")), None, "as a build leaves it");
         assert_eq!(dirty_submodule(&line("SC..")), None, "another commit is in the tree");
         assert_eq!(dirty_submodule(&line("N...")), None);
         assert_eq!(dirty_submodule("? file"), None);
+    }
+
+    /// `git add` makes a link of it, and the tree had an empty folder.
+    #[test]
+    fn a_repository_within_the_repository_is_recognised() {
+        let before = "100644 blob aa\tapp.c\n160000 commit bb\tlib";
+        assert_eq!(nested(before, before), None);
+        let after = format!("{before}\n160000 commit cc\tnested one");
+        assert_eq!(nested(before, &after), Some("nested one".into()));
+    }
+
+    #[test]
+    fn nothing_is_recognised_in_nothing() {
         assert_eq!(dirty_submodule(""), None);
     }
 }
