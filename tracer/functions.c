@@ -33,8 +33,9 @@ typedef struct Function {
 static Function *functions[SLOTS];
 static HtFunction none;
 
-/* Libraries of C and C++ by their sonames without versions. */
-static const HChar *const standard[] = { "libc.so", "libm.so", "libpthread.so", "ld-linux", "libstdc++.so", "libgcc_s.so" };
+/* Libraries of C and C++ by the beginning of their file names, which had the version in the middle until glibc 2.34. */
+static const HChar *const standard[] = { "libc.so", "libm.so",  "libpthread.so", "ld-linux", "libstdc++.so", "libgcc_s.so",
+                                         "libc-2.", "libm-2.", "libpthread-2.", "ld-2." };
 
 /* Fowler, Noll and Vo's 1a, a byte at a time. */
 static UInt add_to_hash(UInt hash, const HChar *text)
@@ -52,11 +53,11 @@ static const HChar *mapped_file(Addr code)
    return file == NULL ? "" : file;
 }
 
-static Bool is_standard(const DebugInfo *info)
+static Bool is_standard(const HChar *path)
 {
-   const HChar *const soname = VG_(DebugInfo_get_soname)(info);
-   for (UInt i = 0; soname != NULL && i < sizeof standard / sizeof standard[0]; i++)
-      if (VG_(strncmp)(soname, standard[i], VG_(strlen)(standard[i])) == 0)
+   const HChar *const slash = VG_(strrchr)(path, '/'), *const name = slash == NULL ? path : slash + 1;
+   for (UInt i = 0; i < sizeof standard / sizeof standard[0]; i++)
+      if (VG_(strncmp)(name, standard[i], VG_(strlen)(standard[i])) == 0)
          return True;
    return False;
 }
@@ -91,7 +92,7 @@ HtFunction *ht_function_at(Addr code)
    function->hash = hash;
    function->object = VG_(strdup)("heaptoll.function", object);
    function->name = VG_(strdup)("heaptoll.function", name);
-   function->counters.in_library = info != NULL && is_standard(info);
+   function->counters.in_library = is_standard(object);
    function->next = functions[hash % SLOTS];
    functions[hash % SLOTS] = function;
    return &function->counters;

@@ -44,9 +44,19 @@ const LIBRARY: Subject = Subject {
 };
 /// The whole of a share.
 const DIFFERENCE: &str = "the difference";
-/// The libraries whose instructions are split by their callers, without versions.
-const LIBRARIES: [&str; 6] =
-    ["libc.so", "libm.so", "libpthread.so", "ld-linux-x86-64.so", "libstdc++.so", "libgcc_s.so"];
+/// The beginnings of the file names of libraries whose instructions are split by their callers: the tracer's.
+const LIBRARIES: [&str; 10] = [
+    "libc.so",
+    "libm.so",
+    "libpthread.so",
+    "ld-linux",
+    "libstdc++.so",
+    "libgcc_s.so",
+    "libc-2.",
+    "libm-2.",
+    "libpthread-2.",
+    "ld-2.",
+];
 const LIVE: Subject = of_sites("alive at the heap's largest point", whole_bytes, "less");
 const EXIT: Subject = of_sites("never freed", whole_bytes, "less");
 const BYTES: Subject = of_sites("requested", whole_bytes, "less");
@@ -124,7 +134,7 @@ fn first_function(found: &Differences, library: Option<&Differences>) -> Option<
 /// In a sentence, for which function the libraries of C and C++ execute most additional instructions, where a function
 /// of theirs is the one that adds most.
 fn caller(found: &Differences, library: Option<&Differences>) -> Option<String> {
-    let is_library = |added: &Added| LIBRARIES.contains(&added.part.object.as_str());
+    let is_library = |added: &Added| LIBRARIES.iter().any(|start| added.part.object.starts_with(start));
     (leads(found) && found.added().first().is_some_and(is_library)).then_some(())?;
     library.filter(|library| leads(library)).and_then(|library| LIBRARY.first(library))
 }
