@@ -26,12 +26,26 @@ extern const unsigned int __rseq_size __attribute__((weak));
 
 long __wrap_syscall(long, long, long, long, long, long, long);
 
+/* gcc has a builtin function for it on x86-64 from version 11 on. */
+static intptr_t
+thread_pointer(void)
+{
+#if defined(__x86_64__)
+	intptr_t pointer;
+
+	__asm__("mov %%fs:0, %0" : "=r"(pointer));
+	return pointer;
+#else
+	return (intptr_t)__builtin_thread_pointer();
+#endif
+}
+
 long
 __wrap_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 #if defined(RSEQ_SIGNATURE) && defined(SYS_rseq)
 	if (number == SYS_rseq && c == 0 && &__rseq_size != NULL && &__rseq_offset != NULL && __rseq_size != 0) {
-		long area = (long)((intptr_t)__builtin_thread_pointer() + __rseq_offset);
+		long area = (long)(thread_pointer() + __rseq_offset);
 		long size = __rseq_size < RSEQ_SMALLEST ? RSEQ_SMALLEST : __rseq_size;
 
 		__real_syscall(SYS_rseq, area, size, RSEQ_UNREGISTER, RSEQ_SIGNATURE, 0, 0);

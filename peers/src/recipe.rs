@@ -250,7 +250,8 @@ fn jemalloc(source: &Source) -> Recipe {
             objects: ("src", ".pic.o"),
         }),
         linker: Language::Cxx,
-        link: vec![STATIC_CXX, "-lm", "-lpthread"],
+        // glibc has dlsym in a library of its own until 2.34.
+        link: vec![STATIC_CXX, "-lm", "-ldl", "-lpthread"],
         limit_exports: true,
         checks_overflow: true,
     }
