@@ -107,13 +107,15 @@ fn the_tutorial_runs_as_it_is_typed() {
                 let sites = ["parse_header (requests.c:11) < handle", "log_audit (requests.c:17) < handle"];
                 assert!(sites.iter().all(|site| live.contains(site)), "{live}");
             }
-            // Where the peak fell between two snapshots, the heading is another one and a line above it warns.
+            // Where no snapshot has the largest resident set, a warning precedes the table; where none has nearly the most
+            // live bytes, the heading is another one. On a loaded machine either may be so.
             if line.starts_with("ledger -- ") {
                 let missed = text.contains("! The peak was not sampled");
-                let heading = if missed { "At the largest snapshot" } else { "At the peak" };
-                let (_, peak) = text.split_once(heading).expect("the first section");
+                let headings = ["At the peak", "At the largest snapshot, not the peak"];
+                let (_, peak) =
+                    headings.iter().find_map(|one| text.split_once(one)).expect("the first section");
                 let (sentences, _) = peak.split_once("Where ").expect("the first table");
-                assert!(missed || sentences.contains("external fragmentation 9"), "{text}");
+                assert!(missed || sentences.contains("external fragmentation"), "{text}");
             }
         }
     }
