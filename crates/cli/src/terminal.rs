@@ -41,7 +41,7 @@ fn is_utf8() -> bool {
 }
 
 /// The text with a backslash before each line that GitHub's or Azure's runners would take for a command: names and
-/// messages in it are those of a stranger's program.
+/// messages in it may be those of a pull request's program.
 fn uncommanding(text: &str) -> Cow<'_, str> {
     let commands =
         |line: &str| ["::", "##[", "##vso["].iter().any(|start| line.trim_start().starts_with(start));

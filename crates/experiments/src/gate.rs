@@ -32,6 +32,7 @@ mod site_sums;
 pub mod sites;
 pub mod step_summary;
 mod timed;
+mod tree_error;
 pub mod values;
 mod worktrees;
 

@@ -26,7 +26,7 @@ use super::recorded::{self, Recorded};
 use super::request::{Entry, Request};
 use super::side::BuiltSide;
 use super::timed::Timed;
-use super::worktrees::TreeError;
+use super::tree_error::TreeError;
 use crate::context::Context;
 use crate::failure::Failure;
 
