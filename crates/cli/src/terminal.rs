@@ -42,7 +42,7 @@ fn is_utf8() -> bool {
 
 /// The text with a backslash before each line that GitHub's or Azure's runners would take for a command: names and
 /// messages in it may be those of a pull request's program.
-fn uncommanding(text: &str) -> Cow<'_, str> {
+fn without_runner_commands(text: &str) -> Cow<'_, str> {
     let commands =
         |line: &str| ["::", "##[", "##vso["].iter().any(|start| line.trim_start().starts_with(start));
     if !text.lines().any(commands) {
@@ -58,7 +58,7 @@ fn uncommanding(text: &str) -> Cow<'_, str> {
 /// Standard output is full. A reader that has gone (`| head`) is no error.
 pub fn print(text: &str) -> Result<(), Failure> {
     let mut out = std::io::stdout().lock();
-    let text = uncommanding(text);
+    let text = without_runner_commands(text);
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         other => other.map_err(crate::exit::cannot_print),
@@ -69,7 +69,7 @@ fn print_labelled(label: &str, colour: &str, text: &str) {
     let mut err = std::io::stderr().lock();
     let coloured = err.is_terminal() && !wants_no_colour();
     let label = if coloured { format!("\x1b[1;{colour}m{label}\x1b[0m") } else { label.to_string() };
-    let text = uncommanding(&printable_lines(text)).into_owned();
+    let text = without_runner_commands(&printable_lines(text)).into_owned();
     // Nothing can be done when standard error itself is gone.
     let _ = writeln!(err, "{label} {text}");
 }
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn no_line_is_a_command_to_a_runner() {
         let text = "first\n  ::error::broken\n##[group]x\nlast :: word\n";
-        assert_eq!(uncommanding(text), "first\n\\  ::error::broken\n\\##[group]x\nlast :: word\n");
-        assert!(matches!(uncommanding("plain\n"), Cow::Borrowed(_)));
+        assert_eq!(without_runner_commands(text), "first\n\\  ::error::broken\n\\##[group]x\nlast :: word\n");
+        assert!(matches!(without_runner_commands("plain\n"), Cow::Borrowed(_)));
     }
 }

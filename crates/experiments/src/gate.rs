@@ -38,7 +38,6 @@ mod worktrees;
 
 use std::sync::Arc;
 
-use heaptoll_allocator_symbols::Table;
 use heaptoll_experiment::experiment::Machine;
 use heaptoll_experiment::machine;
 use heaptoll_reftrace_host::Tracer;
@@ -48,6 +47,7 @@ use heaptoll_report::format::shell_command;
 use crate::clock;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::traced::symbol_table;
 use figures::{Figures, Refused, Verdict};
 use measure::Gate;
 use request::Request;
@@ -79,12 +79,7 @@ impl Findings {
 /// differ that must not), or Ctrl-C before there is a figure.
 pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let (created_unix_s, machine) = (clock::now().as_secs_f64(), machine::read());
-    let table =
-        Table::read(&context.places.allocator_symbols()).and_then(|table| match &request.allocator_symbols {
-            Some(path) => table.with(path),
-            None => Ok(table),
-        });
-    let table = Arc::new(table.map_err(|error| Failure::Refused(Box::new(error)))?);
+    let table = Arc::new(symbol_table(request.allocator_symbols.as_deref(), context.places)?);
     let trees = request.refs.as_ref().map(|refs| Trees::make(refs, context)).transpose()?;
     let sides: Vec<(BuiltSide, BuiltSide)> = request
         .programs
@@ -111,13 +106,14 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
         let gate = Gate { entry, base, new, tracer: tracer.as_ref(), table: &table, request, context };
         let (mut gated, note) = match checked.and_then(|note| Ok((gate.run()?, note))) {
             Ok(gated) => gated,
-            Err(failure) if request.programs.len() == 1 => return Err(failure),
             // What the programs before it have shown is kept.
             Err(Failure::Interrupted) if !programs.is_empty() => {
                 complete = false;
                 break;
             }
-            Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+            Err(failure) if request.programs.len() == 1 || matches!(failure, Failure::Interrupted) => {
+                return Err(failure);
+            }
             Err(failure) => {
                 let why = failure.to_string();
                 context.messages.warning(&format!("{} could not be run: {why}", entry.name));

@@ -22,7 +22,7 @@ pub use execute::{Ending, execute};
 pub use find_own::{OwnError, find as find_own};
 pub use fit::{NOT_MEASURABLE, fitness_of, other_path};
 pub use own::{Follow, OwnAllocator};
-pub use plan::{LIMIT_S, Plan, Request, plan};
+pub use plan::{LIMIT_S, Plan, Request, plan, symbol_table};
 pub use remarks::of as remarks_of;
 pub use scout::Scout;
 pub use seen::doubt as half_seen;

@@ -6,6 +6,7 @@ use heaptoll_report::format::NONE;
 use heaptoll_units::{and_list, number, percent, plural, whole_bytes};
 
 use super::differences::{Added, Differences, Part, Row, Single, Unmatched};
+use super::figures::Program;
 use super::metric::Metric;
 use super::sites::SiteDifferences;
 
@@ -75,6 +76,16 @@ pub struct Causes<'a> {
     pub library: Option<&'a Differences>,
     /// Memory by call site.
     pub sites: Option<&'a SiteDifferences>,
+}
+
+impl<'a> From<&'a Program> for Causes<'a> {
+    fn from(program: &'a Program) -> Causes<'a> {
+        Causes {
+            functions: program.functions.as_ref(),
+            library: program.library.as_ref(),
+            sites: program.sites.as_ref(),
+        }
+    }
 }
 
 /// The sections for what is known of a program: its functions, its call sites.

@@ -4,7 +4,7 @@ use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, date, shell_command};
 use heaptoll_units::{and_list, bytes, count};
 
-use super::diagnosis::{self, Causes};
+use super::diagnosis;
 use super::figures::{Change, Figures, MetricFigures, MetricVerdict, Program, Side, SizeFigures, Verdict};
 use super::metric::Metric;
 use super::values::{change, value};
@@ -91,7 +91,7 @@ fn verdict(program: &Program) -> Vec<String> {
         // The place of more instructions is stated once.
         let is_stated =
             one.metric == Metric::Cpu && all(is_broken).any(|one| one.metric == Metric::Instructions);
-        let place = (!is_stated).then(|| diagnosis::place(&causes(program), one.metric)).flatten();
+        let place = (!is_stated).then(|| diagnosis::place(&program.into(), one.metric)).flatten();
         text.push(format!(
             "{name}: {}: {}, over the limit of {limit}{}.",
             one.metric.label(),
@@ -144,20 +144,12 @@ fn of_program(program: &Program, prefix: &str) -> Vec<Section> {
     if let Some(table) = sizes(&program.sizes) {
         all.push(section("Requests by size", vec![], vec![Item::Table(table)]));
     }
-    let causes = diagnosis::sections(causes(program));
+    let causes = diagnosis::sections(program.into());
     all.extend(causes.into_iter().map(|cause| section(&cause.title, cause.text, cause.items)));
     if !program.notes.is_empty() {
         all.push(section("How it was measured", program.notes.clone(), vec![]));
     }
     all
-}
-
-fn causes(program: &Program) -> Causes<'_> {
-    Causes {
-        functions: program.functions.as_ref(),
-        library: program.library.as_ref(),
-        sites: program.sites.as_ref(),
-    }
 }
 
 fn metrics(program: &Program) -> Table {

@@ -81,11 +81,6 @@ impl Side {
             if object == unversioned(image) {
                 side.executables.insert(object.to_owned());
             }
-            let name = match (function.symbol.is_empty(), object.is_empty()) {
-                (false, _) => printable(&function_name(&function.symbol)),
-                (true, false) => NO_SYMBOL.to_owned(),
-                (true, true) => AT_RUN_TIME.to_owned(),
-            };
             let amount = match of {
                 Of::Itself => function.instructions,
                 Of::Library => function.for_it,
@@ -93,6 +88,11 @@ impl Side {
             if amount == 0 {
                 continue;
             }
+            let name = match (function.symbol.is_empty(), object.is_empty()) {
+                (false, _) => printable(&function_name(&function.symbol)),
+                (true, false) => NO_SYMBOL.to_owned(),
+                (true, true) => AT_RUN_TIME.to_owned(),
+            };
             let count = side.counts.entry((printable(object), name)).or_default();
             *count = count.saturating_add(amount);
         }

@@ -4,7 +4,7 @@ use heaptoll_report::ReportError;
 use heaptoll_report::format::printable_lines;
 use quick_junit::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
 
-use super::diagnosis::{self, Causes};
+use super::diagnosis;
 use super::figures::{Figures, MetricFigures, MetricVerdict, Outputs, Program, Refused};
 use super::values::{change, value};
 
@@ -68,12 +68,7 @@ fn status(program: &Program, metric: &MetricFigures, is_strict: bool) -> TestCas
     match &metric.verdict {
         MetricVerdict::Within => TestCaseStatus::success(),
         MetricVerdict::Broken => {
-            let causes = Causes {
-                functions: program.functions.as_ref(),
-                library: program.library.as_ref(),
-                sites: program.sites.as_ref(),
-            };
-            let place = diagnosis::place(&causes, metric.metric);
+            let place = diagnosis::place(&program.into(), metric.metric);
             failed(NonSuccessKind::Failure, &figures, &place.unwrap_or_default())
         }
         MetricVerdict::Undecided { why } if is_strict => failed(NonSuccessKind::Error, &figures, why),

@@ -52,17 +52,19 @@ struct Added {
     trees: Vec<PathBuf>,
 }
 
+/// Has git remove and forget a tree, also one that is gone; whether it did.
+fn remove(repository: &Path, tree: &Path) -> bool {
+    let mut git = git_in(repository, &["worktree", "remove", "--force", "--force"]);
+    git.arg(tree).output().is_ok_and(|done| done.status.success())
+}
+
 impl Drop for Added {
     fn drop(&mut self) {
         for tree in &self.trees {
-            let remove = || {
-                let mut git = git_in(&self.repository, &["worktree", "remove", "--force", "--force"]);
-                git.arg(tree).output().is_ok_and(|done| done.status.success())
-            };
             // Where a build has taken rights from its folders, git cannot remove them, and forgets the tree without them.
-            if !remove() {
+            if !remove(&self.repository, tree) {
                 heaptoll_scratch::remove(tree);
-                remove();
+                remove(&self.repository, tree);
             }
         }
     }
@@ -201,9 +203,8 @@ impl Repository {
         let Ok(listed) = self.git(&["worktree", "list", "--porcelain"]) else { return };
         let trees = listed.lines().filter_map(|line| line.strip_prefix("worktree "));
         for tree in trees.map(Path::new).filter(|tree| heaptoll_scratch::is_inside(tree) && !tree.exists()) {
-            let mut git = git_in(&self.top, &["worktree", "remove", "--force", "--force"]);
             // A tree that stays is listed as prunable, and does no harm.
-            let _ = git.arg(tree).output();
+            remove(&self.top, tree);
         }
     }
 

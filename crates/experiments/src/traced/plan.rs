@@ -1,7 +1,7 @@
 //! The runs to make: programs and managers are found, checked and proved before the first.
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use heaptoll_allocator_symbols::{Table, TableError};
@@ -104,7 +104,7 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
     let places = context.places;
     request.workload.require(false)?;
     let tracer = Tracer::find(places).map_err(|error| Failure::Refused(Box::new(error)))?;
-    let table = Arc::new(table(request, places)?);
+    let table = Arc::new(symbol_table(request.allocator_symbols.as_deref(), places)?);
     experiment_file::check(request.db.as_deref())?;
     let known = manager::known(places)?;
     let managers = choose(request, &known, context.messages)?;
@@ -210,10 +210,13 @@ fn begun(request: &Request, managers: &[Manager], programs: Vec<ProgramInfo>) ->
 }
 
 /// The tool's table of allocators, with the families of the user's file.
-fn table(request: &Request, places: &Places) -> Result<Table, Failure> {
+///
+/// # Errors
+/// One of them cannot be read or used.
+pub fn symbol_table(users: Option<&Path>, places: &Places) -> Result<Table, Failure> {
     let refuse = |error: TableError| Failure::Refused(Box::new(error));
     let table = Table::read(&places.allocator_symbols()).map_err(refuse)?;
-    match &request.allocator_symbols {
+    match users {
         Some(path) => table.with(path).map_err(refuse),
         None => Ok(table),
     }
