@@ -185,10 +185,10 @@ lint: lint-rest
 
 test-tool:
 	tracer/test/check $(abspath $(TARGET))/debug/stage/lib/heaptoll/tracer
-	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace
+	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-fail-fast
 
 test-preload:
-	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED)
+	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-fail-fast
 
 # Our managers with every assertion (the profile `checked`), in an installation of their own that nothing else finds:
 # 61 CPU seconds, most of them to build.
