@@ -99,6 +99,14 @@ fn an_address_across_two_pages_is_found() {
     unsafe { ((border - 4) as *mut usize).write_unaligned(young) };
     fixture.collect_young();
     assert!(fixture.is_taken(young));
+    // Of another address only the lower half is written, in the first of the pages.
+    fixture.collect();
+    fixture.collect_young();
+    let another = fixture.allocate_clear(48, false);
+    // SAFETY: four bytes in the old block, in front of the border.
+    unsafe { ((border - 4) as *mut u32).write(another as u32) };
+    fixture.collect_young();
+    assert!(fixture.is_taken(another));
     fixture.audit();
 }
 
