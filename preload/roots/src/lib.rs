@@ -31,12 +31,15 @@ mod pages;
 mod proc;
 mod registers;
 mod restart;
+mod scan;
 mod scratch;
 mod signal;
 mod stopped;
 mod tasks;
 mod thread;
+mod userfault;
 mod world;
+mod write_tracker;
 
 use core::ops::Range;
 
@@ -45,6 +48,7 @@ pub use kernel::is_readable;
 pub use signal::DEFAULT_SIGNAL;
 pub use stopped::{RootsError, StoppedWorld};
 pub use world::{StopError, UnstoppedThread, World};
+pub use write_tracker::{Untracked, WriteScan, WriteTracker};
 
 /// Where a root range comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

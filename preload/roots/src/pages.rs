@@ -15,6 +15,7 @@ use crate::areas::PageKind;
 use crate::buffer::{Buffer, NoMemory};
 use crate::kernel::{self, Error, File, PAGE};
 use crate::proc;
+use crate::scan::{self, REGIONS, Region, SCAN, Scan};
 
 /// The calling thread's: a main thread that has ended has none.
 const PAGEMAP: &CStr = c"/proc/thread-self/pagemap";
@@ -27,52 +28,8 @@ const WORD_FILE: u64 = 1 << 61;
 
 /// Pages that one read of words or one `mincore` covers.
 const BLOCK: usize = 4096;
-/// Ranges given by one scan.
-const REGIONS: usize = 512;
-
-/// The scan's request number: `_IOWR('f', 16, struct pm_scan_arg)`.
-const SCAN: u64 = 0xC060_6610;
-const SCAN_FILE: u64 = 1 << 2;
-const SCAN_PRESENT: u64 = 1 << 3;
-const SCAN_SWAPPED: u64 = 1 << 4;
-const SCAN_ZERO: u64 = 1 << 5;
-
-/// The kernel's `struct pm_scan_arg`.
-#[derive(Debug, Default)]
-#[repr(C)]
-struct Scan {
-    size: u64,
-    flags: u64,
-    start: u64,
-    end: u64,
-    walk_end: u64,
-    regions: u64,
-    regions_length: u64,
-    max_pages: u64,
-    inverted: u64,
-    all_of: u64,
-    any_of: u64,
-    output_categories: u64,
-}
-
-/// The kernel's `struct page_region`.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Region {
-    start: u64,
-    end: u64,
-    categories: u64,
-}
 
 const MADV_POPULATE_READ: usize = 22;
-
-// The layouts of the kernel's structures, and its request's number, which has the size of the first.
-const _: () = {
-    assert!(size_of::<Scan>() == 96 && size_of::<Region>() == 24);
-    assert!(core::mem::offset_of!(Scan, walk_end) == 32 && core::mem::offset_of!(Scan, regions) == 40);
-    assert!(core::mem::offset_of!(Scan, output_categories) == 88);
-    assert!(SCAN >> 16 & 0x3fff == size_of::<Scan>() as u64);
-};
 
 /// The means by which resident pages are found, best first: the scan, a word per page, `mincore`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -193,24 +150,24 @@ impl<'a> Pages<'a> {
         each: &mut dyn FnMut(Range<usize>),
     ) -> Result<(), usize> {
         let Some(pagemap) = &self.pagemap else { return Err(pages.start) };
-        let file = if kind == PageKind::PrivateFile { SCAN_FILE } else { 0 };
+        let file = if kind == PageKind::PrivateFile { scan::FILE } else { 0 };
         let mut at = pages.start;
         while at < pages.end {
-            let mut scan = Scan {
+            let mut request = Scan {
                 size: size_of::<Scan>() as u64,
                 start: at as u64,
                 end: pages.end as u64,
                 regions: self.buffers.regions.capacity_mut().as_mut_ptr() as u64,
                 regions_length: REGIONS as u64,
-                inverted: SCAN_ZERO | file,
-                all_of: SCAN_ZERO | file,
-                any_of: SCAN_PRESENT | SCAN_SWAPPED,
-                output_categories: SCAN_PRESENT | SCAN_SWAPPED,
+                inverted: scan::ZERO | file,
+                all_of: scan::ZERO | file,
+                any_of: scan::PRESENT | scan::SWAPPED,
+                output_categories: scan::PRESENT | scan::SWAPPED,
                 ..Scan::default()
             };
             // SAFETY: the request takes this structure; the regions are writable for `REGIONS` entries, which `by`
             // reserved.
-            let got = unsafe { pagemap.control(SCAN, &mut scan) };
+            let got = unsafe { pagemap.control(SCAN, &mut request) };
             let regions = match got {
                 Ok(count) => self.buffers.regions.capacity_mut().get(..count).unwrap_or_default(),
                 Err(Error(libc::EINTR)) => continue,
@@ -218,13 +175,13 @@ impl<'a> Pages<'a> {
             };
             for region in regions {
                 let found = region.start as usize..region.end as usize;
-                if region.categories & SCAN_SWAPPED == 0 {
+                if region.categories & scan::SWAPPED == 0 {
                     each(found);
                 } else {
                     readable(found, kind == PageKind::Anonymous, each);
                 }
             }
-            let end = scan.walk_end as usize;
+            let end = request.walk_end as usize;
             assert_internal!(end <= pages.end, "the kernel's scan ends in the range that was requested");
             if end <= at {
                 return Err(at);

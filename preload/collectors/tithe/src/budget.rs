@@ -38,6 +38,7 @@ impl Heap {
         collector.every = settings.every;
         collector.reclaim = settings.reclaim;
         collector.eager = settings.eager;
+        self.enable_generations(&mut collector, settings);
         self.units.lock().limit = settings.heap.map_or(usize::MAX, |bytes| bytes / UNIT);
         self.batch_bytes.store(settings.every.map_or(usize::MAX, |every| every / BATCHES), Ordering::Relaxed);
         collector.last_budget = collector.policy.first();
@@ -47,6 +48,21 @@ impl Heap {
         }
         self.fast_free_units.store(0, Ordering::Relaxed);
         self.enable_fast_path();
+    }
+
+    /// Gives blocks ages and opens the records of writes, where the settings have generations. Collections that reclaim
+    /// nothing keep no ages.
+    fn enable_generations(&self, collector: &mut Collector, settings: &Settings) {
+        let wanted = settings.generations && self.collects() && settings.reclaim == 1;
+        let generations = &mut collector.generations;
+        generations.check = settings.check_young;
+        generations.enabled = wanted;
+        if wanted && let Err(cause) = generations.tracker.open() {
+            generations.on_untracked(cause);
+        }
+        if generations.enabled {
+            generations.enabled = self.reservation.enable_ages(&mut self.units.lock().memory);
+        }
     }
 
     /// Sets how many bytes may be allocated before the next collection, in addition to those counted already.

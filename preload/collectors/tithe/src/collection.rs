@@ -16,7 +16,9 @@ use crate::progress::{NotCollected, Progress, Times};
 use crate::signal::UNBLOCKED;
 
 mod accounts;
+mod check;
 mod phases;
+mod young;
 
 impl Heap {
     /// Collects, unless another thread collected meanwhile.
@@ -114,6 +116,9 @@ impl Heap {
         let ambiguous = self.explain(collector);
         if let Some(sink) = &collector.log {
             log::write(sink, &self.line(&progress, &found, reclaimed, ambiguous, budget));
+            if let Some(cause) = collector.generations.take_unreported() {
+                log::write_untracked(sink, cause);
+            }
         }
         Ok(())
     }

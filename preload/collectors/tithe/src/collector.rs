@@ -4,6 +4,7 @@ use heaptoll_marking::MarkStack;
 use heaptoll_roots::World;
 
 use crate::added::AddedRoots;
+use crate::generations::Generations;
 use crate::log::Sink;
 use crate::markers::Markers;
 use crate::policy::Policy;
@@ -17,6 +18,7 @@ pub struct Collector {
     pub(crate) stack: MarkStack,
     pub(crate) markers: Markers,
     pub(crate) added: AddedRoots,
+    pub(crate) generations: Generations,
     pub(crate) statistics: Statistics,
     pub(crate) world: Option<&'static World>,
     pub(crate) log: Option<Sink>,
@@ -57,6 +59,7 @@ impl Collector {
             stack: MarkStack::new(),
             markers: Markers::new(),
             added: AddedRoots::new(),
+            generations: Generations::new(),
             statistics: Statistics {
                 collections: 0,
                 abandoned: 0,
@@ -80,6 +83,7 @@ impl Collector {
 
     /// Bytes of its own mapped memory.
     pub fn mapped_bytes(&self) -> usize {
-        self.stack.range().len() + self.markers.range().len()
+        let generations: usize = self.generations.ranges().iter().map(|range| range.len()).sum();
+        self.stack.range().len() + self.markers.range().len() + generations
     }
 }

@@ -32,6 +32,11 @@ impl Heap {
         self.units.after_fork_in_child();
         self.spans_by_class.iter().for_each(|spans| spans.after_fork_in_child());
         self.collector.after_fork_in_child();
+        // Where the lock is held the collection ends abandoned, and no later one relies on what it has recorded: the tracker
+        // knows its process.
+        if let Some(mut collector) = self.collector.try_lock() {
+            collector.generations.after_fork_in_child();
+        }
         self.reporter.after_fork_in_child();
         // The lock is held if a signal handler forked that interrupted this thread inside it.
         if let Some(units) = self.units.try_lock() {

@@ -14,6 +14,8 @@
 
 mod abandoned;
 mod added;
+mod age;
+mod ages;
 pub mod api;
 mod budget;
 mod cache;
@@ -23,6 +25,7 @@ pub mod class;
 mod collection;
 mod collector;
 mod fork;
+mod generations;
 mod heap;
 mod log;
 mod mark;
@@ -33,6 +36,7 @@ mod policy;
 pub mod process;
 mod progress;
 mod readable;
+mod remembered;
 mod reservation;
 mod rule;
 mod runs;

@@ -6,6 +6,9 @@
 use core::ffi::{c_char, c_int};
 
 use heaptoll_assertions::assert_internal;
+use heaptoll_roots::Untracked;
+
+use crate::generations::Generation;
 
 /// The file to which the lines are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,6 +148,11 @@ pub struct Report {
     /// Bytes held only by ambiguous words of registers, stacks, statics and other mappings; `None` when they were not
     /// counted.
     pub ambiguous: Option<usize>,
+    /// What was read, where generations are on.
+    pub generation: Option<Generation>,
+    /// Bytes in old blocks, and of them those that were read.
+    pub old: usize,
+    pub reread: usize,
     /// Bytes of roots that were scanned.
     pub roots_bytes: usize,
     /// The budget until the next collection.
@@ -224,6 +232,29 @@ pub fn write_abandoned(sink: &Sink, abandoned: &Abandoned) -> bool {
     sink.write(abandoned.line(process()).bytes())
 }
 
+/// Writes that all collections are full, and why. False as for [`Sink::write`].
+pub fn write_untracked(sink: &Sink, cause: Untracked) -> bool {
+    sink.write(untracked(process(), cause).bytes())
+}
+
+fn untracked(pid: u64, cause: Untracked) -> LogLine {
+    let mut line = LogLine::new();
+    line.number("pid", pid);
+    line.text("generations", "off");
+    let (cause, error) = match cause {
+        Untracked::Kernel(error) => ("kernel", error.unsigned_abs()),
+        Untracked::Filtered => ("filter", 0),
+        Untracked::Closed => ("closed", 0),
+        Untracked::Mapping => ("mapping", 0),
+        Untracked::Pinned => ("pinned", 0),
+        Untracked::Proc => ("proc", 0),
+        Untracked::NoMemory => ("memory", 0),
+    };
+    line.text("cause", cause);
+    line.number("errno", u64::from(error));
+    line.end()
+}
+
 fn process() -> u64 {
     // SAFETY: getpid takes no pointers and cannot fail.
     unsafe { libc::getpid() as u64 }
@@ -241,6 +272,11 @@ impl Report {
         line.number("reclaimed_bytes", self.reclaimed as u64);
         if let Some(ambiguous) = self.ambiguous {
             line.number("ambiguous_bytes", ambiguous as u64);
+        }
+        if let Some(generation) = self.generation {
+            line.text("generation", generation.as_str());
+            line.number("old_bytes", self.old as u64);
+            line.number("reread_bytes", self.reread as u64);
         }
         line.number("roots_bytes", self.roots_bytes as u64);
         line.number("budget_bytes", self.budget as u64);

@@ -7,6 +7,7 @@ use core::sync::atomic::{AtomicU8, Ordering};
 use heaptoll_assertions::assert_internal;
 use heaptoll_marking::{Grey, Heap, WORDS, prefetch};
 
+use crate::ages::TAINTED;
 use crate::class::{CLASS, FREE, LARGE_ATOMIC, SPAN_CLASSES, UNIT_SHIFT, is_atomic};
 use crate::reservation::{AHEAD, HeapReservation};
 use crate::runs::blacklist_mark;
@@ -26,6 +27,17 @@ struct Candidate {
     plain: bool,
 }
 
+/// What marking records besides the marks of blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trace {
+    /// The blacklist.
+    Plain,
+    /// The blacklist, and the places without a block that words point to: blocks there will be born old.
+    Ages,
+    /// Nothing: it repeats what another marking has done, to compare the marks.
+    Repeated,
+}
+
 /// Access to the blocks' marks during a collection.
 pub struct Marks<'a> {
     base: usize,
@@ -36,12 +48,15 @@ pub struct Marks<'a> {
     spans: *mut Span,
     blacklist: *mut u8,
     blacklist_mark: u8,
+    /// The bits that are marked although no block is taken there: none or all.
+    untaken: u64,
+    trace: Trace,
     reservation: &'a HeapReservation,
 }
 
 impl<'a> Marks<'a> {
     /// The marks of collection `epoch`.
-    pub fn new(reservation: &'a HeapReservation, epoch: u32) -> Marks<'a> {
+    pub fn new(reservation: &'a HeapReservation, epoch: u32, trace: Trace) -> Marks<'a> {
         Marks {
             base: reservation.base(),
             extent: if reservation.units() == 0 { 0 } else { (reservation.units() + AHEAD) << UNIT_SHIFT },
@@ -50,17 +65,36 @@ impl<'a> Marks<'a> {
             spans: reservation.spans(),
             blacklist: reservation.blacklist(),
             blacklist_mark: blacklist_mark(epoch),
+            untaken: if trace == Trace::Plain { 0 } else { u64::MAX },
+            trace,
             reservation,
         }
+    }
+
+    /// The heap whose blocks are marked.
+    pub fn reservation(&self) -> &'a HeapReservation {
+        self.reservation
     }
 
     /// A word points into a unit that is free, or into which the heap may grow.
     #[cold]
     fn add_to_blacklist(&self, unit: usize) {
         assert_internal!(unit < self.reservation.units() + AHEAD, "the blacklist has a row for a unit in it");
-        // SAFETY: `unit` is below `extent`, which the table covers (`resolve`). Concurrent markers store the same
-        // value.
-        unsafe { AtomicU8::from_ptr(self.blacklist.add(unit)) }.store(self.blacklist_mark, Ordering::Relaxed);
+        self.taint(unit);
+        if self.trace != Trace::Repeated {
+            // SAFETY: `unit` is below `extent`, which the table covers (`resolve`). Concurrent markers store the same
+            // value.
+            unsafe { AtomicU8::from_ptr(self.blacklist.add(unit)) }
+                .store(self.blacklist_mark, Ordering::Relaxed);
+        }
+    }
+
+    /// A word points into a unit where there is no block.
+    #[cold]
+    fn taint(&self, unit: usize) {
+        if self.trace == Trace::Ages {
+            self.reservation.unit_flags(unit).fetch_or(TAINTED, Ordering::Relaxed);
+        }
     }
 }
 
@@ -110,6 +144,8 @@ impl Heap for Marks<'_> {
                     // A free unit has no blocks; other spans have unused bytes after the last.
                     if span_class == FREE {
                         marker.heap.add_to_blacklist(unit);
+                    } else {
+                        marker.heap.taint(unit);
                     }
                     continue;
                 }
@@ -137,7 +173,7 @@ impl Heap for Marks<'_> {
             // SAFETY: the first `found` elements were written above.
             let candidate = unsafe { candidate.assume_init() };
             // SAFETY: the bits of a block, from the loop above; concurrent markers use atomic instructions too.
-            let new = unsafe { mark::<PARALLEL>(candidate.bits, candidate.bit) };
+            let new = unsafe { mark::<PARALLEL>(candidate.bits, candidate.bit, marker.heap.untaken) };
             marked += candidate.bytes as usize & (new as usize).wrapping_neg();
             let grey = Grey { start: candidate.start, bytes: candidate.bytes as usize };
             if reserved {
@@ -204,7 +240,12 @@ fn large<const PARALLEL: bool>(
             bytes > 0 && offset - (first << UNIT_SHIFT) < ((*span).units as usize) << UNIT_SHIFT,
             "a large block's units point to its first"
         );
-        if offset - (first << UNIT_SHIFT) >= bytes || !mark::<PARALLEL>(&raw mut (*span).bits[0], 0) {
+        if offset - (first << UNIT_SHIFT) >= bytes {
+            // The block may grow where it is.
+            marker.heap.taint(offset >> UNIT_SHIFT);
+            return;
+        }
+        if !mark::<PARALLEL>(&raw mut (*span).bits[0], 0, 0) {
             return;
         }
         marker.marked += bytes;
@@ -214,20 +255,23 @@ fn large<const PARALLEL: bool>(
     }
 }
 
-/// Marks a block if it is taken; returns whether this marked it.
+/// Marks a block if it is taken; returns whether this marked it. Places without a block are marked where `untaken` has
+/// their bit.
 ///
 /// # Safety
 /// `bits` points to the bits of a span of the heap.
 #[inline(always)]
-unsafe fn mark<const PARALLEL: bool>(bits: *mut Bits, bit: u8) -> bool {
+unsafe fn mark<const PARALLEL: bool>(bits: *mut Bits, bit: u8, untaken: u64) -> bool {
     // SAFETY: a span's bits (this function's contract); only `marked`, an atomic, changes during marking.
     let bits = unsafe { &*bits };
     let marked = bits.marked.load(Ordering::Relaxed);
-    assert_internal!(marked & !bits.taken == 0, "only taken blocks are marked");
-    let new = bits.taken & !marked & 1 << bit;
+    assert_internal!(marked & !(bits.taken | untaken) == 0, "only taken blocks are marked");
+    let wanted = (bits.taken | untaken) & !marked & 1 << bit;
     if PARALLEL {
-        return new != 0 && bits.marked.fetch_or(new, Ordering::Relaxed) & new == 0;
+        return wanted != 0
+            && bits.marked.fetch_or(wanted, Ordering::Relaxed) & wanted == 0
+            && bits.taken & wanted != 0;
     }
-    bits.marked.store(marked | new, Ordering::Relaxed);
-    new != 0
+    bits.marked.store(marked | wanted, Ordering::Relaxed);
+    bits.taken & wanted != 0
 }

@@ -3,12 +3,13 @@
 use core::ops::Range;
 
 use heaptoll_assertions::assert_internal;
-use heaptoll_marking::{Grey, MarkOutcome, MarkStack, Pool, Work, Workers, help};
-use heaptoll_roots::{Origin, Root, RootsError, StoppedWorld};
+use heaptoll_marking::{Grey, Heap as _, MarkOutcome, MarkStack, Pool, Work, Workers, help};
+use heaptoll_roots::{Buffer, Origin, Root, RootsError, StoppedWorld};
 
 use crate::added::AddedRoots;
-use crate::mark::{Marker, Marks};
+use crate::mark::{Marker, Marks, Trace};
 use crate::readable::readable;
+use crate::remembered::read_written;
 use crate::reservation::HeapReservation;
 
 /// The threads that mark the heap.
@@ -24,6 +25,8 @@ pub struct Marked {
     pub live: usize,
     /// Bytes of roots that were read.
     pub roots: usize,
+    /// Bytes of old blocks that were read since they may have been written.
+    pub reread: usize,
     /// Threads that marked.
     pub markers: usize,
     /// Processor time of the threads that were started for it, ns.
@@ -75,35 +78,39 @@ impl Markers {
     ) -> Result<Marked, RootsError> {
         assert_internal!(markers >= 1, "the thread that collects marks");
         assert_internal!(stack.is_empty(), "marking begins with an empty mark stack");
+        let trace = roots.trace;
         if markers == 1 {
             // SAFETY: the heap and the roots do not change, as this function requires.
-            let mut marker = unsafe { Marker::<false>::new(Marks::new(reservation, epoch), stack, None) };
+            let mut marker =
+                unsafe { Marker::<false>::new(Marks::new(reservation, epoch, trace), stack, None) };
             let read = roots.read(&mut marker)?;
-            return Ok(Marked { live: marker.marked, roots: read, markers, helpers_cpu_ns: 0 });
+            let (roots, reread) = read;
+            return Ok(Marked { live: marker.marked, roots, reread, markers, helpers_cpu_ns: 0 });
         }
         let lead = |pool: &Pool<Grey>| {
             // SAFETY: the heap and the roots do not change, as this function requires.
             let mut marker =
-                unsafe { Marker::<true>::new(Marks::new(reservation, epoch), stack, Some(pool)) };
+                unsafe { Marker::<true>::new(Marks::new(reservation, epoch, trace), stack, Some(pool)) };
             (roots.read(&mut marker), finish(&mut marker, pool))
         };
         // SAFETY: the world is stopped, or what is marked does not change, and so many markers were prepared, as this
         // function requires.
         let ((read, mut share), helpers_share, helpers) =
-            unsafe { self.workers.run(markers, &MarkingWork { reservation, epoch }, lead) };
+            unsafe { self.workers.run(markers, &MarkingWork { reservation, epoch, trace }, lead) };
         share += helpers_share;
         assert_internal!(helpers < markers, "no more threads mark than were prepared for");
-        let read = read?;
+        let (roots, reread) = read?;
         if share.overflowed {
             // SAFETY: the heap and the roots do not change, as this function requires.
-            let mut marker = unsafe { Marker::<false>::new(Marks::new(reservation, epoch), stack, None) };
+            let mut marker =
+                unsafe { Marker::<false>::new(Marks::new(reservation, epoch, trace), stack, None) };
             marker.overflowed = true;
             marker.drain();
             assert_internal!(!marker.overflowed, "one marker handles what several had no space for");
             share.marked += marker.marked;
         }
         let MarkOutcome { marked: live, cpu_ns: helpers_cpu_ns, .. } = share;
-        Ok(Marked { live, roots: read, markers: helpers + 1, helpers_cpu_ns })
+        Ok(Marked { live, roots, reread, markers: helpers + 1, helpers_cpu_ns })
     }
 }
 
@@ -111,13 +118,14 @@ impl Markers {
 struct MarkingWork<'a> {
     reservation: &'a HeapReservation,
     epoch: u32,
+    trace: Trace,
 }
 
 impl Work for MarkingWork<'_> {
     unsafe fn help(&self, stack: &mut MarkStack, pool: &Pool<Grey>) -> MarkOutcome {
+        let marks = Marks::new(self.reservation, self.epoch, self.trace);
         // SAFETY: the world is stopped, as this function requires.
-        let mut marker =
-            unsafe { Marker::<true>::new(Marks::new(self.reservation, self.epoch), stack, Some(pool)) };
+        let mut marker = unsafe { Marker::<true>::new(marks, stack, Some(pool)) };
         finish(&mut marker, pool)
     }
 }
@@ -134,6 +142,11 @@ pub struct Roots<'a> {
     pub added: &'a AddedRoots,
     pub stopped: Option<&'a StoppedWorld<'static>>,
     pub excluded_ranges: &'a [Range<usize>],
+    /// Words that were gathered from the roots, to be read in their place.
+    pub gathered: Option<&'a [usize]>,
+    /// Old blocks are marked already, and read where they were written.
+    pub young: bool,
+    pub trace: Trace,
 }
 
 impl Roots<'_> {
@@ -142,26 +155,44 @@ impl Roots<'_> {
         self.excluded_ranges.iter().any(|own| own.start.max(range.start) < own.end.min(range.end))
     }
 
-    /// Scans all roots and marks from there; returns their bytes.
-    fn read<const PARALLEL: bool>(&self, marker: &mut Marker<'_, PARALLEL>) -> Result<usize, RootsError> {
+    /// Scans all roots, and what of old blocks was written, and marks from there; returns the bytes of both.
+    fn read<const PARALLEL: bool>(
+        &self,
+        marker: &mut Marker<'_, PARALLEL>,
+    ) -> Result<(usize, usize), RootsError> {
         let mut bytes = 0;
-        let mut read = |root: Root| {
-            bytes += root.range.len();
+        if let Some(words) = self.gathered {
+            let range = words.as_ptr_range();
+            // SAFETY: words of a list that does not change while it is borrowed; the world is stopped.
+            unsafe { marker.range(range.start as usize..range.end as usize) };
+            bytes = size_of_val(words);
+        } else {
+            self.visit(&mut |root| {
+                bytes += root.range.len();
+                // SAFETY: `visit` yields readable ranges of whole words; the world is stopped.
+                unsafe {
+                    match root.origin {
+                        Origin::Code => marker.bytes(root.range),
+                        _ => marker.range(root.range),
+                    }
+                };
+            })?;
+        }
+        Ok((bytes, if self.young { read_written(marker) } else { 0 }))
+    }
+
+    /// Visits all roots: readable ranges of whole words.
+    fn visit(&self, visit: &mut dyn FnMut(Root)) -> Result<(), RootsError> {
+        let mut visit = |root: Root| {
             assert_internal!(
                 root.range.start.is_multiple_of(size_of::<usize>())
                     && root.range.end.is_multiple_of(size_of::<usize>()),
                 "roots are whole words"
             );
-            // SAFETY: `readable` and `StoppedWorld::roots` yield readable ranges of whole words; the world is stopped.
-            unsafe {
-                match root.origin {
-                    Origin::Code => marker.bytes(root.range),
-                    _ => marker.range(root.range),
-                }
-            };
+            visit(root);
         };
         for range in self.added.ranges() {
-            readable(range, &mut |range| read(Root { range, origin: Origin::Mapping }));
+            readable(range, &mut |range| visit(Root { range, origin: Origin::Mapping }));
         }
         if let Some(stopped) = self.stopped {
             stopped.roots(self.excluded_ranges, &mut |root| {
@@ -169,10 +200,36 @@ impl Roots<'_> {
                     root.origin == Origin::Registers || !self.is_excluded(&root.range),
                     "no root that was found lies in what the heap excludes"
                 );
-                read(root);
+                visit(root);
             })?;
         }
-        Ok(bytes)
+        Ok(())
+    }
+
+    /// Gathers all words of roots that point into the heap, or into the addresses that it may grow into: what a marker
+    /// would take from them, at the same places.
+    ///
+    /// # Errors
+    /// The roots could not be read completely, or there is no memory for the list.
+    pub fn gather(&self, reservation: &HeapReservation, words: &mut Buffer<usize>) -> Result<(), RootsError> {
+        words.clear();
+        let marks = Marks::new(reservation, 0, Trace::Repeated);
+        let (base, extent) = (marks.base(), marks.extent());
+        let mut complete = true;
+        self.visit(&mut |root| {
+            let step = if root.origin == Origin::Code { 1 } else { size_of::<u32>() };
+            for at in root.range.clone().step_by(step) {
+                if at + size_of::<usize>() > root.range.end {
+                    break;
+                }
+                // SAFETY: `visit` yields readable ranges; the world is stopped.
+                let word = unsafe { (at as *const usize).read_unaligned() };
+                if word.wrapping_sub(base) < extent {
+                    complete &= words.push(word).is_ok();
+                }
+            }
+        })?;
+        if complete { Ok(()) } else { Err(RootsError::NoMemory) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! The progress of a collection: what its phases record for those after them, and for the log.
 
+use crate::generations::Generation;
 use crate::log::Reason;
 
 /// Why there was no collection.
@@ -48,4 +49,9 @@ pub struct Found {
     pub roots: usize,
     /// Threads that marked.
     pub markers: usize,
+    /// What was read.
+    pub generation: Generation,
+    /// Bytes in old blocks, and of them those that were read since they may have been written.
+    pub old: usize,
+    pub reread: usize,
 }

@@ -8,6 +8,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::Region;
 
+use crate::age::Age;
 use crate::class::{FREE, SpanClass, UNIT, UNIT_SHIFT};
 use crate::span::{Span, UnitIndex};
 
@@ -32,6 +33,9 @@ pub struct HeapReservation {
     firsts: AtomicUsize,
     blacklist: AtomicUsize,
     spans: AtomicUsize,
+    /// 0 where there are no generations.
+    ages: AtomicUsize,
+    flags: AtomicUsize,
 }
 
 /// The mapped memory of the heap and its tables, protected by the units' lock.
@@ -42,6 +46,10 @@ pub struct Memory {
     span_classes: Region,
     firsts: Region,
     blacklist: Region,
+    /// Ages of blocks and flags of units: empty where there are no generations.
+    ages: Region,
+    flags: Region,
+    has_ages: bool,
     /// Requests to grow, of which every `fail_every`-th fails: a seeded fault, 0 for none.
     requests: u64,
     pub fail_every: u64,
@@ -57,6 +65,9 @@ impl Memory {
             span_classes: Region::new(),
             firsts: Region::new(),
             blacklist: Region::new(),
+            ages: Region::new(),
+            flags: Region::new(),
+            has_ages: false,
             requests: 0,
             fail_every: 0,
             advised: HUGE_FROM,
@@ -64,8 +75,8 @@ impl Memory {
     }
 
     /// The tables, as address ranges.
-    pub fn tables(&self) -> [Range<usize>; 4] {
-        [&self.spans, &self.span_classes, &self.firsts, &self.blacklist]
+    pub fn tables(&self) -> [Range<usize>; 6] {
+        [&self.spans, &self.span_classes, &self.firsts, &self.blacklist, &self.ages, &self.flags]
             .map(|region| region.start()..region.end())
     }
 
@@ -82,6 +93,8 @@ impl Memory {
             && length(&self.firsts) >= units * size_of::<UnitIndex>()
             && length(&self.span_classes) >= units + AHEAD
             && length(&self.blacklist) >= units + AHEAD
+            && (!self.has_ages
+                || length(&self.ages) >= units * size_of::<Age>() && length(&self.flags) >= units + AHEAD)
     }
 
     /// A heap beyond its first growth is dense: where the system leaves huge pages to the program's choice, a fault
@@ -109,8 +122,9 @@ impl Memory {
 
 impl HeapReservation {
     pub const fn new() -> HeapReservation {
-        let [base, units, span_classes, firsts, blacklist, spans] = [const { AtomicUsize::new(0) }; 6];
-        HeapReservation { base, units, span_classes, firsts, blacklist, spans }
+        let [base, units, span_classes, firsts, blacklist, spans, ages, flags] =
+            [const { AtomicUsize::new(0) }; 8];
+        HeapReservation { base, units, span_classes, firsts, blacklist, spans, ages, flags }
     }
 
     /// Address of the first unit; 0 before there is one.
@@ -148,6 +162,36 @@ impl HeapReservation {
     #[inline(always)]
     pub fn firsts(&self) -> *mut UnitIndex {
         self.firsts.load(Ordering::Relaxed) as *mut UnitIndex
+    }
+
+    /// The table of ages, a row a unit; null where there are no generations.
+    #[inline(always)]
+    pub fn ages(&self) -> *mut Age {
+        self.ages.load(Ordering::Relaxed) as *mut Age
+    }
+
+    /// The table of the units' flags, a byte a unit, [`AHEAD`] rows more than units; null as [`HeapReservation::ages`].
+    #[inline(always)]
+    pub fn flags(&self) -> *mut u8 {
+        self.flags.load(Ordering::Relaxed) as *mut u8
+    }
+
+    /// Gives blocks ages from now on. False when the system gives no memory for the tables.
+    pub fn enable_ages(&self, memory: &mut Memory) -> bool {
+        memory.has_ages = true;
+        let units = self.units();
+        // The regions have an address only when they have grown.
+        if extend_ages(memory, units.max(1)).is_none() {
+            memory.has_ages = false;
+            return false;
+        }
+        self.flags.store(memory.flags.start(), Ordering::Relaxed);
+        self.ages.store(memory.ages.start(), Ordering::Release);
+        assert_internal!(
+            units == 0 || memory.has_rows_for(units),
+            "every unit has its rows before it is counted"
+        );
+        true
     }
 
     /// The span class of a unit below [`HeapReservation::units`].
@@ -262,7 +306,15 @@ fn extend(memory: &mut Memory, units: usize, more: usize) -> Option<()> {
     up_to(&mut memory.spans, after * size_of::<Span>())?;
     up_to(&mut memory.span_classes, after + AHEAD)?;
     up_to(&mut memory.blacklist, after + AHEAD)?;
+    if memory.has_ages {
+        extend_ages(memory, after)?;
+    }
     up_to(&mut memory.firsts, after * size_of::<UnitIndex>())
+}
+
+fn extend_ages(memory: &mut Memory, units: usize) -> Option<()> {
+    up_to(&mut memory.ages, units * size_of::<Age>())?;
+    up_to(&mut memory.flags, units + AHEAD)
 }
 
 /// Grows the region to `bytes` in all, rounded up to words.

@@ -205,6 +205,7 @@ impl Units {
             clean || released.all(|unit| reservation.span_class(unit) != FREE),
             "units are released once"
         );
+        reservation.end_ages(first, units);
         reservation.set_span_class(first, units, FREE);
         let (mut first, mut units, mut clean) = (first, units, clean);
         if first > 0 && reservation.span_class(first as usize - 1) == FREE {

@@ -40,6 +40,10 @@ pub struct Settings {
     pub heap: Option<usize>,
     /// `TITHE_SWEEP`: everything is swept before the program is resumed.
     pub eager: bool,
+    /// `TITHE_GENERATIONS`: old blocks are read only where they were written, where the kernel records writes.
+    pub generations: bool,
+    /// `TITHE_CHECK=young`: a full marking follows each young collection, and the two are compared.
+    pub check_young: bool,
     /// `TITHE_MARKERS`: threads that mark, 1 to 64; the collector chooses when there is none.
     pub markers: Option<usize>,
     /// `TITHE_LOG`, opened.
@@ -76,6 +80,8 @@ impl Settings {
             reclaim: 1,
             heap: None,
             eager: false,
+            generations: false,
+            check_young: false,
             markers: None,
             log: None,
             why: None,
@@ -115,6 +121,7 @@ impl Settings {
         let mut min_headroom = None;
         let mut chosen = None;
         let mut collecting = None;
+        let mut generations = None;
         let mut seen = [false; VARIABLES.len()];
         for entry in entries {
             if !entry.starts_with(PREFIX) {
@@ -149,6 +156,8 @@ impl Settings {
                 "TITHE_RECLAIM" => settings.reclaim = number(text, 1, 1 << 32).ok_or(wrong)? as u64,
                 "TITHE_HEAP" => settings.heap = Some(size(text, UNIT).ok_or(wrong)?),
                 "TITHE_SWEEP" => settings.eager = sweep(text).ok_or(wrong)?,
+                "TITHE_GENERATIONS" => generations = Some(switch(text).ok_or(wrong)?),
+                "TITHE_CHECK" => settings.check_young = check(text).ok_or(wrong)?,
                 "TITHE_MARKERS" => settings.markers = Some(number(text, 1, 64).ok_or(wrong)?),
                 "TITHE_LOG" => settings.log = Some(open(name, value)?),
                 "TITHE_WHY" => settings.why = Some(address(text).ok_or(wrong)?),
@@ -175,6 +184,7 @@ impl Settings {
             Mode::Collect => (mode::COLLECT_HEADROOM, mode::COLLECT_MIN_HEADROOM),
             Mode::Hybrid | Mode::Explicit => (mode::HYBRID_HEADROOM, mode::HYBRID_MIN_HEADROOM),
         };
+        settings.generations = generations.unwrap_or(settings.check_young);
         settings.headroom = headroom.unwrap_or(defaults.0);
         settings.adaptive = headroom.is_none();
         settings.min_headroom = min_headroom.unwrap_or(defaults.1);
@@ -341,6 +351,11 @@ fn sweep(text: &str) -> Option<bool> {
         "eager" => Some(true),
         _ => None,
     }
+}
+
+/// Whether young collections are checked.
+fn check(text: &str) -> Option<bool> {
+    (text == "young").then_some(true)
 }
 
 /// A number of plain digits within bounds.

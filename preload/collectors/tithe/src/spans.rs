@@ -125,6 +125,7 @@ impl Spans {
         span.clean = taken.clean;
         span.clear_bits(class.blocks as usize);
         reservation.assign(unit, u32::from(class.units), span_class);
+        reservation.begin_ages(unit, u32::from(class.units), span_class);
         self.link(reservation, unit);
         assert_sound!(self.check(reservation, span_class, epoch));
     }
@@ -164,6 +165,7 @@ impl Spans {
                     "a span's count of free blocks covers what is reserved"
                 );
                 if mask != 0 {
+                    reservation.reserve_ages(unit, class.units.into(), word, mask);
                     bits.taken |= mask;
                     got += mask.count_ones();
                     span.free -= mask.count_ones() as u16;

@@ -135,8 +135,9 @@ impl Heap {
         &self,
         collector: &Collector,
         guards: &HeapGuards<'_>,
-    ) -> [Range<usize>; 9] {
-        let [spans, span_classes, firsts, blacklist] = guards.units.memory.tables();
+    ) -> [Range<usize>; 15] {
+        let [spans, span_classes, firsts, blacklist, ages, flags] = guards.units.memory.tables();
+        let [text, regions, words, marks] = collector.generations.ranges();
         let own = core::ptr::from_ref(self) as usize;
         let heap = &guards.units.memory.heap;
         assert_internal!(
@@ -150,6 +151,12 @@ impl Heap {
             span_classes,
             firsts,
             blacklist,
+            ages,
+            flags,
+            text,
+            regions,
+            words,
+            marks,
             guards.caches.range(),
             collector.stack.range(),
             collector.markers.range(),

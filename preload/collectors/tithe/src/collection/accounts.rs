@@ -95,6 +95,7 @@ impl Heap {
         ambiguous: Option<usize>,
         budget: usize,
     ) -> Report {
+        let generations = self.reservation.has_ages();
         let Times { started, stopped, marked, swept, resumed } = progress.times;
         Report {
             number: progress.number,
@@ -104,6 +105,9 @@ impl Heap {
             live: found.live,
             reclaimed,
             ambiguous,
+            generation: generations.then_some(found.generation),
+            old: found.old,
+            reread: found.reread,
             roots_bytes: found.roots,
             budget,
             threads: progress.threads,

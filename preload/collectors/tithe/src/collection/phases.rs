@@ -7,8 +7,10 @@ use heaptoll_roots::StoppedWorld;
 use heaptoll_runtime::{Phase, now_ns};
 
 use crate::collector::Collector;
+use crate::generations::Generation;
 use crate::heap::{Heap, HeapGuards};
 use crate::log::Cause;
+use crate::mark::Trace;
 use crate::markers::Roots;
 use crate::progress::{Found, Progress};
 
@@ -28,30 +30,66 @@ impl Heap {
         self.reporter.phase(progress.number, Phase::Mark);
         assert_expensive!(self.is_unmarked(), "no block is marked when marking begins");
         assert_sound!(self.check_locked(guards));
-        let cached = self.mark_cached(guards);
+        let generation = self.begin_generation(collector, guards, progress);
+        let is_young = generation == Generation::Young;
+        let is_aged = generation != Generation::Unaged;
+        let cached = if is_aged { self.hide_cached(guards) } else { self.mark_cached(guards) };
+        let old = if is_young { self.mark_old() } else { 0 };
         let markers = collector.markers.prepare(self.live_after_gc.load(Ordering::Relaxed));
         let excluded_ranges = self.excluded_ranges(collector, guards);
-        let Collector { added, markers: workers, stack, .. } = &mut *collector;
-        let roots = Roots { added, stopped, excluded_ranges: &excluded_ranges };
-        // SAFETY: the world is stopped, or only added roots are read, in tests; `guards` are the locks, and `prepare` has
-        // returned `markers`.
-        let marked = unsafe { workers.mark(markers, &self.reservation, stack, epoch, &roots) };
+        let Collector { added, markers: workers, stack, generations, .. } = &mut *collector;
+        let mut roots = Roots {
+            added,
+            stopped,
+            excluded_ranges: &excluded_ranges,
+            gathered: None,
+            young: is_young,
+            trace: if is_aged { Trace::Ages } else { Trace::Plain },
+        };
+        let is_checked = is_young && generations.check;
+        let gathered =
+            if is_checked { roots.gather(&self.reservation, &mut generations.words) } else { Ok(()) };
+        if is_checked {
+            roots.gathered = Some(generations.words.as_slice());
+        }
+        let marked = match gathered {
+            // SAFETY: the world is stopped, or only added roots are read, in tests; `guards` are the locks, and `prepare`
+            // has returned `markers`.
+            Ok(()) => unsafe { workers.mark(markers, &self.reservation, stack, epoch, &roots) },
+            Err(error) => Err(error),
+        };
         let Ok(marked) = marked else {
             // Marks are missing: nothing may be reclaimed by them.
+            if is_aged {
+                self.show_cached(guards);
+            }
             self.clear_marks();
             return Err(Cause::Roots);
         };
         wipe_stack();
         self.reporter.collector_cpu(marked.helpers_cpu_ns);
-        let live = marked.live + cached;
+        let live = marked.live + cached + old;
         assert_internal!(
             live <= guards.units.used_bytes(&self.reservation),
             "no more is live than the units of spans and large blocks hold"
         );
-        assert_expensive!(self.marked_bytes() >= live, "what is counted as live is marked");
+        let in_caches = if is_aged { cached } else { 0 };
+        assert_expensive!(self.marked_bytes() + in_caches >= live, "what is counted as live is marked");
         assert_internal!(collector.stack.is_empty(), "marking ends with an empty mark stack");
+        if is_checked {
+            self.check_young(collector, epoch);
+        }
         guards.units.epoch = epoch;
-        Ok(Found { live, roots: marked.roots, markers: marked.markers })
+        let found = Found {
+            live,
+            roots: marked.roots,
+            markers: marked.markers,
+            generation,
+            old,
+            reread: marked.reread,
+        };
+        self.end_generation(collector, guards, &found);
+        Ok(found)
     }
 
     /// Makes what was not marked wait to be swept; returns its bytes. A collection that reclaims nothing leaves all as it

@@ -79,6 +79,7 @@ impl Heap {
         span.clear_bits(1);
         span.bits[0].taken = 1;
         self.reservation.assign(taken.first, count, span_class);
+        self.reservation.begin_ages(taken.first, count, span_class);
         assert_sound!(units.check(&self.reservation));
         let address = self.reservation.address(taken.first);
         if !taken.clean {
@@ -158,6 +159,9 @@ impl Heap {
             let rest = span.units - count;
             span.units = count;
             units.release(&self.reservation, first + count, rest, false);
+        }
+        if bytes > before {
+            self.reservation.extend_ages(first, span.units);
         }
         span.bytes = bytes;
         span.clean = false;

@@ -6,6 +6,7 @@ extern crate std;
 mod accounting;
 mod blocks;
 mod collecting;
+mod generations;
 mod graphs;
 mod limits;
 mod memory;

@@ -91,6 +91,11 @@ fn parse(line: &str) -> (u64, Report) {
         live: size(&pairs, "live_bytes"),
         reclaimed: size(&pairs, "reclaimed_bytes"),
         ambiguous: pairs.contains_key("ambiguous_bytes").then(|| size(&pairs, "ambiguous_bytes")),
+        generation: pairs.get("generation").map(|name| {
+            GENERATIONS.into_iter().find(|generation| generation.as_str() == *name).expect("a generation")
+        }),
+        old: pairs.get("old_bytes").map_or(0, |_| size(&pairs, "old_bytes")),
+        reread: pairs.get("reread_bytes").map_or(0, |_| size(&pairs, "reread_bytes")),
         roots_bytes: size(&pairs, "roots_bytes"),
         budget: size(&pairs, "budget_bytes"),
         threads: size(&pairs, "threads"),
@@ -150,6 +155,9 @@ fn report(value: u64) -> Report {
         live: value as usize,
         reclaimed: value as usize,
         ambiguous: Some(value as usize),
+        generation: Some(Generation::Unaged),
+        old: value as usize,
+        reread: value as usize,
         roots_bytes: value as usize,
         budget: value as usize,
         threads: value as usize,
@@ -164,6 +172,12 @@ fn report(value: u64) -> Report {
 
 fn any_reason() -> impl Strategy<Value = Reason> {
     prop_oneof![Just(Reason::Budget), Just(Reason::Memory), Just(Reason::Called)]
+}
+
+const GENERATIONS: [Generation; 3] = [Generation::Unaged, Generation::Full, Generation::Young];
+
+fn any_generation() -> impl Strategy<Value = Option<Generation>> {
+    proptest::option::of(proptest::sample::select(&GENERATIONS[..]))
 }
 
 fn any_cause() -> impl Strategy<Value = Cause> {
@@ -183,7 +197,8 @@ proptest! {
         pid: u64,
         reason in any_reason(),
         ambiguous: Option<usize>,
-        sizes: [usize; 7],
+        generation in any_generation(),
+        sizes: [usize; 9],
         numbers: [u64; 6],
         markers: usize,
     ) {
@@ -195,6 +210,9 @@ proptest! {
             live: sizes[2],
             reclaimed: sizes[3],
             ambiguous,
+            generation,
+            old: generation.map_or(0, |_| sizes[7]),
+            reread: generation.map_or(0, |_| sizes[8]),
             roots_bytes: sizes[4],
             budget: sizes[5],
             threads: sizes[6],
@@ -222,6 +240,14 @@ proptest! {
         prop_assert_eq!(parse_abandoned(text(&line)), abandoned);
         prop_assert_eq!(number_of_process(text(&line)), pid);
     }
+}
+
+#[test]
+fn that_there_are_no_generations_is_one_line_with_its_cause() {
+    let line = untracked(7, Untracked::Kernel(38));
+    assert_eq!(text(&line), "pid=7 generations=off cause=kernel errno=38\n");
+    let line = untracked(7, Untracked::Closed);
+    assert_eq!(text(&line), "pid=7 generations=off cause=closed errno=0\n");
 }
 
 #[test]

@@ -93,7 +93,14 @@ impl Graph {
         markers.set_limits(0, way.others);
         let count = markers.prepare(0);
         assert_eq!(count, way.markers);
-        let roots = Roots { added: &collector.added, stopped: None, excluded_ranges: &[] };
+        let roots = Roots {
+            added: &collector.added,
+            stopped: None,
+            excluded_ranges: &[],
+            gathered: None,
+            young: false,
+            trace: Trace::Plain,
+        };
         // SAFETY: this test alone uses the heap and its roots, and holds the locks; `prepare` has returned `count`.
         let marked = unsafe { markers.mark(count, &self.heap.reservation, &mut stack, 7, &roots) }
             .expect("all roots are readable");

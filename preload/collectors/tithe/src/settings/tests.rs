@@ -74,6 +74,8 @@ fn each_variable_is_understood() {
     assert_eq!(good("TITHE_ABORT=off"), new);
     assert_eq!(good("TITHE_POISON=1"), Settings { poison: true, ..new });
     assert_eq!(good("TITHE_POISON=0"), new);
+    assert_eq!(good("TITHE_GENERATIONS=on"), Settings { generations: true, ..new });
+    assert_eq!(good("TITHE_CHECK=young"), Settings { generations: true, check_young: true, ..new });
     assert!(good("TITHE_LOG=-").log.is_some());
 }
 
@@ -87,7 +89,7 @@ fn what_is_set_outweighs_the_modes_defaults_in_any_order() {
 
 #[test]
 fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
-    let values: [(&str, &[&str]); 16] = [
+    let values: [(&str, &[&str]); 18] = [
         ("TITHE_MODE", &["", "Collect", "gc", "hybrid "]),
         ("TITHE_POLICY", &["", "zorn", "FIXED"]),
         ("TITHE_HEADROOM", &["", "0", "10001", "-5", "+5", "60%", "1.5", "99999999999999999999999"]),
@@ -97,6 +99,8 @@ fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
         ("TITHE_RECLAIM", &["", "0", "4294967297", "2K", "+2"]),
         ("TITHE_HEAP", &["", "0", "16383", "15K", "65T", "all"]),
         ("TITHE_SWEEP", &["", "Eager", "1", "both"]),
+        ("TITHE_GENERATIONS", &["", "1", "yes", "young"]),
+        ("TITHE_CHECK", &["", "on", "Young", "full"]),
         ("TITHE_MARKERS", &["", "0", "65", "two", "-1"]),
         ("TITHE_LOG", &["", "/", "/nonexistent/tithe.log", "/dev/null/tithe.log"]),
         ("TITHE_WHY", &["", "0x", "0x0", "1234", "7fff0000", "0xg", "0x11112222333344445", "0x+1"]),
@@ -189,7 +193,7 @@ fn unknown_variables_are_refused_with_the_nearest_known_one() {
 
 #[test]
 fn a_name_like_none_gets_the_whole_list() {
-    for name in ["TITHE_GENERATION_SIZE", "TITHE_XYZXYZXYZ"] {
+    for name in ["TITHE_NURSERY_LENGTH", "TITHE_XYZXYZXYZ"] {
         let message = text(&read(&[&format!("{name}=1")]).expect_err(name));
         for known in &VARIABLES {
             assert!(message.contains(known.name), "{message}");

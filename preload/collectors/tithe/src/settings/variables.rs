@@ -29,7 +29,7 @@ macro_rules! variable {
 }
 
 /// Every setting, in the order of the manual.
-pub static VARIABLES: [Variable; 16] = [
+pub static VARIABLES: [Variable; 18] = [
     variable!(
         "TITHE_MODE",
         "hybrid, collect or explicit",
@@ -92,6 +92,21 @@ pub static VARIABLES: [Variable; 16] = [
         "`lazy`",
         "`eager`: what is dead is reclaimed before the threads are resumed, so that no work of the collector is left \
          between pauses. `lazy`: a span is swept when blocks of its size are needed. Not in mode `explicit`."
+    ),
+    variable!(
+        "TITHE_GENERATIONS",
+        "on or off",
+        "`off`",
+        "`on`: most collections are young. They keep the blocks that an earlier one has found live, and read of these only \
+         what the program wrote since. Needs Linux 6.7 or later; without it, and with TITHE_RECLAIM above 1, all \
+         collections are full. See below."
+    ),
+    variable!(
+        "TITHE_CHECK",
+        "young",
+        "none",
+        "After each young collection everything is marked, and the process ends with a message by SIGABRT where the young \
+         collection would have freed a block that is reachable. Sets TITHE_GENERATIONS where that is not set. For tests."
     ),
     variable!(
         "TITHE_MARKERS",

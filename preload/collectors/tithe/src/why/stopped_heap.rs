@@ -20,7 +20,7 @@ use crate::readable::readable;
 /// The frames of this module reach at most this far below the caller's, bytes.
 const FRAMES: usize = 8 << 10;
 /// Most ranges that are excluded.
-const EXCLUDED_MAX: usize = 16;
+const EXCLUDED_MAX: usize = 17;
 
 /// There is no answer: a thread did not stop, the mappings are not readable, or there is no memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
