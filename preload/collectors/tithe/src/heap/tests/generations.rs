@@ -3,6 +3,7 @@
 //! all collections are full, and hold too.
 
 mod mutator;
+mod unread;
 
 use std::vec::Vec;
 
@@ -106,28 +107,6 @@ fn an_address_across_two_pages_is_found() {
     unsafe { ((border - 4) as *mut u32).write(another as u32) };
     fixture.collect_young();
     assert!(fixture.is_taken(another));
-    fixture.audit();
-}
-
-/// A block that a thread's cache held during a collection was not read: what its words point to is found by the next.
-#[test]
-fn a_block_from_a_cache_that_was_marked_unread_is_read_next() {
-    let fixture = HeapFixture::with(&Settings { poison: false, ..settings(Mode::Hybrid) }, 1);
-    let blocks: Vec<usize> = (0..40).map(|_| fixture.allocate_clear(5000, false)).collect();
-    let target = fixture.allocate_clear(48, false);
-    let mut roots = std::boxed::Box::new([blocks[3]]);
-    fixture.add_roots(&roots[..]);
-    // Its last page is written neither by free nor by malloc.
-    set_word(blocks[7] + 4992, target);
-    fixture.free(blocks[7]).expect("a live block");
-    fixture.collect();
-    assert!(!fixture.is_taken(target), "what is in a cache keeps nothing");
-    let again = fixture.allocate(5000);
-    assert_eq!(again, blocks[7], "the newest block of the cache");
-    roots[0] = again;
-    assert!((0..1000).any(|_| fixture.allocate(48) == target), "its place is used again");
-    fixture.collect_young();
-    assert!(fixture.is_taken(target), "a full collection would keep it");
     fixture.audit();
 }
 

@@ -3,13 +3,14 @@
 use core::ops::Range;
 use std::boxed::Box;
 use std::collections::{BTreeMap, BTreeSet};
+use std::vec;
 use std::vec::Vec;
 
 use super::super::*;
 use super::settings;
 
-/// Words of roots.
-const ROOTS: usize = 24;
+/// Words of roots: few, so that much dies, or so many that most of what is allocated lives.
+const ROOTS: [usize; 2] = [24, 500];
 
 /// What the words of blocks are.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub enum Contents {
 struct Mutator<'a> {
     fixture: &'a HeapFixture,
     contents: Contents,
-    roots: Box<[usize; ROOTS]>,
+    roots: Box<[usize]>,
     blocks: BTreeMap<usize, Vec<usize>>,
     state: u64,
 }
@@ -46,7 +47,7 @@ impl Mutator<'_> {
                 }
             }
             12 => {
-                let at = self.random(ROOTS);
+                let at = self.random(self.roots.len());
                 self.roots[at] = self.any().unwrap_or(0);
             }
             13 if mode == Mode::Hybrid => self.free(),
@@ -63,7 +64,7 @@ impl Mutator<'_> {
 
     /// Some block, as a rule.
     fn any(&mut self) -> Option<usize> {
-        let at = self.random(ROOTS);
+        let at = self.random(self.roots.len());
         let mut block = self.roots[at];
         for _ in 0..self.random(6) {
             let words = self.blocks.get(&block)?;
@@ -90,7 +91,7 @@ impl Mutator<'_> {
         }
         self.blocks.insert(block, (0..words).map(|index| word(block + index * 8)).collect());
         if self.random(2) == 0 {
-            let at = self.random(ROOTS);
+            let at = self.random(self.roots.len());
             self.roots[at] = block;
         } else if let Some(holder) = self.any() {
             self.set(holder, block);
@@ -112,7 +113,7 @@ impl Mutator<'_> {
     }
 
     fn reallocate(&mut self) {
-        let at = self.random(ROOTS);
+        let at = self.random(self.roots.len());
         let block = self.roots[at];
         let Some(mut words) = self.blocks.get(&block).cloned() else { return };
         let bytes = 8 + if self.random(4) == 0 { self.random(300_000) } else { self.random(3000) };
@@ -191,7 +192,7 @@ fn run_one(seed: u64, mode: Mode, contents: Contents, steps: usize) -> usize {
     let mut mutator = Mutator {
         fixture: &fixture,
         contents,
-        roots: Box::new([0; ROOTS]),
+        roots: vec![0; ROOTS[seed as usize % ROOTS.len()]].into_boxed_slice(),
         blocks: BTreeMap::new(),
         state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
     };
