@@ -342,9 +342,12 @@ fn shown(mapping: &Mapping) -> Vec<(usize, usize)> {
     let stopped = WORLD.stop().expect("all stop");
     stopped
         .roots(&[], &mut |root| {
-            if mapping.range().contains(&root.range.start) && ranges.len() < ranges.capacity() {
+            // The kernel joins a mapping with its neighbours where these are alike.
+            let (start, end) =
+                (root.range.start.max(mapping.range().start), root.range.end.min(mapping.range().end));
+            if start < end && ranges.len() < ranges.capacity() {
                 assert_eq!(root.origin, Origin::Mapping);
-                ranges.push((root.range.start - mapping.start, root.range.len()));
+                ranges.push((start - mapping.start, end - start));
             }
         })
         .expect("readable");

@@ -97,7 +97,8 @@ fn children_of_fork_have_young_collections_of_their_own() {
     let of = |line: &String| line.split(' ').next().map(str::to_string);
     let young: std::collections::BTreeSet<_> =
         lines.iter().filter(|line| line.contains("generation=young")).filter_map(of).collect();
-    assert!(young.len() >= 15 || !is_tracked(&lines), "{} processes", young.len());
+    // Five processes with a collection every so many bytes, twice; how many the default budget gives depends on time.
+    assert!(young.len() >= 10 || !is_tracked(&lines), "{} processes", young.len());
 }
 
 #[test]
