@@ -1,18 +1,18 @@
 //! When the next collection is due: the settings, the policy's budget, and the postponement of a collection whose blocks
 //! are hardly touched.
 
-use core::ffi::c_void;
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
 use heaptoll_roots::World;
-use heaptoll_runtime::{PAGE, now_ns};
+use heaptoll_runtime::now_ns;
 
 use crate::class::UNIT;
 use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
 use crate::heap::Heap;
 use crate::misuse;
 use crate::mode::Mode;
+use crate::resident::each_resident;
 use crate::settings::Settings;
 
 /// Fewest batches between two collections by `TITHE_EVERY`, so that collections start when they are due.
@@ -119,17 +119,11 @@ impl Heap {
 
     /// Resident bytes of the heap.
     fn resident_bytes(&self) -> usize {
-        let mut pages = [0u8; 4096];
         let bytes = self.reservation.units() * UNIT;
+        let base = self.reservation.base();
         let mut resident = 0;
-        for at in (0..bytes).step_by(pages.len() * PAGE) {
-            let length = (bytes - at).min(pages.len() * PAGE);
-            let start = (self.reservation.base() + at) as *mut c_void;
-            // SAFETY: the range is mapped memory of the heap, and `pages` has a byte for each page of it.
-            if unsafe { libc::mincore(start, length, pages.as_mut_ptr()) } != 0 {
-                return bytes;
-            }
-            resident += pages[..length / PAGE].iter().filter(|&&page| page & 1 != 0).count() * PAGE;
+        if !each_resident(base..base + bytes, &mut |run| resident += run.len()) {
+            return bytes;
         }
         assert_internal!(resident <= bytes, "no more of the heap is resident than is mapped");
         resident

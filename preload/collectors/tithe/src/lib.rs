@@ -38,6 +38,7 @@ mod progress;
 mod readable;
 mod remembered;
 mod reservation;
+mod resident;
 mod rule;
 mod runs;
 mod settings;

@@ -9,7 +9,8 @@ use heaptoll_runtime::PAGE;
 
 use crate::class::{FREE, UNIT, UNIT_SHIFT};
 use crate::reservation::{HeapReservation, Memory};
-use crate::span::{NONE, UnitIndex};
+use crate::resident::each_resident;
+use crate::span::{NONE, Span, UnitIndex};
 
 mod check;
 
@@ -33,6 +34,8 @@ pub struct Units {
     /// Units in free runs, and in those of them that may be resident.
     free: u32,
     dirty: u32,
+    /// As many may be dirty until it is found out again how many of their bytes are resident.
+    dirty_allowed: u32,
     /// Free memory that will be used soon, bytes: what may be allocated before the next collection.
     pub keep: usize,
     /// Units that may be in use; a request beyond it fails.
@@ -67,6 +70,7 @@ impl Units {
             filled: 0,
             free: 0,
             dirty: 0,
+            dirty_allowed: (RESIDENT_MIN / UNIT) as u32,
             keep: 0,
             limit: usize::MAX,
             locked: false,
@@ -231,9 +235,50 @@ impl Units {
             "free neighbours are coalesced"
         );
         assert_sound!(self.check(reservation));
-        let resident = RESIDENT_MIN.max(self.used_bytes(reservation) / RESIDENT_SHARE).max(self.keep);
-        if self.dirty as usize * UNIT > resident && !self.locked {
+        self.limit_resident(reservation);
+    }
+
+    /// Releases free memory to the system where too much of it is resident. Dirty units are counted whole, and may be
+    /// resident in part: how much is, is found out when their number has grown by as much as may be resident.
+    fn limit_resident(&mut self, reservation: &HeapReservation) {
+        if self.locked || self.dirty <= self.dirty_allowed {
+            return;
+        }
+        let most = RESIDENT_MIN.max(self.used_bytes(reservation) / RESIDENT_SHARE).max(self.keep);
+        let allowed = (most / UNIT) as u32;
+        if self.dirty > allowed && self.resident_bytes(reservation) > most {
             self.purge(reservation);
+        }
+        self.dirty_allowed = self.dirty + allowed;
+    }
+
+    /// Bytes of free units that are resident.
+    fn resident_bytes(&self, reservation: &HeapReservation) -> usize {
+        let mut resident = 0;
+        self.each_free(reservation, &mut |first, span| {
+            let start = reservation.address(first);
+            let whole = start..start + span.units as usize * UNIT;
+            let bytes = whole.len();
+            let mut found = 0;
+            if !span.clean && each_resident(whole, &mut |run| found += run.len()) {
+                resident += found;
+            } else if !span.clean {
+                resident += bytes;
+            }
+        });
+        resident
+    }
+
+    /// Visits all free runs.
+    fn each_free(&self, reservation: &HeapReservation, visit: &mut dyn FnMut(UnitIndex, &Span)) {
+        for bin in self.bins {
+            let mut run = bin;
+            while run != NONE {
+                // SAFETY: a free run in a list, protected by the units' lock.
+                let span = unsafe { &*reservation.span(run) };
+                visit(run, span);
+                run = span.next;
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use core::ptr;
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_expensive;
-use heaptoll_runtime::{LARGEST, Misuse};
+use heaptoll_runtime::{LARGEST, Misuse, PAGE};
 
 use super::Heap;
 use crate::cache::{Cache, FreeBlock};
@@ -12,6 +12,7 @@ use crate::class::{
     CACHE_LIMITS, CLASS, CLASSES, FREE, LARGE, LARGE_ATOMIC, SMALL_MAX, SpanClass, UNIT, UNIT_SHIFT,
     aligned_class_of, class_of, is_small,
 };
+use crate::resident::clear_resident;
 
 impl Heap {
     /// The size of a request with the byte after its end where collections need it.
@@ -49,9 +50,14 @@ impl Heap {
                 (*self.reservation.span(((block as usize - self.reservation.base()) >> UNIT_SHIFT) as u32))
                     .clean
             };
-        if !clean {
-            // SAFETY: the block was just allocated with that many bytes.
-            unsafe { block.write_bytes(0, bytes) };
+        let start = block as usize;
+        // SAFETY: the block was just allocated with that many bytes; a large one has whole pages.
+        unsafe {
+            let is_large = self.with_end_byte(bytes) > SMALL_MAX;
+            let cleared = clean || is_large && clear_resident(start..(start + bytes).next_multiple_of(PAGE));
+            if !cleared {
+                block.write_bytes(0, bytes);
+            }
         }
         block
     }

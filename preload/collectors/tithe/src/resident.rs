@@ -1,0 +1,106 @@
+//! Which pages of the heap are resident. A page that is not costs no memory and reads as zeros: large blocks are often
+//! touched in part.
+
+use core::ops::Range;
+
+use heaptoll_assertions::assert_internal;
+use heaptoll_runtime::PAGE;
+
+/// Pages that one call of the kernel reports.
+const CHUNK: usize = 4096;
+
+/// Visits the runs of resident pages of some whole pages of the heap, in pieces; returns false where the kernel does not
+/// report them.
+pub fn each_resident(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>)) -> bool {
+    assert_internal!(
+        range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE),
+        "whole pages are resident"
+    );
+    let mut pages = [0u8; CHUNK];
+    for start in range.clone().step_by(CHUNK * PAGE) {
+        let length = (range.end - start).min(CHUNK * PAGE);
+        // SAFETY: the range is mapped memory of the heap, and `pages` has a byte for each page of it.
+        if unsafe { libc::mincore(start as *mut _, length, pages.as_mut_ptr()) } != 0 {
+            return false;
+        }
+        let mut at = 0;
+        for run in pages[..length / PAGE].chunk_by(|page, next| page & 1 == next & 1) {
+            if run[0] & 1 != 0 {
+                visit(start + at * PAGE..start + (at + run.len()) * PAGE);
+            }
+            at += run.len();
+        }
+    }
+    true
+}
+
+/// Clears some whole pages, and touches none that is not resident; returns false where it cannot.
+///
+/// # Safety
+/// The pages are mapped, and nothing that the program still uses is there.
+pub unsafe fn clear_resident(range: Range<usize>) -> bool {
+    // SAFETY: errno's address is valid for the calling thread.
+    let errno = unsafe { *libc::__errno_location() };
+    let cleared = each_resident(range, &mut |run| {
+        for page in run.step_by(PAGE) {
+            // SAFETY: a whole page that may be overwritten (this function's contract).
+            let words = unsafe { core::slice::from_raw_parts_mut(page as *mut u64, PAGE / size_of::<u64>()) };
+            // A page that was only read is the kernel's page of zeros: a write would take memory for it.
+            if words.iter().any(|&word| word != 0) {
+                words.fill(0);
+            }
+        }
+    });
+    // SAFETY: errno's address is valid for the calling thread.
+    unsafe { *libc::__errno_location() = errno };
+    cleared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    extern crate std;
+
+    /// Pages that nothing has touched.
+    fn pages(count: usize) -> Range<usize> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping.
+        let start = unsafe {
+            libc::mmap(core::ptr::null_mut(), count * PAGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+        } as usize;
+        start..start + count * PAGE
+    }
+
+    fn resident(range: &Range<usize>) -> std::vec::Vec<usize> {
+        let mut found = std::vec::Vec::new();
+        assert!(each_resident(range.clone(), &mut |run| {
+            found.extend(run.step_by(PAGE).map(|page| (page - range.start) / PAGE));
+        }));
+        found
+    }
+
+    #[test]
+    fn pages_that_were_written_are_cleared_and_no_others_are_touched() {
+        let range = pages(CHUNK + 40);
+        for page in [0, 1, 7, CHUNK - 1, CHUNK, CHUNK + 39] {
+            // SAFETY: the last word of a page of the mapping.
+            unsafe { ((range.start + (page + 1) * PAGE - 8) as *mut u64).write(5) };
+        }
+        let touched = [0, 1, 7, CHUNK - 1, CHUNK, CHUNK + 39];
+        assert_eq!(resident(&range), touched);
+        // SAFETY: the test's own pages.
+        assert!(unsafe { clear_resident(range.clone()) });
+        assert_eq!(resident(&range), touched);
+        // SAFETY: as above.
+        assert!(
+            unsafe { core::slice::from_raw_parts(range.start as *const u8, range.len()) }
+                .iter()
+                .all(|&byte| byte == 0)
+        );
+        // SAFETY: as above.
+        unsafe { libc::munmap(range.start as *mut _, range.len()) };
+        // SAFETY: nothing is mapped there: the kernel reports that.
+        assert!(!unsafe { clear_resident(range) });
+    }
+}
