@@ -161,6 +161,14 @@ impl WriteTracker {
                 .map_err(|Error(number)| Untracked::Kernel(number))?;
             self.tracked.end = memory.end;
         }
+        self.resume()
+    }
+
+    /// Goes on with the last scan, in the same stop.
+    ///
+    /// # Errors
+    /// [`Untracked`]: all pages count as written.
+    pub fn resume(&mut self) -> Result<WriteScan<'_>, Untracked> {
         let pagemap = File::open(PAGEMAP).map_err(|_| Untracked::Proc)?;
         Ok(WriteScan { pagemap, tracked: &mut self.tracked, regions: &mut self.regions })
     }

@@ -8,8 +8,9 @@
 //!
 //! - A place in a span without a block has its bit in [`Age::old`] set.
 //! - Any other such unit (free, the unused end of a span or large block) is [`TAINTED`] until the next full collection.
-//! - A block that is born old was not read, and neither was one to which a word pointed while a cache had it: their units
-//!   are marked [`REREAD`].
+//! - A block that is born old was not read: it lies in a span that is not dense, which the next young collection reads
+//!   whole. But a dense span may have one to which a word pointed while a cache had it, and a large block may grow: their
+//!   units are marked [`REREAD`].
 //!
 //! There are no ages, and nothing here does anything, unless generations are on.
 
@@ -91,21 +92,6 @@ impl HeapReservation {
         let age = unsafe { &mut *self.age(first) };
         for (word, old) in age.old[..words].iter_mut().enumerate() {
             *old = if tainted { Span::present(blocks, word) } else { 0 };
-        }
-        if tainted {
-            self.set_flags(first, count, REREAD);
-        }
-    }
-
-    /// Blocks of a word of a span are reserved: those that are born old have contents that no collection has read.
-    #[inline(always)]
-    pub fn reserve_ages(&self, first: UnitIndex, count: u32, word: usize, reserved: u64) {
-        if !self.has_ages() {
-            return;
-        }
-        // SAFETY: the first unit of a span, whose lock the caller holds.
-        if unsafe { (*self.age(first)).old[word] } & reserved != 0 {
-            self.set_flags(first, count, REREAD);
         }
     }
 

@@ -8,8 +8,8 @@ use heaptoll_roots::{Buffer, Untracked, WriteTracker};
 
 use crate::reservation::AHEAD;
 
-/// Heaps with fewer live bytes have full collections: these take less than a millisecond.
-pub const LIVE_MIN: usize = 2 << 20;
+/// Heaps with fewer live bytes have full collections: these take a few milliseconds at most.
+pub const LIVE_MIN: usize = 8 << 20;
 /// Old blocks may grow by so much, in percent of what the last full collection found live, until the next full one; by what
 /// part of the growth was garbage the percentage moves between the bounds. And by so many bytes in any case.
 const GROWTH: usize = 30;
@@ -46,6 +46,8 @@ impl Generation {
 pub struct Facts {
     /// The budget is used up: no request, no memory pressure.
     pub due: bool,
+    /// There is no memory: every free place is needed, also those between old blocks.
+    pub pressure: bool,
     /// Bytes found live by the last collection.
     pub live: usize,
     /// Units of the heap.
@@ -102,7 +104,7 @@ impl Generations {
 
     /// What the next collection is to read.
     pub fn choose(&self, facts: &Facts) -> Generation {
-        if !self.enabled || self.skip > 0 || facts.live < LIVE_MIN && !self.check {
+        if !self.enabled || facts.pressure || self.skip > 0 || facts.live < LIVE_MIN && !self.check {
             return Generation::Unaged;
         }
         // Words in units beyond those that were recorded as pointed to are not known.
@@ -205,7 +207,7 @@ impl Default for Generations {
 mod tests {
     use super::*;
 
-    const DUE: Facts = Facts { due: true, live: 10 << 20, units: 1000 };
+    const DUE: Facts = Facts { due: true, pressure: false, live: 10 << 20, units: 1000 };
 
     fn after_full(live: usize) -> Generations {
         let mut generations = Generations { enabled: true, ..Generations::new() };
@@ -224,14 +226,20 @@ mod tests {
     #[test]
     fn small_heaps_have_no_ages() {
         let small = Facts { live: LIVE_MIN - 1, ..DUE };
-        assert_eq!(after_full(1 << 20).choose(&small), Generation::Unaged);
-        let checked = Generations { check: true, ..after_full(1 << 20) };
+        assert_eq!(after_full(LIVE_MIN - 1).choose(&small), Generation::Unaged);
+        let checked = Generations { check: true, ..after_full(LIVE_MIN - 1) };
         assert_eq!(checked.choose(&small), Generation::Young);
     }
 
     #[test]
     fn a_collection_that_was_requested_is_full() {
         assert_eq!(after_full(10 << 20).choose(&Facts { due: false, ..DUE }), Generation::Full);
+    }
+
+    #[test]
+    fn under_memory_pressure_there_are_no_ages() {
+        let pressure = Facts { due: false, pressure: true, ..DUE };
+        assert_eq!(after_full(10 << 20).choose(&pressure), Generation::Unaged);
     }
 
     #[test]

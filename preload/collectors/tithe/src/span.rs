@@ -49,7 +49,9 @@ pub struct Span {
     /// The word of `bits` where a search for a free block begins: all before it are taken.
     pub hint: u32,
     pub span_class: SpanClass,
-    _reserved: [u8; 23],
+    /// Old blocks take most of it: writes to it are recorded, and no block is allocated there, which would be a write.
+    pub dense: bool,
+    _reserved: [u8; 22],
     pub bits: [Bits; BLOCKS_MAX / 64],
 }
 

@@ -123,6 +123,7 @@ impl Spans {
         span.hint = 0;
         span.bytes = 0;
         span.clean = taken.clean;
+        span.dense = false;
         span.clear_bits(class.blocks as usize);
         reservation.assign(unit, u32::from(class.units), span_class);
         reservation.begin_ages(unit, u32::from(class.units), span_class);
@@ -165,7 +166,7 @@ impl Spans {
                     "a span's count of free blocks covers what is reserved"
                 );
                 if mask != 0 {
-                    reservation.reserve_ages(unit, class.units.into(), word, mask);
+                    assert_internal!(!span.dense, "no block is reserved in a dense span");
                     bits.taken |= mask;
                     got += mask.count_ones();
                     span.free -= mask.count_ones() as u16;
@@ -276,9 +277,10 @@ impl Spans {
         assert_internal!(span.is_full_before_hint(class.blocks.into()), "words before the hint are full");
         assert_internal!(!span.has_marks(class.blocks.into()), "a swept span has no marks");
         if span.free == class.blocks {
+            assert_internal!(!span.dense, "a span without live blocks is not dense");
             return SweepOutcome::Empty;
         }
-        if span.free > 0 {
+        if span.free > 0 && !span.dense {
             self.link(reservation, unit);
         }
         SweepOutcome::Kept
@@ -326,15 +328,16 @@ impl Spans {
             "a span with a taken block has fewer free ones than blocks"
         );
         assert_internal!(
-            span.listed == (span.free > 0),
-            "a swept span is in its list exactly while it has free blocks"
+            span.listed == (span.free > 0 && !span.dense),
+            "a swept span is in its list exactly while it has free blocks and is not dense"
         );
         bits.taken &= !bit;
         span.clean = false;
         span.free += 1;
         assert_internal!(span.is_counted(class.blocks.into()), "the count of free blocks is right");
         span.hint = span.hint.min(word as u32);
-        let (free, listed) = (span.free, span.listed);
+        span.dense &= is_dense(class.blocks - span.free, class);
+        let (free, listed, dense) = (span.free, span.listed, span.dense);
         if free == class.blocks {
             if listed {
                 self.unlink(reservation, unit);
@@ -342,10 +345,10 @@ impl Spans {
             assert_internal!(!is_listed(reservation, unit), "a span whose units are released is in no list");
             return Ok(true);
         }
-        if !listed {
+        if !listed && !dense {
             self.link(reservation, unit);
         }
-        assert_internal!(is_listed(reservation, unit), "a span with free blocks is in the list");
+        assert_internal!(is_listed(reservation, unit) != dense, "a span with free blocks is in the list");
         assert_sound!(self.check(reservation, reservation.span_class(unit as usize), epoch));
         Ok(false)
     }
@@ -408,7 +411,11 @@ impl Spans {
                 let taken: u32 = span.bits[..words].iter().map(|bits| bits.taken.count_ones()).sum();
                 let free = u32::from(class.blocks) - taken;
                 Damage::unless(free == u32::from(span.free), address, "the count of free blocks is right")?;
-                Damage::unless(free == 0 || span.listed, address, "a span with free blocks is in the list")?;
+                Damage::unless(
+                    free == 0 || span.listed != span.dense,
+                    address,
+                    "a span with free blocks is in the list, unless it is dense",
+                )?;
                 Damage::unless(
                     span.is_full_before_hint(class.blocks.into()),
                     address,
@@ -423,6 +430,11 @@ impl Spans {
         }
         Damage::unless(listed == 0, reservation.base(), "every listed span is in the heap")
     }
+}
+
+/// Whether so many old blocks make a span dense: seven eighths of it.
+pub fn is_dense(old: u16, class: &SizeClass) -> bool {
+    u32::from(old) * 8 >= u32::from(class.blocks) * 7
 }
 
 /// Whether a span is in its list. For assertions.

@@ -18,6 +18,7 @@ use crate::log::Reason;
 use crate::progress::{Found, Progress};
 use crate::reservation::AHEAD;
 use crate::span::{Span, UnitIndex};
+use crate::spans::is_dense;
 
 /// Bytes of a page as the flags of units count them.
 const PAGE: usize = heaptoll_runtime::PAGE;
@@ -33,6 +34,7 @@ impl Heap {
     ) -> Generation {
         let facts = Facts {
             due: progress.reason == Reason::Budget,
+            pressure: progress.reason == Reason::Memory,
             live: self.live_after_gc.load(Ordering::Relaxed),
             units: self.reservation.units(),
         };
@@ -45,6 +47,7 @@ impl Heap {
         assert_internal!(progress.reclaims, "where generations are on every collection reclaims");
         if chosen == Generation::Full {
             self.keep_flags(0);
+            return chosen;
         }
         if collector.generations.check
             && collector.generations.marks.reserve(facts.units * MARKS_OF_UNIT).is_err()
@@ -52,7 +55,7 @@ impl Heap {
             collector.generations.on_untracked(Untracked::NoMemory);
             return Generation::Unaged;
         }
-        match self.scan_writes(collector, guards, chosen) {
+        match self.scan_writes(collector, guards) {
             Ok(()) => chosen,
             Err(cause) => {
                 collector.generations.on_untracked(cause);
@@ -61,18 +64,34 @@ impl Heap {
         }
     }
 
-    /// After marking: what was marked becomes old, and the next collection may be young.
+    /// After marking: what was marked becomes old, and the next collection may be young if writes are recorded from now on.
     pub(super) fn end_generation(&self, collector: &mut Collector, guards: &HeapGuards<'_>, found: &Found) {
-        match found.generation {
-            Generation::Unaged => return collector.generations.on_unaged(),
-            Generation::Full => {
-                let before = self.live_after_gc.load(Ordering::Relaxed);
-                collector.generations.on_full(before, found.live, self.reservation.units());
-            }
-            Generation::Young => collector.generations.on_young(found.old, found.reread),
+        if found.generation == Generation::Unaged {
+            self.clear_dense();
+            return collector.generations.on_unaged();
+        }
+        if found.generation == Generation::Full {
+            let before = self.live_after_gc.load(Ordering::Relaxed);
+            collector.generations.on_full(before, found.live, self.reservation.units());
+        } else {
+            collector.generations.on_young(found.old, found.reread);
+        }
+        if let Err(cause) = self.record_writes(collector, guards, found.generation) {
+            self.clear_dense();
+            collector.generations.on_untracked(cause);
         }
         self.age_marked();
         self.show_cached(guards);
+    }
+
+    /// No span is dense any more: all free places are allocated again.
+    fn clear_dense(&self) {
+        if self.reservation.has_ages() {
+            let Ok(()) = self.each_aged::<Infallible>(&mut |_, span, _| {
+                span.dense = false;
+                Ok(())
+            });
+        }
     }
 
     /// Keeps of the flags of all units only some.
@@ -83,47 +102,82 @@ impl Heap {
         }
     }
 
-    /// Finds the pages of old blocks that were written, and has writes recorded from now on. A young collection leaves out
-    /// spans of which less than half is old: new blocks will be written there, and the first write to a page whose writes
-    /// are recorded costs more than reading the little that is old.
-    fn scan_writes(
+    /// Finds the pages of dense spans that were written, and has writes to them recorded again. All others are read: new
+    /// blocks are written there, and the first write to a page whose writes are recorded costs more than to read the little
+    /// that is old.
+    fn scan_writes(&self, collector: &mut Collector, guards: &HeapGuards<'_>) -> Result<(), Untracked> {
+        let mut scan = collector.generations.tracker.scan(self.all_units(guards))?;
+        self.each_dense_run(
+            &mut |first, span| {
+                if !span.dense && !is_atomic(span.span_class) {
+                    self.reservation.set_flags(first, span.units, ALL_WRITTEN);
+                }
+                span.dense
+            },
+            &mut |run| self.scan_units(&mut scan, run),
+        )
+    }
+
+    /// Finds which spans are dense by the marks, and has writes to them recorded. A young collection has done so for those
+    /// that were dense before.
+    fn record_writes(
         &self,
         collector: &mut Collector,
         guards: &HeapGuards<'_>,
         generation: Generation,
     ) -> Result<(), Untracked> {
+        let is_young = generation == Generation::Young;
+        let tracker = &mut collector.generations.tracker;
+        let mut scan = if is_young { tracker.resume()? } else { tracker.scan(self.all_units(guards))? };
+        self.each_dense_run(
+            &mut |_, span| {
+                let was = span.dense;
+                span.dense = is_dense_by_marks(span);
+                span.dense && !(was && is_young)
+            },
+            &mut |run| scan.written(self.addresses(run), &mut |_| {}),
+        )
+    }
+
+    /// The addresses of the whole heap.
+    fn all_units(&self, guards: &HeapGuards<'_>) -> Range<usize> {
         let start = guards.units.memory.heap.start();
-        let units = self.reservation.units();
-        let mut scan = collector.generations.tracker.scan(start..start + (units << UNIT_SHIFT))?;
+        start..start + (self.reservation.units() << UNIT_SHIFT)
+    }
+
+    /// The addresses of some units.
+    fn addresses(&self, units: Range<UnitIndex>) -> Range<usize> {
+        let base = self.reservation.base();
+        base + ((units.start as usize) << UNIT_SHIFT)..base + ((units.end as usize) << UNIT_SHIFT)
+    }
+
+    /// Visits the units of all spans and large blocks that are selected, those of neighbours at once.
+    fn each_dense_run(
+        &self,
+        select: &mut dyn FnMut(UnitIndex, &mut Span) -> bool,
+        visit: &mut dyn FnMut(Range<UnitIndex>) -> Result<(), Untracked>,
+    ) -> Result<(), Untracked> {
         let mut run = 0..0;
-        self.each_aged::<Untracked>(&mut |first, span, age| {
-            let units = first..first + span.units;
-            if is_atomic(span.span_class) {
+        self.each_aged::<Untracked>(&mut |first, span, _| {
+            if !select(first, span) {
                 return Ok(());
             }
-            if generation == Generation::Young && !is_mostly_old(span, age) {
-                self.reservation.set_flags(first, span.units, ALL_WRITTEN);
-                return Ok(());
+            if run.end != first {
+                if !run.is_empty() {
+                    visit(run.clone())?;
+                }
+                run = first..first;
             }
-            if run.end != units.start {
-                self.scan_units(&mut scan, run.clone())?;
-                run = units.start..units.start;
-            }
-            run.end = units.end;
+            run.end = first + span.units;
             Ok(())
         })?;
-        self.scan_units(&mut scan, run)
+        if run.is_empty() { Ok(()) } else { visit(run) }
     }
 
     /// Finds the pages of some units that were written.
     fn scan_units(&self, scan: &mut WriteScan<'_>, units: Range<UnitIndex>) -> Result<(), Untracked> {
-        if units.is_empty() {
-            return Ok(());
-        }
         let base = self.reservation.base();
-        let range =
-            base + ((units.start as usize) << UNIT_SHIFT)..base + ((units.end as usize) << UNIT_SHIFT);
-        scan.written(range, &mut |pages| {
+        scan.written(self.addresses(units), &mut |pages| {
             for page in (pages.start - base) / PAGE..(pages.end - base) / PAGE {
                 let unit = page / (UNIT / PAGE);
                 let flag = WRITTEN << (page % (UNIT / PAGE));
@@ -135,7 +189,7 @@ impl Heap {
     /// Visits all spans and large blocks with their ages.
     pub(super) fn each_aged<E>(
         &self,
-        visit: &mut dyn FnMut(UnitIndex, &Span, &mut Age) -> Result<(), E>,
+        visit: &mut dyn FnMut(UnitIndex, &mut Span, &mut Age) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut unit = 0;
         while unit < self.reservation.units() {
@@ -145,9 +199,11 @@ impl Heap {
             }
             let first = self.reservation.first(unit);
             // SAFETY: the first unit of a span or large block; the world is stopped and all locks are held.
-            let (span, age) = unsafe { (&*self.reservation.span(first), &mut *self.reservation.age(first)) };
+            let (span, age) =
+                unsafe { (&mut *self.reservation.span(first), &mut *self.reservation.age(first)) };
+            let units = span.units;
             visit(first, span, age)?;
-            unit = (first + span.units) as usize;
+            unit = (first + units) as usize;
         }
         Ok(())
     }
@@ -239,10 +295,15 @@ pub(super) fn size_of_blocks(span: &Span) -> usize {
     CLASS.get(span.span_class as usize).map_or(span.bytes, |class| class.size as usize)
 }
 
-/// Whether at least half of a span is old, or a large block is.
-fn is_mostly_old(span: &Span, age: &Age) -> bool {
-    let Some(class) = CLASS.get(span.span_class as usize) else { return age.old[0] & 1 != 0 };
-    let words = age.old.iter().zip(&span.bits).take(words_of(span.span_class));
-    let old: usize = words.map(|(old, bits)| (old & bits.taken).count_ones() as usize).sum();
-    old * class.size as usize * 2 >= span.units as usize * UNIT
+/// Whether marked blocks take most of a span, or a large block is marked; where they may hold pointers.
+fn is_dense_by_marks(span: &Span) -> bool {
+    if is_atomic(span.span_class) {
+        return false;
+    }
+    let words = span.bits.iter().take(words_of(span.span_class));
+    let live: u32 = words.map(|bits| (bits.marked.load(Ordering::Relaxed) & bits.taken).count_ones()).sum();
+    match CLASS.get(span.span_class as usize) {
+        Some(class) => is_dense(live as u16, class),
+        None => live > 0,
+    }
 }

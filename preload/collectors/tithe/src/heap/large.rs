@@ -76,6 +76,7 @@ impl Heap {
         span.epoch = self.epoch();
         span.bytes = bytes;
         span.clean = taken.clean;
+        span.dense = false;
         span.clear_bits(1);
         span.bits[0].taken = 1;
         self.reservation.assign(taken.first, count, span_class);

@@ -31,6 +31,7 @@ impl HeapFixture {
     fn collect_young(&self) -> bool {
         let facts = crate::generations::Facts {
             due: true,
+            pressure: false,
             live: self.heap.live_after_gc.load(Ordering::Relaxed),
             units: self.heap.reservation.units(),
         };

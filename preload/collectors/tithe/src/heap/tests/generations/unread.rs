@@ -28,10 +28,11 @@ impl Old {
         Old { fixture, holder, roots }
     }
 
-    /// Many small blocks that live, but for one that points to a place where a block was: it is found by `collect_full`.
-    fn small_blocks(&mut self) -> (usize, usize) {
+    /// Many small blocks, of which every `period`th lives, but for one that points to a place where a block was: it is
+    /// found by `collect_full`.
+    fn small_blocks(&mut self, period: usize) -> (usize, usize) {
         let blocks: Vec<usize> = (0..40).map(|_| self.fixture.allocate_clear(SMALL, false)).collect();
-        for (root, block) in self.roots[1..].iter_mut().zip(&blocks) {
+        for (root, block) in self.roots[1..].iter_mut().zip(&blocks).step_by(period) {
             *root = *block;
         }
         let target = self.fixture.allocate_clear(48, false);
@@ -93,7 +94,7 @@ impl Old {
 #[test]
 fn a_block_from_a_cache_that_was_marked_unread_is_read_next() {
     let mut old = Old::new(Mode::Hybrid);
-    let (block, target) = old.small_blocks();
+    let (block, target) = old.small_blocks(1);
     old.fixture.free(block).expect("a live block");
     old.roots[8] = block;
     old.collect_full();
@@ -106,7 +107,7 @@ fn a_block_from_a_cache_that_was_marked_unread_is_read_next() {
 #[test]
 fn a_block_at_a_place_that_a_word_points_to_is_read_next() {
     let mut old = Old::new(Mode::Hybrid);
-    let (block, target) = old.small_blocks();
+    let (block, target) = old.small_blocks(2);
     old.collect_full();
     assert!(!old.fixture.is_taken(block));
     old.point_to(block + 100);
