@@ -85,6 +85,27 @@ fn an_old_block_that_is_not_written_keeps_what_it_points_to_for_ever() {
     fixture.audit();
 }
 
+/// Blocks between old ones would be writes to old pages; a span whose blocks the program frees is used again.
+#[test]
+fn a_dense_span_gets_no_block_until_more_of_it_is_free() {
+    let fixture = HeapFixture::generational(Mode::Hybrid);
+    let blocks: Vec<usize> = (0..64).map(|_| fixture.allocate_clear(1000, false)).collect();
+    let mut roots: Box<[usize]> = blocks.clone().into();
+    fixture.add_roots(&roots);
+    roots[21] = 0;
+    fixture.collect();
+    assert!(!fixture.is_taken(blocks[21]));
+    let is_used_again = || (0..200).any(|_| fixture.allocate_clear(1000, false) == blocks[21]);
+    assert_eq!(is_used_again(), !fixture.is_tracked());
+    for (at, block) in blocks.iter().enumerate().filter(|(at, _)| at % 2 == 0) {
+        roots[at] = 0;
+        fixture.free(*block).expect("a live block");
+    }
+    fixture.heap.flush_all(fixture.cache(0));
+    assert!(is_used_again() || !fixture.is_tracked());
+    fixture.audit();
+}
+
 /// The word is written in the second page of an old block, and crosses a border of pages at half a word.
 #[test]
 fn an_address_across_two_pages_is_found() {
