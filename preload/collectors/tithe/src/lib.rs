@@ -17,6 +17,7 @@ mod added;
 mod age;
 mod ages;
 pub mod api;
+mod block_test;
 mod budget;
 mod cache;
 mod caches;

@@ -13,6 +13,7 @@ use heaptoll_runtime::{
     thread_word,
 };
 
+use crate::block_test::BLOCK_TESTS;
 use crate::cache::{Cache, FreeBlock, List};
 use crate::class::{CACHE_LIMITS, CLASS, CLASSES, FAST, FAST_MAX, UNIT, UNIT_SHIFT};
 use crate::heap::Heap;
@@ -38,9 +39,6 @@ thread_word! {
 
 /// The threads of the process.
 static WORLD: World = World::new();
-
-/// Span classes with spans of one unit that are not pointer-free: those the fast paths serve.
-const FAST_SPAN_CLASSES: u8 = FAST[FAST_MAX / 16];
 
 /// The heap of this process, a static.
 pub struct Process {
@@ -250,25 +248,23 @@ impl Manager for Process {
         let offset = (block as usize).wrapping_sub(reservation.base());
         let unit = offset >> UNIT_SHIFT;
         if unit < self.heap.fast_free_units.load(Ordering::Relaxed) {
-            // SAFETY: the table has a row for every unit below `fast_free_units`; the cache is the thread's, or a
+            // SAFETY: the table has a row for every unit below `fast_free_units`, and that of tests one for anything that it
+            // may hold, of the same size as a list, which a cache has for each of its classes; the cache is the thread's, or a
             // static empty one, which is only read; a block of such a span class is readable, and the caller no longer
             // uses it.
             unsafe {
-                let span_class = *reservation.span_classes().add(unit);
-                if span_class.wrapping_sub(1) < FAST_SPAN_CLASSES {
-                    let class = CLASS.get_unchecked(span_class as usize);
-                    let within = offset & (UNIT - 1);
+                let span_class = usize::from(*reservation.span_classes().add(unit));
+                let row = span_class * size_of::<List>();
+                if (*BLOCK_TESTS.as_ptr().byte_add(row)).accepts(offset & (UNIT - 1)) {
                     let block = block.cast::<FreeBlock>();
                     let cache = CACHE::get() as *mut Cache;
-                    let list = (*cache).lists.as_mut_ptr().add(span_class as usize);
+                    let list = (*cache).lists.as_mut_ptr().byte_add(row);
                     let key = self.heap.key.load(Ordering::Relaxed);
-                    let index = class.index(within);
-                    assert_internal!(class.units == 1, "the fast path of free serves spans of one unit");
-                    if index * class.size as usize == within
-                        && index < class.blocks as usize
-                        && (*list).free_slots != 0
-                        && (*block).key != key
-                    {
+                    assert_internal!(
+                        CLASS[span_class].units == 1,
+                        "the fast path of free serves spans of one unit"
+                    );
+                    if (*list).free_slots != 0 && (*block).key != key {
                         assert_internal!((*cache).has_thread(), "only a cache of a thread is changed");
                         List::push(list, block, key);
                         return;
@@ -367,14 +363,5 @@ impl Manager for Process {
     }
 }
 
-// What the fast paths assume: every class of their table is plain, has spans of one unit and is below the bound that
-// `free` tests; a request with the byte after its end is within the table.
-const _: () = {
-    assert!((FAST_MAX - 1 + 16) >> 4 == FAST.len() - 1);
-    let mut class = 1;
-    while class <= FAST_SPAN_CLASSES as usize {
-        assert!(CLASS[class].units == 1 && CLASS[class].size as usize <= FAST_MAX);
-        class += 1;
-    }
-    assert!(CLASS[FAST_SPAN_CLASSES as usize + 1].size as usize > FAST_MAX);
-};
+// What the fast path of malloc assumes: a request with the byte after its end is within its table.
+const _: () = assert!((FAST_MAX - 1 + 16) >> 4 == FAST.len() - 1);

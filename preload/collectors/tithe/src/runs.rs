@@ -5,24 +5,19 @@
 //! are coalesced at once.
 
 use heaptoll_assertions::{assert_expensive, assert_internal, assert_sound};
-use heaptoll_runtime::PAGE;
 
 use crate::class::{FREE, UNIT, UNIT_SHIFT};
 use crate::reservation::{HeapReservation, Memory};
-use crate::resident::each_resident;
-use crate::span::{NONE, Span, UnitIndex};
+use crate::span::{NONE, UnitIndex};
 
 mod check;
+mod residency;
 
 /// Lengths with a list of their own.
 const EXACT: u32 = 32;
 const BINS: usize = 64;
 /// How many runs of a list are examined for one that is not blacklisted, or has an aligned part.
 const TRIES: u32 = 16;
-/// Free memory that stays resident before it is released to the system, bytes: at least, and as a share of what is not
-/// free.
-const RESIDENT_MIN: usize = 4 << 20;
-const RESIDENT_SHARE: usize = 8;
 
 /// The free runs and the memory they lie in.
 #[derive(Debug)]
@@ -70,7 +65,7 @@ impl Units {
             filled: 0,
             free: 0,
             dirty: 0,
-            dirty_allowed: (RESIDENT_MIN / UNIT) as u32,
+            dirty_allowed: (residency::RESIDENT_MIN / UNIT) as u32,
             keep: 0,
             limit: usize::MAX,
             locked: false,
@@ -236,50 +231,6 @@ impl Units {
         );
         assert_sound!(self.check(reservation));
         self.limit_resident(reservation);
-    }
-
-    /// Releases free memory to the system where too much of it is resident. Dirty units are counted whole, and may be
-    /// resident in part: how much is, is found out when their number has grown by as much as may be resident.
-    fn limit_resident(&mut self, reservation: &HeapReservation) {
-        if self.locked || self.dirty <= self.dirty_allowed {
-            return;
-        }
-        let most = RESIDENT_MIN.max(self.used_bytes(reservation) / RESIDENT_SHARE).max(self.keep);
-        let allowed = (most / UNIT) as u32;
-        if self.dirty > allowed && self.resident_bytes(reservation) > most {
-            self.purge(reservation);
-        }
-        self.dirty_allowed = self.dirty + allowed;
-    }
-
-    /// Bytes of free units that are resident.
-    fn resident_bytes(&self, reservation: &HeapReservation) -> usize {
-        let mut resident = 0;
-        self.each_free(reservation, &mut |first, span| {
-            let start = reservation.address(first);
-            let whole = start..start + span.units as usize * UNIT;
-            let bytes = whole.len();
-            let mut found = 0;
-            if !span.clean && each_resident(whole, &mut |run| found += run.len()) {
-                resident += found;
-            } else if !span.clean {
-                resident += bytes;
-            }
-        });
-        resident
-    }
-
-    /// Visits all free runs.
-    fn each_free(&self, reservation: &HeapReservation, visit: &mut dyn FnMut(UnitIndex, &Span)) {
-        for bin in self.bins {
-            let mut run = bin;
-            while run != NONE {
-                // SAFETY: a free run in a list, protected by the units' lock.
-                let span = unsafe { &*reservation.span(run) };
-                visit(run, span);
-                run = span.next;
-            }
-        }
     }
 
     /// Takes `units` units that begin at a multiple of `alignment` units; grows the heap where there is no such run.
@@ -448,62 +399,6 @@ impl Units {
         assert_internal!(reservation.units() == before + grown as usize, "units are counted when they exist");
         self.release(reservation, before as UnitIndex, grown, true);
         Some(())
-    }
-
-    /// Releases the memory of all free runs to the system. The address space stays, in one mapping.
-    pub fn purge(&mut self, reservation: &HeapReservation) {
-        // SAFETY: errno's address is valid for the calling thread.
-        let errno = unsafe { *libc::__errno_location() };
-        self.advise(reservation);
-        assert_internal!(self.locked || self.dirty == 0, "no free unit is dirty after a purge");
-        assert_sound!(self.check(reservation));
-        // SAFETY: errno's address is valid for the calling thread.
-        unsafe { *libc::__errno_location() = errno };
-    }
-
-    fn advise(&mut self, reservation: &HeapReservation) {
-        for bin in 0..BINS {
-            let mut run = self.bins[bin];
-            while run != NONE {
-                // SAFETY: a free run, protected by the units' lock; it contains no block. The descriptors of its units
-                // after the first are unused, and are written before they are read.
-                unsafe {
-                    let span = &mut *reservation.span(run);
-                    let inner = (reservation.span(run).add(1) as usize).next_multiple_of(PAGE);
-                    let end = (reservation.span(run).add(span.units as usize) as usize) & !(PAGE - 1);
-                    if end > inner {
-                        libc::madvise(inner as *mut _, end - inner, libc::MADV_DONTNEED);
-                    }
-                    if !span.clean {
-                        let bytes = span.units as usize * UNIT;
-                        if libc::madvise(reservation.address(run) as *mut _, bytes, libc::MADV_DONTNEED) != 0
-                        {
-                            self.locked = true;
-                            return;
-                        }
-                        assert_internal!(span.units <= self.dirty, "dirty units are counted");
-                        span.clean = true;
-                        self.dirty -= span.units;
-                    }
-                    run = span.next;
-                }
-            }
-        }
-    }
-
-    /// Drops the pages of units that the caller is about to release; they then read as zeros. Returns whether the
-    /// system did so.
-    pub fn drop_pages(&mut self, start: usize, bytes: usize) -> bool {
-        assert_internal!(start.is_multiple_of(PAGE) && bytes.is_multiple_of(PAGE), "whole pages are dropped");
-        // SAFETY: errno's address is valid for the calling thread; the pages are of units that hold no live block (the
-        // caller is about to release them).
-        unsafe {
-            let errno = *libc::__errno_location();
-            let dropped = libc::madvise(start as *mut _, bytes, libc::MADV_DONTNEED) == 0;
-            *libc::__errno_location() = errno;
-            self.locked |= !dropped;
-            dropped
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+use super::residency::RESIDENT_MIN;
 use super::*;
 use crate::class::LARGE;
 use crate::reservation::HeapReservation;
