@@ -8,13 +8,8 @@ use heaptoll_assertions::{assert_expensive, assert_internal};
 use super::{Heap, HeapGuards};
 use crate::class::{CLASS, FREE, UNIT, is_small};
 use crate::mode::Mode;
-use crate::resident::clear_resident;
 use crate::runs::Units;
-use crate::span::UnitIndex;
 use crate::spans::SweepOutcome;
-
-/// Dead large blocks up to this size are cleared, bytes: of longer ones each may be the only one.
-const CLEARED_MAX: usize = 1 << 20;
 
 impl Heap {
     /// Sweeps all spans and large blocks that still wait.
@@ -117,21 +112,15 @@ impl Heap {
                         (self.reservation.address(first) as *mut u8).write_bytes(crate::spans::POISON, bytes)
                     };
                 }
-                let clean = self.is_mode(Mode::Collect) && self.erase_large(units, first, count);
+                // Its old contents would keep garbage alive when parts of it are reused. To clear what was touched and keep
+                // it resident costs no less: the pages of a sparse block are then read by each collection.
+                // All units: after the bytes there may be contents of a longer block that was shrunk.
+                let whole = count as usize * UNIT;
+                let clean =
+                    self.is_mode(Mode::Collect) && units.drop_pages(self.reservation.address(first), whole);
                 units.release(&self.reservation, first, count, clean);
             }
         }
         first as usize + count as usize - unit
-    }
-
-    /// Erases a dead large block, whose contents would keep garbage alive when parts of it are reused; returns whether no
-    /// page of it is resident any more. One that others of its size will replace is cleared where it was touched: new pages
-    /// cost ten times as much. All units: after the bytes there may be contents of a longer block that was shrunk.
-    fn erase_large(&self, units: &mut Units, first: UnitIndex, count: u32) -> bool {
-        let start = self.reservation.address(first);
-        let whole = start..start + count as usize * UNIT;
-        // SAFETY: the units of a block that is unreachable, so that the program does not use it.
-        let cleared = whole.len() <= CLEARED_MAX && unsafe { clear_resident(whole.clone()) };
-        !cleared && units.drop_pages(whole.start, whole.len())
     }
 }
