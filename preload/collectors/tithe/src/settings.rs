@@ -184,7 +184,10 @@ impl Settings {
             Mode::Collect => (mode::COLLECT_HEADROOM, mode::COLLECT_MIN_HEADROOM),
             Mode::Hybrid | Mode::Explicit => (mode::HYBRID_HEADROOM, mode::HYBRID_MIN_HEADROOM),
         };
-        settings.generations = generations.unwrap_or(settings.check_young);
+        // Who sets when to collect, or how much a collection reclaims, gets collections that read and reclaim all.
+        let by_default =
+            settings.mode == Mode::Collect && settings.rule == Rule::Proportional && settings.every.is_none();
+        settings.generations = generations.unwrap_or(settings.check_young || by_default);
         settings.headroom = headroom.unwrap_or(defaults.0);
         settings.adaptive = headroom.is_none();
         settings.min_headroom = min_headroom.unwrap_or(defaults.1);

@@ -42,7 +42,13 @@ fn each_variable_is_understood() {
     let collect = (mode::COLLECT_HEADROOM, mode::COLLECT_MIN_HEADROOM);
     assert_eq!(
         good("TITHE_MODE=collect"),
-        Settings { mode: Mode::Collect, headroom: collect.0, min_headroom: collect.1, ..new }
+        Settings {
+            mode: Mode::Collect,
+            headroom: collect.0,
+            min_headroom: collect.1,
+            generations: true,
+            ..new
+        }
     );
     assert_eq!(good("TITHE_MODE=explicit"), Settings { mode: Mode::Explicit, ..new });
     assert_eq!(good("TITHE_POLICY=proportional"), new);
@@ -75,6 +81,7 @@ fn each_variable_is_understood() {
     assert_eq!(good("TITHE_POISON=1"), Settings { poison: true, ..new });
     assert_eq!(good("TITHE_POISON=0"), new);
     assert_eq!(good("TITHE_GENERATIONS=on"), Settings { generations: true, ..new });
+    assert_eq!(good("TITHE_GENERATIONS=off"), new);
     assert_eq!(good("TITHE_CHECK=young"), Settings { generations: true, check_young: true, ..new });
     assert!(good("TITHE_LOG=-").log.is_some());
 }
@@ -85,6 +92,16 @@ fn what_is_set_outweighs_the_modes_defaults_in_any_order() {
         let settings = read(&order).expect("both are good");
         assert_eq!((settings.headroom, settings.min_headroom), (33, mode::COLLECT_MIN_HEADROOM));
     }
+}
+
+#[test]
+fn mode_collect_has_generations_unless_it_is_set_when_to_collect() {
+    let on = |entries: &[&str]| read(entries).expect("all are good").generations;
+    assert!(on(&["TITHE_MODE=collect"]) && on(&["TITHE_MODE=collect", "TITHE_MAX_HEAP=1G"]));
+    for other in ["TITHE_EVERY=1M", "TITHE_HEAP=32M", "TITHE_POLICY=membalancer", "TITHE_GENERATIONS=off"] {
+        assert!(!on(&["TITHE_MODE=collect", other]), "{other}");
+    }
+    assert!(!on(&["TITHE_MODE=hybrid"]) && !on(&["TITHE_MODE=explicit"]));
 }
 
 #[test]

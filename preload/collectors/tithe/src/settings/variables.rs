@@ -96,7 +96,7 @@ pub static VARIABLES: [Variable; 18] = [
     variable!(
         "TITHE_GENERATIONS",
         "on or off",
-        "`off`",
+        "`collect`: `on`, but `off` with TITHE_EVERY or a policy other than `proportional`; `hybrid`: `off`",
         "`on`: most collections are young. They keep the blocks that an earlier one has found live, and read of these only \
          what the program wrote since. Needs Linux 6.7 or later; without it, and with TITHE_RECLAIM above 1, all \
          collections are full. See below."

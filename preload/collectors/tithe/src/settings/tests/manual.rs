@@ -43,7 +43,7 @@ fn the_defaults_of_the_table_are_those_of_no_setting() {
         assert_eq!(good(&entry), Settings::new(), "{entry}");
         checked += 1;
     }
-    assert_eq!(checked, 8);
+    assert_eq!(checked, 7);
 }
 
 /// Of those that depend on the mode, each value.
