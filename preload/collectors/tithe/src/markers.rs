@@ -8,7 +8,7 @@ use heaptoll_roots::{Buffer, Origin, Root, RootsError, StoppedWorld};
 
 use crate::added::AddedRoots;
 use crate::mark::{Marker, Marks, Trace};
-use crate::readable::readable;
+use crate::readable::{readable, word_at};
 use crate::remembered::read_written;
 use crate::reservation::HeapReservation;
 
@@ -223,7 +223,7 @@ impl Roots<'_> {
                     break;
                 }
                 // SAFETY: `visit` yields readable ranges; the world is stopped.
-                let word = unsafe { (at as *const usize).read_unaligned() };
+                let word = unsafe { word_at(at) };
                 if word.wrapping_sub(base) < extent {
                     complete &= words.push(word).is_ok();
                 }

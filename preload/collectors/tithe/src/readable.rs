@@ -1,4 +1,5 @@
-//! Which parts of a root can be read now: the program may have unmapped others without removing the root.
+//! Reading roots: which parts of one can be read now, as the program may have unmapped others without removing the root,
+//! and words at any address.
 
 use core::ops::Range;
 
@@ -19,4 +20,17 @@ pub fn readable(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>)) {
         }
         at = end;
     }
+}
+
+/// Reads a word at any address. Byte by byte: the stack that this runs on may be read too, and an unaligned read would copy
+/// a word there onto itself.
+///
+/// # Safety
+/// The word's bytes are readable.
+#[inline(always)]
+pub unsafe fn word_at(address: usize) -> usize {
+    usize::from_ne_bytes(core::array::from_fn(|byte| {
+        // SAFETY: this function's contract.
+        unsafe { ((address + byte) as *const u8).read_volatile() }
+    }))
 }

@@ -7,6 +7,7 @@ use heaptoll_assertions::assert_internal;
 
 use crate::class::{CLASS, FREE, is_atomic};
 use crate::heap::Heap;
+use crate::readable::word_at;
 use crate::span::{Bits, UnitIndex};
 
 /// The step at which executable memory is scanned for addresses, bytes: as the collector's marker does.
@@ -174,7 +175,7 @@ impl<'a> Tracer<'a> {
                 return;
             }
             // SAFETY: the word lies in the range, which is readable (this function's contract).
-            let value = unsafe { (word as *const usize).read_unaligned() };
+            let value = unsafe { word_at(word) };
             let Some(block) = block_at(self.heap, value) else { continue };
             if block.is_marked(self.heap) {
                 continue;

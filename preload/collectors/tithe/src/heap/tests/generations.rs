@@ -106,6 +106,21 @@ fn a_dense_span_gets_no_block_until_more_of_it_is_free() {
     fixture.audit();
 }
 
+/// A stack that the program has mapped is read whole, while the collector runs on it: an unaligned read copies a word to
+/// there, onto itself.
+#[test]
+fn the_check_reads_the_stack_that_it_runs_on() {
+    let fixture = HeapFixture::generational(Mode::Collect);
+    let young = fixture.allocate_clear(48, false);
+    let here = [young; 4];
+    let end = here.as_ptr_range().end as usize;
+    // SAFETY: words of this thread's stack, the unused part of which is mapped.
+    fixture.add_roots(unsafe { core::slice::from_raw_parts((end - (64 << 10)) as *const usize, 8 << 10) });
+    (0..3).for_each(|_| drop(fixture.collect_young()));
+    assert!(fixture.is_taken(core::hint::black_box(here)[0]));
+    fixture.audit();
+}
+
 /// The word is written in the second page of an old block, and crosses a border of pages at half a word.
 #[test]
 fn an_address_across_two_pages_is_found() {
