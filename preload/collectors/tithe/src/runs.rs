@@ -16,6 +16,8 @@ mod residency;
 /// Lengths with a list of their own.
 const EXACT: u32 = 32;
 const BINS: usize = 64;
+/// Free memory that stays resident before it is released to the system, at least, bytes.
+const RESIDENT_MIN: usize = 4 << 20;
 /// How many runs of a list are examined for one that is not blacklisted, or has an aligned part.
 const TRIES: u32 = 16;
 
@@ -65,7 +67,7 @@ impl Units {
             filled: 0,
             free: 0,
             dirty: 0,
-            dirty_allowed: (residency::RESIDENT_MIN / UNIT) as u32,
+            dirty_allowed: (RESIDENT_MIN / UNIT) as u32,
             keep: 0,
             limit: usize::MAX,
             locked: false,

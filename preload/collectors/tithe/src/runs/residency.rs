@@ -3,15 +3,13 @@
 use heaptoll_assertions::{assert_internal, assert_sound};
 use heaptoll_runtime::PAGE;
 
-use super::{BINS, Units};
+use super::{BINS, RESIDENT_MIN, Units};
 use crate::class::UNIT;
 use crate::reservation::HeapReservation;
 use crate::resident::each_resident;
 use crate::span::{NONE, Span, UnitIndex};
 
-/// Free memory that stays resident before it is released to the system, bytes: at least, and as a share of what is not
-/// free.
-pub(super) const RESIDENT_MIN: usize = 4 << 20;
+/// Free memory that stays resident before it is released to the system, as a share of what is not free.
 const RESIDENT_SHARE: usize = 8;
 
 impl Units {

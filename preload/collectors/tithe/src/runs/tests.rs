@@ -7,7 +7,6 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
-use super::residency::RESIDENT_MIN;
 use super::*;
 use crate::class::LARGE;
 use crate::reservation::HeapReservation;

@@ -116,7 +116,9 @@ fn the_check_reads_the_stack_that_it_runs_on() {
     let end = here.as_ptr_range().end as usize;
     // SAFETY: words of this thread's stack, the unused part of which is mapped.
     fixture.add_roots(unsafe { core::slice::from_raw_parts((end - (64 << 10)) as *const usize, 8 << 10) });
-    (0..3).for_each(|_| drop(fixture.collect_young()));
+    for _ in 0..3 {
+        fixture.collect_young();
+    }
     assert!(fixture.is_taken(core::hint::black_box(here)[0]));
     fixture.audit();
 }
