@@ -120,6 +120,19 @@ pub fn is_readable(word: usize) -> bool {
     status != Err(Error(libc::EFAULT))
 }
 
+/// A number in decimal, with the zero byte after it.
+fn decimal(mut number: u32, digits: &mut [u8; 12]) -> &[u8] {
+    let mut at = digits.len() - 1;
+    loop {
+        at -= 1;
+        digits[at] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            return &digits[at..];
+        }
+    }
+}
+
 /// A file, closed when dropped.
 #[derive(Debug)]
 pub struct File(usize);
@@ -157,6 +170,15 @@ impl File {
     pub fn entries(&self, to: &mut [u8]) -> Result<usize, Error> {
         // SAFETY: the kernel writes at most `to.len()` bytes to `to`.
         unsafe { call(libc::SYS_getdents64, [self.0, to.as_mut_ptr() as usize, to.len(), 0, 0, 0]) }
+    }
+
+    /// Reads the link of an entry of this directory, whose name is a number; returns its length, at most that of `to`.
+    pub fn link(&self, name: i32, to: &mut [u8]) -> Result<usize, Error> {
+        let mut digits = [0; 12];
+        let name = decimal(name.unsigned_abs(), &mut digits);
+        let (path, length) = (name.as_ptr() as usize, to.len());
+        // SAFETY: the kernel reads the name, which a zero byte ends, and writes at most `length` bytes to `to`.
+        unsafe { call(libc::SYS_readlinkat, [self.0, path, to.as_mut_ptr() as usize, length, 0, 0]) }
     }
 
     /// Back to the beginning.

@@ -23,6 +23,8 @@ extern crate std;
 
 mod areas;
 mod buffer;
+mod descriptors;
+mod entries;
 mod handshake;
 mod kernel;
 mod leave;

@@ -2,18 +2,12 @@
 
 use core::ffi::CStr;
 
-use heaptoll_assertions::assert_internal;
-
 use crate::buffer::{Buffer, NoMemory};
+use crate::entries::{self, CAPACITY};
 use crate::kernel::{Error, File};
 
 /// Where the kernel lists them; found through the process, so that a main thread that has ended does no harm.
 const LIST: &CStr = c"/proc/self/task";
-/// Bytes of directory entries read at once.
-const ENTRIES_CAPACITY: usize = 16 << 10;
-/// Offsets in a directory entry: its length, and its name.
-const LENGTH_AT: usize = 16;
-const NAME_AT: usize = 19;
 
 /// Why there is no list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,19 +41,10 @@ impl Tasks {
 
     /// Reads the list from its beginning. Threads that begin or end meanwhile may be in it or not.
     pub fn read(&self, tids: &mut Buffer<i32>, entries: &mut Buffer<u8>) -> Result<(), TasksError> {
-        entries.reserve(ENTRIES_CAPACITY)?;
+        entries.reserve(CAPACITY)?;
         tids.clear();
         self.list.rewind()?;
-        loop {
-            let got = self.list.entries(entries.capacity_mut())?;
-            assert_internal!(got <= entries.capacity_mut().len(), "entries that are read have space");
-            if got == 0 {
-                return Ok(());
-            }
-            for tid in Names(entries.capacity_mut().get(..got).unwrap_or_default()) {
-                tids.push(tid)?;
-            }
-        }
+        entries::numbers(&self.list, entries, &mut |tid| Ok(tids.push(tid)?))
     }
 
     /// How many threads there are, by the number of the list's names: each is a directory, and two are `.` and `..`.
@@ -68,53 +53,9 @@ impl Tasks {
     }
 }
 
-/// The names in directory entries that are numbers.
-struct Names<'a>(&'a [u8]);
-
-impl Iterator for Names<'_> {
-    type Item = i32;
-
-    fn next(&mut self) -> Option<i32> {
-        loop {
-            let length = u16::from_ne_bytes(*self.0.get(LENGTH_AT..)?.first_chunk()?) as usize;
-            let name = self.0.get(NAME_AT..length)?;
-            self.0 = self.0.get(length..)?;
-            assert_internal!(length > NAME_AT, "an entry of a directory has a name");
-            if let Some(tid) = number(name) {
-                return Some(tid);
-            }
-        }
-    }
-}
-
-/// The number that a name begins with, up to its zero byte.
-fn number(name: &[u8]) -> Option<i32> {
-    let end = name.iter().position(|&byte| byte == 0)?;
-    core::str::from_utf8(name.get(..end)?).ok()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn entry(name: &[u8], out: &mut std::vec::Vec<u8>) {
-        let length = (NAME_AT + name.len() + 1).next_multiple_of(8);
-        let start = out.len();
-        out.resize(start + length, 0);
-        out[start + LENGTH_AT..start + LENGTH_AT + 2].copy_from_slice(&(length as u16).to_ne_bytes());
-        out[start + NAME_AT..start + NAME_AT + name.len()].copy_from_slice(name);
-    }
-
-    #[test]
-    fn numbers_are_taken_and_other_names_skipped() {
-        let mut entries = std::vec::Vec::new();
-        for name in [&b"."[..], b"..", b"1", b"4194304", b"x1", b"99999999999"] {
-            entry(name, &mut entries);
-        }
-        assert!(Names(&entries).eq([1, 4_194_304]));
-        assert!(Names(&entries[..entries.len() - 9]).eq([1, 4_194_304]));
-        assert!(Names(&[]).next().is_none());
-    }
 
     #[test]
     fn this_thread_and_its_siblings_are_listed_and_counted() {

@@ -3,8 +3,8 @@
 //!
 //! What is not known to be clean is dirty. A page is shown as written unless this tracker has protected it and nothing has
 //! written to it since. Each scan has the kernel fail where a mapping does not record writes (it was made, moved or
-//! replaced meanwhile), and the mappings are read before it: memory that other processes or devices write to is never
-//! tracked, nor is any while the kernel may write to pages that it has pinned (io_uring, asynchronous input).
+//! replaced meanwhile), and the mappings are read before it: memory that other processes share is never tracked, nor is any
+//! while the kernel may write to pages that it has pinned (io_uring, asynchronous input).
 
 use core::ffi::{CStr, c_int};
 use core::ops::Range;
@@ -13,6 +13,8 @@ use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::MapsEntry;
 
 use crate::buffer::{Buffer, NoMemory};
+use crate::descriptors;
+use crate::entries;
 use crate::kernel::{self, Error, File, PAGE};
 use crate::maps::{self, MapsError};
 use crate::proc;
@@ -47,6 +49,12 @@ pub enum Untracked {
 impl From<NoMemory> for Untracked {
     fn from(_: NoMemory) -> Untracked {
         Untracked::NoMemory
+    }
+}
+
+impl From<Error> for Untracked {
+    fn from(_: Error) -> Untracked {
+        Untracked::Proc
     }
 }
 
@@ -248,6 +256,7 @@ impl WriteScan<'_> {
 /// that it has pinned.
 fn survey(text: &mut Buffer<u8>, memory: &Range<usize>) -> Result<(), Untracked> {
     let (mut at, mut fits, mut pinned) = (memory.start, true, false);
+    text.reserve(entries::CAPACITY)?;
     maps::read(text, &mut |line: MapsEntry<'_>| {
         pinned |= PINNING.iter().any(|name| line.name.starts_with(name));
         if line.range.start < memory.end && line.range.end > memory.start {
@@ -258,7 +267,7 @@ fn survey(text: &mut Buffer<u8>, memory: &Range<usize>) -> Result<(), Untracked>
         }
         Ok(())
     })?;
-    if pinned {
+    if pinned || descriptors::has_ring(text)? {
         return Err(Untracked::Pinned);
     }
     if fits && at >= memory.end { Ok(()) } else { Err(Untracked::Mapping) }

@@ -51,9 +51,10 @@ impl Heap {
     }
 
     /// Gives blocks ages and opens the records of writes, where the settings have generations. Collections that reclaim
-    /// nothing keep no ages.
+    /// nothing keep no ages, and a heap with a limit needs the free places between old blocks.
     fn enable_generations(&self, collector: &mut Collector, settings: &Settings) {
-        let wanted = settings.generations && self.collects() && settings.reclaim == 1;
+        let wanted =
+            settings.generations && self.collects() && settings.reclaim == 1 && settings.heap.is_none();
         let generations = &mut collector.generations;
         generations.check = settings.check_young;
         generations.enabled = wanted;

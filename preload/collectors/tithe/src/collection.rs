@@ -45,8 +45,12 @@ impl Heap {
         if collector.busy {
             return Err(NotCollected::Abandoned);
         }
-        if reason != Reason::Called && self.epoch() != before {
-            // Another thread collected while this one waited for the lock.
+        let is_late = self.epoch() != before;
+        // Another thread collected while this one waited for the lock; a request without memory needs all that is dead, and
+        // the free places of dense spans.
+        if is_late
+            && (reason == Reason::Budget || reason == Reason::Memory && !collector.generations.is_aged())
+        {
             return Ok(());
         }
         if reason == Reason::Budget && collector.every.is_none() && self.postpone(&mut collector) {

@@ -122,7 +122,6 @@ impl Generations {
     }
 
     /// Whether the last collection has left ages.
-    #[cfg(test)]
     pub fn is_aged(&self) -> bool {
         self.aged
     }

@@ -273,6 +273,8 @@ impl Spans {
         assert_internal!(free <= u32::from(class.blocks), "a span has no more free blocks than blocks");
         span.free = free as u16;
         span.hint = 0;
+        // The program may have freed blocks of it since they were marked.
+        span.dense &= is_dense(class.blocks - span.free, class);
         assert_internal!(span.is_counted(class.blocks.into()), "the count of free blocks is right");
         assert_internal!(span.is_full_before_hint(class.blocks.into()), "words before the hint are full");
         assert_internal!(!span.has_marks(class.blocks.into()), "a swept span has no marks");
@@ -284,6 +286,21 @@ impl Spans {
             self.link(reservation, unit);
         }
         SweepOutcome::Kept
+    }
+
+    /// Makes the free places of a dense span available; returns whether there are some now. The span waits to be swept, or
+    /// it was swept.
+    pub fn thin(&mut self, reservation: &HeapReservation, unit: UnitIndex, epoch: u32) -> bool {
+        // SAFETY: a span of this span class, whose lock `&mut self` implies.
+        let span = unsafe { &mut *reservation.span(unit) };
+        if !core::mem::take(&mut span.dense) {
+            return false;
+        }
+        let (is_swept, free) = (span.epoch == epoch, span.free);
+        if is_swept && free > 0 {
+            self.link(reservation, unit);
+        }
+        !is_swept || free > 0
     }
 
     /// Frees a block that no cache holds. Returns whether the whole span is free now: then it is unlisted, and the

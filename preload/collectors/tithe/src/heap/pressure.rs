@@ -5,6 +5,7 @@ use core::sync::atomic::Ordering;
 
 use super::Heap;
 use crate::cache::Cache;
+use crate::class::is_small;
 use crate::log::Reason;
 
 /// Ineffective collections on memory pressure, one after the other, before requests skip them.
@@ -40,14 +41,33 @@ impl Heap {
         let skipped = self.skipped_collections.load(Ordering::Relaxed);
         if skipped > 0 {
             self.skipped_collections.store(skipped - 1, Ordering::Relaxed);
-            return false;
+            return self.thin_dense();
         }
         let ineffective_collections = self.ineffective_collections.fetch_add(1, Ordering::Relaxed) + 1;
         if ineffective_collections > INEFFECTIVE_MAX {
             self.skipped_collections
                 .store(1 << (ineffective_collections - INEFFECTIVE_MAX).min(10), Ordering::Relaxed);
         }
-        self.collect(Reason::Memory).is_ok()
+        self.collect(Reason::Memory).is_ok() || self.thin_dense()
+    }
+
+    /// Makes the free places of dense spans available where no collection does so; returns whether there were some. The
+    /// next young collection reads these spans whole.
+    fn thin_dense(&self) -> bool {
+        let mut found = false;
+        let mut unit = 0;
+        while self.reservation.has_ages() && unit < self.reservation.units() {
+            let span_class = self.reservation.span_class(unit);
+            if is_small(span_class) {
+                let mut spans = self.spans_by_class[span_class as usize].lock();
+                // The span class is valid only if it is unchanged under the lock.
+                if self.reservation.span_class(unit) == span_class {
+                    found |= spans.thin(&self.reservation, self.reservation.first(unit), self.epoch());
+                }
+            }
+            unit += 1;
+        }
+        found
     }
 
     /// Counts a failed request for units if the heap's limit is the cause.

@@ -98,8 +98,8 @@ pub static VARIABLES: [Variable; 18] = [
         "on or off",
         "`collect`: `on`, but `off` with TITHE_EVERY or a policy other than `proportional`; `hybrid`: `off`",
         "`on`: most collections are young. They keep the blocks that an earlier one has found live, and read of these only \
-         what the program wrote since. Needs Linux 6.7 or later; without it, and with TITHE_RECLAIM above 1, all \
-         collections are full. See below."
+         what the program wrote since. Needs Linux 6.7 or later; without it, and with TITHE_RECLAIM above 1 or \
+         TITHE_HEAP, all collections are full. See below."
     ),
     variable!(
         "TITHE_CHECK",

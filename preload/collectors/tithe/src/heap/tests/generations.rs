@@ -106,6 +106,46 @@ fn a_dense_span_gets_no_block_until_more_of_it_is_free() {
     fixture.audit();
 }
 
+/// The program may free blocks of a span between its marking and its sweep.
+#[test]
+fn a_dense_span_whose_blocks_are_freed_before_it_is_swept_is_used_again() {
+    for kept in [0, 3] {
+        let settings = Settings { poison: false, ..settings(Mode::Hybrid) };
+        let fixture = HeapFixture::with(&settings, 1);
+        let blocks: Vec<usize> = (0..64).map(|_| fixture.allocate_clear(1000, false)).collect();
+        fixture.add_roots(&blocks);
+        fixture.collect();
+        fixture.collect_young();
+        for block in &blocks[kept..] {
+            fixture.free(*block).expect("a live block");
+        }
+        fixture.heap.flush_all(fixture.cache(0));
+        fixture.heap.sweep_all();
+        fixture.check();
+        let again: Vec<usize> = (0..64).map(|_| fixture.allocate_clear(1000, false)).collect();
+        assert!(again.iter().any(|block| blocks.contains(block)), "{kept} kept");
+        fixture.audit();
+    }
+}
+
+#[test]
+fn without_memory_and_collections_the_places_in_dense_spans_are_used() {
+    let fixture = HeapFixture::generational(Mode::Collect);
+    let blocks: Vec<usize> = (0..64).map(|_| fixture.allocate_clear(1000, false)).collect();
+    let mut roots: Box<[usize]> = blocks.clone().into();
+    fixture.add_roots(&roots);
+    roots[21] = 0;
+    fixture.collect();
+    let is_used_again = || (0..200).any(|_| fixture.allocate_clear(1000, false) == blocks[21]);
+    assert_eq!(is_used_again(), !fixture.is_tracked());
+    fixture.heap.skipped_collections.store(1, Ordering::Relaxed);
+    assert_eq!(fixture.heap.collect_for_memory(fixture.cache(0), 1), fixture.is_tracked());
+    assert!(is_used_again() || !fixture.is_tracked());
+    fixture.audit();
+    fixture.collect_young();
+    fixture.audit();
+}
+
 /// A stack that the program has mapped is read whole, while the collector runs on it: an unaligned read copies a word to
 /// there, onto itself.
 #[test]
