@@ -12,7 +12,7 @@ use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
 use crate::heap::Heap;
 use crate::misuse;
 use crate::mode::Mode;
-use crate::resident::each_resident;
+use crate::resident::resident_bytes;
 use crate::settings::Settings;
 
 /// Fewest batches between two collections by `TITHE_EVERY`, so that collections start when they are due.
@@ -122,10 +122,7 @@ impl Heap {
     fn resident_bytes(&self) -> usize {
         let bytes = self.reservation.units() * UNIT;
         let base = self.reservation.base();
-        let mut resident = 0;
-        if !each_resident(base..base + bytes, &mut |run| resident += run.len()) {
-            return bytes;
-        }
+        let resident = resident_bytes(base..base + bytes);
         assert_internal!(resident <= bytes, "no more of the heap is resident than is mapped");
         resident
     }

@@ -11,7 +11,7 @@ const CHUNK: usize = 4096;
 
 /// Visits the runs of resident pages of some whole pages of the heap, in pieces; returns false where the kernel does not
 /// report them.
-pub fn each_resident(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>)) -> bool {
+fn each_resident(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>)) -> bool {
     assert_internal!(
         range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE),
         "whole pages are resident"
@@ -32,6 +32,12 @@ pub fn each_resident(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>)) -
         }
     }
     true
+}
+
+/// Resident bytes of some whole pages of the heap: all of them where the kernel does not report it.
+pub fn resident_bytes(range: Range<usize>) -> usize {
+    let mut resident = 0;
+    if each_resident(range.clone(), &mut |run| resident += run.len()) { resident } else { range.len() }
 }
 
 /// Clears some whole pages, and touches none that is not resident; returns false where it cannot.

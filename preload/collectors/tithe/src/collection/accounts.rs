@@ -38,14 +38,14 @@ impl Heap {
         self.allocated_since_gc.store(0, Ordering::Relaxed);
         self.large_since_gc.store(0, Ordering::Relaxed);
         collector.last_budget = budget;
+        if self.is_mode(Mode::Collect) {
+            guards.units.keep = budget;
+        }
         let allowed = live.saturating_add(budget);
         let scaled =
             (allowed / ADDRESS_PERCENT_MIN).saturating_mul(collector.address_percent).max(allowed) - live;
         assert_internal!(scaled >= budget.min(usize::MAX - live), "a budget in addresses is no smaller");
         let scaled_budget = if collector.every.is_some() { budget } else { scaled };
-        if self.is_mode(Mode::Collect) {
-            guards.units.keep = budget;
-        }
         self.set_budget(collector, scaled_budget, 0);
         let auxiliary_bytes = guards.caches.mapped_bytes() + collector.mapped_bytes();
         if self.auxiliary_bytes.swap(auxiliary_bytes, Ordering::Relaxed) != auxiliary_bytes {

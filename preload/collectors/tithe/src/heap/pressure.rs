@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use super::Heap;
 use crate::cache::Cache;
-use crate::class::is_small;
+use crate::class::{CLASS, is_small};
 use crate::log::Reason;
 
 /// Ineffective collections on memory pressure, one after the other, before requests skip them.
@@ -62,7 +62,10 @@ impl Heap {
                 let mut spans = self.spans_by_class[span_class as usize].lock();
                 // The span class is valid only if it is unchanged under the lock.
                 if self.reservation.span_class(unit) == span_class {
-                    found |= spans.thin(&self.reservation, self.reservation.first(unit), self.epoch());
+                    let first = self.reservation.first(unit);
+                    found |= spans.thin(&self.reservation, first, self.epoch());
+                    unit = first as usize + usize::from(CLASS[span_class as usize].units);
+                    continue;
                 }
             }
             unit += 1;

@@ -6,7 +6,7 @@ use heaptoll_runtime::PAGE;
 use super::{BINS, RESIDENT_MIN, Units};
 use crate::class::UNIT;
 use crate::reservation::HeapReservation;
-use crate::resident::each_resident;
+use crate::resident::resident_bytes;
 use crate::span::{NONE, Span, UnitIndex};
 
 /// Free memory that stays resident before it is released to the system, as a share of what is not free.
@@ -31,14 +31,9 @@ impl Units {
     pub(super) fn resident_bytes(&self, reservation: &HeapReservation) -> usize {
         let mut resident = 0;
         self.each_free(reservation, &mut |first, span| {
-            let start = reservation.address(first);
-            let whole = start..start + span.units as usize * UNIT;
-            let bytes = whole.len();
-            let mut found = 0;
-            if !span.clean && each_resident(whole, &mut |run| found += run.len()) {
-                resident += found;
-            } else if !span.clean {
-                resident += bytes;
+            if !span.clean {
+                let start = reservation.address(first);
+                resident += resident_bytes(start..start + span.units as usize * UNIT);
             }
         });
         resident

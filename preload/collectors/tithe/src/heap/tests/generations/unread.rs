@@ -47,7 +47,7 @@ impl Old {
         self.fixture.collect_young();
     }
 
-    /// A full collection that leaves free units resident: it records writes to spans of young blocks too.
+    /// A full collection that leaves free units resident.
     fn collect_full_for_budget(&self) {
         self.fixture.heap.collector.lock().generations.begin();
         assert!(!self.fixture.collect_young());
