@@ -97,6 +97,9 @@ impl Heap {
             collector.address_percent = ADDRESS_PERCENT_MIN;
             return false;
         }
+        if self.is_mode(Mode::Collect) {
+            self.units.lock().memory.use_small_pages();
+        }
         let blocks = self.live_bytes();
         let address_percent =
             (blocks / (allowed / ADDRESS_PERCENT_MIN).max(1)).clamp(ADDRESS_PERCENT_MIN, ADDRESS_PERCENT_MAX);

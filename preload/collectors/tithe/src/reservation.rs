@@ -53,8 +53,10 @@ pub struct Memory {
     /// Requests to grow, of which every `fail_every`-th fails: a seeded fault, 0 for none.
     requests: u64,
     pub fail_every: u64,
-    /// Up to this distance from the heap's start the system has been advised to use huge pages.
+    /// Up to this distance from the heap's start the system has been advised of the size of pages.
     advised: usize,
+    /// The heap is not dense: huge pages would bring memory that nothing touches.
+    small_pages: bool,
 }
 
 impl Memory {
@@ -71,6 +73,7 @@ impl Memory {
             requests: 0,
             fail_every: 0,
             advised: HUGE_FROM,
+            small_pages: false,
         }
     }
 
@@ -99,18 +102,29 @@ impl Memory {
 
     /// A heap beyond its first growth is dense: where the system leaves huge pages to the program's choice, a fault
     /// brings two megabytes at once. The part that is not a whole huge page yet is not advised.
-    fn advise_huge_pages(&mut self) {
+    fn advise_page_size(&mut self) {
         let end = (self.heap.end() - self.heap.start()) / HUGE_PAGE * HUGE_PAGE;
         if end > self.advised && self.heap.start().is_multiple_of(HUGE_PAGE) {
             let start = (self.heap.start() + self.advised) as *mut core::ffi::c_void;
+            let advice = if self.small_pages { libc::MADV_NOHUGEPAGE } else { libc::MADV_HUGEPAGE };
             // SAFETY: mapped memory of the heap; errno's address is valid for the calling thread. A failure has no
             // effect.
             unsafe {
                 let errno = *libc::__errno_location();
-                libc::madvise(start, end - self.advised, libc::MADV_HUGEPAGE);
+                libc::madvise(start, end - self.advised, advice);
                 *libc::__errno_location() = errno;
             }
             self.advised = end;
+        }
+    }
+
+    /// Has the heap use small pages from now on: large blocks that are touched in part, and dropped when they are dead, make
+    /// up much of it.
+    pub fn use_small_pages(&mut self) {
+        if !self.small_pages {
+            self.small_pages = true;
+            self.advised = HUGE_FROM;
+            self.advise_page_size();
         }
     }
 
@@ -293,7 +307,7 @@ impl HeapReservation {
         assert_internal!(self.base().is_multiple_of(heaptoll_runtime::PAGE), "the heap begins at a page");
         assert_internal!(memory.has_rows_for(units + grown), "every unit has its rows before it is counted");
         self.units.store(units + grown, Ordering::Release);
-        memory.advise_huge_pages();
+        memory.advise_page_size();
         u32::try_from(grown).ok()
     }
 }

@@ -8,9 +8,11 @@ use heaptoll_assertions::{assert_expensive, assert_internal, assert_sound};
 
 use crate::class::{FREE, UNIT, UNIT_SHIFT};
 use crate::reservation::{HeapReservation, Memory};
-use crate::span::{NONE, UnitIndex};
+use crate::runs::kept::{KEPT_BINS, Kept};
+use crate::span::{NONE, Span, UnitIndex};
 
 mod check;
+mod kept;
 mod residency;
 
 /// Lengths with a list of their own.
@@ -25,9 +27,11 @@ const TRIES: u32 = 16;
 #[derive(Debug)]
 pub struct Units {
     pub memory: Memory,
-    bins: [UnitIndex; BINS],
-    /// Bit k: list k is not empty.
+    /// The lists of free runs by their length, and those of kept runs.
+    bins: [UnitIndex; BINS + KEPT_BINS],
+    /// Bit k: list k is not empty; of the lists by length.
     filled: u64,
+    kept: Kept,
     /// Units in free runs, and in those of them that may be resident.
     free: u32,
     dirty: u32,
@@ -59,12 +63,18 @@ const fn bin_of(units: u32) -> usize {
     if units <= EXACT { units as usize - 1 } else { (EXACT + (units - 1).ilog2() - EXACT.ilog2()) as usize }
 }
 
+/// The list that a free run is in.
+fn bin_of_run(run: &Span) -> usize {
+    if run.kept { kept::bin_of(run.units) } else { bin_of(run.units) }
+}
+
 impl Units {
     pub const fn new() -> Units {
         Units {
             memory: Memory::new(),
-            bins: [NONE; BINS],
+            bins: [NONE; BINS + KEPT_BINS],
             filled: 0,
+            kept: Kept::new(),
             free: 0,
             dirty: 0,
             dirty_allowed: (RESIDENT_MIN / UNIT) as u32,
@@ -93,7 +103,7 @@ impl Units {
         reservation.units() - self.free as usize + units as usize > self.limit
     }
 
-    fn link(&mut self, reservation: &HeapReservation, first: UnitIndex, units: u32, clean: bool) {
+    fn link(&mut self, reservation: &HeapReservation, first: UnitIndex, units: u32, clean: bool, kept: bool) {
         let end = first as usize + units as usize;
         assert_internal!(units > 0 && end <= reservation.units(), "a free run lies in the heap");
         assert_internal!(
@@ -104,11 +114,11 @@ impl Units {
             (first as usize..end).all(|unit| reservation.span_class(unit) == FREE),
             "a free run is of free units"
         );
-        let bin = bin_of(units);
+        let bin = if kept { kept::bin_of(units) } else { bin_of(units) };
         let head = self.bins[bin];
         assert_internal!(head != first, "a free run enters its list once");
         assert_internal!(
-            (head == NONE) == (self.filled >> bin & 1 == 0),
+            kept || (head == NONE) == (self.filled >> bin & 1 == 0),
             "a list's bit is set if it is not empty"
         );
         // SAFETY: the units are free and `&mut self` holds their lock; `head` is NONE or a free run.
@@ -116,6 +126,7 @@ impl Units {
             let run = &mut *reservation.span(first);
             run.units = units;
             run.clean = clean;
+            run.kept = kept;
             run.previous = NONE;
             run.next = head;
             if head != NONE {
@@ -127,7 +138,9 @@ impl Units {
         reservation.set_first(first, first);
         reservation.set_first(first + units - 1, first);
         self.bins[bin] = first;
-        self.filled |= 1 << bin;
+        if !kept {
+            self.filled |= 1 << bin;
+        }
         self.free += units;
         if !clean {
             self.dirty += units;
@@ -141,9 +154,9 @@ impl Units {
     fn unlink(&mut self, reservation: &HeapReservation, first: UnitIndex) -> (u32, bool) {
         // SAFETY: `first` begins a free run, whose descriptor the units' lock protects, as those of its neighbours in
         // the list.
-        let (units, clean, next, previous) = unsafe {
+        let (units, clean, kept, bin, next, previous) = unsafe {
             let run = &*reservation.span(first);
-            (run.units, run.clean, run.next, run.previous)
+            (run.units, run.clean, run.kept, bin_of_run(run), run.next, run.previous)
         };
         assert_internal!(units > 0, "a free run has units");
         assert_internal!(reservation.span_class(first as usize) == FREE, "a free run is of free units");
@@ -151,32 +164,31 @@ impl Units {
             reservation.first(first as usize + units as usize - 1) == first,
             "a free run's last unit points to its first"
         );
-        let bin = bin_of(units);
         assert_internal!(
             (previous == NONE) == (self.bins[bin] == first),
             "the first run of a list is the one without a run before it"
         );
         if previous == NONE {
             self.bins[bin] = next;
-            if next == NONE {
+            if next == NONE && !kept {
                 self.filled &= !(1 << bin);
             }
         } else {
             // SAFETY: `previous` is a free run of the same list, protected by the units' lock.
             let before = unsafe { &mut *reservation.span(previous) };
             assert_internal!(before.next == first, "the links of free runs are mutual");
-            assert_internal!(bin_of(before.units) == bin, "a free run is in the list of its length");
+            assert_internal!(bin_of_run(before) == bin, "a free run is in the list of its length");
             before.next = next;
         }
         if next != NONE {
             // SAFETY: `next` is a free run of the same list, protected by the units' lock.
             let after = unsafe { &mut *reservation.span(next) };
             assert_internal!(after.previous == first, "the links of free runs are mutual");
-            assert_internal!(bin_of(after.units) == bin, "a free run is in the list of its length");
+            assert_internal!(bin_of_run(after) == bin, "a free run is in the list of its length");
             after.previous = previous;
         }
         assert_internal!(
-            (self.bins[bin] == NONE) == (self.filled >> bin & 1 == 0),
+            kept || (self.bins[bin] == NONE) == (self.filled >> bin & 1 == 0),
             "a list's bit is set if it is not empty"
         );
         assert_internal!(units <= self.free, "free units are counted");
@@ -208,9 +220,17 @@ impl Units {
         );
         reservation.end_ages(first, units);
         reservation.set_span_class(first, units, FREE);
+        self.join(reservation, first, units, clean);
+        assert_sound!(self.check(reservation));
+        self.limit_resident(reservation);
+    }
+
+    /// Lists free units, coalesced with free neighbours.
+    fn join(&mut self, reservation: &HeapReservation, first: UnitIndex, units: u32, clean: bool) {
         let (mut first, mut units, mut clean) = (first, units, clean);
-        if first > 0 && reservation.span_class(first as usize - 1) == FREE {
-            let before = reservation.first(first as usize - 1);
+        if first > 0
+            && let Some(before) = self.joinable(reservation, first as usize - 1)
+        {
             assert_internal!(before < first, "a run before another one begins before it");
             let (more, was_clean) = self.unlink(reservation, before);
             assert_internal!(before + more == first, "a run ends where its free neighbour begins");
@@ -218,21 +238,27 @@ impl Units {
             units += more;
             clean &= was_clean;
         }
-        let after = first as usize + units as usize;
-        if after < reservation.units() && reservation.span_class(after) == FREE {
-            let (more, was_clean) = self.unlink(reservation, after as UnitIndex);
+        if let Some(after) = self.joinable(reservation, first as usize + units as usize) {
+            let (more, was_clean) = self.unlink(reservation, after);
             units += more;
             clean &= was_clean;
         }
-        self.link(reservation, first, units, clean);
+        self.link(reservation, first, units, clean, false);
         assert_internal!(
-            (first == 0 || reservation.span_class(first as usize - 1) != FREE)
-                && (first as usize + units as usize == reservation.units()
-                    || reservation.span_class(first as usize + units as usize) != FREE),
+            (first == 0 || self.joinable(reservation, first as usize - 1).is_none())
+                && self.joinable(reservation, first as usize + units as usize).is_none(),
             "free neighbours are coalesced"
         );
-        assert_sound!(self.check(reservation));
-        self.limit_resident(reservation);
+    }
+
+    /// The free run that a unit is in, if it may be part of a longer one.
+    fn joinable(&self, reservation: &HeapReservation, unit: usize) -> Option<UnitIndex> {
+        if unit >= reservation.units() || reservation.span_class(unit) != FREE {
+            return None;
+        }
+        let first = reservation.first(unit);
+        // SAFETY: the first unit of a free run: `unit` is its first or its last, next to units that are not free.
+        (!unsafe { (*reservation.span(first)).kept }).then_some(first)
     }
 
     /// Takes `units` units that begin at a multiple of `alignment` units; grows the heap where there is no such run.
@@ -254,7 +280,10 @@ impl Units {
                 self.grow(reservation, units.checked_add(alignment - 1)?)?;
                 self.find(reservation, units, alignment, avoid, TRIES)
             })
-            .or_else(|| self.find(reservation, units, alignment, false, u32::MAX))?;
+            .or_else(|| {
+                self.release_kept(reservation);
+                self.find(reservation, units, alignment, false, u32::MAX)
+            })?;
         assert_internal!(
             (reservation.address(taken.first) >> UNIT_SHIFT).is_multiple_of(alignment as usize),
             "units that are taken are aligned as requested"
@@ -354,11 +383,11 @@ impl Units {
             "the units that are taken lie in the run that they are cut from"
         );
         if at > run {
-            self.link(reservation, run, at - run, clean);
+            self.link(reservation, run, at - run, clean, false);
         }
         let rest = run + length - (at + units);
         if rest > 0 {
-            self.link(reservation, at + units, rest, clean);
+            self.link(reservation, at + units, rest, clean, false);
         }
         assert_internal!(self.free + units == free, "what is cut from a run is no longer free");
         TakenUnits { first: at, clean }
@@ -381,6 +410,9 @@ impl Units {
             reservation.first(at as usize) == at,
             "a free run begins where the unit before it is not free"
         );
+        if self.joinable(reservation, at as usize).is_none() {
+            self.release_one_kept(reservation, at);
+        }
         // SAFETY: a free run begins there, as the unit before it is not free; the units' lock protects it.
         let long_enough = unsafe { (*reservation.span(at)).units } >= units;
         long_enough.then(|| self.cut(reservation, at, at, units))
@@ -390,11 +422,10 @@ impl Units {
     fn grow(&mut self, reservation: &HeapReservation, units: u32) -> Option<()> {
         let before = reservation.units();
         // A free run at the end is part of the new run.
-        let at_end = if before > 0 && reservation.span_class(before - 1) == FREE {
+        let at_end = match before.checked_sub(1).and_then(|last| self.joinable(reservation, last)) {
             // SAFETY: the first unit of a free run, protected by the units' lock.
-            unsafe { (*reservation.span(reservation.first(before - 1))).units }
-        } else {
-            0
+            Some(run) => unsafe { (*reservation.span(run)).units },
+            None => 0,
         };
         let grown = reservation.grow(&mut self.memory, units.saturating_sub(at_end).max(1))?;
         assert_internal!(at_end + grown >= units, "the heap grows by what is missing");

@@ -51,7 +51,9 @@ pub struct Span {
     pub span_class: SpanClass,
     /// Old blocks take most of it: writes to it are recorded, and no block is allocated there, which would be a write.
     pub dense: bool,
-    _reserved: [u8; 22],
+    /// Of a free run: a dead large block whose pages stay resident for the next block of its length.
+    pub kept: bool,
+    _reserved: [u8; 21],
     pub bits: [Bits; BLOCKS_MAX / 64],
 }
 

@@ -108,6 +108,7 @@ impl Heap {
             for spans in &mut guards.spans_by_class {
                 spans.reset();
             }
+            guards.units.begin_period(&self.reservation);
             (found.live, progress.before.saturating_sub(found.live))
         } else {
             self.clear_marks();

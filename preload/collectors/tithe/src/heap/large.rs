@@ -10,6 +10,7 @@ use super::Heap;
 use crate::cache::{Cache, FreeBlock};
 use crate::class::{FREE, SpanClass, UNIT, is_atomic, is_small};
 use crate::log::Reason;
+use crate::resident::clear_resident;
 
 impl Heap {
     /// Allocates a block of whole units, `bytes` of which the program may use, and `spare` bytes to grow after it.
@@ -58,7 +59,9 @@ impl Heap {
         span_class: SpanClass,
     ) -> Option<usize> {
         let mut units = self.units.lock();
-        let taken = units.take(&self.reservation, count, alignment, !is_atomic(span_class))?;
+        let avoid = !is_atomic(span_class);
+        let kept = units.take_kept(&self.reservation, count, alignment, avoid);
+        let taken = kept.or_else(|| units.take(&self.reservation, count, alignment, avoid))?;
         self.on_growth(&mut units);
         assert_internal!(
             bytes > 0 && bytes.is_multiple_of(PAGE) && bytes.div_ceil(UNIT) <= count as usize,
@@ -88,6 +91,14 @@ impl Heap {
             // would then count as a double free.
             // SAFETY: the units were just taken, and no other thread uses them.
             unsafe { (*(address as *mut FreeBlock)).key = 0 };
+        }
+        drop(units);
+        if kept.is_some() && avoid {
+            // Its old contents would keep garbage alive where the program leaves them.
+            // SAFETY: the units were just taken, and no other thread uses them.
+            let cleared = unsafe { clear_resident(address..address + count as usize * UNIT) };
+            // SAFETY: the descriptor is of the block that was just taken, which the program does not have yet.
+            unsafe { (*self.reservation.span(taken.first)).clean = cleared };
         }
         Some(address)
     }

@@ -112,13 +112,14 @@ impl Heap {
                         (self.reservation.address(first) as *mut u8).write_bytes(crate::spans::POISON, bytes)
                     };
                 }
-                // Its old contents would keep garbage alive when parts of it are reused. To clear what was touched and keep
-                // it resident costs no less: the pages of a sparse block are then read by each collection.
-                // All units: after the bytes there may be contents of a longer block that was shrunk.
-                let whole = count as usize * UNIT;
-                let clean =
-                    self.is_mode(Mode::Collect) && units.drop_pages(self.reservation.address(first), whole);
-                units.release(&self.reservation, first, count, clean);
+                let drops = self.is_mode(Mode::Collect);
+                if !(drops && units.keep(&self.reservation, first, count)) {
+                    // Its old contents would keep garbage alive when parts of it are reused.
+                    // All units: after the bytes there may be contents of a longer block that was shrunk.
+                    let whole = count as usize * UNIT;
+                    let clean = drops && units.drop_pages(self.reservation.address(first), whole);
+                    units.release(&self.reservation, first, count, clean);
+                }
             }
         }
         first as usize + count as usize - unit

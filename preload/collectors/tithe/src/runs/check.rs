@@ -2,7 +2,8 @@
 
 use heaptoll_runtime::Damage;
 
-use super::{BINS, Units, bin_of};
+use super::kept::KEPT_BINS;
+use super::{BINS, Units, bin_of_run};
 use crate::class::FREE;
 use crate::reservation::HeapReservation;
 use crate::span::NONE;
@@ -14,10 +15,10 @@ impl Units {
     /// The first invariant that does not hold.
     pub fn check(&self, reservation: &HeapReservation) -> Result<(), Damage> {
         let (mut free, mut runs) = (0, 0_usize);
-        for bin in 0..BINS {
+        for bin in 0..BINS + KEPT_BINS {
             let mut run = self.bins[bin];
             Damage::unless(
-                (run == NONE) == (self.filled >> bin & 1 == 0),
+                bin >= BINS || (run == NONE) == (self.filled >> bin & 1 == 0),
                 bin,
                 "a list's bit is set if it is not empty",
             )?;
@@ -34,7 +35,7 @@ impl Units {
                     "a free run lies in the heap",
                 )?;
                 Damage::unless(
-                    bin_of(span.units) == bin,
+                    bin_of_run(span) == bin,
                     address,
                     "a free run is in the list of its length",
                 )?;
@@ -49,8 +50,9 @@ impl Units {
                     address,
                     "a free run is of free units",
                 )?;
-                let joined = (run == 0 || reservation.span_class(run as usize - 1) != FREE)
-                    && (end == reservation.units() || reservation.span_class(end) != FREE);
+                let joined = span.kept
+                    || (run == 0 || self.joinable(reservation, run as usize - 1).is_none())
+                        && self.joinable(reservation, end).is_none();
                 Damage::unless(joined, address, "free neighbours are coalesced")?;
                 free += span.units;
                 runs += 1;

@@ -56,6 +56,7 @@ impl Units {
     pub fn purge(&mut self, reservation: &HeapReservation) {
         // SAFETY: errno's address is valid for the calling thread.
         let errno = unsafe { *libc::__errno_location() };
+        self.release_kept(reservation);
         self.advise(reservation);
         assert_internal!(self.locked || self.dirty == 0, "no free unit is dirty after a purge");
         assert_sound!(self.check(reservation));

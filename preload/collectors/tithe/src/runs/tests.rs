@@ -101,12 +101,46 @@ impl UnitsModel {
         let free = self.free_runs();
         let all: u32 = free.iter().map(|&(_, count)| count).sum();
         assert_eq!(self.units.free_bytes(), all as usize * UNIT);
-        for (first, count) in free {
-            // SAFETY: a unit of the heap; the test is its only thread.
-            let units = unsafe { (*self.reservation.span(first)).units };
-            assert_eq!(units, count, "free neighbours are one run");
+        let mut kept = [0; KEPT_BINS];
+        for (mut first, mut count) in free {
+            let mut was_kept = true;
+            while count > 0 {
+                let (units, is_kept) = self.run_at(first);
+                assert!(units <= count && (was_kept || is_kept), "free neighbours are one run, but kept ones");
+                if is_kept {
+                    kept[units as usize - 1] += 1;
+                }
+                (first, count, was_kept) = (first + units, count - units, is_kept);
+            }
         }
+        assert_eq!(kept, self.units.kept.count);
         assert!(self.units.dirty <= self.units.free);
+    }
+
+    /// The length of the free run that begins at a unit, and whether it is kept.
+    fn run_at(&self, first: UnitIndex) -> (u32, bool) {
+        // SAFETY: a unit of the heap; the test is its only thread.
+        let run = unsafe { &*self.reservation.span(first) };
+        (run.units, run.kept)
+    }
+
+    /// Keeps a run that was taken, if enough of its length were needed.
+    fn keep(&mut self, first: UnitIndex) -> bool {
+        let kept = self.units.keep(&self.reservation, first, self.taken[&first]);
+        if kept {
+            self.taken.remove(&first);
+        }
+        kept
+    }
+
+    fn take_kept(&mut self, count: u32, avoid: bool) -> Option<UnitIndex> {
+        let got = self.units.take_kept(&self.reservation, count, 1, avoid)?;
+        for word in self.words(got.first, count) {
+            // SAFETY: a word of units that were just taken.
+            assert_eq!(unsafe { word.read() }, 0x5151, "the pages of what is kept stay");
+        }
+        self.took(got, count);
+        Some(got.first)
     }
 
     fn add_to_blacklist(&self, unit: UnitIndex) {
@@ -130,6 +164,9 @@ enum Step {
     Purge,
     Blacken(usize),
     Collected,
+    Keep(usize),
+    TakeKept(u32, bool),
+    Period,
 }
 
 fn length() -> impl Strategy<Value = u32> {
@@ -147,6 +184,9 @@ fn step() -> impl Strategy<Value = Step> {
         1 => Just(Step::Purge),
         1 => any::<usize>().prop_map(Step::Blacken),
         1 => Just(Step::Collected),
+        3 => any::<usize>().prop_map(Step::Keep),
+        3 => (1..6_u32, any::<bool>()).prop_map(|(units, avoid)| Step::TakeKept(units, avoid)),
+        1 => Just(Step::Period),
     ]
 }
 
@@ -178,8 +218,9 @@ fn run(model: &mut UnitsModel, steps: &[Step], faults: bool) {
                 if let Some((first, count)) = nth(at) {
                     let after = first + count;
                     let fits = model.free_runs().iter().any(|&(at, free)| at == after && free >= units);
+                    let any_kept = model.units.kept.count != [0; KEPT_BINS];
                     let got = model.units.take_at(&model.reservation, after, units);
-                    assert_eq!(got.is_some(), fits);
+                    assert!(got.is_some() == fits || any_kept && fits);
                     if let Some(got) = got {
                         assert_eq!(got.first, after);
                         model.took(got, units);
@@ -203,12 +244,22 @@ fn run(model: &mut UnitsModel, steps: &[Step], faults: bool) {
                 }
             }
             Step::Collected => model.units.epoch += 1,
+            Step::Keep(at) => {
+                if let Some((first, _)) = nth(at) {
+                    model.keep(first);
+                }
+            }
+            Step::TakeKept(units, avoid) => {
+                model.take_kept(units, avoid);
+            }
+            Step::Period => model.units.begin_period(&model.reservation),
         }
         model.check();
     }
     for first in model.taken.keys().copied().collect::<Vec<_>>() {
         model.release(first);
     }
+    model.units.purge(&model.reservation);
     model.check();
     let all = model.reservation.units() as u32;
     assert_eq!(model.free_runs(), if all == 0 { Vec::new() } else { std::vec![(0, all)] });
@@ -374,6 +425,91 @@ fn free_memory_that_is_hardly_resident_is_kept() {
     all.into_iter().for_each(|first| model.release(first));
     assert!(model.units.dirty as usize * UNIT > RESIDENT_MIN);
     assert_eq!(model.units.resident_bytes(&model.reservation), 15 * 32 * 2 * heaptoll_runtime::PAGE);
+    model.check();
+}
+
+/// Runs of these lengths that were kept, after a period in which as many were needed.
+fn with_kept(lengths: &[u32]) -> (UnitsModel, Vec<UnitIndex>) {
+    let mut model = UnitsModel::new(0);
+    let firsts: Vec<_> = lengths
+        .iter()
+        .map(|&count| {
+            assert_eq!(model.take_kept(count, true), None, "none is kept yet");
+            model.take(count, 1, true).expect("memory")
+        })
+        .collect();
+    model.units.begin_period(&model.reservation);
+    for &first in &firsts {
+        assert!(model.keep(first));
+    }
+    model.check();
+    (model, firsts)
+}
+
+#[test]
+fn a_kept_run_is_for_blocks_of_its_length_alone() {
+    let (mut model, firsts) = with_kept(&[11, 11]);
+    assert!(!firsts.contains(&model.take(11, 1, true).expect("memory")), "what is kept is not searched");
+    assert_eq!(model.take_kept(10, true), None);
+    let got = [model.take_kept(11, true), model.take_kept(11, true), model.take_kept(11, true)];
+    assert_eq!(got, [Some(firsts[1]), Some(firsts[0]), None]);
+    model.check();
+}
+
+#[test]
+fn no_more_runs_are_kept_than_blocks_of_their_length_were_needed() {
+    let (mut model, firsts) = with_kept(&[11, 11, 7]);
+    let other = model.take(11, 1, true).expect("memory");
+    assert!(!model.keep(other), "two were needed, and two are kept");
+    model.release(other);
+    // Since the last collection one was needed of one length, and none of the other.
+    assert_eq!(model.take_kept(11, true), Some(firsts[1]));
+    model.units.begin_period(&model.reservation);
+    assert_eq!(model.units.kept.count[10], 1);
+    assert_eq!(model.units.kept.count[6], 0, "what was not needed is kept no longer");
+    model.check();
+}
+
+#[test]
+fn a_kept_run_that_is_released_loses_its_pages() {
+    let (mut model, firsts) = with_kept(&[11]);
+    model.units.begin_period(&model.reservation);
+    model.check();
+    for word in model.words(firsts[0], 11) {
+        // SAFETY: free units, readable.
+        assert_eq!(unsafe { word.read() }, 0);
+    }
+}
+
+#[test]
+fn kept_runs_are_used_where_no_other_memory_is_left() {
+    let (mut model, _) = with_kept(&[32, 32]);
+    model.units.memory.heap.fail_every(1);
+    while model.units.find(&model.reservation, 1, 1, false, u32::MAX).is_some_and(|taken| {
+        model.took(taken, 1);
+        true
+    }) {}
+    assert!(model.take(64, 1, false).is_some(), "both, joined");
+    model.check();
+}
+
+#[test]
+fn a_blacklisted_kept_run_is_passed_over() {
+    let (mut model, firsts) = with_kept(&[3, 3]);
+    model.add_to_blacklist(firsts[1] + 1);
+    assert_eq!(model.take_kept(3, true), Some(firsts[0]));
+    assert_eq!(model.take_kept(3, true), None);
+    assert_eq!(model.take_kept(3, false), Some(firsts[1]));
+    model.check();
+}
+
+#[test]
+fn a_block_grows_into_a_kept_run_after_it() {
+    let (mut model, firsts) = with_kept(&[3, 5]);
+    assert_eq!(model.take_kept(3, true), Some(firsts[0]));
+    assert_eq!(firsts[1], firsts[0] + 3);
+    let got = model.units.take_at(&model.reservation, firsts[1], 2).expect("units of the run that was kept");
+    model.took(got, 2);
     model.check();
 }
 

@@ -189,3 +189,38 @@ fn pages_beyond_a_shrunk_block_are_dropped_with_it() {
     assert!(bytes_at(again, 80_000).iter().all(|&byte| byte == 0));
     fixture.audit();
 }
+
+/// A heap in mode `collect` whose dead blocks keep their contents until they are dropped or cleared.
+fn unpoisoned() -> HeapFixture {
+    let settings = Settings { mode: Mode::Collect, min_headroom: 1 << 40, ..Settings::new() };
+    HeapFixture::with(&settings, 1)
+}
+
+/// Programs allocate blocks of one length over and over and touch a part of each: a page fault for each page cost
+/// Ghostscript as much time as all else it did.
+#[test]
+fn a_dead_large_block_is_reused_with_its_pages_cleared() {
+    let fixture = unpoisoned();
+    let block = fixture.allocate(11 * UNIT - PAGE);
+    set_word(block + 5 * PAGE, 7);
+    fixture.collect_lazily();
+    let again = fixture.allocate(11 * UNIT - PAGE);
+    assert_eq!(again, block);
+    assert_eq!(word(again + 5 * PAGE), 0);
+    assert_eq!(crate::resident::resident_bytes(again..again + 11 * UNIT), 2 * PAGE, "its key and what was touched");
+    fixture.audit();
+}
+
+/// What a program no longer needs goes back to the system with the next collection but one.
+#[test]
+fn a_dead_large_block_that_is_not_reused_loses_its_pages() {
+    let fixture = unpoisoned();
+    let block = fixture.allocate(11 * UNIT - PAGE);
+    set_word(block + 5 * PAGE, 7);
+    fixture.collect_lazily();
+    fixture.heap.sweep_all();
+    assert_eq!(word(block + 5 * PAGE), 7, "one was needed: it is kept");
+    fixture.collect_lazily();
+    assert_eq!(word(block + 5 * PAGE), 0);
+    fixture.audit();
+}

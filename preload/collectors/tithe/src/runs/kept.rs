@@ -1,0 +1,119 @@
+//! Kept runs: dead large blocks whose pages stay resident for the next block of the same length, so that a program that
+//! allocates blocks of one length over and over, and touches the same part of each, touches the same pages again.
+//!
+//! Of each length as many are kept as blocks of it were allocated since the last collection but one. What is kept is free:
+//! it is never part of a longer run, and whatever finds no other memory has it released.
+
+use heaptoll_assertions::{assert_internal, assert_sound};
+
+use super::{BINS, EXACT, TakenUnits, Units};
+use crate::class::{FREE, UNIT};
+use crate::reservation::HeapReservation;
+use crate::span::{NONE, UnitIndex};
+
+/// Lengths whose runs are kept, in units: from 1 to so many.
+pub const KEPT_BINS: usize = EXACT as usize;
+/// How many kept runs of a length are examined for one that is not blacklisted.
+const TRIES: u32 = 4;
+
+/// How many runs of each length are kept, and may be.
+#[derive(Debug)]
+pub struct Kept {
+    /// Kept runs.
+    pub(super) count: [u32; KEPT_BINS],
+    /// Blocks that were allocated since the last collection.
+    requested: [u32; KEPT_BINS],
+    /// Blocks that were allocated between the last two collections.
+    wanted: [u32; KEPT_BINS],
+}
+
+impl Kept {
+    pub const fn new() -> Kept {
+        Kept { count: [0; KEPT_BINS], requested: [0; KEPT_BINS], wanted: [0; KEPT_BINS] }
+    }
+}
+
+/// The list of kept runs of a length.
+pub const fn bin_of(units: u32) -> usize {
+    BINS + units as usize - 1
+}
+
+impl Units {
+    /// Takes a kept run of this length for a large block, if there is one, and counts that one was needed. Blacklisted
+    /// units are avoided if `avoid`.
+    pub fn take_kept(
+        &mut self,
+        reservation: &HeapReservation,
+        units: u32,
+        alignment: u32,
+        avoid: bool,
+    ) -> Option<TakenUnits> {
+        let length = units as usize;
+        if length > KEPT_BINS {
+            return None;
+        }
+        self.kept.requested[length - 1] = self.kept.requested[length - 1].saturating_add(1);
+        if self.kept.count[length - 1] == 0 || self.exceeds_limit(reservation, units) {
+            return None;
+        }
+        let mut run = self.bins[bin_of(units)];
+        for _ in 0..TRIES {
+            if run == NONE {
+                return None;
+            }
+            if self.place(reservation, run..run + units, units, alignment, avoid) == Some(run) {
+                self.unlink(reservation, run);
+                self.kept.count[length - 1] -= 1;
+                return Some(TakenUnits { first: run, clean: false });
+            }
+            // SAFETY: a free run in a list, protected by the units' lock.
+            run = unsafe { (*reservation.span(run)).next };
+        }
+        None
+    }
+
+    /// Releases the units of a dead large block with its pages, unless enough of its length are kept; returns whether it
+    /// is kept.
+    pub fn keep(&mut self, reservation: &HeapReservation, first: UnitIndex, units: u32) -> bool {
+        let length = units as usize;
+        if length > KEPT_BINS || self.kept.count[length - 1] >= self.kept.wanted[length - 1] {
+            return false;
+        }
+        reservation.end_ages(first, units);
+        reservation.set_span_class(first, units, FREE);
+        self.link(reservation, first, units, false, true);
+        self.kept.count[length - 1] += 1;
+        assert_sound!(self.check(reservation));
+        true
+    }
+
+    /// Called by each collection that reclaims: what was not needed since the last one is kept no longer.
+    pub fn begin_period(&mut self, reservation: &HeapReservation) {
+        for length in 0..KEPT_BINS {
+            let needed = core::mem::take(&mut self.kept.requested[length]);
+            self.kept.wanted[length] = needed;
+            while self.kept.count[length] > needed {
+                self.release_one_kept(reservation, self.bins[BINS + length]);
+            }
+        }
+    }
+
+    /// Makes all kept runs free runs like others.
+    pub(super) fn release_kept(&mut self, reservation: &HeapReservation) {
+        for bin in BINS..BINS + KEPT_BINS {
+            while self.bins[bin] != NONE {
+                self.release_one_kept(reservation, self.bins[bin]);
+            }
+        }
+    }
+
+    /// Drops the pages of a kept run, whose contents would keep garbage alive when parts of it are reused, and makes it part
+    /// of the free runs beside it.
+    pub(super) fn release_one_kept(&mut self, reservation: &HeapReservation, first: UnitIndex) {
+        let (units, clean) = self.unlink(reservation, first);
+        assert_internal!(!clean && units as usize <= KEPT_BINS, "kept runs are short, and were used");
+        self.kept.count[units as usize - 1] -= 1;
+        let clean = self.drop_pages(reservation.address(first), units as usize * UNIT);
+        self.join(reservation, first, units, clean);
+    }
+}
