@@ -28,6 +28,7 @@ mod entries;
 mod handshake;
 mod kernel;
 mod leave;
+mod mapping_query;
 mod maps;
 mod pages;
 mod proc;

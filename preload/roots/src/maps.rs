@@ -1,15 +1,19 @@
-//! The list of the process's mappings, read as text a piece at a time.
+//! The list of the process's mappings, read as text a piece at a time; or, where few of them matter, by queries for
+//! these, if the kernel has such (Linux 6.11 and later).
 //!
 //! It is read from the calling thread's entry, not from the process's: when the main thread has ended by
 //! `pthread_exit`, the process's own list is empty.
 
 use core::ffi::CStr;
+use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::MapsEntry;
 
 use crate::buffer::{Buffer, NoMemory};
 use crate::kernel::{Error, File};
+use crate::mapping_query::{self, NAME_CAPACITY, QueryError, SHARED};
 
 const LIST: &CStr = c"/proc/thread-self/maps";
 
@@ -43,6 +47,65 @@ pub fn read(
     let list = File::open(LIST)?;
     text.reserve(INITIAL_CAPACITY)?;
     split(text, |to| list.read(to), each)
+}
+
+/// The means by which some mappings of many are found, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Means {
+    Queries,
+    Text,
+}
+
+/// The kernel was found to have no queries.
+static TEXT_ONLY: AtomicBool = AtomicBool::new(false);
+
+/// Shows every mapping that overlaps `memory`, in the order of addresses, and every shared one, wherever it is. One may
+/// be shown again. `text` is scratch memory.
+///
+/// # Errors
+/// [`MapsError`]: not all were shown.
+pub fn read_part(
+    text: &mut Buffer<u8>,
+    memory: &Range<usize>,
+    each: &mut dyn FnMut(MapsEntry<'_>),
+) -> Result<(), MapsError> {
+    let means = if TEXT_ONLY.load(Ordering::Relaxed) { Means::Text } else { Means::Queries };
+    read_part_by(means, text, memory, each)
+}
+
+/// By these means, or by the text if they fail.
+fn read_part_by(
+    means: Means,
+    text: &mut Buffer<u8>,
+    memory: &Range<usize>,
+    each: &mut dyn FnMut(MapsEntry<'_>),
+) -> Result<(), MapsError> {
+    if means == Means::Queries {
+        match query_part(text, memory, each)? {
+            Ok(()) => return Ok(()),
+            Err(QueryError::Failed) => {}
+            Err(QueryError::Unavailable) => TEXT_ONLY.store(true, Ordering::Relaxed),
+        }
+    }
+    read(text, &mut |entry| {
+        if !entry.private || entry.range.start < memory.end && memory.start < entry.range.end {
+            each(entry);
+        }
+        Ok(())
+    })
+}
+
+/// By queries.
+fn query_part(
+    names: &mut Buffer<u8>,
+    memory: &Range<usize>,
+    each: &mut dyn FnMut(MapsEntry<'_>),
+) -> Result<Result<(), QueryError>, MapsError> {
+    let list = File::open(LIST)?;
+    names.reserve(NAME_CAPACITY)?;
+    let name = names.capacity_mut().get_mut(..NAME_CAPACITY).unwrap_or_default();
+    let shared = mapping_query::walk(&list, name, 0..usize::MAX, SHARED, each);
+    Ok(shared.and_then(|()| mapping_query::walk(&list, name, memory.clone(), 0, each)))
 }
 
 /// Takes text from a source, in pieces of any size, until it gives nothing, and shows the lines.
@@ -230,5 +293,190 @@ mod tests {
         })
         .expect("the list");
         assert!(code);
+    }
+
+    /// All that an entry has.
+    type Facts = (Range<usize>, [bool; 4], usize, (usize, usize), Vec<u8>);
+
+    fn facts(entry: &MapsEntry<'_>) -> Facts {
+        let access = [entry.readable, entry.writable, entry.executable, entry.private];
+        (entry.range.clone(), access, entry.offset, entry.file, entry.name.to_vec())
+    }
+
+    fn overlaps(one: &Range<usize>, other: &Range<usize>) -> bool {
+        one.start < other.end && other.start < one.end
+    }
+
+    /// What is shown for some memory by these means, of what lies in `region`: other tests change the rest meanwhile.
+    fn part(means: Means, memory: &Range<usize>, region: &Range<usize>) -> Vec<Facts> {
+        let (mut text, mut found) = (Buffer::new(), Vec::new());
+        read_part_by(means, &mut text, memory, &mut |entry| {
+            if overlaps(&entry.range, region) {
+                found.push(facts(&entry));
+            }
+        })
+        .expect("the list");
+        // A mapping may be shown again, and shared ones in any order.
+        found.sort_by_key(|entry| entry.0.start);
+        found.dedup();
+        found
+    }
+
+    /// What the list has of a region.
+    fn listed(region: &Range<usize>) -> Vec<Facts> {
+        let (mut text, mut found) = (Buffer::new(), Vec::new());
+        read(&mut text, &mut |entry| {
+            if overlaps(&entry.range, region) {
+                found.push(facts(&entry));
+            }
+            Ok(())
+        })
+        .expect("the list");
+        found
+    }
+
+    fn has_queries() -> bool {
+        let mut names = Buffer::new();
+        let has =
+            query_part(&mut names, &(0..1), &mut |_| {}).expect("the list") != Err(QueryError::Unavailable);
+        if !has {
+            std::eprintln!("not tested: this kernel has no queries");
+        }
+        has
+    }
+
+    const PAGE: usize = crate::kernel::PAGE;
+    const PAGES: usize = 400;
+
+    /// A region of the test's own, inaccessible at first. Its first and last page are shared, so that the kernel joins none
+    /// with what other tests map next to it; no test maps anything in their place.
+    struct Region(Range<usize>);
+
+    impl Region {
+        fn new() -> Region {
+            // SAFETY: a new mapping.
+            let start = unsafe {
+                let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+                libc::mmap(core::ptr::null_mut(), PAGES * PAGE, libc::PROT_NONE, kind, -1, 0)
+            };
+            assert_ne!(start, libc::MAP_FAILED);
+            let region = Region(start as usize..start as usize + PAGES * PAGE);
+            for page in [0, PAGES - 1] {
+                region.map(page, 1, libc::PROT_NONE, libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1);
+            }
+            region
+        }
+
+        /// Maps some pages in place of those of the region.
+        fn map(&self, at: usize, pages: usize, access: i32, kind: i32, file: i32) -> *mut libc::c_void {
+            assert!(at + pages <= PAGES);
+            // SAFETY: the pages are the region's.
+            let made = unsafe {
+                let place = (self.0.start + at * PAGE) as *mut _;
+                libc::mmap(place, pages * PAGE, access, kind | libc::MAP_FIXED, file, 0)
+            };
+            assert_ne!(made, libc::MAP_FAILED);
+            made
+        }
+    }
+
+    impl Drop for Region {
+        fn drop(&mut self) {
+            // SAFETY: the region is not used any more.
+            unsafe { libc::munmap(self.0.start as *mut _, self.0.len()) };
+        }
+    }
+
+    fn memfd(name: &CStr) -> std::fs::File {
+        use std::os::fd::FromRawFd;
+        // SAFETY: a new descriptor, owned from here on.
+        let file = unsafe { std::fs::File::from_raw_fd(libc::memfd_create(name.as_ptr(), 0)) };
+        file.set_len((PAGES * PAGE) as u64).expect("a length");
+        file
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(30))]
+        #[test]
+        fn queries_show_what_the_text_has(
+            pieces in prop::collection::vec((0..7_usize, 0..8, 1..4_usize, 0..3_usize), 1..78),
+            part_of in (0..PAGES, 1..PAGES),
+        ) {
+            use std::os::fd::AsRawFd;
+            if !has_queries() {
+                return Ok(());
+            }
+            let region = Region::new();
+            let (memory_file, zero) = (memfd(c"a (b) "), std::fs::File::open("/dev/zero").expect("a device"));
+            let program = std::fs::File::open("/proc/self/exe").expect("the program");
+            let mut at = 1;
+            for (what, access, pages, gap) in pieces {
+                let (kind, file) = match what {
+                    0 | 1 => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
+                    2 => (libc::MAP_SHARED | libc::MAP_ANONYMOUS, -1),
+                    3 => (libc::MAP_PRIVATE, program.as_raw_fd()),
+                    4 => (libc::MAP_PRIVATE, memory_file.as_raw_fd()),
+                    5 => (libc::MAP_SHARED, memory_file.as_raw_fd()),
+                    _ => (libc::MAP_PRIVATE, zero.as_raw_fd()),
+                };
+                let executable = if what <= 3 { access & 4 } else { 0 };
+                let place = region.map(at, pages, access & 3 | executable, kind, file);
+                if what == 1 {
+                    // SAFETY: the pages are the region's. Kernels may have no names.
+                    unsafe {
+                        libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, place, pages * PAGE, c"a b".as_ptr())
+                    };
+                }
+                at += pages + gap;
+                if gap == 2 {
+                    // SAFETY: the page is one of the region's own, which this test made.
+                    unsafe { libc::munmap((region.0.start + (at - 1) * PAGE) as *mut _, PAGE) };
+                }
+            }
+            let start = region.0.start + part_of.0 * PAGE;
+            let memory = start..(start + part_of.1 * PAGE).min(region.0.end);
+            let expected: Vec<Facts> = listed(&region.0)
+                .into_iter()
+                .filter(|(range, access, ..)| !access[3] || overlaps(range, &memory))
+                .collect();
+            prop_assert_eq!(&part(Means::Queries, &memory, &region.0), &expected);
+            prop_assert_eq!(&part(Means::Text, &memory, &region.0), &expected);
+            prop_assert!(!TEXT_ONLY.load(Ordering::Relaxed), "queries have not failed");
+        }
+    }
+
+    #[test]
+    fn queries_show_mappings_of_files_and_the_stack_as_the_text_does() {
+        if !has_queries() {
+            return;
+        }
+        let stays = |(_, access, _, _, name): &Facts| {
+            let name = std::string::String::from_utf8_lossy(name);
+            access[3] && (name.contains(".so") || name == "[stack]" || name == "[vdso]")
+        };
+        let lines: Vec<Facts> = listed(&(0..usize::MAX)).into_iter().filter(stays).collect();
+        assert!(lines.len() > 5);
+        for line in lines {
+            assert_eq!(part(Means::Queries, &line.0, &line.0), [line]);
+        }
+    }
+
+    #[test]
+    fn a_name_that_the_text_escapes_is_read_from_the_text() {
+        use std::os::fd::AsRawFd;
+        let (region, file) = (Region::new(), memfd(c"two\nlines"));
+        region.map(1, 1, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1);
+        region.map(3, 1, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd());
+        region.map(5, 2, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd());
+        let found = part(Means::Queries, &region.0, &region.0);
+        assert_eq!(found, listed(&region.0));
+        assert!(found.iter().any(|(.., name)| name == b"/memfd:two\\012lines (deleted)"));
+    }
+
+    #[test]
+    fn what_has_no_queries_is_recognized() {
+        let list = File::open(c"/proc/thread-self/status").expect("a file");
+        let found = mapping_query::walk(&list, &mut [0; NAME_CAPACITY], 0..usize::MAX, 0, &mut |_| {});
+        assert_eq!(found, Err(QueryError::Unavailable));
     }
 }

@@ -158,7 +158,8 @@ impl<'a> Pages<'a> {
                 start: at as u64,
                 end: pages.end as u64,
                 regions: self.buffers.regions.capacity_mut().as_mut_ptr() as u64,
-                regions_length: REGIONS as u64,
+                // The kernel allocates as many; pages have no more ranges than they are.
+                regions_length: REGIONS.min((pages.end - at) / PAGE) as u64,
                 inverted: scan::ZERO | file,
                 all_of: scan::ZERO | file,
                 any_of: scan::PRESENT | scan::SWAPPED,

@@ -253,11 +253,11 @@ impl WriteScan<'_> {
 }
 
 /// Verifies that a range is mapped, private, anonymous and writable throughout, and that the kernel does not write to pages
-/// that it has pinned.
+/// that it has pinned. Rings are mapped shared: through a private mapping a program submits nothing.
 fn survey(text: &mut Buffer<u8>, memory: &Range<usize>) -> Result<(), Untracked> {
     let (mut at, mut fits, mut pinned) = (memory.start, true, false);
     text.reserve(entries::CAPACITY)?;
-    maps::read(text, &mut |line: MapsEntry<'_>| {
+    maps::read_part(text, memory, &mut |line: MapsEntry<'_>| {
         pinned |= PINNING.iter().any(|name| line.name.starts_with(name));
         if line.range.start < memory.end && line.range.end > memory.start {
             let anonymous = line.name.is_empty() || line.name.starts_with(b"[anon:");
@@ -265,7 +265,6 @@ fn survey(text: &mut Buffer<u8>, memory: &Range<usize>) -> Result<(), Untracked>
             fits &= plain && line.range.start <= at;
             at = at.max(line.range.end);
         }
-        Ok(())
     })?;
     if pinned || descriptors::has_ring(text)? {
         return Err(Untracked::Pinned);
