@@ -132,6 +132,26 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
     /// # Safety
     /// As [`Marker::range`].
     pub unsafe fn bytes(&mut self, range: Range<usize>) {
+        // SAFETY: this function requires the same.
+        unsafe { self.gather_bytes(range) };
+        self.drain();
+    }
+
+    /// Marks what the words of a range point into, and leaves it on the stack to be scanned.
+    ///
+    /// # Safety
+    /// As [`Marker::range`].
+    pub unsafe fn gather(&mut self, range: Range<usize>) {
+        // SAFETY: the range is readable and unchanged, as this function requires.
+        unsafe { self.scan(Grey { start: range.start, bytes: range.len() }) };
+        self.resolve();
+    }
+
+    /// As [`Marker::gather`], where addresses may lie at any byte.
+    ///
+    /// # Safety
+    /// As [`Marker::range`].
+    pub unsafe fn gather_bytes(&mut self, range: Range<usize>) {
         let mut before = 0;
         for at in range.step_by(WORD) {
             // SAFETY: the word is part of `range`, which is readable, as this function requires.
@@ -152,7 +172,13 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 self.resolve();
             }
         }
-        self.drain();
+        self.resolve();
+    }
+
+    /// Marks what is reachable from what waits, until about so many bytes were scanned; returns whether nothing is left. An
+    /// overflow of the stack is left to [`Marker::drain`].
+    pub fn drain_within(&mut self, bytes: usize) -> bool {
+        self.empty_within::<true>(bytes)
     }
 
     /// Marks everything that is reachable from what waits.
@@ -281,6 +307,12 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
 
     /// Marks until nothing is left to scan.
     fn empty(&mut self) {
+        self.empty_within::<false>(0);
+    }
+
+    /// Marks until nothing is left to scan or, if `BOUNDED`, so many bytes were scanned; returns whether nothing is left.
+    #[inline(always)]
+    fn empty_within<const BOUNDED: bool>(&mut self, mut bytes: usize) -> bool {
         let mut fetched = [Grey { start: 0, bytes: 0 }; FETCHED];
         let (mut head, mut tail) = (0_usize, 0_usize);
         loop {
@@ -314,11 +346,24 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
             assert_internal!(tail.wrapping_sub(head) <= FETCHED, "blocks that are fetched have a slot each");
             if head == tail {
                 assert_internal!(self.stack.is_empty(), "nothing is left to scan when all is marked");
-                return;
+                return true;
             }
+            let grey = fetched[head % FETCHED];
             // SAFETY: `push` requires that what is on the stack is readable and unchanged.
-            unsafe { self.scan(fetched[head % FETCHED]) };
+            unsafe { self.scan(grey) };
             head = head.wrapping_add(1);
+            if BOUNDED {
+                let Some(left) = bytes.checked_sub(grey.bytes) else {
+                    self.resolve();
+                    while head != tail {
+                        // SAFETY: it was on the stack.
+                        unsafe { self.push(fetched[head % FETCHED]) };
+                        head = head.wrapping_add(1);
+                    }
+                    return self.stack.is_empty();
+                };
+                bytes = left;
+            }
         }
     }
 

@@ -106,6 +106,11 @@ impl MarkStack {
         true
     }
 
+    /// Forgets all entries.
+    pub fn clear(&mut self) {
+        self.length = 0;
+    }
+
     /// Pushes a block. False when there is no space: the stack is as it was.
     #[inline(always)]
     #[must_use]

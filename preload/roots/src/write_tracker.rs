@@ -129,6 +129,11 @@ impl WriteTracker {
         }
     }
 
+    /// Whether there may be a descriptor.
+    pub fn is_available(&self) -> bool {
+        !matches!(self.state, State::Unavailable(_))
+    }
+
     /// In the child of a fork: its memory is recorded by no descriptor, and the inherited one acts on its parent's.
     pub fn after_fork_in_child(&mut self) {
         if let State::Open(userfault) = self.state {

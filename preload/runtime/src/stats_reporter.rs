@@ -165,12 +165,18 @@ impl StatsReporter {
         self.event(PHASE, number, phase as u64);
     }
 
-    /// A collection is finished.
+    /// The program was stopped for so long, ns, by a collection that goes on.
+    pub fn paused(&self, pause_ns: u64) {
+        let slot = self.slot();
+        slot.pause_total_ns.fetch_add(pause_ns, Ordering::Relaxed);
+        slot.pause_max_ns.fetch_max(pause_ns, Ordering::Relaxed);
+    }
+
+    /// A collection is finished, whose last pause is given.
     pub fn collection_ends(&self, collected: Collected) {
         let slot = self.slot();
         slot.collections.fetch_add(1, Ordering::Relaxed);
-        slot.pause_total_ns.fetch_add(collected.pause_ns, Ordering::Relaxed);
-        slot.pause_max_ns.fetch_max(collected.pause_ns, Ordering::Relaxed);
+        self.paused(collected.pause_ns);
         slot.collected_bytes.fetch_add(collected.collected_bytes as u64, Ordering::Relaxed);
         slot.live_bytes.store(collected.live_bytes as u64, Ordering::Relaxed);
         slot.live_high_bytes.fetch_max(collected.live_bytes as u64, Ordering::Relaxed);

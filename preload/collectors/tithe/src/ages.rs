@@ -88,10 +88,19 @@ impl HeapReservation {
         let tainted = self.is_tainted(first, count);
         let words = words_of(span_class);
         let blocks = CLASS.get(span_class as usize).map_or(1, |class| class.blocks.into());
-        // SAFETY: the units were just taken by the caller, so that no other thread uses their row.
-        let age = unsafe { &mut *self.age(first) };
+        // SAFETY: the units were just taken by the caller, so that no other thread uses their rows.
+        let (age, span) = unsafe { (&mut *self.age(first), &*self.span(first)) };
         for (word, old) in age.old[..words].iter_mut().enumerate() {
-            *old = if tainted { Span::present(blocks, word) } else { 0 };
+            let born = if tainted { Span::present(blocks, word) } else { 0 };
+            if self.is_marking() {
+                *old = 0;
+                span.bits[word].marked.store(born, Ordering::Relaxed);
+            } else {
+                *old = born;
+            }
+        }
+        if tainted && self.is_marking() {
+            self.set_flags(first, count, REREAD);
         }
     }
 
@@ -102,9 +111,13 @@ impl HeapReservation {
         if span_class == FREE {
             return;
         }
+        let owner = self.first(first as usize);
         // SAFETY: the first unit of the span or large block that the caller releases, whose lock it holds.
-        let age = unsafe { &*self.age(self.first(first as usize)) };
-        if age.old[..words_of(span_class)].iter().any(|&old| old != 0) {
+        let (age, span) = unsafe { (&*self.age(owner), &*self.span(owner)) };
+        let words = words_of(span_class);
+        let is_marked = self.is_marking()
+            && span.bits[..words].iter().any(|bits| bits.marked.load(Ordering::Relaxed) != 0);
+        if is_marked || age.old[..words].iter().any(|&old| old != 0) {
             self.set_flags(first, count, TAINTED);
         }
     }
@@ -116,11 +129,16 @@ impl HeapReservation {
             return;
         }
         // SAFETY: the first unit of a large block; the caller holds the units' lock.
-        let age = unsafe { &mut *self.age(first) };
-        if self.is_tainted(first, count) {
+        let (age, span) = unsafe { (&mut *self.age(first), &*self.span(first)) };
+        let (tainted, marked) = (self.is_tainted(first, count), &span.bits[0].marked);
+        if self.is_marking() {
+            if tainted {
+                marked.store(1, Ordering::Relaxed);
+            }
+        } else if tainted {
             age.old[0] |= 1;
         }
-        if age.old[0] & 1 != 0 {
+        if age.old[0] & 1 != 0 || self.is_marking() && marked.load(Ordering::Relaxed) != 0 {
             self.set_flags(first, count, REREAD);
         }
     }

@@ -38,7 +38,7 @@ impl Heap {
         collector.every = settings.every;
         collector.reclaim = settings.reclaim;
         collector.eager = settings.eager;
-        self.enable_generations(&mut collector, settings);
+        self.enable_write_records(&mut collector, settings);
         self.units.lock().limit = settings.heap.map_or(usize::MAX, |bytes| bytes / UNIT);
         self.batch_bytes.store(settings.every.map_or(usize::MAX, |every| every / BATCHES), Ordering::Relaxed);
         collector.last_budget = collector.policy.first();
@@ -50,19 +50,30 @@ impl Heap {
         self.enable_fast_path();
     }
 
-    /// Gives blocks ages and opens the records of writes, where the settings have generations. Collections that reclaim
-    /// nothing keep no ages, and a heap with a limit needs the free places between old blocks.
-    fn enable_generations(&self, collector: &mut Collector, settings: &Settings) {
-        let wanted =
-            settings.generations && self.collects() && settings.reclaim == 1 && settings.heap.is_none();
+    /// Gives blocks ages and opens the records of writes, where the settings have generations or short pauses. Collections
+    /// that reclaim nothing keep no ages, and a heap with a limit needs the free places between old blocks.
+    fn enable_write_records(&self, collector: &mut Collector, settings: &Settings) {
+        let possible = self.collects() && settings.reclaim == 1 && settings.heap.is_none();
+        let pause_ns = settings.pause_ns.filter(|_| possible && settings.every.is_none());
+        let wanted = settings.generations && possible && pause_ns.is_none();
         let generations = &mut collector.generations;
         generations.check = settings.check_young;
         generations.enabled = wanted;
-        if wanted && let Err(cause) = generations.tracker.open() {
-            generations.on_untracked(cause);
+        collector.increments.pause_ns = None;
+        if !wanted && pause_ns.is_none() {
+            return;
         }
-        if generations.enabled {
-            generations.enabled = self.reservation.enable_ages(&mut self.units.lock().memory);
+        if let Err(cause) = generations.tracker.open() {
+            generations.on_untracked(cause);
+            return;
+        }
+        let mut units = self.units.lock();
+        if !self.reservation.enable_ages(&mut units.memory) {
+            generations.enabled = false;
+        } else if pause_ns.is_some() {
+            collector.increments.pause_ns = pause_ns;
+            // The first write to a huge page would make all of it count as written.
+            units.memory.use_small_pages();
         }
     }
 

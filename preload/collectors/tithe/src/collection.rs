@@ -5,18 +5,20 @@ use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
 use heaptoll_marking::KEPT;
+use heaptoll_roots::StoppedWorld;
 use heaptoll_runtime::{Phase, Reason as EventReason, SignalMaskGuard, now_ns, thread_cpu_ns};
 
 use crate::abandoned::cause;
 use crate::collector::Collector;
-use crate::heap::Heap;
+use crate::heap::{Heap, HeapGuards};
 use crate::log::{self, Reason};
 use crate::mode::Mode;
-use crate::progress::{NotCollected, Progress, Times};
+use crate::progress::{Found, NotCollected, Progress, Times};
 use crate::signal::UNBLOCKED;
 
 mod accounts;
 mod check;
+mod incremental;
 mod phases;
 mod young;
 
@@ -53,7 +55,12 @@ impl Heap {
         {
             return Ok(());
         }
-        if reason == Reason::Budget && collector.every.is_none() && self.postpone(&mut collector) {
+        if collector.increments.is_active() {
+            if reason == Reason::Budget && !self.is_due() {
+                // Another thread has made an increment while this one waited for the lock.
+                return Ok(());
+            }
+        } else if reason == Reason::Budget && collector.every.is_none() && self.postpone(&mut collector) {
             return Ok(());
         }
         collector.busy = true;
@@ -65,7 +72,11 @@ impl Heap {
             // The caller wants the collection finished, and free memory released.
             self.purge_due.store(true, Ordering::Relaxed);
         }
-        let outcome = self.collect_stopped(&mut collector, reason);
+        let outcome = if self.is_incremental(&collector, reason) {
+            self.increment(&mut collector)
+        } else {
+            self.collect_stopped(&mut collector, reason)
+        };
         assert_internal!(
             self.epoch() == before || self.epoch() == before.wrapping_add(1) || reason == Reason::Called,
             "a collection advances the epoch by one"
@@ -80,10 +91,10 @@ impl Heap {
         assert_internal!(collector.busy, "one collection runs at a time");
         self.reporter.collector_cpu(thread_cpu_ns().saturating_sub(cpu_ns));
         collector.busy = false;
-        let warning = collector.policy.warning();
+        let warnings = [collector.policy.warning(), collector.increments.warning()];
         drop(collector);
         drop(signal_mask);
-        if let Some(warning) = warning {
+        for warning in warnings.into_iter().flatten() {
             warning.write();
         }
         outcome
@@ -99,6 +110,7 @@ impl Heap {
         };
         progress.times.stopped = now_ns();
         progress.threads = stopped.as_ref().map_or(1, |stopped| stopped.threads());
+        self.forget_increments(collector);
         let found = match self.find_live(collector, &mut guards, stopped.as_ref(), &progress) {
             Ok(found) => found,
             Err(cause) => {
@@ -108,23 +120,37 @@ impl Heap {
             }
         };
         progress.times.marked = now_ns();
-        let reclaimed = self.reclaim(collector, &mut guards, &progress, &found);
+        let marking_ns = progress.times.marked - progress.times.stopped;
+        collector.increments.measure(found.live + found.roots, marking_ns);
+        self.finish(collector, guards, stopped, progress, &found);
+        Ok(())
+    }
+
+    /// After marking: reclaims, plans the next collection, and has the program go on.
+    fn finish(
+        &self,
+        collector: &mut Collector,
+        mut guards: HeapGuards<'_>,
+        stopped: Option<StoppedWorld<'static>>,
+        mut progress: Progress,
+        found: &Found,
+    ) {
+        let reclaimed = self.reclaim(collector, &mut guards, &progress, found);
         self.sweep_stopped(collector, &mut guards, &mut progress);
-        let budget = self.plan_next(collector, &mut guards, &progress, &found, reclaimed);
+        let budget = self.plan_next(collector, &mut guards, &progress, found, reclaimed);
         self.reporter.phase(progress.number, Phase::Resume);
         drop(stopped);
         progress.times.resumed = now_ns();
         collector.stack.shrink(KEPT);
-        self.count(collector, &progress, &found, reclaimed);
+        self.count(collector, &progress, found, reclaimed);
         drop(guards);
         let ambiguous = self.explain(collector);
         if let Some(sink) = &collector.log {
-            log::write(sink, &self.line(&progress, &found, reclaimed, ambiguous, budget));
+            log::write(sink, &self.line(collector, &progress, found, reclaimed, ambiguous, budget));
             if let Some(cause) = collector.generations.take_unreported() {
                 log::write_untracked(sink, cause);
             }
         }
-        Ok(())
     }
 
     /// The program still runs.
@@ -142,7 +168,9 @@ impl Heap {
             // A collection that was requested, or that runs on memory pressure, reclaims in any case.
             reclaims: reason != Reason::Budget || number.is_multiple_of(collector.reclaim),
         };
-        self.reporter.collection_starts(number, event_reason(reason));
+        if !collector.increments.is_active() {
+            self.reporter.collection_starts(number, event_reason(reason));
+        }
         progress
     }
 }

@@ -1,10 +1,12 @@
 //! The collector's state from one collection to the next: policy, markers, added roots, counters.
 
+use heaptoll_assertions::assert_internal;
 use heaptoll_marking::MarkStack;
 use heaptoll_roots::World;
 
 use crate::added::AddedRoots;
 use crate::generations::Generations;
+use crate::increments::Increments;
 use crate::log::Sink;
 use crate::markers::Markers;
 use crate::policy::Policy;
@@ -19,6 +21,7 @@ pub struct Collector {
     pub(crate) markers: Markers,
     pub(crate) added: AddedRoots,
     pub(crate) generations: Generations,
+    pub(crate) increments: Increments,
     pub(crate) statistics: Statistics,
     pub(crate) world: Option<&'static World>,
     pub(crate) log: Option<Sink>,
@@ -52,6 +55,18 @@ pub struct Statistics {
     pub collected_bytes: u64,
 }
 
+impl Statistics {
+    /// Adds a pause, ns.
+    pub fn add_pause(&mut self, pause_ns: u64) {
+        self.pause_total_ns += pause_ns;
+        self.pause_max_ns = self.pause_max_ns.max(pause_ns);
+        assert_internal!(
+            self.pause_max_ns <= self.pause_total_ns,
+            "the longest pause is one of those that are added up"
+        );
+    }
+}
+
 impl Collector {
     pub const fn new() -> Collector {
         Collector {
@@ -60,6 +75,7 @@ impl Collector {
             markers: Markers::new(),
             added: AddedRoots::new(),
             generations: Generations::new(),
+            increments: Increments::new(),
             statistics: Statistics {
                 collections: 0,
                 abandoned: 0,

@@ -28,6 +28,8 @@ pub enum Generation {
     Full,
     /// What is reachable from roots and from what was written of old blocks; it becomes old too.
     Young,
+    /// All that is reachable, in increments; ages are not kept.
+    Incremental,
 }
 
 impl Generation {
@@ -37,6 +39,7 @@ impl Generation {
             Generation::Unaged => "unaged",
             Generation::Full => "full",
             Generation::Young => "young",
+            Generation::Incremental => "incremental",
         }
     }
 }

@@ -28,6 +28,7 @@ mod collector;
 mod fork;
 mod generations;
 mod heap;
+mod increments;
 mod log;
 mod mark;
 mod markers;

@@ -150,6 +150,8 @@ pub struct Report {
     pub ambiguous: Option<usize>,
     /// What was read, where generations are on.
     pub generation: Option<Generation>,
+    /// Where it was incremental: its increments.
+    pub increments: Option<Steps>,
     /// Bytes in old blocks, and of them those that were read.
     pub old: usize,
     pub reread: usize,
@@ -171,6 +173,16 @@ pub struct Report {
     pub sweep_ns: u64,
     /// From before the locks are taken until all threads were resumed.
     pub pause_ns: u64,
+}
+
+/// The increments of a collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// How many there were.
+    pub count: u32,
+    /// The longest pause of one, and all of them, ns.
+    pub longest_ns: u64,
+    pub total_ns: u64,
 }
 
 /// Why a collection was abandoned.
@@ -277,6 +289,11 @@ impl Report {
             line.text("generation", generation.as_str());
             line.number("old_bytes", self.old as u64);
             line.number("reread_bytes", self.reread as u64);
+        }
+        if let Some(steps) = self.increments {
+            line.number("increments", u64::from(steps.count));
+            line.microseconds("longest_us", steps.longest_ns);
+            line.microseconds("increments_us", steps.total_ns);
         }
         line.number("roots_bytes", self.roots_bytes as u64);
         line.number("budget_bytes", self.budget as u64);

@@ -181,6 +181,31 @@ impl Roots<'_> {
         Ok((bytes, if self.young { read_written(marker) } else { 0 }))
     }
 
+    /// Marks what all roots point to, and leaves it on the marker's stack; returns the bytes of the roots.
+    ///
+    /// # Errors
+    /// The roots could not be read completely; marks are missing.
+    pub fn gather_on(&self, marker: &mut Marker<'_, false>) -> Result<usize, RootsError> {
+        let mut bytes = 0;
+        if let Some(words) = self.gathered {
+            let range = words.as_ptr_range();
+            // SAFETY: words of a list that does not change while it is borrowed; the world is stopped.
+            unsafe { marker.gather(range.start as usize..range.end as usize) };
+            return Ok(size_of_val(words));
+        }
+        self.visit(&mut |root| {
+            bytes += root.range.len();
+            // SAFETY: `visit` yields readable ranges of whole words; the world is stopped.
+            unsafe {
+                match root.origin {
+                    Origin::Code => marker.gather_bytes(root.range),
+                    _ => marker.gather(root.range),
+                }
+            };
+        })?;
+        Ok(bytes)
+    }
+
     /// Visits all roots: readable ranges of whole words.
     fn visit(&self, visit: &mut dyn FnMut(Root)) -> Result<(), RootsError> {
         let mut visit = |root: Root| {

@@ -3,7 +3,7 @@
 
 use core::ops::Range;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::Region;
@@ -36,6 +36,8 @@ pub struct HeapReservation {
     /// 0 where there are no generations.
     ages: AtomicUsize,
     flags: AtomicUsize,
+    /// A collection is between two of its increments.
+    marking: AtomicBool,
 }
 
 /// The mapped memory of the heap and its tables, protected by the units' lock.
@@ -138,7 +140,29 @@ impl HeapReservation {
     pub const fn new() -> HeapReservation {
         let [base, units, span_classes, firsts, blacklist, spans, ages, flags] =
             [const { AtomicUsize::new(0) }; 8];
-        HeapReservation { base, units, span_classes, firsts, blacklist, spans, ages, flags }
+        HeapReservation {
+            base,
+            units,
+            span_classes,
+            firsts,
+            blacklist,
+            spans,
+            ages,
+            flags,
+            marking: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether a collection is between two of its increments, so that a mark states that a word which was read may point to
+    /// the place, taken or not.
+    #[inline(always)]
+    pub fn is_marking(&self) -> bool {
+        self.marking.load(Ordering::Relaxed)
+    }
+
+    /// Called while the world is stopped.
+    pub fn set_marking(&self, marking: bool) {
+        self.marking.store(marking, Ordering::Relaxed);
     }
 
     /// Address of the first unit; 0 before there is one.

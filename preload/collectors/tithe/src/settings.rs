@@ -42,7 +42,9 @@ pub struct Settings {
     pub eager: bool,
     /// `TITHE_GENERATIONS`: old blocks are read only where they were written, where the kernel records writes.
     pub generations: bool,
-    /// `TITHE_CHECK=young`: a full marking follows each young collection, and the two are compared.
+    /// `TITHE_PAUSE`: collections are incremental where they would stop the program for longer, ns.
+    pub pause_ns: Option<u64>,
+    /// `TITHE_CHECK=young`: a full marking follows each young or incremental collection, and the two are compared.
     pub check_young: bool,
     /// `TITHE_MARKERS`: threads that mark, 1 to 64; the collector chooses when there is none.
     pub markers: Option<usize>,
@@ -81,6 +83,7 @@ impl Settings {
             heap: None,
             eager: false,
             generations: false,
+            pause_ns: None,
             check_young: false,
             markers: None,
             log: None,
@@ -157,6 +160,7 @@ impl Settings {
                 "TITHE_HEAP" => settings.heap = Some(size(text, UNIT).ok_or(wrong)?),
                 "TITHE_SWEEP" => settings.eager = sweep(text).ok_or(wrong)?,
                 "TITHE_GENERATIONS" => generations = Some(switch(text).ok_or(wrong)?),
+                "TITHE_PAUSE" => settings.pause_ns = Some(pause(text).ok_or(wrong)?),
                 "TITHE_CHECK" => settings.check_young = check(text).ok_or(wrong)?,
                 "TITHE_MARKERS" => settings.markers = Some(number(text, 1, 64).ok_or(wrong)?),
                 "TITHE_LOG" => settings.log = Some(open(name, value)?),
@@ -166,7 +170,7 @@ impl Settings {
                 "TITHE_ABORT" => settings.abort = switch(text).ok_or(wrong)?,
                 _ => settings.poison = number(text, 0, 1).ok_or(wrong)? == 1,
             }
-            if matches!(known, "TITHE_EVERY" | "TITHE_RECLAIM" | "TITHE_SWEEP") {
+            if matches!(known, "TITHE_EVERY" | "TITHE_RECLAIM" | "TITHE_SWEEP" | "TITHE_PAUSE") {
                 collecting = Some(SettingError { fault: Fault::NeverCollects, ..wrong });
             }
         }
@@ -180,6 +184,10 @@ impl Settings {
         if let (Mode::Explicit, Some(wrong)) = (settings.mode, collecting) {
             return Err(wrong);
         }
+        let whole = settings.every.is_some() || settings.heap.is_some() || settings.reclaim > 1;
+        if settings.pause_ns.is_some() && (whole || generations == Some(true)) {
+            return Err(SettingError::new(b"TITHE_PAUSE", b"set", Fault::NotIncremental));
+        }
         let defaults = match settings.mode {
             Mode::Collect => (mode::COLLECT_HEADROOM, mode::COLLECT_MIN_HEADROOM),
             Mode::Hybrid | Mode::Explicit => (mode::HYBRID_HEADROOM, mode::HYBRID_MIN_HEADROOM),
@@ -187,7 +195,8 @@ impl Settings {
         // Who sets when to collect, or how much a collection reclaims, gets collections that read and reclaim all.
         let by_default =
             settings.mode == Mode::Collect && settings.rule == Rule::Proportional && settings.every.is_none();
-        settings.generations = generations.unwrap_or(settings.check_young || by_default);
+        settings.generations =
+            settings.pause_ns.is_none() && generations.unwrap_or(settings.check_young || by_default);
         settings.headroom = headroom.unwrap_or(defaults.0);
         settings.adaptive = headroom.is_none();
         settings.min_headroom = min_headroom.unwrap_or(defaults.1);
@@ -216,6 +225,7 @@ enum Fault {
     Unknown { nearest: Option<&'static str> },
     NeedsMaximum,
     NeverCollects,
+    NotIncremental,
     NotOpened { error: c_int },
 }
 
@@ -255,6 +265,9 @@ impl SettingError {
             }
             Fault::NeverCollects => line
                 .text(", but nothing is ever collected: TITHE_MODE is explicit; allowed: no such variable"),
+            Fault::NotIncremental => line.text(
+                ", but collections are not incremental with TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP or TITHE_GENERATIONS=on",
+            ),
             Fault::NotOpened { error } => {
                 let line = line.text("; allowed: ").text(allowed("TITHE_LOG")).text("; this one: ");
                 match reason(error) {
@@ -366,6 +379,11 @@ fn number(text: &str, least: usize, most: usize) -> Option<usize> {
     // A sign is not a digit, though the parser would take one.
     let number = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())??;
     (least..=most).contains(&number).then_some(number)
+}
+
+/// Milliseconds, as ns.
+fn pause(text: &str) -> Option<u64> {
+    number(text.strip_suffix("ms").unwrap_or(text), 1, 60_000).map(|ms| ms as u64 * 1_000_000)
 }
 
 /// Bytes, with a suffix or without, from `least` to 64 TiB.

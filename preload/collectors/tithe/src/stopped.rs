@@ -38,8 +38,9 @@ impl Heap {
         }
     }
 
-    /// Marks the blocks in caches without scanning them, so that they stay there. Returns their bytes.
-    pub(crate) fn mark_cached(&self, guards: &HeapGuards<'_>) -> usize {
+    /// Marks the blocks in caches without scanning them, so that they stay there. Returns the bytes of those that it marks:
+    /// where marking came before, `late`, some may be marked.
+    pub(crate) fn mark_cached(&self, guards: &HeapGuards<'_>, late: bool) -> usize {
         let mut bytes = 0;
         guards.caches.each(|cache| {
             // SAFETY: caches are never unmapped; their threads are stopped, and lists are consistent at every
@@ -48,7 +49,7 @@ impl Heap {
             for list in &cache.lists[1..] {
                 let mut block = list.head;
                 while !block.is_null() {
-                    bytes += self.mark_block(block as usize);
+                    bytes += self.mark_block(block as usize, late);
                     // SAFETY: a block in a list is free and linked.
                     block = unsafe { (*block).next };
                 }
@@ -66,8 +67,8 @@ impl Heap {
         bytes
     }
 
-    /// Marks a block; returns its size, bytes.
-    fn mark_block(&self, address: usize) -> usize {
+    /// Marks a block; returns its size, bytes, or 0 if it is marked.
+    fn mark_block(&self, address: usize, late: bool) -> usize {
         let unit = self.reservation.first((address - self.reservation.base()) >> UNIT_SHIFT);
         let span_class = self.reservation.span_class(unit as usize) as usize;
         assert_internal!(
@@ -78,12 +79,9 @@ impl Heap {
         // SAFETY: `unit` is the first of the block's span, and the span has a bit for each block.
         let bits = unsafe { &(*self.reservation.span(unit)).bits[block / 64] };
         assert_internal!(bits.taken >> (block % 64) & 1 != 0, "blocks in caches are taken");
-        assert_internal!(
-            bits.marked.load(Ordering::Relaxed) >> (block % 64) & 1 == 0,
-            "a block is in one list once"
-        );
-        bits.marked.fetch_or(1 << (block % 64), Ordering::Relaxed);
-        CLASS[span_class].size as usize
+        let was_marked = bits.marked.fetch_or(1 << (block % 64), Ordering::Relaxed) >> (block % 64) & 1 != 0;
+        assert_internal!(late || !was_marked, "a block is in one list once");
+        if was_marked { 0 } else { CLASS[span_class].size as usize }
     }
 
     pub(crate) fn clear_marks(&self) {
@@ -108,6 +106,24 @@ impl Heap {
             unit += span.units as usize;
         }
         assert_internal!(unit == self.reservation.units(), "spans and large blocks end in the heap");
+    }
+
+    /// Clears the marks of places where no block is taken; returns the bytes of the blocks that are marked. All locks are
+    /// held.
+    pub(crate) fn keep_marks_of_taken(&self) -> usize {
+        let mut bytes = 0;
+        self.each_span(&mut |span| {
+            let (words, size) = match CLASS.get(span.span_class as usize) {
+                Some(class) => (usize::from(class.blocks).div_ceil(64), class.size as usize),
+                None => (1, span.bytes),
+            };
+            for bits in &span.bits[..words] {
+                let marked = bits.marked.load(Ordering::Relaxed) & bits.taken;
+                bits.marked.store(marked, Ordering::Relaxed);
+                bytes += marked.count_ones() as usize * size;
+            }
+        });
+        bytes
     }
 
     /// Bytes in spans and large blocks that are marked: for assertions. All locks are held.

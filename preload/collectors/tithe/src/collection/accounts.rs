@@ -7,8 +7,9 @@ use heaptoll_runtime::Collected;
 
 use crate::class::UNIT;
 use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
+use crate::generations::Generation;
 use crate::heap::{Heap, HeapGuards};
-use crate::log::Report;
+use crate::log::{Report, Steps};
 use crate::mode::Mode;
 use crate::policy::Cycle;
 use crate::progress::{Found, Progress, Times};
@@ -25,13 +26,15 @@ impl Heap {
     ) -> usize {
         let Times { started, stopped, marked, .. } = progress.times;
         let live = found.live;
+        let is_incremental = found.generation == Generation::Incremental;
+        let earlier_ns = if is_incremental { collector.increments.total_ns } else { 0 };
         let budget = collector.policy.next(&Cycle {
             live,
             allocated: usize::try_from(progress.allocated).unwrap_or(0),
             roots: found.roots,
-            mark_ns: marked - started,
+            mark_ns: marked - started + earlier_ns,
             stop_ns: stopped - started,
-            mutator_ns: progress.mutator_ns,
+            mutator_ns: progress.mutator_ns.saturating_sub(earlier_ns),
             reclaimed,
             mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },
         });
@@ -46,7 +49,7 @@ impl Heap {
             (allowed / ADDRESS_PERCENT_MIN).saturating_mul(collector.address_percent).max(allowed) - live;
         assert_internal!(scaled >= budget.min(usize::MAX - live), "a budget in addresses is no smaller");
         let scaled_budget = if collector.every.is_some() { budget } else { scaled };
-        self.set_budget(collector, scaled_budget, 0);
+        self.set_budget(collector, collector.increments.before(scaled_budget), 0);
         let auxiliary_bytes = guards.caches.mapped_bytes() + collector.mapped_bytes();
         if self.auxiliary_bytes.swap(auxiliary_bytes, Ordering::Relaxed) != auxiliary_bytes {
             self.report_size(&guards.units);
@@ -70,13 +73,8 @@ impl Heap {
         let pause_ns = resumed - started;
         let statistics = &mut collector.statistics;
         statistics.collections = progress.number;
-        statistics.pause_total_ns += pause_ns;
-        statistics.pause_max_ns = statistics.pause_max_ns.max(pause_ns);
+        statistics.add_pause(pause_ns);
         statistics.collected_bytes += reclaimed as u64;
-        assert_internal!(
-            statistics.pause_max_ns <= statistics.pause_total_ns,
-            "the longest pause is one of those that are added up"
-        );
         self.reporter.collection_ends(Collected {
             number: progress.number,
             live_bytes: found.live,
@@ -86,9 +84,16 @@ impl Heap {
         collector.ended_ns = resumed;
     }
 
+    /// Counts a pause of a collection that goes on.
+    pub(super) fn count_pause(&self, collector: &mut Collector, pause_ns: u64) {
+        collector.statistics.add_pause(pause_ns);
+        self.reporter.paused(pause_ns);
+    }
+
     /// What the log has of a collection.
     pub(super) fn line(
         &self,
+        collector: &Collector,
         progress: &Progress,
         found: &Found,
         reclaimed: usize,
@@ -106,6 +111,11 @@ impl Heap {
             reclaimed,
             ambiguous,
             generation: generations.then_some(found.generation),
+            increments: (found.generation == Generation::Incremental).then(|| Steps {
+                count: collector.increments.count + 1,
+                longest_ns: collector.increments.longest_ns.max(resumed - started),
+                total_ns: collector.increments.total_ns + (resumed - started),
+            }),
             old: found.old,
             reread: found.reread,
             roots_bytes: found.roots,

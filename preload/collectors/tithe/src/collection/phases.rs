@@ -33,7 +33,7 @@ impl Heap {
         let generation = self.begin_generation(collector, guards, progress);
         let is_young = generation == Generation::Young;
         let is_aged = generation != Generation::Unaged;
-        let cached = if is_aged { self.hide_cached(guards) } else { self.mark_cached(guards) };
+        let cached = if is_aged { self.hide_cached(guards) } else { self.mark_cached(guards, false) };
         let old = if is_young { self.mark_old() } else { 0 };
         let markers = collector.markers.prepare(self.live_after_gc.load(Ordering::Relaxed));
         let excluded_ranges = self.excluded_ranges(collector, guards);
@@ -143,7 +143,7 @@ impl Heap {
 /// Clears what marking has left on the stack below. The program may have mapped this stack itself, so that it is read
 /// as a whole: addresses of blocks there would keep these alive.
 #[inline(never)]
-fn wipe_stack() {
+pub(super) fn wipe_stack() {
     let mut below = [0_u64; 2048];
     core::hint::black_box(&mut below);
 }

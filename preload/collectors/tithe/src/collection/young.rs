@@ -95,7 +95,7 @@ impl Heap {
     }
 
     /// Keeps of the flags of all units only some.
-    fn keep_flags(&self, kept: u8) {
+    pub(super) fn keep_flags(&self, kept: u8) {
         for unit in 0..self.reservation.units() + AHEAD {
             let flags = self.reservation.unit_flags(unit);
             flags.store(flags.load(Ordering::Relaxed) & kept, Ordering::Relaxed);
@@ -140,13 +140,13 @@ impl Heap {
     }
 
     /// The addresses of the whole heap.
-    fn all_units(&self, guards: &HeapGuards<'_>) -> Range<usize> {
+    pub(super) fn all_units(&self, guards: &HeapGuards<'_>) -> Range<usize> {
         let start = guards.units.memory.heap.start();
         start..start + (self.reservation.units() << UNIT_SHIFT)
     }
 
     /// The addresses of some units.
-    fn addresses(&self, units: Range<UnitIndex>) -> Range<usize> {
+    pub(super) fn addresses(&self, units: Range<UnitIndex>) -> Range<usize> {
         let base = self.reservation.base();
         base + ((units.start as usize) << UNIT_SHIFT)..base + ((units.end as usize) << UNIT_SHIFT)
     }
@@ -176,14 +176,17 @@ impl Heap {
 
     /// Finds the pages of some units that were written.
     fn scan_units(&self, scan: &mut WriteScan<'_>, units: Range<UnitIndex>) -> Result<(), Untracked> {
+        scan.written(self.addresses(units), &mut |pages| self.set_written(pages))
+    }
+
+    /// Sets the flags of pages that were written.
+    pub(super) fn set_written(&self, pages: Range<usize>) {
         let base = self.reservation.base();
-        scan.written(self.addresses(units), &mut |pages| {
-            for page in (pages.start - base) / PAGE..(pages.end - base) / PAGE {
-                let unit = page / (UNIT / PAGE);
-                let flag = WRITTEN << (page % (UNIT / PAGE));
-                self.reservation.unit_flags(unit).fetch_or(flag, Ordering::Relaxed);
-            }
-        })
+        for page in (pages.start - base) / PAGE..(pages.end - base) / PAGE {
+            let unit = page / (UNIT / PAGE);
+            let flag = WRITTEN << (page % (UNIT / PAGE));
+            self.reservation.unit_flags(unit).fetch_or(flag, Ordering::Relaxed);
+        }
     }
 
     /// Visits all spans and large blocks with their ages.

@@ -12,7 +12,7 @@ use crate::log::Reason;
 const INEFFECTIVE_MAX: u32 = 8;
 
 impl Heap {
-    pub(super) fn is_due(&self) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         self.allocated_since_gc.load(Ordering::Relaxed) >= self.budget.load(Ordering::Relaxed)
             || self.allocated_total.load(Ordering::Relaxed) >= self.due_at_allocated.load(Ordering::Relaxed)
     }

@@ -94,6 +94,11 @@ fn parse(line: &str) -> (u64, Report) {
         generation: pairs.get("generation").map(|name| {
             GENERATIONS.into_iter().find(|generation| generation.as_str() == *name).expect("a generation")
         }),
+        increments: pairs.contains_key("increments").then(|| Steps {
+            count: number(&pairs, "increments") as u32,
+            longest_ns: ns(&pairs, "longest_us"),
+            total_ns: ns(&pairs, "increments_us"),
+        }),
         old: pairs.get("old_bytes").map_or(0, |_| size(&pairs, "old_bytes")),
         reread: pairs.get("reread_bytes").map_or(0, |_| size(&pairs, "reread_bytes")),
         roots_bytes: size(&pairs, "roots_bytes"),
@@ -155,7 +160,8 @@ fn report(value: u64) -> Report {
         live: value as usize,
         reclaimed: value as usize,
         ambiguous: Some(value as usize),
-        generation: Some(Generation::Unaged),
+        generation: Some(Generation::Incremental),
+        increments: Some(Steps { count: value as u32, longest_ns: value, total_ns: value }),
         old: value as usize,
         reread: value as usize,
         roots_bytes: value as usize,
@@ -174,7 +180,8 @@ fn any_reason() -> impl Strategy<Value = Reason> {
     prop_oneof![Just(Reason::Budget), Just(Reason::Memory), Just(Reason::Called)]
 }
 
-const GENERATIONS: [Generation; 3] = [Generation::Unaged, Generation::Full, Generation::Young];
+const GENERATIONS: [Generation; 4] =
+    [Generation::Unaged, Generation::Full, Generation::Young, Generation::Incremental];
 
 fn any_generation() -> impl Strategy<Value = Option<Generation>> {
     proptest::option::of(proptest::sample::select(&GENERATIONS[..]))
@@ -200,6 +207,7 @@ proptest! {
         generation in any_generation(),
         sizes: [usize; 9],
         numbers: [u64; 6],
+        steps: Option<(u32, u64, u64)>,
         markers: usize,
     ) {
         let report = Report {
@@ -211,6 +219,7 @@ proptest! {
             reclaimed: sizes[3],
             ambiguous,
             generation,
+            increments: steps.map(|(count, longest_ns, total_ns)| Steps { count, longest_ns, total_ns }),
             old: generation.map_or(0, |_| sizes[7]),
             reread: generation.map_or(0, |_| sizes[8]),
             roots_bytes: sizes[4],

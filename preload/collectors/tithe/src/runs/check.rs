@@ -34,11 +34,7 @@ impl Units {
                     address,
                     "a free run lies in the heap",
                 )?;
-                Damage::unless(
-                    bin_of_run(span) == bin,
-                    address,
-                    "a free run is in the list of its length",
-                )?;
+                Damage::unless(bin_of_run(span) == bin, address, "a free run is in the list of its length")?;
                 Damage::unless(span.previous == previous, address, "the links of free runs are mutual")?;
                 Damage::unless(
                     reservation.first(end - 1) == run,

@@ -106,7 +106,10 @@ impl UnitsModel {
             let mut was_kept = true;
             while count > 0 {
                 let (units, is_kept) = self.run_at(first);
-                assert!(units <= count && (was_kept || is_kept), "free neighbours are one run, but kept ones");
+                assert!(
+                    units <= count && (was_kept || is_kept),
+                    "free neighbours are one run, but kept ones"
+                );
                 if is_kept {
                     kept[units as usize - 1] += 1;
                 }

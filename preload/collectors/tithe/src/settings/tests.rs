@@ -82,6 +82,8 @@ fn each_variable_is_understood() {
     assert_eq!(good("TITHE_POISON=0"), new);
     assert_eq!(good("TITHE_GENERATIONS=on"), Settings { generations: true, ..new });
     assert_eq!(good("TITHE_GENERATIONS=off"), new);
+    assert_eq!(good("TITHE_PAUSE=5ms"), Settings { pause_ns: Some(5_000_000), ..new });
+    assert_eq!(good("TITHE_PAUSE=20"), Settings { pause_ns: Some(20_000_000), ..new });
     assert_eq!(good("TITHE_CHECK=young"), Settings { generations: true, check_young: true, ..new });
     assert!(good("TITHE_LOG=-").log.is_some());
 }
@@ -105,8 +107,20 @@ fn mode_collect_has_generations_unless_it_is_set_when_to_collect() {
 }
 
 #[test]
+fn short_pauses_exclude_what_needs_whole_collections() {
+    let settings = read(&["TITHE_MODE=collect", "TITHE_PAUSE=5ms"]).expect("both are good");
+    assert!(!settings.generations);
+    for other in ["TITHE_EVERY=1M", "TITHE_HEAP=32M", "TITHE_RECLAIM=2", "TITHE_GENERATIONS=on"] {
+        let wrong = read(&["TITHE_MODE=collect", "TITHE_PAUSE=5ms", other]).expect_err(other);
+        assert_eq!(wrong.variable(), b"TITHE_PAUSE", "{other}");
+    }
+    assert!(read(&["TITHE_MODE=explicit", "TITHE_PAUSE=5ms"]).is_err());
+    assert!(read(&["TITHE_MODE=collect", "TITHE_PAUSE=5ms", "TITHE_GENERATIONS=off"]).is_ok());
+}
+
+#[test]
 fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
-    let values: [(&str, &[&str]); 18] = [
+    let values: [(&str, &[&str]); 19] = [
         ("TITHE_MODE", &["", "Collect", "gc", "hybrid "]),
         ("TITHE_POLICY", &["", "zorn", "FIXED"]),
         ("TITHE_HEADROOM", &["", "0", "10001", "-5", "+5", "60%", "1.5", "99999999999999999999999"]),
@@ -117,6 +131,7 @@ fn each_wrong_value_is_refused_with_name_value_and_what_is_allowed() {
         ("TITHE_HEAP", &["", "0", "16383", "15K", "65T", "all"]),
         ("TITHE_SWEEP", &["", "Eager", "1", "both"]),
         ("TITHE_GENERATIONS", &["", "1", "yes", "young"]),
+        ("TITHE_PAUSE", &["", "0", "60001", "5s", "ms", "5 ms", "-1"]),
         ("TITHE_CHECK", &["", "on", "Young", "full"]),
         ("TITHE_MARKERS", &["", "0", "65", "two", "-1"]),
         ("TITHE_LOG", &["", "/", "/nonexistent/tithe.log", "/dev/null/tithe.log"]),

@@ -29,7 +29,7 @@ macro_rules! variable {
 }
 
 /// Every setting, in the order of the manual.
-pub static VARIABLES: [Variable; 18] = [
+pub static VARIABLES: [Variable; 19] = [
     variable!(
         "TITHE_MODE",
         "hybrid, collect or explicit",
@@ -102,11 +102,20 @@ pub static VARIABLES: [Variable; 18] = [
          TITHE_HEAP, all collections are full. See below."
     ),
     variable!(
+        "TITHE_PAUSE",
+        "milliseconds from 1 to 60000, with or without ms after them",
+        "none",
+        "Collections that would stop the program for longer are incremental: they mark while it runs, in pauses of about this \
+         length. Needs Linux 6.7 or later; without it, collections are whole. Not with TITHE_EVERY, TITHE_RECLAIM, \
+         TITHE_HEAP or TITHE_GENERATIONS=on, nor in mode `explicit`. See below."
+    ),
+    variable!(
         "TITHE_CHECK",
         "young",
         "none",
-        "After each young collection everything is marked, and the process ends with a message by SIGABRT where the young \
-         collection would have freed a block that is reachable. Sets TITHE_GENERATIONS where that is not set. For tests."
+        "After each young or incremental collection everything is marked, and the process ends with a message by SIGABRT where the \
+         collection would have freed a block that is reachable. Sets TITHE_GENERATIONS where neither that nor \
+         TITHE_PAUSE is set. For tests."
     ),
     variable!(
         "TITHE_MARKERS",

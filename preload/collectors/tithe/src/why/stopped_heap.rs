@@ -111,7 +111,8 @@ fn stop_and_act<T>(
         start..start + size_of::<World>()
     });
     assert_internal!(heap.is_all_swept(), "a heap whose blocks are queried is swept");
-    heap.mark_cached(&guards);
+    heap.forget_increments(collector);
+    heap.mark_cached(&guards, false);
     let mut excluded_ranges = [const { 0..0 }; EXCLUDED_MAX];
     let marker = &raw const excluded_ranges as usize;
     let ours = heap.excluded_ranges(collector, &guards);
@@ -159,7 +160,7 @@ impl<'a> StoppedHeap<'a> {
     /// A tracer that has reached nothing yet. There must be one at a time.
     pub fn tracer(&self, target: usize) -> Tracer<'a> {
         self.heap.clear_marks();
-        self.heap.mark_cached(self.guards);
+        self.heap.mark_cached(self.guards, false);
         let entries = (self.memory + mappings::SCRATCH_BYTES) as *mut Entry;
         // SAFETY: the memory was mapped for `capacity` entries; only blocks in caches are marked, by the two calls
         // above.

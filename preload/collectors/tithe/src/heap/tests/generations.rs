@@ -2,12 +2,11 @@
 //! sequence of allocations, writes and frees. `TITHE_CHECK=young` compares each of them; on kernels that record no writes
 //! all collections are full, and hold too.
 
-mod mutator;
 mod unread;
 
 use std::vec::Vec;
 
-use self::mutator::{Contents, run};
+use super::mutator::{Contents, run};
 use super::*;
 use crate::generations::Generation;
 
@@ -239,7 +238,7 @@ fn a_heap_that_has_grown_beyond_what_was_recorded_is_read_whole() {
 #[test]
 fn young_collections_find_what_full_ones_find() {
     for mode in [Mode::Collect, Mode::Hybrid] {
-        let young = run(0..12, mode, Contents::Own, 600);
+        let young = run(0..12, &settings(mode), Contents::Own, 600, HeapFixture::collect_young);
         assert!(young > 20 || !HeapFixture::generational(mode).is_tracked(), "{young} were young");
     }
 }
@@ -248,7 +247,7 @@ fn young_collections_find_what_full_ones_find() {
 #[test]
 fn young_collections_find_what_words_point_to_that_are_no_addresses() {
     for mode in [Mode::Collect, Mode::Hybrid] {
-        let young = run(0..24, mode, Contents::Stray, 600);
+        let young = run(0..24, &settings(mode), Contents::Stray, 600, HeapFixture::collect_young);
         assert!(young > 20 || !HeapFixture::generational(mode).is_tracked(), "{young} were young");
     }
 }
@@ -257,7 +256,8 @@ fn young_collections_find_what_words_point_to_that_are_no_addresses() {
 #[ignore = "slow: many thousand young collections"]
 fn very_many_young_collections_find_what_full_ones_find() {
     for mode in [Mode::Collect, Mode::Hybrid] {
-        let young = run(1000..1600, mode, Contents::Own, 4000) + run(1000..1600, mode, Contents::Stray, 4000);
+        let of = |contents| run(1000..1600, &settings(mode), contents, 4000, HeapFixture::collect_young);
+        let young = of(Contents::Own) + of(Contents::Stray);
         std::println!("{young} young collections in mode {}", mode.as_str());
     }
 }

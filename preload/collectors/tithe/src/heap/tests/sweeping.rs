@@ -207,7 +207,11 @@ fn a_dead_large_block_is_reused_with_its_pages_cleared() {
     let again = fixture.allocate(11 * UNIT - PAGE);
     assert_eq!(again, block);
     assert_eq!(word(again + 5 * PAGE), 0);
-    assert_eq!(crate::resident::resident_bytes(again..again + 11 * UNIT), 2 * PAGE, "its key and what was touched");
+    assert_eq!(
+        crate::resident::resident_bytes(again..again + 11 * UNIT),
+        2 * PAGE,
+        "its key and what was touched"
+    );
     fixture.audit();
 }
 

@@ -79,7 +79,7 @@ fn the_bounds_of_the_table_are_those_of_the_parser() {
         }
         checked += 1;
     }
-    assert_eq!(checked, 9);
+    assert_eq!(checked, 10);
 }
 
 /// A number next to the one of the text, with the same suffix.

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::vec;
 use std::vec::Vec;
 
-use super::super::*;
-use super::settings;
+use super::*;
 
 /// Words of roots: few, so that much dies, or so many that most of what is allocated lives.
 const ROOTS: [usize; 2] = [24, 500];
@@ -182,13 +181,25 @@ impl Mutator<'_> {
     }
 }
 
-/// Random programs; returns how many of their collections were young.
-pub fn run(seeds: Range<u64>, mode: Mode, contents: Contents, steps: usize) -> usize {
-    seeds.map(|seed| run_one(seed, mode, contents, steps)).sum()
+/// Random programs under some settings, with `collect` now and then; returns how often that returned true.
+pub fn run(
+    seeds: Range<u64>,
+    settings: &Settings,
+    contents: Contents,
+    steps: usize,
+    collect: fn(&HeapFixture) -> bool,
+) -> usize {
+    seeds.map(|seed| run_one(seed, settings, contents, steps, collect)).sum()
 }
 
-fn run_one(seed: u64, mode: Mode, contents: Contents, steps: usize) -> usize {
-    let fixture = HeapFixture::with(&Settings { poison: contents == Contents::Own, ..settings(mode) }, 1);
+fn run_one(
+    seed: u64,
+    settings: &Settings,
+    contents: Contents,
+    steps: usize,
+    collect: fn(&HeapFixture) -> bool,
+) -> usize {
+    let fixture = HeapFixture::with(&Settings { poison: contents == Contents::Own, ..*settings }, 1);
     let mut mutator = Mutator {
         fixture: &fixture,
         contents,
@@ -198,11 +209,11 @@ fn run_one(seed: u64, mode: Mode, contents: Contents, steps: usize) -> usize {
     };
     fixture.add_roots(&mutator.roots[..]);
     let period = 2 + mutator.random(60);
-    let mut young = 0;
+    let mut found = 0;
     for _ in 0..steps {
-        mutator.step(mode);
+        mutator.step(settings.mode);
         if mutator.random(period) == 0 {
-            young += usize::from(fixture.collect_young());
+            found += usize::from(collect(&fixture));
             mutator.verify();
             fixture.check();
         }
@@ -210,5 +221,5 @@ fn run_one(seed: u64, mode: Mode, contents: Contents, steps: usize) -> usize {
     fixture.collect();
     mutator.verify();
     fixture.audit();
-    young
+    found
 }

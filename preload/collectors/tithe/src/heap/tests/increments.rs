@@ -1,0 +1,199 @@
+//! Incremental collections: what they keep and reclaim while the program changes the heap between their increments. A full
+//! marking follows each of them, and must find no more; on kernels that record no writes all collections are whole, and
+//! hold too.
+
+use std::vec::Vec;
+
+use super::mutator::{Contents, run};
+use super::*;
+
+/// A pause of so short a time that each increment marks as little as it can.
+fn settings(mode: Mode) -> Settings {
+    Settings {
+        mode,
+        min_headroom: 1 << 40,
+        poison: true,
+        pause_ns: Some(1),
+        check_young: true,
+        ..Settings::new()
+    }
+}
+
+impl HeapFixture {
+    fn incremental(mode: Mode) -> HeapFixture {
+        HeapFixture::with(&settings(mode), 1)
+    }
+
+    /// An increment, or a whole collection where writes are not recorded; returns whether it has ended an incremental one.
+    fn collect_increment(&self) -> bool {
+        self.heap.budget.store(isize::MIN, Ordering::Relaxed);
+        let before = self.heap.collector.lock().statistics.collections;
+        assert_eq!(self.heap.collect(Reason::Budget), Ok(()));
+        let collector = self.heap.collector.lock();
+        collector.statistics.collections > before && collector.increments.count > 0
+    }
+
+    fn is_collecting(&self) -> bool {
+        self.heap.collector.lock().increments.is_active()
+    }
+
+    /// Whether this kernel records writes.
+    fn has_increments(&self) -> bool {
+        self.heap.collector.lock().generations.tracker.is_available()
+    }
+
+    /// Ends the collection that has begun, or the next one; returns its increments.
+    fn collect_to_the_end(&self) -> usize {
+        let mut increments = 1;
+        while !self.collect_increment() && self.has_increments() {
+            increments += 1;
+            assert!(increments < 10_000, "a collection ends");
+        }
+        increments
+    }
+}
+
+/// Blocks in a list, the first of which is returned.
+fn list(fixture: &HeapFixture, count: usize, bytes: usize) -> Vec<usize> {
+    let blocks: Vec<usize> = (0..count).map(|_| fixture.allocate_clear(bytes, false)).collect();
+    blocks.windows(2).for_each(|pair| set_word(pair[0], pair[1]));
+    blocks
+}
+
+#[test]
+fn a_collection_in_increments_keeps_what_is_reachable_and_reclaims_the_rest() {
+    for mode in [Mode::Collect, Mode::Hybrid] {
+        let fixture = HeapFixture::incremental(mode);
+        let (kept, dead) = (list(&fixture, 4000, 200), list(&fixture, 4000, 200));
+        let roots = Box::new([kept[0]]);
+        fixture.add_roots(&roots[..]);
+        let increments = fixture.collect_to_the_end();
+        assert!(increments > 4 || !fixture.has_increments(), "{increments} increments");
+        fixture.heap.sweep_all();
+        assert!(kept.iter().all(|&block| fixture.is_taken(block)));
+        assert!(!dead.iter().any(|&block| fixture.is_taken(block)));
+        fixture.audit();
+    }
+}
+
+/// The program moves the only address of a block from where it was not read yet to where it was.
+#[test]
+fn an_address_that_moves_behind_the_marker_is_found() {
+    let fixture = HeapFixture::incremental(Mode::Collect);
+    let list = list(&fixture, 4000, 200);
+    let moved = fixture.allocate_clear(48, false);
+    set_word(list[3999] + 8, moved);
+    let roots = Box::new([list[0]]);
+    fixture.add_roots(&roots[..]);
+    while !fixture.collect_increment() {
+        if fixture.is_collecting() && word(list[3999] + 8) == moved {
+            let marked = fixture.heap.collector.lock().increments.done();
+            if marked > 100_000 {
+                set_word(list[0] + 8, moved);
+                set_word(list[3999] + 8, 0);
+            }
+        }
+    }
+    fixture.heap.sweep_all();
+    assert!(fixture.is_taken(moved));
+    fixture.audit();
+}
+
+#[test]
+fn blocks_that_are_allocated_and_freed_between_increments_are_counted() {
+    let fixture = HeapFixture::incremental(Mode::Hybrid);
+    let list = list(&fixture, 4000, 200);
+    let roots = Box::new([list[0], 0]);
+    fixture.add_roots(&roots[..]);
+    let mut at = 0;
+    while !fixture.collect_increment() {
+        for _ in 0..20 {
+            let block = fixture.allocate_clear(200, false);
+            set_word(block, word(list[at]));
+            set_word(list[at], block);
+            at += 1;
+            assert_eq!(fixture.free(fixture.allocate(200)), Ok(()));
+            assert_eq!(fixture.free(fixture.allocate(300_000)), Ok(()));
+        }
+        fixture.check();
+    }
+    fixture.heap.sweep_all();
+    let mut block = roots[0];
+    let mut length = 0;
+    while block != 0 {
+        assert!(fixture.is_taken(block));
+        (block, length) = (word(block), length + 1);
+    }
+    assert_eq!(length, 4000 + at);
+    fixture.audit();
+}
+
+#[test]
+fn a_collection_that_is_requested_takes_the_place_of_one_that_has_begun() {
+    let fixture = HeapFixture::incremental(Mode::Collect);
+    let list = list(&fixture, 4000, 200);
+    let mut roots = Box::new([list[0]]);
+    fixture.add_roots(&roots[..]);
+    for _ in 0..4 {
+        fixture.collect_increment();
+    }
+    assert_eq!(fixture.is_collecting(), fixture.has_increments());
+    roots[0] = list[2000];
+    fixture.collect();
+    assert!(!fixture.is_collecting());
+    assert!(list.iter().enumerate().all(|(at, &block)| fixture.is_taken(block) == (at >= 2000)));
+    fixture.audit();
+}
+
+/// Where it is no longer known what was written all is marked at once.
+#[test]
+fn memory_that_is_replaced_between_increments_is_read() {
+    let fixture = HeapFixture::incremental(Mode::Collect);
+    let holder = fixture.allocate_clear(300_000, false);
+    let list = list(&fixture, 4000, 200);
+    let roots = Box::new([holder, list[0]]);
+    fixture.add_roots(&roots[..]);
+    while fixture.has_increments() && fixture.heap.collector.lock().increments.done() < 400_000 {
+        fixture.collect_increment();
+    }
+    let young = fixture.allocate_clear(48, false);
+    let page = (holder + 5 * PAGE).next_multiple_of(PAGE);
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED;
+    // SAFETY: pages in the middle of a block of the test's, which it may replace as a program may.
+    let made = unsafe { libc::mmap(page as *mut _, PAGE, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    assert_eq!(made as usize, page);
+    set_word(page + 128, young);
+    while fixture.is_collecting() {
+        fixture.collect_increment();
+    }
+    fixture.heap.sweep_all();
+    assert!(fixture.is_taken(young));
+    fixture.audit();
+}
+
+#[test]
+fn increments_find_what_full_collections_find() {
+    for mode in [Mode::Collect, Mode::Hybrid] {
+        let ended = run(0..12, &settings(mode), Contents::Own, 1200, HeapFixture::collect_increment);
+        assert!(ended > 20 || !HeapFixture::incremental(mode).has_increments(), "{ended} were incremental");
+    }
+}
+
+/// Words may point to any place of the heap, long before a block is there, and blocks keep what was in them before.
+#[test]
+fn increments_find_what_words_point_to_that_are_no_addresses() {
+    for mode in [Mode::Collect, Mode::Hybrid] {
+        let ended = run(0..24, &settings(mode), Contents::Stray, 1200, HeapFixture::collect_increment);
+        assert!(ended > 20 || !HeapFixture::incremental(mode).has_increments(), "{ended} were incremental");
+    }
+}
+
+#[test]
+#[ignore = "slow: many thousand incremental collections"]
+fn very_many_increments_find_what_full_collections_find() {
+    for mode in [Mode::Collect, Mode::Hybrid] {
+        let of = |contents| run(1000..1600, &settings(mode), contents, 8000, HeapFixture::collect_increment);
+        let ended = of(Contents::Own) + of(Contents::Stray);
+        std::println!("{ended} incremental collections in mode {}", mode.as_str());
+    }
+}
