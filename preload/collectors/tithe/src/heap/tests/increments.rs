@@ -2,6 +2,8 @@
 //! marking follows each of them, and must find no more; on kernels that record no writes all collections are whole, and
 //! hold too.
 
+mod unread;
+
 use std::vec::Vec;
 
 use super::mutator::{Contents, run};
