@@ -1,4 +1,4 @@
-//! Young collections of real programs, each compared with a full marking (`TITHE_CHECK=young`): old objects get young ones
+//! Young and incremental collections of real programs, each compared with a full marking (`TITHE_CHECK=young`): old objects get young ones
 //! at every place that a collector must read, while the program forks, closes what it does not know, is filtered and
 //! replaces its memory.
 
@@ -44,10 +44,14 @@ fn built() -> &'static Built {
 
 /// The lines of the log of a case, which ends well.
 fn log(name: &str, settings: &[(&str, &str)]) -> Vec<String> {
-    let path = folder().join(format!("young-{name}-{}", settings.len()));
+    log_of(name, &[], settings)
+}
+
+fn log_of(name: &str, more: &[&str], settings: &[(&str, &str)]) -> Vec<String> {
+    let path = folder().join(format!("young-{name}-{}-{}", more.len(), settings.len()));
     let _ = fs::remove_file(&path);
     let mut command = Command::new(&built().program);
-    command.arg(name).env("LD_PRELOAD", &built().object).env("TITHE_LOG", &path);
+    command.arg(name).args(more).env("LD_PRELOAD", &built().object).env("TITHE_LOG", &path);
     run(command.env("TITHE_CHECK", "young").envs(settings.iter().copied()));
     let text = fs::read_to_string(&path).expect("a log");
     text.lines().map(str::to_string).collect()
@@ -125,4 +129,44 @@ fn a_child_that_begins_under_a_filter_opens_no_descriptor() {
     let lines = log("filtered", &[("TITHE_MODE", "collect"), ("TITHE_EVERY", "40K")]);
     let filtered = count(&lines, "generations=off cause=filter");
     assert!(filtered >= 4 || !is_tracked(&lines), "{filtered} children");
+}
+
+/// Each case with a heap that takes several increments to mark.
+fn are_incremental(name: &str) {
+    for mode in ["collect", "hybrid"] {
+        let settings = [("TITHE_MODE", mode), ("TITHE_PAUSE", "1ms"), ("TITHE_MIN_HEADROOM", "256K")];
+        let lines = log_of(name, &["large"], &settings);
+        let in_increments = lines
+            .iter()
+            .filter(|line| line.contains("increments=") && !line.contains("increments=1 "))
+            .count();
+        assert!(in_increments > 0 || !is_tracked(&lines), "{name}: no collection has several increments");
+    }
+}
+
+#[test]
+fn objects_that_change_between_increments_are_found() {
+    are_incremental("graph");
+}
+
+#[test]
+fn threads_run_between_increments() {
+    are_incremental("threads");
+}
+
+#[test]
+fn children_of_fork_go_on_with_a_collection() {
+    are_incremental("children");
+}
+
+#[test]
+fn memory_that_is_replaced_between_increments_is_read() {
+    are_incremental("replaced");
+}
+
+#[test]
+fn a_program_that_closes_everything_between_increments_goes_on() {
+    for name in ["closing", "reusing", "filtered"] {
+        log_of(name, &["large"], &[("TITHE_MODE", "collect"), ("TITHE_PAUSE", "1ms")]);
+    }
 }

@@ -1,5 +1,6 @@
 // A program whose old objects get young ones, at every place that a collector must read, while it forks, closes what it
-// does not know and replaces its memory. It verifies every object, and prints nothing. argv[1] is the case.
+// does not know and replaces its memory. It verifies every object, and prints nothing. argv[1] is the case; with an
+// argv[2] the heap is so large that a collection takes several increments.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -246,9 +247,16 @@ static void replaced(void)
 		verify(*(struct object **)(block + (round * 5 + 3) * PAGE + 16));
 }
 
+static struct object *large;
+
 int main(int count, char **arguments)
 {
 	const char *name = count > 1 ? arguments[1] : "";
+	for (int at = 0; count > 2 && at < 120000; at++) {
+		struct object *made = make(at, 16);
+		made->next = large;
+		large = made;
+	}
 	if (!strcmp(name, "graph"))
 		graph();
 	else if (!strcmp(name, "threads"))
@@ -267,5 +275,7 @@ int main(int count, char **arguments)
 		replaced();
 	else
 		fail("no such case");
+	for (struct object *walk = large; walk; walk = walk->next)
+		verify(walk);
 	return 0;
 }
