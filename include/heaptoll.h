@@ -67,7 +67,9 @@ struct heaptoll_census {
 
 enum heaptoll_event_kind {
     HEAPTOLL_COLLECTION_START = 1, /* value: reason, 1 = allocation, 2 = requested, 3 = memory pressure */
-    HEAPTOLL_COLLECTION_END = 2,   /* value: live bytes found */
+    HEAPTOLL_COLLECTION_END = 2,   /* value: live bytes found. A collection in increments, between which mutators run,
+                                    * announces start and end of each, under one number */
+
     HEAPTOLL_PHASE = 3,            /* value: enum heaptoll_phase that begins */
     HEAPTOLL_HEAP_GROWN = 4,       /* value: bytes mapped after it */
     HEAPTOLL_HEAP_SHRUNK = 5       /* value: bytes mapped after it */

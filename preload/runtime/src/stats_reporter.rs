@@ -165,8 +165,13 @@ impl StatsReporter {
         self.event(PHASE, number, phase as u64);
     }
 
-    /// The program was stopped for so long, ns, by a collection that goes on.
-    pub fn paused(&self, pause_ns: u64) {
+    /// An increment of a collection is finished, which has stopped the program for so long, ns, and goes on later.
+    pub fn increment_ends(&self, number: u64, live_bytes: usize, pause_ns: u64) {
+        self.paused(pause_ns);
+        self.event(COLLECTION_END, number, live_bytes as u64);
+    }
+
+    fn paused(&self, pause_ns: u64) {
         let slot = self.slot();
         slot.pause_total_ns.fetch_add(pause_ns, Ordering::Relaxed);
         slot.pause_max_ns.fetch_max(pause_ns, Ordering::Relaxed);

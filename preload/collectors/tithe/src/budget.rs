@@ -12,6 +12,7 @@ use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
 use crate::heap::Heap;
 use crate::misuse;
 use crate::mode::Mode;
+use crate::reservation::HUGE_FROM;
 use crate::resident::resident_bytes;
 use crate::settings::Settings;
 
@@ -73,7 +74,7 @@ impl Heap {
         } else if pause_ns.is_some() {
             collector.increments.pause_ns = pause_ns;
             // The first write to a huge page would make all of it count as written.
-            units.memory.use_small_pages();
+            units.memory.use_small_pages(true);
         }
     }
 
@@ -100,16 +101,14 @@ impl Heap {
     /// do not exceed it. Returns whether the collection can wait.
     pub(crate) fn postpone(&self, collector: &mut Collector) -> bool {
         let live = self.live_after_gc.load(Ordering::Relaxed);
-        let allowed = live.saturating_add(collector.last_budget);
+        let allowed = live.saturating_add(collector.increments.trigger(collector.last_budget));
+        self.choose_page_size(collector);
         let resident = self.resident_bytes();
         // Free resident memory will be reused, unless it is more than that.
         self.purge_due.store(resident > allowed.saturating_add(allowed / 4), Ordering::Relaxed);
         if self.large_since_gc.load(Ordering::Relaxed) < collector.last_budget / 4 {
             collector.address_percent = ADDRESS_PERCENT_MIN;
             return false;
-        }
-        if self.is_mode(Mode::Collect) {
-            self.units.lock().memory.use_small_pages();
         }
         let blocks = self.live_bytes();
         let address_percent =
@@ -130,6 +129,18 @@ impl Heap {
             "blocks have addresses for their memory, and not for more than eight times of it"
         );
         false
+    }
+
+    /// Chooses the size of pages by what was allocated since the last collection. Large blocks that are touched in part, and
+    /// dropped when they are dead, get small pages.
+    fn choose_page_size(&self, collector: &Collector) {
+        let large = self.large_since_gc.load(Ordering::Relaxed);
+        let budget = collector.last_budget;
+        let is_known = large >= budget / 4 || large < budget / 16;
+        if self.is_mode(Mode::Collect) && collector.increments.pause_ns.is_none() && is_known {
+            let small = large >= budget / 4 && self.reservation.units() * UNIT >= HUGE_FROM;
+            self.units.lock().memory.use_small_pages(small);
+        }
     }
 
     /// Resident bytes of the heap.

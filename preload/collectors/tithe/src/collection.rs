@@ -19,6 +19,7 @@ use crate::signal::UNBLOCKED;
 mod accounts;
 mod check;
 mod incremental;
+mod passes;
 mod phases;
 mod young;
 
@@ -122,6 +123,7 @@ impl Heap {
         progress.times.marked = now_ns();
         let marking_ns = progress.times.marked - progress.times.stopped;
         collector.increments.measure(found.live + found.roots, marking_ns);
+        collector.increments.on_whole(found.roots);
         self.finish(collector, guards, stopped, progress, &found);
         Ok(())
     }
@@ -135,6 +137,7 @@ impl Heap {
         mut progress: Progress,
         found: &Found,
     ) {
+        guards.units.epoch = self.epoch().wrapping_add(1);
         let reclaimed = self.reclaim(collector, &mut guards, &progress, found);
         self.sweep_stopped(collector, &mut guards, &mut progress);
         let budget = self.plan_next(collector, &mut guards, &progress, found, reclaimed);
@@ -168,9 +171,7 @@ impl Heap {
             // A collection that was requested, or that runs on memory pressure, reclaims in any case.
             reclaims: reason != Reason::Budget || number.is_multiple_of(collector.reclaim),
         };
-        if !collector.increments.is_active() {
-            self.reporter.collection_starts(number, event_reason(reason));
-        }
+        self.reporter.collection_starts(number, event_reason(reason));
         progress
     }
 }

@@ -146,6 +146,11 @@ impl Generations {
         }
     }
 
+    /// Whether the next collections are not to rely on records of writes.
+    pub fn is_backing_off(&self) -> bool {
+        self.skip > 0
+    }
+
     /// Why there are no generations, once.
     pub fn take_unreported(&mut self) -> Option<Untracked> {
         self.unreported.take()

@@ -12,11 +12,11 @@ use heaptoll_runtime::Message;
 
 /// Of the budget, the part that is used up when an incremental collection begins, percent: the rest is for the program to
 /// go on with until it ends.
-const BEGIN: usize = 50;
+const BEGIN_PERCENT: usize = 50;
 /// Of the pause, the part that is spent on marking, percent: threads have to stop and to go on.
-const MARKING: u64 = 60;
+const MARKING_PERCENT: u64 = 60;
 /// Of the pause, the part up to which the next pass begins in the same increment, percent.
-const SAME: u64 = 10;
+const PASS_PERCENT: u64 = 10;
 /// Bytes that a marker reads in a nanosecond, times 1000, until it is known.
 const RATE: u64 = 500;
 /// Fewest bytes that the program allocates between two increments.
@@ -50,13 +50,16 @@ pub struct Increments {
     pub reread: usize,
     /// Of the roots, when they were read last.
     pub roots: usize,
+    /// The last collection was not continued.
+    is_whole_due: bool,
     /// The mark stack had no space.
     pub overflowed: bool,
     /// Passes that were begun.
     passes: u32,
-    /// Increments so far, how long they took, and the longest, ns.
+    /// Increments so far, how long they took, how much of it threads took to stop, and the longest, ns.
     pub count: u32,
     pub total_ns: u64,
+    pub stop_ns: u64,
     pub longest_ns: u64,
     /// Units of the heap when it began.
     pub units: usize,
@@ -84,10 +87,12 @@ impl Increments {
             marked: 0,
             reread: 0,
             roots: 0,
+            is_whole_due: false,
             overflowed: false,
             passes: 0,
             count: 0,
             total_ns: 0,
+            stop_ns: 0,
             longest_ns: 0,
             units: 0,
             work: 0,
@@ -105,7 +110,8 @@ impl Increments {
     /// Whether a collection of so many bytes has to be incremental: marking all of them at once would take longer than the
     /// pause allows.
     pub fn is_needed(&self, bytes: usize) -> bool {
-        self.pause_ns.is_some_and(|pause| self.marking_ns(bytes) > pause / 100 * MARKING)
+        let is_long = |pause| self.marking_ns(bytes) > pause / 100 * MARKING_PERCENT;
+        !self.is_whole_due && self.pause_ns.is_some_and(is_long)
     }
 
     fn marking_ns(&self, bytes: usize) -> u64 {
@@ -117,19 +123,19 @@ impl Increments {
         if self.is_active() { self.marked + self.reread } else { 0 }
     }
 
-    /// What of a budget may be allocated before a collection begins, bytes.
-    pub fn before(&self, budget: usize) -> usize {
-        if self.pause_ns.is_some() { budget / 100 * BEGIN } else { budget }
+    /// What of a budget is allocated when a collection begins, bytes.
+    pub fn trigger(&self, budget: usize) -> usize {
+        if self.pause_ns.is_some() { budget / 100 * BEGIN_PERCENT } else { budget }
     }
 
-    /// When an increment that began then has to end, ns.
-    pub fn deadline(&self, began_ns: u64) -> u64 {
-        began_ns.saturating_add(self.pause_ns.unwrap_or(u64::MAX) / 100 * MARKING)
+    /// When an increment has to end whose threads had stopped at that time, ns.
+    pub fn deadline(&self, stopped_ns: u64) -> u64 {
+        stopped_ns.saturating_add(self.pause_ns.unwrap_or(u64::MAX) / 100 * MARKING_PERCENT)
     }
 
-    /// Until when the next pass may begin in an increment that began then, ns.
-    pub fn pass_deadline(&self, began_ns: u64) -> u64 {
-        began_ns.saturating_add(self.pause_ns.unwrap_or(u64::MAX) / 100 * SAME)
+    /// Until when the next pass may begin in an increment whose threads had stopped at that time, ns.
+    pub fn pass_deadline(&self, stopped_ns: u64) -> u64 {
+        stopped_ns.saturating_add(self.pause_ns.unwrap_or(u64::MAX) / 100 * PASS_PERCENT)
     }
 
     /// A collection of a heap of so many units begins that has `work` bytes to mark, while the program may allocate
@@ -142,6 +148,7 @@ impl Increments {
             units,
             work,
             allowance,
+            roots: self.roots,
             rate: self.rate,
             outrun: self.outrun,
             ..Increments::new()
@@ -159,10 +166,11 @@ impl Increments {
     }
 
     /// After an increment that has marked and read so many bytes in so much time, but for the time that threads took to stop.
-    /// Returns what may be allocated before the next one, of which `allocated` bytes were since the collection began.
+    /// Returns what may be allocated before the next one, where `allocated` bytes were since the last collection ended.
     pub fn end_increment(&mut self, bytes: usize, marking_ns: u64, pause_ns: u64, allocated: usize) -> usize {
         self.count += 1;
         self.total_ns += pause_ns;
+        self.stop_ns += pause_ns.saturating_sub(marking_ns);
         self.longest_ns = self.longest_ns.max(pause_ns);
         self.measure(bytes, marking_ns);
         let done = bytes.max(STEP);
@@ -185,9 +193,17 @@ impl Increments {
         }
     }
 
-    /// The collection is not continued: marks are to be cleared.
+    /// The collection is not continued: marks are to be cleared, and the next one is whole, so that a program cannot keep all
+    /// of them from ending.
     pub fn forget(&mut self) {
         self.stage = Stage::Idle;
+        self.is_whole_due = true;
+    }
+
+    /// A whole collection has ended, which has read so many bytes of roots.
+    pub fn on_whole(&mut self, roots: usize) {
+        self.is_whole_due = false;
+        self.roots = roots;
     }
 
     /// The warning, once, that the program writes faster than the collector reads. It must be written after the program is

@@ -151,7 +151,7 @@ pub struct Report {
     /// What was read, where generations are on.
     pub generation: Option<Generation>,
     /// Where it was incremental: its increments.
-    pub increments: Option<Steps>,
+    pub increments: Option<IncrementTotals>,
     /// Bytes in old blocks, and of them those that were read.
     pub old: usize,
     pub reread: usize,
@@ -177,7 +177,7 @@ pub struct Report {
 
 /// The increments of a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Steps {
+pub struct IncrementTotals {
     /// How many there were.
     pub count: u32,
     /// The longest pause of one, and all of them, ns.

@@ -18,7 +18,7 @@ const HUGE_STEP: usize = HUGE_PAGE / UNIT;
 /// A huge page, bytes.
 const HUGE_PAGE: usize = 2 << 20;
 /// Heaps below this size use no huge pages: they would gain little, and the unused part of one would be noticeable.
-const HUGE_FROM: usize = 16 << 20;
+pub const HUGE_FROM: usize = 16 << 20;
 /// Units beyond the heap's end that the tables of span classes and of the blacklist cover: words that equal addresses
 /// there are recorded before the heap grows.
 pub const AHEAD: usize = 4096;
@@ -36,7 +36,7 @@ pub struct HeapReservation {
     /// 0 where there are no generations.
     ages: AtomicUsize,
     flags: AtomicUsize,
-    /// A collection is between two of its increments.
+    /// A collection is in increments: set from its first to its last.
     marking: AtomicBool,
 }
 
@@ -57,7 +57,7 @@ pub struct Memory {
     pub fail_every: u64,
     /// Up to this distance from the heap's start the system has been advised of the size of pages.
     advised: usize,
-    /// The heap is not dense: huge pages would bring memory that nothing touches.
+    /// Huge pages would bring memory that nothing touches, or all count as written with the first write.
     small_pages: bool,
 }
 
@@ -120,11 +120,10 @@ impl Memory {
         }
     }
 
-    /// Has the heap use small pages from now on: large blocks that are touched in part, and dropped when they are dead, make
-    /// up much of it.
-    pub fn use_small_pages(&mut self) {
-        if !self.small_pages {
-            self.small_pages = true;
+    /// Has the heap use small pages from now on, or huge ones where the system leaves that to the program's choice.
+    pub fn use_small_pages(&mut self, small: bool) {
+        if self.small_pages != small {
+            self.small_pages = small;
             self.advised = HUGE_FROM;
             self.advise_page_size();
         }
@@ -153,7 +152,7 @@ impl HeapReservation {
         }
     }
 
-    /// Whether a collection is between two of its increments, so that a mark states that a word which was read may point to
+    /// Whether a collection is in increments, so that a mark states that a word which was read may point to
     /// the place, taken or not.
     #[inline(always)]
     pub fn is_marking(&self) -> bool {

@@ -1,5 +1,5 @@
-//! Which pages of the heap are resident. A page that is not costs no memory and reads as zeros: large blocks are often
-//! touched in part.
+//! Which pages of the heap are resident. A page that is not costs no memory: large blocks are often touched in part. It
+//! reads as zeros, unless it was swapped out, which looks the same here.
 
 use core::ops::Range;
 
@@ -9,9 +9,9 @@ use heaptoll_runtime::PAGE;
 /// Pages that one call of the kernel reports.
 const CHUNK: usize = 4096;
 
-/// Visits the runs of resident pages of some whole pages of the heap, in pieces; returns false where the kernel does not
-/// report them.
-fn each_resident(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>)) -> bool {
+/// Visits the runs of pages that are resident, and of those that are not, of some whole pages of the heap, in pieces;
+/// returns false where the kernel does not report them.
+fn each_run(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>, bool)) -> bool {
     assert_internal!(
         range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE),
         "whole pages are resident"
@@ -25,9 +25,7 @@ fn each_resident(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>)) -> bo
         }
         let mut at = 0;
         for run in pages[..length / PAGE].chunk_by(|page, next| page & 1 == next & 1) {
-            if run[0] & 1 != 0 {
-                visit(start + at * PAGE..start + (at + run.len()) * PAGE);
-            }
+            visit(start + at * PAGE..start + (at + run.len()) * PAGE, run[0] & 1 != 0);
             at += run.len();
         }
     }
@@ -37,17 +35,25 @@ fn each_resident(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>)) -> bo
 /// Resident bytes of some whole pages of the heap: all of them where the kernel does not report it.
 pub fn resident_bytes(range: Range<usize>) -> usize {
     let mut resident = 0;
-    if each_resident(range.clone(), &mut |run| resident += run.len()) { resident } else { range.len() }
+    let mut add = |run: Range<usize>, is_resident| resident += if is_resident { run.len() } else { 0 };
+    if each_run(range.clone(), &mut add) { resident } else { range.len() }
 }
 
-/// Clears some whole pages, and touches none that is not resident; returns false where it cannot.
+/// Clears some whole pages, and touches none that is not resident; returns false where it cannot. What is not resident is
+/// dropped, since it may be swapped out.
 ///
 /// # Safety
 /// The pages are mapped, and nothing that the program still uses is there.
 pub unsafe fn clear_resident(range: Range<usize>) -> bool {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
-    let cleared = each_resident(range, &mut |run| {
+    let mut dropped = true;
+    let cleared = each_run(range, &mut |run, is_resident| {
+        if !is_resident {
+            // SAFETY: nothing that the program still uses is there (this function's contract).
+            dropped &= unsafe { libc::madvise(run.start as *mut _, run.len(), libc::MADV_DONTNEED) } == 0;
+            return;
+        }
         for page in run.step_by(PAGE) {
             // SAFETY: a whole page that may be overwritten (this function's contract).
             let words = unsafe { core::slice::from_raw_parts_mut(page as *mut u64, PAGE / size_of::<u64>()) };
@@ -59,7 +65,7 @@ pub unsafe fn clear_resident(range: Range<usize>) -> bool {
     });
     // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
-    cleared
+    cleared && dropped
 }
 
 #[cfg(test)]
@@ -80,8 +86,9 @@ mod tests {
 
     fn resident(range: &Range<usize>) -> std::vec::Vec<usize> {
         let mut found = std::vec::Vec::new();
-        assert!(each_resident(range.clone(), &mut |run| {
-            found.extend(run.step_by(PAGE).map(|page| (page - range.start) / PAGE));
+        assert!(each_run(range.clone(), &mut |run, is_resident| {
+            let pages = run.step_by(PAGE).filter(|_| is_resident);
+            found.extend(pages.map(|page| (page - range.start) / PAGE));
         }));
         found
     }

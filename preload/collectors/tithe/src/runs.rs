@@ -257,7 +257,8 @@ impl Units {
             return None;
         }
         let first = reservation.first(unit);
-        // SAFETY: the first unit of a free run: `unit` is its first or its last, next to units that are not free.
+        // SAFETY: `unit` is the first or the last of a free run, whose descriptor is that of its first; the caller holds the
+        // units' lock.
         (!unsafe { (*reservation.span(first)).kept }).then_some(first)
     }
 
@@ -360,12 +361,15 @@ impl Units {
         }
     }
 
-    /// Whether one of the last two collections found a word equal to an address in this unit.
+    /// Whether one of the last two collections, or the one that is in increments, found a word equal to an address in this
+    /// unit.
     fn is_blacklisted(&self, reservation: &HeapReservation, unit: UnitIndex) -> bool {
         // SAFETY: the table has a row for every unit; `unit` lies in a free run of the heap.
         let seen = unsafe { reservation.blacklist().add(unit as usize).read() };
         seen != 0
-            && (seen == blacklist_mark(self.epoch) || seen == blacklist_mark(self.epoch.wrapping_sub(1)))
+            && (seen == blacklist_mark(self.epoch)
+                || seen == blacklist_mark(self.epoch.wrapping_sub(1))
+                || reservation.is_marking() && seen == blacklist_mark(self.epoch.wrapping_add(1)))
     }
 
     /// Splits the free run at `run`: takes `units` at `at`, and the rest stays free.

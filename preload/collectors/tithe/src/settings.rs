@@ -184,7 +184,8 @@ impl Settings {
         if let (Mode::Explicit, Some(wrong)) = (settings.mode, collecting) {
             return Err(wrong);
         }
-        let whole = settings.every.is_some() || settings.heap.is_some() || settings.reclaim > 1;
+        let whole =
+            settings.every.is_some() || settings.heap.is_some() || settings.reclaim > 1 || settings.eager;
         if settings.pause_ns.is_some() && (whole || generations == Some(true)) {
             return Err(SettingError::new(b"TITHE_PAUSE", b"set", Fault::NotIncremental));
         }
@@ -266,7 +267,8 @@ impl SettingError {
             Fault::NeverCollects => line
                 .text(", but nothing is ever collected: TITHE_MODE is explicit; allowed: no such variable"),
             Fault::NotIncremental => line.text(
-                ", but collections are not incremental with TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP or TITHE_GENERATIONS=on",
+                ", but collections are not incremental with TITHE_EVERY, TITHE_RECLAIM, TITHE_HEAP, TITHE_SWEEP=eager or \
+                 TITHE_GENERATIONS=on",
             ),
             Fault::NotOpened { error } => {
                 let line = line.text("; allowed: ").text(allowed("TITHE_LOG")).text("; this one: ");

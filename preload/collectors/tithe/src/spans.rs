@@ -344,6 +344,7 @@ impl Spans {
         if bits.taken & bit == 0 {
             return Err(ReleaseError::Free);
         }
+        assert_internal!(marked == 0 || reservation.is_marking(), "a swept span has no marks");
         assert_internal!(
             span.free < class.blocks,
             "a span with a taken block has fewer free ones than blocks"
@@ -426,6 +427,8 @@ impl Spans {
                 let beyond = !Span::present(class.blocks.into(), word);
                 let marked = bits.marked.load(Ordering::Relaxed);
                 Damage::unless((bits.taken | marked) & beyond == 0, address, "no block is beyond the last")?;
+                let may_be_marked = span.epoch != epoch || reservation.is_marking();
+                Damage::unless(may_be_marked || marked == 0, address, "a swept span has no marks")?;
             }
             if span.epoch == epoch {
                 let taken: u32 = span.bits[..words].iter().map(|bits| bits.taken.count_ones()).sum();

@@ -9,7 +9,8 @@ use crate::class::UNIT;
 use crate::collector::{ADDRESS_PERCENT_MIN, Collector};
 use crate::generations::Generation;
 use crate::heap::{Heap, HeapGuards};
-use crate::log::{Report, Steps};
+use crate::increments::Increments;
+use crate::log::{IncrementTotals, Report};
 use crate::mode::Mode;
 use crate::policy::Cycle;
 use crate::progress::{Found, Progress, Times};
@@ -27,13 +28,14 @@ impl Heap {
         let Times { started, stopped, marked, .. } = progress.times;
         let live = found.live;
         let is_incremental = found.generation == Generation::Incremental;
-        let earlier_ns = if is_incremental { collector.increments.total_ns } else { 0 };
+        let Increments { total_ns, stop_ns, .. } = collector.increments;
+        let (earlier_ns, earlier_stop_ns) = if is_incremental { (total_ns, stop_ns) } else { (0, 0) };
         let budget = collector.policy.next(&Cycle {
             live,
             allocated: usize::try_from(progress.allocated).unwrap_or(0),
             roots: found.roots,
             mark_ns: marked - started + earlier_ns,
-            stop_ns: stopped - started,
+            stop_ns: stopped - started + earlier_stop_ns,
             mutator_ns: progress.mutator_ns.saturating_sub(earlier_ns),
             reclaimed,
             mode: if self.is_mode(Mode::Collect) { Mode::Collect } else { Mode::Hybrid },
@@ -49,7 +51,7 @@ impl Heap {
             (allowed / ADDRESS_PERCENT_MIN).saturating_mul(collector.address_percent).max(allowed) - live;
         assert_internal!(scaled >= budget.min(usize::MAX - live), "a budget in addresses is no smaller");
         let scaled_budget = if collector.every.is_some() { budget } else { scaled };
-        self.set_budget(collector, collector.increments.before(scaled_budget), 0);
+        self.set_budget(collector, collector.increments.trigger(scaled_budget), 0);
         let auxiliary_bytes = guards.caches.mapped_bytes() + collector.mapped_bytes();
         if self.auxiliary_bytes.swap(auxiliary_bytes, Ordering::Relaxed) != auxiliary_bytes {
             self.report_size(&guards.units);
@@ -87,7 +89,7 @@ impl Heap {
     /// Counts a pause of a collection that goes on.
     pub(super) fn count_pause(&self, collector: &mut Collector, pause_ns: u64) {
         collector.statistics.add_pause(pause_ns);
-        self.reporter.paused(pause_ns);
+        self.reporter.increment_ends(collector.statistics.collections + 1, self.live_bytes(), pause_ns);
     }
 
     /// What the log has of a collection.
@@ -111,7 +113,7 @@ impl Heap {
             reclaimed,
             ambiguous,
             generation: generations.then_some(found.generation),
-            increments: (found.generation == Generation::Incremental).then(|| Steps {
+            increments: (found.generation == Generation::Incremental).then(|| IncrementTotals {
                 count: collector.increments.count + 1,
                 longest_ns: collector.increments.longest_ns.max(resumed - started),
                 total_ns: collector.increments.total_ns + (resumed - started),

@@ -79,7 +79,6 @@ impl Heap {
         if is_checked {
             self.check_young(collector, epoch);
         }
-        guards.units.epoch = epoch;
         let found = Found {
             live,
             roots: marked.roots,
@@ -108,7 +107,8 @@ impl Heap {
             for spans in &mut guards.spans_by_class {
                 spans.reset();
             }
-            guards.units.begin_period(&self.reservation);
+            guards.units.begin_period();
+
             (found.live, progress.before.saturating_sub(found.live))
         } else {
             self.clear_marks();

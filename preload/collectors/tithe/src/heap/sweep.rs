@@ -52,6 +52,7 @@ impl Heap {
         if self.epoch() == epoch {
             assert_expensive!(self.is_all_swept(), "no span and no large block misses a sweep of all");
             self.swept.store(true, Ordering::Release);
+            units.release_surplus(&self.reservation);
             if self.purge_due.swap(false, Ordering::Relaxed) {
                 units.purge(&self.reservation);
             }
@@ -81,6 +82,7 @@ impl Heap {
         assert_expensive!(self.is_all_swept(), "no span and no large block misses a sweep of all");
         guards.spans_by_class.iter_mut().for_each(|spans| spans.all_swept());
         self.swept.store(true, Ordering::Release);
+        guards.units.release_surplus(&self.reservation);
         if self.purge_due.swap(false, Ordering::Relaxed) {
             guards.units.purge(&self.reservation);
         }

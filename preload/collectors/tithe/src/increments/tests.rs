@@ -16,16 +16,16 @@ fn increments(pause_ms: u64) -> Increments {
 fn without_a_pause_collections_are_whole_and_use_their_budget() {
     let increments = Increments::new();
     assert!(!increments.is_needed(1 << 40));
-    assert_eq!(increments.before(100 << 20), 100 << 20);
+    assert_eq!(increments.trigger(100 << 20), 100 << 20);
 }
 
 #[test]
 fn a_collection_is_incremental_where_it_would_take_longer_than_the_pause() {
     let mut increments = increments(5);
     increments.rate = 1000;
-    let most = (5 * MS / 100 * MARKING) as usize;
+    let most = (5 * MS / 100 * MARKING_PERCENT) as usize;
     assert!(!increments.is_needed(most) && increments.is_needed(most + 1000));
-    assert_eq!(increments.before(100_000), 50_000);
+    assert_eq!(increments.trigger(100_000), 50_000);
     // It turns out that marking is slower.
     (0..20).for_each(|_| increments.measure(1_000_000, 10 * MS));
     assert!(increments.is_needed(400_000));

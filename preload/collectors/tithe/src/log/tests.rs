@@ -94,7 +94,7 @@ fn parse(line: &str) -> (u64, Report) {
         generation: pairs.get("generation").map(|name| {
             GENERATIONS.into_iter().find(|generation| generation.as_str() == *name).expect("a generation")
         }),
-        increments: pairs.contains_key("increments").then(|| Steps {
+        increments: pairs.contains_key("increments").then(|| IncrementTotals {
             count: number(&pairs, "increments") as u32,
             longest_ns: ns(&pairs, "longest_us"),
             total_ns: ns(&pairs, "increments_us"),
@@ -161,7 +161,7 @@ fn report(value: u64) -> Report {
         reclaimed: value as usize,
         ambiguous: Some(value as usize),
         generation: Some(Generation::Incremental),
-        increments: Some(Steps { count: value as u32, longest_ns: value, total_ns: value }),
+        increments: Some(IncrementTotals { count: value as u32, longest_ns: value, total_ns: value }),
         old: value as usize,
         reread: value as usize,
         roots_bytes: value as usize,
@@ -219,7 +219,7 @@ proptest! {
             reclaimed: sizes[3],
             ambiguous,
             generation,
-            increments: steps.map(|(count, longest_ns, total_ns)| Steps { count, longest_ns, total_ns }),
+            increments: steps.map(|(count, longest_ns, total_ns)| IncrementTotals { count, longest_ns, total_ns }),
             old: generation.map_or(0, |_| sizes[7]),
             reread: generation.map_or(0, |_| sizes[8]),
             roots_bytes: sizes[4],

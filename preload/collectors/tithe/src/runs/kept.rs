@@ -1,7 +1,7 @@
 //! Kept runs: dead large blocks whose pages stay resident for the next block of the same length, so that a program that
 //! allocates blocks of one length over and over, and touches the same part of each, touches the same pages again.
 //!
-//! Of each length as many are kept as blocks of it were allocated since the last collection but one. What is kept is free:
+//! Of each length as many are kept as blocks of it were allocated between the last two collections. What is kept is free:
 //! it is never part of a longer run, and whatever finds no other memory has it released.
 
 use heaptoll_assertions::{assert_internal, assert_sound};
@@ -87,15 +87,20 @@ impl Units {
         true
     }
 
-    /// Called by each collection that reclaims: what was not needed since the last one is kept no longer.
-    pub fn begin_period(&mut self, reservation: &HeapReservation) {
+    /// Called by each collection that reclaims: what was not needed since the last one will not be kept.
+    pub const fn begin_period(&mut self) {
+        self.kept.wanted = self.kept.requested;
+        self.kept.requested = [0; KEPT_BINS];
+    }
+
+    /// Called when all is swept: releases what is kept beyond what was needed.
+    pub fn release_surplus(&mut self, reservation: &HeapReservation) {
         for length in 0..KEPT_BINS {
-            let needed = core::mem::take(&mut self.kept.requested[length]);
-            self.kept.wanted[length] = needed;
-            while self.kept.count[length] > needed {
+            while self.kept.count[length] > self.kept.wanted[length] {
                 self.release_one_kept(reservation, self.bins[BINS + length]);
             }
         }
+        assert_sound!(self.check(reservation));
     }
 
     /// Makes all kept runs free runs like others.

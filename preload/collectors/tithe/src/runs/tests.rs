@@ -255,7 +255,10 @@ fn run(model: &mut UnitsModel, steps: &[Step], faults: bool) {
             Step::TakeKept(units, avoid) => {
                 model.take_kept(units, avoid);
             }
-            Step::Period => model.units.begin_period(&model.reservation),
+            Step::Period => {
+                model.units.begin_period();
+                model.units.release_surplus(&model.reservation);
+            }
         }
         model.check();
     }
@@ -441,7 +444,8 @@ fn with_kept(lengths: &[u32]) -> (UnitsModel, Vec<UnitIndex>) {
             model.take(count, 1, true).expect("memory")
         })
         .collect();
-    model.units.begin_period(&model.reservation);
+    model.units.begin_period();
+    model.units.release_surplus(&model.reservation);
     for &first in &firsts {
         assert!(model.keep(first));
     }
@@ -467,7 +471,8 @@ fn no_more_runs_are_kept_than_blocks_of_their_length_were_needed() {
     model.release(other);
     // Since the last collection one was needed of one length, and none of the other.
     assert_eq!(model.take_kept(11, true), Some(firsts[1]));
-    model.units.begin_period(&model.reservation);
+    model.units.begin_period();
+    model.units.release_surplus(&model.reservation);
     assert_eq!(model.units.kept.count[10], 1);
     assert_eq!(model.units.kept.count[6], 0, "what was not needed is kept no longer");
     model.check();
@@ -476,7 +481,8 @@ fn no_more_runs_are_kept_than_blocks_of_their_length_were_needed() {
 #[test]
 fn a_kept_run_that_is_released_loses_its_pages() {
     let (mut model, firsts) = with_kept(&[11]);
-    model.units.begin_period(&model.reservation);
+    model.units.begin_period();
+    model.units.release_surplus(&model.reservation);
     model.check();
     for word in model.words(firsts[0], 11) {
         // SAFETY: free units, readable.

@@ -107,7 +107,7 @@ pub static VARIABLES: [Variable; 19] = [
         "none",
         "Collections that would stop the program for longer are incremental: they mark while it runs, in pauses of about this \
          length. Needs Linux 6.7 or later; without it, collections are whole. Not with TITHE_EVERY, TITHE_RECLAIM, \
-         TITHE_HEAP or TITHE_GENERATIONS=on, nor in mode `explicit`. See below."
+         TITHE_HEAP, TITHE_SWEEP=eager or TITHE_GENERATIONS=on, nor in mode `explicit`. See below."
     ),
     variable!(
         "TITHE_CHECK",

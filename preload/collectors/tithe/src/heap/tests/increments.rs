@@ -44,14 +44,19 @@ impl HeapFixture {
         self.heap.collector.lock().generations.tracker.is_available()
     }
 
-    /// Ends the collection that has begun, or the next one; returns its increments.
-    fn collect_to_the_end(&self) -> usize {
+    /// Ends the collection that has begun, or the next one, with a call between two increments; returns their number.
+    fn collect_with(&self, mut between: impl FnMut()) -> usize {
         let mut increments = 1;
         while !self.collect_increment() && self.has_increments() {
             increments += 1;
             assert!(increments < 10_000, "a collection ends");
+            between();
         }
         increments
+    }
+
+    fn collect_to_the_end(&self) -> usize {
+        self.collect_with(|| {})
     }
 }
 
@@ -87,15 +92,14 @@ fn an_address_that_moves_behind_the_marker_is_found() {
     set_word(list[3999] + 8, moved);
     let roots = Box::new([list[0]]);
     fixture.add_roots(&roots[..]);
-    while !fixture.collect_increment() {
-        if fixture.is_collecting() && word(list[3999] + 8) == moved {
-            let marked = fixture.heap.collector.lock().increments.done();
-            if marked > 100_000 {
-                set_word(list[0] + 8, moved);
-                set_word(list[3999] + 8, 0);
-            }
+    fixture.collect_with(|| {
+        let marked = fixture.heap.collector.lock().increments.done();
+        if marked > 100_000 && word(list[3999] + 8) == moved {
+            set_word(list[0] + 8, moved);
+            set_word(list[3999] + 8, 0);
         }
-    }
+    });
+    assert!(word(list[0] + 8) == moved || !fixture.has_increments());
     fixture.heap.sweep_all();
     assert!(fixture.is_taken(moved));
     fixture.audit();
@@ -108,7 +112,7 @@ fn blocks_that_are_allocated_and_freed_between_increments_are_counted() {
     let roots = Box::new([list[0], 0]);
     fixture.add_roots(&roots[..]);
     let mut at = 0;
-    while !fixture.collect_increment() {
+    fixture.collect_with(|| {
         for _ in 0..20 {
             let block = fixture.allocate_clear(200, false);
             set_word(block, word(list[at]));
@@ -118,7 +122,7 @@ fn blocks_that_are_allocated_and_freed_between_increments_are_counted() {
             assert_eq!(fixture.free(fixture.allocate(300_000)), Ok(()));
         }
         fixture.check();
-    }
+    });
     fixture.heap.sweep_all();
     let mut block = roots[0];
     let mut length = 0;
@@ -128,6 +132,82 @@ fn blocks_that_are_allocated_and_freed_between_increments_are_counted() {
     }
     assert_eq!(length, 4000 + at);
     fixture.audit();
+}
+
+/// The heap grows while writes to it begin to be recorded: what is new is recorded too.
+#[test]
+fn a_heap_that_grows_while_a_collection_begins_is_recorded_to_its_end() {
+    let fixture = HeapFixture::incremental(Mode::Collect);
+    let mut roots = Box::new([list(&fixture, 20_000, 200)[0], 0]);
+    fixture.add_roots(&roots[..]);
+    fixture.collect_increment();
+    assert_eq!(fixture.is_collecting(), fixture.has_increments());
+    // The next increment is the test's.
+    fixture.heap.budget.store(isize::MAX, Ordering::Relaxed);
+    let units = fixture.heap.reservation.units();
+    let more = list(&fixture, 60_000, 200);
+    roots[1] = more[0];
+    assert!(fixture.heap.reservation.units() > units);
+    fixture.collect_to_the_end();
+    assert_eq!(fixture.heap.collector.lock().statistics.collections, 1, "no whole one took its place");
+    fixture.heap.sweep_all();
+    assert!(more.iter().all(|&block| fixture.is_taken(block)));
+    fixture.audit();
+}
+
+/// A stack too small for a list of blocks that point to many: what had no space is found in the end.
+#[test]
+fn a_mark_stack_that_overflows_between_increments_loses_nothing() {
+    let fixture = HeapFixture::incremental(Mode::Collect);
+    let holders: Vec<usize> = (0..200).map(|_| fixture.allocate_clear(2000, false)).collect();
+    let mut blocks = Vec::new();
+    for holder in &holders {
+        for at in 0..200 {
+            let block = fixture.allocate_clear(100, false);
+            set_word(holder + at * 8, block);
+            blocks.push(block);
+        }
+    }
+    fixture.add_roots(&holders);
+    fixture.heap.collector.lock().stack.limit(64);
+    fixture.collect_to_the_end();
+    fixture.heap.sweep_all();
+    assert!(blocks.iter().chain(&holders).all(|&block| fixture.is_taken(block)));
+    fixture.audit();
+}
+
+/// A program that asks between increments what holds a block would keep every collection from ending.
+#[test]
+fn a_collection_that_was_not_continued_is_followed_by_a_whole_one() {
+    let fixture = HeapFixture::incremental(Mode::Collect);
+    let roots = Box::new([list(&fixture, 4000, 200)[0]]);
+    fixture.add_roots(&roots[..]);
+    for _ in 0..4 {
+        fixture.collect_increment();
+    }
+    assert_eq!(fixture.is_collecting(), fixture.has_increments());
+    {
+        let mut collector = fixture.heap.collector.lock();
+        fixture.heap.forget_increments(&mut collector);
+    }
+    assert_eq!(fixture.is_collecting(), false);
+    fixture.collect_increment();
+    assert!(!fixture.is_collecting(), "it was whole");
+    assert!(fixture.heap.collector.lock().statistics.collections > 0);
+    fixture.audit();
+}
+
+#[test]
+fn the_pauses_of_increments_are_added_up() {
+    let fixture = HeapFixture::incremental(Mode::Collect);
+    let roots = Box::new([list(&fixture, 4000, 200)[0]]);
+    fixture.add_roots(&roots[..]);
+    fixture.collect_to_the_end();
+    let collector = fixture.heap.collector.lock();
+    let (statistics, increments) = (&collector.statistics, &collector.increments);
+    assert_eq!(statistics.collections, 1);
+    assert!(statistics.pause_total_ns > increments.total_ns || increments.count == 0);
+    assert!(statistics.pause_max_ns >= increments.longest_ns);
 }
 
 #[test]
@@ -176,7 +256,7 @@ fn memory_that_is_replaced_between_increments_is_read() {
 #[test]
 fn increments_find_what_full_collections_find() {
     for mode in [Mode::Collect, Mode::Hybrid] {
-        let ended = run(0..12, &settings(mode), Contents::Own, 1200, HeapFixture::collect_increment);
+        let ended = run(0..12, &settings(mode), Contents::Own, 1800, HeapFixture::collect_increment);
         assert!(ended > 20 || !HeapFixture::incremental(mode).has_increments(), "{ended} were incremental");
     }
 }
@@ -185,7 +265,7 @@ fn increments_find_what_full_collections_find() {
 #[test]
 fn increments_find_what_words_point_to_that_are_no_addresses() {
     for mode in [Mode::Collect, Mode::Hybrid] {
-        let ended = run(0..24, &settings(mode), Contents::Stray, 1200, HeapFixture::collect_increment);
+        let ended = run(0..24, &settings(mode), Contents::Stray, 1800, HeapFixture::collect_increment);
         assert!(ended > 20 || !HeapFixture::incremental(mode).has_increments(), "{ended} were incremental");
     }
 }
