@@ -85,7 +85,7 @@ pub fn prefetch<T>(address: *const T) {
 }
 
 impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
-    /// A marker over an empty stack. Parallel markers have a pool.
+    /// A marker that goes on with what is on the stack. Parallel markers have a pool.
     ///
     /// # Safety
     /// As long as the marker is used the world of the heap is stopped: its blocks are readable and do not change, and
@@ -356,7 +356,7 @@ impl<'a, H: Heap, const PARALLEL: bool> Marker<'a, H, PARALLEL> {
                 let Some(left) = bytes.checked_sub(grey.bytes) else {
                     self.resolve();
                     while head != tail {
-                        // SAFETY: it was on the stack.
+                        // SAFETY: it was popped from the stack, so that it is readable and unchanged as `push` requires.
                         unsafe { self.push(fetched[head % FETCHED]) };
                         head = head.wrapping_add(1);
                     }

@@ -1,4 +1,4 @@
-//! The ages of the blocks of a span: a bit each, in a table of its own that only generations have.
+//! The ages of the blocks of a span: a bit each, in a table of its own, which only generations and short pauses need.
 
 use crate::class::BLOCKS_MAX;
 

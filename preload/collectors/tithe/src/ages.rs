@@ -12,7 +12,11 @@
 //!   whole. But a dense span may have one to which a word pointed while a cache had it, and a large block may grow: their
 //!   units are marked [`REREAD`].
 //!
-//! There are no ages, and nothing here does anything, unless generations are on.
+//! In a collection in increments ([`crate::increments`]) marks have the part of ages until it ends: a place that a word
+//! points to which was read is marked, taken or not, units without places are tainted, and what is born marked is read
+//! again.
+//!
+//! There are no ages, and nothing here does anything, unless generations are on or pauses are short.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -20,7 +24,7 @@ use heaptoll_assertions::assert_internal;
 
 use crate::age::Age;
 use crate::class::{CLASS, FREE, SpanClass, UNIT};
-use crate::reservation::HeapReservation;
+use crate::reservation::{AHEAD, HeapReservation};
 use crate::span::{Span, UnitIndex};
 
 /// A word that will not be read again may point into the unit, where there is no block.
@@ -71,6 +75,14 @@ impl HeapReservation {
     pub fn set_flags(&self, first: UnitIndex, count: u32, flags: u8) {
         for unit in first as usize..(first + count) as usize {
             self.unit_flags(unit).fetch_or(flags, Ordering::Relaxed);
+        }
+    }
+
+    /// Keeps of the flags of all units only some.
+    pub fn keep_flags(&self, kept: u8) {
+        for unit in 0..self.units() + AHEAD {
+            let flags = self.unit_flags(unit);
+            flags.store(flags.load(Ordering::Relaxed) & kept, Ordering::Relaxed);
         }
     }
 

@@ -96,6 +96,12 @@ impl Heap {
         self.budget.store(isize::MAX, Ordering::Relaxed);
     }
 
+    /// Whether the next collection is due.
+    pub(crate) fn is_due(&self) -> bool {
+        self.allocated_since_gc.load(Ordering::Relaxed) >= self.budget.load(Ordering::Relaxed)
+            || self.allocated_total.load(Ordering::Relaxed) >= self.due_at_allocated.load(Ordering::Relaxed)
+    }
+
     /// A program may allocate large blocks and touch little of them: these cost addresses, not memory. When they are a
     /// good part of what was allocated, blocks may take more addresses than the budget, as long as the resident pages
     /// do not exceed it. Returns whether the collection can wait.

@@ -4,16 +4,12 @@
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::assert_internal;
-use heaptoll_marking::KEPT;
-use heaptoll_roots::StoppedWorld;
-use heaptoll_runtime::{Phase, Reason as EventReason, SignalMaskGuard, now_ns, thread_cpu_ns};
+use heaptoll_runtime::{SignalMaskGuard, thread_cpu_ns};
 
-use crate::abandoned::cause;
-use crate::collector::Collector;
-use crate::heap::{Heap, HeapGuards};
-use crate::log::{self, Reason};
+use crate::heap::Heap;
+use crate::log::Reason;
 use crate::mode::Mode;
-use crate::progress::{Found, NotCollected, Progress, Times};
+use crate::progress::NotCollected;
 use crate::signal::UNBLOCKED;
 
 mod accounts;
@@ -21,6 +17,7 @@ mod check;
 mod incremental;
 mod passes;
 mod phases;
+mod whole;
 mod young;
 
 impl Heap {
@@ -99,87 +96,5 @@ impl Heap {
             warning.write();
         }
         outcome
-    }
-
-    /// A collection from the stop to the resumption, phase by phase.
-    fn collect_stopped(&self, collector: &mut Collector, reason: Reason) -> Result<(), NotCollected> {
-        let mut progress = self.begin(collector, reason);
-        self.reporter.phase(progress.number, Phase::Stop);
-        let (mut guards, stopped) = match self.stop_world(collector.world) {
-            Ok(locked_and_stopped) => locked_and_stopped,
-            Err(error) => return self.abandon(collector, &progress, cause(&error)),
-        };
-        progress.times.stopped = now_ns();
-        progress.threads = stopped.as_ref().map_or(1, |stopped| stopped.threads());
-        self.forget_increments(collector);
-        let found = match self.find_live(collector, &mut guards, stopped.as_ref(), &progress) {
-            Ok(found) => found,
-            Err(cause) => {
-                drop(stopped);
-                drop(guards);
-                return self.abandon(collector, &progress, cause);
-            }
-        };
-        progress.times.marked = now_ns();
-        let marking_ns = progress.times.marked - progress.times.stopped;
-        collector.increments.measure(found.live + found.roots, marking_ns);
-        collector.increments.on_whole(found.roots);
-        self.finish(collector, guards, stopped, progress, &found);
-        Ok(())
-    }
-
-    /// After marking: reclaims, plans the next collection, and has the program go on.
-    fn finish(
-        &self,
-        collector: &mut Collector,
-        mut guards: HeapGuards<'_>,
-        stopped: Option<StoppedWorld<'static>>,
-        mut progress: Progress,
-        found: &Found,
-    ) {
-        guards.units.epoch = self.epoch().wrapping_add(1);
-        let reclaimed = self.reclaim(collector, &mut guards, &progress, found);
-        self.sweep_stopped(collector, &mut guards, &mut progress);
-        let budget = self.plan_next(collector, &mut guards, &progress, found, reclaimed);
-        self.reporter.phase(progress.number, Phase::Resume);
-        drop(stopped);
-        progress.times.resumed = now_ns();
-        collector.stack.shrink(KEPT);
-        self.count(collector, &progress, found, reclaimed);
-        drop(guards);
-        let ambiguous = self.explain(collector);
-        if let Some(sink) = &collector.log {
-            log::write(sink, &self.line(collector, &progress, found, reclaimed, ambiguous, budget));
-            if let Some(cause) = collector.generations.take_unreported() {
-                log::write_untracked(sink, cause);
-            }
-        }
-    }
-
-    /// The program still runs.
-    fn begin(&self, collector: &Collector, reason: Reason) -> Progress {
-        let started = now_ns();
-        let number = collector.statistics.collections + 1;
-        let progress = Progress {
-            number,
-            reason,
-            times: Times { started, ..Times::default() },
-            mutator_ns: started.saturating_sub(collector.ended_ns),
-            allocated: self.allocated_since_gc.load(Ordering::Relaxed),
-            before: self.live_bytes(),
-            threads: 1,
-            // A collection that was requested, or that runs on memory pressure, reclaims in any case.
-            reclaims: reason != Reason::Budget || number.is_multiple_of(collector.reclaim),
-        };
-        self.reporter.collection_starts(number, event_reason(reason));
-        progress
-    }
-}
-
-const fn event_reason(reason: Reason) -> EventReason {
-    match reason {
-        Reason::Budget => EventReason::Allocation,
-        Reason::Memory => EventReason::Pressure,
-        Reason::Called => EventReason::Requested,
     }
 }

@@ -33,7 +33,7 @@ impl Heap {
         self.spans_by_class.iter().for_each(|spans| spans.after_fork_in_child());
         self.collector.after_fork_in_child();
         // Where the lock is held the collection ends abandoned, and no later one relies on what it has recorded: the tracker
-        // knows its process.
+        // knows its process. A collection in increments goes on: all pages count as written in its next pass.
         if let Some(mut collector) = self.collector.try_lock() {
             collector.generations.after_fork_in_child();
         }

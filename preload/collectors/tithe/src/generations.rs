@@ -61,10 +61,10 @@ pub struct Facts {
 #[derive(Debug)]
 pub struct Generations {
     pub enabled: bool,
-    /// Each young collection is followed by a full marking, and the two are compared.
+    /// Each young or incremental collection is followed by a full marking, and the two are compared.
     pub check: bool,
     pub tracker: WriteTracker,
-    /// With `check`: the words of the roots that point into the heap, and the marks of the young collection.
+    /// With `check`: the words of the roots that point into the heap, and the marks of that collection.
     pub words: Buffer<usize>,
     pub marks: Buffer<u64>,
     /// The last collection has left ages.
@@ -74,7 +74,7 @@ pub struct Generations {
     units_at_full: usize,
     /// Percent.
     growth: usize,
-    /// Collections that will not try again, and how often there was reason for it, one after the other.
+    /// Collections that will not rely on records of writes, and how often there was reason for it, one after the other.
     skip: u32,
     skips: u32,
     /// Why there are no generations, for the log.

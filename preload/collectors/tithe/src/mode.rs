@@ -20,6 +20,14 @@ impl Mode {
             Mode::Explicit => "explicit",
         }
     }
+
+    /// What may be allocated before the next collection by default: percent of what the last one read, and bytes on top.
+    pub const fn headroom(self) -> (usize, usize) {
+        match self {
+            Mode::Collect => (COLLECT_HEADROOM, COLLECT_MIN_HEADROOM),
+            Mode::Hybrid | Mode::Explicit => (HYBRID_HEADROOM, HYBRID_MIN_HEADROOM),
+        }
+    }
 }
 
 /// Mode `collect`: percent of what a collection reads that may be allocated before the next one.

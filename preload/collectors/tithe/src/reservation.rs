@@ -33,7 +33,7 @@ pub struct HeapReservation {
     firsts: AtomicUsize,
     blacklist: AtomicUsize,
     spans: AtomicUsize,
-    /// 0 where there are no generations.
+    /// 0 where blocks have no ages.
     ages: AtomicUsize,
     flags: AtomicUsize,
     /// A collection is in increments: set from its first to its last.
@@ -48,7 +48,7 @@ pub struct Memory {
     span_classes: Region,
     firsts: Region,
     blacklist: Region,
-    /// Ages of blocks and flags of units: empty where there are no generations.
+    /// Ages of blocks and flags of units: empty where blocks have no ages.
     ages: Region,
     flags: Region,
     has_ages: bool,
@@ -201,7 +201,7 @@ impl HeapReservation {
         self.firsts.load(Ordering::Relaxed) as *mut UnitIndex
     }
 
-    /// The table of ages, a row a unit; null where there are no generations.
+    /// The table of ages, a row a unit; null where blocks have no ages.
     #[inline(always)]
     pub fn ages(&self) -> *mut Age {
         self.ages.load(Ordering::Relaxed) as *mut Age

@@ -8,16 +8,15 @@ use heaptoll_assertions::{assert_expensive, assert_internal, assert_sound};
 
 use crate::class::{FREE, UNIT, UNIT_SHIFT};
 use crate::reservation::{HeapReservation, Memory};
-use crate::runs::kept::{KEPT_BINS, Kept};
-use crate::span::{NONE, Span, UnitIndex};
+use crate::span::{NONE, UnitIndex};
 
 mod check;
 mod kept;
+mod lists;
 mod residency;
 
-/// Lengths with a list of their own.
-const EXACT: u32 = 32;
-const BINS: usize = 64;
+use lists::{BINS, KEPT_BINS, Kept, bin_of, bin_of_run, kept_bin_of};
+
 /// Free memory that stays resident before it is released to the system, at least, bytes.
 const RESIDENT_MIN: usize = 4 << 20;
 /// How many runs of a list are examined for one that is not blacklisted, or has an aligned part.
@@ -57,15 +56,6 @@ pub struct TakenUnits {
     pub first: UnitIndex,
     /// It reads as zeros, and no page of it is resident.
     pub clean: bool,
-}
-
-const fn bin_of(units: u32) -> usize {
-    if units <= EXACT { units as usize - 1 } else { (EXACT + (units - 1).ilog2() - EXACT.ilog2()) as usize }
-}
-
-/// The list that a free run is in.
-fn bin_of_run(run: &Span) -> usize {
-    if run.kept { kept::bin_of(run.units) } else { bin_of(run.units) }
 }
 
 impl Units {
@@ -114,7 +104,7 @@ impl Units {
             (first as usize..end).all(|unit| reservation.span_class(unit) == FREE),
             "a free run is of free units"
         );
-        let bin = if kept { kept::bin_of(units) } else { bin_of(units) };
+        let bin = if kept { kept_bin_of(units) } else { bin_of(units) };
         let head = self.bins[bin];
         assert_internal!(head != first, "a free run enters its list once");
         assert_internal!(

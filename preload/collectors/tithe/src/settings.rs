@@ -184,24 +184,26 @@ impl Settings {
         if let (Mode::Explicit, Some(wrong)) = (settings.mode, collecting) {
             return Err(wrong);
         }
-        let whole =
-            settings.every.is_some() || settings.heap.is_some() || settings.reclaim > 1 || settings.eager;
-        if settings.pause_ns.is_some() && (whole || generations == Some(true)) {
-            return Err(SettingError::new(b"TITHE_PAUSE", b"set", Fault::NotIncremental));
-        }
-        let defaults = match settings.mode {
-            Mode::Collect => (mode::COLLECT_HEADROOM, mode::COLLECT_MIN_HEADROOM),
-            Mode::Hybrid | Mode::Explicit => (mode::HYBRID_HEADROOM, mode::HYBRID_MIN_HEADROOM),
-        };
+        settings.check_pause(generations)?;
+        let defaults = settings.mode.headroom();
         // Who sets when to collect, or how much a collection reclaims, gets collections that read and reclaim all.
         let by_default =
             settings.mode == Mode::Collect && settings.rule == Rule::Proportional && settings.every.is_none();
-        settings.generations =
-            settings.pause_ns.is_none() && generations.unwrap_or(settings.check_young || by_default);
+        let by_default = settings.check_young || by_default;
+        settings.generations = settings.pause_ns.is_none() && generations.unwrap_or(by_default);
         settings.headroom = headroom.unwrap_or(defaults.0);
         settings.adaptive = headroom.is_none();
         settings.min_headroom = min_headroom.unwrap_or(defaults.1);
         Ok(settings)
+    }
+
+    /// Pauses are short only where nothing needs whole collections.
+    fn check_pause(&self, generations: Option<bool>) -> Result<(), SettingError> {
+        let needs_whole = self.every.is_some() || self.heap.is_some() || self.reclaim > 1 || self.eager;
+        if self.pause_ns.is_some() && (needs_whole || generations == Some(true)) {
+            return Err(SettingError::new(b"TITHE_PAUSE", b"set", Fault::NotIncremental));
+        }
+        Ok(())
     }
 }
 

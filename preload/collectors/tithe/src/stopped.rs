@@ -84,6 +84,22 @@ impl Heap {
         if was_marked { 0 } else { CLASS[span_class].size as usize }
     }
 
+    /// Before all marks are needed: forgets a collection that was incremental and has not ended. The world is stopped.
+    pub(crate) fn forget_increments(&self, collector: &mut Collector) {
+        if collector.increments.is_active() {
+            collector.increments.forget();
+            collector.stack.clear();
+            self.end_marking();
+            self.clear_marks();
+        }
+    }
+
+    /// No mark states any more where a word may point to that is not taken.
+    pub(crate) fn end_marking(&self) {
+        self.reservation.set_marking(false);
+        self.reservation.keep_flags(0);
+    }
+
     pub(crate) fn clear_marks(&self) {
         self.each_span(&mut |span| {
             let words =

@@ -1,6 +1,6 @@
-//! `TITHE_CHECK=young`: after a young collection has marked, everything is marked again from the same words of the roots,
-//! as a full collection does. What the full marking reaches the young one must have reached: a block that it has not would
-//! be freed although the program may use it.
+//! `TITHE_CHECK=young`: after a young or incremental collection has marked, everything is marked again from the same words
+//! of the roots, as a full collection does. What the full marking reaches that one must have reached: a block that it has
+//! not would be freed although the program may use it.
 
 use core::convert::Infallible;
 use core::sync::atomic::Ordering;
@@ -60,9 +60,9 @@ impl Heap {
         let bytes = size_of_blocks(span);
         let line = Message::new().text("tithe: TITHE_CHECK=young: ");
         let line = if span.is_taken(block) {
-            line.text("a young collection would free a block that is reachable")
+            line.text("a collection would free a block that is reachable")
         } else {
-            line.text("a young collection has missed a word that points to a free place")
+            line.text("a collection has missed a word that points to a free place")
         };
         let line = line.text(", at ").address(self.reservation.address(first) + block * bytes);
         line.text(", bytes ").number(bytes as u64).abort()

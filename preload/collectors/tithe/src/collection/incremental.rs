@@ -9,9 +9,10 @@
 
 use core::sync::atomic::Ordering;
 
-use heaptoll_roots::{RootsError, StoppedWorld, Untracked};
+use heaptoll_roots::StoppedWorld;
 use heaptoll_runtime::{Phase, now_ns};
 
+use super::passes::Interrupted;
 use crate::abandoned::cause;
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
@@ -19,28 +20,6 @@ use crate::increments::Stage;
 use crate::log::{Cause, Reason};
 use crate::progress::{Found, NotCollected, Progress};
 use crate::reservation::AHEAD;
-
-/// Why an increment cannot be finished.
-pub(super) enum Interrupted {
-    /// It is not known what was written.
-    Untracked(Untracked),
-    /// Roots could not be read.
-    Roots,
-    /// There is no memory for the mark stack.
-    Memory,
-}
-
-impl From<Untracked> for Interrupted {
-    fn from(cause: Untracked) -> Interrupted {
-        Interrupted::Untracked(cause)
-    }
-}
-
-impl From<RootsError> for Interrupted {
-    fn from(_: RootsError) -> Interrupted {
-        Interrupted::Roots
-    }
-}
 
 /// How long an increment may go on, and what it has begun.
 struct Increment {
@@ -59,16 +38,6 @@ impl Heap {
         let is_recorded = generations.tracker.is_available() && !generations.is_backing_off();
         let is_needed = || increments.is_needed(self.live_bytes() + increments.roots);
         reason == Reason::Budget && (increments.is_active() || is_recorded && is_needed())
-    }
-
-    /// Before all marks are needed: forgets a collection that was incremental and has not ended. The world is stopped.
-    pub(crate) fn forget_increments(&self, collector: &mut Collector) {
-        if collector.increments.is_active() {
-            collector.increments.forget();
-            collector.stack.clear();
-            self.end_marking();
-            self.clear_marks();
-        }
     }
 
     /// An increment: begins a collection, goes on with it, or ends it.

@@ -7,7 +7,6 @@ use core::sync::atomic::Ordering;
 use heaptoll_assertions::{assert_expensive, assert_internal};
 use heaptoll_roots::{RootsError, StoppedWorld, Untracked, WriteScan};
 
-use super::incremental::Interrupted;
 use super::phases::wipe_stack;
 use super::young::MARKS_OF_UNIT;
 use crate::class::{FREE, is_atomic};
@@ -26,6 +25,28 @@ const CHUNK: usize = 64 << 10;
 /// Units to which writes are recorded between two looks at the clock.
 const RECORDED: usize = if cfg!(test) { 16 } else { 256 };
 
+/// Why an increment cannot be finished.
+pub(super) enum Interrupted {
+    /// It is not known what was written.
+    Untracked(Untracked),
+    /// Roots could not be read.
+    Roots,
+    /// There is no memory for the mark stack.
+    Memory,
+}
+
+impl From<Untracked> for Interrupted {
+    fn from(cause: Untracked) -> Interrupted {
+        Interrupted::Untracked(cause)
+    }
+}
+
+impl From<RootsError> for Interrupted {
+    fn from(_: RootsError) -> Interrupted {
+        Interrupted::Roots
+    }
+}
+
 impl Heap {
     /// Begins a collection: nothing is marked, and no unit is known to be pointed to.
     pub(super) fn begin_marking(
@@ -43,15 +64,9 @@ impl Heap {
         let work = self.live_bytes() + collector.increments.roots;
         // It begins when half of what may be allocated is.
         collector.increments.begin(self.reservation.units(), work, 2 * since);
-        self.keep_flags(0);
+        self.reservation.keep_flags(0);
         self.reservation.set_marking(true);
         Ok(())
-    }
-
-    /// No mark states any more where a word may point to that is not taken.
-    pub(super) fn end_marking(&self) {
-        self.reservation.set_marking(false);
-        self.keep_flags(0);
     }
 
     /// Has writes to some more units recorded; returns whether they are recorded of the whole heap.

@@ -16,7 +16,6 @@ use crate::generations::{Facts, Generation};
 use crate::heap::{Heap, HeapGuards};
 use crate::log::Reason;
 use crate::progress::{Found, Progress};
-use crate::reservation::AHEAD;
 use crate::span::{Span, UnitIndex};
 use crate::spans::is_dense;
 
@@ -46,7 +45,7 @@ impl Heap {
         assert_internal!(self.reservation.has_ages(), "blocks have ages where generations are on");
         assert_internal!(progress.reclaims, "where generations are on every collection reclaims");
         if chosen == Generation::Full {
-            self.keep_flags(0);
+            self.reservation.keep_flags(0);
             return chosen;
         }
         if collector.generations.check
@@ -91,14 +90,6 @@ impl Heap {
                 span.dense = false;
                 Ok(())
             });
-        }
-    }
-
-    /// Keeps of the flags of all units only some.
-    pub(super) fn keep_flags(&self, kept: u8) {
-        for unit in 0..self.reservation.units() + AHEAD {
-            let flags = self.reservation.unit_flags(unit);
-            flags.store(flags.load(Ordering::Relaxed) & kept, Ordering::Relaxed);
         }
     }
 
@@ -287,7 +278,7 @@ impl Heap {
             }
             Ok(())
         });
-        self.keep_flags(TAINTED);
+        self.reservation.keep_flags(TAINTED);
     }
 }
 

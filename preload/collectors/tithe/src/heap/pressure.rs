@@ -12,11 +12,6 @@ use crate::log::Reason;
 const INEFFECTIVE_MAX: u32 = 8;
 
 impl Heap {
-    pub(crate) fn is_due(&self) -> bool {
-        self.allocated_since_gc.load(Ordering::Relaxed) >= self.budget.load(Ordering::Relaxed)
-            || self.allocated_total.load(Ordering::Relaxed) >= self.due_at_allocated.load(Ordering::Relaxed)
-    }
-
     pub(super) fn is_limited(&self) -> bool {
         self.units.lock().limit != usize::MAX
     }

@@ -2,8 +2,8 @@
 
 use heaptoll_runtime::Damage;
 
-use super::kept::KEPT_BINS;
-use super::{BINS, Units, bin_of_run};
+use super::Units;
+use super::lists::{BINS, KEPT_BINS, bin_of_run};
 use crate::class::FREE;
 use crate::reservation::HeapReservation;
 use crate::span::NONE;

@@ -6,37 +6,14 @@
 
 use heaptoll_assertions::{assert_internal, assert_sound};
 
-use super::{BINS, EXACT, TakenUnits, Units};
+use super::lists::{BINS, KEPT_BINS, kept_bin_of};
+use super::{TakenUnits, Units};
 use crate::class::{FREE, UNIT};
 use crate::reservation::HeapReservation;
 use crate::span::{NONE, UnitIndex};
 
-/// Lengths whose runs are kept, in units: from 1 to so many.
-pub const KEPT_BINS: usize = EXACT as usize;
 /// How many kept runs of a length are examined for one that is not blacklisted.
 const TRIES: u32 = 4;
-
-/// How many runs of each length are kept, and may be.
-#[derive(Debug)]
-pub struct Kept {
-    /// Kept runs.
-    pub(super) count: [u32; KEPT_BINS],
-    /// Blocks that were allocated since the last collection.
-    requested: [u32; KEPT_BINS],
-    /// Blocks that were allocated between the last two collections.
-    wanted: [u32; KEPT_BINS],
-}
-
-impl Kept {
-    pub const fn new() -> Kept {
-        Kept { count: [0; KEPT_BINS], requested: [0; KEPT_BINS], wanted: [0; KEPT_BINS] }
-    }
-}
-
-/// The list of kept runs of a length.
-pub const fn bin_of(units: u32) -> usize {
-    BINS + units as usize - 1
-}
 
 impl Units {
     /// Takes a kept run of this length for a large block, if there is one, and counts that one was needed. Blacklisted
@@ -56,7 +33,7 @@ impl Units {
         if self.kept.count[length - 1] == 0 || self.exceeds_limit(reservation, units) {
             return None;
         }
-        let mut run = self.bins[bin_of(units)];
+        let mut run = self.bins[kept_bin_of(units)];
         for _ in 0..TRIES {
             if run == NONE {
                 return None;
@@ -113,7 +90,7 @@ impl Units {
     }
 
     /// Drops the pages of a kept run, whose contents would keep garbage alive when parts of it are reused, and makes it part
-    /// of the free runs beside it.
+    /// of the free runs next to it.
     pub(super) fn release_one_kept(&mut self, reservation: &HeapReservation, first: UnitIndex) {
         let (units, clean) = self.unlink(reservation, first);
         assert_internal!(!clean && units as usize <= KEPT_BINS, "kept runs are short, and were used");

@@ -3,7 +3,8 @@
 use heaptoll_assertions::{assert_internal, assert_sound};
 use heaptoll_runtime::PAGE;
 
-use super::{BINS, RESIDENT_MIN, Units};
+use super::lists::BINS;
+use super::{RESIDENT_MIN, Units};
 use crate::class::UNIT;
 use crate::reservation::HeapReservation;
 use crate::resident::resident_bytes;

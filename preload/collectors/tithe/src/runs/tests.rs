@@ -7,6 +7,7 @@ use std::vec::Vec;
 
 use proptest::prelude::*;
 
+use super::lists::EXACT;
 use super::*;
 use crate::class::LARGE;
 use crate::reservation::HeapReservation;

@@ -85,7 +85,7 @@ fn a_collection_in_increments_keeps_what_is_reachable_and_reclaims_the_rest() {
 
 /// The program moves the only address of a block from where it was not read yet to where it was.
 #[test]
-fn an_address_that_moves_behind_the_marker_is_found() {
+fn an_address_that_moves_to_where_was_read_is_found() {
     let fixture = HeapFixture::incremental(Mode::Collect);
     let list = list(&fixture, 4000, 200);
     let moved = fixture.allocate_clear(48, false);
@@ -176,7 +176,7 @@ fn a_mark_stack_that_overflows_between_increments_loses_nothing() {
     fixture.audit();
 }
 
-/// A program that asks between increments what holds a block would keep every collection from ending.
+/// A program that has what holds a block found between increments would keep every collection from ending.
 #[test]
 fn a_collection_that_was_not_continued_is_followed_by_a_whole_one() {
     let fixture = HeapFixture::incremental(Mode::Collect);
@@ -190,7 +190,7 @@ fn a_collection_that_was_not_continued_is_followed_by_a_whole_one() {
         let mut collector = fixture.heap.collector.lock();
         fixture.heap.forget_increments(&mut collector);
     }
-    assert_eq!(fixture.is_collecting(), false);
+    assert!(!fixture.is_collecting());
     fixture.collect_increment();
     assert!(!fixture.is_collecting(), "it was whole");
     assert!(fixture.heap.collector.lock().statistics.collections > 0);
