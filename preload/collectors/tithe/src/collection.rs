@@ -122,6 +122,7 @@ impl Heap {
         progress.times.marked = now_ns();
         let marking_ns = progress.times.marked - progress.times.stopped;
         collector.increments.measure(found.live + found.roots, marking_ns);
+        collector.increments.roots = found.roots;
         self.finish(collector, guards, stopped, progress, &found);
         Ok(())
     }

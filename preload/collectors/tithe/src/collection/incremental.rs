@@ -63,7 +63,7 @@ impl Heap {
         let increments = &collector.increments;
         reason == Reason::Budget
             && collector.generations.tracker.is_available()
-            && (increments.is_active() || increments.is_needed(self.live_bytes() + increments.roots))
+            && (increments.is_active() || increments.is_needed(self.live_bytes(), increments.roots))
     }
 
     /// Before all marks are needed: forgets a collection that was incremental and has not ended. The world is stopped.
@@ -120,6 +120,7 @@ impl Heap {
                 self.forget_increments(collector);
                 drop(stopped);
                 drop(guards);
+                self.count_pause(collector, now_ns() - progress.times.started);
                 match interrupted {
                     Interrupted::Untracked(cause) => {
                         collector.generations.on_untracked(cause);
@@ -147,7 +148,7 @@ impl Heap {
         progress: &Progress,
     ) -> Result<Option<Found>, Interrupted> {
         let began = progress.times.started;
-        let (deadline, pass_deadline) =
+        let (mut deadline, pass_deadline) =
             (collector.increments.deadline(began), collector.increments.pass_deadline(began));
         let mut is_fresh = false;
         // At the end of an increment there may be no time for a pass; an increment that begins with nothing else begins one.
@@ -163,6 +164,9 @@ impl Heap {
             collector.increments.begin(units, work, collector.last_budget.max(since));
             self.keep_flags(0);
             self.reservation.set_marking(true);
+        }
+        if matches!(collector.increments.stage, Stage::Recording { .. }) {
+            // Also where it goes on: the process may be the child of a fork by now, of whose memory nothing is recorded.
             collector.generations.tracker.scan(self.all_units(guards))?;
         }
         loop {
@@ -170,15 +174,18 @@ impl Heap {
             match stage {
                 Stage::Idle => return Ok(None),
                 Stage::Recording { unit } => {
-                    let end = self.reservation.units().min(unit + RECORDED);
+                    // What the heap has grown into since it began counts as written.
+                    let units = collector.increments.units;
+                    let end = units.min(unit + RECORDED);
                     let mut scan = collector.generations.tracker.resume()?;
                     self.scan_in_use(&mut scan, unit..end, &mut |_| {})?;
                     drop(scan);
                     collector.increments.stage = Stage::Recording { unit: end };
-                    if end == self.reservation.units() {
+                    if end == units {
                         collector.increments.begin_pass();
                         self.gather_roots(collector, guards, stopped)?;
                         is_fresh = true;
+                        deadline = collector.increments.deadline_after_roots(deadline, now_ns());
                     }
                 }
                 Stage::Marking => {
@@ -192,6 +199,7 @@ impl Heap {
                         }
                         self.begin_pass(collector, guards, stopped)?;
                         (is_fresh, is_late) = (true, true);
+                        deadline = collector.increments.deadline_after_roots(deadline, now_ns());
                     }
                 }
                 Stage::Rereading { unit } => self.with_marker(collector, |marker, increments| {

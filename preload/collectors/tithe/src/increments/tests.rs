@@ -15,7 +15,7 @@ fn increments(pause_ms: u64) -> Increments {
 #[test]
 fn without_a_pause_collections_are_whole_and_use_their_budget() {
     let increments = Increments::new();
-    assert!(!increments.is_needed(1 << 40));
+    assert!(!increments.is_needed(1 << 40, 0));
     assert_eq!(increments.before(100 << 20), 100 << 20);
 }
 
@@ -24,11 +24,40 @@ fn a_collection_is_incremental_where_it_would_take_longer_than_the_pause() {
     let mut increments = increments(5);
     increments.rate = 1000;
     let most = (5 * MS / 100 * MARKING) as usize;
-    assert!(!increments.is_needed(most) && increments.is_needed(most + 1000));
+    assert!(!increments.is_needed(most, 0) && increments.is_needed(most + 1000, 0));
     assert_eq!(increments.before(100_000), 50_000);
     // It turns out that marking is slower.
     (0..20).for_each(|_| increments.measure(1_000_000, 10 * MS));
-    assert!(increments.is_needed(400_000));
+    assert!(increments.is_needed(400_000, 0));
+}
+
+/// Roots are read at once, in each pass.
+#[test]
+fn a_collection_is_whole_where_its_roots_take_longer_than_the_pause_and_than_the_heap() {
+    let mut increments = increments(5);
+    increments.rate = 1000;
+    let (long, short) = (500_000_000, 1_000_000);
+    assert!(!increments.is_needed(short, long));
+    assert!(increments.is_needed(long, short) && increments.is_needed(long + 1, long));
+}
+
+#[test]
+fn a_pass_that_has_read_many_roots_has_time_to_read_what_was_written() {
+    let increments = increments(5);
+    let deadline = increments.deadline(100 * MS);
+    assert_eq!(increments.deadline_after_roots(deadline, 101 * MS), deadline);
+    assert_eq!(increments.deadline_after_roots(deadline, 300 * MS), increments.deadline(300 * MS));
+}
+
+#[test]
+fn a_program_is_overdrawn_that_has_allocated_more_than_its_allowance() {
+    let mut increments = increments(5);
+    assert!(!increments.is_overdrawn(isize::MAX));
+    increments.begin(0, 10 << 20, 1 << 20);
+    assert!(!increments.is_overdrawn(1 << 20) && !increments.is_overdrawn(-5));
+    assert!(increments.is_overdrawn((1 << 20) + 1));
+    increments.forget();
+    assert!(!increments.is_overdrawn(isize::MAX));
 }
 
 /// Marks `work` bytes in increments of a millisecond each; returns what the program allocates before each further one.
