@@ -165,19 +165,23 @@ impl Heap {
             self.keep_flags(0);
             self.reservation.set_marking(true);
         }
-        if matches!(collector.increments.stage, Stage::Recording { .. }) {
+        if let Stage::Recording { unit } = collector.increments.stage {
             // Also where it goes on: the process may be the child of a fork by now, of whose memory nothing is recorded.
-            collector.generations.tracker.scan(self.all_units(guards))?;
+            let first = self.addresses(0..self.recorded_to(collector, unit) as UnitIndex);
+            collector.generations.tracker.scan(first)?;
+        } else {
+            collector.generations.tracker.extend(self.all_units(guards).end)?;
         }
         loop {
             let stage = collector.increments.stage;
             match stage {
                 Stage::Idle => return Ok(None),
                 Stage::Recording { unit } => {
-                    // What the heap has grown into since it began counts as written.
-                    let units = collector.increments.units;
-                    let end = units.min(unit + RECORDED);
-                    let mut scan = collector.generations.tracker.resume()?;
+                    let (units, end) = (collector.increments.units, self.recorded_to(collector, unit));
+                    let tracker = &mut collector.generations.tracker;
+                    // A heap that has become much larger is registered in parts, as it takes time.
+                    tracker.extend(self.addresses(0..end as UnitIndex).end)?;
+                    let mut scan = tracker.resume()?;
                     self.scan_in_use(&mut scan, unit..end, &mut |_| {})?;
                     drop(scan);
                     collector.increments.stage = Stage::Recording { unit: end };
@@ -216,6 +220,11 @@ impl Heap {
                 return Ok(None);
             }
         }
+    }
+
+    /// Up to which unit writes are recorded next. What the heap has grown into since the collection began counts as written.
+    fn recorded_to(&self, collector: &Collector, unit: usize) -> usize {
+        collector.increments.units.min(unit + RECORDED)
     }
 
     /// A marker that goes on with what is on the mark stack.
