@@ -179,7 +179,6 @@ impl Heap {
                 Stage::Recording { unit } => {
                     let (units, end) = (collector.increments.units, self.recorded_to(collector, unit));
                     let tracker = &mut collector.generations.tracker;
-                    // A heap that has become much larger is registered in parts, as it takes time.
                     tracker.extend(self.addresses(0..end as UnitIndex).end)?;
                     let mut scan = tracker.resume()?;
                     self.scan_in_use(&mut scan, unit..end, &mut |_| {})?;
@@ -222,7 +221,8 @@ impl Heap {
         }
     }
 
-    /// Up to which unit writes are recorded next. What the heap has grown into since the collection began counts as written.
+    /// Up to which unit writes are recorded next: a heap is registered in parts, as it takes time. What it has grown into since
+    /// the collection began counts as written.
     fn recorded_to(&self, collector: &Collector, unit: usize) -> usize {
         collector.increments.units.min(unit + RECORDED)
     }
