@@ -158,23 +158,47 @@ impl WriteTracker {
             "what is tracked is of whole pages"
         );
         self.open()?;
-        let State::Open(userfault) = self.state else { return Err(Untracked::Closed) };
-        if self.process != kernel::process() || !userfault.is_ours() {
-            self.state = State::Unavailable(Untracked::Closed);
-            return Err(Untracked::Closed);
-        }
+        let userfault = self.verified()?;
         self.regions.reserve(REGIONS)?;
         survey(&mut self.text, &memory)?;
         if self.tracked.start != memory.start {
             self.tracked = memory.start..memory.start;
         }
-        if self.tracked.end < memory.end {
-            userfault
-                .register(&(self.tracked.end..memory.end))
-                .map_err(|Error(number)| Untracked::Kernel(number))?;
-            self.tracked.end = memory.end;
-        }
+        self.register(userfault, memory.end)?;
         self.resume()
+    }
+
+    /// Has the memory of the last scan end there, if that is further: what is new counts as written. To do so in parts takes
+    /// less time at once than to leave it to the next scan. Without a scan there is nothing to do.
+    ///
+    /// # Errors
+    /// [`Untracked`]: all pages count as written.
+    pub fn extend(&mut self, end: usize) -> Result<(), Untracked> {
+        if self.tracked.is_empty() || end <= self.tracked.end {
+            return Ok(());
+        }
+        let userfault = self.verified()?;
+        self.register(userfault, end)
+    }
+
+    /// The descriptor, if it is still this tracker's.
+    fn verified(&mut self) -> Result<Userfault, Untracked> {
+        let State::Open(userfault) = self.state else { return Err(Untracked::Closed) };
+        if self.process != kernel::process() || !userfault.is_ours() {
+            self.state = State::Unavailable(Untracked::Closed);
+            return Err(Untracked::Closed);
+        }
+        Ok(userfault)
+    }
+
+    fn register(&mut self, userfault: Userfault, end: usize) -> Result<(), Untracked> {
+        if self.tracked.end < end {
+            userfault
+                .register(&(self.tracked.end..end))
+                .map_err(|Error(number)| Untracked::Kernel(number))?;
+            self.tracked.end = end;
+        }
+        Ok(())
     }
 
     /// Goes on with the last scan, in the same stop.

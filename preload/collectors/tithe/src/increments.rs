@@ -107,11 +107,17 @@ impl Increments {
         self.stage != Stage::Idle
     }
 
-    /// Whether a collection of so many bytes has to be incremental: marking all of them at once would take longer than the
-    /// pause allows.
-    pub fn is_needed(&self, bytes: usize) -> bool {
-        let is_long = |pause| self.marking_ns(bytes) > pause / 100 * MARKING_PERCENT;
-        !self.is_whole_due && self.pause_ns.is_some_and(is_long)
+    /// Whether a collection of so many live bytes and roots has to be incremental: marking all of them at once would take
+    /// longer than the pause allows. Roots are read at once, and twice at least: where they alone take longer and are more
+    /// than the rest, a whole collection stops the program for little longer, and once.
+    pub fn is_needed(&self, live: usize) -> bool {
+        let most = self.pause_ns.unwrap_or(u64::MAX) / 100 * MARKING_PERCENT;
+        let is_long = |bytes| self.marking_ns(bytes) > most;
+        let roots = self.roots;
+        self.pause_ns.is_some()
+            && !self.is_whole_due
+            && is_long(live.saturating_add(roots))
+            && !(is_long(roots) && roots > live)
     }
 
     fn marking_ns(&self, bytes: usize) -> u64 {
@@ -131,6 +137,17 @@ impl Increments {
     /// When an increment has to end whose threads had stopped at that time, ns.
     pub fn deadline(&self, stopped_ns: u64) -> u64 {
         stopped_ns.saturating_add(self.pause_ns.unwrap_or(u64::MAX) / 100 * MARKING_PERCENT)
+    }
+
+    /// When an increment has to end in which a pass has read the roots by now, ns. What takes longer than the pause allows is
+    /// not to be read in vain: the pass gets its time after it.
+    pub fn deadline_after_roots(&self, deadline: u64, now_ns: u64) -> u64 {
+        if now_ns > deadline { self.deadline(now_ns) } else { deadline }
+    }
+
+    /// Whether the program has allocated more, since the last collection ended, than it was to until this one ends.
+    pub fn is_overdrawn(&self, allocated: isize) -> bool {
+        self.is_active() && usize::try_from(allocated).is_ok_and(|allocated| allocated > self.allowance)
     }
 
     /// Until when the next pass may begin in an increment whose threads had stopped at that time, ns.

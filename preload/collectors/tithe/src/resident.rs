@@ -9,8 +9,8 @@ use heaptoll_runtime::PAGE;
 /// Pages that one call of the kernel reports.
 const CHUNK: usize = 4096;
 
-/// Visits the runs of pages that are resident, and of those that are not, of some whole pages of the heap, in pieces;
-/// returns false where the kernel does not report them.
+/// Visits the runs of some whole pages of the heap that the kernel reports as resident and of those that it does not, in
+/// pieces; returns false where it does not report them.
 fn each_run(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>, bool)) -> bool {
     assert_internal!(
         range.start.is_multiple_of(PAGE) && range.end.is_multiple_of(PAGE),
@@ -35,37 +35,50 @@ fn each_run(range: Range<usize>, visit: &mut dyn FnMut(Range<usize>, bool)) -> b
 /// Resident bytes of some whole pages of the heap: all of them where the kernel does not report it.
 pub fn resident_bytes(range: Range<usize>) -> usize {
     let mut resident = 0;
-    let mut add = |run: Range<usize>, is_resident| resident += if is_resident { run.len() } else { 0 };
-    if each_run(range.clone(), &mut add) { resident } else { range.len() }
+    let is_reported = each_run(range.clone(), &mut |run, is_resident| {
+        if is_resident {
+            resident += run.len();
+        }
+    });
+    if is_reported { resident } else { range.len() }
 }
 
-/// Clears some whole pages, and touches none that is not resident; returns false where it cannot. What is not resident is
-/// dropped, since it may be swapped out.
+/// Clears some whole pages, and touches none that is not resident; returns false where it cannot.
 ///
 /// # Safety
 /// The pages are mapped, and nothing that the program still uses is there.
 pub unsafe fn clear_resident(range: Range<usize>) -> bool {
     // SAFETY: errno's address is valid for the calling thread.
     let errno = unsafe { *libc::__errno_location() };
-    let mut dropped = true;
-    let cleared = each_run(range, &mut |run, is_resident| {
-        if !is_resident {
-            // SAFETY: nothing that the program still uses is there (this function's contract).
-            dropped &= unsafe { libc::madvise(run.start as *mut _, run.len(), libc::MADV_DONTNEED) } == 0;
-            return;
-        }
-        for page in run.step_by(PAGE) {
-            // SAFETY: a whole page that may be overwritten (this function's contract).
-            let words = unsafe { core::slice::from_raw_parts_mut(page as *mut u64, PAGE / size_of::<u64>()) };
-            // A page that was only read is the kernel's page of zeros: a write would take memory for it.
-            if words.iter().any(|&word| word != 0) {
-                words.fill(0);
-            }
-        }
+    let mut cleared = true;
+    let is_reported = each_run(range, &mut |run, is_resident| {
+        // SAFETY: whole pages that may be overwritten (this function's contract).
+        cleared &= unsafe { clear_run(run, is_resident) };
     });
     // SAFETY: errno's address is valid for the calling thread.
     unsafe { *libc::__errno_location() = errno };
-    cleared && dropped
+    is_reported && cleared
+}
+
+/// Clears a run of pages that are all resident, or none; returns false where it cannot.
+///
+/// # Safety
+/// As [`clear_resident`].
+unsafe fn clear_run(run: Range<usize>, is_resident: bool) -> bool {
+    if !is_resident {
+        // The kernel does not report pages as resident that it has swapped out, and they keep their contents.
+        // SAFETY: whole pages that may be overwritten (this function's contract).
+        return unsafe { libc::madvise(run.start as *mut _, run.len(), libc::MADV_DONTNEED) } == 0;
+    }
+    for page in run.step_by(PAGE) {
+        // SAFETY: a whole page that may be overwritten (this function's contract).
+        let words = unsafe { core::slice::from_raw_parts_mut(page as *mut u64, PAGE / size_of::<u64>()) };
+        // A page that was only read is the kernel's page of zeros: a write would take memory for it.
+        if words.iter().any(|&word| word != 0) {
+            words.fill(0);
+        }
+    }
+    true
 }
 
 #[cfg(test)]
@@ -87,8 +100,9 @@ mod tests {
     fn resident(range: &Range<usize>) -> std::vec::Vec<usize> {
         let mut found = std::vec::Vec::new();
         assert!(each_run(range.clone(), &mut |run, is_resident| {
-            let pages = run.step_by(PAGE).filter(|_| is_resident);
-            found.extend(pages.map(|page| (page - range.start) / PAGE));
+            if is_resident {
+                found.extend(run.step_by(PAGE).map(|page| (page - range.start) / PAGE));
+            }
         }));
         found
     }
@@ -112,5 +126,19 @@ mod tests {
         unsafe { libc::munmap(range.start as *mut _, range.len()) };
         // SAFETY: nothing is mapped there: the kernel reports that.
         assert!(!unsafe { clear_resident(range) });
+    }
+
+    /// The kernel does not report pages as resident that it has swapped out; they have contents.
+    #[test]
+    fn pages_that_are_not_reported_as_resident_read_as_zeros_too() {
+        let range = pages(3);
+        // SAFETY: a word of the test's own pages.
+        unsafe { ((range.start + PAGE) as *mut u64).write(5) };
+        // SAFETY: the test's own pages.
+        assert!(unsafe { clear_run(range.clone(), false) });
+        // SAFETY: a word of the test's own pages.
+        assert_eq!(unsafe { ((range.start + PAGE) as *const u64).read() }, 0);
+        // SAFETY: the test's own pages, which nothing else uses.
+        unsafe { libc::munmap(range.start as *mut _, range.len()) };
     }
 }

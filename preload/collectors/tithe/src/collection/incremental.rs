@@ -20,6 +20,7 @@ use crate::increments::Stage;
 use crate::log::{Cause, Reason};
 use crate::progress::{Found, NotCollected, Progress};
 use crate::reservation::AHEAD;
+use crate::span::UnitIndex;
 
 /// How long an increment may go on, and what it has begun.
 struct Increment {
@@ -36,7 +37,7 @@ impl Heap {
     pub(super) fn is_incremental(&self, collector: &Collector, reason: Reason) -> bool {
         let Collector { increments, generations, .. } = collector;
         let is_recorded = generations.tracker.is_available() && !generations.is_backing_off();
-        let is_needed = || increments.is_needed(self.live_bytes() + increments.roots);
+        let is_needed = || increments.is_needed(self.live_bytes());
         reason == Reason::Budget && (increments.is_active() || is_recorded && is_needed())
     }
 
@@ -125,9 +126,12 @@ impl Heap {
         if !increments.is_active() {
             self.begin_marking(collector, progress)?;
         }
-        if let Stage::Recording { .. } = collector.increments.stage {
-            // The heap may have grown since the last increment.
-            collector.generations.tracker.scan(self.all_units(guards))?;
+        if let Stage::Recording { unit } = collector.increments.stage {
+            // Also where it goes on: the process may be the child of a fork by now, of whose memory nothing is recorded.
+            let first = self.addresses(0..self.recorded_to(collector, unit) as UnitIndex);
+            collector.generations.tracker.scan(first)?;
+        } else {
+            collector.generations.tracker.extend(self.all_units(guards).end)?;
         }
         loop {
             if let Some(is_finished) = self.step(collector, guards, stopped, &mut increment)? {
@@ -153,6 +157,8 @@ impl Heap {
                     collector.increments.begin_pass();
                     self.gather_roots(collector, guards, stopped)?;
                     increment.has_begun_pass = true;
+                    increment.deadline =
+                        collector.increments.deadline_after_roots(increment.deadline, now_ns());
                 }
             }
             Stage::Rereading { unit } => self.reread_some(collector, guards, unit),
@@ -166,6 +172,8 @@ impl Heap {
                     }
                     self.begin_pass(collector, guards, stopped)?;
                     increment.has_begun_pass = true;
+                    increment.deadline =
+                        collector.increments.deadline_after_roots(increment.deadline, now_ns());
                 }
                 increment.has_marked = true;
             }

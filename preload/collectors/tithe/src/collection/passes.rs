@@ -72,12 +72,20 @@ impl Heap {
     /// Has writes to some more units recorded; returns whether they are recorded of the whole heap.
     pub(super) fn record_some(&self, collector: &mut Collector) -> Result<bool, Interrupted> {
         let Stage::Recording { unit } = collector.increments.stage else { return Ok(true) };
-        let end = self.reservation.units().min(unit + RECORDED);
-        let mut scan = collector.generations.tracker.resume()?;
-        self.scan_in_use(&mut scan, unit.min(end)..end, &mut |_| {})?;
+        let (units, end) = (collector.increments.units, self.recorded_to(collector, unit));
+        let tracker = &mut collector.generations.tracker;
+        tracker.extend(self.addresses(0..end as UnitIndex).end)?;
+        let mut scan = tracker.resume()?;
+        self.scan_in_use(&mut scan, unit..end, &mut |_| {})?;
         drop(scan);
         collector.increments.stage = Stage::Recording { unit: end };
-        Ok(end == self.reservation.units())
+        Ok(end == units)
+    }
+
+    /// Up to which unit writes are recorded next: a heap is registered in parts, as it takes time. What it has grown into since
+    /// the collection began counts as written.
+    pub(super) fn recorded_to(&self, collector: &Collector, unit: usize) -> usize {
+        collector.increments.units.min(unit + RECORDED)
     }
 
     /// A pass begins: finds the pages that were written since the last one began, and reads the roots.

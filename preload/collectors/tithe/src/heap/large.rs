@@ -32,6 +32,7 @@ impl Heap {
         let Ok(alignment) = u32::try_from((alignment / UNIT).max(1)) else { return ptr::null_mut() };
         if self.is_due() && self.collects() {
             let _ = self.collect(Reason::Budget);
+            self.collect_overdrawn();
         }
         self.sweep_all();
         let mut taken = self.take_large(bytes, units, alignment, span_class);

@@ -12,6 +12,21 @@ use crate::log::Reason;
 const INEFFECTIVE_MAX: u32 = 8;
 
 impl Heap {
+    /// Before a large block is allocated: goes on with an incremental collection, increment by increment, as long as the
+    /// program has allocated more than it was to until the end of it. An increment for each block would let it grow by a
+    /// block for each.
+    pub(super) fn collect_overdrawn(&self) {
+        let is_overdrawn = || {
+            let allocated = self.allocated_since_gc.load(Ordering::Relaxed);
+            let is_overdrawn = self.collector.lock().increments.is_overdrawn(allocated);
+            if is_overdrawn {
+                self.budget.store(allocated, Ordering::Relaxed);
+            }
+            is_overdrawn
+        };
+        while is_overdrawn() && self.collect(Reason::Budget).is_ok() {}
+    }
+
     pub(super) fn is_limited(&self) -> bool {
         self.units.lock().limit != usize::MAX
     }

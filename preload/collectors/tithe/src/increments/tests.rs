@@ -95,3 +95,31 @@ fn what_was_measured_outlasts_a_collection() {
     increments.begin(0, 1, 1);
     assert_eq!((increments.rate, increments.marked, increments.count), (rate, 0, 0));
 }
+
+/// Roots are read at once, in each pass.
+#[test]
+fn a_collection_is_whole_where_its_roots_take_longer_than_the_pause_and_than_the_heap() {
+    let of = |live, roots| Increments { rate: 1000, roots, ..increments(5) }.is_needed(live);
+    let (long, short) = (500_000_000, 1_000_000);
+    assert!(!of(short, long));
+    assert!(of(long, short) && of(long + 1, long));
+}
+
+#[test]
+fn a_pass_that_has_read_many_roots_has_time_to_read_what_was_written() {
+    let increments = increments(5);
+    let deadline = increments.deadline(100 * MS);
+    assert_eq!(increments.deadline_after_roots(deadline, 101 * MS), deadline);
+    assert_eq!(increments.deadline_after_roots(deadline, 300 * MS), increments.deadline(300 * MS));
+}
+
+#[test]
+fn a_program_is_overdrawn_that_has_allocated_more_than_its_allowance() {
+    let mut increments = increments(5);
+    assert!(!increments.is_overdrawn(isize::MAX));
+    increments.begin(0, 10 << 20, 1 << 20);
+    assert!(!increments.is_overdrawn(1 << 20) && !increments.is_overdrawn(-5));
+    assert!(increments.is_overdrawn((1 << 20) + 1));
+    increments.forget();
+    assert!(!increments.is_overdrawn(isize::MAX));
+}

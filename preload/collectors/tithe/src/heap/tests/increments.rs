@@ -253,6 +253,66 @@ fn memory_that_is_replaced_between_increments_is_read() {
     fixture.audit();
 }
 
+/// Writes are recorded to so many bytes in an increment, at least.
+const RECORDED: usize = 4 << 20;
+
+/// A heap of which the first increment has recorded a part, and a block of it that is reachable.
+fn partly_recorded() -> (HeapFixture, Box<[usize; 1]>) {
+    let fixture = HeapFixture::incremental(Mode::Collect);
+    let roots = Box::new([list(&fixture, 4000, 200)[0]]);
+    fixture.add_roots(&roots[..]);
+    (0..3 * RECORDED / 300_000).for_each(|_| _ = fixture.allocate(300_000));
+    assert!(!fixture.collect_increment());
+    assert_eq!(fixture.is_collecting(), fixture.has_increments());
+    (fixture, roots)
+}
+
+#[test]
+fn a_heap_that_grows_before_all_writes_are_recorded_is_collected_in_increments() {
+    let (fixture, roots) = partly_recorded();
+    let newest = fixture.allocate(300_000);
+    (0..2 * RECORDED / 300_000).for_each(|_| _ = fixture.allocate(300_000));
+    let young = fixture.allocate_clear(48, false);
+    set_word(newest, young);
+    set_word(roots[0] + 8, newest);
+    while fixture.has_increments() && !fixture.collect_increment() {
+        assert!(fixture.is_collecting(), "it is not replaced by a whole collection");
+    }
+    fixture.heap.sweep_all();
+    assert!(fixture.is_taken(roots[0]) && fixture.is_taken(newest) && fixture.is_taken(young));
+    fixture.audit();
+}
+
+#[test]
+fn the_child_of_a_fork_goes_on_with_a_collection_that_has_begun_to_record_writes() {
+    let (fixture, roots) = partly_recorded();
+    fixture.heap.collector.lock().generations.after_fork_in_child();
+    while fixture.has_increments() && !fixture.collect_increment() {
+        assert!(fixture.is_collecting(), "it is not replaced by a whole collection");
+    }
+    fixture.heap.sweep_all();
+    assert!(fixture.is_taken(roots[0]));
+    fixture.audit();
+}
+
+/// One increment for each large block would let the heap grow by as many blocks as there are increments.
+#[test]
+fn large_blocks_do_not_outrun_the_increments() {
+    let fixture = HeapFixture::incremental(Mode::Collect);
+    let roots = Box::new([list(&fixture, 20_000, 200)[0]]);
+    fixture.add_roots(&roots[..]);
+    // What was allocated so far is all that may be until the collection ends.
+    fixture.heap.collector.lock().last_budget = 0;
+    fixture.heap.budget.store(isize::MIN, Ordering::Relaxed);
+    let mut blocks = 0;
+    while blocks == 0 || fixture.is_collecting() {
+        fixture.allocate(300_000);
+        blocks += 1;
+    }
+    assert!(blocks < 10, "{blocks} were allocated before the collection ended");
+    fixture.audit();
+}
+
 #[test]
 fn increments_find_what_full_collections_find() {
     for mode in [Mode::Collect, Mode::Hybrid] {
