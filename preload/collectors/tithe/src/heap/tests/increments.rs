@@ -31,6 +31,8 @@ impl HeapFixture {
         self.heap.budget.store(isize::MIN, Ordering::Relaxed);
         let before = self.heap.collector.lock().statistics.collections;
         assert_eq!(self.heap.collect(Reason::Budget), Ok(()));
+        // No request makes the next one.
+        self.heap.budget.store(isize::MAX, Ordering::Relaxed);
         let collector = self.heap.collector.lock();
         collector.statistics.collections > before && collector.increments.count > 0
     }
@@ -142,8 +144,6 @@ fn a_heap_that_grows_while_a_collection_begins_is_recorded_to_its_end() {
     fixture.add_roots(&roots[..]);
     fixture.collect_increment();
     assert_eq!(fixture.is_collecting(), fixture.has_increments());
-    // The next increment is the test's.
-    fixture.heap.budget.store(isize::MAX, Ordering::Relaxed);
     let units = fixture.heap.reservation.units();
     let more = list(&fixture, 60_000, 200);
     roots[1] = more[0];
@@ -301,15 +301,14 @@ fn large_blocks_do_not_outrun_the_increments() {
     let fixture = HeapFixture::incremental(Mode::Collect);
     let roots = Box::new([list(&fixture, 20_000, 200)[0]]);
     fixture.add_roots(&roots[..]);
-    // What was allocated so far is all that may be until the collection ends.
-    fixture.heap.collector.lock().last_budget = 0;
+    // As much as was allocated so far may be until the collection ends.
     fixture.heap.budget.store(isize::MIN, Ordering::Relaxed);
     let mut blocks = 0;
     while blocks == 0 || fixture.is_collecting() {
         fixture.allocate(300_000);
         blocks += 1;
     }
-    assert!(blocks < 10, "{blocks} were allocated before the collection ended");
+    assert!(blocks < 20, "{blocks} were allocated before the collection ended");
     fixture.audit();
 }
 
