@@ -14,7 +14,7 @@ use heaptoll_runtime::Message;
 /// go on with until it ends.
 const BEGIN_PERCENT: usize = 50;
 /// Of the pause, the part that is spent on marking, percent: threads have to stop and to go on.
-const MARKING_PERCENT: u64 = 60;
+const MARKING_PERCENT: u64 = 45;
 /// Of the pause, the part up to which the next pass begins in the same increment, percent.
 const PASS_PERCENT: u64 = 10;
 /// Bytes that a marker reads in a nanosecond, times 1000, until it is known.
