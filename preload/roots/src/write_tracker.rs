@@ -46,6 +46,16 @@ pub enum Untracked {
     NoMemory,
 }
 
+impl Untracked {
+    /// Whether a later scan may find what was written.
+    pub const fn may_pass(self) -> bool {
+        match self {
+            Untracked::Kernel(_) | Untracked::Filtered | Untracked::Closed => false,
+            Untracked::Mapping | Untracked::Pinned | Untracked::Proc | Untracked::NoMemory => true,
+        }
+    }
+}
+
 impl From<NoMemory> for Untracked {
     fn from(_: NoMemory) -> Untracked {
         Untracked::NoMemory

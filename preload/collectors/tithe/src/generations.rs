@@ -137,12 +137,11 @@ impl Generations {
     /// It is not known what was written: the collection was a full one.
     pub fn on_untracked(&mut self, cause: Untracked) {
         self.aged = false;
-        match cause {
-            Untracked::Kernel(_) | Untracked::Filtered | Untracked::Closed => {
-                self.enabled = false;
-                self.unreported = Some(cause);
-            }
-            Untracked::Mapping | Untracked::Proc | Untracked::NoMemory | Untracked::Pinned => self.back_off(),
+        if cause.may_pass() {
+            self.back_off();
+        } else {
+            self.enabled = false;
+            self.unreported = Some(cause);
         }
     }
 

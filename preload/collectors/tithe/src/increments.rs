@@ -217,6 +217,11 @@ impl Increments {
         self.is_whole_due = true;
     }
 
+    /// Writes are not recorded, and will not be: all collections are whole from now on.
+    pub fn disable(&mut self) {
+        self.pause_ns = None;
+    }
+
     /// A whole collection has ended, which has read so many bytes of roots.
     pub fn on_whole(&mut self, roots: usize) {
         self.is_whole_due = false;

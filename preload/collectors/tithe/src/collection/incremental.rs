@@ -77,6 +77,9 @@ impl Heap {
                 match interrupted {
                     Interrupted::Untracked(cause) => {
                         collector.generations.on_untracked(cause);
+                        if !cause.may_pass() {
+                            collector.increments.disable();
+                        }
                         self.collect_stopped(collector, Reason::Budget)
                     }
                     Interrupted::Roots => self.abandon(collector, &progress, Cause::Roots),

@@ -123,3 +123,12 @@ fn a_program_is_overdrawn_that_has_allocated_more_than_its_allowance() {
     increments.forget();
     assert!(!increments.is_overdrawn(isize::MAX));
 }
+
+#[test]
+fn without_records_of_writes_collections_are_whole_from_then_on() {
+    let mut increments = increments(5);
+    assert!(increments.is_needed(1 << 40));
+    increments.disable();
+    assert!(!increments.is_needed(1 << 40));
+    assert_eq!(increments.trigger(100 << 20), 100 << 20);
+}
