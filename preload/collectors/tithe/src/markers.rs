@@ -160,24 +160,10 @@ impl Roots<'_> {
         &self,
         marker: &mut Marker<'_, PARALLEL>,
     ) -> Result<(usize, usize), RootsError> {
-        let mut bytes = 0;
-        if let Some(words) = self.gathered {
-            let range = words.as_ptr_range();
-            // SAFETY: words of a list that does not change while it is borrowed; the world is stopped.
-            unsafe { marker.range(range.start as usize..range.end as usize) };
-            bytes = size_of_val(words);
-        } else {
-            self.visit(&mut |root| {
-                bytes += root.range.len();
-                // SAFETY: `visit` yields readable ranges of whole words; the world is stopped.
-                unsafe {
-                    match root.origin {
-                        Origin::Code => marker.bytes(root.range),
-                        _ => marker.range(root.range),
-                    }
-                };
-            })?;
-        }
+        // SAFETY: `each_range` yields readable ranges of whole words; the world is stopped.
+        let bytes = self.each_range(&mut |range, is_code| unsafe {
+            if is_code { marker.bytes(range) } else { marker.range(range) }
+        })?;
         Ok((bytes, if self.young { read_written(marker) } else { 0 }))
     }
 
@@ -186,22 +172,24 @@ impl Roots<'_> {
     /// # Errors
     /// The roots could not be read completely; marks are missing.
     pub fn gather_on(&self, marker: &mut Marker<'_, false>) -> Result<usize, RootsError> {
-        let mut bytes = 0;
+        // SAFETY: `each_range` yields readable ranges of whole words; the world is stopped.
+        self.each_range(&mut |range, is_code| unsafe {
+            if is_code { marker.gather_bytes(range) } else { marker.gather(range) }
+        })
+    }
+
+    /// Visits the roots, or the words that were gathered from them, each with whether addresses may lie at any byte of it;
+    /// returns their bytes.
+    fn each_range(&self, visit: &mut dyn FnMut(Range<usize>, bool)) -> Result<usize, RootsError> {
         if let Some(words) = self.gathered {
             let range = words.as_ptr_range();
-            // SAFETY: words of a list that does not change while it is borrowed; the world is stopped.
-            unsafe { marker.gather(range.start as usize..range.end as usize) };
+            visit(range.start as usize..range.end as usize, false);
             return Ok(size_of_val(words));
         }
+        let mut bytes = 0;
         self.visit(&mut |root| {
             bytes += root.range.len();
-            // SAFETY: `visit` yields readable ranges of whole words; the world is stopped.
-            unsafe {
-                match root.origin {
-                    Origin::Code => marker.gather_bytes(root.range),
-                    _ => marker.gather(root.range),
-                }
-            };
+            visit(root.range, root.origin == Origin::Code);
         })?;
         Ok(bytes)
     }

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use heaptoll_assertions::assert_internal;
 
-use crate::class::{BLOCKS_MAX, SpanClass};
+use crate::class::{BLOCKS_MAX, CLASS, SpanClass};
 
 /// The number of a unit, counted from the heap's start.
 pub type UnitIndex = u32;
@@ -65,6 +65,11 @@ const _: () = {
 };
 
 impl Span {
+    /// Bytes of each block of the span, or of the large block.
+    pub fn block_bytes(&self) -> usize {
+        CLASS.get(self.span_class as usize).map_or(self.bytes, |class| class.size as usize)
+    }
+
     /// Clears the bits: no block is taken or marked.
     pub fn clear_bits(&mut self, blocks: usize) {
         assert_internal!(

@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering;
 use heaptoll_assertions::assert_internal;
 use heaptoll_roots::{StopError, StoppedWorld, World};
 
+use crate::ages::words_of;
 use crate::class::{CLASS, FREE, SPAN_CLASSES, UNIT_SHIFT};
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
@@ -102,8 +103,7 @@ impl Heap {
 
     pub(crate) fn clear_marks(&self) {
         self.each_span(&mut |span| {
-            let words =
-                CLASS.get(span.span_class as usize).map_or(1, |class| class.blocks.div_ceil(64).into());
+            let words = words_of(span.span_class);
             span.bits[..words].iter().for_each(|bits| bits.marked.store(0, Ordering::Relaxed));
         });
     }
@@ -129,14 +129,10 @@ impl Heap {
     pub(crate) fn keep_marks_of_taken(&self) -> usize {
         let mut bytes = 0;
         self.each_span(&mut |span| {
-            let (words, size) = match CLASS.get(span.span_class as usize) {
-                Some(class) => (usize::from(class.blocks).div_ceil(64), class.size as usize),
-                None => (1, span.bytes),
-            };
-            for bits in &span.bits[..words] {
+            for bits in &span.bits[..words_of(span.span_class)] {
                 let marked = bits.marked.load(Ordering::Relaxed) & bits.taken;
                 bits.marked.store(marked, Ordering::Relaxed);
-                bytes += marked.count_ones() as usize * size;
+                bytes += marked.count_ones() as usize * span.block_bytes();
             }
         });
         bytes

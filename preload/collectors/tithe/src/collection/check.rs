@@ -8,7 +8,7 @@ use core::sync::atomic::Ordering;
 use heaptoll_assertions::assert_internal;
 use heaptoll_runtime::Message;
 
-use super::young::{MARKS_OF_UNIT, size_of_blocks};
+use super::young::MARKS_OF_UNIT;
 use crate::ages::words_of;
 use crate::collector::Collector;
 use crate::heap::Heap;
@@ -57,7 +57,7 @@ impl Heap {
 
     fn report_missed(&self, first: UnitIndex, span: &Span, word: usize, missed: u64) -> ! {
         let block = word * 64 + missed.trailing_zeros() as usize;
-        let bytes = size_of_blocks(span);
+        let bytes = span.block_bytes();
         let line = Message::new().text("tithe: TITHE_CHECK=young: ");
         let line = if span.is_taken(block) {
             line.text("a collection would free a block that is reachable")

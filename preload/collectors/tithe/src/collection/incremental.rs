@@ -13,10 +13,11 @@ use heaptoll_roots::StoppedWorld;
 use heaptoll_runtime::{Phase, now_ns};
 
 use super::passes::Interrupted;
-use crate::abandoned::cause;
+use super::whole::Stop;
 use crate::collector::Collector;
 use crate::heap::{Heap, HeapGuards};
-use crate::increments::Stage;
+use crate::increments::{Increments, Stage};
+
 use crate::log::{Cause, Reason};
 use crate::progress::{Found, NotCollected, Progress};
 use crate::reservation::AHEAD;
@@ -32,6 +33,14 @@ struct Increment {
     has_marked: bool,
 }
 
+impl Increment {
+    /// A pass has begun, which has read the roots.
+    fn on_pass(&mut self, increments: &Increments) {
+        self.has_begun_pass = true;
+        self.deadline = increments.deadline_after_roots(self.deadline, now_ns());
+    }
+}
+
 impl Heap {
     /// Whether the next collection that is due is incremental.
     pub(super) fn is_incremental(&self, collector: &Collector, reason: Reason) -> bool {
@@ -43,14 +52,7 @@ impl Heap {
 
     /// An increment: begins a collection, goes on with it, or ends it.
     pub(super) fn increment(&self, collector: &mut Collector) -> Result<(), NotCollected> {
-        let mut progress = self.begin(collector, Reason::Budget);
-        self.reporter.phase(progress.number, Phase::Stop);
-        let (mut guards, stopped) = match self.stop_world(collector.world) {
-            Ok(locked_and_stopped) => locked_and_stopped,
-            Err(error) => return self.abandon(collector, &progress, cause(&error)),
-        };
-        progress.times.stopped = now_ns();
-        progress.threads = stopped.as_ref().map_or(1, |stopped| stopped.threads());
+        let Stop { mut progress, guards, stopped } = self.begin_stopped(collector, Reason::Budget)?;
         self.reporter.phase(progress.number, Phase::Mark);
         if collector.generations.check && self.reservation.units() > collector.increments.units + AHEAD {
             // A word that points to where there was no heap is no address, but the comparison takes it for one.
@@ -67,12 +69,14 @@ impl Heap {
             }
             Ok(None) => {
                 let bytes = collector.increments.done() - before;
-                self.pause(collector, &mut guards, stopped, &progress, bytes);
+                self.pause(collector, stopped, &progress, bytes);
+
                 Ok(())
             }
             Err(interrupted) => {
                 self.forget_increments(collector);
-                self.pause(collector, &mut guards, stopped, &progress, 0);
+                self.pause(collector, stopped, &progress, 0);
+
                 drop(guards);
                 match interrupted {
                     Interrupted::Untracked(cause) => {
@@ -93,7 +97,6 @@ impl Heap {
     fn pause(
         &self,
         collector: &mut Collector,
-        guards: &mut HeapGuards<'_>,
         stopped: Option<StoppedWorld<'static>>,
         progress: &Progress,
         bytes: usize,
@@ -107,7 +110,6 @@ impl Heap {
         let step = collector.increments.end_increment(bytes, marking_ns, pause_ns, since);
         self.count_pause(collector, pause_ns);
         self.set_budget(collector, step, allocated);
-        self.report_used(&guards.units);
     }
 
     /// Marks and reads until the pause is over, or all is found: then returns it.
@@ -155,13 +157,12 @@ impl Heap {
         increment: &mut Increment,
     ) -> Result<Option<bool>, Interrupted> {
         match collector.increments.stage {
-            Stage::Idle | Stage::Recording { .. } => {
-                if self.record_some(collector)? {
+            Stage::Idle => return Ok(Some(false)),
+            Stage::Recording { unit } => {
+                if self.record_some(collector, unit)? {
                     collector.increments.begin_pass();
                     self.gather_roots(collector, guards, stopped)?;
-                    increment.has_begun_pass = true;
-                    increment.deadline =
-                        collector.increments.deadline_after_roots(increment.deadline, now_ns());
+                    increment.on_pass(&collector.increments);
                 }
             }
             Stage::Rereading { unit } => self.reread_some(collector, guards, unit),
@@ -174,9 +175,7 @@ impl Heap {
                         return Ok(Some(false));
                     }
                     self.begin_pass(collector, guards, stopped)?;
-                    increment.has_begun_pass = true;
-                    increment.deadline =
-                        collector.increments.deadline_after_roots(increment.deadline, now_ns());
+                    increment.on_pass(&collector.increments);
                 }
                 increment.has_marked = true;
             }

@@ -5,6 +5,7 @@ use core::ops::Range;
 use core::sync::atomic::Ordering;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
+use heaptoll_marking::MarkStack;
 use heaptoll_roots::{RootsError, StoppedWorld, Untracked, WriteScan};
 
 use super::phases::wipe_stack;
@@ -70,8 +71,7 @@ impl Heap {
     }
 
     /// Has writes to some more units recorded; returns whether they are recorded of the whole heap.
-    pub(super) fn record_some(&self, collector: &mut Collector) -> Result<bool, Interrupted> {
-        let Stage::Recording { unit } = collector.increments.stage else { return Ok(true) };
+    pub(super) fn record_some(&self, collector: &mut Collector, unit: usize) -> Result<bool, Interrupted> {
         let (units, end) = (collector.increments.units, self.recorded_to(collector, unit));
         let tracker = &mut collector.generations.tracker;
         tracker.extend(self.addresses(0..end as UnitIndex).end)?;
@@ -145,20 +145,16 @@ impl Heap {
             roots.gather(&self.reservation, &mut generations.words)?;
             roots.gathered = Some(generations.words.as_slice());
         }
-        let marks = Marks::new(&self.reservation, self.epoch().wrapping_add(1), Trace::Ages);
-        // SAFETY: the world is stopped, or only added roots are read, in tests; `guards` are all locks of the heap.
-        let mut marker = unsafe { Marker::<false>::new(marks, stack, None) };
-        marker.overflowed = increments.overflowed;
-        increments.roots = roots.gather_on(&mut marker)?;
-        increments.overflowed = marker.overflowed;
-        increments.marked += marker.marked;
+        increments.roots =
+            self.with_marker(increments, stack, guards, |marker, _| roots.gather_on(marker))?;
         increments.stage = Stage::Rereading { unit: 0 };
         Ok(())
     }
 
     /// Reads some of what was written of marked blocks.
     pub(super) fn reread_some(&self, collector: &mut Collector, guards: &HeapGuards<'_>, unit: usize) {
-        self.with_marker(collector, guards, |marker, increments| {
+        let Collector { increments, stack, .. } = collector;
+        self.with_marker(increments, stack, guards, |marker, increments| {
             let (next, bytes) = gather_written(marker, unit, CHUNK);
             increments.reread += bytes;
             let is_read = next >= self.reservation.units();
@@ -168,17 +164,18 @@ impl Heap {
 
     /// Marks some of what is on the mark stack; returns whether nothing is left.
     pub(super) fn mark_some(&self, collector: &mut Collector, guards: &HeapGuards<'_>) -> bool {
-        self.with_marker(collector, guards, |marker, _| marker.drain_within(CHUNK))
+        let Collector { increments, stack, .. } = collector;
+        self.with_marker(increments, stack, guards, |marker, _| marker.drain_within(CHUNK))
     }
 
     /// A marker that goes on with what is on the mark stack. `_guards` are all locks of the heap.
     fn with_marker<R>(
         &self,
-        collector: &mut Collector,
+        increments: &mut Increments,
+        stack: &mut MarkStack,
         _guards: &HeapGuards<'_>,
         action: impl FnOnce(&mut Marker<'_, false>, &mut Increments) -> R,
     ) -> R {
-        let Collector { increments, stack, .. } = collector;
         let marks = Marks::new(&self.reservation, self.epoch().wrapping_add(1), Trace::Ages);
         // SAFETY: the world is stopped, or only added roots are read, in tests; all locks are held.
         let mut marker = unsafe { Marker::<false>::new(marks, stack, None) };
@@ -196,7 +193,8 @@ impl Heap {
         guards: &HeapGuards<'_>,
     ) -> Result<Found, Interrupted> {
         // The mark stack may have overflowed.
-        self.with_marker(collector, guards, |marker, _| marker.drain());
+        let Collector { increments, stack, .. } = &mut *collector;
+        self.with_marker(increments, stack, guards, |marker, _| marker.drain());
         self.mark_cached(guards, true);
         assert_internal!(collector.stack.is_empty(), "marking ends with an empty mark stack");
         if collector.generations.check {

@@ -108,7 +108,6 @@ impl Heap {
                 spans.reset();
             }
             guards.units.begin_period();
-
             (found.live, progress.before.saturating_sub(found.live))
         } else {
             self.clear_marks();

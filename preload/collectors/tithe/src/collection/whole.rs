@@ -12,6 +12,13 @@ use crate::heap::{Heap, HeapGuards};
 use crate::log::{self, Reason};
 use crate::progress::{Found, NotCollected, Progress, Times};
 
+/// The world stopped, and all locks of the heap held.
+pub(super) struct Stop<'a> {
+    pub progress: Progress,
+    pub guards: HeapGuards<'a>,
+    pub stopped: Option<StoppedWorld<'static>>,
+}
+
 impl Heap {
     /// A collection from the stop to the resumption, phase by phase.
     pub(super) fn collect_stopped(
@@ -19,14 +26,7 @@ impl Heap {
         collector: &mut Collector,
         reason: Reason,
     ) -> Result<(), NotCollected> {
-        let mut progress = self.begin(collector, reason);
-        self.reporter.phase(progress.number, Phase::Stop);
-        let (mut guards, stopped) = match self.stop_world(collector.world) {
-            Ok(locked_and_stopped) => locked_and_stopped,
-            Err(error) => return self.abandon(collector, &progress, cause(&error)),
-        };
-        progress.times.stopped = now_ns();
-        progress.threads = stopped.as_ref().map_or(1, |stopped| stopped.threads());
+        let Stop { mut progress, mut guards, stopped } = self.begin_stopped(collector, reason)?;
         self.forget_increments(collector);
         let found = match self.find_live(collector, &mut guards, stopped.as_ref(), &progress) {
             Ok(found) => found,
@@ -72,8 +72,31 @@ impl Heap {
         }
     }
 
+    /// Begins a collection or an increment, and stops the world for it.
+    ///
+    /// # Errors
+    /// The world does not stop: the collection is abandoned.
+    pub(super) fn begin_stopped(
+        &self,
+        collector: &mut Collector,
+        reason: Reason,
+    ) -> Result<Stop<'_>, NotCollected> {
+        let mut progress = self.begin(collector, reason);
+        self.reporter.phase(progress.number, Phase::Stop);
+        let (guards, stopped) = match self.stop_world(collector.world) {
+            Ok(locked_and_stopped) => locked_and_stopped,
+            Err(error) => {
+                self.abandon(collector, &progress, cause(&error))?;
+                return Err(NotCollected::Abandoned);
+            }
+        };
+        progress.times.stopped = now_ns();
+        progress.threads = stopped.as_ref().map_or(1, |stopped| stopped.threads());
+        Ok(Stop { progress, guards, stopped })
+    }
+
     /// The program still runs.
-    pub(super) fn begin(&self, collector: &Collector, reason: Reason) -> Progress {
+    fn begin(&self, collector: &Collector, reason: Reason) -> Progress {
         let started = now_ns();
         let number = collector.statistics.collections + 1;
         let progress = Progress {

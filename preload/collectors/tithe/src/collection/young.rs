@@ -258,7 +258,7 @@ impl Heap {
     pub(super) fn mark_old(&self) -> usize {
         let mut bytes = 0;
         let Ok(()) = self.each_aged::<Infallible>(&mut |_, span, age| {
-            let size = size_of_blocks(span);
+            let size = span.block_bytes();
             for (old, bits) in age.old.iter().zip(&span.bits).take(words_of(span.span_class)) {
                 bits.marked.store(*old, Ordering::Relaxed);
                 bytes += (*old & bits.taken).count_ones() as usize * size;
@@ -284,11 +284,6 @@ impl Heap {
 
 /// Words of marks that a unit has.
 pub(super) const MARKS_OF_UNIT: usize = size_of::<Age>() / size_of::<u64>();
-
-/// Bytes of each block of a span, or of a large block.
-pub(super) fn size_of_blocks(span: &Span) -> usize {
-    CLASS.get(span.span_class as usize).map_or(span.bytes, |class| class.size as usize)
-}
 
 /// Whether marked blocks take most of a span, or a large block is marked; where they may hold pointers.
 fn is_dense_by_marks(span: &Span) -> bool {
