@@ -1,0 +1,283 @@
+//! The file that the oracle layer follows, as the tool writes and reads it.
+
+use std::collections::HashMap;
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use heaptoll_oracle_file::{
+    AllocationWord, HEADER_BYTES, Header, HeaderError, NameWord, Section, SiteWord,
+};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use crate::deaths::Deaths;
+use crate::live::{Live, Moment};
+use crate::recording::Recording;
+
+/// Why a file is no oracle of this program.
+#[derive(Debug, Error)]
+pub enum OracleFileError {
+    /// It cannot be read or written.
+    #[error("{path}: {cause}")]
+    System {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        cause: std::io::Error,
+    },
+    /// Another file.
+    #[error("{0} is no oracle file of this version of heaptoll; record one with `heaptoll oracle -o {0} -- PROGRAM`")]
+    Another(PathBuf),
+    /// Damaged.
+    #[error("{0} is cut or damaged; record it again")]
+    Damaged(PathBuf),
+    /// Code that was recorded has changed.
+    #[error("{path}: it was recorded with another {object}: {what}; record it again")]
+    Changed {
+        /// The oracle file.
+        path: PathBuf,
+        /// The object file.
+        object: String,
+        /// What differs.
+        what: String,
+    },
+}
+
+/// An object file that allocations are called from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ObjectFile {
+    /// Its path.
+    pub path: String,
+    /// SHA-256 of its content, hexadecimal; empty where it could not be read.
+    pub sha256: String,
+}
+
+impl ObjectFile {
+    /// The file as it is now.
+    pub fn now(path: &str) -> ObjectFile {
+        let sha256 = std::fs::read(path).map(|content| format!("{:x}", Sha256::digest(content))).unwrap_or_default();
+        ObjectFile { path: path.to_owned(), sha256 }
+    }
+}
+
+/// What a recording is of.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct About {
+    /// Version of heaptoll.
+    pub heaptoll: String,
+    /// The program's name.
+    pub program: String,
+    /// Its command.
+    pub command: Vec<String>,
+    /// Exit status of the recorded run.
+    pub status: i32,
+    /// SHA-256 of its output, hexadecimal.
+    pub output_sha256: String,
+    /// Object files that allocations are called from.
+    pub objects: Vec<ObjectFile>,
+    /// Bytes allocated.
+    pub allocated_bytes: u64,
+    /// Allocations that are a `realloc` of an object.
+    pub resized: u64,
+    /// Objects that the program never frees.
+    pub never_freed: u64,
+    /// Most objects at once between allocation and free.
+    pub most_objects: u64,
+    /// Requested bytes alive at last use, at the program's free, and if nothing is freed.
+    pub live: [Live; 3],
+}
+
+/// A file that was checked, and what it is of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OracleFile {
+    /// Allocations in it.
+    pub allocations: u64,
+    /// What it is of.
+    pub about: About,
+}
+
+/// Writes a recording. `about` is completed by what the recording itself shows.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write(path: &Path, recording: &Recording, about: About) -> Result<OracleFile, OracleFileError> {
+    let system = |cause| OracleFileError::System { path: path.into(), cause };
+    let (objects, names, text) = objects_of(recording);
+    let about = completed(about, recording, objects);
+    let body = Body::of(recording, &names, &text, &about);
+    let mut file = std::fs::File::create(path).map_err(system)?;
+    file.write_all(&[0; HEADER_BYTES]).map_err(system)?;
+    let mut digest = Sha256::new();
+    for part in body.parts() {
+        digest.update(part);
+        file.write_all(part).map_err(system)?;
+    }
+    let header = Header { digest: digest.finalize().into(), ..body.header };
+    file.seek(SeekFrom::Start(0)).map_err(system)?;
+    file.write_all(&header.bytes()).map_err(system)?;
+    file.sync_data().map_err(system)?;
+    Ok(OracleFile { allocations: header.allocations, about })
+}
+
+/// Reads a file and checks that it is whole.
+///
+/// # Errors
+/// [`OracleFileError`].
+pub fn read(path: &Path) -> Result<OracleFile, OracleFileError> {
+    let content = std::fs::read(path).map_err(|cause| OracleFileError::System { path: path.into(), cause })?;
+    let damaged = || OracleFileError::Damaged(path.into());
+    let Some((head, rest)) = content.split_first_chunk::<HEADER_BYTES>() else {
+        return Err(OracleFileError::Another(path.into()));
+    };
+    let header = Header::of(head, content.len() as u64).map_err(|error| match error {
+        HeaderError::Magic => OracleFileError::Another(path.into()),
+        HeaderError::Cut => damaged(),
+    })?;
+    if header.digest != <[u8; 32]>::from(Sha256::digest(rest)) {
+        return Err(damaged());
+    }
+    let Section { start, count } = header.about;
+    let about = content.get(start as usize..(start + count) as usize).ok_or_else(damaged)?;
+    let about = serde_json::from_slice(about).map_err(|_| damaged())?;
+    Ok(OracleFile { allocations: header.allocations, about })
+}
+
+impl OracleFile {
+    /// Checks that the code that was recorded is still the same.
+    ///
+    /// # Errors
+    /// [`OracleFileError::Changed`].
+    pub fn require_same_code(&self, path: &Path) -> Result<(), OracleFileError> {
+        for object in self.about.objects.iter().filter(|object| !object.sha256.is_empty()) {
+            let now = ObjectFile::now(&object.path);
+            let what = match () {
+                () if now.sha256.is_empty() => "it is not there any more",
+                () if now.sha256 != object.sha256 => "its content has changed",
+                () => continue,
+            };
+            let object = object.path.clone();
+            return Err(OracleFileError::Changed { path: path.into(), object, what: what.into() });
+        }
+        Ok(())
+    }
+}
+
+/// Object files once each, by the recording's sites: their paths, and their names with the text that contains them.
+fn objects_of(recording: &Recording) -> (Vec<String>, Vec<NameWord>, Vec<u8>) {
+    let (mut paths, mut names, mut text): (Vec<String>, Vec<NameWord>, Vec<u8>) = Default::default();
+    let mut known = HashMap::new();
+    for site in recording.sites.iter().filter(|site| !site.object.is_empty()) {
+        known.entry(&site.object).or_insert_with(|| {
+            let name = site.object.rsplit('/').next().unwrap_or_default();
+            names.push(NameWord { start: text.len() as u32, length: name.len() as u32 });
+            text.extend(name.as_bytes());
+            paths.push(site.object.clone());
+        });
+    }
+    (paths, names, text)
+}
+
+fn completed(about: About, recording: &Recording, objects: Vec<String>) -> About {
+    let count = |test: fn(&crate::Object) -> bool| recording.objects.iter().filter(|object| test(object)).count() as u64;
+    About {
+        objects: objects.iter().map(|path| ObjectFile::now(path)).collect(),
+        allocated_bytes: recording.objects.iter().map(|object| object.size).sum(),
+        resized: count(|object| object.resized.is_some()),
+        never_freed: count(|object| object.freed.is_none()),
+        most_objects: most_objects(recording),
+        live: [Moment::LastUse, Moment::Free, Moment::Never].map(|moment| Live::of(recording, moment)),
+        ..about
+    }
+}
+
+/// Most objects at once between allocation and free.
+fn most_objects(recording: &Recording) -> u64 {
+    let count = recording.objects.len();
+    let mut freed = vec![0u64; count + 1];
+    for object in &recording.objects {
+        freed[object.freed.map_or(count, |freed| freed as usize)] += 1;
+    }
+    let (mut alive, mut most) = (0u64, 0);
+    for freed in &freed[..count] {
+        alive = (alive + 1).saturating_sub(*freed);
+        most = most.max(alive);
+    }
+    most
+}
+
+/// What follows the header.
+struct Body {
+    header: Header,
+    words: Vec<u8>,
+    deaths: Vec<u8>,
+    sites: Vec<u8>,
+    objects: Vec<u8>,
+    text: Vec<u8>,
+    about: Vec<u8>,
+}
+
+impl Body {
+    fn of(recording: &Recording, names: &[NameWord], text: &[u8], about: &About) -> Body {
+        let deaths = Deaths::of(recording);
+        let words = allocation_words(recording);
+        let sites = site_words(recording);
+        let objects: Vec<u8> = names.iter().flat_map(|name| name.word().to_le_bytes()).collect();
+        let about = serde_json::to_vec(about).unwrap_or_default();
+        let mut at = HEADER_BYTES as u64;
+        let mut section = |bytes: usize, entry: usize| {
+            let section = Section { start: at, count: (bytes / entry) as u64 };
+            at += bytes as u64;
+            section
+        };
+        let deaths_bytes: Vec<u8> = deaths.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let header = Header {
+            digest: [0; 32],
+            allocations: recording.objects.len() as u64,
+            slots: deaths.slots.into(),
+            words: section(words.len(), 8),
+            deaths: section(deaths_bytes.len(), 4),
+            sites: section(sites.len(), 8),
+            objects: section(objects.len(), 8),
+            text: section(text.len(), 1),
+            about: section(about.len(), 1),
+        };
+        Body { header, words, deaths: deaths_bytes, sites, objects, text: text.into(), about }
+    }
+
+    /// In the order of their sections.
+    fn parts(&self) -> [&[u8]; 6] {
+        [&self.words, &self.deaths, &self.sites, &self.objects, &self.text, &self.about]
+    }
+}
+
+fn allocation_words(recording: &Recording) -> Vec<u8> {
+    let mut words = Vec::with_capacity(8 * recording.objects.len());
+    for object in &recording.objects {
+        let word = AllocationWord { size: object.size, site: object.site, resized: object.resized.is_some() };
+        words.extend(word.word().to_le_bytes());
+        if let Some(old) = object.resized {
+            words.extend(recording.objects[old as usize].size.to_le_bytes());
+        }
+    }
+    words
+}
+
+fn site_words(recording: &Recording) -> Vec<u8> {
+    let mut known: HashMap<&str, u16> = HashMap::new();
+    let mut words = Vec::with_capacity(8 * recording.sites.len());
+    for site in &recording.sites {
+        let next = u16::try_from(known.len()).ok().filter(|next| *next < u16::MAX);
+        let object = match (site.object.as_str(), next) {
+            ("", _) => None,
+            (object, Some(next)) => Some(*known.entry(object).or_insert(next)),
+            (object, None) => known.get(object).copied(),
+        };
+        words.extend(SiteWord { address: site.address, object }.word().to_le_bytes());
+    }
+    words
+}
+
+#[cfg(test)]
+mod tests;
