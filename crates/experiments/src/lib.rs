@@ -24,6 +24,7 @@ pub mod locality;
 pub mod managers;
 pub mod measurement;
 pub mod minheap;
+pub mod oracle;
 pub mod originals;
 pub mod preparation;
 pub mod programs;

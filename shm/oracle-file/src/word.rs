@@ -75,7 +75,7 @@ impl SiteWord {
     }
 }
 
-/// The name of an object file: the last component of its path. Empty for the program itself.
+/// The name of an object file: the last component of its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NameWord {
     /// Its first byte in `text`.

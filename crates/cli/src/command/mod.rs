@@ -14,6 +14,7 @@ pub mod lifetimes;
 pub mod locality;
 pub mod managers;
 pub mod minheap;
+pub mod oracle;
 pub mod programs;
 pub mod proximity;
 pub mod record;

@@ -15,6 +15,7 @@ use heaptoll_scratch::Scratch;
 
 use crate::context::{Context, Progress};
 use crate::failure::Failure;
+use crate::preparation::oracle_files::OracleFiles;
 use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
 use crate::preparation::pairing;
 use crate::preparation::proof_run::ProofRun;
@@ -82,7 +83,7 @@ pub fn prove(
     for (name, value) in &program.environment {
         set(name, program.filled(value, scratch.path()).into());
     }
-    for (name, value) in &manager.environment {
+    for (name, value) in &manager.environment_for(&program.name) {
         set(name, value.into());
     }
     if let Some(copy) = &directory {
@@ -139,7 +140,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         program: program.name.clone(),
         name: name.into(),
         preload: proof.preload.iter().map(|path| path.display().to_string()).collect(),
-        environment: manager.environment.clone(),
+        environment: manager.environment_for(&program.name),
         version: manager.version.clone(),
         origin: manager.origin.clone(),
         proof: proof.sentence,
@@ -234,18 +235,20 @@ impl Preflights<'_> {
     ) -> Result<Result<Served, Refusal>, Failure> {
         let mut served = Served::default();
         let mut proven: Vec<(&Manager, StackInfo, ProofRun)> = Vec::new();
+        let mut oracles = OracleFiles::default();
         for (index, (manager, name)) in self.managers.iter().zip(&self.names).enumerate() {
             self.bar.set_text(&format!("preflight: {} under {name}", program.name));
             let like = proven.iter().find(|(other, ..)| same_objects(other, manager));
-            let found = match like {
-                Some((_, other, run)) => {
+            let found = match (oracles.why_not(manager, program), like) {
+                (Some(why), _) => PreflightOutcome::Refused(Refusal::Oracle { why }),
+                (None, Some((_, other, run))) => {
                     let copied = ProofRun { copied: true, ..run.clone() };
                     PreflightOutcome::Serves(
                         Box::new(proved_as(other, manager, name, "with other settings")),
                         copied,
                     )
                 }
-                None => {
+                (None, None) => {
                     let limits = limits(experiment, program, &served.runs, index == 0);
                     prove(manager, name, program, self.context, limits)?
                 }

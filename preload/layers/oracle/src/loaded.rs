@@ -9,7 +9,7 @@ use heaptoll_oracle_core::sites::Loaded;
 struct LinkMap {
     /// Difference between addresses in memory and in the file.
     difference: usize,
-    /// Path of the file; empty for the program.
+    /// Path of the file; empty for the program itself.
     name: *const c_char,
 }
 
@@ -20,8 +20,23 @@ unsafe extern "C" {
     fn dladdr1(address: *const c_void, info: *mut libc::Dl_info, extra: *mut *mut c_void, flags: i32) -> i32;
 }
 
+/// Bytes of a path, at most.
+const PATH: usize = 4096;
+
 /// The objects of this process.
 pub struct Process;
+
+/// Calls `found` with the path of the program's own file, for which the loader has no name.
+fn with_program(found: impl FnOnce(&[u8])) {
+    let mut path = [0u8; PATH];
+    // SAFETY: the kernel writes at most as many bytes as the array has.
+    let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), PATH) };
+    found(&path[..usize::try_from(length).unwrap_or(0)]);
+}
+
+fn last_component(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
 
 impl Loaded for Process {
     fn find(&self, address: usize, found: &mut dyn FnMut(&[u8], u64)) {
@@ -35,8 +50,12 @@ impl Loaded for Process {
             }
             let Some(map) = map.cast::<LinkMap>().as_ref() else { return };
             let path = if map.name.is_null() { b"" } else { CStr::from_ptr(map.name).to_bytes() };
-            let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or(path);
-            found(name, address.wrapping_sub(map.difference) as u64);
+            let address = address.wrapping_sub(map.difference) as u64;
+            if path.is_empty() {
+                with_program(|path| found(last_component(path), address));
+            } else {
+                found(last_component(path), address);
+            }
         }
     }
 }

@@ -49,7 +49,7 @@ pub fn stop_at<L: Loaded>(difference: Difference, sites: &Sites<L>, size: usize,
         && let Some((object, address)) = sites.place(site)
     {
         line.put(b", recorded from ");
-        line.put(if object.is_empty() { b"the program" } else { object });
+        line.put(object);
         let _ = write!(line, "+{address:#x}");
     }
     line.put(PAGE);

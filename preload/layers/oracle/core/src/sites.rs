@@ -8,8 +8,8 @@ use heaptoll_oracle_file::{NameWord, SiteWord};
 
 /// Where an address lies, as the loader knows it.
 pub trait Loaded {
-    /// Calls `found` with the name of the object file that contains the address, the last component of its path, which
-    /// is empty for the program itself, and with the address in the file; not, where no object file contains it.
+    /// Calls `found` with the name of the object file that contains the address, the last component of its path,
+    /// and with the address in the file; not, where no object file contains it.
     fn find(&self, address: usize, found: &mut dyn FnMut(&[u8], u64));
 }
 
