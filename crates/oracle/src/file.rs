@@ -1,6 +1,6 @@
 //! The file that the oracle layer follows, as the tool writes and reads it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -71,6 +71,8 @@ pub struct About {
     pub program: String,
     /// Its command.
     pub command: Vec<String>,
+    /// The file that is executed: of a script its interpreter.
+    pub executable: String,
     /// Exit status of the recorded run.
     pub status: i32,
     /// SHA-256 of its output, hexadecimal.
@@ -104,7 +106,7 @@ pub struct OracleFile {
 /// The file cannot be written.
 pub fn write(path: &Path, recording: &Recording, about: About) -> Result<OracleFile, OracleFileError> {
     let system = |cause| OracleFileError::System { path: path.into(), cause };
-    let (objects, names, text) = objects_of(recording);
+    let (objects, names, text) = objects_of(recording, &about.executable);
     let about = completed(about, recording, objects);
     let body = Body::of(recording, &names, &text, &about);
     let mut file = std::fs::File::create(path).map_err(system)?;
@@ -164,19 +166,29 @@ impl OracleFile {
     }
 }
 
-/// Object files once each, by the recording's sites: their paths, and their names with the text that contains them.
-fn objects_of(recording: &Recording) -> (Vec<String>, Vec<NameWord>, Vec<u8>) {
-    let (mut paths, mut names, mut text): (Vec<String>, Vec<NameWord>, Vec<u8>) = Default::default();
-    let mut known = HashMap::new();
-    for site in recording.sites.iter().filter(|site| !site.object.is_empty()) {
-        known.entry(&site.object).or_insert_with(|| {
-            let name = site.object.rsplit('/').next().unwrap_or_default();
-            names.push(NameWord { start: text.len() as u32, length: name.len() as u32 });
-            text.extend(name.as_bytes());
-            paths.push(site.object.clone());
-        });
+/// The program's own file and those of the recording's sites: their paths once each, and their names with the text that
+/// contains them.
+fn objects_of(recording: &Recording, executable: &str) -> (Vec<String>, Vec<NameWord>, Vec<u8>) {
+    let (mut names, mut text): (Vec<NameWord>, Vec<u8>) = Default::default();
+    let paths = paths_of(recording, executable);
+    for path in &paths {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        names.push(NameWord { start: text.len() as u32, length: name.len() as u32 });
+        text.extend(name.as_bytes());
     }
     (paths, names, text)
+}
+
+/// The program's own file, then those of the sites as they come first.
+fn paths_of(recording: &Recording, executable: &str) -> Vec<String> {
+    let mut paths = vec![executable.to_owned()];
+    let mut seen: HashSet<&str> = HashSet::from([executable, ""]);
+    for site in &recording.sites {
+        if seen.insert(&site.object) {
+            paths.push(site.object.clone());
+        }
+    }
+    paths
 }
 
 fn completed(about: About, recording: &Recording, objects: Vec<String>) -> About {
@@ -222,7 +234,7 @@ impl Body {
     fn of(recording: &Recording, names: &[NameWord], text: &[u8], about: &About) -> Body {
         let deaths = Deaths::of(recording);
         let words = allocation_words(recording);
-        let sites = site_words(recording);
+        let sites = site_words(recording, &about.executable);
         let objects: Vec<u8> = names.iter().flat_map(|name| name.word().to_le_bytes()).collect();
         let about = serde_json::to_vec(about).unwrap_or_default();
         let mut at = HEADER_BYTES as u64;
@@ -258,22 +270,19 @@ fn allocation_words(recording: &Recording) -> Vec<u8> {
         let word = AllocationWord { size: object.size, site: object.site, resized: object.resized.is_some() };
         words.extend(word.word().to_le_bytes());
         if let Some(old) = object.resized {
-            words.extend(recording.objects[old as usize].size.to_le_bytes());
+            words.extend(old.to_le_bytes());
         }
     }
     words
 }
 
-fn site_words(recording: &Recording) -> Vec<u8> {
-    let mut known: HashMap<&str, u16> = HashMap::new();
+fn site_words(recording: &Recording, executable: &str) -> Vec<u8> {
+    let paths = paths_of(recording, executable);
+    let numbers = paths.iter().zip(0..u16::MAX).map(|(path, number)| (path.as_str(), number));
+    let known: HashMap<&str, u16> = numbers.filter(|(path, _)| !path.is_empty()).collect();
     let mut words = Vec::with_capacity(8 * recording.sites.len());
     for site in &recording.sites {
-        let next = u16::try_from(known.len()).ok().filter(|next| *next < u16::MAX);
-        let object = match (site.object.as_str(), next) {
-            ("", _) => None,
-            (object, Some(next)) => Some(*known.entry(object).or_insert(next)),
-            (object, None) => known.get(object).copied(),
-        };
+        let object = known.get(site.object.as_str()).copied();
         words.extend(SiteWord { address: site.address, object }.word().to_le_bytes());
     }
     words

@@ -19,14 +19,27 @@ const GRANULE: u64 = 16;
 /// Most objects.
 const MOST_OBJECTS: usize = 1 << 31;
 
+/// A block that a `realloc` ends.
+#[derive(Debug, Clone, Copy)]
+enum Block {
+    /// An object, by its index.
+    Object(u32),
+    /// One that was allocated before `main`: bytes.
+    Early(u64),
+}
+
 /// The sink for one process image.
 #[derive(Debug, Default)]
 pub struct Recorder {
     recording: Recording,
     /// Live objects by address: their allocation index.
     live: Objects<u32>,
-    /// Of a `realloc` that has not returned: the block's address and its object.
-    resizing: Vec<(u64, u32)>,
+    /// Whether `main` has begun.
+    begun: bool,
+    /// Live blocks that were allocated before, by address: bytes.
+    early: HashMap<u64, u64>,
+    /// Of a `realloc` that has not returned: the block's address, and what it is.
+    resizing: Vec<(u64, Block)>,
     /// By the tracer's number of a site: its index.
     sites: HashMap<u32, u32>,
     frames: HashMap<u32, u64>,
@@ -99,19 +112,20 @@ impl Recorder {
         }
     }
 
-    fn take(&mut self, address: u64) -> Option<u32> {
-        self.live.remove(address)
+    fn take(&mut self, address: u64) -> Option<Block> {
+        let object = self.live.remove(address).map(Block::Object);
+        object.or_else(|| self.early.remove(&address).map(Block::Early))
     }
 
     fn enter(&mut self, routine: Routine, arguments: [u64; 3]) {
         let address = arguments[0];
         if routine.frees() && address != 0 {
-            if let Some(object) = self.take(address) {
-                self.free(object);
+            if let Some(block) = self.take(address) {
+                self.free(block);
             }
         } else if routine.resizes() && address != 0 {
-            if let Some(object) = self.take(address) {
-                self.resizing.push((address, object));
+            if let Some(block) = self.take(address) {
+                self.resizing.push((address, block));
             }
         } else if routine == Routine::UsableSize {
             self.touch(address);
@@ -144,13 +158,19 @@ impl Recorder {
         match (at.map(|at| self.resizing.remove(at).1), result) {
             (None, 0) => {}
             (None, result) => self.allocated(result, size, site, None),
-            (Some(object), 0) if size == 0 => self.free(object),
-            (Some(object), 0) => self.place(address, object),
-            (Some(object), result) => {
-                self.allocated(result, size, site, Some(object));
-                // The copy reads it, after the new object is there.
-                self.recording.objects[object as usize].last_use = self.now();
-                self.free(object);
+            (Some(block), 0) if size == 0 => self.free(block),
+            (Some(block), 0) => self.put_back(address, block),
+            (Some(block), result) => {
+                let old = match block {
+                    Block::Early(bytes) => bytes,
+                    Block::Object(object) => self.recording.objects[object as usize].size,
+                };
+                self.allocated(result, size, site, Some(old));
+                if let Block::Object(object) = block {
+                    // The copy reads it, after the new object is there.
+                    self.recording.objects[object as usize].last_use = self.now();
+                }
+                self.free(block);
             }
         }
     }
@@ -158,20 +178,36 @@ impl Recorder {
     /// A `realloc` was left by `longjmp`: the object stays where it was.
     fn abandon(&mut self, routine: Routine) {
         if routine.resizes()
-            && let Some((address, object)) = self.resizing.pop()
+            && let Some((address, block)) = self.resizing.pop()
         {
-            self.place(address, object);
+            self.put_back(address, block);
         }
     }
 
-    fn free(&mut self, object: u32) {
-        self.recording.objects[object as usize].freed = Some(self.now());
+    fn put_back(&mut self, address: u64, block: Block) {
+        match block {
+            Block::Object(object) => self.place(address, object),
+            Block::Early(bytes) => {
+                self.early.insert(address, bytes);
+            }
+        }
     }
 
-    fn allocated(&mut self, address: u64, size: u64, site: u32, resized: Option<u32>) {
+    fn free(&mut self, block: Block) {
+        if let Block::Object(object) = block {
+            self.recording.objects[object as usize].freed = Some(self.now());
+        }
+    }
+
+    fn allocated(&mut self, address: u64, size: u64, site: u32, resized: Option<u64>) {
+        if !self.begun {
+            self.early.insert(address, size);
+            return;
+        }
         if self.unusable.is_some() {
             return;
         }
+        self.early.remove(&address);
         if self.recording.objects.len() >= MOST_OBJECTS {
             self.unusable = Some(Unusable::Objects);
             return;
@@ -247,6 +283,7 @@ impl Sink for Recorder {
             Event::Kernel { owner: Owner::Program, address, length, .. } => {
                 self.touch_buffer(address, length);
             }
+            Event::Main { .. } => self.begun = true,
             Event::Fork { .. } => {
                 let now = self.now();
                 for (_, object) in self.live.iter() {

@@ -9,8 +9,8 @@ pub struct Object {
     pub size: u64,
     /// Index into [`Recording::sites`].
     pub site: u32,
-    /// The object that a `realloc` ended in its place: its index.
-    pub resized: Option<u32>,
+    /// Of a `realloc`: the size of the block that it ended, bytes, which need not be an object.
+    pub resized: Option<u64>,
     /// How many allocations had been made at its last touch, its own included.
     pub last_use: u64,
     /// How many had been made when the program freed it; `None`: it never did.
@@ -26,7 +26,7 @@ pub struct Site {
     pub address: u64,
 }
 
-/// A run.
+/// A run, from the beginning of `main` on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recording {
     /// Objects by allocation index.

@@ -65,6 +65,9 @@ fn nonsense(layers: &[Layer], manager: &Manager) -> Option<String> {
             return Some(format!("the layer `{}` stands there twice", layer.kind.as_str()));
         }
     }
+    if layers.iter().skip(1).any(|layer| layer.kind == LayerKind::Oracle) {
+        return Some("`oracle` compares the callers of allocations, so it must be the first layer".into());
+    }
     if let Some(reason) = manager.why_no_layers() {
         return Some(reason.into());
     }

@@ -1,9 +1,11 @@
 //! A run under the tracer, of which the oracle file is made.
 
+use std::ffi::OsString;
 use std::path::Path;
 
 use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_experiment::stack::LayerKind;
+use heaptoll_preflight::inspect_program;
 use heaptoll_oracle::{About, OracleFile, Recorder, file};
 use heaptoll_reftrace_host::{Options, Tracer};
 
@@ -24,6 +26,14 @@ fn stack(program: &ProgramInfo, context: &Context) -> StackInfo {
     }
 }
 
+/// The file that is executed, by the name that the kernel has for it.
+fn executable(program: &ProgramInfo) -> Result<String, Failure> {
+    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let found = inspect_program(&program.command_as_stored(), &environment, None)?;
+    let path = std::fs::canonicalize(&found.binary).unwrap_or(found.binary);
+    Ok(path.display().to_string())
+}
+
 /// Records a program and writes the file.
 ///
 /// # Errors
@@ -36,6 +46,7 @@ pub fn record(
     context: &Context,
 ) -> Result<OracleFile, Failure> {
     let refuse = |why: String| Failure::NothingToCompare(format!("{}: {why}", program.name));
+    let executable = executable(program)?;
     let cell = Cell {
         program: program.clone(),
         stack: stack(program, context),
@@ -73,6 +84,7 @@ pub fn record(
         heaptoll: env!("CARGO_PKG_VERSION").into(),
         program: program.name.clone(),
         command: program.command.clone(),
+        executable,
         status: request.expect_status,
         output_sha256: traced.finished.digest.clone(),
         ..About::default()

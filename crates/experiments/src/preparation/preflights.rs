@@ -9,6 +9,7 @@ use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, StackInf
 use heaptoll_experiment::lockstep;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::runner::PINNED;
+use heaptoll_experiment::stack::LayerKind;
 use heaptoll_experiment::working_copy;
 use heaptoll_preflight::{Proof, Refusal, Request, Watch, inspect_manager, preflight};
 use heaptoll_scratch::Scratch;
@@ -85,6 +86,11 @@ pub fn prove(
     }
     for (name, value) in &manager.environment_for(&program.name) {
         set(name, value.into());
+    }
+    // The layer that counts stands in front of it, and would be the caller of every allocation.
+    let oracle = manager.layers.iter().find(|layer| layer.kind == LayerKind::Oracle);
+    if let Some(variable) = oracle.and_then(|layer| layer.kind.variable()) {
+        set(variable, "point=record".into());
     }
     if let Some(copy) = &directory {
         set("PWD", copy.into());

@@ -9,7 +9,7 @@ fn recording(object: &str) -> Recording {
         objects: vec![
             made(24, 0, None, 1, Some(2)),
             made(40, 1, None, 3, Some(3)),
-            made(80, 1, Some(1), 3, None),
+            made(80, 1, Some(40), 3, None),
         ],
         sites: vec![
             Site { object: object.into(), address: 0x1138 },
@@ -23,7 +23,8 @@ fn written() -> (tempfile::TempDir, PathBuf, OracleFile) {
     let object = folder.path().join("x y");
     std::fs::write(&object, "code").expect("an object file");
     let path = folder.path().join("p.oracle");
-    let about = About { program: "p".into(), status: 3, ..About::default() };
+    let executable = "/bin/p q".into();
+    let about = About { program: "p".into(), executable, status: 3, ..About::default() };
     let file = write(&path, &recording(&object.display().to_string()), about).expect("a file");
     (folder, path, file)
 }
@@ -62,11 +63,11 @@ fn the_layer_finds_words_deaths_sites_and_names_where_the_header_has_them() {
         .collect();
     assert_eq!(deaths, [0, FREE, 0, 1]);
     let sites: Vec<SiteWord> = words(header.sites, 8).iter().map(|word| SiteWord::of(long(word))).collect();
-    assert_eq!(sites[1], SiteWord { address: 0x99, object: Some(1) });
+    assert_eq!(sites[1], SiteWord { address: 0x99, object: Some(2) });
     let names: Vec<NameWord> = words(header.objects, 8).iter().map(|word| NameWord::of(long(word))).collect();
     let text = &content[header.text.start as usize..][..header.text.count as usize];
     let name = |at: usize| &text[names[at].start as usize..][..names[at].length as usize];
-    assert_eq!((name(0), name(1)), (&b"x y"[..], &b"libc.so.6"[..]));
+    assert_eq!([name(0), name(1), name(2)], [&b"p q"[..], b"x y", b"libc.so.6"]);
 }
 
 #[test]

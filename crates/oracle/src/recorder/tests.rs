@@ -3,8 +3,15 @@ use heaptoll_reftrace::Clock;
 use super::*;
 
 /// A recorder and the calls that tests make of it.
-#[derive(Default)]
 struct Run(Recorder);
+
+impl Default for Run {
+    fn default() -> Run {
+        let mut recorder = Recorder::new();
+        recorder.event(&Event::Main { before: Default::default() });
+        Run(recorder)
+    }
+}
 
 impl Run {
     fn call(&mut self, routine: Routine, arguments: [u64; 3], result: u64) {
@@ -101,8 +108,21 @@ fn a_realloc_ends_one_object_after_it_has_made_another() {
     let objects = run.objects();
     assert_eq!(objects.len(), 3);
     assert_eq!(objects[0], Object { size: 24, site: 0, resized: None, last_use: 2, freed: Some(2) });
-    assert_eq!(objects[1], Object { size: 48, site: 0, resized: Some(0), last_use: 3, freed: Some(3) });
-    assert_eq!(objects[2], Object { size: 96, site: 0, resized: Some(1), last_use: 3, freed: Some(3) });
+    assert_eq!(objects[1], Object { size: 48, site: 0, resized: Some(24), last_use: 3, freed: Some(3) });
+    assert_eq!(objects[2], Object { size: 96, site: 0, resized: Some(48), last_use: 3, freed: Some(3) });
+}
+
+#[test]
+fn what_is_allocated_before_main_is_no_object_but_has_a_size() {
+    let mut run = Run(Recorder::new());
+    run.malloc(100, 0x1000);
+    run.malloc(200, 0x2000);
+    run.0.event(&Event::Main { before: Default::default() });
+    run.free(0x2000);
+    run.call(Routine::Realloc, [0x1000, 300, 0], 0x2000);
+    run.touch(0x1000, 8);
+    let objects = run.objects();
+    assert_eq!(objects, [Object { size: 300, site: 0, resized: Some(100), last_use: 1, freed: None }]);
 }
 
 #[test]

@@ -46,7 +46,8 @@ pub unsafe extern "C" fn __libc_start_main(
     rtld_fini: Hook,
     stack_end: *mut c_void,
 ) -> c_int {
-    crate::start::state();
+    // Before the environment is changed: the settings are in it.
+    let follows = crate::start::start();
     // SAFETY: the kernel puts the environment after the arguments and their null; dlsym finds glibc's function of this
     // name, or null, which is tested.
     unsafe {
@@ -58,7 +59,35 @@ pub unsafe extern "C" fn __libc_start_main(
             crate::stop::stop_because("no glibc comes after the layer");
         }
         let start = core::mem::transmute::<*mut c_void, Start>(start);
-        start(main, argc, argv, init, fini, rtld_fini, stack_end)
+        if !follows {
+            return start(main, argc, argv, init, fini, rtld_fini, stack_end);
+        }
+        *MAIN.0.get() = Some(main);
+        start(main_of_program, argc, argv, init, fini, rtld_fini, stack_end)
+    }
+}
+
+/// The program's `main`, while the sequence is followed.
+struct ProgramMain(UnsafeCell<Option<Main>>);
+
+// SAFETY: written by `__libc_start_main` and read by `main_of_program`, on the process's first thread.
+unsafe impl Sync for ProgramMain {}
+
+static MAIN: ProgramMain = ProgramMain(UnsafeCell::new(None));
+
+unsafe extern "C" fn main_of_program(
+    argc: c_int,
+    argv: *mut *mut c_char,
+    environment: *mut *mut c_char,
+) -> c_int {
+    // SAFETY: see `ProgramMain`; the arguments are those of the C start-up code.
+    match unsafe { *MAIN.0.get() } {
+        Some(main) => {
+            crate::start::main_begins();
+            // SAFETY: it is the program's, called as the start-up code would.
+            unsafe { main(argc, argv, environment) }
+        }
+        None => crate::stop::stop_because("the C start-up code calls another main"),
     }
 }
 

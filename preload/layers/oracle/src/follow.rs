@@ -213,7 +213,7 @@ pub unsafe fn reallocate(block: *mut c_void, size: usize, caller: usize) -> *mut
         return allocate(size, 16, caller, move || forward::malloc(size));
     }
     let state = state();
-    if state != State::Follow && state != State::Abandoned || size as u64 > LARGEST {
+    if state == State::Forward || size as u64 > LARGEST {
         // SAFETY: the contract of `forward::realloc` is that of this function; blocks are the manager's.
         return unsafe { forward::realloc(block, size) };
     }

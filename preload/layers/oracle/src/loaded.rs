@@ -3,6 +3,7 @@
 use core::ffi::{CStr, c_char, c_void};
 
 use heaptoll_oracle_core::sites::Loaded;
+use heaptoll_oracle_file::NameWord;
 
 /// `struct link_map` of glibc's `link.h`, as far as it is public.
 #[repr(C)]
@@ -32,6 +33,16 @@ fn with_program(found: impl FnOnce(&[u8])) {
     // SAFETY: the kernel writes at most as many bytes as the array has.
     let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), PATH) };
     found(&path[..usize::try_from(length).unwrap_or(0)]);
+}
+
+/// Whether this process runs the program of the file: the first of its object files.
+pub fn is_program(objects: &[u64], text: &[u8]) -> bool {
+    let Some(name) = objects.first().map(|word| NameWord::of(*word)) else { return false };
+    let start = name.start as usize;
+    let recorded = text.get(start..start.saturating_add(name.length as usize));
+    let mut same = false;
+    with_program(|path| same = recorded == Some(last_component(path)));
+    same
 }
 
 fn last_component(path: &[u8]) -> &[u8] {

@@ -1,10 +1,11 @@
-//! How the layer starts: at the program's first allocation.
+//! How the layer starts: when all libraries have been initialised. The sequence begins with the program's `main`: what
+//! comes before it depends on the libraries that the manager brings along.
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use core::sync::atomic::AtomicU8;
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use heaptoll_next::settings::{refuse, variable};
 use heaptoll_oracle_core::pages::{Pages, Retire};
@@ -17,7 +18,7 @@ use heaptoll_runtime::{AtFork, at_fork};
 
 use crate::file::{self, Path};
 use crate::follow::{Oracle, Reclaim};
-use crate::loaded::Process;
+use crate::loaded::{self, Process};
 use crate::stop::stop_because;
 use crate::{environment, follow};
 
@@ -27,37 +28,31 @@ const VARIABLE: &CStr = c"HEAPTOLL_ORACLE";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
-    /// The settings have not been read.
-    Unknown = 0,
-    /// They are being read.
-    Starting = 1,
-    /// Calls are forwarded: there is nothing to follow, or this is a child of fork.
-    Forward = 2,
+    /// Calls are forwarded: `main` has not begun, there is nothing to follow, or this is a child of fork.
+    Forward = 0,
     /// The sequence is followed.
-    Follow = 3,
+    Follow = 1,
     /// A child of fork whose blocks are not the manager's.
-    Abandoned = 4,
+    Abandoned = 2,
 }
 
-static STATE: AtomicU8 = AtomicU8::new(State::Unknown as u8);
+static STATE: AtomicU8 = AtomicU8::new(State::Forward as u8);
 
 struct OracleCell(UnsafeCell<MaybeUninit<Oracle>>);
 
-// SAFETY: `start` writes it before it stores `Follow`; after that only the thread that started uses it, which
+// SAFETY: `start` writes it before `main_begins` stores `Follow`; after that only the thread that started uses it, which
 // `follow::allocate` tests.
 unsafe impl Sync for OracleCell {}
 
 static ORACLE: OracleCell = OracleCell(UnsafeCell::new(MaybeUninit::uninit()));
 
-/// What calls do now; starts the layer where it has not started.
+/// What calls do now.
 #[inline(always)]
 pub fn state() -> State {
     match STATE.load(Relaxed) {
-        3 => State::Follow,
-        2 => State::Forward,
-        4 => State::Abandoned,
-        1 => State::Starting,
-        _ => start(),
+        1 => State::Follow,
+        2 => State::Abandoned,
+        _ => State::Forward,
     }
 }
 
@@ -67,46 +62,45 @@ pub fn oracle() -> *mut Oracle {
     ORACLE.0.get().cast()
 }
 
-#[cold]
-#[inline(never)]
-fn start() -> State {
-    if STATE.compare_exchange(State::Unknown as u8, State::Starting as u8, AcqRel, Acquire).is_err() {
-        return State::Starting;
-    }
+/// Reads the settings and opens the recorded file. Whether there is a sequence that is to be followed from `main` on.
+pub fn start() -> bool {
     let settings = match variable(VARIABLE).map(Settings::read) {
-        None => return begun(State::Forward),
+        None => return false,
         Some(Ok(settings)) => settings,
         Some(Err(wrong)) => refuse(VARIABLE, wrong, ALLOWED),
     };
-    environment::hide(settings.hidden);
-    // Its variable is among those that the program does not see.
+    // The statistics page's variable is among those that the program does not see.
     follow::attach();
-    if settings.point == Point::Record {
-        return begun(State::Forward);
-    }
-    // Resolved here, where what the look-up allocates is not the program's.
+    environment::hide(settings.hidden);
+    // Resolved here, where what the look-up allocates is not part of the sequence.
     let _ = heaptoll_next::next();
+    if settings.point == Point::Record {
+        return false;
+    }
+    // SAFETY: nothing reads the cell before `main_begins`.
+    if !unsafe { open(&settings, oracle()) } {
+        return false;
+    }
     if at_fork::<Forks>() != 0 {
         stop_because("the C library has no memory for a handler of forks");
     }
-    // SAFETY: nothing reads the cell before `begun`.
-    unsafe { open(&settings, oracle()) };
     if settings.check == Check::Pages {
         follow::report_touches();
     }
-    begun(State::Follow)
+    true
 }
 
-fn begun(state: State) -> State {
-    STATE.store(state as u8, Release);
-    state
+/// The sequence begins.
+pub fn main_begins() {
+    STATE.store(State::Follow as u8, Release);
 }
 
-/// Opens the recorded file and makes what follows it.
+/// Opens the recorded file and makes what follows it; false where the file is of another program: one that the recorded
+/// one started, or that started it.
 ///
 /// # Safety
 /// `oracle` may be written to, and nothing reads it.
-unsafe fn open(settings: &Settings, oracle: *mut Oracle) {
+unsafe fn open(settings: &Settings, oracle: *mut Oracle) -> bool {
     let Some(path) = Path::new(settings.file) else { stop_because("the path of its file is too long") };
     let Some(header) = file::header(path) else {
         stop_because("its file is not there, is cut, or is of another version of heaptoll; record it again")
@@ -119,6 +113,9 @@ unsafe fn open(settings: &Settings, oracle: *mut Oracle) {
     ) else {
         no_memory()
     };
+    if !loaded::is_program(objects, text) {
+        return false;
+    }
     // SAFETY: 0 is an address, and null a pointer.
     let (addresses, blocks) = unsafe {
         let slots = if settings.point == Point::LastUse { header.slots.min(MOST_SLOTS.into()) } else { 0 };
@@ -141,6 +138,7 @@ unsafe fn open(settings: &Settings, oracle: *mut Oracle) {
             allocated: 0,
         });
     }
+    true
 }
 
 struct Forks;
