@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Commands that take a program after `--`.
-const TAKE_A_PROGRAM: [&str; 12] = [
+const TAKE_A_PROGRAM: [&str; 13] = [
     "run",
     "record",
     "ledger",
@@ -17,6 +17,7 @@ const TAKE_A_PROGRAM: [&str; 12] = [
     "frequency",
     "proximity",
     "minheap",
+    "reclamation",
     "gate",
 ];
 

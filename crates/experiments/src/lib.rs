@@ -30,6 +30,7 @@ pub mod preparation;
 pub mod programs;
 pub mod proximity;
 pub mod published;
+pub mod reclamation;
 pub mod record;
 pub mod replay;
 pub mod run;

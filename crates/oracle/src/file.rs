@@ -5,7 +5,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use heaptoll_oracle_file::{
-    AllocationWord, HEADER_BYTES, Header, HeaderError, NameWord, Section, SiteWord,
+    AllocationWord, FREE, HEADER_BYTES, Header, HeaderError, NEVER, NameWord, Section, SiteWord,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::deaths::Deaths;
 use crate::live::{Live, Moment};
-use crate::recording::Recording;
+use crate::recording::{Object, Recording};
 
 /// Why a file is no oracle of this program.
 #[derive(Debug, Error)]
@@ -98,6 +98,8 @@ pub struct OracleFile {
     pub allocations: u64,
     /// What it is of.
     pub about: About,
+    /// When objects are used last and freed; without sites.
+    pub objects: Vec<Object>,
 }
 
 /// Writes a recording. `about` is completed by what the recording itself shows.
@@ -120,7 +122,8 @@ pub fn write(path: &Path, recording: &Recording, about: About) -> Result<OracleF
     file.seek(SeekFrom::Start(0)).map_err(system)?;
     file.write_all(&header.bytes()).map_err(system)?;
     file.sync_data().map_err(system)?;
-    Ok(OracleFile { allocations: header.allocations, about })
+    let objects = recording.objects.iter().map(|object| Object { site: 0, ..*object }).collect();
+    Ok(OracleFile { allocations: header.allocations, about, objects })
 }
 
 /// Reads a file and checks that it is whole.
@@ -143,10 +146,55 @@ pub fn read(path: &Path) -> Result<OracleFile, OracleFileError> {
     let Section { start, count } = header.about;
     let about = content.get(start as usize..(start + count) as usize).ok_or_else(damaged)?;
     let about = serde_json::from_slice(about).map_err(|_| damaged())?;
-    Ok(OracleFile { allocations: header.allocations, about })
+    let objects = objects(&content, &header).ok_or_else(damaged)?;
+    Ok(OracleFile { allocations: header.allocations, about, objects })
+}
+
+/// The objects of a file; `None` where its sections contradict one another.
+fn objects(content: &[u8], header: &Header) -> Option<Vec<Object>> {
+    let bytes = |section: Section, entry: u64| {
+        content.get(section.start as usize..(section.start + section.count * entry) as usize)
+    };
+    let mut words = bytes(header.words, 8)?.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+    let frees = bytes(header.frees, 4)?.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+    let mut objects = Vec::with_capacity(usize::try_from(header.allocations).ok()?.min(content.len()));
+    for freed in frees {
+        let word = AllocationWord::of(words.next()?);
+        let resized = if word.resized { Some(words.next()?) } else { None };
+        let freed = (freed != NEVER).then_some(freed.into());
+        objects.push(Object { size: word.size, site: 0, resized, last_use: u64::MAX, freed });
+    }
+    let deaths = bytes(header.deaths, 4)?.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+    last_uses(deaths, &mut objects).filter(|()| objects.len() as u64 == header.allocations)?;
+    Some(objects)
+}
+
+/// Follows `deaths` as the layer does. What it does not free is used to the end.
+fn last_uses(deaths: impl Iterator<Item = u32>, objects: &mut [Object]) -> Option<()> {
+    let end = objects.len() as u64;
+    let mut in_slot: HashMap<u32, usize> = HashMap::new();
+    let mut next = 0usize;
+    for word in deaths {
+        if word & FREE == 0 {
+            in_slot.insert(word, next);
+            next += 1;
+        } else {
+            let dead = in_slot.remove(&(word & !FREE))?;
+            objects.get_mut(dead)?.last_use = next as u64;
+        }
+    }
+    for object in objects.iter_mut().filter(|object| object.last_use == u64::MAX) {
+        object.last_use = end;
+    }
+    (next as u64 == end).then_some(())
 }
 
 impl OracleFile {
+    /// Requested bytes alive, with objects freed at a moment.
+    pub fn live(&self, moment: Moment) -> Live {
+        Live::of(&self.objects, moment)
+    }
+
     /// Checks that the code that was recorded is still the same.
     ///
     /// # Errors
@@ -192,14 +240,14 @@ fn paths_of(recording: &Recording, executable: &str) -> Vec<String> {
 }
 
 fn completed(about: About, recording: &Recording, objects: Vec<String>) -> About {
-    let count = |test: fn(&crate::Object) -> bool| recording.objects.iter().filter(|object| test(object)).count() as u64;
+    let count = |test: fn(&Object) -> bool| recording.objects.iter().filter(|object| test(object)).count() as u64;
     About {
         objects: objects.iter().map(|path| ObjectFile::now(path)).collect(),
         allocated_bytes: recording.objects.iter().map(|object| object.size).sum(),
         resized: count(|object| object.resized.is_some()),
         never_freed: count(|object| object.freed.is_none()),
         most_objects: most_objects(recording),
-        live: [Moment::LastUse, Moment::Free, Moment::Never].map(|moment| Live::of(recording, moment)),
+        live: [Moment::LastUse, Moment::Free, Moment::Never].map(|moment| Live::of(&recording.objects, moment)),
         ..about
     }
 }
@@ -228,6 +276,7 @@ struct Body {
     objects: Vec<u8>,
     text: Vec<u8>,
     about: Vec<u8>,
+    frees: Vec<u8>,
 }
 
 impl Body {
@@ -237,6 +286,8 @@ impl Body {
         let sites = site_words(recording, &about.executable);
         let objects: Vec<u8> = names.iter().flat_map(|name| name.word().to_le_bytes()).collect();
         let about = serde_json::to_vec(about).unwrap_or_default();
+        let freed = |object: &Object| object.freed.map_or(NEVER, |freed| freed as u32);
+        let frees: Vec<u8> = recording.objects.iter().flat_map(|object| freed(object).to_le_bytes()).collect();
         let mut at = HEADER_BYTES as u64;
         let mut section = |bytes: usize, entry: usize| {
             let section = Section { start: at, count: (bytes / entry) as u64 };
@@ -254,13 +305,14 @@ impl Body {
             objects: section(objects.len(), 8),
             text: section(text.len(), 1),
             about: section(about.len(), 1),
+            frees: section(frees.len(), 4),
         };
-        Body { header, words, deaths: deaths_bytes, sites, objects, text: text.into(), about }
+        Body { header, words, deaths: deaths_bytes, sites, objects, text: text.into(), about, frees }
     }
 
     /// In the order of their sections.
-    fn parts(&self) -> [&[u8]; 6] {
-        [&self.words, &self.deaths, &self.sites, &self.objects, &self.text, &self.about]
+    fn parts(&self) -> [&[u8]; 7] {
+        [&self.words, &self.deaths, &self.sites, &self.objects, &self.text, &self.about, &self.frees]
     }
 }
 

@@ -6,10 +6,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::recording::{Object, Recording};
+use crate::recording::Object;
 
 /// When objects are freed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Moment {
     /// Before the first allocation after their last use.
@@ -34,17 +34,17 @@ pub struct Live {
 }
 
 impl Live {
-    /// Of a recording, with objects freed at a moment.
-    pub fn of(recording: &Recording, moment: Moment) -> Live {
-        let clock = Clock::of(&recording.objects);
-        let count = recording.objects.len();
+    /// Of objects in the order of their allocation, freed at a moment.
+    pub fn of(objects: &[Object], moment: Moment) -> Live {
+        let clock = Clock::of(objects);
+        let count = objects.len();
         let mut dying = vec![0u64; count + 1];
         let (mut alive, mut live, mut area) = (0u64, Live::default(), 0f64);
-        for (index, object) in recording.objects.iter().enumerate() {
+        for (index, object) in objects.iter().enumerate() {
             let end = clock.end(object, moment).min(count);
             dying[end.max(index + 1).min(count)] += object.size;
         }
-        for (index, object) in recording.objects.iter().enumerate() {
+        for (index, object) in objects.iter().enumerate() {
             alive = alive - dying[index] + object.size;
             live.peak_bytes = live.peak_bytes.max(alive);
             area += alive as f64 * object.size as f64;
@@ -98,11 +98,9 @@ mod tests {
     use super::*;
 
     /// 10 bytes used until the second allocation and freed after the third, 20 never freed, 30, 40.
-    fn small() -> Recording {
+    fn small() -> Vec<Object> {
         let object = |size, last_use, freed| Object { size, site: 0, resized: None, last_use, freed };
-        let objects =
-            vec![object(10, 1, Some(3)), object(20, 3, None), object(30, 3, Some(4)), object(40, 4, Some(4))];
-        Recording { objects, sites: vec![] }
+        vec![object(10, 1, Some(3)), object(20, 3, None), object(30, 3, Some(4)), object(40, 4, Some(4))]
     }
 
     #[test]
@@ -120,11 +118,10 @@ mod tests {
     fn a_collection_frees_what_the_program_freed_before_it() {
         let object = |freed| Object { size: 10, site: 0, resized: None, last_use: 1, freed };
         let objects = vec![object(Some(1)), object(Some(2)), object(None), object(None), object(None)];
-        let recording = Recording { objects, sites: vec![] };
         // At 20 bytes the first two are gone: before the third allocation.
-        assert_eq!(Live::of(&recording, Moment::Collect(20)).peak_bytes, 30);
-        assert_eq!(Live::of(&recording, Moment::Collect(40)).peak_bytes, 40);
-        assert_eq!(Live::of(&recording, Moment::Free).peak_bytes, 30);
+        assert_eq!(Live::of(&objects, Moment::Collect(20)).peak_bytes, 30);
+        assert_eq!(Live::of(&objects, Moment::Collect(40)).peak_bytes, 40);
+        assert_eq!(Live::of(&objects, Moment::Free).peak_bytes, 30);
     }
 
     proptest! {
@@ -143,8 +140,7 @@ mod tests {
                     Object { size: *size, site: 0, resized: None, last_use, freed }
                 })
                 .collect();
-            let recording = Recording { objects, sites: vec![] };
-            let live = |moment| Live::of(&recording, moment);
+            let live = |moment| Live::of(&objects, moment);
             let order =
                 [Moment::LastUse, Moment::Free, Moment::Delay(bytes), Moment::Delay(2 * bytes), Moment::Never].map(live);
             for (earlier, later) in order.iter().zip(&order[1..]) {

@@ -5,9 +5,9 @@ pub const MAGIC: [u8; 8] = *b"HTORACL1";
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 8 + 32 + 8 * (2 + 2 * SECTIONS);
 
-const SECTIONS: usize = 6;
+const SECTIONS: usize = 7;
 /// Bytes of an entry, by section.
-const ENTRY: [u64; SECTIONS] = [8, 4, 8, 8, 1, 1];
+const ENTRY: [u64; SECTIONS] = [8, 4, 8, 8, 1, 1, 4];
 
 /// A part of the file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -39,6 +39,8 @@ pub struct Header {
     pub text: Section,
     /// JSON about the recording.
     pub about: Section,
+    /// When the program frees objects.
+    pub frees: Section,
 }
 
 /// Why bytes are no header.
@@ -52,7 +54,7 @@ pub enum HeaderError {
 
 impl Header {
     fn sections(&self) -> [Section; SECTIONS] {
-        [self.words, self.deaths, self.sites, self.objects, self.text, self.about]
+        [self.words, self.deaths, self.sites, self.objects, self.text, self.about, self.frees]
     }
 
     /// As it is stored.
@@ -94,6 +96,7 @@ impl Header {
             objects: section(3),
             text: section(4),
             about: section(5),
+            frees: section(6),
         };
         let lies_within = |(section, entry): (Section, u64)| {
             let bytes = section.count.checked_mul(entry);
@@ -123,25 +126,26 @@ mod tests {
             objects: section(260, 1),
             text: section(268, 9),
             about: section(277, 2),
+            frees: section(279, 3),
         }
     }
 
     #[test]
     fn a_header_is_read_as_it_was_written() {
-        assert_eq!(Header::of(&header().bytes(), 279), Ok(header()));
+        assert_eq!(Header::of(&header().bytes(), 291), Ok(header()));
     }
 
     #[test]
     fn a_section_that_ends_after_the_file_is_an_error() {
-        assert_eq!(Header::of(&header().bytes(), 278), Err(HeaderError::Cut));
+        assert_eq!(Header::of(&header().bytes(), 290), Err(HeaderError::Cut));
         let wraps = Header { deaths: Section { start: u64::MAX, count: u64::MAX / 2 }, ..header() };
-        assert_eq!(Header::of(&wraps.bytes(), 279), Err(HeaderError::Cut));
+        assert_eq!(Header::of(&wraps.bytes(), 291), Err(HeaderError::Cut));
     }
 
     #[test]
     fn another_file_is_an_error() {
         let mut bytes = header().bytes();
         bytes[7] = b'2';
-        assert_eq!(Header::of(&bytes, 279), Err(HeaderError::Magic));
+        assert_eq!(Header::of(&bytes, 291), Err(HeaderError::Magic));
     }
 }

@@ -11,11 +11,14 @@
 //! - `sites`, of 8 bytes: where allocations are called from, see [`SiteWord`],
 //! - `objects`, of 8 bytes: an object file each, see [`NameWord`]; the first is the program itself,
 //! - `text`: names of object files,
-//! - `about`: JSON, which the layer does not read.
+//! - `about`: JSON,
+//! - `frees`, of 4 bytes: for each allocation how many had been made when the program freed its object, or [`NEVER`].
+//!
+//! The layer does not read the last two.
 #![no_std]
 
 mod header;
 mod word;
 
 pub use header::{HEADER_BYTES, Header, HeaderError, MAGIC, Section};
-pub use word::{AllocationWord, FREE, LARGEST, MOST_SITES, MOST_SLOTS, NameWord, SiteWord};
+pub use word::{AllocationWord, FREE, NEVER, LARGEST, MOST_SITES, MOST_SLOTS, NameWord, SiteWord};

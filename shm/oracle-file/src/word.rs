@@ -9,6 +9,9 @@ pub const MOST_SLOTS: u32 = FREE;
 /// In a word of `deaths`: the slot's object is freed.
 pub const FREE: u32 = 1 << 31;
 
+/// In `frees`: the program never frees the object.
+pub const NEVER: u32 = u32::MAX;
+
 const SIZE_BITS: u32 = 40;
 const SITE_BITS: u32 = 22;
 const RESIZED: u64 = 1 << 62;

@@ -17,6 +17,7 @@ pub mod minheap;
 pub mod oracle;
 pub mod programs;
 pub mod proximity;
+pub mod reclamation;
 pub mod record;
 pub mod replay;
 pub mod report;

@@ -180,7 +180,7 @@ mod tests {
     use super::*;
 
     fn recorded() -> OracleFile {
-        OracleFile { allocations: 10, about: About { output_sha256: "d".into(), ..About::default() } }
+        OracleFile { allocations: 10, objects: vec![], about: About { output_sha256: "d".into(), ..About::default() } }
     }
 
     fn run() -> NativeRun {

@@ -37,6 +37,9 @@ fn a_file_is_read_as_it_was_written() {
     assert_eq!((read.allocations, read.about.program.as_str(), read.about.status), (3, "p", 3));
     let about = &read.about;
     assert_eq!((about.allocated_bytes, about.resized, about.never_freed, about.most_objects), (144, 1, 1, 2));
+    let times: Vec<_> = read.objects.iter().map(|object| (object.last_use, object.freed)).collect();
+    assert_eq!(times, [(1, Some(2)), (3, Some(3)), (3, None)]);
+    assert_eq!(read.live(Moment::Free), about.live[1]);
     assert_eq!(about.live.map(|live| live.peak_bytes), [120, 120, 144]);
     assert!(read.require_same_code(&path).is_ok());
 }
