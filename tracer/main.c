@@ -20,13 +20,14 @@
 #include "thread.h"
 
 HtOptions ht_options = { .ring_dir = NULL, .symbols = NULL, .consumer = 0, .references = False, .pointers = False, .pin = True,
-                         .functions = False, .shift = 0, .sites = 0 };
+                         .functions = False, .only_in = NULL, .shift = 0, .sites = 0 };
 
 static Bool on_option(const HChar *argument)
 {
    Int number;
    if (VG_STR_CLO(argument, "--ring-dir", ht_options.ring_dir)) {
    } else if (VG_STR_CLO(argument, "--symbols", ht_options.symbols)) {
+   } else if (VG_STR_CLO(argument, "--only-in", ht_options.only_in)) {
    } else if (VG_BINT_CLO(argument, "--consumer", number, 1, 0x7fffffff)) {
       ht_options.consumer = number;
    } else if (VG_BOOL_CLO(argument, "--references", ht_options.references)) {
@@ -47,6 +48,7 @@ static void on_usage(void)
 {
    VG_(printf)("    --ring-dir=<dir>        make a ring of words for each process image there\n"
                "    --symbols=<file>        names of allocators' routines besides those of C and C++\n"
+               "    --only-in=<end of path> record routines of this object only\n"
                "    --consumer=<pid>        stop recording when this process has ended\n"
                "    --references=no|yes     record every data reference [no]\n"
                "    --pointers=no|yes       record stores of pointers into the heap, with --references=yes [no]\n"

@@ -14,6 +14,11 @@
 #define __NR_memfd_create 319
 #endif
 #define MEMFD_CLOSE_ON_EXEC 1
+/* Name of the file in memory, and how the kernel shows it. */
+#define LIST_NAME "maps"
+#define LIST_LINK "/memfd:" LIST_NAME
+/* What the kernel states of files in /proc; the C library allocates a buffer of this size to read one. */
+#define PROC_BLOCK 1024
 
 extern Addr VG_(brk_base);
 extern Addr VG_(brk_limit);
@@ -108,7 +113,7 @@ static void replace(Int fd, Bool close_on_exec)
          ;
       append_line(&out, real.bytes + at, line + 1 - at);
    }
-   memory = HT_SYSCALL(__NR_memfd_create, "maps", MEMFD_CLOSE_ON_EXEC, 0, 0, 0, 0);
+   memory = HT_SYSCALL(__NR_memfd_create, LIST_NAME, MEMFD_CLOSE_ON_EXEC, 0, 0, 0, 0);
    if (!sr_isError(memory)) {
       VG_(write)(sr_Res(memory), out.bytes, out.length);
       VG_(lseek)(sr_Res(memory), 0, VKI_SEEK_SET);
@@ -125,4 +130,19 @@ void ht_maps_opened(const HChar *path, Int fd, Bool close_on_exec)
    SizeT length = VG_(strlen)(path);
    if (length > 5 && VG_(strcmp)(path + length - 5, "/maps") == 0 && is_own_list(fd))
       replace(fd, close_on_exec);
+}
+
+void ht_maps_inquired(Int fd, Addr result)
+{
+   struct vki_stat *const file = (struct vki_stat *)result;
+   HChar link[64], path[sizeof LIST_LINK];
+   if (!VG_(am_is_valid_for_client)(result, sizeof *file, VKI_PROT_WRITE) || !VKI_S_ISREG(file->st_mode))
+      return;
+   VG_(sprintf)(link, "/proc/self/fd/%d", fd);
+   if (VG_(readlink)(link, path, sizeof path) < (SSizeT)sizeof LIST_LINK - 1
+       || VG_(strncmp)(path, LIST_LINK, sizeof LIST_LINK - 1) != 0)
+      return;
+   file->st_size = 0;
+   file->st_blocks = 0;
+   file->st_blksize = PROC_BLOCK;
 }

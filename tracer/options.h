@@ -15,6 +15,7 @@ typedef struct {
    Bool pointers;         /* --pointers: and stores of pointers into the heap */
    Bool pin;              /* --pin: the same randomness and the same clock in every run */
    Bool functions;        /* --functions: count the instructions of each function */
+   const HChar *only_in;  /* --only-in: end of the path of the only object with routines; NULL: all */
    UInt shift;            /* --shift: pages by which brk begins higher and mappings end lower (brk.c) */
    UInt sites;            /* --sites: frames of a call site; 0: none */
 } HtOptions;

@@ -6,6 +6,7 @@
 #include "routine.h"
 
 #include "pub_tool_hashtable.h"
+#include "options.h"
 #include "ring.h"
 
 extern UWord *VG_(client_auxv);
@@ -131,9 +132,19 @@ static void add_pending(UInt object)
    pending_used = 0;
 }
 
+/* Whether routines of the object count, by --only-in. */
+static Bool is_wanted(const DebugInfo *info)
+{
+   const HChar *const path = VG_(DebugInfo_get_filename)(info), *const end = ht_options.only_in;
+   if (end == NULL)
+      return True;
+   const SizeT of_path = VG_(strlen)(path), of_end = VG_(strlen)(end);
+   return of_path >= of_end && VG_(strcmp)(path + of_path - of_end, end) == 0;
+}
+
 static void scan_symbols(const DebugInfo *info, UInt object)
 {
-   if (is_dynamic_linker(info))
+   if (is_dynamic_linker(info) || !is_wanted(info))
       return;
    const Int n = VG_(DebugInfo_syms_howmany)(info);
    for (Int i = 0; i < n; i++) {

@@ -324,5 +324,11 @@ void ht_system_after(ThreadId tid, UInt number, UWord *args, UInt n, SysRes resu
 #endif
    } else if (number == __NR_openat) {
       ht_maps_opened((const HChar *)args[1], sr_Res(result), (args[2] & HT_CLOSE_ON_EXEC) != 0);
+   } else if (number == __NR_fstat) {
+      ht_maps_inquired(args[0], args[1]);
+#ifdef __NR_newfstatat
+   } else if (number == __NR_newfstatat && (args[3] & HT_EMPTY_PATH) != 0) {
+      ht_maps_inquired(args[0], args[2]);
+#endif
    }
 }

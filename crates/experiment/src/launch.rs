@@ -47,6 +47,8 @@ pub struct Invocation {
     pub counters: bool,
     /// Whether lines of output are wanted while it runs (servers).
     pub follow: bool,
+    /// Whether the program has the same addresses in each run, where the system permits it.
+    pub fixed_addresses: bool,
     /// A run together with others on one processor.
     pub together: Option<Together>,
 }
@@ -193,6 +195,7 @@ pub fn start(
             .map_or(0, |slice| u64::try_from(slice.as_micros()).unwrap_or(u64::MAX)),
         gate_fd: invocation.together.map(|together| together.gate),
         refill: invocation.together.is_some(),
+        fixed_addresses: invocation.fixed_addresses,
         refill_by_loop: invocation.together.is_some_and(|together| together.by_loop),
         measured_only: vec![heaptoll_stats_page::VARIABLE.into()],
         parent: i32::try_from(std::process::id()).unwrap_or(0),

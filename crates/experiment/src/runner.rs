@@ -21,6 +21,7 @@ use crate::plan::{self, Cell};
 use crate::reported::ReportedFigures;
 use crate::sampler::{Sampled, Sampler};
 use crate::serve;
+use crate::stack::LayerKind;
 use crate::store::{Store, StoreError};
 use crate::working_copy::{self, WorkingCopyError};
 
@@ -329,9 +330,15 @@ fn prepare(
         thp: Thp::parse(&experiment.settings.thp).unwrap_or_default(),
         counters: experiment.machine.no_hardware_counters.is_none(),
         follow: false,
+        // A program that allocates by its addresses then does so alike, as far as they are the kernel's choice.
+        fixed_addresses: environment_has(stack, LayerKind::Oracle.variable()),
         together: None,
     };
     Ok((invocation, scratch, page))
+}
+
+fn environment_has(stack: &StackInfo, variable: Option<&str>) -> bool {
+    stack.environment.iter().any(|(name, _)| Some(name.as_str()) == variable)
 }
 
 /// Begins a span over which disturbances are measured; `None` for start-up runs, which are too short to be measured so.

@@ -64,13 +64,30 @@ pub fn fork(spec: &Spec) -> io::Result<Waiting> {
     let pid = unsafe { libc::fork() };
     match pid {
         -1 => Err(io::Error::last_os_error()),
-        0 => exec(&argv, &envp, launcher, (pinned.as_ref(), spec.slice()), go, failed),
+        0 => {
+            if spec.fixed_addresses {
+                fix_addresses();
+            }
+            exec(&argv, &envp, launcher, (pinned.as_ref(), spec.slice()), go, failed)
+        }
         _ => {
             for end in [go[0], failed[1]] {
                 // SAFETY: `end` is an end of a pipe that this function opened, and is not used again on this side.
                 unsafe { libc::close(end) };
             }
             Ok(Waiting { pid, go: go[1], failed: failed[0] })
+        }
+    }
+}
+
+/// Has what this process executes begin at the same addresses each time. Where that is forbidden, addresses differ, and
+/// what depends on them.
+fn fix_addresses() {
+    // SAFETY: personality takes no pointers and is async-signal-safe.
+    unsafe {
+        let now = libc::personality(0xffff_ffff);
+        if now >= 0 {
+            libc::personality((now | libc::ADDR_NO_RANDOMIZE) as libc::c_ulong);
         }
     }
 }

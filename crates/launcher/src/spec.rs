@@ -62,6 +62,8 @@ pub struct Spec {
     pub refill: bool,
     /// Whether a loop stands in for the program from its end on.
     pub refill_by_loop: bool,
+    /// Whether the program has the same addresses in each run, where the system permits it.
+    pub fixed_addresses: bool,
     /// Variables of `environment` that only the measured run has: what it finds by them is read when it has ended.
     pub measured_only: Vec<OsString>,
     /// Process that must still be the launcher's parent once it has requested the parent-death signal; 0 for any.
@@ -115,6 +117,9 @@ impl Spec {
         if self.refill_by_loop {
             args.push("refill-by-loop".into());
         }
+        if self.fixed_addresses {
+            args.push("fixed-addresses".into());
+        }
         for name in &self.measured_only {
             args.push("measured-only".into());
             args.push(name.clone());
@@ -153,6 +158,7 @@ impl Spec {
                 b"gate" => spec.gate_fd = Some(number(value(&mut args, &key)?)?),
                 b"refill" => spec.refill = true,
                 b"refill-by-loop" => spec.refill_by_loop = true,
+                b"fixed-addresses" => spec.fixed_addresses = true,
                 b"measured-only" => spec.measured_only.push(value(&mut args, &key)?),
                 b"timeout" => spec.timeout_ms = number(value(&mut args, &key)?)?,
                 b"counters" => spec.counters = number::<u8>(value(&mut args, &key)?)? != 0,
@@ -195,6 +201,7 @@ mod tests {
             gate_fd: Some(9),
             refill: true,
             refill_by_loop: true,
+            fixed_addresses: true,
             measured_only: vec!["HEAPTOLL_STATS".into()],
             parent: 4711,
         };

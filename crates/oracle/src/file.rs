@@ -28,7 +28,9 @@ pub enum OracleFileError {
         cause: std::io::Error,
     },
     /// Another file.
-    #[error("{0} is no oracle file of this version of heaptoll; record one with `heaptoll oracle -o {0} -- PROGRAM`")]
+    #[error(
+        "{0} is no oracle file of this version of heaptoll; record one with `heaptoll oracle -o {0} -- PROGRAM`"
+    )]
     Another(PathBuf),
     /// Damaged.
     #[error("{0} is cut or damaged; record it again")]
@@ -57,7 +59,8 @@ pub struct ObjectFile {
 impl ObjectFile {
     /// The file as it is now.
     pub fn now(path: &str) -> ObjectFile {
-        let sha256 = std::fs::read(path).map(|content| format!("{:x}", Sha256::digest(content))).unwrap_or_default();
+        let sha256 =
+            std::fs::read(path).map(|content| format!("{:x}", Sha256::digest(content))).unwrap_or_default();
         ObjectFile { path: path.to_owned(), sha256 }
     }
 }
@@ -131,7 +134,8 @@ pub fn write(path: &Path, recording: &Recording, about: About) -> Result<OracleF
 /// # Errors
 /// [`OracleFileError`].
 pub fn read(path: &Path) -> Result<OracleFile, OracleFileError> {
-    let content = std::fs::read(path).map_err(|cause| OracleFileError::System { path: path.into(), cause })?;
+    let content =
+        std::fs::read(path).map_err(|cause| OracleFileError::System { path: path.into(), cause })?;
     let damaged = || OracleFileError::Damaged(path.into());
     let Some((head, rest)) = content.split_first_chunk::<HEADER_BYTES>() else {
         return Err(OracleFileError::Another(path.into()));
@@ -240,14 +244,16 @@ fn paths_of(recording: &Recording, executable: &str) -> Vec<String> {
 }
 
 fn completed(about: About, recording: &Recording, objects: Vec<String>) -> About {
-    let count = |test: fn(&Object) -> bool| recording.objects.iter().filter(|object| test(object)).count() as u64;
+    let count =
+        |test: fn(&Object) -> bool| recording.objects.iter().filter(|object| test(object)).count() as u64;
     About {
         objects: objects.iter().map(|path| ObjectFile::now(path)).collect(),
         allocated_bytes: recording.objects.iter().map(|object| object.size).sum(),
         resized: count(|object| object.resized.is_some()),
         never_freed: count(|object| object.freed.is_none()),
         most_objects: most_objects(recording),
-        live: [Moment::LastUse, Moment::Free, Moment::Never].map(|moment| Live::of(&recording.objects, moment)),
+        live: [Moment::LastUse, Moment::Free, Moment::Never]
+            .map(|moment| Live::of(&recording.objects, moment)),
         ..about
     }
 }
@@ -287,7 +293,8 @@ impl Body {
         let objects: Vec<u8> = names.iter().flat_map(|name| name.word().to_le_bytes()).collect();
         let about = serde_json::to_vec(about).unwrap_or_default();
         let freed = |object: &Object| object.freed.map_or(NEVER, |freed| freed as u32);
-        let frees: Vec<u8> = recording.objects.iter().flat_map(|object| freed(object).to_le_bytes()).collect();
+        let frees: Vec<u8> =
+            recording.objects.iter().flat_map(|object| freed(object).to_le_bytes()).collect();
         let mut at = HEADER_BYTES as u64;
         let mut section = |bytes: usize, entry: usize| {
             let section = Section { start: at, count: (bytes / entry) as u64 };

@@ -237,7 +237,8 @@ impl Recorder {
         if let Some(known) = self.sites.get(&site) {
             return *known;
         }
-        let place = self.frames.get(&site).and_then(|frame| self.places.get(frame)).cloned().unwrap_or_default();
+        let place =
+            self.frames.get(&site).and_then(|frame| self.places.get(frame)).cloned().unwrap_or_default();
         let sites = &mut self.recording.sites;
         let index = *self.known.entry(place.clone()).or_insert_with(|| {
             sites.push(place);

@@ -24,6 +24,9 @@ pub struct Options {
     /// Pages by which the brk segment begins higher and mappings end lower than usual: other addresses, for finding
     /// what depends on them. At most 4095.
     pub shift_pages: u32,
+    /// End of the path of the only object whose routines are recorded; any object's where it is empty. A program may have
+    /// routines of C++ of its own, over malloc.
+    pub only_in: Arc<str>,
     /// Names of routines besides those of C and C++: lines of `heaptoll_allocator_symbols::Table::lines`. Empty for
     /// none.
     pub symbols: Arc<str>,
@@ -39,6 +42,7 @@ impl Default for Options {
             pointers: false,
             pin: true,
             shift_pages: 0,
+            only_in: "".into(),
             symbols: "".into(),
         }
     }
@@ -71,6 +75,9 @@ impl Options {
         ];
         if self.shift_pages > 0 {
             all.push(format!("--shift={}", self.shift_pages));
+        }
+        if !self.only_in.is_empty() {
+            all.push(format!("--only-in={}", self.only_in));
         }
         if !self.symbols.is_empty() {
             all.push(format!("--symbols={folder}/{LOGS}/{SYMBOLS}"));

@@ -21,4 +21,4 @@ mod header;
 mod word;
 
 pub use header::{HEADER_BYTES, Header, HeaderError, MAGIC, Section};
-pub use word::{AllocationWord, FREE, NEVER, LARGEST, MOST_SITES, MOST_SLOTS, NameWord, SiteWord};
+pub use word::{AllocationWord, FREE, LARGEST, MOST_SITES, MOST_SLOTS, NEVER, NameWord, SiteWord};

@@ -105,7 +105,8 @@ mod tests {
 
     #[test]
     fn every_word_is_read_as_it_was_written() {
-        for (size, site, resized) in [(0, 0, false), (LARGEST, 0, true), (24, (MOST_SITES - 1) as u32, false)] {
+        for (size, site, resized) in [(0, 0, false), (LARGEST, 0, true), (24, (MOST_SITES - 1) as u32, false)]
+        {
             let word = AllocationWord { size, site, resized };
             assert_eq!(AllocationWord::of(word.word()), word);
         }

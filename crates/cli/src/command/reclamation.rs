@@ -60,7 +60,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         .filter(|path| path.to_str().is_some_and(|text| !text.contains([',', '\n'])))
         .ok_or_else(|| {
             let folder = folder.display();
-            Failure::Usage(format!("--oracles {folder}: a path with a comma or that is no text cannot be part of a stack's name"))
+            Failure::Usage(format!(
+                "--oracles {folder}: a path with a comma or that is no text cannot be part of a stack's name"
+            ))
         })?;
     let request = reclamation::Request {
         manager: arguments.manager.clone(),

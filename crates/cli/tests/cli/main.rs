@@ -25,6 +25,7 @@ mod marks;
 mod minheap;
 mod misuse;
 mod names;
+mod oracle;
 mod originals;
 mod own;
 mod processes;

@@ -32,7 +32,7 @@ pub fn layers(word: &str) -> Result<(Vec<Layer>, &str), StackError> {
 /// A layer's part of the word, and what follows the `/` after it. The path of an oracle's file may contain others.
 fn split_layer(kind: LayerKind, rest: &str) -> Option<(&str, &str)> {
     let from = match kind {
-        LayerKind::Oracle if rest.contains(",file=") => rest.find(ORACLE_ENDING)? + ORACLE_ENDING.len(),
+        LayerKind::Oracle => rest.find(ORACLE_ENDING).map_or(0, |at| at + ORACLE_ENDING.len()),
         _ => 0,
     };
     let at = from + rest[from..].find('/')?;
@@ -64,7 +64,10 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
             settings.push(("point".into(), point.into()));
         }
         (LayerKind::Oracle, _) => {
-            return Err(wrong(&format!("it needs a point: oracle={} and file=FILE{ORACLE_ENDING}", POINTS.join(" or "))));
+            return Err(wrong(&format!(
+                "it needs a point: oracle={} and file=FILE{ORACLE_ENDING}",
+                POINTS.join(" or ")
+            )));
         }
         (LayerKind::Quarantine, None) => return Err(wrong("it needs a size: quarantine=2M")),
         (_, Some(_)) => return Err(wrong("it takes no value of its own, only options after a comma")),
@@ -82,7 +85,8 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
 
 /// Whether an oracle has what its point needs, and nothing else.
 fn complete(settings: &[(String, String)]) -> Result<(), &'static str> {
-    let set = |option: &str| settings.iter().find(|(name, _)| name == option).map(|(_, value)| value.as_str());
+    let set =
+        |option: &str| settings.iter().find(|(name, _)| name == option).map(|(_, value)| value.as_str());
     let point = set("point").unwrap_or_default();
     match (matches!(point, "delay" | "collect"), set("bytes")) {
         (true, None) => return Err("it needs bytes: oracle=delay,bytes=64K,file=FILE.oracle"),

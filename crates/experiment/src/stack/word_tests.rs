@@ -44,3 +44,35 @@ fn what_a_layer_does_not_know_is_refused_with_what_it_knows() {
         assert!(error.contains(expected), "{word}: {error}");
     }
 }
+
+#[test]
+fn the_path_of_an_oracles_file_may_contain_slashes() {
+    let (oracle, rest) = layers("oracle=last-use,file=/a/b.oracle,check=pages/./mine.so").expect("an oracle");
+    let value = |name: &str| {
+        oracle[0].settings.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    };
+    assert_eq!(
+        (value("point"), value("file"), value("check")),
+        (Some("last-use"), Some("/a/b.oracle"), Some("pages"))
+    );
+    assert_eq!(rest, "./mine.so");
+    let (oracle, rest) = layers("oracle=delay,bytes=64K,file=/a/{program}.oracle/glibc").expect("an oracle");
+    assert_eq!((oracle[0].word.as_str(), rest), ("oracle=delay,bytes=64K,file=/a/{program}.oracle", "glibc"));
+    assert_eq!(names("oracle=record/glibc"), (vec!["oracle=record".into()], "glibc".into()));
+}
+
+#[test]
+fn an_oracle_without_what_its_point_needs_is_refused() {
+    for (word, expected) in [
+        ("oracle/glibc", "it needs a point"),
+        ("oracle=soon,file=/a.oracle/glibc", "it needs a point"),
+        ("oracle=never/glibc", "it needs the file"),
+        ("oracle=collect,file=/a.oracle/glibc", "it needs bytes"),
+        ("oracle=never,bytes=1,file=/a.oracle/glibc", "only delay and collect"),
+        ("oracle=record,file=/a.oracle/glibc", "recorded without a file"),
+        ("oracle=free,file=a.txt/glibc", "must end with .oracle"),
+    ] {
+        let error = layers(word).map(|_| ()).expect_err(word).to_string();
+        assert!(error.contains(expected), "{word}: {error}");
+    }
+}

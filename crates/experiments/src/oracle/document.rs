@@ -15,7 +15,12 @@ pub fn document(figures: &Figures, command: String) -> Document {
     }
     Document {
         title: "When objects are used last".into(),
-        subtitle: figures.programs.iter().map(|program| program.program.as_str()).collect::<Vec<_>>().join(", "),
+        subtitle: figures
+            .programs
+            .iter()
+            .map(|program| program.program.as_str())
+            .collect::<Vec<_>>()
+            .join(", "),
         warnings,
         sections: vec![recorded(&figures.programs), alive(&figures.programs)],
         command,
@@ -50,8 +55,16 @@ fn recorded(programs: &[Program]) -> Section {
             program.file.clone().unwrap_or_else(|| NONE.into()),
         ]
     };
-    let columns =
-        ["program", "allocations", "allocated", "of them reallocs", "never freed", "native runs the same", "early frees safe", "file"];
+    let columns = [
+        "program",
+        "allocations",
+        "allocated",
+        "of them reallocs",
+        "never freed",
+        "native runs the same",
+        "early frees safe",
+        "file",
+    ];
     let good: Vec<&Program> = programs.iter().filter(|program| program.file.is_some()).collect();
     let mut text = Vec::new();
     if let Some(program) = good.first()
@@ -69,7 +82,8 @@ fn recorded(programs: &[Program]) -> Section {
 
 fn alive(programs: &[Program]) -> Section {
     let row = |program: &Program| {
-        let of_free = |live: u64, free: u64| if free == 0 { NONE.into() } else { percent(live as f64 / free as f64) };
+        let of_free =
+            |live: u64, free: u64| if free == 0 { NONE.into() } else { percent(live as f64 / free as f64) };
         vec![
             program.program.clone(),
             whole_bytes(program.live_last_use.peak_bytes),

@@ -20,7 +20,7 @@ use crate::preparation::pairing::Machine;
 pub const VARIABLE: &str = "HEAPTOLL_ORACLE";
 /// The layer's name on the statistics page.
 const LAYER: &str = "oracle";
-/// Native runs that must follow the sequence: two that differ in different places show that addresses or time do it.
+/// Native runs that must follow the sequence, at fixed addresses.
 const RUNS: u32 = 2;
 /// Bytes of memory that a block takes in a run with pages of its own.
 const PAGE: u64 = 4096;
@@ -58,16 +58,25 @@ pub struct NativeRun {
 impl NativeRun {
     /// How it differs from the recorded run, if it does.
     pub fn difference(&self, recorded: &OracleFile) -> Option<String> {
-        if let Some(line) = self.error_tail.lines().find(|line| line.starts_with("heaptoll: the oracle stops: ")) {
+        if let Some(line) =
+            self.error_tail.lines().find(|line| line.starts_with("heaptoll: the oracle stops: "))
+        {
             return Some(line["heaptoll: the oracle stops: ".len()..].to_owned());
         }
         if self.ended != Ended::Exit(recorded.about.status) {
-            return Some(format!("it ended by {:?}, and the recorded run with status {}", self.ended, recorded.about.status));
+            return Some(format!(
+                "it ended by {:?}, and the recorded run with status {}",
+                self.ended, recorded.about.status
+            ));
         }
         if self.followed != recorded.allocations {
-            return Some(format!("it made {} allocations of the {} that were recorded", self.followed, recorded.allocations));
+            return Some(format!(
+                "it made {} allocations of the {} that were recorded",
+                self.followed, recorded.allocations
+            ));
         }
-        (self.digest != recorded.about.output_sha256).then(|| "its output is another than that of the recorded run".into())
+        (self.digest != recorded.about.output_sha256)
+            .then(|| "its output is another than that of the recorded run".into())
     }
 }
 
@@ -91,22 +100,26 @@ impl Native<'_> {
     /// # Errors
     /// A run cannot be made, or Ctrl-C.
     pub fn sequence(&self) -> Result<Sequence, Failure> {
-        let mut differs: Vec<String> = Vec::new();
+        let mut differences = Vec::new();
         for _ in 0..RUNS {
-            differs.extend(self.run("free", "off")?.difference(self.recorded));
+            differences.push(self.run("free", "off", true)?.difference(self.recorded));
         }
-        let cause = match &differs[..] {
-            [] => None,
-            [one] => Some(format!("{one}; another run did follow it, so chance decides: addresses, time, or a process number")),
-            [first, .., last] if first == last => Some(format!(
-                "{first}; every run differs there, so something is always another than under the tracer: what the program \
-                 reads from the system, its files, or the processor's features"
-            )),
-            [first, .., last] => Some(format!(
-                "{first}; the next run: {last}; runs differ among themselves: by addresses, time, or a process number"
-            )),
+        let (Some(first), true) =
+            (differences[0].clone(), differences.iter().all(|one| *one == differences[0]))
+        else {
+            let differs = differences.into_iter().flatten().next();
+            let why = "runs differ among themselves: by time, a process number, or random numbers";
+            return Ok(Sequence { runs: RUNS, differs: differs.map(|first| format!("{first}; {why}")) });
         };
-        Ok(Sequence { runs: RUNS, differs: cause })
+        // Both differ alike at the same addresses. Do addresses decide?
+        let elsewhere = self.run("free", "off", false)?.difference(self.recorded);
+        let why = if elsewhere.as_ref() == Some(&first) {
+            "every run differs there, so something is always another than under the tracer: what the program reads from the \
+             system, its files, or the processor's features"
+        } else {
+            "at other addresses it differs elsewhere: the program allocates by the order of addresses, or by hashes of them"
+        };
+        Ok(Sequence { runs: RUNS + 1, differs: Some(format!("{first}; {why}")) })
     }
 
     /// Whether no object is touched after its last recorded use.
@@ -117,15 +130,23 @@ impl Native<'_> {
         let about = &self.recorded.about;
         let available = Machine::now().available_bytes;
         let Some(how) = check_of(about.most_objects, about.allocated_bytes, available) else {
-            let why = "no memory for blocks of which none is used twice; give the program less to do".to_owned();
+            let why =
+                "no memory for blocks of which none is used twice; give the program less to do".to_owned();
             return Ok(Proof { how: "none".into(), fails: Some(why) });
         };
-        let run = self.run("last-use", how)?;
-        Ok(Proof { how: how.into(), fails: run.difference(self.recorded) })
+        let run = self.run("last-use", how, true)?;
+        let by_addresses = |difference: String| match difference.starts_with("allocation ") {
+            // Freed as the program frees, over the C library's malloc, it made the recorded allocations.
+            true => format!(
+                "{difference}; with blocks elsewhere it makes other allocations: it depends on their addresses"
+            ),
+            false => difference,
+        };
+        Ok(Proof { how: how.into(), fails: run.difference(self.recorded).map(by_addresses) })
     }
 
     /// One run: objects are freed at `point` and checked by `check`.
-    fn run(&self, point: &str, check: &str) -> Result<NativeRun, Failure> {
+    fn run(&self, point: &str, check: &str, fixed_addresses: bool) -> Result<NativeRun, Failure> {
         if self.context.interrupt.is_set() {
             return Err(Failure::Interrupted);
         }
@@ -135,7 +156,7 @@ impl Native<'_> {
         shown.set_text(&format!("{}: a native run with point={point}, check={check}", self.program.name));
         let finished = launch::run(
             &self.context.places.launcher(),
-            &self.invocation(&scratch, point, check, variable),
+            &Invocation { fixed_addresses, ..self.invocation(&scratch, point, check, variable) },
             self.context.interrupt,
         )
         .map_err(|error| Failure::Run(error.into()))?;
@@ -180,7 +201,11 @@ mod tests {
     use super::*;
 
     fn recorded() -> OracleFile {
-        OracleFile { allocations: 10, objects: vec![], about: About { output_sha256: "d".into(), ..About::default() } }
+        OracleFile {
+            allocations: 10,
+            objects: vec![],
+            about: About { output_sha256: "d".into(), ..About::default() },
+        }
     }
 
     fn run() -> NativeRun {

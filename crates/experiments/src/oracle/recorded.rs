@@ -5,8 +5,8 @@ use std::path::Path;
 
 use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_experiment::stack::LayerKind;
-use heaptoll_preflight::inspect_program;
 use heaptoll_oracle::{About, OracleFile, Recorder, file};
+use heaptoll_preflight::inspect_program;
 use heaptoll_reftrace_host::{Options, Tracer};
 
 use super::Request;
@@ -61,7 +61,10 @@ pub fn record(
         timeout_s: request.timeout_s,
         expect_status: request.expect_status,
     };
-    let options = Options { references: true, sites: 1, ..Options::default() };
+    // Calls count where they arrive at the layer, as they do natively.
+    let layer = LayerKind::Oracle.object(context.places);
+    let only_in = layer.file_name().map(|name| format!("/{}", name.to_string_lossy())).unwrap_or_default();
+    let options = Options { references: true, sites: 1, only_in: only_in.into(), ..Options::default() };
     let Run { mut traced, row } = runner
         .run(&cell, &options, "recorded", &mut |_, _| Recorder::new())?
         .map_err(|error| refuse(error.to_string()))?;
@@ -72,7 +75,11 @@ pub fn record(
         return Err(refuse(why));
     }
     if !row.outcome.is_ok() {
-        return Err(refuse(format!("the traced run: {}\n{}", row.outcome, traced.finished.error_tail.trim())));
+        return Err(refuse(format!(
+            "the traced run: {}\n{}",
+            row.outcome,
+            traced.finished.error_tail.trim()
+        )));
     }
     // The first image of the process that was started is the program; what it starts has allocations of its own.
     let Some(main) = traced.images.first_mut() else { return Err(refuse("nothing was traced".into())) };

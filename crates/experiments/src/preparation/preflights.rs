@@ -16,8 +16,8 @@ use heaptoll_scratch::Scratch;
 
 use crate::context::{Context, Progress};
 use crate::failure::Failure;
-use crate::preparation::oracle_files::OracleFiles;
 use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
+use crate::preparation::oracle_files::OracleFiles;
 use crate::preparation::pairing;
 use crate::preparation::proof_run::ProofRun;
 use heaptoll_experiment::places::Places;

@@ -41,7 +41,8 @@ pub fn study(experiment: &Experiment) -> Reclamation {
         curves.extend(managers.iter().filter_map(curve));
         all.push(compared);
     }
-    let means = if all.len() < 2 { vec![] } else { means(&all, &managers, &moments, repetitions, experiment) };
+    let means =
+        if all.len() < 2 { vec![] } else { means(&all, &managers, &moments, repetitions, experiment) };
     let alive = alive(experiment, &moments);
     Reclamation { moments: moments.into_iter().collect(), managers, curves, means, alive }
 }
@@ -87,8 +88,7 @@ fn ratios(
     moment: Option<Moment>,
 ) -> Ratios {
     let of = |metric: Metric| {
-        let same =
-            |one: &Comparison| one.manager == manager && one.moment == moment && one.metric == metric;
+        let same = |one: &Comparison| one.manager == manager && one.moment == moment && one.metric == metric;
         compared.iter().position(same).and_then(|at| intervals[at])
     };
     Ratios { cpu: of(Metric::Cpu), wall: of(Metric::Wall), peak_rss: of(Metric::PeakRss) }
@@ -140,9 +140,8 @@ fn means(
     let (mut series, mut counts) = (Vec::new(), Vec::new());
     for (manager, moment) in &subjects {
         for metric in METRICS {
-            let same = |one: &&Comparison| {
-                one.manager == **manager && one.moment == *moment && one.metric == metric
-            };
+            let same =
+                |one: &&Comparison| one.manager == **manager && one.moment == *moment && one.metric == metric;
             let programs: Vec<Vec<Option<f64>>> =
                 all.iter().filter_map(|of| of.iter().find(same)).map(|one| one.series.clone()).collect();
             let (count, mean) = over_programs(&programs, repetitions);
@@ -166,9 +165,14 @@ fn alive(experiment: &Experiment, moments: &BTreeSet<Moment>) -> Vec<Alive> {
     let mut alive = Vec::new();
     for program in &experiment.programs {
         let variable = LayerKind::Oracle.variable();
-        let settings = experiment.stacks.iter().filter(|stack| stack.program == program.name).find_map(|stack| {
-            stack.environment.iter().find(|(name, _)| Some(name.as_str()) == variable).map(|(_, value)| value)
-        });
+        let settings =
+            experiment.stacks.iter().filter(|stack| stack.program == program.name).find_map(|stack| {
+                stack
+                    .environment
+                    .iter()
+                    .find(|(name, _)| Some(name.as_str()) == variable)
+                    .map(|(_, value)| value)
+            });
         let path = settings.and_then(|value| value.split(',').find_map(|pair| pair.strip_prefix("file=")));
         // A recording that is gone, or another by now, has no figures.
         let Some(recorded) = path.and_then(|path| file::read(Path::new(path)).ok()) else { continue };

@@ -20,7 +20,10 @@ use crate::workload::Workload;
 pub fn record(request: &Request, workload: &mut Workload, context: &Context) -> Result<(), Failure> {
     workload.require(true)?;
     std::fs::create_dir_all(&request.oracles).map_err(|error| {
-        Failure::Usage(format!("--oracles {}: {error}; name a folder that can be written", request.oracles.display()))
+        Failure::Usage(format!(
+            "--oracles {}: {error}; name a folder that can be written",
+            request.oracles.display()
+        ))
     })?;
     let tracer = Tracer::find(context.places).map_err(|error| Failure::Refused(Box::new(error)))?;
     let programs = workload.resolve(context.places, context.messages)?;
@@ -30,7 +33,9 @@ pub fn record(request: &Request, workload: &mut Workload, context: &Context) -> 
         match of_program(request, program, &tracer, context) {
             Ok(None) => kept.push(program.name.clone()),
             Ok(Some(why)) => reasons.push(format!("{} is left out: {why}", program.name)),
-            Err(Failure::NothingToCompare(why)) => reasons.push(format!("{} is left out: {why}", program.name)),
+            Err(Failure::NothingToCompare(why)) => {
+                reasons.push(format!("{} is left out: {why}", program.name))
+            }
             Err(failure) => return Err(failure),
         }
     }
@@ -71,7 +76,8 @@ fn of_program(
         command: vec![],
     };
     let found = oracle::of_program(&recording, program, &path, tracer, context)?;
-    let unsafe_free = found.proof.and_then(|proof| proof.fails).map(|why| format!("early frees are not safe: {why}"));
+    let unsafe_free =
+        found.proof.and_then(|proof| proof.fails).map(|why| format!("early frees are not safe: {why}"));
     Ok(found.sequence.differs.or(unsafe_free))
 }
 

@@ -52,7 +52,8 @@ pub(super) fn part(stack: &str) -> Option<(String, Option<Moment>)> {
     match in_front.as_slice() {
         [] => Some((manager.into(), None)),
         [only] if only.kind == LayerKind::Oracle => {
-            let set = |name: &str| only.settings.iter().find(|(other, _)| other == name).map(|(_, value)| value);
+            let set =
+                |name: &str| only.settings.iter().find(|(other, _)| other == name).map(|(_, value)| value);
             let bytes = || set("bytes")?.parse().ok();
             let moment = match set("point")?.as_str() {
                 "last-use" => Moment::LastUse,

@@ -88,7 +88,8 @@ pub fn layer(found: &Reclamation) -> Option<Section> {
         curves.map(|curve| row(&curve.program, &curve.manager, &curve.layer)).collect();
     let means = found.means.iter().filter(|mean| mean.moment.is_none());
     rows.extend(means.map(|mean| row("geometric mean", &mean.manager, &mean.ratios)));
-    let items = vec![Item::Table(table("", &["program", "manager", "CPU", "time", "peak memory"], rows.clone()))];
+    let items =
+        vec![Item::Table(table("", &["program", "manager", "CPU", "time", "peak memory"], rows.clone()))];
     let text = vec![
         "The layer that frees as the program does, over the manager without it: comparing each allocation, and a copy in \
          place of realloc. It is in both sides of every other ratio here."
@@ -101,7 +102,8 @@ pub fn layer(found: &Reclamation) -> Option<Section> {
 pub fn program(found: &Reclamation, name: &str) -> Option<Section> {
     let curves: Vec<&Curve> = found.curves.iter().filter(|curve| curve.program == name).collect();
     let mut rows = Vec::new();
-    for (curve, point) in curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point))) {
+    for (curve, point) in curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)))
+    {
         let figure = |of: fn(&Medians) -> String| point.medians.as_ref().map_or_else(|| NONE.into(), of);
         let ratio = |interval| if point.moment == Moment::Free { "1".into() } else { ratio_cell(interval) };
         rows.push(vec![

@@ -57,8 +57,7 @@ impl Source for Path {
         let mut done = 0;
         while done < into.len() {
             let rest = &mut into[done..];
-            let arguments =
-                [file as usize, rest.as_mut_ptr() as usize, rest.len(), at as usize + done, 0, 0];
+            let arguments = [file as usize, rest.as_mut_ptr() as usize, rest.len(), at as usize + done, 0, 0];
             // SAFETY: the kernel writes to `rest`, at most its length.
             match unsafe { system_call(libc::SYS_pread64, arguments) } {
                 count if count > 0 => done += count as usize,

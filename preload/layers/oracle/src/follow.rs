@@ -48,12 +48,7 @@ pub enum Reclaim {
 
 impl Reclaim {
     /// Nothing has been allocated.
-    pub fn new(
-        point: Point,
-        path: Path,
-        deaths: Section,
-        blocks: &'static [Cell<*mut c_void>],
-    ) -> Reclaim {
+    pub fn new(point: Point, path: Path, deaths: Section, blocks: &'static [Cell<*mut c_void>]) -> Reclaim {
         match point {
             Point::Free | Point::Record => Reclaim::Free,
             Point::LastUse => Reclaim::LastUse(Deaths::new(Reader::new(path, deaths), blocks)),
@@ -171,12 +166,7 @@ impl Oracle {
 
 /// Allocates a block: by the sequence, or as the program does without this layer.
 #[inline(always)]
-pub fn allocate(
-    size: usize,
-    align: usize,
-    caller: usize,
-    make: impl FnOnce() -> *mut c_void,
-) -> *mut c_void {
+pub fn allocate(size: usize, align: usize, caller: usize, make: impl FnOnce() -> *mut c_void) -> *mut c_void {
     match state() {
         State::Follow if size as u64 <= LARGEST => {
             // SAFETY: the state is `Follow`; other threads are refused before they change anything.

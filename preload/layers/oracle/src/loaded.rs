@@ -1,7 +1,9 @@
 //! Which object file an address of code lies in, by the loader's own list.
 
 use core::ffi::{CStr, c_char, c_void};
+use core::fmt::Write;
 
+use heaptoll_next::stderr_line::StderrLine;
 use heaptoll_oracle_core::sites::Loaded;
 use heaptoll_oracle_file::NameWord;
 
@@ -29,10 +31,35 @@ pub struct Process;
 
 /// Calls `found` with the path of the program's own file, for which the loader has no name.
 fn with_program(found: impl FnOnce(&[u8])) {
+    with_target(c"/proc/self/exe", found);
+}
+
+/// Calls `found` with what a link leads to.
+fn with_target(link: &CStr, found: impl FnOnce(&[u8])) {
     let mut path = [0u8; PATH];
     // SAFETY: the kernel writes at most as many bytes as the array has.
-    let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), PATH) };
+    let length = unsafe { libc::readlink(link.as_ptr(), path.as_mut_ptr().cast(), PATH) };
     found(&path[..usize::try_from(length).unwrap_or(0)]);
+}
+
+/// Calls `found` with the path of a file without links in it, by which it was recorded: a library is mostly loaded by the
+/// name of a link. The descriptor that the kernel names it by is open only while the layer has the thread.
+fn with_real_path(path: &CStr, found: impl FnOnce(&[u8])) {
+    // SAFETY: the path is a C string; the descriptor is closed below.
+    let file = unsafe { libc::open(path.as_ptr(), libc::O_PATH | libc::O_CLOEXEC) };
+    if file < 0 {
+        return found(path.to_bytes());
+    }
+    let mut link = StderrLine::new();
+    let begins = link.as_bytes().len();
+    // A number has at most ten digits.
+    let _ = write!(link, "/proc/self/fd/{file}\0");
+    match CStr::from_bytes_until_nul(&link.as_bytes()[begins..]) {
+        Ok(link) => with_target(link, found),
+        Err(_) => found(path.to_bytes()),
+    }
+    // SAFETY: it was opened here.
+    unsafe { libc::close(file) };
 }
 
 /// Whether this process runs the program of the file: the first of its object files.
@@ -60,13 +87,10 @@ impl Loaded for Process {
                 return;
             }
             let Some(map) = map.cast::<LinkMap>().as_ref() else { return };
-            let path = if map.name.is_null() { b"" } else { CStr::from_ptr(map.name).to_bytes() };
+            let path = if map.name.is_null() { c"" } else { CStr::from_ptr(map.name) };
             let address = address.wrapping_sub(map.difference) as u64;
-            if path.is_empty() {
-                with_program(|path| found(last_component(path), address));
-            } else {
-                found(last_component(path), address);
-            }
+            let found = |path: &[u8]| found(last_component(path), address);
+            if path.is_empty() { with_program(found) } else { with_real_path(path, found) }
         }
     }
 }

@@ -106,11 +106,9 @@ unsafe fn open(settings: &Settings, oracle: *mut Oracle) -> bool {
         stop_because("its file is not there, is cut, or is of another version of heaptoll; record it again")
     };
     let no_memory = || -> ! { stop_because("it has no memory for its tables, or its file cannot be read") };
-    let (Some(sites), Some(objects), Some(text)) = (
-        file::words(path, header.sites),
-        file::words(path, header.objects),
-        file::bytes(path, header.text),
-    ) else {
+    let (Some(sites), Some(objects), Some(text)) =
+        (file::words(path, header.sites), file::words(path, header.objects), file::bytes(path, header.text))
+    else {
         no_memory()
     };
     if !loaded::is_program(objects, text) {

@@ -37,9 +37,15 @@ pub fn stop_at<L: Loaded>(difference: Difference, sites: &Sites<L>, size: usize,
     let _ = write!(line, "the oracle stops: allocation {} ", difference.allocation);
     // Texts that do not fit into the line are cut off, so results are ignored.
     let _ = match difference.what {
-        What::Size { recorded, now } => write!(line, "is of {now} bytes, and was of {recorded} when it was recorded"),
-        What::Site(_) => write!(line, "of {size} bytes is called from another place than when it was recorded"),
-        What::Resize => write!(line, "of {size} bytes is a realloc now or was one when it was recorded, not both"),
+        What::Size { recorded, now } => {
+            write!(line, "is of {now} bytes, and was of {recorded} when it was recorded")
+        }
+        What::Site(_) => {
+            write!(line, "of {size} bytes is called from another place than when it was recorded")
+        }
+        What::Resize => {
+            write!(line, "of {size} bytes is a realloc now or was one when it was recorded, not both")
+        }
         What::End => write!(line, "of {size} bytes was not made when the program was recorded"),
         What::File => write!(line, "of {size} bytes: the recorded file cannot be read, or was damaged"),
     };

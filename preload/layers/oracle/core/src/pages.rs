@@ -177,8 +177,11 @@ mod tests {
     #[test]
     fn a_retired_block_is_inaccessible_and_its_neighbours_are_not() {
         let mut pages = Pages::new(Retire::Guard).unwrap();
-        let blocks: Vec<usize> =
-            [1, 24, 4096, 10_000, 0].iter().enumerate().map(|(at, size)| pages.allocate(*size, 16, at as u64) as usize).collect();
+        let blocks: Vec<usize> = [1, 24, 4096, 10_000, 0]
+            .iter()
+            .enumerate()
+            .map(|(at, size)| pages.allocate(*size, 16, at as u64) as usize)
+            .collect();
         // SAFETY: the block was allocated and not retired.
         unsafe { pages.retire(blocks[3] as *mut c_void) };
         assert!(!readable(blocks[3]) && !readable(blocks[3] + 9_999));

@@ -116,7 +116,8 @@ mod tests {
         assert_eq!(point("point=collect,bytes=1,file=/f"), Ok(Point::Collect(1)));
         assert_eq!(point("point=never,file=/f"), Ok(Point::Never));
         let all = Settings::read(b"point=free,file=/a b.oracle,check=pages,hide=A+B");
-        let expected = Settings { point: Point::Free, file: b"/a b.oracle", check: Check::Pages, hidden: b"A+B" };
+        let expected =
+            Settings { point: Point::Free, file: b"/a b.oracle", check: Check::Pages, hidden: b"A+B" };
         assert_eq!(all, Ok(expected));
     }
 

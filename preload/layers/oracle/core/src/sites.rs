@@ -88,10 +88,16 @@ mod tests {
     fn a_site_is_its_object_and_its_address_in_it() {
         let site = |address, object| SiteWord { address, object }.word();
         let sites = [site(7, Some(0)), site(7, Some(1)), site(9, None)];
-        let objects = [NameWord { start: 0, length: 0 }, NameWord { start: 1, length: 9 }].map(NameWord::word);
+        let objects =
+            [NameWord { start: 0, length: 0 }, NameWord { start: 1, length: 9 }].map(NameWord::word);
         let addresses = [const { Cell::new(0) }; 3];
-        let sites =
-            Sites { sites: &sites, objects: &objects, text: b"?libc.so.6", addresses: &addresses, loaded: TwoObjects };
+        let sites = Sites {
+            sites: &sites,
+            objects: &objects,
+            text: b"?libc.so.6",
+            addresses: &addresses,
+            loaded: TwoObjects,
+        };
         assert!(sites.is(0, 1007) && sites.is(0, 1007) && sites.is(1, 5007));
         assert!(!sites.is(0, 5007) && !sites.is(1, 1007) && !sites.is(0, 1008) && !sites.is(0, 7));
         assert!(sites.is(2, 1), "code of no file is not compared");
@@ -105,8 +111,13 @@ mod tests {
         let objects = [NameWord { start: 4, length: 2 }.word()];
         let sites = [SiteWord { address: 0, object: Some(0) }.word()];
         let addresses = [const { Cell::new(0) }; 1];
-        let sites =
-            Sites { sites: &sites, objects: &objects, text: b"abcd", addresses: &addresses, loaded: TwoObjects };
+        let sites = Sites {
+            sites: &sites,
+            objects: &objects,
+            text: b"abcd",
+            addresses: &addresses,
+            loaded: TwoObjects,
+        };
         assert_eq!(sites.place(0), None);
     }
 }
