@@ -8,6 +8,7 @@ mod document;
 mod figures;
 mod native;
 mod recorded;
+mod request;
 
 use std::path::{Path, PathBuf};
 
@@ -20,35 +21,16 @@ use heaptoll_report::format::shell_command;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::studied;
-use crate::workload::Workload;
 use crate::writable;
 
 pub use figures::{Figures, Program, Proof, Sequence};
 pub use native::{NativeRun, check_of};
+pub use request::Request;
 
 /// The schema of the figures' JSON.
 pub const SCHEMA: &str = "heaptoll-oracle/1";
 /// What the file's name must end with, so that a stack's name shows where it ends.
 pub const ENDING: &str = ".oracle";
-
-/// What to record.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// The programs.
-    pub workload: Workload,
-    /// The file; of several programs the folder.
-    pub output: PathBuf,
-    /// Whether a file that exists is overwritten.
-    pub force: bool,
-    /// Whether early frees are proved safe.
-    pub prove: bool,
-    /// Time limit of a run, s.
-    pub timeout_s: f64,
-    /// Exit status of success.
-    pub expect_status: i32,
-    /// The words of the command that began it.
-    pub command: Vec<String>,
-}
 
 /// What was recorded.
 pub struct Findings {

@@ -1,4 +1,4 @@
-//! What the moment of reclamation costs: one manager held fixed, objects freed at their last use, at the program's free,
+//! What it costs to free objects earlier or later: one manager held fixed, objects freed at their last use, at the program's free,
 //! some bytes later, at a collection, or not at all (Hertz and Berger 2005, natively).
 
 mod comparison;
@@ -6,12 +6,10 @@ mod document;
 mod figures;
 mod oracles;
 mod part;
+mod request;
 mod sections;
 
-use std::path::PathBuf;
-
 use heaptoll_experiment::manager::{self, Manager};
-use heaptoll_oracle::Moment;
 use heaptoll_report::document::Document;
 
 use crate::context::Context;
@@ -20,39 +18,27 @@ use crate::preparation::stand_ins;
 use crate::studied::{self, StudyOutcome};
 
 pub use comparison::study;
-pub use figures::{Alive, Curve, Mean, Medians, Point, Ratios, Reclamation};
-pub use part::{moment_label, moment_of, stack_word};
+pub use figures::{Alive, Curve, Mean, Medians, Ratios, Reclamation, Row};
+pub use part::{point_label, point_of, stack_word};
+pub use request::Request;
 
 /// The schema of the figures' JSON.
 pub const SCHEMA: &str = "heaptoll-reclamation/1";
 /// Managers that are held fixed, by their names here.
 const MANAGERS: [&str; 3] = ["glibc", "mimalloc3", "tithe-explicit"];
 
-/// What to run.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// Managers that are held fixed, by name or path, or groups of them.
-    pub manager: Vec<String>,
-    /// When objects are freed; the program's own free, which all are compared with, is always among them.
-    pub moments: Vec<Moment>,
-    /// Folder of the recordings; what is missing there is recorded first.
-    pub oracles: PathBuf,
-    /// The programs, and how often they run.
-    pub study: studied::Request,
-}
-
 /// What was found.
 pub struct Findings {
     /// The experiment.
     pub outcome: StudyOutcome,
-    /// Ratios by moment.
+    /// Ratios by point.
     pub found: Reclamation,
 }
 
 /// The figures, as in the JSON.
 pub type Figures = studied::Figures<Reclamation, ()>;
 
-/// Records what is not recorded yet, and runs every program under every manager with every moment.
+/// Records what is not recorded yet, and runs every program under every manager with every point.
 ///
 /// # Errors
 /// See [`studied::carry_out`]; no program can be recorded; a resumed file of another study.
@@ -92,7 +78,7 @@ fn subject(stack: &str) -> Option<String> {
     part::part(stack).map(|(manager, _)| manager)
 }
 
-/// Each manager without a layer, and with an oracle at every moment.
+/// Each manager without a layer, and with an oracle at every point.
 fn stacks(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(context.places)?;
     stand_ins::note(&known, &request.manager, context.messages);
@@ -109,24 +95,13 @@ fn stacks(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure>
                 manager.name
             )));
         }
-        let moments: Result<Vec<Manager>, _> = request
-            .all_moments()
+        let points: Result<Vec<Manager>, _> = request
+            .all_points()
             .into_iter()
-            .map(|moment| manager::find(&known, &stack_word(moment, &request.oracles, &manager.name)))
+            .map(|point| manager::find(&known, &stack_word(point, &request.oracles, &manager.name)))
             .collect();
         stacks.push(manager);
-        stacks.extend(moments?);
+        stacks.extend(points?);
     }
     Ok(stacks)
-}
-
-impl Request {
-    /// The moments, each once, in the order from early to late.
-    fn all_moments(&self) -> Vec<Moment> {
-        let mut moments = self.moments.clone();
-        moments.push(Moment::Free);
-        moments.sort_unstable();
-        moments.dedup();
-        moments
-    }
 }

@@ -12,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use crate::deaths::Deaths;
-use crate::live::{Live, Moment};
+use crate::live::{FreePoint, Live};
 use crate::recording::{Object, Recording};
+use crate::schedule::Schedule;
 
 /// Why a file is no oracle of this program.
 #[derive(Debug, Error)]
@@ -168,17 +168,17 @@ fn objects(content: &[u8], header: &Header) -> Option<Vec<Object>> {
         let freed = (freed != NEVER).then_some(freed.into());
         objects.push(Object { size: word.size, site: 0, resized, last_use: u64::MAX, freed });
     }
-    let deaths = bytes(header.deaths, 4)?.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
-    last_uses(deaths, &mut objects).filter(|()| objects.len() as u64 == header.allocations)?;
+    let schedule = bytes(header.schedule, 4)?.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
+    last_uses(schedule, &mut objects).filter(|()| objects.len() as u64 == header.allocations)?;
     Some(objects)
 }
 
-/// Follows `deaths` as the layer does. What it does not free is used to the end.
-fn last_uses(deaths: impl Iterator<Item = u32>, objects: &mut [Object]) -> Option<()> {
+/// Follows `schedule` as the layer does. What it does not free is used to the end.
+fn last_uses(schedule: impl Iterator<Item = u32>, objects: &mut [Object]) -> Option<()> {
     let end = objects.len() as u64;
     let mut in_slot: HashMap<u32, usize> = HashMap::new();
     let mut next = 0usize;
-    for word in deaths {
+    for word in schedule {
         if word & FREE == 0 {
             in_slot.insert(word, next);
             next += 1;
@@ -194,9 +194,9 @@ fn last_uses(deaths: impl Iterator<Item = u32>, objects: &mut [Object]) -> Optio
 }
 
 impl OracleFile {
-    /// Requested bytes alive, with objects freed at a moment.
-    pub fn live(&self, moment: Moment) -> Live {
-        Live::of(&self.objects, moment)
+    /// Requested bytes alive, with objects freed at a point.
+    pub fn live(&self, point: FreePoint) -> Live {
+        Live::of(&self.objects, point)
     }
 
     /// Checks that the code that was recorded is still the same.
@@ -252,8 +252,8 @@ fn completed(about: About, recording: &Recording, objects: Vec<String>) -> About
         resized: count(|object| object.resized.is_some()),
         never_freed: count(|object| object.freed.is_none()),
         most_objects: most_objects(recording),
-        live: [Moment::LastUse, Moment::Free, Moment::Never]
-            .map(|moment| Live::of(&recording.objects, moment)),
+        live: [FreePoint::LastUse, FreePoint::Free, FreePoint::Never]
+            .map(|point| Live::of(&recording.objects, point)),
         ..about
     }
 }
@@ -277,7 +277,7 @@ fn most_objects(recording: &Recording) -> u64 {
 struct Body {
     header: Header,
     words: Vec<u8>,
-    deaths: Vec<u8>,
+    schedule: Vec<u8>,
     sites: Vec<u8>,
     objects: Vec<u8>,
     text: Vec<u8>,
@@ -287,7 +287,7 @@ struct Body {
 
 impl Body {
     fn of(recording: &Recording, names: &[NameWord], text: &[u8], about: &About) -> Body {
-        let deaths = Deaths::of(recording);
+        let schedule = Schedule::of(recording);
         let words = allocation_words(recording);
         let sites = site_words(recording, &about.executable);
         let objects: Vec<u8> = names.iter().flat_map(|name| name.word().to_le_bytes()).collect();
@@ -301,25 +301,25 @@ impl Body {
             at += bytes as u64;
             section
         };
-        let deaths_bytes: Vec<u8> = deaths.words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let schedule_bytes: Vec<u8> = schedule.words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let header = Header {
             digest: [0; 32],
             allocations: recording.objects.len() as u64,
-            slots: deaths.slots.into(),
+            slots: schedule.slots.into(),
             words: section(words.len(), 8),
-            deaths: section(deaths_bytes.len(), 4),
+            schedule: section(schedule_bytes.len(), 4),
             sites: section(sites.len(), 8),
             objects: section(objects.len(), 8),
             text: section(text.len(), 1),
             about: section(about.len(), 1),
             frees: section(frees.len(), 4),
         };
-        Body { header, words, deaths: deaths_bytes, sites, objects, text: text.into(), about, frees }
+        Body { header, words, schedule: schedule_bytes, sites, objects, text: text.into(), about, frees }
     }
 
     /// In the order of their sections.
     fn parts(&self) -> [&[u8]; 7] {
-        [&self.words, &self.deaths, &self.sites, &self.objects, &self.text, &self.about, &self.frees]
+        [&self.words, &self.schedule, &self.sites, &self.objects, &self.text, &self.about, &self.frees]
     }
 }
 

@@ -1,7 +1,7 @@
-//! Requested bytes that are alive, by the moment at which objects are freed.
+//! Requested bytes that are alive, by the point at which objects are freed.
 //!
 //! They are counted after each allocation, when everything that the layer frees before it is gone; so the figures are
-//! those of a run under the layer. `realloc` frees its old object when it has copied it, at every moment alike.
+//! those of a run under the layer. `realloc` frees its old object when it has copied it, at every point alike.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::recording::Object;
 /// When objects are freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Moment {
+pub enum FreePoint {
     /// Before the first allocation after their last use.
     LastUse,
     /// When the program frees them.
@@ -34,14 +34,14 @@ pub struct Live {
 }
 
 impl Live {
-    /// Of objects in the order of their allocation, freed at a moment.
-    pub fn of(objects: &[Object], moment: Moment) -> Live {
+    /// Of objects in the order of their allocation, freed at a point.
+    pub fn of(objects: &[Object], point: FreePoint) -> Live {
         let clock = Clock::of(objects);
         let count = objects.len();
         let mut dying = vec![0u64; count + 1];
         let (mut alive, mut live, mut area) = (0u64, Live::default(), 0f64);
         for (index, object) in objects.iter().enumerate() {
-            let end = clock.end(object, moment).min(count);
+            let end = clock.end(object, point).min(count);
             dying[end.max(index + 1).min(count)] += object.size;
         }
         for (index, object) in objects.iter().enumerate() {
@@ -74,19 +74,19 @@ impl Clock {
     }
 
     /// The allocation before which an object is freed; beyond the last for never.
-    fn end(&self, object: &Object, moment: Moment) -> usize {
+    fn end(&self, object: &Object, point: FreePoint) -> usize {
         let never = self.0.len();
         let freed = |due: &dyn Fn(u64) -> u64| {
             let Some(freed) = object.freed else { return never };
             let due = due(self.0[freed as usize]);
             self.0.partition_point(|bytes| *bytes < due).max(freed as usize)
         };
-        match moment {
-            Moment::LastUse => object.last_use as usize,
-            Moment::Free => object.freed.map_or(never, |freed| freed as usize),
-            Moment::Delay(bytes) => freed(&|now| now.saturating_add(bytes)),
-            Moment::Collect(bytes) => freed(&|now| (now / bytes.max(1) + 1).saturating_mul(bytes.max(1))),
-            Moment::Never => never,
+        match point {
+            FreePoint::LastUse => object.last_use as usize,
+            FreePoint::Free => object.freed.map_or(never, |freed| freed as usize),
+            FreePoint::Delay(bytes) => freed(&|now| now.saturating_add(bytes)),
+            FreePoint::Collect(bytes) => freed(&|now| (now / bytes.max(1) + 1).saturating_mul(bytes.max(1))),
+            FreePoint::Never => never,
         }
     }
 }
@@ -105,12 +105,12 @@ mod tests {
 
     #[test]
     fn what_is_alive_is_counted_after_each_allocation() {
-        let peak = |moment| Live::of(&small(), moment).peak_bytes;
-        assert_eq!(peak(Moment::LastUse), 50, "20 and 30");
-        assert_eq!(peak(Moment::Free), 90, "20, 30 and 40");
-        assert_eq!(peak(Moment::Delay(1)), 100);
-        assert_eq!(peak(Moment::Never), 100);
-        let mean = Live::of(&small(), Moment::LastUse).mean_bytes;
+        let peak = |point| Live::of(&small(), point).peak_bytes;
+        assert_eq!(peak(FreePoint::LastUse), 50, "20 and 30");
+        assert_eq!(peak(FreePoint::Free), 90, "20, 30 and 40");
+        assert_eq!(peak(FreePoint::Delay(1)), 100);
+        assert_eq!(peak(FreePoint::Never), 100);
+        let mean = Live::of(&small(), FreePoint::LastUse).mean_bytes;
         assert_eq!(mean, (10 * 10 + 20 * 20 + 50 * 30 + 40 * 40) / 100);
     }
 
@@ -119,14 +119,14 @@ mod tests {
         let object = |freed| Object { size: 10, site: 0, resized: None, last_use: 1, freed };
         let objects = vec![object(Some(1)), object(Some(2)), object(None), object(None), object(None)];
         // At 20 bytes the first two are gone: before the third allocation.
-        assert_eq!(Live::of(&objects, Moment::Collect(20)).peak_bytes, 30);
-        assert_eq!(Live::of(&objects, Moment::Collect(40)).peak_bytes, 40);
-        assert_eq!(Live::of(&objects, Moment::Free).peak_bytes, 30);
+        assert_eq!(Live::of(&objects, FreePoint::Collect(20)).peak_bytes, 30);
+        assert_eq!(Live::of(&objects, FreePoint::Collect(40)).peak_bytes, 40);
+        assert_eq!(Live::of(&objects, FreePoint::Free).peak_bytes, 30);
     }
 
     proptest! {
         #[test]
-        fn a_later_moment_never_keeps_less(
+        fn a_later_point_never_keeps_less(
             steps in prop::collection::vec((1u64..100, 1u64..10, 0u64..10, any::<bool>()), 1..100),
             bytes in 1u64..500,
         ) {
@@ -140,13 +140,13 @@ mod tests {
                     Object { size: *size, site: 0, resized: None, last_use, freed }
                 })
                 .collect();
-            let live = |moment| Live::of(&objects, moment);
+            let live = |point| Live::of(&objects, point);
             let order =
-                [Moment::LastUse, Moment::Free, Moment::Delay(bytes), Moment::Delay(2 * bytes), Moment::Never].map(live);
+                [FreePoint::LastUse, FreePoint::Free, FreePoint::Delay(bytes), FreePoint::Delay(2 * bytes), FreePoint::Never].map(live);
             for (earlier, later) in order.iter().zip(&order[1..]) {
                 prop_assert!(earlier.peak_bytes <= later.peak_bytes && earlier.mean_bytes <= later.mean_bytes);
             }
-            let collected = live(Moment::Collect(bytes));
+            let collected = live(FreePoint::Collect(bytes));
             prop_assert!(order[1].peak_bytes <= collected.peak_bytes && collected.peak_bytes <= order[4].peak_bytes);
         }
     }

@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-/// An object, from its allocation to the next `realloc` of it. Moments are numbers of allocations made before.
+/// An object, from its allocation to the next `realloc` of it. Points are numbers of allocations made before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Object {
     /// Requested bytes.

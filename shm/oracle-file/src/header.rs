@@ -25,12 +25,12 @@ pub struct Header {
     pub digest: [u8; 32],
     /// Allocations in the sequence.
     pub allocations: u64,
-    /// Slots that `deaths` uses.
+    /// Slots that `schedule` uses.
     pub slots: u64,
     /// Allocations and sizes.
     pub words: Section,
     /// Frees and slots.
-    pub deaths: Section,
+    pub schedule: Section,
     /// Sites.
     pub sites: Section,
     /// Object files.
@@ -54,7 +54,7 @@ pub enum HeaderError {
 
 impl Header {
     fn sections(&self) -> [Section; SECTIONS] {
-        [self.words, self.deaths, self.sites, self.objects, self.text, self.about, self.frees]
+        [self.words, self.schedule, self.sites, self.objects, self.text, self.about, self.frees]
     }
 
     /// As it is stored.
@@ -91,7 +91,7 @@ impl Header {
             allocations: word(0),
             slots: word(1),
             words: section(0),
-            deaths: section(1),
+            schedule: section(1),
             sites: section(2),
             objects: section(3),
             text: section(4),
@@ -121,7 +121,7 @@ mod tests {
             allocations: 3,
             slots: 2,
             words: section(200, 4),
-            deaths: section(232, 5),
+            schedule: section(232, 5),
             sites: section(252, 1),
             objects: section(260, 1),
             text: section(268, 9),
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn a_section_that_ends_after_the_file_is_an_error() {
         assert_eq!(Header::of(&header().bytes(), 290), Err(HeaderError::Cut));
-        let wraps = Header { deaths: Section { start: u64::MAX, count: u64::MAX / 2 }, ..header() };
+        let wraps = Header { schedule: Section { start: u64::MAX, count: u64::MAX / 2 }, ..header() };
         assert_eq!(Header::of(&wraps.bytes(), 291), Err(HeaderError::Cut));
     }
 

@@ -6,7 +6,7 @@
 //!
 //! - `words`, of 8 bytes: one an allocation, see [`AllocationWord`]; after that of a `realloc` one more, the size of the
 //!   object that it ends,
-//! - `deaths`, of 4 bytes: for each allocation, in order, the slots of the objects that are freed before it, each with
+//! - `schedule`, of 4 bytes: for each allocation, in order, the slots of the objects that are freed before it, each with
 //!   [`FREE`], then the slot in which the layer keeps its own block,
 //! - `sites`, of 8 bytes: where allocations are called from, see [`SiteWord`],
 //! - `objects`, of 8 bytes: an object file each, see [`NameWord`]; the first is the program itself,

@@ -6,7 +6,7 @@ pub const LARGEST: u64 = (1 << SIZE_BITS) - 1;
 pub const MOST_SITES: u64 = 1 << SITE_BITS;
 /// The most slots of a file.
 pub const MOST_SLOTS: u32 = FREE;
-/// In a word of `deaths`: the slot's object is freed.
+/// In a word of `schedule`: the slot's object is freed.
 pub const FREE: u32 = 1 << 31;
 
 /// In `frees`: the program never frees the object.

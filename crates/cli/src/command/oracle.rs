@@ -22,7 +22,7 @@ use crate::workload_args::SizeArg;
 /// use. Native runs then know objects by the order of their allocation. Two runs show that the program makes the same
 /// allocations natively; one more frees every object at its last use, with each block on pages of its own that become
 /// inaccessible, which proves that nothing is touched later. The file serves `-m oracle=POINT,file=FILE/MANAGER` of
-/// `heaptoll run` and others: the manager stays the same, and only the moment of reclamation varies. Programs with one
+/// `heaptoll run` and others: the manager stays the same, and only the point of reclamation varies. Programs with one
 /// thread only. docs/guide/reclamation.md states what must be the same in each run.
 ///
 /// Exit status: 0 all well; 1 a native run differs or an early free is not safe, and there is no file; 2 the request

@@ -84,7 +84,7 @@ fn objects_are_freed_at_their_last_use_and_the_program_is_the_same() {
     let program = fixture.program("known", KNOWN);
     let (json, _) = recorded(&fixture, &[&program], 0);
     assert!(json["sequence"]["differs"].is_null() && json["proof"]["fails"].is_null(), "{json}");
-    let peak = |moment: &str| json[format!("live_{moment}")]["peak_bytes"].as_u64().expect("a figure");
+    let peak = |point: &str| json[format!("live_{point}")]["peak_bytes"].as_u64().expect("a figure");
     assert!((100_000..250_000).contains(&peak("last_use")), "one object at a time: {json}");
     assert!(peak("free") > 1_000_000 && peak("free") <= peak("never"), "{json}");
     assert_eq!(json["resized"], 1);
@@ -199,7 +199,7 @@ fn a_file_of_another_command_or_build_or_damaged_serves_nothing() {
 }
 
 #[test]
-fn the_study_records_what_is_missing_and_shows_every_moment() {
+fn the_study_records_what_is_missing_and_shows_every_point() {
     let fixture = Fixture::new();
     let program = fixture.program("known", KNOWN);
     let (json, folder, page) = (fixture.at("r.json"), fixture.at("oracles"), fixture.at("r.html"));
@@ -207,7 +207,7 @@ fn the_study_records_what_is_missing_and_shows_every_moment() {
         "reclamation",
         "-m",
         "glibc",
-        "--moments",
+        "--points",
         "last-use,delay:64K,collect:1M,never",
         "-n",
         "1",
@@ -223,9 +223,9 @@ fn the_study_records_what_is_missing_and_shows_every_moment() {
     let first = fixture.heaptoll(&arguments).exits(0);
     assert!(first.err.contains("known is recorded first"), "{}", first.err);
     let found = read_json(&json);
-    let moments = found["moments"].as_array().expect("moments");
-    assert_eq!(moments.len(), 5, "the program's own free is among them: {found}");
-    assert_eq!(found["curves"][0]["points"].as_array().map(Vec::len), Some(5));
+    let points = found["points"].as_array().expect("points");
+    assert_eq!(points.len(), 5, "the program's own free is among them: {found}");
+    assert_eq!(found["curves"][0]["rows"].as_array().map(Vec::len), Some(5));
     let alive: Vec<u64> = found["alive"]
         .as_array()
         .expect("alive")

@@ -78,7 +78,7 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
         settings.push((option, value));
     }
     if kind == LayerKind::Oracle {
-        complete(&settings).map_err(|reason| wrong(reason))?;
+        complete(&settings).map_err(wrong)?;
     }
     Ok(Layer { kind, word, settings })
 }

@@ -1,4 +1,4 @@
-//! The document: what was recorded, what is alive by moment of reclamation, and what the checks showed.
+//! The document: what was recorded, what is alive by point of reclamation, and what the checks showed.
 
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::NONE;

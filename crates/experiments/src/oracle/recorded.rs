@@ -9,8 +9,8 @@ use heaptoll_oracle::{About, OracleFile, Recorder, file};
 use heaptoll_preflight::inspect_program;
 use heaptoll_reftrace_host::{Options, Tracer};
 
-use super::Request;
 use super::native::{VARIABLE, hidden};
+use super::request::Request;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::traced::{Cell, Follow, Run, TracedRunner};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, StackInfo};
@@ -72,29 +72,7 @@ pub fn prove(
         ),
         _ => None,
     };
-    let mut environment: Vec<(OsString, OsString)> =
-        std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD" && name != "LD_AUDIT").collect();
-    let mut set = |name: &str, value: OsString| {
-        environment.retain(|(other, _)| other != name);
-        environment.push((name.into(), value));
-    };
-    for (name, value) in PINNED.iter().filter(|(name, _)| std::env::var_os(name).is_none()) {
-        set(name, (*value).into());
-    }
-    for (name, value) in &program.environment {
-        set(name, program.filled(value, scratch.path()).into());
-    }
-    for (name, value) in &manager.environment_for(&program.name) {
-        set(name, value.into());
-    }
-    // The layer that counts stands in front of it, and would be the caller of every allocation.
-    let oracle = manager.layers.iter().find(|layer| layer.kind == LayerKind::Oracle);
-    if let Some(variable) = oracle.and_then(|layer| layer.kind.variable()) {
-        set(variable, "point=record".into());
-    }
-    if let Some(copy) = &directory {
-        set("PWD", copy.into());
-    }
+    let environment = environment(manager, program, scratch.path(), directory.as_deref());
     let request = Request {
         command: program.command_in(scratch.path()),
         environment,
@@ -134,6 +112,39 @@ pub fn prove(
         Err(Refusal::Cancelled) => Err(Failure::Interrupted),
         Err(refusal) => Ok(PreflightOutcome::Refused(refusal)),
     }
+}
+
+/// The environment of a proof run.
+fn environment(
+    manager: &Manager,
+    program: &ProgramInfo,
+    scratch: &Path,
+    directory: Option<&Path>,
+) -> Vec<(OsString, OsString)> {
+    let mut environment: Vec<(OsString, OsString)> =
+        std::env::vars_os().filter(|(name, _)| name != "LD_PRELOAD" && name != "LD_AUDIT").collect();
+    let mut set = |name: &str, value: OsString| {
+        environment.retain(|(other, _)| other != name);
+        environment.push((name.into(), value));
+    };
+    for (name, value) in PINNED.iter().filter(|(name, _)| std::env::var_os(name).is_none()) {
+        set(name, (*value).into());
+    }
+    for (name, value) in &program.environment {
+        set(name, program.filled(value, scratch).into());
+    }
+    for (name, value) in &manager.environment_for(&program.name) {
+        set(name, value.into());
+    }
+    // The layer that counts stands in front of it, and would be the caller of every allocation.
+    let oracle = manager.layers.iter().find(|layer| layer.kind == LayerKind::Oracle);
+    if let Some(variable) = oracle.and_then(|layer| layer.kind.variable()) {
+        set(variable, "point=record".into());
+    }
+    if let Some(copy) = directory {
+        set("PWD", copy.into());
+    }
+    environment
 }
 
 fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, places: &Places) -> StackInfo {

@@ -1,12 +1,12 @@
 //! The document of the study of reclamation.
 
-use heaptoll_oracle::Moment;
+use heaptoll_oracle::FreePoint;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, claim, plural};
 use heaptoll_statistics::Interval;
 
 use super::figures::{Ratios, Reclamation};
-use super::part::moment_label;
+use super::part::point_label;
 use super::sections;
 use crate::studied::StudyOutcome;
 
@@ -18,13 +18,13 @@ pub fn document(found: &Reclamation, outcome: &StudyOutcome) -> Document {
     all.extend(sections::layer(found));
     let programs = &outcome.experiment.programs;
     all.extend(programs.iter().filter_map(|program| sections::program(found, &program.name)));
-    let moments: Vec<String> = found.moments.iter().map(|moment| moment_label(*moment)).collect();
+    let points: Vec<String> = found.points.iter().map(|point| point_label(*point)).collect();
     Document {
-        title: "What the moment of reclamation costs".into(),
+        title: "What it costs to free earlier or later".into(),
         subtitle: format!(
             "{} with objects freed at {}; {}",
             and_list(&found.managers),
-            and_list(&moments),
+            and_list(&points),
             plural(programs.len(), "program")
         ),
         warnings: outcome.warnings(),
@@ -35,13 +35,13 @@ pub fn document(found: &Reclamation, outcome: &StudyOutcome) -> Document {
     }
 }
 
-/// The ratios of a moment: means over programs, or those of the only one.
-fn over_all(found: &Reclamation, manager: &str, moment: Moment) -> Option<Ratios> {
+/// The ratios of a point: means over programs, or those of the only one.
+fn over_all(found: &Reclamation, manager: &str, point: FreePoint) -> Option<Ratios> {
     if found.means.is_empty() {
         let curve = found.curves.iter().find(|curve| curve.manager == manager)?;
-        return Some(curve.points.iter().find(|point| point.moment == moment)?.over_free);
+        return Some(curve.rows.iter().find(|row| row.point == point)?.over_free);
     }
-    let mean = found.means.iter().find(|mean| mean.manager == manager && mean.moment == Some(moment));
+    let mean = found.means.iter().find(|mean| mean.manager == manager && mean.point == Some(point));
     mean.map(|mean| mean.ratios)
 }
 
@@ -54,10 +54,10 @@ fn verdicts(found: &Reclamation, manager: &str) -> Vec<String> {
             .collect();
         if claimed.is_empty() { "no difference".to_owned() } else { and_list(&claimed) }
     };
-    let others = found.moments.iter().filter(|moment| **moment != Moment::Free);
+    let others = found.points.iter().filter(|point| **point != FreePoint::Free);
     let sentences: Vec<String> = others
-        .filter_map(|moment| Some((moment, over_all(found, manager, *moment)?)))
-        .map(|(moment, ratios)| format!("{} {}", moment_label(*moment), claims(ratios)))
+        .filter_map(|point| Some((point, over_all(found, manager, *point)?)))
+        .map(|(point, ratios)| format!("{} {}", point_label(*point), claims(ratios)))
         .collect();
     if sentences.is_empty() {
         return vec![];
@@ -67,16 +67,16 @@ fn verdicts(found: &Reclamation, manager: &str) -> Vec<String> {
     all
 }
 
-/// The moment with the least CPU, where it differs from the program's free.
+/// The point with the least CPU, where it differs from the program's free.
 fn best(found: &Reclamation, manager: &str) -> Option<String> {
-    let cpu = |moment: &Moment| -> Option<(Moment, Interval)> {
-        over_all(found, manager, *moment)?.cpu.map(|interval| (*moment, interval))
+    let cpu = |point: &FreePoint| -> Option<(FreePoint, Interval)> {
+        over_all(found, manager, *point)?.cpu.map(|interval| (*point, interval))
     };
-    let (moment, interval) =
-        found.moments.iter().filter_map(cpu).min_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio))?;
+    let (point, interval) =
+        found.points.iter().filter_map(cpu).min_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio))?;
     Some(if interval.differs && interval.ratio < 1.0 {
-        format!("{manager}: the least CPU is at {}.", moment_label(moment))
+        format!("{manager}: the least CPU is at {}.", point_label(point))
     } else {
-        format!("{manager}: no moment takes less CPU than the program's own free.")
+        format!("{manager}: no point takes less CPU than the program's own free.")
     })
 }

@@ -1,6 +1,6 @@
-//! The figures of `heaptoll reclamation`: ratios by moment of reclamation.
+//! The figures of `heaptoll reclamation`: ratios by point of reclamation.
 
-use heaptoll_oracle::{Live, Moment};
+use heaptoll_oracle::{FreePoint, Live};
 use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -27,11 +27,11 @@ pub struct Medians {
     pub minor_faults: f64,
 }
 
-/// Objects freed at one moment.
+/// Objects freed at one point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Point {
+pub struct Row {
     /// When.
-    pub moment: Moment,
+    pub point: FreePoint,
     /// Good runs.
     pub good: u32,
     /// Medians; `None` without a good run.
@@ -51,30 +51,30 @@ pub struct Curve {
     pub plain: Option<Medians>,
     /// The oracle that frees as the program does over the manager alone: what the layer itself costs.
     pub layer: Ratios,
-    /// By moment, from early to late.
-    pub points: Vec<Point>,
+    /// By point, from early to late.
+    pub rows: Vec<Row>,
 }
 
-/// Geometric means over programs of one manager at one moment.
+/// Geometric means over programs of one manager at one point.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Mean {
     /// Manager.
     pub manager: String,
     /// When; `None` for the layer itself over no layer.
-    pub moment: Option<Moment>,
+    pub point: Option<FreePoint>,
     /// Programs in it: those with enough good pairs for each metric.
     pub programs: u32,
     /// Over the program's own free (for the layer itself: over no layer).
     pub ratios: Ratios,
 }
 
-/// Requested bytes alive, of one program at one moment: exact, the same over every manager.
+/// Requested bytes alive, of one program at one point: exact, the same over every manager.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Alive {
     /// Program.
     pub program: String,
     /// When objects are freed.
-    pub moment: Moment,
+    pub point: FreePoint,
     /// Requested bytes.
     pub live: Live,
 }
@@ -82,14 +82,14 @@ pub struct Alive {
 /// The study.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reclamation {
-    /// Moments, from early to late.
-    pub moments: Vec<Moment>,
+    /// Points, from early to late.
+    pub points: Vec<FreePoint>,
     /// Managers in the order requested.
     pub managers: Vec<String>,
     /// By program, then manager. The intervals of one program hold together.
     pub curves: Vec<Curve>,
-    /// By manager, then moment, where there are at least two programs. All hold together.
+    /// By manager, then point, where there are at least two programs. All hold together.
     pub means: Vec<Mean>,
-    /// Requested bytes alive, by program and moment, where the recording is still there.
+    /// Requested bytes alive, by program and point, where the recording is still there.
     pub alive: Vec<Alive>,
 }

@@ -6,7 +6,7 @@ use heaptoll_experiment::experiment::ProgramInfo;
 use heaptoll_oracle::file;
 use heaptoll_reftrace_host::Tracer;
 
-use super::Request;
+use super::request::Request;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::oracle;

@@ -1,43 +1,43 @@
-//! Which stacks are of this study: a manager alone, or with one oracle in front of it; and how moments are written.
+//! Which stacks are of this study: a manager alone, or with one oracle in front of it; and how points are written.
 
 use std::path::Path;
 
 use heaptoll_experiment::stack::{LayerKind, layers};
-use heaptoll_oracle::Moment;
+use heaptoll_oracle::FreePoint;
 use heaptoll_units::size;
 
 use crate::studied::size_label;
 
-/// A moment as it is written: `last-use`, `free`, `delay:64K`, `collect:1M`, `never`.
-pub fn moment_label(moment: Moment) -> String {
-    match moment {
-        Moment::LastUse => "last-use".into(),
-        Moment::Free => "free".into(),
-        Moment::Delay(bytes) => format!("delay:{}", size_label(bytes)),
-        Moment::Collect(bytes) => format!("collect:{}", size_label(bytes)),
-        Moment::Never => "never".into(),
+/// A point as it is written: `last-use`, `free`, `delay:64K`, `collect:1M`, `never`.
+pub fn point_label(point: FreePoint) -> String {
+    match point {
+        FreePoint::LastUse => "last-use".into(),
+        FreePoint::Free => "free".into(),
+        FreePoint::Delay(bytes) => format!("delay:{}", size_label(bytes)),
+        FreePoint::Collect(bytes) => format!("collect:{}", size_label(bytes)),
+        FreePoint::Never => "never".into(),
     }
 }
 
-/// The moment that is written so.
-pub fn moment_of(text: &str) -> Option<Moment> {
+/// The point that is written so.
+pub fn point_of(text: &str) -> Option<FreePoint> {
     let bytes = |text: &str| size(text).filter(|bytes| *bytes > 0);
     match text.split_once(':') {
         None => match text {
-            "last-use" => Some(Moment::LastUse),
-            "free" => Some(Moment::Free),
-            "never" => Some(Moment::Never),
+            "last-use" => Some(FreePoint::LastUse),
+            "free" => Some(FreePoint::Free),
+            "never" => Some(FreePoint::Never),
             _ => None,
         },
-        Some(("delay", text)) => bytes(text).map(Moment::Delay),
-        Some(("collect", text)) => bytes(text).map(Moment::Collect),
+        Some(("delay", text)) => bytes(text).map(FreePoint::Delay),
+        Some(("collect", text)) => bytes(text).map(FreePoint::Collect),
         Some(_) => None,
     }
 }
 
-/// The stack of a moment over a manager, with the recordings of each program in a folder.
-pub fn stack_word(moment: Moment, oracles: &Path, manager: &str) -> String {
-    let label = moment_label(moment);
+/// The stack of a point over a manager, with the recordings of each program in a folder.
+pub fn stack_word(point: FreePoint, oracles: &Path, manager: &str) -> String {
+    let label = point_label(point);
     let point = match label.split_once(':') {
         None => label,
         Some((point, bytes)) => format!("{point},bytes={bytes}"),
@@ -47,7 +47,7 @@ pub fn stack_word(moment: Moment, oracles: &Path, manager: &str) -> String {
 
 /// A stack's part in this study: its manager, and when objects are freed, if there is an oracle in front of it. `None` for
 /// a stack that has other layers or settings.
-pub(super) fn part(stack: &str) -> Option<(String, Option<Moment>)> {
+pub(super) fn part(stack: &str) -> Option<(String, Option<FreePoint>)> {
     let (in_front, manager) = layers(stack).ok()?;
     match in_front.as_slice() {
         [] => Some((manager.into(), None)),
@@ -55,15 +55,15 @@ pub(super) fn part(stack: &str) -> Option<(String, Option<Moment>)> {
             let set =
                 |name: &str| only.settings.iter().find(|(other, _)| other == name).map(|(_, value)| value);
             let bytes = || set("bytes")?.parse().ok();
-            let moment = match set("point")?.as_str() {
-                "last-use" => Moment::LastUse,
-                "free" => Moment::Free,
-                "never" => Moment::Never,
-                "delay" => Moment::Delay(bytes()?),
-                "collect" => Moment::Collect(bytes()?),
+            let point = match set("point")?.as_str() {
+                "last-use" => FreePoint::LastUse,
+                "free" => FreePoint::Free,
+                "never" => FreePoint::Never,
+                "delay" => FreePoint::Delay(bytes()?),
+                "collect" => FreePoint::Collect(bytes()?),
                 _ => return None,
             };
-            (set("check").is_none_or(|check| check == "off")).then(|| (manager.into(), Some(moment)))
+            (set("check").is_none_or(|check| check == "off")).then(|| (manager.into(), Some(point)))
         }
         _ => None,
     }
@@ -73,24 +73,29 @@ pub(super) fn part(stack: &str) -> Option<(String, Option<Moment>)> {
 mod tests {
     use super::*;
 
-    const ALL: [Moment; 5] =
-        [Moment::LastUse, Moment::Free, Moment::Delay(1 << 16), Moment::Collect(1), Moment::Never];
+    const ALL: [FreePoint; 5] = [
+        FreePoint::LastUse,
+        FreePoint::Free,
+        FreePoint::Delay(1 << 16),
+        FreePoint::Collect(1),
+        FreePoint::Never,
+    ];
 
     #[test]
-    fn a_moment_is_read_as_it_is_written() {
-        for moment in ALL {
-            assert_eq!(moment_of(&moment_label(moment)), Some(moment), "{moment:?}");
+    fn a_point_is_read_as_it_is_written() {
+        for point in ALL {
+            assert_eq!(point_of(&point_label(point)), Some(point), "{point:?}");
         }
         for text in ["", "later", "delay", "delay:0", "delay:x", "free:1", "collect:"] {
-            assert_eq!(moment_of(text), None, "{text}");
+            assert_eq!(point_of(text), None, "{text}");
         }
     }
 
     #[test]
-    fn a_stack_has_its_moment_and_its_manager() {
-        for moment in ALL {
-            let word = stack_word(moment, Path::new("/tmp/a b"), "mimalloc3");
-            assert_eq!(part(&word), Some(("mimalloc3".into(), Some(moment))), "{word}");
+    fn a_stack_has_its_point_and_its_manager() {
+        for point in ALL {
+            let word = stack_word(point, Path::new("/tmp/a b"), "mimalloc3");
+            assert_eq!(part(&word), Some(("mimalloc3".into(), Some(point))), "{word}");
         }
         assert_eq!(part("tithe"), Some(("tithe".into(), None)));
         assert_eq!(part("oracle=last-use,check=pages,file=/a.oracle/glibc"), None);

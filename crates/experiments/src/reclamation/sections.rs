@@ -1,20 +1,20 @@
 //! Tables and charts of the study of reclamation.
 
-use heaptoll_oracle::Moment;
+use heaptoll_oracle::FreePoint;
 use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
 use heaptoll_report::format::{NONE, mib_from_kib, seconds};
 use heaptoll_statistics::Interval;
 use heaptoll_units::{number, percent, whole_bytes};
 
-use super::figures::{Curve, Medians, Ratios, Reclamation};
-use super::part::moment_label;
+use super::figures::{Alive, Curve, Medians, Ratios, Reclamation};
+use super::part::point_label;
 use crate::studied::ratio_cell;
 use crate::tables::{table, table_item};
 
 /// One of the ratios.
 type RatioOf = fn(&Ratios) -> Option<Interval>;
-/// The ratios of a manager at a moment.
-type RatiosOf<'a> = &'a dyn Fn(&str, Moment) -> Option<Ratios>;
+/// The ratios of a manager at a point.
+type RatiosOf<'a> = &'a dyn Fn(&str, FreePoint) -> Option<Ratios>;
 
 /// The section to read first: means over programs, where there are several.
 pub fn findings(found: &Reclamation, verdicts: Vec<String>) -> Section {
@@ -25,7 +25,7 @@ pub fn findings(found: &Reclamation, verdicts: Vec<String>) -> Section {
             .into(),
     );
     let rows = found.means.iter().filter_map(|mean| {
-        let mut row = vec![mean.manager.clone(), moment_label(mean.moment?), mean.programs.to_string()];
+        let mut row = vec![mean.manager.clone(), point_label(mean.point?), mean.programs.to_string()];
         row.extend(cells(&mean.ratios));
         Some(row)
     });
@@ -33,13 +33,13 @@ pub fn findings(found: &Reclamation, verdicts: Vec<String>) -> Section {
     let caption = "Geometric means over programs, over the program's own free";
     let mut items: Vec<Item> = table_item(caption, &columns, rows.collect()).into_iter().collect();
     if !found.means.is_empty() {
-        let of = |manager: &str, moment: Moment| {
-            let mean = found.means.iter().find(|mean| mean.manager == manager && mean.moment == Some(moment));
+        let of = |manager: &str, point: FreePoint| {
+            let mean = found.means.iter().find(|mean| mean.manager == manager && mean.point == Some(point));
             mean.map(|mean| mean.ratios)
         };
         items.extend(charts(found, "geometric mean over programs", &of));
     }
-    Section { title: "What the moment of reclamation costs".into(), text, items }
+    Section { title: "What it costs to free earlier or later".into(), text, items }
 }
 
 fn cells(ratios: &Ratios) -> [String; 3] {
@@ -49,7 +49,7 @@ fn cells(ratios: &Ratios) -> [String; 3] {
 /// Requested bytes alive: exact, and the same over every manager.
 pub fn alive(found: &Reclamation) -> Option<Section> {
     let free = |program: &str| {
-        let of_free = |one: &&super::Alive| one.program == program && one.moment == Moment::Free;
+        let of_free = |one: &&Alive| one.program == program && one.point == FreePoint::Free;
         found.alive.iter().find(of_free).map_or(0, |one| one.live.peak_bytes)
     };
     let share = |bytes: u64, of: u64| if of == 0 { NONE.into() } else { percent(bytes as f64 / of as f64) };
@@ -59,7 +59,7 @@ pub fn alive(found: &Reclamation) -> Option<Section> {
         .map(|one| {
             vec![
                 one.program.clone(),
-                moment_label(one.moment),
+                point_label(one.point),
                 whole_bytes(one.live.peak_bytes),
                 share(one.live.peak_bytes, free(&one.program)),
                 whole_bytes(one.live.mean_bytes),
@@ -86,7 +86,7 @@ pub fn layer(found: &Reclamation) -> Option<Section> {
     let curves = found.curves.iter().filter(|curve| curve.plain.is_some());
     let mut rows: Vec<Vec<String>> =
         curves.map(|curve| row(&curve.program, &curve.manager, &curve.layer)).collect();
-    let means = found.means.iter().filter(|mean| mean.moment.is_none());
+    let means = found.means.iter().filter(|mean| mean.point.is_none());
     rows.extend(means.map(|mean| row("geometric mean", &mean.manager, &mean.ratios)));
     let items =
         vec![Item::Table(table("", &["program", "manager", "CPU", "time", "peak memory"], rows.clone()))];
@@ -98,35 +98,34 @@ pub fn layer(found: &Reclamation) -> Option<Section> {
     (!rows.is_empty()).then(|| Section { title: "What the layer itself costs".into(), text, items })
 }
 
-/// One program: every manager and moment.
+/// One program: every manager and point.
 pub fn program(found: &Reclamation, name: &str) -> Option<Section> {
     let curves: Vec<&Curve> = found.curves.iter().filter(|curve| curve.program == name).collect();
     let mut rows = Vec::new();
-    for (curve, point) in curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point)))
-    {
-        let figure = |of: fn(&Medians) -> String| point.medians.as_ref().map_or_else(|| NONE.into(), of);
-        let ratio = |interval| if point.moment == Moment::Free { "1".into() } else { ratio_cell(interval) };
+    for (curve, row) in curves.iter().flat_map(|curve| curve.rows.iter().map(move |row| (curve, row))) {
+        let figure = |of: fn(&Medians) -> String| row.medians.as_ref().map_or_else(|| NONE.into(), of);
+        let ratio = |interval| if row.point == FreePoint::Free { "1".into() } else { ratio_cell(interval) };
         rows.push(vec![
             curve.manager.clone(),
-            moment_label(point.moment),
+            point_label(row.point),
             figure(|medians| seconds(medians.cpu_s)),
-            ratio(point.over_free.cpu),
+            ratio(row.over_free.cpu),
             figure(|medians| mib_from_kib(medians.peak_rss_kib)),
-            ratio(point.over_free.peak_rss),
+            ratio(row.over_free.peak_rss),
             figure(|medians| number(medians.minor_faults as u64)),
         ]);
     }
     let columns = ["manager", "objects are freed", "CPU s", "over free", "peak MiB", "over free", "faults"];
-    let of = |manager: &str, moment: Moment| {
+    let of = |manager: &str, point: FreePoint| {
         let curve = curves.iter().find(|curve| curve.manager == manager)?;
-        Some(curve.points.iter().find(|point| point.moment == moment)?.over_free)
+        Some(curve.rows.iter().find(|row| row.point == point)?.over_free)
     };
     let mut items = vec![Item::Table(table("", &columns, rows))];
     items.extend(charts(found, name, &of));
     (!curves.is_empty()).then(|| Section { title: name.into(), text: vec![], items })
 }
 
-/// CPU and memory by moment, one line a manager, with bands.
+/// CPU and memory by point, one line a manager, with bands.
 fn charts(found: &Reclamation, what: &str, of: RatiosOf) -> [Item; 2] {
     let chart = |title: &str, metric: RatioOf| {
         Item::Chart(Chart {
@@ -135,7 +134,7 @@ fn charts(found: &Reclamation, what: &str, of: RatiosOf) -> [Item; 2] {
             form: Form::Lines,
             x: Axis {
                 title: "when objects are freed".into(),
-                names: found.moments.iter().map(|moment| moment_label(*moment)).collect(),
+                names: found.points.iter().map(|point| point_label(*point)).collect(),
                 ..Axis::default()
             },
             y: Axis { title: format!("{title} over free"), ..Axis::default() },
@@ -147,9 +146,9 @@ fn charts(found: &Reclamation, what: &str, of: RatiosOf) -> [Item; 2] {
 
 fn series(found: &Reclamation, manager: &str, metric: RatioOf, of: RatiosOf) -> Series {
     let mut line = Series { name: manager.into(), ..Series::default() };
-    for (place, moment) in found.moments.iter().enumerate() {
-        let (ratio, ends) = match of(manager, *moment).and_then(|ratios| metric(&ratios)) {
-            _ if *moment == Moment::Free => (1.0, (1.0, 1.0)),
+    for (place, point) in found.points.iter().enumerate() {
+        let (ratio, ends) = match of(manager, *point).and_then(|ratios| metric(&ratios)) {
+            _ if *point == FreePoint::Free => (1.0, (1.0, 1.0)),
             Some(interval) => (interval.ratio, (interval.low, interval.high)),
             None => continue,
         };

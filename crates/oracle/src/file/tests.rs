@@ -39,13 +39,13 @@ fn a_file_is_read_as_it_was_written() {
     assert_eq!((about.allocated_bytes, about.resized, about.never_freed, about.most_objects), (144, 1, 1, 2));
     let times: Vec<_> = read.objects.iter().map(|object| (object.last_use, object.freed)).collect();
     assert_eq!(times, [(1, Some(2)), (3, Some(3)), (3, None)]);
-    assert_eq!(read.live(Moment::Free), about.live[1]);
+    assert_eq!(read.live(FreePoint::Free), about.live[1]);
     assert_eq!(about.live.map(|live| live.peak_bytes), [120, 120, 144]);
     assert!(read.require_same_code(&path).is_ok());
 }
 
 #[test]
-fn the_layer_finds_words_deaths_sites_and_names_where_the_header_has_them() {
+fn the_layer_finds_words_schedule_sites_and_names_where_the_header_has_them() {
     let (_folder, path, _) = written();
     let content = std::fs::read(&path).expect("it is there");
     let head = content.first_chunk().expect("a header");
@@ -60,11 +60,11 @@ fn the_layer_finds_words_deaths_sites_and_names_where_the_header_has_them() {
     let last = AllocationWord { size: 80, site: 1, resized: true };
     assert_eq!((AllocationWord::of(allocations[0]), AllocationWord::of(allocations[2])), (first, last));
     assert_eq!(allocations[3], 40, "the size of the object that the realloc ends");
-    let deaths: Vec<u32> = words(header.deaths, 4)
+    let schedule: Vec<u32> = words(header.schedule, 4)
         .iter()
         .map(|word| u32::from_le_bytes(word.as_slice().try_into().expect("4 bytes")))
         .collect();
-    assert_eq!(deaths, [0, FREE, 0, 1]);
+    assert_eq!(schedule, [0, FREE, 0, 1]);
     let sites: Vec<SiteWord> = words(header.sites, 8).iter().map(|word| SiteWord::of(long(word))).collect();
     assert_eq!(sites[1], SiteWord { address: 0x99, object: Some(2) });
     let names: Vec<NameWord> = words(header.objects, 8).iter().map(|word| NameWord::of(long(word))).collect();

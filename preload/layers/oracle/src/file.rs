@@ -1,4 +1,4 @@
-//! The recorded file: read piece by piece, each time it is opened anew, and its tables copied once.
+//! The recorded file: read piece by piece, opened each time, and its tables copied once.
 
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};

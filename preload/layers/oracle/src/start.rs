@@ -1,11 +1,7 @@
 //! How the layer starts: when all libraries have been initialised. The sequence begins with the program's `main`: what
 //! comes before it depends on the libraries that the manager brings along.
 
-use core::cell::UnsafeCell;
 use core::ffi::CStr;
-use core::mem::MaybeUninit;
-use core::sync::atomic::AtomicU8;
-use core::sync::atomic::Ordering::{Relaxed, Release};
 
 use heaptoll_next::settings::{refuse, variable};
 use heaptoll_oracle_core::pages::{Pages, Retire};
@@ -17,69 +13,37 @@ use heaptoll_oracle_file::MOST_SLOTS;
 use heaptoll_runtime::{AtFork, at_fork};
 
 use crate::file::{self, Path};
-use crate::follow::{Oracle, Reclaim};
+use crate::follow;
 use crate::loaded::{self, Process};
+use crate::oracle::{self, Oracle, Reclaim};
+use crate::state::{State, oracle, set_state, state};
 use crate::stop::stop_because;
-use crate::{environment, follow};
 
 const VARIABLE: &CStr = c"HEAPTOLL_ORACLE";
 
-/// What calls do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub enum State {
-    /// Calls are forwarded: `main` has not begun, there is nothing to follow, or this is a child of fork.
-    Forward = 0,
-    /// The sequence is followed.
-    Follow = 1,
-    /// A child of fork whose blocks are not the manager's.
-    Abandoned = 2,
+/// How the program is started.
+pub struct Start {
+    /// Variables that it does not see besides heaptoll's own: names separated by `+`.
+    pub hidden: &'static [u8],
+    /// Whether the recorded sequence is followed from `main` on.
+    pub follows: bool,
 }
 
-static STATE: AtomicU8 = AtomicU8::new(State::Forward as u8);
-
-struct OracleCell(UnsafeCell<MaybeUninit<Oracle>>);
-
-// SAFETY: `start` writes it before `main_begins` stores `Follow`; after that only the thread that started uses it, which
-// `follow::allocate` tests.
-unsafe impl Sync for OracleCell {}
-
-static ORACLE: OracleCell = OracleCell(UnsafeCell::new(MaybeUninit::uninit()));
-
-/// What calls do now.
-#[inline(always)]
-pub fn state() -> State {
-    match STATE.load(Relaxed) {
-        1 => State::Follow,
-        2 => State::Abandoned,
-        _ => State::Forward,
-    }
-}
-
-/// The oracle, once the state is [`State::Follow`].
-#[inline(always)]
-pub fn oracle() -> *mut Oracle {
-    ORACLE.0.get().cast()
-}
-
-/// Reads the settings and opens the recorded file. Whether there is a sequence that is to be followed from `main` on.
-pub fn start() -> bool {
+/// Reads the settings and opens the recorded file; `None` where there are no settings.
+pub fn start() -> Option<Start> {
     let settings = match variable(VARIABLE).map(Settings::read) {
-        None => return false,
+        None => return None,
         Some(Ok(settings)) => settings,
         Some(Err(wrong)) => refuse(VARIABLE, wrong, ALLOWED),
     };
     // The statistics page's variable is among those that the program does not see.
-    follow::attach();
-    environment::hide(settings.hidden);
+    oracle::attach();
     // Resolved here, where what the look-up allocates is not part of the sequence.
     let _ = heaptoll_next::next();
-    if settings.point == Point::Record {
-        return false;
-    }
+    let hidden = settings.hidden;
     // SAFETY: nothing reads the cell before `main_begins`.
-    if !unsafe { open(&settings, oracle()) } {
-        return false;
+    if settings.point == Point::Record || !unsafe { open(&settings, oracle()) } {
+        return Some(Start { hidden, follows: false });
     }
     if at_fork::<Forks>() != 0 {
         stop_because("the C library has no memory for a handler of forks");
@@ -87,12 +51,12 @@ pub fn start() -> bool {
     if settings.check == Check::Pages {
         follow::report_touches();
     }
-    true
+    Some(Start { hidden, follows: true })
 }
 
 /// The sequence begins.
 pub fn main_begins() {
-    STATE.store(State::Follow as u8, Release);
+    set_state(State::Follow);
 }
 
 /// Opens the recorded file and makes what follows it; false where the file is of another program: one that the recorded
@@ -131,7 +95,7 @@ unsafe fn open(settings: &Settings, oracle: *mut Oracle) -> bool {
         oracle.write(Oracle {
             thread: heaptoll_runtime::thread_pointer(),
             sequence: Sequence::new(Reader::new(path, header.words), sites),
-            reclaim: Reclaim::new(settings.point, path, header.deaths, blocks),
+            reclaim: Reclaim::new(settings.point, path, header.schedule, blocks),
             pages,
             allocated: 0,
         });
@@ -148,10 +112,10 @@ impl AtFork for Forks {
     fn in_parent() {}
 
     fn in_child() {
-        if STATE.load(Relaxed) == State::Follow as u8 {
+        if state() == State::Follow {
             // SAFETY: the state was `Follow`, and the child has one thread.
             let checked = unsafe { (*oracle()).pages.is_some() };
-            STATE.store(if checked { State::Abandoned } else { State::Forward } as u8, Release);
+            set_state(if checked { State::Abandoned } else { State::Forward });
         }
     }
 }

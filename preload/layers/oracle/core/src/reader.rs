@@ -50,7 +50,7 @@ impl<S: Source, const WORD: usize> Reader<S, WORD> {
     /// # Errors
     /// [`NoWord`].
     #[inline(always)]
-    pub fn next(&mut self) -> Result<[u8; WORD], NoWord> {
+    pub fn read(&mut self) -> Result<[u8; WORD], NoWord> {
         if self.next == self.filled {
             self.fill()?;
         }
@@ -108,15 +108,15 @@ mod tests {
         let bytes: Vec<u8> = [7; 5].into_iter().chain((0..count).flat_map(u64::to_le_bytes)).collect();
         let mut reader: Reader<_, 8> = Reader::new(Bytes(bytes), Section { start: 5, count });
         for expected in 0..count {
-            assert_eq!(reader.next(), Ok(expected.to_le_bytes()));
+            assert_eq!(reader.read(), Ok(expected.to_le_bytes()));
         }
-        assert_eq!(reader.next(), Err(NoWord::End));
-        assert_eq!(reader.next(), Err(NoWord::End));
+        assert_eq!(reader.read(), Err(NoWord::End));
+        assert_eq!(reader.read(), Err(NoWord::End));
     }
 
     #[test]
     fn a_file_that_was_cut_is_noticed() {
         let mut reader: Reader<_, 4> = Reader::new(Bytes([0; 7].to_vec()), Section { start: 0, count: 2 });
-        assert_eq!(reader.next(), Err(NoWord::Unreadable));
+        assert_eq!(reader.read(), Err(NoWord::Unreadable));
     }
 }

@@ -40,7 +40,7 @@ impl<'a, S: Source, L: Loaded> Sequence<'a, S, L> {
     /// The difference.
     #[inline(always)]
     pub fn next(&mut self, size: u64, caller: usize, resizes: bool) -> Result<Resized, Difference> {
-        let word = match self.words.next() {
+        let word = match self.words.read() {
             Ok(word) => AllocationWord::of(u64::from_le_bytes(word)),
             Err(why) => return Err(self.difference(no_word(why))),
         };
@@ -60,7 +60,7 @@ impl<'a, S: Source, L: Loaded> Sequence<'a, S, L> {
 
     #[inline(never)]
     fn size(&mut self) -> Result<u64, Difference> {
-        match self.words.next() {
+        match self.words.read() {
             Ok(word) => Ok(u64::from_le_bytes(word)),
             Err(_) => Err(self.difference(What::File)),
         }

@@ -1,4 +1,4 @@
-//! The words by which the layer frees objects at their last use: see `deaths` in [`heaptoll_oracle_file`].
+//! The words by which the layer frees objects at their last use: see `schedule` in [`heaptoll_oracle_file`].
 
 use heaptoll_oracle_file::FREE;
 
@@ -6,35 +6,35 @@ use crate::recording::Recording;
 
 /// The words, and the slots that they use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Deaths {
+pub struct Schedule {
     /// The section.
     pub words: Vec<u32>,
     /// Slots: the most objects alive at once, before their last use.
     pub slots: u32,
 }
 
-impl Deaths {
+impl Schedule {
     /// Of a recording: each object is freed before the first allocation after its last use.
-    pub fn of(recording: &Recording) -> Deaths {
+    pub fn of(recording: &Recording) -> Schedule {
         let count = recording.objects.len();
         let dying = Dying::of(recording);
         let mut slot_of = vec![0u32; count];
         let mut empty: Vec<u32> = Vec::new();
-        let mut deaths = Deaths { words: Vec::with_capacity(2 * count), slots: 0 };
+        let mut schedule = Schedule { words: Vec::with_capacity(2 * count), slots: 0 };
         for at in 0..count {
             for object in dying.before(at as u64) {
                 let free = slot_of[*object as usize];
-                deaths.words.push(FREE | free);
+                schedule.words.push(FREE | free);
                 empty.push(free);
             }
             let own = empty.pop().unwrap_or_else(|| {
-                deaths.slots += 1;
-                deaths.slots - 1
+                schedule.slots += 1;
+                schedule.slots - 1
             });
             slot_of[at] = own;
-            deaths.words.push(own);
+            schedule.words.push(own);
         }
-        deaths
+        schedule
     }
 }
 
@@ -85,10 +85,10 @@ mod tests {
     use crate::recording::Object;
 
     /// What the layer does with the words: by allocation, the objects freed before it.
-    fn followed(deaths: &Deaths) -> Vec<Vec<usize>> {
-        let mut table = vec![None; deaths.slots as usize];
+    fn followed(schedule: &Schedule) -> Vec<Vec<usize>> {
+        let mut table = vec![None; schedule.slots as usize];
         let (mut freed, mut all) = (Vec::new(), Vec::new());
-        for word in &deaths.words {
+        for word in &schedule.words {
             if word & FREE != 0 {
                 let slot: &mut Option<usize> = &mut table[(word & !FREE) as usize];
                 freed.push(slot.take().expect("a slot that is freed has an object"));
@@ -113,18 +113,18 @@ mod tests {
                 .map(|(at, after)| Object { size: 1, site: 0, resized: None, last_use: at as u64 + after, freed: None })
                 .collect();
             let recording = Recording { objects: objects.clone(), sites: vec![] };
-            let deaths = Deaths::of(&recording);
-            let freed = followed(&deaths);
+            let schedule = Schedule::of(&recording);
+            let freed = followed(&schedule);
             let mut most = 0;
-            for at in 0..objects.len() {
-                let mut before = freed[at].clone();
+            prop_assert_eq!(freed.len(), objects.len());
+            for (at, mut before) in freed.into_iter().enumerate() {
                 before.sort_unstable();
                 let expected: Vec<usize> = (0..at).filter(|index| objects[*index].last_use == at as u64).collect();
                 prop_assert_eq!(&before, &expected);
                 let alive = (0..=at).filter(|index| *index == at || objects[*index].last_use > at as u64).count();
                 most = most.max(alive);
             }
-            prop_assert_eq!(deaths.slots as usize, most);
+            prop_assert_eq!(schedule.slots as usize, most);
         }
     }
 }

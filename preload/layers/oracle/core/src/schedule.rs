@@ -15,17 +15,17 @@ use crate::reader::{NoWord, Reader, Source};
 /// The table, and what is done with it.
 ///
 /// Invariant: a slot contains a block that the layer has not freed, or null.
-pub struct Deaths<'a, S> {
+pub struct Schedule<'a, S> {
     words: Reader<S, 4>,
     blocks: &'a [Cell<*mut c_void>],
     /// Slot of the next block.
     slot: u32,
 }
 
-impl<'a, S: Source> Deaths<'a, S> {
+impl<'a, S: Source> Schedule<'a, S> {
     /// Before the first allocation. Every slot is null.
-    pub fn new(words: Reader<S, 4>, blocks: &'a [Cell<*mut c_void>]) -> Deaths<'a, S> {
-        Deaths { words, blocks, slot: 0 }
+    pub fn new(words: Reader<S, 4>, blocks: &'a [Cell<*mut c_void>]) -> Schedule<'a, S> {
+        Schedule { words, blocks, slot: 0 }
     }
 
     /// Frees, before the next allocation, what has been used for the last time.
@@ -35,7 +35,7 @@ impl<'a, S: Source> Deaths<'a, S> {
     #[inline(always)]
     pub fn before_allocation(&mut self, mut free: impl FnMut(*mut c_void)) -> Result<(), What> {
         loop {
-            let word = match self.words.next() {
+            let word = match self.words.read() {
                 Ok(word) => u32::from_le_bytes(word),
                 Err(NoWord::End) => return Err(What::End),
                 Err(NoWord::Unreadable) => return Err(What::File),
@@ -82,13 +82,13 @@ mod tests {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let section = Section { start: 0, count: words.len() as u64 };
         let blocks = vec![Cell::new(ptr::null_mut()); slots];
-        let mut deaths = Deaths::new(Reader::new(Bytes(bytes), section), &blocks);
+        let mut schedule = Schedule::new(Reader::new(Bytes(bytes), section), &blocks);
         let allocations = words.iter().filter(|word| **word & FREE == 0).count();
         (1..=allocations)
             .map(|number| {
                 let mut freed = vec![];
-                deaths.before_allocation(|block| freed.push(block.addr()))?;
-                deaths.keep(block(number)).map(|()| freed)
+                schedule.before_allocation(|block| freed.push(block.addr()))?;
+                schedule.keep(block(number)).map(|()| freed)
             })
             .collect()
     }
