@@ -23,3 +23,4 @@ pub mod run;
 pub mod shell_files;
 pub mod stat;
 pub mod study;
+pub mod tailor;
