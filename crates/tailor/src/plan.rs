@@ -11,8 +11,10 @@ const LARGEST_CLASS: u64 = 8 << 10;
 const ENOUGH_PER_MILLE: u64 = 998;
 /// Sizes with fewer requests than one in so many get no class.
 const RARE: u64 = 10_000;
-/// A class may hold so much of the peak idle at the peak of the heap, one part in so many.
-const IDLE: u64 = 100;
+/// When the heap is largest, one class may hold so much of it idle, one part in so many: twice what the profile does
+/// not tell from nothing; and all classes together so much.
+const IDLE: u64 = 32;
+const ALL_IDLE: u64 = 16;
 /// Heaps below this use small units, bytes.
 const SMALL_HEAP: u64 = 16 << 20;
 /// The page of the system, bytes.
@@ -107,13 +109,15 @@ fn class_sizes(profile: &Profile) -> Vec<usize> {
         .map(|(granules, size)| (granules, size.requests))
         .collect();
     often.sort_by_key(|&(granules, requests)| (std::cmp::Reverse(requests), granules));
-    let mut served = 0;
+    let (mut served, mut idle) = (0, 0);
     let mut sizes = Vec::new();
     for (granules, requests) in often {
         if sizes.len() + 1 == MOST_CLASSES || served * 1000 >= profile.requests * ENOUGH_PER_MILLE {
             break;
         }
-        if !is_idle(profile, granules) {
+        let more = idle_bytes(profile, granules);
+        if more * IDLE <= profile.peak_bytes && (idle + more) * ALL_IDLE <= profile.peak_bytes {
+            idle += more;
             served += requests;
             sizes.push(granules);
         }
@@ -122,12 +126,11 @@ fn class_sizes(profile: &Profile) -> Vec<usize> {
     sizes
 }
 
-/// Whether blocks of a size would hold much memory when the heap is largest that then serves nothing: the general heap
-/// uses it for other sizes.
-fn is_idle(profile: &Profile, granules: usize) -> bool {
+/// What blocks of a size would hold when the heap is largest and then serves nothing: the general heap uses it for
+/// other sizes.
+fn idle_bytes(profile: &Profile, granules: usize) -> u64 {
     let size = &profile.sizes[granules];
-    let idle = (size.peak_live - size.live_at_peak) * granules as u64 * GRANULE;
-    idle * IDLE > profile.peak_bytes
+    (size.peak_live - size.live_at_peak) * granules as u64 * GRANULE
 }
 
 /// The class of each size: its own, or the next one where that wastes little.
@@ -135,9 +138,11 @@ fn table(profile: &Profile, sizes: &[usize]) -> Vec<u8> {
     let largest = sizes.last().copied().unwrap_or(0);
     let mut table = vec![0; largest + 1];
     for (granules, entry) in table.iter_mut().enumerate() {
-        let next = sizes.partition_point(|&size| size < granules.max(1));
+        // Nothing is requested too.
+        let granules = granules.max(1);
+        let next = sizes.partition_point(|&size| size < granules);
         let Some(&size) = sizes.get(next) else { continue };
-        if size == granules.max(1) || wastes_little(profile, granules, size) {
+        if size == granules || wastes_little(profile, granules, size) {
             *entry = next as u8 + 1;
         }
     }
@@ -208,4 +213,144 @@ fn give_back(profile: &Profile) -> u64 {
     let large = profile.large.iter().rposition(|large| often(large.requests)).map_or(0, |log| 2 << log);
     let exact = if profile.sizes.iter().any(|size| often(size.requests)) { LARGEST_EXACT } else { 0 };
     (2 * large.max(exact)).clamp(1 << 20, 64 << 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::profile::LargeProfile;
+
+    /// A profile of so many requests for each size, of which so many live at once, at the peak too.
+    fn profile(sizes: &[(u64, u64, u64)]) -> Profile {
+        let mut profile = Profile::default();
+        for &(bytes, requests, live) in sizes {
+            let size = &mut profile.sizes[granules(bytes)];
+            size.requests += requests;
+            size.peak_live = size.peak_live.max(live);
+            size.live_at_peak = size.peak_live;
+            profile.requests += requests;
+            profile.peak_bytes += live * granules(bytes) as u64 * GRANULE;
+        }
+        profile
+    }
+
+    fn sizes(plan: &Plan) -> Vec<u64> {
+        plan.classes.iter().map(|class| class.block_bytes).collect()
+    }
+
+    /// The size of the blocks that serve a request; 0 for the general heap.
+    fn served_by(plan: &Plan, bytes: u64) -> u64 {
+        let class = plan.class_of.get(bytes.div_ceil(GRANULE) as usize).copied().unwrap_or(0);
+        if class == 0 { 0 } else { plan.classes[class as usize - 1].block_bytes }
+    }
+
+    #[test]
+    fn sizes_that_make_the_requests_have_classes_and_rare_ones_do_not() {
+        let plan = Plan::new(&profile(&[(24, 500_000, 10), (100, 499_900, 10), (3000, 100, 10)]));
+        assert_eq!(sizes(&plan), [32, 112]);
+        assert_eq!((served_by(&plan, 24), served_by(&plan, 100), served_by(&plan, 3000)), (32, 112, 0));
+        assert_eq!(plan.general_requests, 100);
+        assert_eq!(served_by(&plan, 0), 32, "nothing is a request too");
+    }
+
+    #[test]
+    fn large_sizes_have_no_class_however_often_they_are_requested() {
+        let plan = Plan::new(&profile(&[(16, 100_000, 1), (9000, 100_000, 1)]));
+        assert_eq!((sizes(&plan), plan.general_requests), (vec![16], 100_000));
+    }
+
+    #[test]
+    fn a_size_that_lived_at_another_time_than_the_peak_has_no_class() {
+        let mut other_phase = profile(&[(64, 500_000, 100_000), (512, 500_000, 1000)]);
+        assert_eq!(sizes(&Plan::new(&other_phase)), [64, 512]);
+        other_phase.sizes[granules(512)].live_at_peak = 0;
+        assert_eq!(sizes(&Plan::new(&other_phase)), [64]);
+    }
+
+    #[test]
+    fn many_classes_that_each_hold_little_idle_do_not_hold_much_together() {
+        let some: Vec<(u64, u64, u64)> = (1..=20).map(|size| (size * 16, 10_000, 100)).collect();
+        let mut profile = profile(&some);
+        // A fiftieth of the heap each.
+        profile.peak_bytes = 50 * 320;
+        for granules in 1..=20 {
+            profile.sizes[granules].peak_live = 320 / granules as u64 / 16;
+            profile.sizes[granules].live_at_peak = 0;
+        }
+        assert_eq!(Plan::new(&profile).classes.len(), 3);
+    }
+
+    #[test]
+    fn a_rare_size_goes_to_a_larger_class_only_where_the_waste_is_small() {
+        let all = [(128, 1_000_000, 1000), (208, 1_000_000, 1000)];
+        let few = Plan::new(&profile(&[all[0], all[1], (112, 5, 5), (96, 5, 5)]));
+        assert_eq!((served_by(&few, 112), served_by(&few, 96)), (128, 0), "a granule more, not a third");
+        let many = Plan::new(&profile(&[all[0], all[1], (112, 150, 150)]));
+        assert_eq!(served_by(&many, 112), 0, "150 blocks waste more than a five-hundredth of the heap");
+        assert_eq!((served_by(&few, 176), served_by(&few, 170)), (208, 208), "a size that the trace has not");
+    }
+
+    #[test]
+    fn a_chunk_is_no_larger_than_the_peak_of_its_class() {
+        let plan = Plan::new(&profile(&[(48, 500_000, 2), (2048, 500_000, 3)]));
+        let chunks: Vec<u64> = plan.classes.iter().map(|class| class.chunk_units * plan.unit_bytes).collect();
+        assert_eq!(chunks, [512, 6656], "three blocks of 2 KiB, and the word of the next block");
+    }
+
+    #[test]
+    fn pages_are_mapped_together_only_for_classes_that_will_fill_them() {
+        let pages = |live| Plan::new(&profile(&[(64, 1_000_000, live)])).classes[0].populate_bytes;
+        assert_eq!((pages(1000), pages(50_000)), (0, 0));
+        assert!((4 * PAGE..=LARGEST_CHUNK).contains(&pages(100_000)));
+        assert_eq!(pages(10_000_000), LARGEST_CHUNK);
+    }
+
+    #[test]
+    fn large_requests_are_mapped_from_where_mappings_cost_little() {
+        let mut some = profile(&[(64, 1_000_000, 10)]);
+        some.large[17] = LargeProfile { requests: 10, bytes: 10 << 17 };
+        assert_eq!(Plan::new(&some).map_from_bytes, 128 << 10);
+        some.large[17] = LargeProfile { requests: 1000, bytes: 1000 << 17 };
+        let plan = Plan::new(&some);
+        assert_eq!((plan.map_from_bytes, plan.mapped_requests, plan.general_requests), (256 << 10, 0, 1000));
+        some.large[24] = LargeProfile { requests: 1000, bytes: 1000 << 24 };
+        assert_eq!(Plan::new(&some).map_from_bytes, 32 << 20);
+    }
+
+    #[test]
+    fn memory_that_the_program_takes_again_and_again_does_not_go_back() {
+        let mut some = profile(&[(64, 1_000_000, 10)]);
+        assert_eq!(Plan::new(&some).give_back_bytes, 1 << 20);
+        some.large[22] = LargeProfile { requests: 100, bytes: 100 << 22 };
+        assert_eq!(Plan::new(&some).give_back_bytes, 16 << 20);
+        some.large[22] = LargeProfile { requests: 99, bytes: 99 << 22 };
+        assert_eq!(Plan::new(&some).give_back_bytes, 1 << 20);
+    }
+
+    proptest! {
+        /// What the C code relies on, whatever the trace.
+        #[test]
+        fn every_plan_fits_the_tables_and_the_code(
+            some in prop::collection::vec((0_u64..40_000, 1_u64..2_000_000, 1_u64..200_000), 0..200),
+        ) {
+            let known: Vec<_> = some.into_iter().filter(|one| one.0 <= LARGEST_EXACT).collect();
+            let profile = profile(&known);
+            let plan = Plan::new(&profile);
+            prop_assert!(plan.classes.len() < MOST_CLASSES);
+            prop_assert!(plan.classes.is_sorted_by(|a, b| a.block_bytes < b.block_bytes));
+            for class in &plan.classes {
+                prop_assert!(class.chunk_units * plan.unit_bytes >= class.block_bytes + 8, "a block fits a chunk");
+                prop_assert!(class.chunk_units <= 255 && class.block_bytes <= LARGEST_CLASS);
+                prop_assert!(class.kept_blocks >= 8);
+            }
+            for bytes in 0..=LARGEST_CLASS {
+                let block = served_by(&plan, bytes);
+                prop_assert!(block == 0 || block >= bytes.max(1), "{} bytes in {}", bytes, block);
+            }
+            let served: u64 = plan.classes.iter().map(|class| class.requests).sum();
+            prop_assert_eq!(served + plan.general_requests + plan.mapped_requests, profile.requests);
+        }
+    }
 }

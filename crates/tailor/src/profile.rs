@@ -206,3 +206,93 @@ impl Profile {
         }
     }
 }
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// An event of thread 0.
+    pub fn event(kind: EventKind, slot: u32, size: u64) -> Event {
+        Event {
+            kind,
+            moved: false,
+            align_log2: 0,
+            thread: 0,
+            slot,
+            site: 0,
+            size,
+            usable: size,
+            time_ns: 0,
+            latency_ns: 0,
+        }
+    }
+
+    /// The profile of these events.
+    pub fn profile(events: &[Event]) -> Profile {
+        let mut profile = Profile::default();
+        events.iter().for_each(|event| profile.event(event));
+        profile
+    }
+
+    #[test]
+    fn sizes_are_counted_by_16_bytes_and_nothing_counts_as_one() {
+        let sizes = [0, 1, 16, 17, 32, LARGEST_EXACT, LARGEST_EXACT + 1, u64::MAX];
+        let events: Vec<Event> =
+            (0..).zip(sizes).map(|(slot, size)| event(EventKind::Malloc, slot, size)).collect();
+        let profile = profile(&events);
+        assert_eq!((profile.sizes[1].requests, profile.sizes[2].requests), (3, 2));
+        assert_eq!(profile.sizes.last().map(|size| size.requests), Some(1));
+        assert_eq!((profile.large[15].requests, profile.large[47].requests), (1, 1));
+        assert_eq!((profile.requests, profile.allocations, profile.largest_bytes), (8, 8, MAX_SIZE));
+    }
+
+    #[test]
+    fn a_resized_block_leaves_its_size_for_another() {
+        let profile = profile(&[
+            event(EventKind::Malloc, 0, 16),
+            event(EventKind::Realloc, 0, 100),
+            event(EventKind::Malloc, 1, 16),
+            event(EventKind::Free, 0, 0),
+        ]);
+        assert_eq!((profile.sizes[1].peak_live, profile.sizes[1].live), (1, 1));
+        assert_eq!((profile.sizes[7].peak_live, profile.sizes[7].live, profile.sizes[7].reallocs), (1, 0, 1));
+        assert_eq!((profile.requests, profile.allocations), (3, 2));
+        assert_eq!((profile.peak_bytes, profile.peak_requested_bytes), (128, 116));
+    }
+
+    #[test]
+    fn a_life_is_short_by_the_bytes_allocated_after_it() {
+        let lives = |between: u64| {
+            profile(&[
+                event(EventKind::Malloc, 0, 64),
+                event(EventKind::Malloc, 1, between),
+                event(EventKind::Free, 0, 0),
+            ])
+            .sizes[4]
+                .short_lives
+        };
+        assert_eq!((lives(SHORT_LIFE_BYTES - 1), lives(SHORT_LIFE_BYTES)), (1, 0));
+    }
+
+    #[test]
+    fn what_lived_at_the_peak_is_told_from_what_lived_before() {
+        let mut events: Vec<Event> = (0..10).map(|slot| event(EventKind::Malloc, slot, 160)).collect();
+        events.extend((0..10).map(|slot| event(EventKind::Free, slot, 0)));
+        events.push(event(EventKind::Malloc, 0, 4096));
+        let profile = profile(&events);
+        assert_eq!((profile.sizes[10].peak_live, profile.sizes[10].live_at_peak), (10, 0));
+        assert_eq!(profile.sizes[256].live_at_peak, 1);
+    }
+
+    #[test]
+    fn events_of_a_damaged_trace_are_counted_and_do_no_harm() {
+        let profile = profile(&[
+            event(EventKind::Free, 3, 0),
+            event(EventKind::Realloc, 3, 10),
+            event(EventKind::Malloc, 0, 10),
+            event(EventKind::Malloc, 0, 20),
+            event(EventKind::Free, 0, 0),
+        ]);
+        assert_eq!((profile.misfits, profile.sizes[1].live, profile.sizes[2].live), (3, 0, 0));
+    }
+}

@@ -106,3 +106,44 @@ fn array(text: &mut String, kind: &str, name: &str, values: impl Iterator<Item =
     }
     text.push_str("\n};\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::profile::Profile;
+
+    fn plan() -> Plan {
+        let mut profile = Profile::default();
+        profile.requests = 100;
+        profile.sizes[3].requests = 100;
+        Plan::new(&profile)
+    }
+
+    #[test]
+    fn the_plan_is_tables_in_front_of_the_code() {
+        let text = source(&plan(), &Origin::default());
+        for line in [
+            "#define CLASSES 2ul",
+            "static const uint8_t class_of[4] = {\n    0, 0, 1, 1,\n};",
+            "static const uint16_t block_bytes[2] = {\n    0, 48,\n};",
+            "EXPORT void *malloc(size_t bytes) {",
+        ] {
+            assert!(text.contains(line), "no `{line}` in\n{}", &text[..3000]);
+        }
+    }
+
+    #[test]
+    fn text_of_the_program_stays_in_the_comment() {
+        let origin = Origin { command: "a*/ int x; /*\n#error \\".into(), ..Origin::default() };
+        let text = source(&plan(), &origin);
+        assert!(text.starts_with("/*\n * An allocator for a* / int x; / *?#error ?\n"), "{}", &text[..200]);
+        assert_eq!(text.find("*/"), text.find(" */\n#define").map(|at| at + 1));
+    }
+
+    #[test]
+    fn lines_are_no_longer_than_those_of_the_other_c_sources() {
+        for line in PARTS.iter().flat_map(|part| part.lines()) {
+            assert!(line.len() <= 120, "{line}");
+        }
+    }
+}

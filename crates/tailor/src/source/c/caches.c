@@ -1,5 +1,5 @@
-/* ---- Each thread's own lists of free blocks, one a class: malloc takes the first, free puts one in front. Class 0, the
- * general heap, has a list that is always empty for malloc, and full for free. ---- */
+/* ---- Each thread's own lists of free blocks, one a class: malloc takes the first, free puts one in front. Class 0,
+ * the general heap, has a list that is always empty for malloc, and full for free. ---- */
 
 static __thread void **lists[CLASSES] __attribute__((tls_model("initial-exec")));
 /* How many more blocks may be freed before the list is looked at. */

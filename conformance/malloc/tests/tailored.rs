@@ -1,0 +1,70 @@
+//! The suite over allocators made from traces: of a small program, of one with a large heap, and of one without classes.
+
+use std::path::Path;
+
+use heaptoll_conformance::process::End;
+use heaptoll_conformance::suite::{Case, CaseKind, Suite, in_parallel, sources};
+use heaptoll_conformance::verdict::{Verdict, judge};
+use heaptoll_tailor::compile::Compiler;
+use heaptoll_tailor::plan::Plan;
+use heaptoll_tailor::profile::Profile;
+use heaptoll_tailor::source::{Origin, source};
+use heaptoll_trace::{Event, EventKind};
+use std::time::Duration;
+
+/// Profiles by name: each size, and how many blocks of it are live at once.
+const PROFILES: [(&str, &[(u64, u32)]); 3] = [
+    ("small", &[(12, 40), (24, 100), (100, 7), (480, 1), (4000, 2), (70_000, 1)]),
+    ("large", &[(8, 1000), (64, 300_000), (1000, 9), (5000, 3)]),
+    ("without_classes", &[(20_000, 4)]),
+];
+
+/// The profile of a program that allocates so many blocks of each size, and then frees and allocates one of each again
+/// and again.
+fn profile(sizes: &[(u64, u32)]) -> Profile {
+    let mut profile = Profile::default();
+    let mut event = |kind, slot, size| {
+        let (moved, align_log2, thread, site, usable, time_ns, latency_ns) = (false, 0, 0, 0, size, 0, 0);
+        profile.event(&Event { kind, moved, align_log2, thread, slot, site, size, usable, time_ns, latency_ns });
+    };
+    let mut slot = 0;
+    let mut last = Vec::new();
+    for &(size, live) in sizes {
+        (slot..slot + live).for_each(|slot| event(EventKind::Malloc, slot, size));
+        slot += live;
+        last.push((slot - 1, size));
+    }
+    for _ in 0..20_000 {
+        for &(slot, size) in &last {
+            event(EventKind::Free, slot, 0);
+            event(EventKind::Malloc, slot, size);
+        }
+    }
+    profile
+}
+
+fn run(suite: &Suite, object: &Path, case: &Case) -> End {
+    suite.run(case, &[object.to_owned()], &[], true, Duration::from_secs(60)).expect("it runs")
+}
+
+#[test]
+fn allocators_made_from_traces_conform() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let suite = Suite::build(&sources(), folder.path()).expect("the suite compiles");
+    let compiler = Compiler::find(None, std::env::var_os("PATH")).expect("the suite has a compiler too");
+    for (name, sizes) in PROFILES {
+        let plan = Plan::new(&profile(sizes));
+        let (code, object) = (folder.path().join(format!("{name}.c")), folder.path().join(format!("{name}.so")));
+        std::fs::write(&code, source(&plan, &Origin::default())).expect("writes");
+        compiler.compile(&code, &object).expect("it compiles");
+        let cases: Vec<&Case> = suite.cases.iter().filter(|case| case.kind == CaseKind::Plain).collect();
+        let ends = in_parallel(&cases, |case| run(&suite, &object, case));
+        let failed: Vec<String> = cases
+            .iter()
+            .zip(&ends)
+            .filter(|(_, end)| matches!(judge(end, None), Verdict::Fails(_)))
+            .map(|(case, end)| format!("{} under {name}: {}", case.name, end.ending))
+            .collect();
+        assert!(failed.is_empty(), "{failed:#?}");
+    }
+}
