@@ -111,8 +111,7 @@ fn source_path(request: &Request) -> Result<PathBuf, Failure> {
 
 /// Refuses a file that could not be written, or that is there.
 fn check(path: &Path, force: bool) -> Result<(), Failure> {
-    writable::check(path)
-        .map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
+    writable::check(path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
     if path.exists() && !force {
         return Err(refused(TailorError::Exists { path: path.to_owned() }));
     }

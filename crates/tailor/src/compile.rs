@@ -69,14 +69,14 @@ impl Compiler {
     /// The compiler cannot be started or fails; the folder of `object` cannot be written.
     pub fn compile(&self, source: &Path, object: &Path) -> Result<(), TailorError> {
         let at = |error| TailorError::write(object, error);
-        let folder = object.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let folder =
+            object.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let folder = tempfile::Builder::new().prefix(".heaptoll-").tempdir_in(folder).map_err(at)?;
         let made = folder.path().join("object.so");
         let mut command = Command::new(&self.words[0]);
         command.args(&self.words[1..]).args(FLAGS).arg("-o").arg(&made).arg(source).stdin(Stdio::null());
-        let output = command
-            .output()
-            .map_err(|source| TailorError::CannotStart { compiler: self.name(), source })?;
+        let output =
+            command.output().map_err(|source| TailorError::CannotStart { compiler: self.name(), source })?;
         if !output.status.success() {
             return Err(TailorError::CompilerFails {
                 compiler: self.name(),
@@ -116,7 +116,8 @@ mod tests {
     fn the_named_compiler_comes_before_those_on_the_path() {
         let folder = folder(&["gcc", "clang", "mine"], "");
         let path = || Some(folder.path().as_os_str().to_owned());
-        let found = |cc: Option<&str>| Compiler::find(cc.map(OsString::from), path()).map(|found| found.name());
+        let found =
+            |cc: Option<&str>| Compiler::find(cc.map(OsString::from), path()).map(|found| found.name());
         assert_eq!(found(None).expect("gcc"), "gcc");
         assert_eq!(found(Some(" ")).expect("as if not set"), "gcc");
         assert_eq!(found(Some("mine -m64")).expect("mine"), "mine -m64");

@@ -83,7 +83,9 @@ impl Plan {
         let map_from_bytes = map_from(profile);
         let large = profile.large.iter().enumerate();
         let (mapped, general): (Vec<_>, Vec<_>) = large.partition(|(log, _)| 1 << log >= map_from_bytes);
-        let count = |some: &[(usize, &crate::profile::LargeProfile)]| some.iter().map(|(_, one)| one.requests).sum::<u64>();
+        let count = |some: &[(usize, &crate::profile::LargeProfile)]| {
+            some.iter().map(|(_, one)| one.requests).sum::<u64>()
+        };
         Plan {
             unit_bytes,
             classes,

@@ -24,6 +24,9 @@ const INCLUDES: &str = "#define _GNU_SOURCE
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 ";
 
 /// What the comment at the top of a source states.
@@ -62,7 +65,8 @@ fn comment(origin: &Origin) -> String {
     lines.push(format!("  cc {} -o my.so my.c", FLAGS[..7].join(" ")));
     lines.push(format!("     {}", FLAGS[7..].join(" ")));
     lines.push("  LD_PRELOAD=./my.so PROGRAM".to_owned());
-    let lines: Vec<String> = lines.iter().map(|line| format!(" * {}", harmless(line)).trim_end().to_owned()).collect();
+    let lines: Vec<String> =
+        lines.iter().map(|line| format!(" * {}", harmless(line)).trim_end().to_owned()).collect();
     format!("/*\n{}\n */\n", lines.join("\n"))
 }
 

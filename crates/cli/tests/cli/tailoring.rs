@@ -70,8 +70,17 @@ fn an_allocator_made_from_a_program_serves_it_and_another_run_of_it() {
     let (program, trace) = recorded(&fixture);
     let (object, json) = (fixture.at("my.so"), fixture.at("tailor.json"));
     let output = fixture.heaptoll(&["tailor", &trace, "-o", &object, "--json", &json]).exits(0);
-    let output = output.shows(&["An allocator for prog", "for 2 sizes, each of which has a class", "64 B", "Compare it"]);
-    assert!(output.out.contains(&format!("heaptoll run -m glibc -m {object} -- {program}")), "{}", output.out);
+    let output = output.shows(&[
+        "An allocator for prog",
+        "for 2 sizes, each of which has a class",
+        "64 B",
+        "Compare it",
+    ]);
+    assert!(
+        output.out.contains(&format!("heaptoll run -m glibc -m {object} -- {program}")),
+        "{}",
+        output.out
+    );
     let figures = read_json(&json);
     assert_eq!(figures["schema"], "heaptoll-tailor/1");
     assert_eq!((&figures["allocations"], &figures["threads"]), (&40_002.into(), &1.into()));
@@ -99,7 +108,9 @@ fn without_a_compiler_the_source_alone_is_written() {
         let mut command = fixture.command(arguments);
         command.env_remove("CC").env("PATH", fixture.path("nowhere")).output().expect("it starts").into()
     };
-    without(&["tailor", &trace, "-o", &object]).exits(2).complains(&["no C compiler is there", "--source FILE"]);
+    without(&["tailor", &trace, "-o", &object])
+        .exits(2)
+        .complains(&["no C compiler is there", "--source FILE"]);
     assert!(!fixture.path("my.c").exists(), "refused before anything is written");
     without(&["tailor", &trace, "--source", &source]).exits(0).shows(&["Only the source was written"]);
     let named = fixture.command(&["tailor", &trace, "-o", &object]).env("CC", "no-such-cc").output();

@@ -16,7 +16,8 @@ pub fn document(figures: &Figures, trace: &Path) -> Document {
     let mut warnings = subject::warnings(&figures.subject, 0);
     if figures.subject.collector {
         warnings.push(
-            "recorded over a collector: what its frees show of lifetimes may be nothing; record over glibc".to_owned(),
+            "recorded over a collector: what its frees show of lifetimes may be nothing; record over glibc"
+                .to_owned(),
         );
     }
     let learned = Section { title: String::new(), text: sentences::learned(figures), items: Vec::new() };
@@ -49,16 +50,8 @@ fn classes(figures: &Figures) -> Option<Section> {
             if class.populate_bytes == 0 { NONE.to_owned() } else { whole_bytes(class.populate_bytes) },
         ]
     };
-    let columns = [
-        "class",
-        "requests",
-        "of all",
-        "short lives",
-        "most live",
-        "their bytes",
-        "chunk",
-        "mapped at once",
-    ];
+    let columns =
+        ["class", "requests", "of all", "short lives", "most live", "their bytes", "chunk", "mapped at once"];
     let mut all = table("", &columns, figures.classes.iter().map(row).collect());
     all.notes.push(
         "Short lives: freed, or resized, before 32 KiB are allocated. Pages of large classes are mapped several at once."
@@ -79,7 +72,9 @@ fn made(figures: &Figures) -> Section {
             format!("{object} was compiled by {compiler} from {source}."),
             format!("Compare it: {}", compare(object, &figures.subject.command)),
         ],
-        _ => vec![format!("Only the source was written: {source}; the comment at its top states how to compile it.")],
+        _ => vec![format!(
+            "Only the source was written: {source}; the comment at its top states how to compile it."
+        )],
     };
     Section { title: "Made".into(), text, items: Vec::new() }
 }

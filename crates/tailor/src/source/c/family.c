@@ -4,6 +4,9 @@
 #define likely(condition) __builtin_expect(!!(condition), 1)
 #define unlikely(condition) __builtin_expect(!!(condition), 0)
 
+/* Larger alignments leave much between blocks: such blocks have mappings of their own. */
+enum { LARGEST_ALIGN_BYTES = 64 << 10 };
+
 /* What is in front of a block with a mapping of its own. */
 struct mapping {
     byte *start;
@@ -33,7 +36,7 @@ static inline size_t offset_of(void *block) { return (uintptr_t)block - (uintptr
 static void *general_block(size_t bytes, size_t align, bool *is_zero) {
     *is_zero = true;
     byte *block = NULL;
-    if (bytes < MAP_FROM_BYTES) {
+    if (bytes < MAP_FROM_BYTES && align <= LARGEST_ALIGN_BYTES) {
         size_t length = round_up(bytes + 8, 16);
         lock();
         if (start_heap()) {
@@ -169,7 +172,9 @@ static void *resized(void *block, size_t bytes) {
     }
     unsigned class = region[offset / UNIT];
     if (class)
-        return bytes <= block_bytes[class] && bytes > block_bytes[class] / 2 ? block : NULL;
+        return bytes <= block_bytes[class] && (bytes > block_bytes[class] / 2 || class_of[(bytes + 15) / 16] == class)
+                   ? block
+                   : NULL;
     size_t length = round_up(bytes + 8, 16);
     if (bytes >= MAP_FROM_BYTES)
         return NULL;

@@ -144,12 +144,12 @@ static byte *take(size_t length, size_t align) {
     return take_top(length, align);
 }
 
-/* Gives pages of free memory back to the system. */
-static void give_back(byte *from, byte *to) {
+/* Gives the whole pages of free memory back to the system, which refuses where they are locked. Afterwards they are
+ * zero. */
+static bool give_back(byte *from, byte *to) {
     from = (byte *)round_up((uintptr_t)from, PAGE);
     to = (byte *)((uintptr_t)to & ~(uintptr_t)(PAGE - 1));
-    if (from < to)
-        madvise(from, to - from, MADV_DONTNEED);
+    return from < to && madvise(from, to - from, MADV_DONTNEED) == 0;
 }
 
 static void give(byte *block) {
@@ -163,10 +163,10 @@ static void give(byte *block) {
     }
     if (next == top) {
         top = block;
-        if (untouched - top >= (ptrdiff_t)GIVE_BACK_BYTES) {
-            give_back(top, untouched);
+        /* The last touched page goes back whole: the heap ends with a page. */
+        byte *end = (byte *)round_up((uintptr_t)untouched, PAGE);
+        if (untouched - top >= (ptrdiff_t)GIVE_BACK_BYTES && give_back(top, end))
             untouched = (byte *)round_up((uintptr_t)top, PAGE);
-        }
         return;
     }
     if (*word_of(next) & FREE) {

@@ -8,7 +8,8 @@ enum { TABLE_STEP_BYTES = 64 << 10 };
 static byte *region;          /* the region, and its table of units; null before the first call */
 static size_t region_bytes;   /* its length; blocks elsewhere have mappings of their own */
 static size_t table_end;      /* bytes of the table that are mapped */
-static byte *heap_end;        /* the end of what is mapped of the heap */
+static byte *heap;            /* the heap, behind the table */
+static byte *heap_end;        /* the end of what is mapped of it */
 static byte *untouched;       /* from here on no byte was ever written: it is zero */
 
 static inline size_t round_up(size_t value, size_t to) { return (value + to - 1) & ~(to - 1); }
@@ -30,7 +31,7 @@ static bool reserve_region(void) {
     if (found == MAP_FAILED)
         return false;
     region = found;
-    heap_end = untouched = region + round_up(bytes / UNIT, PAGE);
+    heap = heap_end = untouched = region + round_up(bytes / UNIT, PAGE);
     __atomic_store_n(&region_bytes, bytes, __ATOMIC_RELEASE);
     return true;
 }
@@ -41,7 +42,7 @@ static bool make_writable(byte *from, byte *to) { return mprotect(from, to - fro
 static bool grow_heap(byte *end) {
     if (end > region + region_bytes)
         return false;
-    size_t step = (size_t)(heap_end - region) / 8;
+    size_t step = (size_t)(heap_end - heap) / 8;
     byte *to = region + round_up((end - region) + (step < GROWTH_BYTES ? GROWTH_BYTES : step), GROWTH_BYTES);
     if (to > region + region_bytes)
         to = region + region_bytes;
