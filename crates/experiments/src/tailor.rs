@@ -33,7 +33,7 @@ pub const LEAST_ALLOCATIONS: u64 = 10_000;
 pub struct Request {
     /// The shared object; none where the source is enough.
     pub object: Option<PathBuf>,
-    /// Its source; beside the object, with the ending `.c`, where none is named.
+    /// Its source; next to the object, with the ending `.c`, where none is named.
     pub source: Option<PathBuf>,
     /// Whether files that exist are replaced.
     pub force: bool,

@@ -62,7 +62,7 @@ impl Compiler {
         words.join(" ")
     }
 
-    /// Compiles a source to a shared object. The object is written beside its place and takes it whole, so that
+    /// Compiles a source to a shared object. The object is written next to its place and takes it whole, so that
     /// processes that have an older one loaded keep it.
     ///
     /// # Errors

@@ -11,8 +11,8 @@ const LARGEST_CLASS: u64 = 8 << 10;
 const ENOUGH_PER_MILLE: u64 = 998;
 /// Sizes with fewer requests than one in so many get no class.
 const RARE: u64 = 10_000;
-/// When the heap is largest, one class may hold so much of it idle, one part in so many: twice what the profile does
-/// not tell from nothing; and all classes together so much.
+/// When the heap is largest, one class may hold so much of it idle, one part in so many: twice the error
+/// of the profile; and all classes together so much.
 const IDLE: u64 = 32;
 const ALL_IDLE: u64 = 16;
 /// Heaps below this use small units, bytes.

@@ -6,7 +6,7 @@ use heaptoll_trace_analysis::slots::{MAX_SIZE, Slots};
 
 /// Sizes are multiples of this, bytes: what C's alignment leaves.
 pub const GRANULE: u64 = 16;
-/// Sizes up to this are told apart, bytes; larger ones are summed up by powers of two.
+/// Sizes up to this are counted each by itself, bytes; larger ones are summed up by powers of two.
 pub const LARGEST_EXACT: u64 = 32 << 10;
 /// A block that is freed before this many bytes are allocated after it had a short life.
 pub const SHORT_LIFE_BYTES: u64 = 32 << 10;
@@ -43,7 +43,7 @@ pub struct SizeProfile {
     pub live_at_peak: u64,
 }
 
-/// Requests too large to be told apart, from a power of two to below the next.
+/// Requests too large for a count of their own, from a power of two to below the next.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LargeProfile {
     /// Blocks allocated, or resized to such a size from another.
@@ -275,7 +275,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_lived_at_the_peak_is_told_from_what_lived_before() {
+    fn blocks_that_live_at_the_peak_are_counted_apart_from_earlier_ones() {
         let mut events: Vec<Event> = (0..10).map(|slot| event(EventKind::Malloc, slot, 160)).collect();
         events.extend((0..10).map(|slot| event(EventKind::Free, slot, 0)));
         events.push(event(EventKind::Malloc, 0, 4096));

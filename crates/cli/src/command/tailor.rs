@@ -17,7 +17,7 @@ use crate::memory::MemoryArguments;
 /// request, also those that the trace has not, and any number of threads. docs/guide/tailor.md explains what is
 /// learned.
 ///
-/// The source is written beside the object: my.c for my.so. The object is compiled by $CC, or by cc, gcc or clang.
+/// The source is written next to the object: my.c for my.so. The object is compiled by $CC, or by cc, gcc or clang.
 ///
 /// Exit status: 0 all well; 1 the compiler failed, or an output file could not be written; 2 it is no trace, it is not
 /// whole or has too few allocations, an output exists, or there is no C compiler.

@@ -85,7 +85,7 @@ fn an_allocator_made_from_a_program_serves_it_and_another_run_of_it() {
     assert_eq!(figures["schema"], "heaptoll-tailor/1");
     assert_eq!((&figures["allocations"], &figures["threads"]), (&40_002.into(), &1.into()));
     assert_eq!(figures["classes"].as_array().map(Vec::len), Some(2));
-    let source = std::fs::read_to_string(fixture.path("my.c")).expect("the source is beside it");
+    let source = std::fs::read_to_string(fixture.path("my.c")).expect("the source is next to it");
     assert!(source.contains("An allocator for prog") && source.contains("#define CLASSES 3ul"), "{source}");
     for argument in [None, Some("threads")] {
         let (with, without) = (printed(&program, argument, Some(&object)), printed(&program, argument, None));
