@@ -11,9 +11,10 @@ const LARGEST_CLASS: u64 = 8 << 10;
 const ENOUGH_PER_MILLE: u64 = 998;
 /// Sizes with fewer requests than one in so many get no class.
 const RARE: u64 = 10_000;
-/// When the heap is largest, one class may hold so much of it idle, one part in so many: twice the error
-/// of the profile; and all classes together so much.
-const IDLE: u64 = 32;
+/// When the heap is largest, one class may hold so much of it idle, one part in so many, or one part in so many of its
+/// share of the requests; and all classes together so much of the heap.
+const IDLE: u64 = 100;
+const IDLE_OF_SHARE: u64 = 4;
 const ALL_IDLE: u64 = 16;
 /// Heaps below this use small units, bytes.
 const SMALL_HEAP: u64 = 16 << 20;
@@ -118,7 +119,9 @@ fn class_sizes(profile: &Profile) -> Vec<usize> {
             break;
         }
         let more = idle_bytes(profile, granules);
-        if more * IDLE <= profile.peak_bytes && (idle + more) * ALL_IDLE <= profile.peak_bytes {
+        let share = profile.peak_bytes as f64 * requests as f64 / profile.requests as f64;
+        let is_earned = more * IDLE <= profile.peak_bytes || more as f64 * IDLE_OF_SHARE as f64 <= share;
+        if is_earned && (idle + more) * ALL_IDLE <= profile.peak_bytes {
             idle += more;
             served += requests;
             sizes.push(granules);
@@ -265,23 +268,27 @@ mod tests {
 
     #[test]
     fn a_size_that_lived_at_another_time_than_the_peak_has_no_class() {
-        let mut other_phase = profile(&[(64, 500_000, 100_000), (512, 500_000, 1000)]);
-        assert_eq!(sizes(&Plan::new(&other_phase)), [64, 512]);
-        other_phase.sizes[granules(512)].live_at_peak = 0;
-        assert_eq!(sizes(&Plan::new(&other_phase)), [64]);
+        let classes = |requests, live_at_peak| {
+            let mut other_phase = profile(&[(64, 500_000, 100_000), (512, requests, 200)]);
+            other_phase.sizes[granules(512)].live_at_peak = live_at_peak;
+            sizes(&Plan::new(&other_phase))
+        };
+        assert_eq!(classes(10_000, 150), [64, 512]);
+        assert_eq!(classes(10_000, 0), [64], "more than a hundredth of the heap is idle");
+        assert_eq!(classes(50_000, 0), [64, 512], "a tenth of the requests earns it");
     }
 
     #[test]
     fn many_classes_that_each_hold_little_idle_do_not_hold_much_together() {
         let some: Vec<(u64, u64, u64)> = (1..=20).map(|size| (size * 16, 10_000, 100)).collect();
         let mut profile = profile(&some);
-        // A fiftieth of the heap each.
-        profile.peak_bytes = 50 * 320;
+        // At most 1/120 of the heap each, and less than 1/16 all eight.
+        profile.peak_bytes = 120 * 320;
         for granules in 1..=20 {
             profile.sizes[granules].peak_live = 320 / granules as u64 / 16;
             profile.sizes[granules].live_at_peak = 0;
         }
-        assert_eq!(Plan::new(&profile).classes.len(), 3);
+        assert_eq!(Plan::new(&profile).classes.len(), 8);
     }
 
     #[test]
