@@ -27,7 +27,8 @@ int main(int argc, char **argv) {
         memset(one, i, 24);
         sum += one[23] + two[59];
         free(one);
-        text = realloc(text, i + 1);
+        if ((i & (i - 1)) == 0)
+            text = realloc(text, 2 * i + 1);
         text[i] = i;
         free(two);
     }
