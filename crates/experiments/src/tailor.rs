@@ -53,10 +53,11 @@ impl Default for Request {
 /// The trace cannot be read, is not whole or too small; a file exists or cannot be written; there is no C compiler, or
 /// it fails; what it made is not loaded.
 pub fn make(trace: &Path, request: &Request) -> Result<Figures, Failure> {
-    let source_path = source_path(request)?;
-    for path in request.object.iter().chain([&source_path]) {
-        check(path, request.force)?;
+    if let Some(object) = &request.object {
+        check(object, request.force)?;
     }
+    let source_path = source_path(request)?;
+    check(&source_path, request.force)?;
     let compiler = request
         .object
         .is_some()

@@ -136,6 +136,7 @@ fn what_no_allocator_can_be_made_of_is_refused_with_the_reason() {
     std::fs::write(&cut, &whole[..whole.len() - 200]).expect("writes");
     tailor(&cut, &object).complains(&["is not whole", "record the program again"]);
     tailor(&trace, &fixture.at("")).complains(&["it is a folder"]);
+    tailor(&trace, "./").complains(&["it is a folder"]);
     tailor(&trace, "/nowhere/my.so").complains(&["there is no folder /nowhere"]);
     tailor(&trace, &fixture.at("my.c")).complains(&["cannot be the shared object and its source"]);
     fixture.heaptoll(&["tailor", &trace]).exits(2).complains(&["--output"]);
