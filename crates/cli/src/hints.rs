@@ -5,17 +5,19 @@ use std::ffi::OsString;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Commands that take a program after `--`.
-const TAKE_A_PROGRAM: [&str; 11] = [
+const TAKE_A_PROGRAM: [&str; 13] = [
     "run",
     "record",
     "ledger",
     "instructions",
     "locality",
     "drag",
+    "oracle",
     "delay",
     "frequency",
     "proximity",
     "minheap",
+    "reclamation",
     "gate",
 ];
 

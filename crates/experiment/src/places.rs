@@ -143,6 +143,11 @@ impl Places {
         base("XDG_CACHE_HOME", ".cache").join("heaptoll/inputs")
     }
 
+    /// Recordings of last uses: `$XDG_CACHE_HOME/heaptoll/oracles`.
+    pub fn oracles() -> PathBuf {
+        base("XDG_CACHE_HOME", ".cache").join("heaptoll/oracles")
+    }
+
     /// Programs of others that the user has added: `$XDG_DATA_HOME/heaptoll/programs`.
     pub fn added() -> PathBuf {
         base("XDG_DATA_HOME", ".local/share").join("heaptoll/programs")

@@ -14,7 +14,7 @@ use serde_json::{Value, json as value};
 use crate::labelled::{self, Unreadable};
 use crate::{
     bound, delay, drag, frequency, gate, instructions, ledger, lifetimes, locality, managers, minheap,
-    programs, proximity, replay, stat, tailor,
+    oracle, programs, proximity, reclamation, replay, stat, tailor,
 };
 
 /// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.
@@ -58,8 +58,10 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<locality::Figures>(locality::SCHEMA),
     CommandSchema::of::<managers::Figures>(managers::SCHEMA),
     CommandSchema::of::<minheap::Figures>(minheap::SCHEMA),
+    CommandSchema::of::<oracle::Figures>(oracle::SCHEMA),
     CommandSchema::of::<programs::Figures>(programs::SCHEMA),
     CommandSchema::of::<proximity::Figures>(proximity::SCHEMA),
+    CommandSchema::of::<reclamation::Figures>(reclamation::SCHEMA),
     CommandSchema::of::<replay::Figures>(replay::SCHEMA),
     CommandSchema::of::<stat::Figures>(stat::SCHEMA),
     CommandSchema::of::<tailor::Figures>(tailor::SCHEMA),

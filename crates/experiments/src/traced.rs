@@ -25,5 +25,6 @@ pub use own::{Follow, OwnAllocator};
 pub use plan::{LIMIT_S, Plan, Request, plan, symbol_table};
 pub use remarks::of as remarks_of;
 pub use scout::Scout;
+pub use scratch::make as scratch_folder;
 pub use seen::doubt as half_seen;
 pub use single::{Run, TracedRunner};

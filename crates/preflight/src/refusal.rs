@@ -242,6 +242,12 @@ pub enum Refusal {
         /// What to do.
         advice: String,
     },
+    /// An oracle's file does not belong to the program.
+    #[error("{why}")]
+    Oracle {
+        /// Why, and what to do.
+        why: String,
+    },
     /// Cancelled by the caller.
     #[error("the preflight was cancelled")]
     Cancelled,

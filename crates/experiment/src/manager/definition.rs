@@ -100,6 +100,13 @@ impl Manager {
         )
     }
 
+    /// Its environment for a program, whose name replaces `{program}`.
+    pub fn environment_for(&self, program: &str) -> Vec<(String, String)> {
+        let file = program.replace('/', "_");
+        let filled = |value: &String| value.replace("{program}", &file);
+        self.environment.iter().map(|(name, value)| (name.clone(), filled(value))).collect()
+    }
+
     /// The objects to preload: the layers', then its own.
     pub fn preload(&self, places: &Places) -> Vec<PathBuf> {
         self.layers.iter().map(|layer| layer.kind.object(places)).chain(self.object.clone()).collect()

@@ -2,7 +2,7 @@
 
 use super::definition::Manager;
 use super::error::ManagerError;
-use crate::stack::{Layer, ManagerOption, StackError, Values, read_options};
+use crate::stack::{Layer, LayerKind, ManagerOption, StackError, Values, read_options};
 
 /// A manager with the options of `pieces` set: they become part of its name and of its environment.
 ///
@@ -41,10 +41,15 @@ pub(super) fn stacked(layers: Vec<Layer>, mut manager: Manager) -> Result<Manage
     if let Some(reason) = nonsense(&layers, &manager) {
         return Err(StackError::Nonsense { stack: name, reason }.into());
     }
+    let own: Vec<String> = manager.environment.iter().map(|(name, _)| name.clone()).collect();
     for layer in &layers {
         if let Some(variable) = layer.kind.variable() {
-            let pairs: Vec<String> =
+            let mut pairs: Vec<String> =
                 layer.settings.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            if layer.kind == LayerKind::Oracle && !own.is_empty() {
+                // The program's environment must be as it was when it was recorded.
+                pairs.push(format!("hide={}", own.join("+")));
+            }
             manager.environment.push((variable.into(), pairs.join(",")));
         }
     }
@@ -59,6 +64,9 @@ fn nonsense(layers: &[Layer], manager: &Manager) -> Option<String> {
         if layers[..at].iter().any(|other| other.kind == layer.kind) {
             return Some(format!("the layer `{}` stands there twice", layer.kind.as_str()));
         }
+    }
+    if layers.iter().skip(1).any(|layer| layer.kind == LayerKind::Oracle) {
+        return Some("`oracle` compares the callers of allocations, so it must be the first layer".into());
     }
     if let Some(reason) = manager.why_no_layers() {
         return Some(reason.into());

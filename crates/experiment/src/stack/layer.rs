@@ -12,6 +12,8 @@ pub enum LayerKind {
     Quarantine,
     /// Collects over the manager's malloc.
     Sweep,
+    /// Frees objects at a recorded point.
+    Oracle,
     /// Forwards and nothing else: what any layer costs.
     Forward,
     /// The recording layer; without a recorder it only forwards.
@@ -31,9 +33,18 @@ pub struct Layer {
     pub settings: Vec<(String, String)>,
 }
 
+/// When the oracle layer frees objects (preload/layers/oracle/core).
+pub(super) const POINTS: [&str; 6] = ["free", "last-use", "delay", "collect", "never", "record"];
+
 /// Every layer, in the order in which they are listed.
-pub const LAYERS: [LayerKind; 5] =
-    [LayerKind::Quarantine, LayerKind::Sweep, LayerKind::Forward, LayerKind::Record, LayerKind::Count];
+pub const LAYERS: [LayerKind; 6] = [
+    LayerKind::Quarantine,
+    LayerKind::Sweep,
+    LayerKind::Oracle,
+    LayerKind::Forward,
+    LayerKind::Record,
+    LayerKind::Count,
+];
 
 impl LayerKind {
     /// Its name in a stack.
@@ -41,6 +52,7 @@ impl LayerKind {
         match self {
             LayerKind::Quarantine => "quarantine",
             LayerKind::Sweep => "sweep",
+            LayerKind::Oracle => "oracle",
             LayerKind::Forward => "forward",
             LayerKind::Record => "record",
             LayerKind::Count => "count",
@@ -52,6 +64,7 @@ impl LayerKind {
         match self {
             LayerKind::Quarantine => Some("HEAPTOLL_QUARANTINE"),
             LayerKind::Sweep => Some("HEAPTOLL_SWEEP"),
+            LayerKind::Oracle => Some("HEAPTOLL_ORACLE"),
             _ => None,
         }
     }
@@ -61,6 +74,7 @@ impl LayerKind {
         match self {
             LayerKind::Quarantine => "holds freed blocks back until SIZE bytes are held, then frees them all",
             LayerKind::Sweep => "a conservative mark-sweep collector over the manager's malloc",
+            LayerKind::Oracle => "frees objects at a point that `heaptoll oracle` recorded, whatever the program frees",
             LayerKind::Forward => "forwards and does nothing else: what any layer costs",
             LayerKind::Record => "forwards as the recording layer does without a recorder",
             LayerKind::Count => "counts calls",
@@ -71,6 +85,7 @@ impl LayerKind {
     pub const fn example(self) -> &'static str {
         match self {
             LayerKind::Quarantine => "quarantine=2M",
+            LayerKind::Oracle => "oracle=record",
             _ => self.as_str(),
         }
     }
@@ -79,6 +94,7 @@ impl LayerKind {
     pub fn pattern(self) -> String {
         match self {
             LayerKind::Quarantine => "quarantine=SIZE".into(),
+            LayerKind::Oracle => format!("oracle={}", POINTS.join("|")),
             _ => self.as_str().into(),
         }
     }
@@ -102,13 +118,18 @@ impl LayerKind {
                 ("markers", Values::Number(1, 64)),
                 ("sweep", words(&["eager", "lazy"])),
             ],
+            LayerKind::Oracle => vec![
+                ("bytes", Values::Size(1)),
+                ("file", Values::Path),
+                ("check", words(&["off", "pages", "poison"])),
+            ],
             _ => vec![],
         }
     }
 
     /// Whether it changes when blocks are free.
     pub const fn delays(self) -> bool {
-        matches!(self, LayerKind::Quarantine | LayerKind::Sweep)
+        matches!(self, LayerKind::Quarantine | LayerKind::Sweep | LayerKind::Oracle)
     }
 
     /// Its shared object.

@@ -18,6 +18,8 @@ pub enum Values {
     Number(u64, u64),
     /// One of these words.
     Words(Vec<String>),
+    /// A file, which is handed on by its absolute path.
+    Path,
 }
 
 /// An option of a manager, as its description gives it: `every = { variable = "TITHE_EVERY", values = { size = 1 } }`.
@@ -45,6 +47,10 @@ impl Values {
                 (from..=to).contains(&&number).then(|| (number.to_string(), number.to_string()))
             }
             Values::Words(words) => words.iter().any(|word| word == text).then(|| (text.into(), text.into())),
+            Values::Path => {
+                let absolute = std::path::absolute(text).ok()?.to_str()?.to_owned();
+                Some((absolute, text.into()))
+            }
         }
     }
 
@@ -55,6 +61,7 @@ impl Values {
             Values::Number(from, to) if *to < 1 << 20 => format!("{from}..{to}"),
             Values::Number(..) => "N".into(),
             Values::Words(words) => words.join("|"),
+            Values::Path => "FILE".into(),
         }
     }
 
@@ -66,6 +73,7 @@ impl Values {
             Values::Number(from, u64::MAX) => format!("give a whole number from {from}"),
             Values::Number(from, to) => format!("give a whole number from {from} to {to}"),
             Values::Words(words) => format!("give {}", words.join(" or ")),
+            Values::Path => "give the path of a file".into(),
         }
     }
 }

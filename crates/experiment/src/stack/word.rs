@@ -1,9 +1,11 @@
 //! Reads the layers of a stack from the word that it is written as.
 
 use super::error::StackError;
-use super::layer::{Layer, LayerKind};
+use super::layer::{Layer, LayerKind, POINTS};
 use super::option::{Values, read_options};
 
+/// What the name of an oracle's file ends with.
+pub const ORACLE_ENDING: &str = ".oracle";
 /// Bytes; what the layer can count (preload/layers/quarantine/core).
 const LARGEST_QUARANTINE: u64 = 512 << 30;
 
@@ -15,7 +17,7 @@ pub fn layers(word: &str) -> Result<(Vec<Layer>, &str), StackError> {
     let mut found = Vec::new();
     let mut rest = word;
     while let Some(kind) = LayerKind::of(rest.split('/').next().unwrap_or(rest)) {
-        let Some((part, following)) = rest.split_once('/') else {
+        let Some((part, following)) = split_layer(kind, rest) else {
             return Err(StackError::NoManager(word.into()));
         };
         if following.is_empty() {
@@ -25,6 +27,16 @@ pub fn layers(word: &str) -> Result<(Vec<Layer>, &str), StackError> {
         rest = following;
     }
     Ok((found, rest))
+}
+
+/// A layer's part of the word, and what follows the `/` after it. The path of an oracle's file may contain others.
+fn split_layer(kind: LayerKind, rest: &str) -> Option<(&str, &str)> {
+    let from = match kind {
+        LayerKind::Oracle if rest.contains(",file=") => rest.find(ORACLE_ENDING)? + ORACLE_ENDING.len(),
+        _ => 0,
+    };
+    let at = from + rest[from..].find('/')?;
+    Some((&rest[..at], &rest[at + 1..]))
 }
 
 fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
@@ -46,6 +58,14 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
             word.push_str(&text);
             settings.push(("size".into(), bytes));
         }
+        (LayerKind::Oracle, Some(point)) if POINTS.contains(&point) => {
+            word.push('=');
+            word.push_str(point);
+            settings.push(("point".into(), point.into()));
+        }
+        (LayerKind::Oracle, _) => {
+            return Err(wrong(&format!("it needs a point: oracle={} and file=FILE{ORACLE_ENDING}", POINTS.join(" or "))));
+        }
         (LayerKind::Quarantine, None) => return Err(wrong("it needs a size: quarantine=2M")),
         (_, Some(_)) => return Err(wrong("it takes no value of its own, only options after a comma")),
         (_, None) => {}
@@ -54,7 +74,28 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
         word.push_str(&format!(",{option}={text}"));
         settings.push((option, value));
     }
+    if kind == LayerKind::Oracle {
+        complete(&settings).map_err(|reason| wrong(reason))?;
+    }
     Ok(Layer { kind, word, settings })
+}
+
+/// Whether an oracle has what its point needs, and nothing else.
+fn complete(settings: &[(String, String)]) -> Result<(), &'static str> {
+    let set = |option: &str| settings.iter().find(|(name, _)| name == option).map(|(_, value)| value.as_str());
+    let point = set("point").unwrap_or_default();
+    match (matches!(point, "delay" | "collect"), set("bytes")) {
+        (true, None) => return Err("it needs bytes: oracle=delay,bytes=64K,file=FILE.oracle"),
+        (false, Some(_)) => return Err("only delay and collect take bytes"),
+        _ => {}
+    }
+    match (point, set("file")) {
+        ("record", None) => Ok(()),
+        ("record", Some(_)) => Err("a program is recorded without a file"),
+        (_, None) => Err("it needs the file that `heaptoll oracle` wrote: oracle=last-use,file=FILE.oracle"),
+        (_, Some(file)) if !file.ends_with(ORACLE_ENDING) => Err("its file's name must end with .oracle"),
+        _ => Ok(()),
+    }
 }
 
 #[cfg(test)]

@@ -35,7 +35,7 @@ pub trait DerivedStacks {
 pub fn proved_as(proved: &StackInfo, manager: &Manager, name: &str, with: &str) -> StackInfo {
     StackInfo {
         name: name.into(),
-        environment: manager.environment.clone(),
+        environment: manager.environment_for(&proved.program),
         proof: format!("{} (seen under {}, the same objects {with})", proved.proof, proved.name),
         ..proved.clone()
     }

@@ -9,12 +9,14 @@ use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, StackInf
 use heaptoll_experiment::lockstep;
 use heaptoll_experiment::manager::Manager;
 use heaptoll_experiment::runner::PINNED;
+use heaptoll_experiment::stack::LayerKind;
 use heaptoll_experiment::working_copy;
 use heaptoll_preflight::{Proof, Refusal, Request, Watch, inspect_manager, preflight};
 use heaptoll_scratch::Scratch;
 
 use crate::context::{Context, Progress};
 use crate::failure::Failure;
+use crate::preparation::oracle_files::OracleFiles;
 use crate::preparation::derived::{DerivedStacks, Proved, proved_as};
 use crate::preparation::pairing;
 use crate::preparation::proof_run::ProofRun;
@@ -82,8 +84,13 @@ pub fn prove(
     for (name, value) in &program.environment {
         set(name, program.filled(value, scratch.path()).into());
     }
-    for (name, value) in &manager.environment {
+    for (name, value) in &manager.environment_for(&program.name) {
         set(name, value.into());
+    }
+    // The layer that counts stands in front of it, and would be the caller of every allocation.
+    let oracle = manager.layers.iter().find(|layer| layer.kind == LayerKind::Oracle);
+    if let Some(variable) = oracle.and_then(|layer| layer.kind.variable()) {
+        set(variable, "point=record".into());
     }
     if let Some(copy) = &directory {
         set("PWD", copy.into());
@@ -139,7 +146,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         program: program.name.clone(),
         name: name.into(),
         preload: proof.preload.iter().map(|path| path.display().to_string()).collect(),
-        environment: manager.environment.clone(),
+        environment: manager.environment_for(&program.name),
         version: manager.version.clone(),
         origin: manager.origin.clone(),
         proof: proof.sentence,
@@ -234,18 +241,20 @@ impl Preflights<'_> {
     ) -> Result<Result<Served, Refusal>, Failure> {
         let mut served = Served::default();
         let mut proven: Vec<(&Manager, StackInfo, ProofRun)> = Vec::new();
+        let mut oracles = OracleFiles::default();
         for (index, (manager, name)) in self.managers.iter().zip(&self.names).enumerate() {
             self.bar.set_text(&format!("preflight: {} under {name}", program.name));
             let like = proven.iter().find(|(other, ..)| same_objects(other, manager));
-            let found = match like {
-                Some((_, other, run)) => {
+            let found = match (oracles.why_not(manager, program), like) {
+                (Some(why), _) => PreflightOutcome::Refused(Refusal::Oracle { why }),
+                (None, Some((_, other, run))) => {
                     let copied = ProofRun { copied: true, ..run.clone() };
                     PreflightOutcome::Serves(
                         Box::new(proved_as(other, manager, name, "with other settings")),
                         copied,
                     )
                 }
-                None => {
+                (None, None) => {
                     let limits = limits(experiment, program, &served.runs, index == 0);
                     prove(manager, name, program, self.context, limits)?
                 }

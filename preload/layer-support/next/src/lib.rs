@@ -8,16 +8,19 @@
 //!
 //! Layers also share: [`watched`] and [`operators`], the family and C++'s operators as a layer exports them, with a
 //! hook for every call; [`tally`], which counts calls on the statistics page; [`blocks`], a table of blocks that needs
-//! no heap; and [`settings`], which parses a layer's variable.
+//! no heap; [`settings`], which parses a layer's variable; [`memory`] of a layer's own, and [`stderr_line`], what it
+//! reports.
 #![no_std]
 
 pub mod arena;
 pub mod blocks;
 pub mod family;
 pub mod forward;
+pub mod memory;
 pub mod operators;
 mod preflight_report;
 pub mod settings;
+pub mod stderr_line;
 pub mod tally;
 pub mod watched;
 
@@ -26,3 +29,6 @@ pub use family::{Family, next};
 // `dlsym`, `dladdr` and `dlerror` are in a library of their own before glibc 2.34, and a program need not load it.
 #[link(name = "dl")]
 unsafe extern "C" {}
+
+#[cfg(test)]
+extern crate std;

@@ -24,6 +24,11 @@ pub extern "C" fn aligned<W: Watch>(size: usize, align: usize) -> *mut c_void {
     })
 }
 
+/// What the code of [`export_operators!`](crate::export_operators) has on the stack, above its own return address, when it
+/// calls the functions that allocate: three pushes and the operator's return address.
+#[cfg(target_arch = "x86_64")]
+pub const CALLER_AT: usize = 4 * 8;
+
 /// The next operator of this name, in which a call that failed continues.
 pub fn successor(name: &CStr) -> *mut c_void {
     match family::symbol(name) {

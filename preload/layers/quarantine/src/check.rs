@@ -14,8 +14,8 @@ use heaptoll_next::family::{Family, Free, UsableSize};
 use heaptoll_next::forward;
 use heaptoll_quarantine_core::checked::{Admission, Checked, Damage, Stays};
 use heaptoll_quarantine_core::fill::Change;
-use heaptoll_quarantine_core::memory;
-use heaptoll_quarantine_core::text::StderrLine;
+use heaptoll_next::memory;
+use heaptoll_next::stderr_line::StderrLine;
 use heaptoll_stacks::{CallStacks, LOWEST_ADDRESS, readable};
 
 use crate::QUARANTINE;

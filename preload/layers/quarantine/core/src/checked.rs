@@ -15,7 +15,7 @@ use core::sync::atomic::{AtomicU8, AtomicUsize};
 use heaptoll_next::blocks::Blocks;
 
 use crate::fill::{self, Change};
-use crate::memory;
+use heaptoll_next::memory;
 
 /// A block that is held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

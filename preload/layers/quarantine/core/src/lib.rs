@@ -9,10 +9,8 @@
 
 pub mod checked;
 pub mod fill;
-pub mod memory;
 pub mod quarantine;
 pub mod settings;
-pub mod text;
 pub mod thread;
 pub mod volume;
 

@@ -12,7 +12,7 @@ use core::ptr::{self, NonNull};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64};
 
-use crate::memory::{self, PAGE};
+use heaptoll_next::memory::{self, PAGE};
 
 /// Buffers larger than this are unmapped when their thread ends; smaller ones wait for the next thread.
 const KEPT: usize = 1 << 20;

@@ -1,4 +1,4 @@
-//! The layer's own memory, from the system.
+//! A layer's own memory, from the system.
 //!
 //! It is named, for collectors that honour names: addresses of blocks lie in it, which are not the program's.
 
@@ -6,7 +6,7 @@ use core::ffi::{CStr, c_void};
 use core::ptr::{self, NonNull};
 
 /// What it is called in `/proc/PID/maps`, where the kernel keeps names.
-const NAME: &CStr = c"heaptoll quarantine";
+const NAME: &CStr = c"heaptoll layer";
 
 /// Bytes in a page.
 pub const PAGE: usize = 4096;

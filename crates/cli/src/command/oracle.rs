@@ -1,0 +1,104 @@
+//! `heaptoll oracle`: when each object of a program is used last, for runs that free it then.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::oracle::{self, Request, SCHEMA};
+use heaptoll_experiments::traced::LIMIT_S;
+use heaptoll_experiments::workload::Workload;
+
+use crate::documents::DocumentOutputs;
+use crate::duration::positive_seconds;
+use crate::exit;
+use crate::outputs::own_arguments;
+use crate::session::Session;
+use crate::workload_args::SizeArg;
+
+/// Record when each object of a program is used last, for runs that free it then.
+///
+/// The program runs under the tracer once: each allocation is recorded with its size and caller, and each object's last
+/// use. Native runs then know objects by the order of their allocation. Two runs show that the program makes the same
+/// allocations natively; one more frees every object at its last use, with each block on pages of its own that become
+/// inaccessible, which proves that nothing is touched later. The file serves `-m oracle=POINT,file=FILE/MANAGER` of
+/// `heaptoll run` and others: the manager stays the same, and only the moment of reclamation varies. Programs with one
+/// thread only. docs/guide/reclamation.md states what must be the same in each run.
+///
+/// Exit status: 0 all well; 1 a native run differs or an early free is not safe, and there is no file; 2 the request
+/// cannot be carried out; 130 interrupted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  heaptoll oracle -o gawk.oracle -- gawk -f report.awk access.log\n  \
+    heaptoll run -m oracle=free,file=gawk.oracle/mimalloc3 -m oracle=last-use,file=gawk.oracle/mimalloc3 -- \
+    gawk -f report.awk access.log\n  \
+    heaptoll oracle -o oracles -p cfrac -p espresso         (a folder with a file for each program)")]
+pub struct Arguments {
+    /// The file, with the ending .oracle; a folder for several programs
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Overwrite a file that exists
+    #[arg(long)]
+    force: bool,
+    /// Do not prove that early frees are safe
+    #[arg(long)]
+    no_proof: bool,
+    /// Seconds after which a run is ended
+    #[arg(long, value_name = "T", default_value_t = LIMIT_S, allow_negative_numbers = true, value_parser = positive_seconds)]
+    timeout: f64,
+    /// Exit status with which the program ends when all is well
+    #[arg(long, value_name = "STATUS", default_value_t = 0, value_parser = clap::value_parser!(i32).range(0..=255))]
+    expect_status: i32,
+    /// A program of the catalog (`heaptoll programs`); may be given several times
+    #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
+    program: Vec<String>,
+    /// Input size of catalog programs
+    #[arg(long, value_enum, default_value = "demo", value_name = "SIZE")]
+    size: SizeArg,
+    /// The same as --size quick
+    #[arg(long, conflicts_with = "size")]
+    quick: bool,
+    /// A folder with catalog entries of your own (docs/guide/programs.md explains how to write one)
+    #[arg(long, value_name = "DIR")]
+    catalog: Option<PathBuf>,
+    /// Standard input of the command (default: nothing)
+    #[arg(long, value_name = "FILE", requires = "command")]
+    stdin: Option<PathBuf>,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.outputs.check()?;
+    let session = Session::begin()?;
+    let request = Request {
+        workload: Workload {
+            program: arguments.program.clone(),
+            all: false,
+            size: if arguments.quick { heaptoll_catalog::Size::Quick } else { arguments.size.into() },
+            catalog: arguments.catalog.clone(),
+            stdin: arguments.stdin.clone(),
+            serve: None,
+            command: arguments.command.clone(),
+        },
+        output: arguments.output.clone(),
+        force: arguments.force,
+        prove: !arguments.no_proof,
+        timeout_s: arguments.timeout,
+        expect_status: arguments.expect_status,
+        command: own_arguments(),
+    };
+    let found = oracle::run(&request, &session.context())?;
+    let code = arguments.outputs.deliver(&found.document(), SCHEMA, &found.figures)?;
+    Ok(match found.figures.complete {
+        false => exit::INTERRUPTED,
+        true if found.figures.programs.iter().any(|program| !program.is_good()) => exit::TROUBLE,
+        true => code,
+    })
+}

@@ -1,0 +1,163 @@
+//! Records when each object of a program is used last, and proves that freeing it then is safe (Hertz and Berger 2005).
+//!
+//! A recording is of a run under the tracer. It serves native runs only if they make the same allocations, so each is
+//! compared first: a native run follows the recorded sequence from its first to its last allocation, and another frees
+//! every object at its last use with each block on pages of its own, which become inaccessible.
+
+mod document;
+mod figures;
+mod native;
+mod recorded;
+
+use std::path::{Path, PathBuf};
+
+use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_oracle::OracleFile;
+use heaptoll_reftrace_host::Tracer;
+use heaptoll_report::document::Document;
+use heaptoll_report::format::shell_command;
+
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::studied;
+use crate::workload::Workload;
+use crate::writable;
+
+pub use figures::{Figures, Program, Proof, Sequence};
+pub use native::{NativeRun, check_of};
+
+/// The schema of the figures' JSON.
+pub const SCHEMA: &str = "heaptoll-oracle/1";
+/// What the file's name must end with, so that a stack's name shows where it ends.
+pub const ENDING: &str = ".oracle";
+
+/// What to record.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The programs.
+    pub workload: Workload,
+    /// The file; of several programs the folder.
+    pub output: PathBuf,
+    /// Whether a file that exists is overwritten.
+    pub force: bool,
+    /// Whether early frees are proved safe.
+    pub prove: bool,
+    /// Time limit of a run, s.
+    pub timeout_s: f64,
+    /// Exit status of success.
+    pub expect_status: i32,
+    /// The words of the command that began it.
+    pub command: Vec<String>,
+}
+
+/// What was recorded.
+pub struct Findings {
+    /// The figures.
+    pub figures: Figures,
+    command: Vec<String>,
+}
+
+impl Findings {
+    /// The document that shows it.
+    pub fn document(&self) -> Document {
+        document::document(&self.figures, shell_command(&self.command))
+    }
+}
+
+/// Records every program, compares native runs, and proves early frees safe.
+///
+/// # Errors
+/// The request cannot be carried out; the one program that was named cannot be recorded.
+pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
+    request.workload.require(false)?;
+    let programs = request.workload.resolve(context.places, context.messages)?;
+    let files = files(request, &programs)?;
+    let tracer = Tracer::find(context.places).map_err(|error| Failure::Refused(Box::new(error)))?;
+    let mut figures = Figures { complete: true, programs: vec![] };
+    let mut files = files.iter();
+    let visit = studied::visit(&programs, context.messages, |program| {
+        let Some(file) = files.next() else { return Ok(()) };
+        figures.programs.push(of_program(request, program, file, &tracer, context)?);
+        Ok(())
+    })?;
+    figures.complete = visit.complete;
+    if figures.programs.is_empty() {
+        return Err(if visit.complete {
+            Failure::NothingToCompare("no program could be recorded".into())
+        } else {
+            Failure::Interrupted
+        });
+    }
+    Ok(Findings { figures, command: request.command.clone() })
+}
+
+/// The file of each program.
+fn files(request: &Request, programs: &[ProgramInfo]) -> Result<Vec<PathBuf>, Failure> {
+    let output = &request.output;
+    let refuse = |why: String| Failure::Usage(format!("-o {}: {why}", output.display()));
+    let named = output.to_str().filter(|text| !text.contains([',', '\n']));
+    if named.is_none() {
+        return Err(refuse("a path with a comma or that is no text cannot be part of a stack's name".into()));
+    }
+    if let Some(server) = programs.iter().find(|program| program.serve.is_some()) {
+        let why = format!("{} is a server: how requests arrive changes from run to run", server.name);
+        return Err(Failure::Usage(why));
+    }
+    if output.extension().is_some_and(|extension| extension == &ENDING[1..]) {
+        if programs.len() > 1 {
+            return Err(refuse("several programs need a folder, which gets a file for each".into()));
+        }
+        writable::check(output).map_err(&refuse)?;
+        return Ok(vec![checked(output.clone(), request.force)?]);
+    }
+    if programs.len() == 1 && !output.is_dir() {
+        return Err(refuse(format!("name the file with the ending {ENDING}, or a folder that exists")));
+    }
+    std::fs::create_dir_all(output).map_err(|error| refuse(error.to_string()))?;
+    programs.iter().map(|program| checked(file_in(output, &program.name), request.force)).collect()
+}
+
+/// The file of a program in a folder of them.
+pub fn file_in(folder: &Path, program: &str) -> PathBuf {
+    folder.join(format!("{}{ENDING}", program.replace('/', "_")))
+}
+
+fn checked(file: PathBuf, force: bool) -> Result<PathBuf, Failure> {
+    if file.exists() && !force {
+        return Err(Failure::Usage(format!("{} exists; overwrite it with --force", file.display())));
+    }
+    std::path::absolute(&file).map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))
+}
+
+/// Records one program and checks the recording. A recording that no native run follows is removed.
+pub(crate) fn of_program(
+    request: &Request,
+    program: &ProgramInfo,
+    file: &Path,
+    tracer: &Tracer,
+    context: &Context,
+) -> Result<Program, Failure> {
+    let recorded = recorded::record(request, program, file, tracer, context)?;
+    let checked = check(request, program, file, &recorded, context);
+    if !matches!(&checked, Ok(found) if found.is_good()) {
+        // A file that misleads must not stay; that it cannot be removed changes nothing about what is reported.
+        let _ = std::fs::remove_file(file);
+    }
+    checked
+}
+
+fn check(
+    request: &Request,
+    program: &ProgramInfo,
+    file: &Path,
+    recorded: &OracleFile,
+    context: &Context,
+) -> Result<Program, Failure> {
+    let native = native::Native { program, file, recorded, timeout_s: request.timeout_s, context };
+    let sequence = native.sequence()?;
+    let proof = match request.prove && sequence.differs.is_none() {
+        true => Some(native.proof()?),
+        false => None,
+    };
+    Ok(Program::of(program, file, recorded, sequence, proof))
+}

@@ -1,0 +1,101 @@
+//! The document: what was recorded, what is alive by moment of reclamation, and what the checks showed.
+
+use heaptoll_report::document::{Document, Item, Section};
+use heaptoll_report::format::NONE;
+use heaptoll_units::{number, percent, whole_bytes};
+
+use super::figures::{Figures, Program};
+use crate::tables::table;
+
+/// The whole document.
+pub fn document(figures: &Figures, command: String) -> Document {
+    let mut warnings: Vec<String> = figures.programs.iter().filter_map(problem).collect();
+    if !figures.complete {
+        warnings.push("interrupted: not all programs were recorded".to_owned());
+    }
+    Document {
+        title: "When objects are used last".into(),
+        subtitle: figures.programs.iter().map(|program| program.program.as_str()).collect::<Vec<_>>().join(", "),
+        warnings,
+        sections: vec![recorded(&figures.programs), alive(&figures.programs)],
+        command,
+        ..Document::default()
+    }
+}
+
+fn problem(program: &Program) -> Option<String> {
+    let name = &program.program;
+    if let Some(why) = &program.sequence.differs {
+        return Some(format!("{name}: no oracle: native runs do not make the recorded allocations: {why}"));
+    }
+    let fails = program.proof.as_ref()?.fails.as_ref()?;
+    Some(format!("{name}: no oracle: freeing at the last use is not safe, or not proved: {fails}"))
+}
+
+fn recorded(programs: &[Program]) -> Section {
+    let row = |program: &Program| {
+        let proof = match &program.proof {
+            None => "not tried".to_owned(),
+            Some(proof) if proof.fails.is_none() => format!("yes, by {}", proof.how),
+            Some(_) => "no".into(),
+        };
+        vec![
+            program.program.clone(),
+            number(program.allocations),
+            whole_bytes(program.allocated_bytes),
+            number(program.resized),
+            number(program.never_freed),
+            if program.sequence.differs.is_none() { "yes".into() } else { "no".into() },
+            proof,
+            program.file.clone().unwrap_or_else(|| NONE.into()),
+        ]
+    };
+    let columns =
+        ["program", "allocations", "allocated", "of them reallocs", "never freed", "native runs the same", "early frees safe", "file"];
+    let good: Vec<&Program> = programs.iter().filter(|program| program.file.is_some()).collect();
+    let mut text = Vec::new();
+    if let Some(program) = good.first()
+        && let Some(file) = &program.file
+    {
+        text.push(format!(
+            "Objects of {} are known by their allocation in native runs. To free each at its last use over another manager: \
+             heaptoll run -m oracle=free,file={file}/mimalloc3 -m oracle=last-use,file={file}/mimalloc3 ...",
+            program.program
+        ));
+    }
+    let table = table("", &columns, programs.iter().map(row).collect());
+    Section { title: "Recordings".into(), text, items: vec![Item::Table(table)] }
+}
+
+fn alive(programs: &[Program]) -> Section {
+    let row = |program: &Program| {
+        let of_free = |live: u64, free: u64| if free == 0 { NONE.into() } else { percent(live as f64 / free as f64) };
+        vec![
+            program.program.clone(),
+            whole_bytes(program.live_last_use.peak_bytes),
+            whole_bytes(program.live_free.peak_bytes),
+            whole_bytes(program.live_never.peak_bytes),
+            of_free(program.live_last_use.peak_bytes, program.live_free.peak_bytes),
+            whole_bytes(program.live_last_use.mean_bytes),
+            whole_bytes(program.live_free.mean_bytes),
+            of_free(program.live_last_use.mean_bytes, program.live_free.mean_bytes),
+        ]
+    };
+    let columns = [
+        "program",
+        "peak, last use",
+        "peak, free",
+        "peak, never",
+        "last use of free",
+        "mean, last use",
+        "mean, free",
+        "last use of free",
+    ];
+    let text = vec![
+        "Requested bytes alive if objects are freed at their last use, when the program frees them, and not at all; means \
+         are over the bytes allocated."
+            .into(),
+    ];
+    let table = table("", &columns, programs.iter().map(row).collect());
+    Section { title: "Requested bytes alive".into(), text, items: vec![Item::Table(table)] }
+}

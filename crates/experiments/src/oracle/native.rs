@@ -1,0 +1,208 @@
+//! Native runs that follow a recording: they show that it is the program's sequence, and that early frees are safe.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::launch::{self, Invocation};
+use heaptoll_experiment::runner::{environment_of, page_in};
+use heaptoll_experiment::stack::LayerKind;
+use heaptoll_launcher::Ended;
+use heaptoll_oracle::OracleFile;
+use heaptoll_scratch::Scratch;
+
+use super::figures::{Proof, Sequence};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::preparation::pairing::Machine;
+
+/// The layer's variable.
+pub const VARIABLE: &str = "HEAPTOLL_ORACLE";
+/// The layer's name on the statistics page.
+const LAYER: &str = "oracle";
+/// Native runs that must follow the sequence: two that differ in different places show that addresses or time do it.
+const RUNS: u32 = 2;
+/// Bytes of memory that a block takes in a run with pages of its own.
+const PAGE: u64 = 4096;
+
+/// The setting that hides variables of managers from the program.
+pub fn hidden(names: &[&str]) -> String {
+    if names.is_empty() { String::new() } else { format!(",hide={}", names.join("+")) }
+}
+
+/// How early frees are checked of a program with so many objects at once: by pages, where they fit into half of the memory
+/// that is available.
+pub fn check_of(most_objects: u64, allocated_bytes: u64, available_bytes: u64) -> Option<&'static str> {
+    if most_objects.saturating_mul(PAGE).saturating_add(allocated_bytes / 8) <= available_bytes / 2 {
+        Some("pages")
+    } else if allocated_bytes <= available_bytes / 2 {
+        Some("poison")
+    } else {
+        None
+    }
+}
+
+/// What a native run showed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NativeRun {
+    /// How it ended.
+    pub ended: Ended,
+    /// SHA-256 of its output.
+    pub digest: String,
+    /// Allocations that were as recorded.
+    pub followed: u64,
+    /// The end of its standard error.
+    pub error_tail: String,
+}
+
+impl NativeRun {
+    /// How it differs from the recorded run, if it does.
+    pub fn difference(&self, recorded: &OracleFile) -> Option<String> {
+        if let Some(line) = self.error_tail.lines().find(|line| line.starts_with("heaptoll: the oracle stops: ")) {
+            return Some(line["heaptoll: the oracle stops: ".len()..].to_owned());
+        }
+        if self.ended != Ended::Exit(recorded.about.status) {
+            return Some(format!("it ended by {:?}, and the recorded run with status {}", self.ended, recorded.about.status));
+        }
+        if self.followed != recorded.allocations {
+            return Some(format!("it made {} allocations of the {} that were recorded", self.followed, recorded.allocations));
+        }
+        (self.digest != recorded.about.output_sha256).then(|| "its output is another than that of the recorded run".into())
+    }
+}
+
+/// Runs a program natively by its recording.
+pub struct Native<'a> {
+    /// The program.
+    pub program: &'a ProgramInfo,
+    /// The recording's file.
+    pub file: &'a Path,
+    /// What is in it.
+    pub recorded: &'a OracleFile,
+    /// Time limit of a run, s.
+    pub timeout_s: f64,
+    /// Places, Ctrl-C, messages.
+    pub context: &'a Context<'a>,
+}
+
+impl Native<'_> {
+    /// Whether native runs make the recorded allocations.
+    ///
+    /// # Errors
+    /// A run cannot be made, or Ctrl-C.
+    pub fn sequence(&self) -> Result<Sequence, Failure> {
+        let mut differs: Vec<String> = Vec::new();
+        for _ in 0..RUNS {
+            differs.extend(self.run("free", "off")?.difference(self.recorded));
+        }
+        let cause = match &differs[..] {
+            [] => None,
+            [one] => Some(format!("{one}; another run did follow it, so chance decides: addresses, time, or a process number")),
+            [first, .., last] if first == last => Some(format!(
+                "{first}; every run differs there, so something is always another than under the tracer: what the program \
+                 reads from the system, its files, or the processor's features"
+            )),
+            [first, .., last] => Some(format!(
+                "{first}; the next run: {last}; runs differ among themselves: by addresses, time, or a process number"
+            )),
+        };
+        Ok(Sequence { runs: RUNS, differs: cause })
+    }
+
+    /// Whether no object is touched after its last recorded use.
+    ///
+    /// # Errors
+    /// A run cannot be made, or Ctrl-C.
+    pub fn proof(&self) -> Result<Proof, Failure> {
+        let about = &self.recorded.about;
+        let available = Machine::now().available_bytes;
+        let Some(how) = check_of(about.most_objects, about.allocated_bytes, available) else {
+            let why = "no memory for blocks of which none is used twice; give the program less to do".to_owned();
+            return Ok(Proof { how: "none".into(), fails: Some(why) });
+        };
+        let run = self.run("last-use", how)?;
+        Ok(Proof { how: how.into(), fails: run.difference(self.recorded) })
+    }
+
+    /// One run: objects are freed at `point` and checked by `check`.
+    fn run(&self, point: &str, check: &str) -> Result<NativeRun, Failure> {
+        if self.context.interrupt.is_set() {
+            return Err(Failure::Interrupted);
+        }
+        let scratch = crate::traced::scratch_folder()?;
+        let (page, variable) = page_in(&scratch).map_err(Failure::Run)?;
+        let shown = self.context.messages.progress(None);
+        shown.set_text(&format!("{}: a native run with point={point}, check={check}", self.program.name));
+        let finished = launch::run(
+            &self.context.places.launcher(),
+            &self.invocation(&scratch, point, check, variable),
+            self.context.interrupt,
+        )
+        .map_err(|error| Failure::Run(error.into()))?;
+        if self.context.interrupt.is_set() {
+            return Err(Failure::Interrupted);
+        }
+        let slots = page.read().unwrap_or_default();
+        let followed = slots.iter().filter(|slot| slot.writer == LAYER).map(|slot| slot.malloc_calls).max();
+        Ok(NativeRun {
+            ended: finished.ended,
+            digest: finished.digest,
+            followed: followed.unwrap_or(0),
+            error_tail: finished.error_tail,
+        })
+    }
+
+    fn invocation(
+        &self,
+        scratch: &Scratch,
+        point: &str,
+        check: &str,
+        variable: (String, String),
+    ) -> Invocation {
+        let mut environment = environment_of(self.program, scratch.path());
+        let value = format!("point={point},check={check},file={}", self.file.display());
+        environment.extend([(VARIABLE.into(), value), variable]);
+        Invocation {
+            command: self.program.command_in(scratch.path()),
+            environment,
+            preload: vec![LayerKind::Oracle.object(self.context.places)],
+            stdin: self.program.stdin.as_ref().map(PathBuf::from),
+            timeout: Duration::try_from_secs_f64(self.timeout_s).unwrap_or(Duration::MAX),
+            ..Invocation::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_oracle::About;
+
+    use super::*;
+
+    fn recorded() -> OracleFile {
+        OracleFile { allocations: 10, objects: vec![], about: About { output_sha256: "d".into(), ..About::default() } }
+    }
+
+    fn run() -> NativeRun {
+        NativeRun { ended: Ended::Exit(0), digest: "d".into(), followed: 10, error_tail: String::new() }
+    }
+
+    #[test]
+    fn a_run_differs_by_the_layers_message_its_end_its_allocations_or_its_output() {
+        let difference = |run: NativeRun| run.difference(&recorded());
+        assert_eq!(difference(run()), None);
+        let stopped = "x\nheaptoll: the oracle stops: allocation 3 is of 8 bytes\n";
+        let stopped = NativeRun { ended: Ended::Exit(93), error_tail: stopped.into(), ..run() };
+        assert_eq!(difference(stopped).as_deref(), Some("allocation 3 is of 8 bytes"));
+        assert!(difference(NativeRun { ended: Ended::Signal(11), ..run() }).is_some());
+        assert!(difference(NativeRun { followed: 9, ..run() }).is_some());
+        assert!(difference(NativeRun { digest: "e".into(), ..run() }).is_some());
+    }
+
+    #[test]
+    fn pages_are_chosen_where_they_fit_and_poison_where_only_that_does() {
+        assert_eq!(check_of(1000, 1 << 20, 16 << 30), Some("pages"));
+        assert_eq!(check_of(3_000_000, 1 << 30, 16 << 30), Some("poison"));
+        assert_eq!(check_of(3_000_000, 100 << 30, 16 << 30), None);
+    }
+}

@@ -1,0 +1,93 @@
+//! A run under the tracer, of which the oracle file is made.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
+use heaptoll_experiment::stack::LayerKind;
+use heaptoll_preflight::inspect_program;
+use heaptoll_oracle::{About, OracleFile, Recorder, file};
+use heaptoll_reftrace_host::{Options, Tracer};
+
+use super::Request;
+use super::native::{VARIABLE, hidden};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::traced::{Cell, Follow, Run, TracedRunner};
+
+/// The stack under which programs are recorded: the layer, which forwards, over glibc.
+fn stack(program: &ProgramInfo, context: &Context) -> StackInfo {
+    StackInfo {
+        program: program.name.clone(),
+        name: "glibc".into(),
+        preload: vec![LayerKind::Oracle.object(context.places).display().to_string()],
+        environment: vec![(VARIABLE.into(), format!("point=record{}", hidden(&[])))],
+        ..StackInfo::default()
+    }
+}
+
+/// The file that is executed, by the name that the kernel has for it.
+fn executable(program: &ProgramInfo) -> Result<String, Failure> {
+    let environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let found = inspect_program(&program.command_as_stored(), &environment, None)?;
+    let path = std::fs::canonicalize(&found.binary).unwrap_or(found.binary);
+    Ok(path.display().to_string())
+}
+
+/// Records a program and writes the file.
+///
+/// # Errors
+/// The program cannot be traced, has threads, or fails; the file cannot be written.
+pub fn record(
+    request: &Request,
+    program: &ProgramInfo,
+    file: &Path,
+    tracer: &Tracer,
+    context: &Context,
+) -> Result<OracleFile, Failure> {
+    let refuse = |why: String| Failure::NothingToCompare(format!("{}: {why}", program.name));
+    let executable = executable(program)?;
+    let cell = Cell {
+        program: program.clone(),
+        stack: stack(program, context),
+        is_baseline: true,
+        cautions: vec![],
+        follow: Follow::default(),
+    };
+    let runner = TracedRunner {
+        copied: None,
+        tracer,
+        context: *context,
+        timeout_s: request.timeout_s,
+        expect_status: request.expect_status,
+    };
+    let options = Options { references: true, sites: 1, ..Options::default() };
+    let Run { mut traced, row } = runner
+        .run(&cell, &options, "recorded", &mut |_, _| Recorder::new())?
+        .map_err(|error| refuse(error.to_string()))?;
+    if context.interrupt.is_set() {
+        return Err(Failure::Interrupted);
+    }
+    if let Some(why) = traced.stopped {
+        return Err(refuse(why));
+    }
+    if !row.outcome.is_ok() {
+        return Err(refuse(format!("the traced run: {}\n{}", row.outcome, traced.finished.error_tail.trim())));
+    }
+    // The first image of the process that was started is the program; what it starts has allocations of its own.
+    let Some(main) = traced.images.first_mut() else { return Err(refuse("nothing was traced".into())) };
+    if !main.is_whole() {
+        return Err(refuse(format!("the traced run is not whole: it {}", main.ending)));
+    }
+    let recording = std::mem::take(&mut main.sink).recording().map_err(|why| refuse(why.to_string()))?;
+    let about = About {
+        heaptoll: env!("CARGO_PKG_VERSION").into(),
+        program: program.name.clone(),
+        command: program.command.clone(),
+        executable,
+        status: request.expect_status,
+        output_sha256: traced.finished.digest.clone(),
+        ..About::default()
+    };
+    file::write(file, &recording, about).map_err(|error| Failure::Refused(Box::new(error)))
+}

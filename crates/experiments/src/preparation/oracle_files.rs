@@ -1,0 +1,42 @@
+//! Whether the file of an oracle layer is of the program that it stands in front of: of the same command, and of the same
+//! build of everything that allocates.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use heaptoll_experiment::experiment::ProgramInfo;
+use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::stack::LayerKind;
+use heaptoll_oracle::{OracleFile, file};
+
+/// Files that were read, each once: what is wrong with it.
+#[derive(Debug, Default)]
+pub struct OracleFiles {
+    read: HashMap<String, Result<OracleFile, String>>,
+}
+
+impl OracleFiles {
+    /// Why the manager's oracle does not serve the program; `None` where it does, or there is no oracle.
+    pub fn why_not(&mut self, manager: &Manager, program: &ProgramInfo) -> Option<String> {
+        manager.layers.iter().find(|layer| layer.kind == LayerKind::Oracle)?;
+        let environment = manager.environment_for(&program.name);
+        let variable = LayerKind::Oracle.variable()?;
+        let (_, settings) = environment.iter().find(|(name, _)| name == variable)?;
+        let path = settings.split(',').find_map(|pair| pair.strip_prefix("file="))?;
+        let checked = self.read.entry(path.to_owned()).or_insert_with(|| checked(Path::new(path)));
+        match checked {
+            Err(why) => Some(why.clone()),
+            Ok(found) if found.about.command == program.command => None,
+            Ok(found) => Some(format!(
+                "{path} was recorded of another command: {}; record this one with `heaptoll oracle`",
+                found.about.command.join(" ")
+            )),
+        }
+    }
+}
+
+fn checked(path: &Path) -> Result<OracleFile, String> {
+    let found = file::read(path).map_err(|error| error.to_string())?;
+    found.require_same_code(path).map_err(|error| error.to_string())?;
+    Ok(found)
+}

@@ -1,0 +1,158 @@
+//! Tables and charts of the study of reclamation.
+
+use heaptoll_oracle::Moment;
+use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
+use heaptoll_report::format::{NONE, mib_from_kib, seconds};
+use heaptoll_statistics::Interval;
+use heaptoll_units::{number, percent, whole_bytes};
+
+use super::figures::{Curve, Medians, Ratios, Reclamation};
+use super::part::moment_label;
+use crate::studied::ratio_cell;
+use crate::tables::{table, table_item};
+
+/// One of the ratios.
+type RatioOf = fn(&Ratios) -> Option<Interval>;
+/// The ratios of a manager at a moment.
+type RatiosOf<'a> = &'a dyn Fn(&str, Moment) -> Option<Ratios>;
+
+/// The section to read first: means over programs, where there are several.
+pub fn findings(found: &Reclamation, verdicts: Vec<String>) -> Section {
+    let mut text = verdicts;
+    text.push(
+        "All ratios are to a run in which the same layer frees objects when the program does, over the same manager, within \
+         a repetition; intervals hold for their whole table at 95 %."
+            .into(),
+    );
+    let rows = found.means.iter().filter_map(|mean| {
+        let mut row = vec![mean.manager.clone(), moment_label(mean.moment?), mean.programs.to_string()];
+        row.extend(cells(&mean.ratios));
+        Some(row)
+    });
+    let columns = ["manager", "objects are freed", "programs", "CPU", "time", "peak memory"];
+    let caption = "Geometric means over programs, over the program's own free";
+    let mut items: Vec<Item> = table_item(caption, &columns, rows.collect()).into_iter().collect();
+    if !found.means.is_empty() {
+        let of = |manager: &str, moment: Moment| {
+            let mean = found.means.iter().find(|mean| mean.manager == manager && mean.moment == Some(moment));
+            mean.map(|mean| mean.ratios)
+        };
+        items.extend(charts(found, "geometric mean over programs", &of));
+    }
+    Section { title: "What the moment of reclamation costs".into(), text, items }
+}
+
+fn cells(ratios: &Ratios) -> [String; 3] {
+    [ratios.cpu, ratios.wall, ratios.peak_rss].map(ratio_cell)
+}
+
+/// Requested bytes alive: exact, and the same over every manager.
+pub fn alive(found: &Reclamation) -> Option<Section> {
+    let free = |program: &str| {
+        let of_free = |one: &&super::Alive| one.program == program && one.moment == Moment::Free;
+        found.alive.iter().find(of_free).map_or(0, |one| one.live.peak_bytes)
+    };
+    let share = |bytes: u64, of: u64| if of == 0 { NONE.into() } else { percent(bytes as f64 / of as f64) };
+    let rows: Vec<Vec<String>> = found
+        .alive
+        .iter()
+        .map(|one| {
+            vec![
+                one.program.clone(),
+                moment_label(one.moment),
+                whole_bytes(one.live.peak_bytes),
+                share(one.live.peak_bytes, free(&one.program)),
+                whole_bytes(one.live.mean_bytes),
+            ]
+        })
+        .collect();
+    let columns = ["program", "objects are freed", "peak", "of that at free", "mean"];
+    let text = vec![
+        "Bytes as the program requested them, of objects that are not freed yet: counted in the recording, so exact, and the \
+         same over every manager."
+            .into(),
+    ];
+    let items = vec![Item::Table(table("", &columns, rows))];
+    (!found.alive.is_empty()).then(|| Section { title: "Requested bytes alive".into(), text, items })
+}
+
+/// What the layer costs over the manager alone.
+pub fn layer(found: &Reclamation) -> Option<Section> {
+    let row = |name: &str, manager: &str, ratios: &Ratios| {
+        let mut row = vec![name.to_owned(), manager.to_owned()];
+        row.extend(cells(ratios));
+        row
+    };
+    let curves = found.curves.iter().filter(|curve| curve.plain.is_some());
+    let mut rows: Vec<Vec<String>> =
+        curves.map(|curve| row(&curve.program, &curve.manager, &curve.layer)).collect();
+    let means = found.means.iter().filter(|mean| mean.moment.is_none());
+    rows.extend(means.map(|mean| row("geometric mean", &mean.manager, &mean.ratios)));
+    let items = vec![Item::Table(table("", &["program", "manager", "CPU", "time", "peak memory"], rows.clone()))];
+    let text = vec![
+        "The layer that frees as the program does, over the manager without it: comparing each allocation, and a copy in \
+         place of realloc. It is in both sides of every other ratio here."
+            .into(),
+    ];
+    (!rows.is_empty()).then(|| Section { title: "What the layer itself costs".into(), text, items })
+}
+
+/// One program: every manager and moment.
+pub fn program(found: &Reclamation, name: &str) -> Option<Section> {
+    let curves: Vec<&Curve> = found.curves.iter().filter(|curve| curve.program == name).collect();
+    let mut rows = Vec::new();
+    for (curve, point) in curves.iter().flat_map(|curve| curve.points.iter().map(move |point| (curve, point))) {
+        let figure = |of: fn(&Medians) -> String| point.medians.as_ref().map_or_else(|| NONE.into(), of);
+        let ratio = |interval| if point.moment == Moment::Free { "1".into() } else { ratio_cell(interval) };
+        rows.push(vec![
+            curve.manager.clone(),
+            moment_label(point.moment),
+            figure(|medians| seconds(medians.cpu_s)),
+            ratio(point.over_free.cpu),
+            figure(|medians| mib_from_kib(medians.peak_rss_kib)),
+            ratio(point.over_free.peak_rss),
+            figure(|medians| number(medians.minor_faults as u64)),
+        ]);
+    }
+    let columns = ["manager", "objects are freed", "CPU s", "over free", "peak MiB", "over free", "faults"];
+    let of = |manager: &str, moment: Moment| {
+        let curve = curves.iter().find(|curve| curve.manager == manager)?;
+        Some(curve.points.iter().find(|point| point.moment == moment)?.over_free)
+    };
+    let mut items = vec![Item::Table(table("", &columns, rows))];
+    items.extend(charts(found, name, &of));
+    (!curves.is_empty()).then(|| Section { title: name.into(), text: vec![], items })
+}
+
+/// CPU and memory by moment, one line a manager, with bands.
+fn charts(found: &Reclamation, what: &str, of: RatiosOf) -> [Item; 2] {
+    let chart = |title: &str, metric: RatioOf| {
+        Item::Chart(Chart {
+            title: format!("{title}: {what}"),
+            caption: "Over the program's own free; the bands are the intervals.".into(),
+            form: Form::Lines,
+            x: Axis {
+                title: "when objects are freed".into(),
+                names: found.moments.iter().map(|moment| moment_label(*moment)).collect(),
+                ..Axis::default()
+            },
+            y: Axis { title: format!("{title} over free"), ..Axis::default() },
+            series: found.managers.iter().map(|manager| series(found, manager, metric, of)).collect(),
+        })
+    };
+    [chart("CPU", |ratios| ratios.cpu), chart("Peak memory", |ratios| ratios.peak_rss)]
+}
+
+fn series(found: &Reclamation, manager: &str, metric: RatioOf, of: RatiosOf) -> Series {
+    let mut line = Series { name: manager.into(), ..Series::default() };
+    for (place, moment) in found.moments.iter().enumerate() {
+        let (ratio, ends) = match of(manager, *moment).and_then(|ratios| metric(&ratios)) {
+            _ if *moment == Moment::Free => (1.0, (1.0, 1.0)),
+            Some(interval) => (interval.ratio, (interval.low, interval.high)),
+            None => continue,
+        };
+        line.points.push((place as f64, ratio));
+        line.band.push(ends);
+    }
+    line
+}

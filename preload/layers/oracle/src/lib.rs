@@ -1,0 +1,20 @@
+//! The oracle layer: frees the objects of an unmodified program at a point that was recorded before.
+//!
+//! Preloaded in front of a manager it compares every allocation with the recorded sequence (`HEAPTOLL_ORACLE`, see
+//! [`heaptoll_oracle_core::settings`]), and gives objects back to the manager at their last use, when the program frees
+//! them, some bytes later, or not at all. So the manager stays the same, and only the moment of reclamation varies. At the
+//! first allocation that differs from the recorded one the process ends: which object is which is not known any more.
+#![no_std]
+
+mod environment;
+mod exports;
+mod file;
+mod follow;
+mod loaded;
+mod start;
+mod stop;
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo) -> ! {
+    heaptoll_next::family::fatal(c"heaptoll: a defect in the oracle layer; please report it\n")
+}

@@ -1,0 +1,72 @@
+//! Which object file an address of code lies in, by the loader's own list.
+
+use core::ffi::{CStr, c_char, c_void};
+
+use heaptoll_oracle_core::sites::Loaded;
+use heaptoll_oracle_file::NameWord;
+
+/// `struct link_map` of glibc's `link.h`, as far as it is public.
+#[repr(C)]
+struct LinkMap {
+    /// Difference between addresses in memory and in the file.
+    difference: usize,
+    /// Path of the file; empty for the program itself.
+    name: *const c_char,
+}
+
+/// Request of `dladdr1` for the link map.
+const RTLD_DL_LINKMAP: i32 = 2;
+
+unsafe extern "C" {
+    fn dladdr1(address: *const c_void, info: *mut libc::Dl_info, extra: *mut *mut c_void, flags: i32) -> i32;
+}
+
+/// Bytes of a path, at most.
+const PATH: usize = 4096;
+
+/// The objects of this process.
+pub struct Process;
+
+/// Calls `found` with the path of the program's own file, for which the loader has no name.
+fn with_program(found: impl FnOnce(&[u8])) {
+    let mut path = [0u8; PATH];
+    // SAFETY: the kernel writes at most as many bytes as the array has.
+    let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), PATH) };
+    found(&path[..usize::try_from(length).unwrap_or(0)]);
+}
+
+/// Whether this process runs the program of the file: the first of its object files.
+pub fn is_program(objects: &[u64], text: &[u8]) -> bool {
+    let Some(name) = objects.first().map(|word| NameWord::of(*word)) else { return false };
+    let start = name.start as usize;
+    let recorded = text.get(start..start.saturating_add(name.length as usize));
+    let mut same = false;
+    with_program(|path| same = recorded == Some(last_component(path)));
+    same
+}
+
+fn last_component(path: &[u8]) -> &[u8] {
+    path.rsplit(|&byte| byte == b'/').next().unwrap_or(path)
+}
+
+impl Loaded for Process {
+    fn find(&self, address: usize, found: &mut dyn FnMut(&[u8], u64)) {
+        // SAFETY: an all-zero Dl_info is valid for dladdr1 to write to; the link map that it gives is one of the loader's,
+        // whose name is a C string or null, and stays while code of the object runs.
+        unsafe {
+            let mut info: libc::Dl_info = core::mem::zeroed();
+            let mut map: *mut c_void = core::ptr::null_mut();
+            if dladdr1(address as *const c_void, &mut info, &mut map, RTLD_DL_LINKMAP) == 0 {
+                return;
+            }
+            let Some(map) = map.cast::<LinkMap>().as_ref() else { return };
+            let path = if map.name.is_null() { b"" } else { CStr::from_ptr(map.name).to_bytes() };
+            let address = address.wrapping_sub(map.difference) as u64;
+            if path.is_empty() {
+                with_program(|path| found(last_component(path), address));
+            } else {
+                found(last_component(path), address);
+            }
+        }
+    }
+}
