@@ -41,6 +41,7 @@ pub mod stat;
 pub mod studied;
 pub mod subject;
 pub mod tables;
+pub mod tailor;
 #[cfg(test)]
 mod testing;
 pub mod trace_source;

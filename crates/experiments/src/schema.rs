@@ -14,7 +14,7 @@ use serde_json::{Value, json as value};
 use crate::labelled::{self, Unreadable};
 use crate::{
     bound, delay, drag, frequency, gate, instructions, ledger, lifetimes, locality, managers, minheap,
-    oracle, programs, proximity, reclamation, replay, stat,
+    oracle, programs, proximity, reclamation, replay, stat, tailor,
 };
 
 /// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.
@@ -64,6 +64,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<reclamation::Figures>(reclamation::SCHEMA),
     CommandSchema::of::<replay::Figures>(replay::SCHEMA),
     CommandSchema::of::<stat::Figures>(stat::SCHEMA),
+    CommandSchema::of::<tailor::Figures>(tailor::SCHEMA),
     CommandSchema::of_file::<json::ExperimentFile>(json::SCHEMA),
 ];
 

@@ -25,3 +25,4 @@ pub mod run;
 pub mod shell_files;
 pub mod stat;
 pub mod study;
+pub mod tailor;

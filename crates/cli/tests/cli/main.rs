@@ -43,6 +43,7 @@ mod stopping;
 mod stored;
 mod studies;
 mod sweeping;
+mod tailoring;
 mod trace_reports;
 mod tracing;
 mod typed;
