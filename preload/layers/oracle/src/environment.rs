@@ -3,15 +3,19 @@
 
 use core::ffi::{CStr, c_char};
 
+/// What shells keep for themselves, and set differently for each command.
+const OF_SHELLS: [&[u8]; 3] = [b"_", b"OLDPWD", b"SHLVL"];
+
 fn is_hidden(entry: &[u8], hidden: &[u8]) -> bool {
     let name = entry.split(|&byte| byte == b'=').next().unwrap_or(entry);
     name.starts_with(b"HEAPTOLL_")
         || name.starts_with(b"VALGRIND_")
         || name == b"LD_PRELOAD"
+        || OF_SHELLS.contains(&name)
         || hidden.split(|&byte| byte == b'+').any(|other| !other.is_empty() && other == name)
 }
 
-/// Removes heaptoll's own entries, Valgrind's, and those of `hidden`, names separated by `+`, from the array, in place.
+/// Removes heaptoll's own entries, Valgrind's, shells', and those of `hidden`, names separated by `+`, from the array, in place.
 ///
 /// # Safety
 /// `from` is the process's environment, a null-terminated array of C strings, and there is one thread.
