@@ -227,7 +227,7 @@ fn report(request: &Request, all: &[(PathBuf, Counts)], context: &Context) {
     let Some(((path, counts), others_made)) = all.split_first() else { return };
     context.messages.note(&line(path, counts));
     if !others_made.is_empty() {
-        let folder = printable(&others(&request.output).display().to_string()).into_owned();
+        let folder = printable(&others(&request.output).display().to_string());
         context
             .messages
             .note(&format!("and {} of other process images in {folder}", plural(others_made.len(), "trace")));
