@@ -8,6 +8,7 @@
 
 #include "hooks.h"
 #include "options.h"
+#include "roots.h"
 
 static Addr heap_low = ~(Addr)0, heap_high;
 
@@ -100,10 +101,15 @@ static ULong requested(const HtFrame *frame)
    }
 }
 
+void ht_call_heap(ULong *low, ULong *length)
+{
+   *low = heap_low;
+   *length = heap_high > heap_low ? heap_high - heap_low : 0;
+}
+
 void ht_call_begins(HtThread *thread)
 {
-   thread->kept.heap_low = heap_low;
-   thread->kept.heap_length = heap_high > heap_low ? heap_high - heap_low : 0;
+   ht_call_heap(&thread->kept.heap_low, &thread->kept.heap_length);
 }
 
 static void extend_heap(HtThread *thread, Addr block, ULong size)
@@ -180,11 +186,14 @@ void ht_call_returned(ULong sp, ULong target, ULong result)
          block = (UInt)result == 0 ? block_at(top->arguments[0]) : 0;
       else if (gives_block(top->number))
          block = result;
-      if (ht_options.pointers && block != 0)
-         extend_heap(thread, block, requested(top));
+      const ULong size = requested(top);
+      if ((ht_options.pointers || ht_options.graph) && block != 0)
+         extend_heap(thread, block, size);
       ht_thread_event(tid, HT_LEAVE, top->number + 256 * (ULong)top->family + 65536 * (ULong)top->served_by, &block, 1);
       ht_thread_pop(thread);
       ht_thread_watch(thread);
+      if (block != 0)
+         ht_roots_allocated(tid, block, size);
       return;
    }
    unwind(tid, thread, sp, True, target);

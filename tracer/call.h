@@ -29,6 +29,8 @@ void ht_call_announced(ULong event);
 void ht_call_unwind(ThreadId tid, HtThread *thread, Addr sp);
 /* Removes the innermost frame, which was left without a return. */
 void ht_call_leave_by_force(ThreadId tid, HtThread *thread);
+/* Where blocks have been: the lowest address, and bytes from there to the highest. */
+void ht_call_heap(ULong *low, ULong *length);
 /* A thread is about to run: updates its registers of the heap's range. */
 void ht_call_begins(HtThread *thread);
 

@@ -152,9 +152,9 @@ static void reference(Block *block, IRExpr *address, Int size, Bool store, IRExp
    write_word(block, word);
 }
 
-/* Records a 64-bit part of a stored value that points into the heap: a word is written in any case, and counted only
- * then; the ring's block ends with a 0 anyway. */
-static void stored_word(Block *block, IRExpr *value, IRExpr *guard)
+/* Records a 64-bit word of those that a store wrote to, if it points into the heap: something is written in any case, and
+ * counted only then; the ring's block ends with a 0 anyway. */
+static void recorded_word(Block *block, IRExpr *value, IRExpr *guard, IRExpr *kind)
 {
    IRExpr *const distance = binary(block, Iop_Sub64, value, get(block, REGISTER(block, heap_low)));
    IRExpr *inside = bind_64(
@@ -164,7 +164,7 @@ static void stored_word(Block *block, IRExpr *value, IRExpr *guard)
    if (guard != NULL)
       inside = binary(block, Iop_And64, inside, bind_64(block, IRExpr_Unop(Iop_1Uto64, guard)));
    IRExpr *const recorded = bind(block, Ity_I1, IRExpr_Unop(Iop_64to1, inside));
-   IRExpr *const word = binary(block, Iop_Or64, value, number(HT_WORD(HT_POINTER, 0)));
+   IRExpr *const word = binary(block, Iop_Or64, value, kind);
    write_word(block, bind_64(block, IRExpr_ITE(recorded, word, number(0))));
    block->words--;
    block->place =
@@ -172,35 +172,68 @@ static void stored_word(Block *block, IRExpr *value, IRExpr *guard)
    block->words = 0;
 }
 
+static void stored_word(Block *block, IRExpr *value, IRExpr *guard, Int which)
+{
+   recorded_word(block, value, guard, number(HT_WORD(HT_POINTER, (ULong)which << HT_SIZE_SHIFT)));
+}
+
 /* Records a stored value in parts of 64 bits. */
 static void value(Block *block, IRType type, IRExpr *stored, IRExpr *guard)
 {
    static const IROp halves[] = { Iop_V128to64, Iop_V128HIto64 };
    static const IROp quarters[] = { Iop_V256to64_0, Iop_V256to64_1, Iop_V256to64_2, Iop_V256to64_3 };
-   if (!ht_options.references || !ht_options.pointers)
+   if (!ht_options.references || !ht_options.pointers || ht_options.graph)
       return;
    switch (type) {
    case Ity_I64:
-      stored_word(block, stored, guard);
+      stored_word(block, stored, guard, 0);
       break;
    case Ity_F64:
-      stored_word(block, bind_64(block, IRExpr_Unop(Iop_ReinterpF64asI64, stored)), guard);
+      stored_word(block, bind_64(block, IRExpr_Unop(Iop_ReinterpF64asI64, stored)), guard, 0);
       break;
    case Ity_I128:
-      stored_word(block, bind_64(block, IRExpr_Unop(Iop_128to64, stored)), guard);
-      stored_word(block, bind_64(block, IRExpr_Unop(Iop_128HIto64, stored)), guard);
+      stored_word(block, bind_64(block, IRExpr_Unop(Iop_128to64, stored)), guard, 0);
+      stored_word(block, bind_64(block, IRExpr_Unop(Iop_128HIto64, stored)), guard, 1);
       break;
    case Ity_V128:
       for (UInt i = 0; i < 2; i++)
-         stored_word(block, bind_64(block, IRExpr_Unop(halves[i], stored)), guard);
+         stored_word(block, bind_64(block, IRExpr_Unop(halves[i], stored)), guard, (Int)i);
       break;
    case Ity_V256:
       for (UInt i = 0; i < 4; i++)
-         stored_word(block, bind_64(block, IRExpr_Unop(quarters[i], stored)), guard);
+         stored_word(block, bind_64(block, IRExpr_Unop(quarters[i], stored)), guard, (Int)i);
       break;
    default:
       break;
    }
+}
+
+/* Records what the words hold to which a store of `size` bytes has written: pointers are also stored in parts, and by
+ * vectors at any address. Only the second word that a store of 2 to 8 bytes reaches is left out. */
+static void words_of(Block *block, IRExpr *address, Int size, IRExpr *guard)
+{
+   if (!ht_options.references || !ht_options.graph)
+      return;
+   IRExpr *first = binary(block, Iop_And64, address, number(~7ULL));
+   /* Where nothing is stored the address may be no memory: the ring is. */
+   if (guard != NULL)
+      first = bind_64(block, IRExpr_ITE(guard, first, get(block, REGISTER(block, place.limit))));
+   for (Int i = 0; i == 0 || 8 * (i + 1) <= size; i++) {
+      IRExpr *const at = i == 0 ? first : binary(block, Iop_Add64, first, number(8 * (ULong)i));
+      stored_word(block, bind_64(block, IRExpr_Load(Iend_LE, Ity_I64, at)), guard, i);
+   }
+   if (size < 16)
+      return;
+   /* The last one, where it is another. */
+   IRExpr *const end = binary(block, Iop_Add64, address, number((ULong)size - 1));
+   IRExpr *last = binary(block, Iop_And64, end, number(~7ULL));
+   if (guard != NULL)
+      last = bind_64(block, IRExpr_ITE(guard, last, first));
+   IRExpr *const distance = binary(block, Iop_Sub64, last, first);
+   IRExpr *const other = bind(block, Ity_I1, IRExpr_Binop(Iop_CmpEQ64, distance, number((ULong)size)));
+   IRExpr *const kind = binary(block, Iop_Or64, number(HT_WORD(HT_POINTER, 0)),
+                               binary(block, Iop_Shl64, distance, IRExpr_Const(IRConst_U8(HT_SIZE_SHIFT - 3))));
+   recorded_word(block, bind_64(block, IRExpr_Load(Iend_LE, Ity_I64, last)), other, kind);
 }
 
 static void dirty_helper(Block *block, const IRDirty *dirty)
@@ -225,6 +258,7 @@ static void compare_and_swap(Block *block, IRCAS *cas)
    reference(block, cas->addr, size, False, NULL);
    reference(block, cas->addr, size, True, NULL);
    addStmtToIRSB(block->sb, IRStmt_CAS(cas));
+   words_of(block, cas->addr, size, NULL);
    if (type != Ity_I64)
       return;
    IRExpr *swapped =
@@ -241,8 +275,10 @@ static void load_linked_store_conditional(Block *block, const IRStmt *statement)
    const IRType type = data == NULL ? typeOfIRTemp(types, statement->Ist.LLSC.result) : typeOfIRExpr(types, data);
    reference(block, statement->Ist.LLSC.addr, sizeofIRType(type), data != NULL, NULL);
    addStmtToIRSB(block->sb, (IRStmt *)statement);
-   if (data != NULL)
+   if (data != NULL) {
+      words_of(block, statement->Ist.LLSC.addr, sizeofIRType(type), NULL);
       value(block, type, data, IRExpr_RdTmp(statement->Ist.LLSC.result));
+   }
 }
 
 static void statement(Block *block, IRStmt *st)
@@ -266,11 +302,21 @@ static void statement(Block *block, IRStmt *st)
       type = typeOfIRExpr(types, st->Ist.Store.data);
       reference(block, st->Ist.Store.addr, sizeofIRType(type), True, NULL);
       value(block, type, st->Ist.Store.data, NULL);
+      if (ht_options.graph) {
+         addStmtToIRSB(block->sb, st);
+         words_of(block, st->Ist.Store.addr, sizeofIRType(type), NULL);
+         return;
+      }
       break;
    case Ist_StoreG:
       type = typeOfIRExpr(types, st->Ist.StoreG.details->data);
       reference(block, st->Ist.StoreG.details->addr, sizeofIRType(type), True, st->Ist.StoreG.details->guard);
       value(block, type, st->Ist.StoreG.details->data, st->Ist.StoreG.details->guard);
+      if (ht_options.graph) {
+         addStmtToIRSB(block->sb, st);
+         words_of(block, st->Ist.StoreG.details->addr, sizeofIRType(type), st->Ist.StoreG.details->guard);
+         return;
+      }
       break;
    case Ist_Dirty:
       if (st->Ist.Dirty.details->mFx != Ifx_None)

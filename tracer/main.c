@@ -19,8 +19,8 @@
 #include "symbols.h"
 #include "thread.h"
 
-HtOptions ht_options = { .ring_dir = NULL, .symbols = NULL, .consumer = 0, .references = False, .pointers = False, .pin = True,
-                         .functions = False, .only_in = NULL, .shift = 0, .sites = 0 };
+HtOptions ht_options = { .ring_dir = NULL, .symbols = NULL, .consumer = 0, .references = False, .pointers = False, .graph = False, .roots_every = 0,
+                         .pin = True, .functions = False, .only_in = NULL, .shift = 0, .sites = 0 };
 
 static Bool on_option(const HChar *argument)
 {
@@ -32,6 +32,8 @@ static Bool on_option(const HChar *argument)
       ht_options.consumer = number;
    } else if (VG_BOOL_CLO(argument, "--references", ht_options.references)) {
    } else if (VG_BOOL_CLO(argument, "--pointers", ht_options.pointers)) {
+   } else if (VG_BOOL_CLO(argument, "--graph", ht_options.graph)) {
+   } else if (VG_BINT_CLO(argument, "--roots-every", ht_options.roots_every, 0, 0x7fffffff)) {
    } else if (VG_BOOL_CLO(argument, "--pin", ht_options.pin)) {
    } else if (VG_BOOL_CLO(argument, "--functions", ht_options.functions)) {
    } else if (VG_BINT_CLO(argument, "--sites", number, 0, 64)) {
@@ -52,6 +54,8 @@ static void on_usage(void)
                "    --consumer=<pid>        stop recording when this process has ended\n"
                "    --references=no|yes     record every data reference [no]\n"
                "    --pointers=no|yes       record stores of pointers into the heap, with --references=yes [no]\n"
+               "    --graph=no|yes          record the pointers in memory and root points, with --references=yes [no]\n"
+               "    --roots-every=<bytes>   bytes allocated between root points; 0: chosen as the program runs [0]\n"
                "    --sites=<frames>        record the call sites of the malloc family [0]\n"
                "    --shift=<pages>         give the program's heap and mappings addresses that are so far off [0]\n"
                "    --functions=no|yes      count the instructions of each function [no]\n"

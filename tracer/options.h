@@ -13,6 +13,8 @@ typedef struct {
    Int consumer;          /* --consumer: process that reads them; 0: not checked */
    Bool references;       /* --references: record every data reference */
    Bool pointers;         /* --pointers: and stores of pointers into the heap */
+   Bool graph;            /* --graph: and every word that then holds one; root points */
+   Int roots_every;       /* --roots-every: bytes allocated between root points; 0: chosen as the program runs */
    Bool pin;              /* --pin: the same randomness and the same clock in every run */
    Bool functions;        /* --functions: count the instructions of each function */
    const HChar *only_in;  /* --only-in: end of the path of the only object with routines; NULL: all */

@@ -3,9 +3,11 @@
  * Mappings, the kernel's accesses to memory, and system calls that fail here and not natively.
  */
 
+#include "call.h"
 #include "hooks.h"
 #include "options.h"
 #include "ring.h"
+#include "roots.h"
 #include "system.h"
 
 /* Of the core, not in its public headers: the start of the brk segment, and its end as the program requested it. */
@@ -87,6 +89,7 @@ static void mapped(Addr address, SizeT length, Bool read, Bool write, Bool execu
    UInt origin = call_under_way == __NR_mremap ? HT_ORIGIN_MREMAP : HT_ORIGIN_MMAP;
    record_stack();
    record_map(address, length, protection_of(read, write, execute), origin);
+   ht_roots_mapped(address, length);
 }
 
 static void moved(Addr from, Addr to, SizeT length)
@@ -95,6 +98,7 @@ static void moved(Addr from, Addr to, SizeT length)
    record_stack();
    record_map(to, length, segment ? protection_of(segment->hasR, segment->hasW, segment->hasX) : HT_READ | HT_WRITE,
             HT_ORIGIN_MREMAP);
+   ht_roots_mapped(to, length);
 }
 
 static void protected(Addr address, SizeT length, Bool read, Bool write, Bool execute)
@@ -108,6 +112,7 @@ static void unmapped(Addr address, SizeT length)
 {
    record_stack();
    record_unmap(address, length);
+   ht_roots_unmapped(address, length);
 }
 
 /* The kernel maps and unmaps whole pages; the program may request any byte. */
@@ -115,6 +120,7 @@ static void brk_grown(Addr address, SizeT length, ThreadId tid)
 {
    Addr start = VG_PGROUNDUP(address);
    record_map(start, VG_PGROUNDUP(address + length) - start, HT_READ | HT_WRITE, HT_ORIGIN_BRK);
+   ht_roots_mapped(address, length);
 }
 
 static void brk_shrunk(Addr address, SizeT length)
@@ -152,9 +158,23 @@ static void kernel_reads_text(CorePart part, ThreadId tid, const HChar *what, Ad
    }
 }
 
+/* Records the pointers among the words that are wholly in a range. */
+static void record_words(Addr address, SizeT length)
+{
+   ULong low, heap;
+   ht_call_heap(&low, &heap);
+   for (Addr at = VG_ROUNDUP(address, sizeof(ULong)); at + sizeof(ULong) <= address + length; at += sizeof(ULong)) {
+      const ULong where = at, word = *(const ULong *)at;
+      if (word - low < heap)
+         ht_ring_event(HT_WORD_AT, word, &where, 1);
+   }
+}
+
 static void kernel_wrote(CorePart part, ThreadId tid, Addr address, SizeT length)
 {
    record_access(HT_KERNEL_STORE, part, address, length);
+   if (ht_options.graph && part == Vg_CoreSysCall)
+      record_words(address, length);
 }
 
 /* ---- System calls that fail here and not natively ---- */

@@ -43,7 +43,8 @@ enum {
    HT_SITE = 14,            /* payload: call site of the next HT_ENTER */
    HT_SITE_DEFINITION = 15, /* payload: frames + 256 x site; return addresses, innermost first */
    HT_TEXT = 16,            /* payload: bytes + 2^32 x HT_TEXT_...; a word, the bytes padded with zeroes */
-   HT_POINTER = 17,         /* payload: the pointer that the last store wrote */
+   HT_POINTER = 17,         /* payload: the pointer that the last store wrote + 2^48 x the aligned word of those it
+                               wrote to, from 0 */
    HT_TICK = 18,            /* I, M */
    HT_THREAD_START = 19,    /* payload: the new thread; the thread that started it, HT_BY_MANAGER */
    HT_THREAD_END = 20,      /* payload: the thread that ended; I, M */
@@ -51,7 +52,10 @@ enum {
    HT_EXEC = 22,            /* I, M */
    HT_END = 23,             /* payload: status; I, M */
    HT_SKIP = 24,            /* padding: as many words as the payload states */
-   HT_MAIN = 25             /* the program's main begins; I, M */
+   HT_MAIN = 25,            /* the program's main begins; I, M */
+   HT_WORD_AT = 26,         /* payload: the pointer in a word that the kernel wrote; the word's address */
+   HT_ROOTS = 27,           /* payload: 1: a root point begins, 0: it ends */
+   HT_ROOT = 28             /* payload: a word that may be a pointer + 2^48 x HT_ROOT_... */
 };
 
 /* Flag of the thread that started another: code of the manager did, also outside of its routines. */
@@ -68,6 +72,9 @@ enum {
    HT_TEXT_INLINED = 7,       /* object in which a function that only routines call was called from elsewhere (256 x family) */
    HT_TEXT_CALLER = 8         /* as HT_TEXT_FUNCTION, of a caller of the standard library (instructions of that for it) */
 };
+
+/* Where an HT_ROOT lies. */
+enum { HT_ROOT_REGISTER = 0, HT_ROOT_STACK = 1, HT_ROOT_STATIC = 2, HT_ROOT_MAPPING = 3 };
 
 /* Protection bits and origins of an HT_MAP. */
 enum { HT_READ = 1, HT_WRITE = 2, HT_EXECUTE = 4 };

@@ -291,7 +291,7 @@ impl Sink for Drag {
                 self.last_collection = self.now;
             }
             Event::Unmap { address, length } => self.unmapped(address, length),
-            Event::Pointer { value } => self.pointer(value),
+            Event::Pointer { value, .. } => self.pointer(value),
             Event::Site { site, frames } => self.sites.define(site, frames),
             Event::Text { what: Text::Frame, word, bytes } => self.sites.name_frame(word, bytes),
             Event::Text { what: Text::FrameObject, word, bytes } => self.sites.locate_frame(word, bytes),

@@ -19,6 +19,10 @@ pub struct Options {
     pub functions: bool,
     /// Stores of heap pointers.
     pub pointers: bool,
+    /// What the words hold to which stores write, and root points.
+    pub graph: bool,
+    /// Bytes allocated between root points; 0: chosen as the program runs.
+    pub roots_every_bytes: u32,
     /// Whether randomness is pinned, so that runs repeat.
     pub pin: bool,
     /// Pages by which the brk segment begins higher and mappings end lower than usual: other addresses, for finding
@@ -40,6 +44,8 @@ impl Default for Options {
             sites: 0,
             functions: false,
             pointers: false,
+            graph: false,
+            roots_every_bytes: 0,
             pin: true,
             shift_pages: 0,
             only_in: "".into(),
@@ -73,6 +79,9 @@ impl Options {
             yes_no("pointers", self.pointers),
             yes_no("pin", self.pin),
         ];
+        if self.graph {
+            all.extend([yes_no("graph", true), format!("--roots-every={}", self.roots_every_bytes)]);
+        }
         if self.shift_pages > 0 {
             all.push(format!("--shift={}", self.shift_pages));
         }

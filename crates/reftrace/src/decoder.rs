@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::event::{Clock, Event, Origin, Owner};
 use crate::routine::Routine;
-use crate::word::{self, EventKind, Reference, Text};
+use crate::word::{self, EventKind, Place, Reference, Text};
 
 /// Takes what a decoder yields, in the order of the process.
 pub trait Sink {
@@ -22,6 +22,33 @@ pub trait Sink {
     /// was decoded until then counts.
     fn full(&self) -> Option<String> {
         None
+    }
+}
+
+/// Takes nothing where there is none.
+impl<S: Sink> Sink for Option<S> {
+    #[inline]
+    fn references(&mut self, owner: Owner, references: &[Reference]) {
+        if let Some(sink) = self {
+            sink.references(owner, references);
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) {
+        if let Some(sink) = self {
+            sink.event(event);
+        }
+    }
+
+    fn executed(&mut self, owner: Owner, cost: Clock) {
+        if let Some(sink) = self {
+            sink.executed(owner, cost);
+        }
+    }
+
+    fn full(&self) -> Option<String> {
+        self.as_ref().and_then(Sink::full)
     }
 }
 
@@ -202,7 +229,17 @@ impl Decoder {
                     more[1..].iter().flat_map(|word| word.to_le_bytes()).take(length).collect();
                 sink.event(&Event::Text { what, word: more[0], bytes: &bytes });
             }
-            EventKind::Pointer => sink.event(&Event::Pointer { value: payload }),
+            EventKind::Pointer => {
+                sink.event(&Event::Pointer { value: payload & word::ADDRESS, word: (payload >> 48) as u8 });
+            }
+            EventKind::WordAt => {
+                sink.event(&Event::WordAt { address: more[0], value: payload & word::ADDRESS })
+            }
+            EventKind::Roots => sink.event(&Event::Roots { begin: payload != 0 }),
+            EventKind::Root => {
+                let place = Place::from_number(payload >> 48)?;
+                sink.event(&Event::Root { value: payload & word::ADDRESS, place });
+            }
             EventKind::Tick => {
                 self.advance_clock(more, sink)?;
             }

@@ -1,7 +1,7 @@
 //! What happens between references, as the decoder yields it.
 
 use crate::routine::Routine;
-use crate::word::Text;
+use crate::word::{Place, Text};
 
 /// Whose code makes a reference or executes an instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -119,8 +119,15 @@ pub enum Event<'a> {
     Site { site: u32, frames: &'a [u64] },
     /// A text; see [`Text`].
     Text { what: Text, word: u64, bytes: &'a [u8] },
-    /// The last store wrote this pointer into the range of the heap.
-    Pointer { value: u64 },
+    /// The last store wrote this pointer into the range of the heap, to the aligned word of this number of those that it
+    /// wrote to.
+    Pointer { value: u64, word: u8 },
+    /// The kernel wrote a pointer into the range of the heap to this aligned word.
+    WordAt { address: u64, value: u64 },
+    /// A root point begins or ends.
+    Roots { begin: bool },
+    /// A word of a root point that may be a pointer.
+    Root { value: u64, place: Place },
     /// A child process was started, which has a stream of its own.
     Fork { child: u32 },
     /// The program's `main` begins, with what each owner has executed before, by number of owner: the loader's and the

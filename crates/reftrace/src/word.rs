@@ -95,7 +95,8 @@ pub enum EventKind {
     /// Payload: bytes + 2^32 x the number of its [`Text`]. A word whose meaning depends on that, then the bytes, padded
     /// with zeroes to whole words.
     Text = 16,
-    /// The last store was of this pointer (payload) into the range of the heap. Nothing.
+    /// The last store was of this pointer into the range of the heap. Payload: the pointer + 2^48 x which of the aligned
+    /// words that it wrote to, from 0. Nothing.
     Pointer = 17,
     /// No words but I, M.
     Tick = 18,
@@ -114,6 +115,35 @@ pub enum EventKind {
     Skip = 24,
     /// The program's `main` begins. I, M.
     Main = 25,
+    /// A word that the kernel wrote holds a pointer into the range of the heap (payload). Its address.
+    WordAt = 26,
+    /// Payload: 1: a root point begins, 0: it ends. Nothing.
+    Roots = 27,
+    /// Payload: a word that may be a pointer + 2^48 x the number of its [`Place`]. Nothing.
+    Root = 28,
+}
+
+/// Where a root lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Place {
+    /// A register of a thread.
+    Register = 0,
+    /// A thread's stack.
+    Stack = 1,
+    /// Data of the program or of a library.
+    Static = 2,
+    /// Other writable memory.
+    Mapping = 3,
+}
+
+impl Place {
+    /// The place of a number.
+    pub fn from_number(number: u64) -> Option<Place> {
+        [Place::Register, Place::Stack, Place::Static, Place::Mapping]
+            .into_iter()
+            .find(|place| *place as u64 == number)
+    }
 }
 
 /// What an [`EventKind::Text`] holds.
@@ -160,7 +190,7 @@ impl Text {
 }
 
 impl EventKind {
-    const ALL: [EventKind; 26] = [
+    const ALL: [EventKind; 29] = [
         EventKind::Nothing,
         EventKind::Thread,
         EventKind::Enter,
@@ -187,6 +217,9 @@ impl EventKind {
         EventKind::End,
         EventKind::Skip,
         EventKind::Main,
+        EventKind::WordAt,
+        EventKind::Roots,
+        EventKind::Root,
     ];
 
     /// The kind of a number.
@@ -202,8 +235,10 @@ impl EventKind {
             | EventKind::Refused
             | EventKind::Site
             | EventKind::Pointer
-            | EventKind::Fork => 0,
-            EventKind::KernelLoad | EventKind::KernelStore | EventKind::ThreadStart => 1,
+            | EventKind::Fork
+            | EventKind::Roots
+            | EventKind::Root => 0,
+            EventKind::KernelLoad | EventKind::KernelStore | EventKind::ThreadStart | EventKind::WordAt => 1,
             EventKind::Abandon
             | EventKind::Signal
             | EventKind::SignalEnd
@@ -249,6 +284,6 @@ mod tests {
         for (number, kind) in EventKind::ALL.into_iter().enumerate() {
             assert_eq!((EventKind::from_number(number as u64), kind as usize), (Some(kind), number));
         }
-        assert_eq!(EventKind::from_number(26), None);
+        assert_eq!(EventKind::from_number(29), None);
     }
 }

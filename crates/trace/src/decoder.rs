@@ -6,24 +6,14 @@ mod part;
 use zstd::bulk::Decompressor;
 
 use self::part::Part;
-use crate::column::{ColumnReader, SLACK};
 use crate::event::Event;
 use crate::format::{
-    CLOCK_MAX, COLUMN_HEAD, EVENT_TIMES, EVENTS_HEAD, EVENTS_MAX, EventsHead, PLAIN, PREDICTED, SITE_SLACK,
-    THREAD_SLACK, ZSTD, column, u32_at,
+    CLOCK_MAX, EVENT_TIMES, EVENTS_HEAD, EVENTS_MAX, EventsHead, PREDICTED, SITE_SLACK, THREAD_SLACK, column,
 };
 use crate::live::Live;
+use crate::packed::{self, Column, Shape};
 
 pub(crate) use self::malformed::Malformed;
-
-/// A column unpacked.
-#[derive(Debug, Default)]
-struct Column {
-    /// Its bytes and [`SLACK`] zeroes.
-    bytes: Vec<u8>,
-    length: usize,
-    at: usize,
-}
 
 /// The chunk that is being decoded.
 pub(crate) struct Decoder {
@@ -100,51 +90,9 @@ impl Decoder {
         if u64::from(head.thread) >= events.saturating_add(THREAD_SLACK) {
             return Err(Malformed("a thread's number is beyond reason"));
         }
-        for column in &mut self.columns {
-            column.bytes.clear();
-            column.bytes.resize(SLACK, 0);
-            column.length = 0;
-            column.at = 0;
-        }
-        let columns = head.columns as usize;
-        let mut data = EVENTS_HEAD + columns * COLUMN_HEAD;
-        if payload.len() < data {
-            return Err(Malformed("its list of columns is too short"));
-        }
-        let mut there = [false; column::COUNT];
-        for row in payload[EVENTS_HEAD..data].chunks_exact(COLUMN_HEAD) {
-            let (length, stored) = (u32_at(row, 4) as usize, u32_at(row, 8) as usize);
-            let bytes = payload.get(data..data + stored).ok_or(Malformed("a column is too short"))?;
-            data += stored;
-            // Columns of later versions are skipped.
-            let Some(column) = self.columns.get_mut(row[0] as usize) else { continue };
-            if length > head.events as usize * column::WIDTH[row[0] as usize] {
-                return Err(Malformed("a column is longer than its events can fill"));
-            }
-            // Unpacked repeatedly, a few bytes could keep a reader busy for minutes.
-            if std::mem::replace(&mut there[row[0] as usize], true) {
-                return Err(Malformed("a column is there twice"));
-            }
-            column.bytes.clear();
-            match row[1] {
-                PLAIN if stored == length => column.bytes.extend_from_slice(bytes),
-                ZSTD => {
-                    column.bytes.reserve(length + SLACK);
-                    column.bytes.resize(length, 0);
-                    let unpacked = self
-                        .decompressor
-                        .as_mut()
-                        .and_then(|unpack| unpack.decompress_to_buffer(bytes, &mut column.bytes[..]).ok());
-                    if unpacked != Some(length) {
-                        column.bytes.clear();
-                        return Err(Malformed("a column cannot be unpacked"));
-                    }
-                }
-                _ => return Err(Malformed("a column is packed in an unknown way")),
-            }
-            column.bytes.resize(length + SLACK, 0);
-            column.length = length;
-        }
+        let shape =
+            Shape { head: EVENTS_HEAD, events: head.events, columns: head.columns, widths: &column::WIDTH };
+        packed::unpack(payload, shape, &mut self.columns, &mut self.decompressor)?;
         self.head = head;
         self.left = head.events;
         self.predicted.fill(0);
@@ -185,12 +133,9 @@ impl Decoder {
         // At most one Lost is added for each.
         events.reserve(count as usize + 1);
         let mut part = Part::<MISSING> {
-            columns: self
-                .columns
-                .each_ref()
-                .map(|column| ColumnReader { bytes: &column.bytes, at: column.at }),
-            with_sites: self.columns[column::SITES].length != 0,
-            with_latencies: self.columns[column::LATENCIES].length != 0,
+            columns: self.columns.each_ref().map(Column::reader),
+            with_sites: !self.columns[column::SITES].is_empty(),
+            with_latencies: !self.columns[column::LATENCIES].is_empty(),
             with_times: self.head.flags & EVENT_TIMES != 0,
             threads: state.events.saturating_add(THREAD_SLACK),
             sites: state.events.saturating_add(SITE_SLACK),
@@ -224,7 +169,7 @@ impl Decoder {
         for (column, at) in self.columns.iter_mut().zip(ends) {
             column.at = at;
         }
-        if self.left == 0 && result.is_ok() && self.columns.iter().any(|column| column.at != column.length) {
+        if self.left == 0 && result.is_ok() && self.columns.iter().any(|column| !column.is_used_up()) {
             return Err(Malformed("its columns do not fit its number of events"));
         }
         result

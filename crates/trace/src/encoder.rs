@@ -4,13 +4,8 @@ use zstd::bulk::Compressor;
 
 use crate::column::{ColumnWriter, zigzag};
 use crate::event::EventKind;
-use crate::format::{
-    COLUMN_HEAD, EVENT_TIMES, EVENTS_HEAD, EventsHead, PLAIN, PREDICTED, SITE_SLACK, THREAD_SLACK, ZSTD,
-    column, op,
-};
-
-/// A column shorter than this is not worth compressing.
-const WORTH: usize = 48;
+use crate::format::{EVENT_TIMES, EventsHead, PREDICTED, SITE_SLACK, THREAD_SLACK, column, op};
+use crate::packed;
 
 /// The columns' values of an allocating call.
 #[derive(Debug, Clone, Copy)]
@@ -188,39 +183,12 @@ impl Encoder {
     /// The chunk's payload; an empty chunk is begun. `head` is where the chunk began, without the members that are
     /// known here.
     pub(crate) fn payload(&mut self, mut head: EventsHead) -> Vec<u8> {
-        let present = self.columns.iter().filter(|column| !column.written().is_empty()).count();
         head.events = self.events;
-        head.columns = present as u16;
+        head.columns = packed::filled(&self.columns);
         head.flags = if self.with_times { EVENT_TIMES } else { 0 };
-        let total: usize = self.columns.iter().map(|column| column.written().len()).sum();
-        let directory = EVENTS_HEAD + present * COLUMN_HEAD;
-        let mut payload = Vec::with_capacity(directory + total + zstd::zstd_safe::compress_bound(total) / 2);
+        let mut payload = Vec::new();
         head.write(&mut payload);
-        payload.resize(directory, 0);
-        let mut entry = EVENTS_HEAD;
-        for (which, column) in self.columns.iter_mut().enumerate() {
-            let plain = column.written();
-            if plain.is_empty() {
-                continue;
-            }
-            let start = payload.len();
-            let compressor = self.compressor.as_mut().filter(|_| plain.len() >= WORTH);
-            let encoding = if compressor.is_some_and(|compressor| squeeze(compressor, plain, &mut payload)) {
-                ZSTD
-            } else {
-                payload.truncate(start);
-                payload.extend_from_slice(plain);
-                PLAIN
-            };
-            let stored = payload.len() - start;
-            let row = &mut payload[entry..entry + COLUMN_HEAD];
-            row[0] = which as u8;
-            row[1] = encoding;
-            row[4..8].copy_from_slice(&(plain.len() as u32).to_le_bytes());
-            row[8..12].copy_from_slice(&(stored as u32).to_le_bytes());
-            entry += COLUMN_HEAD;
-            column.clear();
-        }
+        packed::pack(&mut self.columns, &mut self.compressor, &mut payload);
         self.before += u64::from(self.events);
         self.events = 0;
         self.last_slot = 0;
@@ -231,19 +199,6 @@ impl Encoder {
     /// Thread and time at which the next chunk begins.
     pub(crate) fn position(&self) -> (u32, u64) {
         (self.thread, self.time_ns)
-    }
-}
-
-/// Appends `plain` compressed; false when that is not shorter.
-fn squeeze(compressor: &mut Compressor<'_>, plain: &[u8], out: &mut Vec<u8>) -> bool {
-    let start = out.len();
-    out.resize(start + zstd::zstd_safe::compress_bound(plain.len()), 0);
-    match compressor.compress_to_buffer(plain, &mut out[start..]) {
-        Ok(length) if length < plain.len() => {
-            out.truncate(start + length);
-            true
-        }
-        _ => false,
     }
 }
 

@@ -17,6 +17,16 @@ pub enum TraceError {
         /// What it seems to be.
         content: String,
     },
+    /// The bytes are something else than a trace with pointers.
+    #[error(
+        "{name} is no trace with pointers: it seems to be {content}; `heaptoll record --graph` makes traces with pointers"
+    )]
+    NotAGraph {
+        /// The file.
+        name: String,
+        /// What it seems to be.
+        content: String,
+    },
     /// Written by a later heaptoll.
     #[error(
         "{name} is a trace of format version {version}, this heaptoll reads up to version {known}: \

@@ -5,21 +5,45 @@ use std::io::{self, Read};
 use crate::error::TraceError;
 use crate::format::{CHUNK_MAGIC, ChunkHead, FILE_HEAD, FILE_MAGIC, VERSION, u32_at};
 use crate::frame::Framer;
-use crate::sniff;
+use crate::{graph, sniff};
 
 /// Bytes within which a chunk is searched for in a file without its first bytes.
 const SEARCHED: usize = 64 << 10;
 
-/// Reads the first bytes of the file called `name`. False when they are damaged; chunks follow nevertheless.
-pub(crate) fn read<R: Read>(framer: &mut Framer<R>, name: &str) -> Result<bool, TraceError> {
-    let error = |source: io::Error| match source.kind() {
-        io::ErrorKind::IsADirectory => {
-            TraceError::NotATrace { name: name.to_string(), content: "a folder".into() }
+/// The kinds of files that are made of chunks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileKind {
+    /// A trace.
+    Trace,
+    /// A trace with pointers.
+    Graph,
+}
+
+impl FileKind {
+    pub(crate) fn magic(self) -> [u8; 8] {
+        match self {
+            FileKind::Trace => FILE_MAGIC,
+            FileKind::Graph => graph::FILE_MAGIC,
         }
+    }
+
+    fn refuse(self, name: &str, content: String) -> TraceError {
+        let name = name.to_string();
+        match self {
+            FileKind::Trace => TraceError::NotATrace { name, content },
+            FileKind::Graph => TraceError::NotAGraph { name, content },
+        }
+    }
+}
+
+/// Reads the first bytes of the file called `name`. False when they are damaged; chunks follow nevertheless.
+pub(crate) fn read<R: Read>(framer: &mut Framer<R>, name: &str, kind: FileKind) -> Result<bool, TraceError> {
+    let error = |source: io::Error| match source.kind() {
+        io::ErrorKind::IsADirectory => kind.refuse(name, "a folder".into()),
         _ => TraceError::system("read", name, source),
     };
     let state = framer.peek(FILE_HEAD).map_err(error)?;
-    if state.len() >= FILE_HEAD && state[..8] == FILE_MAGIC {
+    if state.len() >= FILE_HEAD && state[..8] == kind.magic() {
         let version = u32_at(state, 8);
         let whole = crc32fast::hash(&state[..12]) == u32_at(state, 12);
         if whole && version > VERSION {
@@ -27,6 +51,9 @@ pub(crate) fn read<R: Read>(framer: &mut Framer<R>, name: &str) -> Result<bool, 
         }
         framer.consume(FILE_HEAD);
         return Ok(whole);
+    }
+    if let Some(content) = sniff::other_kind(state) {
+        return Err(kind.refuse(name, content.to_string()));
     }
     // A trace that lost its first bytes still has chunks.
     let state = framer.peek(SEARCHED).map_err(error)?;
@@ -36,5 +63,5 @@ pub(crate) fn read<R: Read>(framer: &mut Framer<R>, name: &str) -> Result<bool, 
     if chunk {
         return Ok(false);
     }
-    Err(TraceError::NotATrace { name: name.to_string(), content: sniff::describe(state) })
+    Err(kind.refuse(name, sniff::describe(state, kind)))
 }

@@ -95,8 +95,13 @@ pub(crate) const ZSTD: u8 = 1;
 
 /// The 16 bytes a file begins with.
 pub(crate) fn file_head() -> [u8; FILE_HEAD] {
+    head_of(FILE_MAGIC)
+}
+
+/// The 16 bytes with which a file of another kind begins.
+pub(crate) fn head_of(magic: [u8; 8]) -> [u8; FILE_HEAD] {
     let mut head = [0; FILE_HEAD];
-    head[..8].copy_from_slice(&FILE_MAGIC);
+    head[..8].copy_from_slice(&magic);
     head[8..12].copy_from_slice(&VERSION.to_le_bytes());
     let sum = crc32fast::hash(&head[..12]);
     head[12..].copy_from_slice(&sum.to_le_bytes());
@@ -193,6 +198,7 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
-fn u64_at(bytes: &[u8], at: usize) -> u64 {
+/// See [`u32_at`].
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
 }

@@ -35,6 +35,21 @@ pub struct Header {
     pub event_time: bool,
     /// CPU, kernel, C library: name and value.
     pub machine: Vec<(String, String)>,
+    /// Of a trace with pointers: what was recorded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub graph: Option<GraphSettings>,
+}
+
+/// What a trace with pointers holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GraphSettings {
+    /// Bytes of a page of memory.
+    pub page_bytes: u64,
+    /// Bytes allocated from one root point to the next, at first; 0 where there are none.
+    pub roots_every_bytes: u64,
+    /// Whether every load and store of the program is there.
+    pub references: bool,
 }
 
 /// How the recording ended; in the last chunk. A file without it was cut off.

@@ -1,8 +1,10 @@
 //! The trace: every allocation of one process, in order, in a compact file that may be cut anywhere.
 //!
 //! [`Writer`] makes one, [`Reader`] reads it as a stream, [`tables`] reads all but the events.
+//! [`graph`] has the same for traces with pointers.
 //! docs/reference/trace-format.md is the specification.
 
+mod chunks;
 mod column;
 mod decoder;
 mod encoder;
@@ -11,10 +13,12 @@ mod event;
 mod file_head;
 mod format;
 mod frame;
+pub mod graph;
 mod header;
 mod live;
 mod memory;
 mod output;
+mod packed;
 mod reader;
 mod sites;
 mod sniff;
@@ -25,7 +29,7 @@ mod writer;
 pub use error::TraceError;
 pub use event::{Event, EventKind};
 pub use format::VERSION;
-pub use header::{Ending, Frame, Gap, Header, Sample, Site, Sites};
+pub use header::{Ending, Frame, Gap, GraphSettings, Header, Sample, Site, Sites};
 pub use memory::{MEMORY_LIMIT, Memory};
 pub use output::{Output, Stream, TraceFile};
 pub use reader::{Batch, Reader};

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::TraceError;
 use crate::decoder::{Decoder, TraceState};
 use crate::event::Event;
+use crate::file_head::FileKind;
 use crate::format::chunk;
 use crate::frame::{Framer, StreamItem};
 use crate::header::{Ending, Gap, Header, Sample, Sites};
@@ -91,7 +92,7 @@ impl<R: Read> Reader<R> {
             lost_by_recorder: 0,
             ended: false,
         };
-        reader.tables.begin(&mut reader.framer)?;
+        reader.tables.begin(&mut reader.framer, FileKind::Trace)?;
         // The header is the first chunk; with anything else, `read` continues from there.
         reader.advance()?;
         Ok(reader)
@@ -220,17 +221,9 @@ impl<R: Read> Reader<R> {
             self.framer.next().map_err(|source| TraceError::system("read", self.tables.name(), source))?;
         match found {
             StreamItem::Chunk(head) => {
-                let expected = self.next_sequence;
-                if expected.is_some_and(|expected| head.sequence < expected) {
-                    self.tables
-                        .warn(format!("chunk {} is there twice or out of order: left out", head.sequence));
+                if !self.tables.follows(&mut self.next_sequence, head.sequence) {
                     return Ok(());
                 }
-                if head.sequence > expected.unwrap_or(0) {
-                    let first = expected.unwrap_or(0);
-                    self.tables.warn(format!("chunks {first} to {} are missing", head.sequence - 1));
-                }
-                self.next_sequence = Some(head.sequence.saturating_add(1));
                 if head.kind == chunk::EVENTS {
                     self.events(head.sequence);
                 } else {

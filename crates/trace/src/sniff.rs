@@ -1,6 +1,8 @@
 //! Guesses what a file that is no trace is, so that the error helps.
 
+use crate::file_head::FileKind;
 use crate::format::FILE_MAGIC;
+use crate::graph;
 
 /// First bytes and names of files that users give by mistake.
 const KNOWN: [(&[u8], &str); 14] = [
@@ -20,12 +22,21 @@ const KNOWN: [(&[u8], &str); 14] = [
     (b"<!DOCTYPE html", "an HTML page"),
 ];
 
+/// The kind of a file whose first bytes are those of a trace, of either kind, to follow `it seems to be`.
+pub(crate) fn other_kind(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.starts_with(&FILE_MAGIC) {
+        return Some("a trace without pointers");
+    }
+    bytes.starts_with(&graph::FILE_MAGIC).then_some("a trace with pointers, which `heaptoll stat` reads")
+}
+
 /// As text, to follow `it seems to be`.
-pub(crate) fn describe(bytes: &[u8]) -> String {
+pub(crate) fn describe(bytes: &[u8], kind: FileKind) -> String {
     if bytes.is_empty() {
         return "an empty file".to_string();
     }
-    if FILE_MAGIC.starts_with(&bytes[..bytes.len().min(FILE_MAGIC.len())]) {
+    let magic = kind.magic();
+    if magic.starts_with(&bytes[..bytes.len().min(magic.len())]) {
         return "a trace that was cut off within its first bytes".to_string();
     }
     if let Some((_, name)) = KNOWN.iter().find(|(magic, _)| bytes.starts_with(magic)) {

@@ -8,10 +8,11 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
+use crate::file_head::{self, FileKind};
 use crate::format::{CHUNK_HEAD, ChunkHead, TEXT_MAX, chunk};
 use crate::frame::{Framer, StreamItem};
 use crate::header::{Ending, Gap, Header, Sample, Sites};
-use crate::{TraceError, file_head, sites, text};
+use crate::{TraceError, sites, text};
 
 /// Memory that all tables of a trace may take, bytes: what a hostile file can cost.
 const MEMORY_MAX: usize = 256 << 20;
@@ -86,11 +87,30 @@ impl Tables {
     }
 
     /// Reads the first bytes of a file; warns where they are damaged.
-    pub(crate) fn begin<R: Read>(&mut self, framer: &mut Framer<R>) -> Result<(), TraceError> {
-        if !file_head::read(framer, &self.name)? {
+    pub(crate) fn begin<R: Read>(
+        &mut self,
+        framer: &mut Framer<R>,
+        kind: FileKind,
+    ) -> Result<(), TraceError> {
+        if !file_head::read(framer, &self.name, kind)? {
             self.warn("the first bytes of the file are damaged".to_string());
         }
         Ok(())
+    }
+
+    /// Whether the chunk of this sequence number is the next, after those that are missing; warns of them. `next` is the
+    /// number expected, if any, and becomes that of the chunk after this.
+    pub(crate) fn follows(&mut self, next: &mut Option<u64>, sequence: u64) -> bool {
+        let expected = next.unwrap_or(0);
+        if next.is_some() && sequence < expected {
+            self.warn(format!("chunk {sequence} is there twice or out of order: left out"));
+            return false;
+        }
+        if sequence > expected {
+            self.warn(format!("chunks {expected} to {} are missing", sequence - 1));
+        }
+        *next = Some(sequence.saturating_add(1));
+        true
     }
 
     /// Takes a chunk that is not one of events.
@@ -210,7 +230,7 @@ pub fn tables(path: &Path) -> Result<Tables, TraceError> {
     let mut file = File::open(path).map_err(open)?;
     let mut framer = Framer::new(&file, 0);
     let mut tables = Tables::new(&name);
-    tables.begin(&mut framer)?;
+    tables.begin(&mut framer, FileKind::Trace)?;
     let mut offset = framer.offset();
     drop(framer);
     // From head to head, as long as each is whole and leads to the next.

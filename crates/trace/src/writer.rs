@@ -1,19 +1,17 @@
 //! The writer: assigns slots to objects, counts, fills chunks and passes them to the output.
 //!
-//! A disk that is full (or an output that fails in another way) must not disturb the program: the writer continues to
-//! assign slots and to count, tries again with every chunk, and marks what is lost as a gap. [`Writer::flush`] and
+//! While the output refuses chunks, the writer continues to assign slots and to count; [`Writer::flush`] and
 //! [`Writer::trouble`] report it.
-
-use std::io;
 
 use serde::Serialize;
 
+use crate::chunks::Chunks;
 use crate::encoder::{Call, Encoder, op_of};
 use crate::event::EventKind;
-use crate::format::{self, ChunkHead, EVENTS_MAX, EventsHead, SIZE_MAX, chunk};
+use crate::format::{self, EVENTS_MAX, EventsHead, SIZE_MAX, chunk};
 use crate::header::{Ending, Gap, Header, Sample, Sites};
-use crate::output::{self, Output, RESERVE};
-use crate::{TraceError, sites, text};
+use crate::output::Output;
+use crate::{TraceError, sites};
 
 /// Settings of a writer.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +54,7 @@ const SAMPLES_PER_CHUNK: usize = 4096;
 
 /// Writes one trace.
 pub struct Writer<W> {
-    out: W,
+    chunks: Chunks<W>,
     encoder: Encoder,
     limit: u32,
     /// Requested sizes by slot; [`FREE`] where none is live.
@@ -66,19 +64,10 @@ pub struct Writer<W> {
     local: usize,
     /// Where this chunk began.
     head: EventsHead,
-    /// Chunks written.
-    sequence: u64,
-    /// Events of the chunks written.
-    kept: u64,
-    /// Events lost since the last chunk that could be written.
-    lost: u64,
     clock_bytes: u64,
     live_bytes: u64,
     max_live_bytes: u64,
     samples: Vec<Sample>,
-    /// Payloads of JSON chunks that are not yet written.
-    pending: Vec<(u8, Vec<u8>)>,
-    trouble: Option<TraceError>,
 }
 
 impl<W: Output> Writer<W> {
@@ -86,33 +75,21 @@ impl<W: Output> Writer<W> {
     ///
     /// # Errors
     /// The output does not take the first chunk, or the header is no JSON.
-    pub fn new(mut out: W, header: &Header, settings: &Settings) -> Result<Self, TraceError> {
+    pub fn new(out: W, header: &Header, settings: &Settings) -> Result<Self, TraceError> {
         let limit = settings.events_per_chunk.clamp(1, EVENTS_MAX);
         let encoder = Encoder::new(limit, settings.level, header.sites, header.latency, header.event_time);
-        let payload = text::json("", header).map_err(|source| table(&out, "header", source))?;
-        let mut first = format::file_head().to_vec();
-        for (sequence, payload) in payload.iter().enumerate() {
-            first.extend_from_slice(&ChunkHead::of(chunk::HEADER, sequence as u64, payload).bytes());
-            first.extend_from_slice(payload);
-        }
-        out.add(&first).map_err(|source| TraceError::system("write", &out.name(), source))?;
         Ok(Writer {
-            out,
+            chunks: Chunks::new(out, &format::file_head(), header)?,
             encoder,
             limit,
             sizes: Vec::new(),
             free: Vec::new(),
             local: 0,
             head: EventsHead::default(),
-            sequence: payload.len() as u64,
-            kept: 0,
-            lost: 0,
             clock_bytes: 0,
             live_bytes: 0,
             max_live_bytes: 0,
             samples: Vec::new(),
-            pending: Vec::new(),
-            trouble: None,
         })
     }
 
@@ -241,20 +218,20 @@ impl<W: Output> Writer<W> {
     pub fn gap(&mut self, gap: &Gap) {
         // Events after the gap are in a chunk of their own.
         self.cut();
-        self.put(chunk::GAP, "", gap);
-        self.write_pending();
+        self.chunks.put(chunk::GAP, "", gap);
+        self.chunks.write_pending();
     }
 
     /// Call stacks; may be called again with more.
     pub fn sites(&mut self, sites: &Sites) {
         for part in sites::parts(sites) {
-            self.put(chunk::SITES, "", &part);
+            self.chunks.put(chunk::SITES, "", &part);
         }
     }
 
     /// A table of the caller under a name of at most 255 bytes; a later one of the same name replaces it.
     pub fn extra(&mut self, name: &str, json: &impl Serialize) {
-        self.put(chunk::EXTRA, name, json);
+        self.chunks.put(chunk::EXTRA, name, json);
     }
 
     /// Writes what is buffered as whole chunks: it then survives the end of this process.
@@ -264,26 +241,23 @@ impl<W: Output> Writer<W> {
     pub fn flush(&mut self) -> Result<(), TraceError> {
         self.cut();
         self.put_samples();
-        self.write_pending();
-        match &self.trouble {
-            Some(error) => Err(error.copy()),
-            None => Ok(()),
-        }
+        self.chunks.write_pending();
+        self.chunks.state()
     }
 
     /// The last error of the output; none once it takes chunks again.
     pub fn trouble(&self) -> Option<&TraceError> {
-        self.trouble.as_ref()
+        self.chunks.trouble()
     }
 
     /// Events lost so far because the output refused chunks, and not yet marked by a gap.
     pub fn lost(&self) -> u64 {
-        self.lost
+        self.chunks.lost()
     }
 
     /// Events in the chunks that the output took: what a reader finds of those so far.
     pub fn kept(&self) -> u64 {
-        self.kept
+        self.chunks.kept()
     }
 
     /// Events so far.
@@ -312,44 +286,13 @@ impl<W: Output> Writer<W> {
     /// Even the last chunk, for which space was reserved, could not be written. Chunks lost before are no error here:
     /// they are a gap in the trace; [`Writer::flush`] reports them.
     pub fn finish(mut self, ending: &Ending) -> Result<W, TraceError> {
-        // Its error is stated in the gap, which is what a reader sees.
-        let refused = self.flush();
+        // Its error is stated in a gap, which is what a reader sees.
+        let _ = self.flush();
         let mut ending = ending.clone();
         ending.slots = self.sizes.len() as u32;
-        ending.events = self.kept;
+        ending.events = self.chunks.kept();
         ending.max_live_bytes = self.max_live_bytes;
-        let last_chunks = |ending: &Ending, this: &Self| -> Result<Vec<u8>, TraceError> {
-            let mut bytes = Vec::new();
-            let mut sequence = this.sequence;
-            let mut put = |kind, payloads: Vec<Vec<u8>>| {
-                for payload in payloads {
-                    bytes.extend_from_slice(&ChunkHead::of(kind, sequence, &payload).bytes());
-                    bytes.extend_from_slice(&payload);
-                    sequence += 1;
-                }
-            };
-            if let Err(error) = &refused {
-                let mut gap = Gap { why: reason(error), events: Some(this.lost) };
-                if this.lost == 0 {
-                    gap.why += ": samples, sites or tables are missing";
-                }
-                put(chunk::GAP, text::json("", &gap).map_err(|source| table(&this.out, "gap", source))?);
-            }
-            put(chunk::ENDING, text::json("", ending).map_err(|source| table(&this.out, "ending", source))?);
-            Ok(bytes)
-        };
-        let bytes = last_chunks(&ending, &self)?;
-        let mut result = self.out.conclude(&bytes);
-        if result.is_err() && bytes.len() > RESERVE {
-            // Only the threads' numbers can be that long.
-            ending.threads.clear();
-            let bytes = last_chunks(&ending, &self)?;
-            result = self.out.conclude(&bytes);
-        }
-        match result {
-            Ok(()) => Ok(self.out),
-            Err(source) => Err(TraceError::system("write", &self.out.name(), source)),
-        }
+        self.chunks.finish(&ending)
     }
 
     #[inline(always)]
@@ -362,7 +305,7 @@ impl<W: Output> Writer<W> {
     #[cold]
     fn next_chunk(&mut self) {
         self.cut();
-        self.write_pending();
+        self.chunks.write_pending();
     }
 
     /// Ends the chunk of events, if there is one.
@@ -383,71 +326,13 @@ impl<W: Output> Writer<W> {
             ..EventsHead::default()
         };
         self.local = 0;
-        // After a refusal, the gap goes before the chunk, and only together with it: a chunk that does not fit leaves
-        // space for gaps, one a chunk.
-        let gap = if self.lost == 0 { Vec::new() } else { self.gap_of_loss() };
-        let mut chunks: Vec<(u8, &[u8])> = gap.iter().map(|payload| (chunk::GAP, &payload[..])).collect();
-        chunks.push((chunk::EVENTS, &payload));
-        if self.write(&chunks) {
-            self.kept += events;
-            self.lost = 0;
-            self.trouble = None;
-        } else {
-            self.lost += events;
-        }
-    }
-
-    fn gap_of_loss(&self) -> Vec<Vec<u8>> {
-        let why = self.trouble.as_ref().map_or_else(String::new, reason);
-        // A string and a number are always JSON.
-        text::json("", &Gap { why, events: Some(self.lost) }).unwrap_or_default()
+        self.chunks.events(&payload, events);
     }
 
     fn put_samples(&mut self) {
         if !self.samples.is_empty() {
             let samples = std::mem::take(&mut self.samples);
-            self.put(chunk::SAMPLES, "", &samples);
-        }
-    }
-
-    fn put(&mut self, kind: u8, name: &str, value: &impl Serialize) {
-        match text::json(name, value) {
-            Ok(payloads) => self.pending.extend(payloads.into_iter().map(|payload| (kind, payload))),
-            Err(source) => self.trouble = Some(table(&self.out, name, source)),
-        }
-    }
-
-    fn write_pending(&mut self) {
-        let pending = std::mem::take(&mut self.pending);
-        let mut rest = pending.into_iter();
-        while let Some((kind, payload)) = rest.next() {
-            if !self.write(&[(kind, &payload)]) {
-                self.pending.push((kind, payload));
-                self.pending.extend(rest);
-                return;
-            }
-        }
-        if self.lost == 0 && matches!(self.trouble, Some(TraceError::System { .. })) {
-            self.trouble = None;
-        }
-    }
-
-    fn write(&mut self, chunks: &[(u8, &[u8])]) -> bool {
-        let length = chunks.iter().map(|(_, payload)| format::CHUNK_HEAD + payload.len()).sum();
-        let mut bytes = Vec::with_capacity(length);
-        for ((kind, payload), sequence) in chunks.iter().zip(self.sequence..) {
-            bytes.extend_from_slice(&ChunkHead::of(*kind, sequence, payload).bytes());
-            bytes.extend_from_slice(payload);
-        }
-        match self.out.add(&bytes) {
-            Ok(()) => {
-                self.sequence += chunks.len() as u64;
-                true
-            }
-            Err(source) => {
-                self.trouble = Some(TraceError::system("write", &self.out.name(), source));
-                false
-            }
+            self.chunks.put(chunk::SAMPLES, "", &samples);
         }
     }
 }
@@ -461,25 +346,8 @@ fn fields(op: u8, size: u64, call: &Allocation) -> Call {
 impl<W> std::fmt::Debug for Writer<W> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Writer")
-            .field("chunks", &self.sequence)
-            .field("lost", &self.lost)
+            .field("chunks", &self.chunks.sequence())
+            .field("lost", &self.chunks.lost())
             .finish_non_exhaustive()
     }
-}
-
-fn table(out: &impl Output, table: &str, source: serde_json::Error) -> TraceError {
-    TraceError::Table { name: out.name(), table: table.to_string(), source }
-}
-
-/// The reason of a gap, as text.
-fn reason(error: &TraceError) -> String {
-    match error {
-        TraceError::System { source, .. } if output::is_full(source) => "disk full".to_string(),
-        TraceError::System { source, .. } => no_number(source),
-        other => other.to_string(),
-    }
-}
-
-fn no_number(error: &io::Error) -> String {
-    format!("the file could not be written: {error}")
 }

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod bomb;
+pub mod graph;
 
 use std::collections::HashSet;
 

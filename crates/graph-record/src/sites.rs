@@ -1,0 +1,96 @@
+//! Call sites as the tracer names them, as the table of a trace.
+
+use std::collections::HashMap;
+
+use heaptoll_trace::{Frame, Site, Sites};
+
+/// Most sites and frames kept.
+const KEPT: usize = 1 << 20;
+
+/// The code at an address: names, innermost first where functions were inlined, and where it is.
+#[derive(Debug, Default)]
+struct Code {
+    names: Vec<String>,
+    object: String,
+    offset: u64,
+}
+
+/// Collects them.
+#[derive(Debug, Default)]
+pub(crate) struct SiteNames {
+    stacks: Vec<Vec<u64>>,
+    codes: HashMap<u64, Code>,
+}
+
+impl SiteNames {
+    pub fn define(&mut self, site: u32, frames: &[u64]) {
+        let site = site as usize;
+        if site >= KEPT {
+            return;
+        }
+        if site >= self.stacks.len() {
+            self.stacks.resize(site + 1, Vec::new());
+        }
+        self.stacks[site] = frames.to_vec();
+    }
+
+    fn code(&mut self, frame: u64) -> Option<&mut Code> {
+        let kept = self.codes.len() < KEPT || self.codes.contains_key(&frame);
+        kept.then(|| self.codes.entry(frame).or_default())
+    }
+
+    pub fn name(&mut self, frame: u64, name: &[u8]) {
+        if let Some(code) = self.code(frame) {
+            code.names.push(String::from_utf8_lossy(name).into_owned());
+        }
+    }
+
+    pub fn locate(&mut self, frame: u64, text: &[u8]) {
+        let text = String::from_utf8_lossy(text);
+        let Some((offset, object)) = text.split_once(' ') else { return };
+        let Ok(offset) = u64::from_str_radix(offset, 16) else { return };
+        if let Some(code) = self.code(frame) {
+            (code.offset, code.object) = (offset, object.to_owned());
+        }
+    }
+
+    /// The table.
+    pub fn table(&self) -> Sites {
+        let mut sites = Sites::default();
+        let mut numbers: HashMap<u64, Vec<u32>> = HashMap::new();
+        for stack in &self.stacks {
+            let mut site = Site::default();
+            for address in stack {
+                let numbers = numbers.entry(*address).or_insert_with(|| {
+                    let first = sites.frames.len() as u32;
+                    sites.frames.extend(self.frames_at(*address));
+                    (first..sites.frames.len() as u32).collect()
+                });
+                site.frames.extend_from_slice(numbers);
+            }
+            sites.sites.push(site);
+        }
+        sites
+    }
+
+    fn frames_at(&self, address: u64) -> Vec<Frame> {
+        let unknown = Code::default();
+        let code = self.codes.get(&address).unwrap_or(&unknown);
+        // Offsets of a trace are return addresses; the tracer's lie within the calling instruction.
+        let offset = if code.object.is_empty() { address } else { code.offset } + 1;
+        let frame = |name: &str| {
+            let parsed = heaptoll_callsites::Frame::parse(name, offset);
+            Frame {
+                object: code.object.clone(),
+                offset,
+                function: parsed.function.to_owned(),
+                line: parsed.line.to_owned(),
+            }
+        };
+        if code.names.is_empty() {
+            vec![frame("")]
+        } else {
+            code.names.iter().map(|name| frame(name)).collect()
+        }
+    }
+}

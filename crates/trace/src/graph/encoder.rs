@@ -1,0 +1,194 @@
+//! Events as columns: the content of one chunk. Objects are named as steps from the object named before, targets as
+//! steps from the object that points to them.
+
+use zstd::bulk::Compressor;
+
+use super::event::{AllocationKind, LastTouch};
+use super::format::{Head, column, op};
+use super::writer::{Access, Allocation, Edge, Root};
+use crate::column::{ColumnWriter, zigzag};
+use crate::format::{SITE_SLACK, THREAD_SLACK};
+use crate::packed;
+
+/// The columns of the chunk that is being filled.
+pub(super) struct Encoder {
+    columns: [ColumnWriter; column::COUNT],
+    /// The object named last.
+    object: u64,
+    thread: u32,
+    with_sites: bool,
+    compressor: Option<Compressor<'static>>,
+    /// Events in the chunk, and before it.
+    events: u32,
+    before: u64,
+    /// Bytes of columns before compression, of the chunks before.
+    plain_bytes: u64,
+}
+
+impl Encoder {
+    pub(super) fn new(limit: u32, level: i32, sites: bool) -> Encoder {
+        Encoder {
+            columns: std::array::from_fn(|at| ColumnWriter::new(limit as usize * column::WIDTH[at])),
+            object: 0,
+            thread: 0,
+            with_sites: sites,
+            compressor: if level == 0 { None } else { Compressor::new(level).ok() },
+            events: 0,
+            before: 0,
+            plain_bytes: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn events(&self) -> u32 {
+        self.events
+    }
+
+    /// Number of the next event.
+    #[inline]
+    pub(super) fn position(&self) -> u64 {
+        self.before + u64::from(self.events)
+    }
+
+    pub(super) fn thread(&self) -> u32 {
+        self.thread
+    }
+
+    pub(super) fn plain_bytes(&self) -> u64 {
+        self.plain_bytes
+    }
+
+    #[inline]
+    fn number(&mut self, column: usize, value: u64) {
+        self.columns[column].number(value);
+    }
+
+    #[inline]
+    fn op(&mut self, op: u8) {
+        self.events += 1;
+        self.columns[column::OPS].byte(op);
+    }
+
+    #[inline]
+    fn on(&mut self, thread: u32) {
+        // A number that a reader would take for damage is not written.
+        let thread = if u64::from(thread) < THREAD_SLACK + self.before { thread } else { 0 };
+        if self.thread != thread {
+            self.columns[column::OPS].byte(op::THREAD);
+            self.number(column::THREADS, u64::from(thread));
+            self.thread = thread;
+        }
+    }
+
+    #[inline]
+    fn name(&mut self, object: u64) {
+        self.number(column::OBJECTS, zigzag(object.wrapping_sub(self.object) as i64));
+        self.object = object;
+    }
+
+    pub(super) fn allocate(&mut self, object: u64, call: &Allocation) {
+        self.on(call.thread);
+        self.op(op::ALLOCATE | (call.kind as u8) << op::KIND_SHIFT);
+        self.object = object;
+        self.number(column::SIZES, call.size);
+        if call.kind == AllocationKind::Aligned {
+            self.columns[column::ALIGNS].byte(call.align_log2.min(63));
+        }
+        if self.with_sites {
+            let site = if u64::from(call.site) < SITE_SLACK + self.before { call.site } else { 0 };
+            self.number(column::SITES, u64::from(site));
+        }
+    }
+
+    /// A free, or the end of the trace; `position` is that of its event, `clock_bytes` the clock there.
+    pub(super) fn end(
+        &mut self,
+        code: u8,
+        object: u64,
+        thread: u32,
+        last: Option<LastTouch>,
+        clock_bytes: u64,
+    ) {
+        self.on(thread);
+        let position = self.position();
+        self.op(code | if last.is_some() { op::TOUCHED } else { 0 });
+        self.name(object);
+        if let Some(last) = last {
+            self.number(column::TOUCH_EVENTS, position.saturating_sub(last.event));
+            self.number(column::TOUCH_CLOCKS, clock_bytes.saturating_sub(last.clock_bytes));
+        }
+    }
+
+    pub(super) fn edge(&mut self, edge: &Edge) {
+        self.op(op::EDGE | if edge.to_offset != 0 { op::INTERIOR } else { 0 });
+        self.name(edge.from);
+        self.number(column::OFFSETS, edge.offset);
+        self.number(column::TARGETS, zigzag(edge.to.wrapping_sub(edge.from) as i64));
+        if edge.to_offset != 0 {
+            self.number(column::TARGET_OFFSETS, edge.to_offset);
+        }
+    }
+
+    pub(super) fn clear(&mut self, from: u64, offset: u64) {
+        self.op(op::CLEAR);
+        self.name(from);
+        self.number(column::OFFSETS, offset);
+    }
+
+    pub(super) fn touch(&mut self, object: u64) {
+        self.op(op::TOUCH);
+        self.name(object);
+    }
+
+    pub(super) fn root(&mut self, root: &Root) {
+        let interior = if root.offset != 0 { op::INTERIOR } else { 0 };
+        self.op(op::ROOT | (root.kind as u8) << op::KIND_SHIFT | interior);
+        self.name(root.object);
+        if root.offset != 0 {
+            self.number(column::OFFSETS, root.offset);
+        }
+    }
+
+    pub(super) fn access(&mut self, access: &Access) {
+        self.on(access.thread);
+        let log2 = match access.size {
+            size if size.is_power_of_two() && size <= 64 => size.trailing_zeros() as u8,
+            _ => op::SIZE_OTHER,
+        };
+        self.op(op::ACCESS | if access.store { op::STORE } else { 0 } | log2 << op::SIZE_SHIFT);
+        self.name(access.object);
+        self.number(column::OFFSETS, access.offset);
+        if log2 == op::SIZE_OTHER {
+            self.number(column::SIZES, access.size);
+        }
+    }
+
+    /// An event that is only an op.
+    pub(super) fn mark(&mut self, code: u8) {
+        self.op(code);
+    }
+
+    /// An event that is only an op, of a thread.
+    pub(super) fn mark_on(&mut self, code: u8, thread: u32) {
+        self.on(thread);
+        self.op(code);
+    }
+
+    /// The chunk's payload; an empty chunk is begun. `head` is where the chunk began, without the members that are
+    /// known here.
+    pub(super) fn payload(&mut self, mut head: Head) -> Vec<u8> {
+        head.events = self.events;
+        head.columns = packed::filled(&self.columns);
+        let mut payload = Vec::new();
+        head.write(&mut payload);
+        self.plain_bytes += packed::pack(&mut self.columns, &mut self.compressor, &mut payload) as u64;
+        self.before += u64::from(self.events);
+        self.events = 0;
+        payload
+    }
+
+    /// Begins the next chunk: the first object it may name as a step.
+    pub(super) fn begin(&mut self, first_object: u64) {
+        self.object = first_object;
+    }
+}

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Root points. They are recorded when a block was returned, so no routine of the thread that runs is under way. Words
+ * whose value lies in the range of the heap are recorded, one event each; which of them lead to live blocks, the
+ * consumer knows.
+ *
+ * A manager's own memory is left out: its tables know every block. That is what its routines map, what contains a block,
+ * and the data of the object that replaces malloc. Pages that are not in memory hold nothing and are left out as well,
+ * so that reservations of gigabytes cost little.
+ */
+#include "roots.h"
+
+#include "call.h"
+#include "guest.h"
+#include "options.h"
+#include "ring.h"
+#include "routine.h"
+#include "thread.h"
+
+/* Bytes below the stack pointer that a function may use. */
+#if defined(VGA_amd64)
+#define RED_ZONE 128
+#else
+#define RED_ZONE 0
+#endif
+
+/* Without --roots-every points begin at this distance, bytes, which doubles after each MOST_AT_ONE of them: so every run
+ * that allocates more than MOST_AT_ONE times the first distance has that many, and a long one some hundreds. */
+enum { FIRST_DISTANCE = 1024, MOST_AT_ONE = 128 };
+
+/* ---- Ranges of addresses ---- */
+
+typedef struct {
+   Addr start, end;
+} Range;
+
+/* Not in order: they are few. */
+typedef struct {
+   Range *ranges;
+   UInt used, capacity;
+} Ranges;
+
+static Ranges managers, dead_stacks;
+
+static void add(Ranges *all, Addr start, Addr end)
+{
+   for (UInt i = 0; i < all->used; i++)
+      if (all->ranges[i].start <= end && start <= all->ranges[i].end) {
+         /* They touch: what they make together may touch others. */
+         if (all->ranges[i].start < start)
+            start = all->ranges[i].start;
+         if (all->ranges[i].end > end)
+            end = all->ranges[i].end;
+         all->ranges[i] = all->ranges[--all->used];
+         i = (UInt)-1;
+      }
+   if (all->used == all->capacity) {
+      all->capacity = all->capacity == 0 ? 64 : 2 * all->capacity;
+      all->ranges = VG_(realloc)("ht.roots.ranges", all->ranges, all->capacity * sizeof(Range));
+   }
+   all->ranges[all->used++] = (Range){ start, end };
+}
+
+static void take(Ranges *all, Addr start, Addr end)
+{
+   for (UInt i = 0; i < all->used; i++) {
+      const Range old = all->ranges[i];
+      if (end <= old.start || old.end <= start)
+         continue;
+      all->ranges[i] = all->ranges[--all->used];
+      if (old.start < start)
+         add(all, old.start, start);
+      if (end < old.end)
+         add(all, end, old.end);
+      /* Their order may be another. What is left of this one does not overlap, so that ends. */
+      i = (UInt)-1;
+   }
+}
+
+/* The first part of the range from `start` to `end` that none of them has; False if there is none. */
+static Bool outside(const Ranges *all, Addr *start, Addr *end)
+{
+   Bool moved = True;
+   while (moved) {
+      moved = False;
+      for (UInt i = 0; i < all->used; i++)
+         if (all->ranges[i].start <= *start && *start < all->ranges[i].end) {
+            *start = all->ranges[i].end;
+            moved = True;
+         }
+   }
+   for (UInt i = 0; i < all->used; i++)
+      if (*start < all->ranges[i].start && all->ranges[i].start < *end)
+         *end = all->ranges[i].start;
+   return *start < *end;
+}
+
+static Bool contains(const Ranges *all, Addr address)
+{
+   static UInt last;
+   if (last < all->used && all->ranges[last].start <= address && address < all->ranges[last].end)
+      return True;
+   for (UInt i = 0; i < all->used; i++)
+      if (all->ranges[i].start <= address && address < all->ranges[i].end) {
+         last = i;
+         return True;
+      }
+   return False;
+}
+
+/* ---- Whose memory it is ---- */
+
+void ht_roots_mapped(Addr address, SizeT length)
+{
+   if (!ht_options.graph)
+      return;
+   const ThreadId tid = VG_(get_running_tid)();
+   take(&dead_stacks, address, address + length);
+   if (tid != VG_INVALID_THREADID && ht_thread_in_routine(tid))
+      add(&managers, VG_PGROUNDDN(address), VG_PGROUNDUP(address + length));
+   else
+      take(&managers, address, address + length);
+}
+
+void ht_roots_unmapped(Addr address, SizeT length)
+{
+   if (!ht_options.graph)
+      return;
+   take(&managers, address, address + length);
+   take(&dead_stacks, address, address + length);
+}
+
+void ht_roots_thread_ended(ThreadId tid)
+{
+   if (!ht_options.graph)
+      return;
+   const NSegment *const segment = VG_(am_find_nsegment)(VG_(get_SP)(tid));
+   if (segment != NULL && segment->kind == SkAnonC && !contains(&managers, segment->start))
+      add(&dead_stacks, segment->start, segment->end + 1);
+}
+
+static Bool begins_with(const HChar *text, const HChar *start)
+{
+   return VG_(strncmp)(text, start, VG_(strlen)(start)) == 0;
+}
+
+static const HChar *name_of(const HChar *path)
+{
+   const HChar *const slash = VG_(strrchr)(path, '/');
+   return slash == NULL ? path : slash + 1;
+}
+
+/* Whether this file is a library that replaces malloc. The C library's own data are scanned as well: the program's
+ * streams and its environment are there. */
+static Bool is_manager(const HChar *path)
+{
+   const HChar *const name = name_of(path);
+   if (begins_with(name, "libc.") || begins_with(name, "libc-") || VG_(strstr)(name, ".so") == NULL)
+      return False;
+   for (const DebugInfo *info = VG_(next_DebugInfo)(NULL); info != NULL; info = VG_(next_DebugInfo)(info)) {
+      const HChar *const of = VG_(DebugInfo_get_filename)(info);
+      if (of != NULL && VG_STREQ(of, path))
+         return ht_routine_has_malloc(info);
+   }
+   return False;
+}
+
+/* ---- The scan ---- */
+
+static ULong heap_low;
+static ULong heap_length;
+
+/* Values recorded last at this point: the same value is often there many times. */
+enum { RECENT = 4096 };
+static ULong recent[RECENT];
+
+static void value(ULong word, UInt kind)
+{
+   if (word - heap_low >= heap_length)
+      return;
+   const ULong payload = word | (ULong)kind << HT_SIZE_SHIFT;
+   ULong *const slot = &recent[(word >> 3 ^ word >> 15 ^ kind) % RECENT];
+   if (*slot == payload)
+      return;
+   *slot = payload;
+   ht_ring_event(HT_ROOT, payload, NULL, 0);
+}
+
+static void words(Addr start, Addr end, UInt kind)
+{
+   for (const ULong *word = (const ULong *)VG_ROUNDUP(start, sizeof(ULong)); (Addr)(word + 1) <= end; word++)
+      value(*word, kind);
+}
+
+enum { PIECE_PAGES = 1024 };
+
+/* Scans the pages of a range that are in memory. */
+static void range(Addr start, Addr end, UInt kind)
+{
+   static UChar there[PIECE_PAGES];
+   while (start < end) {
+      const Addr first = VG_PGROUNDDN(start);
+      const Addr stop = end - first > PIECE_PAGES * VKI_PAGE_SIZE ? first + PIECE_PAGES * VKI_PAGE_SIZE : end;
+      if (sr_isError(HT_SYSCALL(__NR_mincore, first, VG_PGROUNDUP(stop) - first, there, 0, 0, 0)))
+         return;
+      for (Addr page = first; page < stop; page += VKI_PAGE_SIZE)
+         if (there[(page - first) / VKI_PAGE_SIZE] & 1)
+            words(page < start ? start : page, page + VKI_PAGE_SIZE < stop ? page + VKI_PAGE_SIZE : stop, kind);
+      start = stop;
+   }
+}
+
+typedef struct {
+   Addr sp;
+   Addr low, high; /* of its stack in use */
+} Stack;
+
+/* The stacks of all threads; returns how many. */
+static UInt find_stacks(Stack **found)
+{
+   static Stack *stacks;
+   static UInt capacity;
+   UInt used = 0;
+   ThreadId tid;
+   Addr low, high;
+   VG_(thread_stack_reset_iter)(&tid);
+   while (VG_(thread_stack_next)(&tid, &low, &high)) {
+      if (used == capacity) {
+         capacity = capacity == 0 ? 16 : 2 * capacity;
+         stacks = VG_(realloc)("ht.roots.stacks", stacks, capacity * sizeof(Stack));
+      }
+      const Addr sp = VG_(get_SP)(tid);
+      const NSegment *const segment = VG_(am_find_nsegment)(sp);
+      Stack *const stack = &stacks[used++];
+      *stack = (Stack){ .sp = sp };
+      if (segment == NULL)
+         continue;
+      stack->low = sp - RED_ZONE < segment->start ? segment->start : sp - RED_ZONE;
+      stack->high = segment->end + 1;
+      take(&dead_stacks, segment->start, segment->end + 1);
+   }
+   *found = stacks;
+   return used;
+}
+
+/* Registers of a thread. At the return of a routine only those count that a routine keeps, and its result. */
+static void registers(ThreadId tid, Bool returned)
+{
+   HtGuest guest;
+   VG_(get_shadow_regs_area)(tid, (UChar *)&guest, 0, 0, sizeof guest);
+#if defined(VGA_amd64)
+   const ULong kept[] = { guest.guest_RAX, guest.guest_RBX, guest.guest_RBP, guest.guest_RSP,
+                          guest.guest_R12, guest.guest_R13, guest.guest_R14, guest.guest_R15 };
+   const ULong others[] = { guest.guest_RCX, guest.guest_RDX, guest.guest_RSI, guest.guest_RDI,
+                            guest.guest_R8,  guest.guest_R9,  guest.guest_R10, guest.guest_R11 };
+   const Addr vectors = (Addr)&guest.guest_YMM0, vectors_end = (Addr)(&guest.guest_YMM15 + 1);
+#else
+   const ULong *const first = (const ULong *)&guest.guest_X0;
+   ULong kept[13], others[19];
+   for (UInt i = 0; i < 13; i++)
+      kept[i] = i == 0 ? first[0] : first[18 + i];
+   for (UInt i = 0; i < 19; i++)
+      others[i] = first[i];
+   const Addr vectors = (Addr)&guest.guest_Q0, vectors_end = (Addr)(&guest.guest_Q31 + 1);
+#endif
+   for (UInt i = 0; i < sizeof kept / sizeof *kept; i++)
+      value(kept[i], HT_ROOT_REGISTER);
+   if (returned)
+      return;
+   for (UInt i = 0; i < sizeof others / sizeof *others; i++)
+      value(others[i], HT_ROOT_REGISTER);
+   words(vectors, vectors_end, HT_ROOT_REGISTER);
+}
+
+/* Scans a segment but for what is a dead stack, or the manager's. */
+static void scan_segment(const NSegment *segment, UInt kind)
+{
+   Addr start = segment->start;
+   while (start <= segment->end) {
+      Addr end = segment->end + 1;
+      if (!outside(&managers, &start, &end))
+         return;
+      if (!outside(&dead_stacks, &start, &end) || contains(&managers, start))
+         continue;
+      range(start, end, kind);
+      start = end;
+   }
+}
+
+static const Stack *stack_in(const NSegment *segment, const Stack *stacks, UInt count)
+{
+   for (UInt i = 0; i < count; i++)
+      if (segment->start <= stacks[i].sp && stacks[i].sp <= segment->end)
+         return &stacks[i];
+   return NULL;
+}
+
+/* Writable memory besides the stacks: data of the program and its libraries, and mappings. Memory without a file that
+ * follows an object's data at once is that object's too. */
+static void memory(const Stack *stacks, UInt count)
+{
+   static Addr *starts;
+   static Int capacity = 1024;
+   Int used;
+   if (starts == NULL)
+      starts = VG_(malloc)("ht.roots.segments", capacity * sizeof(Addr));
+   while ((used = VG_(am_get_segment_starts)(SkFileC | SkAnonC | SkShmC, starts, capacity)) < 0) {
+      capacity = -used;
+      starts = VG_(realloc)("ht.roots.segments", starts, capacity * sizeof(Addr));
+   }
+   Addr object_end = 0;
+   Bool of_manager = False;
+   for (Int i = 0; i < used; i++) {
+      const NSegment *const here = VG_(am_find_nsegment)(starts[i]);
+      const HChar *const path = here->kind == SkFileC ? VG_(am_get_filename)(here) : NULL;
+      UInt kind = HT_ROOT_MAPPING;
+      if (path != NULL || here->start == object_end) {
+         if (path != NULL)
+            of_manager = here->hasW && is_manager(path);
+         kind = HT_ROOT_STATIC;
+         object_end = here->end + 1;
+      }
+      if (!here->hasR || !here->hasW || (kind == HT_ROOT_STATIC && of_manager) || stack_in(here, stacks, count) != NULL)
+         continue;
+      scan_segment(here, kind);
+   }
+}
+
+static void record_point(ThreadId running)
+{
+   ht_call_heap(&heap_low, &heap_length);
+   VG_(memset)(recent, 0, sizeof recent);
+   ht_ring_event(HT_ROOTS, 1, NULL, 0);
+   Stack *stacks;
+   const UInt count = find_stacks(&stacks);
+   ThreadId tid;
+   Addr low, high;
+   VG_(thread_stack_reset_iter)(&tid);
+   while (VG_(thread_stack_next)(&tid, &low, &high))
+      registers(tid, tid == running);
+   for (UInt i = 0; i < count; i++)
+      if (!contains(&managers, stacks[i].sp))
+         range(stacks[i].low, stacks[i].high, HT_ROOT_STACK);
+   memory(stacks, count);
+   ht_ring_event(HT_ROOTS, 0, NULL, 0);
+}
+
+/* ---- When ---- */
+
+void ht_roots_allocated(ThreadId tid, Addr block, ULong size)
+{
+   static ULong distance, allocated;
+   static UInt points;
+   if (!ht_options.graph)
+      return;
+   if (!contains(&managers, block)) {
+      const NSegment *const segment = VG_(am_find_nsegment)(block);
+      if (segment != NULL)
+         add(&managers, segment->start, segment->end + 1);
+   }
+   if (distance == 0)
+      distance = ht_options.roots_every != 0 ? (ULong)ht_options.roots_every : FIRST_DISTANCE;
+   allocated += size;
+   if (allocated < distance || !ht_ring_is_open())
+      return;
+   allocated = 0;
+   if (++points == MOST_AT_ONE && ht_options.roots_every == 0) {
+      points = 0;
+      distance *= 2;
+   }
+   record_point(tid);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later
+ *
+ * Root points with --graph: what the program could reach without going through a block of its heap, by a conservative
+ * scan of registers, stacks and writable memory that is not the manager's.
+ */
+#ifndef HT_ROOTS_H
+#define HT_ROOTS_H
+
+#include "core.h"
+
+/* Memory became accessible, or was unmapped. What a routine of the malloc family maps is its manager's. */
+void ht_roots_mapped(Addr address, SizeT length);
+void ht_roots_unmapped(Addr address, SizeT length);
+/* A thread has ended: its stack is dead until another thread has it. */
+void ht_roots_thread_ended(ThreadId tid);
+/* A call of the malloc family has returned a block to the program. Records a root point if it is time for one. */
+void ht_roots_allocated(ThreadId tid, Addr block, ULong size);
+
+#endif
