@@ -119,13 +119,32 @@ pub(crate) fn of_program(
     tracer: &Tracer,
     context: &Context,
 ) -> Result<Program, Failure> {
-    let recorded = recorded::record(request, program, file, tracer, context)?;
-    let checked = check(request, program, file, &recorded, context);
-    if !matches!(&checked, Ok(found) if found.is_good()) {
-        // A file that misleads must not stay; that it cannot be removed changes nothing about what is reported.
-        let _ = std::fs::remove_file(file);
+    // A file that nothing has checked yet must not be taken for one that serves, however this ends.
+    let unchecked = Unchecked(unchecked_name(file));
+    let recorded = recorded::record(request, program, &unchecked.0, tracer, context)?;
+    let checked = check(request, program, &unchecked.0, &recorded, context)?;
+    if checked.is_good() {
+        std::fs::rename(&unchecked.0, file).map_err(|error| {
+            Failure::Usage(format!("cannot name the recording {}: {error}", file.display()))
+        })?;
     }
-    checked
+    Ok(checked.named(file))
+}
+
+/// The name of a recording until it is checked, in the same folder.
+fn unchecked_name(file: &Path) -> PathBuf {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    file.with_file_name(format!(".{name}.{}.unchecked", std::process::id()))
+}
+
+/// A recording that is removed unless it was given its name.
+struct Unchecked(PathBuf);
+
+impl Drop for Unchecked {
+    fn drop(&mut self) {
+        // It is not there any more where it was given its name.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 fn check(
@@ -141,5 +160,5 @@ fn check(
         true => Some(native.proof()?),
         false => None,
     };
-    Ok(Program::of(program, file, recorded, sequence, proof))
+    Ok(Program::of(program, recorded, sequence, proof))
 }

@@ -1,7 +1,7 @@
 //! The sink of one process image: references, stored pointers and calls become events of a trace with pointers.
 //!
 //! A reference belongs to the object that contains its first byte; those of the program are touches. Every store
-//! overwrites edges, whoever makes it. What a word then holds is recorded by the tracer where it may be a pointer.
+//! overwrites edges, by any owner. What a word then holds is recorded by the tracer where it may be a pointer.
 
 use std::collections::HashMap;
 
@@ -182,8 +182,8 @@ impl<W: Output> Recorder<W> {
         let first = store.address & !7;
         let mut word = first;
         while word < end {
-            let lane = ((word - first) / 8) as usize;
-            let value = store.lanes.get(lane).copied().flatten();
+            let slot = ((word - first) / 8) as usize;
+            let value = store.lanes.get(slot).copied().flatten();
             let bytes = bytes_within(word, store.address, end);
             if bytes == 0xff {
                 if self.copying.word == word {
@@ -363,9 +363,9 @@ impl<W: Output> Sink for Recorder<W> {
     fn event(&mut self, event: &Event<'_>) {
         if let Event::Pointer { value, word } = *event {
             if let Some(store) = &mut self.store
-                && let Some(lane) = store.lanes.get_mut(usize::from(word))
+                && let Some(slot) = store.lanes.get_mut(usize::from(word))
             {
-                *lane = Some(value);
+                *slot = Some(value);
             }
             return;
         }

@@ -5,7 +5,7 @@
 //! one, and `posix_memalign`, which may store its result in one. At a fork everything that is live is touched: the child
 //! has it too, and its touches are not recorded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use heaptoll_drag::objects::{Index, Objects};
 use heaptoll_oracle_file::{LARGEST, MOST_SITES};
@@ -36,6 +36,9 @@ pub struct Recorder {
     live: Objects<u32>,
     /// Whether `main` has begun.
     begun: bool,
+    /// Objects whose usable size the program requested: it may use bytes behind the requested ones, which nothing here
+    /// shows. They last until they are freed.
+    usable: HashSet<u32>,
     /// Live blocks that were allocated before, by address: bytes.
     early: HashMap<u64, u64>,
     /// Of a `realloc` that has not returned: the block's address, and what it is.
@@ -59,10 +62,16 @@ impl Recorder {
     /// # Errors
     /// Why it cannot be an oracle.
     pub fn recording(self) -> Result<Recording, Unusable> {
-        match self.unusable {
+        let Recorder { mut recording, usable, unusable, .. } = self;
+        let end = recording.objects.len() as u64;
+        for object in usable {
+            let object = &mut recording.objects[object as usize];
+            object.last_use = object.freed.unwrap_or(end).max(object.last_use);
+        }
+        match unusable {
             Some(why) => Err(why),
-            None if self.recording.objects.is_empty() => Err(Unusable::Nothing),
-            None => Ok(self.recording),
+            None if recording.objects.is_empty() => Err(Unusable::Nothing),
+            None => Ok(recording),
         }
     }
 
@@ -127,8 +136,10 @@ impl Recorder {
             if let Some(block) = self.take(address) {
                 self.resizing.push((address, block));
             }
-        } else if routine == Routine::UsableSize {
-            self.touch(address);
+        } else if routine == Routine::UsableSize
+            && let Some(index) = self.live.find(address)
+        {
+            self.usable.insert(*self.live.get(index));
         }
     }
 
@@ -186,7 +197,11 @@ impl Recorder {
 
     fn put_back(&mut self, address: u64, block: Block) {
         match block {
-            Block::Object(object) => self.place(address, object),
+            Block::Object(object) => {
+                // The call that failed was given it.
+                self.recording.objects[object as usize].last_use = self.now();
+                self.place(address, object);
+            }
             Block::Early(bytes) => {
                 self.early.insert(address, bytes);
             }

@@ -222,13 +222,7 @@ impl Decoder {
             EventKind::SiteDefinition => {
                 sink.event(&Event::Site { site: number(payload >> 8)?, frames: more })
             }
-            EventKind::Text => {
-                let what = Text::from_number(payload >> 32)?;
-                let length = (payload & 0xffff_ffff) as usize;
-                let bytes: Vec<u8> =
-                    more[1..].iter().flat_map(|word| word.to_le_bytes()).take(length).collect();
-                sink.event(&Event::Text { what, word: more[0], bytes: &bytes });
-            }
+            EventKind::Text => text(payload, more, sink)?,
             EventKind::Pointer => {
                 sink.event(&Event::Pointer { value: payload & word::ADDRESS, word: (payload >> 48) as u8 });
             }
@@ -429,6 +423,15 @@ fn mapping(kind: EventKind, payload: u64, more: &[u64]) -> Option<Event<'static>
         EventKind::Unmap => Event::Unmap { address, length },
         _ => Event::Protect { address, length, protection },
     })
+}
+
+/// A text, whose bytes are padded to words.
+fn text(payload: u64, more: &[u64], sink: &mut dyn Sink) -> Option<()> {
+    let what = Text::from_number(payload >> 32)?;
+    let length = (payload & 0xffff_ffff) as usize;
+    let bytes: Vec<u8> = more[1..].iter().flat_map(|word| word.to_le_bytes()).take(length).collect();
+    sink.event(&Event::Text { what, word: more[0], bytes: &bytes });
+    Some(())
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! Columns as events: a chunk is unpacked, then decoded in parts.
 
-mod malformed;
 mod part;
 
 use zstd::bulk::Decompressor;
@@ -13,7 +12,7 @@ use crate::format::{
 use crate::live::Live;
 use crate::packed::{self, Column, Shape};
 
-pub(crate) use self::malformed::Malformed;
+use crate::malformed::Malformed;
 
 /// The chunk that is being decoded.
 pub(crate) struct Decoder {

@@ -3,38 +3,13 @@
 use std::io::{self, Read};
 
 use crate::error::TraceError;
-use crate::format::{CHUNK_MAGIC, ChunkHead, FILE_HEAD, FILE_MAGIC, VERSION, u32_at};
+use crate::file_kind::FileKind;
+use crate::format::{CHUNK_MAGIC, ChunkHead, FILE_HEAD, VERSION, u32_at};
 use crate::frame::Framer;
-use crate::{graph, sniff};
+use crate::sniff;
 
 /// Bytes within which a chunk is searched for in a file without its first bytes.
 const SEARCHED: usize = 64 << 10;
-
-/// The kinds of files that are made of chunks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum FileKind {
-    /// A trace.
-    Trace,
-    /// A trace with pointers.
-    Graph,
-}
-
-impl FileKind {
-    pub(crate) fn magic(self) -> [u8; 8] {
-        match self {
-            FileKind::Trace => FILE_MAGIC,
-            FileKind::Graph => graph::FILE_MAGIC,
-        }
-    }
-
-    fn refuse(self, name: &str, content: String) -> TraceError {
-        let name = name.to_string();
-        match self {
-            FileKind::Trace => TraceError::NotATrace { name, content },
-            FileKind::Graph => TraceError::NotAGraph { name, content },
-        }
-    }
-}
 
 /// Reads the first bytes of the file called `name`. False when they are damaged; chunks follow nevertheless.
 pub(crate) fn read<R: Read>(framer: &mut Framer<R>, name: &str, kind: FileKind) -> Result<bool, TraceError> {

@@ -3,6 +3,8 @@
 
 /// The first bytes of the file. Not text, so that a conversion of line ends is noticed.
 pub(crate) const FILE_MAGIC: [u8; 8] = *b"\x89HTRACE\n";
+/// The first bytes of a trace with pointers.
+pub(crate) const GRAPH_MAGIC: [u8; 8] = *b"\x89HGRAPH\n";
 /// Version of the format that is written, and the newest that is read.
 pub const VERSION: u32 = 1;
 /// Bytes before the first chunk: magic, version, checksum of both.

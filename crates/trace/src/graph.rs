@@ -3,6 +3,7 @@
 //!
 //! [`Writer`] makes one, [`Reader`] reads it as a stream. docs/reference/graph-format.md is the specification.
 
+mod call;
 mod decoder;
 mod encoder;
 mod event;
@@ -11,13 +12,12 @@ mod live;
 mod reader;
 mod writer;
 
+pub use call::{Access, Allocation, Edge, Root};
 pub use event::{AllocationKind, Event, FreeCause, LastTouch, RootKind};
 pub use reader::{Batch, Reader};
-pub use writer::{Access, Allocation, Edge, Root, Writer};
-
-pub(crate) use format::FILE_MAGIC;
+pub use writer::Writer;
 
 /// Whether a file that begins with these bytes, at least eight, is a trace with pointers.
 pub fn is_graph(first: &[u8]) -> bool {
-    first.starts_with(&FILE_MAGIC)
+    first.starts_with(&crate::format::GRAPH_MAGIC)
 }

@@ -3,8 +3,8 @@
 use zstd::bulk::{Compressor, Decompressor};
 
 use crate::column::{ColumnReader, ColumnWriter, SLACK};
-use crate::decoder::Malformed;
 use crate::format::{COLUMN_HEAD, PLAIN, ZSTD, u32_at};
+use crate::malformed::Malformed;
 
 /// A column shorter than this is not worth compressing.
 const WORTH: usize = 48;

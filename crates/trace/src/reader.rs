@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use crate::TraceError;
 use crate::decoder::{Decoder, TraceState};
 use crate::event::Event;
-use crate::file_head::FileKind;
+use crate::file_kind::FileKind;
 use crate::format::chunk;
 use crate::frame::{Framer, StreamItem};
 use crate::header::{Ending, Gap, Header, Sample, Sites};

@@ -1,8 +1,7 @@
 //! Guesses what a file that is no trace is, so that the error helps.
 
-use crate::file_head::FileKind;
-use crate::format::FILE_MAGIC;
-use crate::graph;
+use crate::file_kind::FileKind;
+use crate::format::{FILE_MAGIC, GRAPH_MAGIC};
 
 /// First bytes and names of files that users give by mistake.
 const KNOWN: [(&[u8], &str); 14] = [
@@ -27,7 +26,7 @@ pub(crate) fn other_kind(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(&FILE_MAGIC) {
         return Some("a trace without pointers");
     }
-    bytes.starts_with(&graph::FILE_MAGIC).then_some("a trace with pointers, which `heaptoll stat` reads")
+    bytes.starts_with(&GRAPH_MAGIC).then_some("a trace with pointers, which `heaptoll stat` reads")
 }
 
 /// As text, to follow `it seems to be`.

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use serde::de::DeserializeOwned;
 
-use crate::file_head::{self, FileKind};
+use crate::file_head;
+use crate::file_kind::FileKind;
 use crate::format::{CHUNK_HEAD, ChunkHead, TEXT_MAX, chunk};
 use crate::frame::{Framer, StreamItem};
 use crate::header::{Ending, Gap, Header, Sample, Sites};

@@ -21,7 +21,8 @@ use crate::workload_args::SizeArg;
 /// The program runs under the tracer once: each allocation is recorded with its size and caller, and each object's last
 /// use. Native runs then know objects by the order of their allocation. Two runs show that the program makes the same
 /// allocations natively; one more frees every object at its last use, with each block on pages of its own that become
-/// inaccessible, which proves that nothing is touched later. The file serves `-m oracle=POINT,file=FILE/MANAGER` of
+/// inaccessible, and another over the C library's malloc: a program that touches an object later, or shows that it knows one by
+/// its address, gets no file. The file serves `-m oracle=POINT,file=FILE/MANAGER` of
 /// `heaptoll run` and others: the manager stays the same, and only the point of reclamation varies. Programs with one
 /// thread only. docs/guide/reclamation.md states what must be the same in each run.
 ///

@@ -26,12 +26,13 @@ const PROGRAM: &str = r#"
 #[test]
 fn a_graph_is_recorded_and_summed_up_and_is_no_plain_trace() {
     let fixture = Fixture::new();
-    let (program, graph, json) = (fixture.program("list", PROGRAM), fixture.at("a.graph"), fixture.at("a.json"));
+    let (program, graph, json) =
+        (fixture.program("list", PROGRAM), fixture.at("a.graph"), fixture.at("a.json"));
     let record = ["record", "--graph", "--roots-every", "4K", "-o", &graph, "--", &program];
     fixture.heaptoll(&record).exits(0).complains(&["edges", "root points", "heaptoll stat"]);
     fixture.heaptoll(&record).exits(2).complains(&["exists"]);
     let shown = fixture.heaptoll(&["stat", &graph, "--json", &json]).exits(0);
-    shown.shows(&["hidden pointers", "Root points", "Bounds of deaths"]);
+    shown.shows(&["hidden pointers", "Root points", "Bounds of bounds"]);
     let figures = read_json(&json);
     assert_eq!(figures["hidden"]["objects"], 1, "{figures:#}");
     assert_eq!(figures["hidden"]["bytes"], 5000);
@@ -52,7 +53,10 @@ fn a_graph_is_recorded_and_summed_up_and_is_no_plain_trace() {
 fn options_of_the_other_way_to_record_are_refused() {
     let fixture = Fixture::new();
     for option in ["--latency", "--ledger"] {
-        fixture.heaptoll(&["record", "--graph", option, "--", "/bin/true"]).exits(2).complains(&["--graph", option]);
+        fixture
+            .heaptoll(&["record", "--graph", option, "--", "/bin/true"])
+            .exits(2)
+            .complains(&["--graph", option]);
     }
     fixture.heaptoll(&["record", "--references", "--", "/bin/true"]).exits(2).complains(&["--graph"]);
     let zero = ["record", "--graph", "--roots-every", "0", "--", "/bin/true"];

@@ -138,6 +138,58 @@ fn a_use_that_the_recording_did_not_see_is_found_before_the_file_serves_anything
 }
 
 #[test]
+fn a_program_that_knows_objects_by_their_addresses_is_refused() {
+    let fixture = Fixture::new();
+    let source = r#"
+        int main(void) {
+            char *deleted = malloc(16), *entry = malloc(16), *slot = deleted;
+            puts(entry == slot ? "the same" : "different");
+            free(entry);
+            free(deleted);
+            return 0;
+        }
+    "#;
+    let program = fixture.program("sentinel", source);
+    let (json, _) = recorded(&fixture, &[&program], 1);
+    let fails = json["proof"]["fails"].as_str().expect("it is not safe");
+    assert!(fails.contains("with memory reused"), "{fails}");
+}
+
+#[test]
+fn blocks_from_before_main_are_freed_as_the_program_does_at_every_point() {
+    let fixture = Fixture::new();
+    let source = r#"
+        static char *early;
+        __attribute__((constructor)) static void before(void) { early = malloc(20000000); memset(early, 1, 20000000); }
+        int main(void) {
+            char *late;
+            free(early);
+            late = malloc(20000000);
+            memset(late, 2, 20000000);
+            free(malloc(late[7]));
+            free(late);
+            return 0;
+        }
+    "#;
+    let program = fixture.program("early", source);
+    let (json, _) = recorded(&fixture, &[&program], 0);
+    let stack = format!("oracle=last-use,file={}/glibc", json["file"].as_str().expect("it is kept"));
+    let checked =
+        format!("oracle=free,check=pages,file={}/glibc", json["file"].as_str().expect("it is kept"));
+    let out = fixture.at("run.json");
+    let stacks = ["-m", &stack, "-m", &checked];
+    let arguments =
+        [&["run", "-n", "1", "--warmup", "0", "--json", &out][..], &stacks, &["--", &program]].concat();
+    fixture.heaptoll(&arguments).exits(0);
+    let rows = read_json(&out)["experiment"]["observations"].as_array().expect("rows").clone();
+    let of = |stack: &str| {
+        let row = rows.iter().find(|row| row["stack"] == stack && row["phase"] == "timed").expect("it ran");
+        row["peak_rss_kib"].as_u64().expect("memory")
+    };
+    assert!(of(&stack) < of("glibc") + 8_000, "{} and {} KiB", of(&stack), of("glibc"));
+}
+
+#[test]
 fn a_program_that_allocates_by_addresses_is_refused_with_that() {
     let fixture = Fixture::new();
     let source = "int main(void) { unsigned long at = (unsigned long)&errno >> 12; free(malloc(1 + at % 100000)); return 0; }";

@@ -1,7 +1,7 @@
 //! The document: what was recorded, what is alive by point of reclamation, and what the checks showed.
 
 use heaptoll_report::document::{Document, Item, Section};
-use heaptoll_report::format::NONE;
+use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_units::{number, percent, whole_bytes};
 
 use super::figures::{Figures, Program};
@@ -72,8 +72,9 @@ fn recorded(programs: &[Program]) -> Section {
     {
         text.push(format!(
             "Objects of {} are known by their allocation in native runs. To free each at its last use over another manager: \
-             heaptoll run -m oracle=free,file={file}/mimalloc3 -m oracle=last-use,file={file}/mimalloc3 ...",
-            program.program
+             heaptoll run {} ...",
+            program.program,
+            shell_command(&["free", "last-use"].map(|point| format!("-moracle={point},file={file}/mimalloc3")))
         ));
     }
     let table = table("", &columns, programs.iter().map(row).collect());

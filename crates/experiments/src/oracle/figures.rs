@@ -68,14 +68,13 @@ impl Program {
     /// Of a recording and its checks.
     pub fn of(
         program: &ProgramInfo,
-        file: &Path,
         recorded: &OracleFile,
         sequence: Sequence,
         proof: Option<Proof>,
     ) -> Program {
         let about = &recorded.about;
         let [live_last_use, live_free, live_never] = about.live;
-        let found = Program {
+        Program {
             program: program.name.clone(),
             command: program.command.clone(),
             file: None,
@@ -88,9 +87,13 @@ impl Program {
             live_never,
             sequence,
             proof,
-        };
-        let kept = found.is_good().then(|| file.display().to_string());
-        Program { file: kept, ..found }
+        }
+    }
+
+    /// With the name of its file, where it has one.
+    pub fn named(self, file: &Path) -> Program {
+        let kept = self.is_good().then(|| file.display().to_string());
+        Program { file: kept, ..self }
     }
 
     /// Whether the recording can be followed.

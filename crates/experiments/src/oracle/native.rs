@@ -135,6 +135,13 @@ impl Native<'_> {
             return Ok(Proof { how: "none".into(), fails: Some(why) });
         };
         let run = self.run("last-use", how, true)?;
+        if run.difference(self.recorded).is_none() {
+            // No memory was used twice. A program may compare addresses of objects that it does not touch any more: that
+            // shows only where they are reused.
+            let reused = self.run("last-use", "off", true)?.difference(self.recorded);
+            let fails = reused.map(|why| format!("with memory reused after the last use: {why}"));
+            return Ok(Proof { how: how.into(), fails });
+        }
         let by_addresses = |difference: String| match difference.starts_with("allocation ") {
             // Freed as the program frees, over the C library's malloc, it made the recorded allocations.
             true => format!(

@@ -167,38 +167,38 @@ fn points(figures: &GraphFigures) -> Option<Section> {
     })
 }
 
-/// How far the bounds of deaths are apart.
+/// How far the bounds of bounds are apart.
 fn bounds(figures: &GraphFigures) -> Section {
-    let deaths = &figures.deaths;
+    let bounds = &figures.bounds;
     let share = |area: u128| {
-        if deaths.lifetime == 0 { NONE.to_owned() } else { percent(area as f64 / deaths.lifetime as f64) }
+        if bounds.lifetime == 0 { NONE.to_owned() } else { percent(area as f64 / bounds.lifetime as f64) }
     };
     let row = |name: &str, objects: u64, bytes: String, area: String| {
-        vec![name.to_owned(), number(objects), part(objects, deaths.objects), bytes, area]
+        vec![name.to_owned(), number(objects), part(objects, bounds.objects), bytes, area]
     };
     let rows = vec![
-        row("freed", deaths.objects, whole_bytes(deaths.bytes), share(deaths.lifetime)),
-        row("after the last touch", deaths.objects, String::new(), share(deaths.unused)),
+        row("freed", bounds.objects, whole_bytes(bounds.bytes), share(bounds.lifetime)),
+        row("after the last touch", bounds.objects, String::new(), share(bounds.unused)),
         row(
             "unreachable before the free",
-            deaths.unreachable_before_free,
-            whole_bytes(deaths.unreachable_before_free_bytes),
-            share(deaths.unreachable),
+            bounds.unreachable_before_free,
+            whole_bytes(bounds.unreachable_before_free_bytes),
+            share(bounds.unreachable),
         ),
         row(
             "reachable until the free, or after it",
-            deaths.reachable_at_last_point,
-            whole_bytes(deaths.reachable_at_last_point_bytes),
+            bounds.reachable_at_last_point,
+            whole_bytes(bounds.reachable_at_last_point_bytes),
             String::new(),
         ),
-        row("between two root points", deaths.between_points, String::new(), String::new()),
+        row("between two root points", bounds.between_points, String::new(), String::new()),
     ];
     let columns = ["objects", "objects", "of all", "bytes", "of their space-time"];
     let text = "An object dies between its last touch and its free. Unreachability comes before the free where nothing \
                 led to the object at a root point before it; it comes after the free where something did at the last one."
         .to_owned();
     Section {
-        title: "Bounds of deaths".into(),
+        title: "Bounds of bounds".into(),
         text: vec![text],
         items: vec![Item::Table(table("", &columns, rows))],
     }

@@ -129,11 +129,22 @@ fn what_is_allocated_before_main_is_no_object_but_has_a_size() {
 fn a_realloc_that_fails_leaves_the_object_where_it_is() {
     let mut run = Run::default();
     run.malloc(24, 0x1000);
-    run.call(Routine::Realloc, [0x1000, 1 << 50, 0], 0);
     run.malloc(24, 0x2000);
-    run.touch(0x1000, 8);
+    run.call(Routine::Realloc, [0x1000, 1 << 50, 0], 0);
     let objects = run.objects();
-    assert_eq!((objects.len(), objects[0].last_use, objects[0].freed), (2, 2, None));
+    assert_eq!((objects.len(), objects[0].last_use, objects[0].freed), (2, 2, None), "the call was given it");
+}
+
+#[test]
+fn an_object_of_which_the_usable_size_is_known_lasts_until_it_is_freed() {
+    let mut run = Run::default();
+    run.malloc(20, 0x1000);
+    run.call(Routine::UsableSize, [0x1000, 0, 0], 24);
+    run.malloc(20, 0x2000);
+    run.malloc(20, 0x3000);
+    run.free(0x1000);
+    run.malloc(20, 0x4000);
+    assert_eq!(run.objects()[0].last_use, 3);
 }
 
 #[test]

@@ -156,20 +156,20 @@ impl GraphHeap {
     fn died(&mut self, node: &Node, last_touch: Option<LastTouch>) {
         let now = self.clock_bytes;
         let area = |since: u64| u128::from(node.size) * u128::from(now.saturating_sub(since));
-        let deaths = &mut self.figures.deaths;
-        deaths.objects += 1;
-        deaths.bytes = deaths.bytes.saturating_add(node.size);
-        deaths.lifetime += area(node.born_bytes);
-        deaths.unused += area(last_touch.map_or(node.born_bytes, |touch| touch.clock_bytes));
+        let bounds = &mut self.figures.bounds;
+        bounds.objects += 1;
+        bounds.bytes = bounds.bytes.saturating_add(node.size);
+        bounds.lifetime += area(node.born_bytes);
+        bounds.unused += area(last_touch.map_or(node.born_bytes, |touch| touch.clock_bytes));
         if let Some(since) = node.unreached_bytes {
-            deaths.unreachable_before_free += 1;
-            deaths.unreachable_before_free_bytes += node.size;
-            deaths.unreachable += area(since);
+            bounds.unreachable_before_free += 1;
+            bounds.unreachable_before_free_bytes += node.size;
+            bounds.unreachable += area(since);
         } else if node.born_point < self.points_at.len() {
-            deaths.reachable_at_last_point += 1;
-            deaths.reachable_at_last_point_bytes += node.size;
+            bounds.reachable_at_last_point += 1;
+            bounds.reachable_at_last_point_bytes += node.size;
         } else {
-            deaths.between_points += 1;
+            bounds.between_points += 1;
         }
     }
 
@@ -222,7 +222,7 @@ impl GraphHeap {
         self.roots.extend(self.slots.get(&object));
     }
 
-    /// Marks what can be reached. Of a root point that is not whole nothing is said.
+    /// Marks what can be reached. A root point that is not whole has no figures.
     fn mark(&mut self, whole: bool) {
         let point = self.points_at.len();
         let mut open = std::mem::take(&mut self.roots);

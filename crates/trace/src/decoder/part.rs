@@ -1,11 +1,11 @@
 //! A part of a chunk while its events are decoded: all that changes from event to event, in one place, so that the
 //! compiler keeps it in registers.
 
-use super::malformed::Malformed;
 use crate::column::{ColumnReader, unzigzag};
 use crate::event::{Event, EventKind};
 use crate::format::{CLOCK_MAX, PREDICTED, SIZE_MAX, column, op};
 use crate::live::Live;
+use crate::malformed::Malformed;
 
 const SHORT: Malformed = Malformed("a column ends too early");
 const WRONG_SLOT: Malformed = Malformed("it names an object that cannot be");

@@ -7,8 +7,8 @@ use super::event::{AllocationKind, Event, FreeCause, LastTouch, RootKind};
 use super::format::{HEAD, Head, column, op};
 use super::live::Live;
 use crate::column::unzigzag;
-use crate::decoder::Malformed;
 use crate::format::{CLOCK_MAX, EVENTS_MAX, SITE_SLACK, SIZE_MAX, THREAD_SLACK};
+use crate::malformed::Malformed;
 use crate::packed::{self, Column, Shape};
 
 const SHORT: Malformed = Malformed("a column ends too early");

@@ -3,9 +3,9 @@
 
 use zstd::bulk::Compressor;
 
+use super::call::{Access, Allocation, Edge, Root};
 use super::event::{AllocationKind, LastTouch};
 use super::format::{Head, column, op};
-use super::writer::{Access, Allocation, Edge, Root};
 use crate::column::{ColumnWriter, zigzag};
 use crate::format::{SITE_SLACK, THREAD_SLACK};
 use crate::packed;

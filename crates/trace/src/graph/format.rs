@@ -1,9 +1,7 @@
 //! The bytes of a trace with pointers that differ from those of a trace: first bytes, head of events, columns, ops.
 
-use crate::format::{FILE_HEAD, head_of, u32_at, u64_at};
+use crate::format::{FILE_HEAD, GRAPH_MAGIC, head_of, u32_at, u64_at};
 
-/// The first bytes of the file.
-pub(crate) const FILE_MAGIC: [u8; 8] = *b"\x89HGRAPH\n";
 /// Bytes before the directory of columns in a chunk of events.
 pub(super) const HEAD: usize = 48;
 
@@ -56,7 +54,7 @@ pub(super) mod op {
 
 /// The 16 bytes a file begins with.
 pub(super) fn file_head() -> [u8; FILE_HEAD] {
-    head_of(FILE_MAGIC)
+    head_of(GRAPH_MAGIC)
 }
 
 /// The head of a chunk of events.

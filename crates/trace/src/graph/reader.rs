@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::decoder::Decoder;
 use super::event::Event;
-use crate::file_head::FileKind;
+use crate::file_kind::FileKind;
 use crate::format::chunk;
 use crate::frame::{Framer, StreamItem};
 use crate::header::Header;

@@ -16,14 +16,14 @@ pub struct Made {
     pub events: Vec<Event>,
 }
 
-struct Maker {
+struct Random {
     writer: Writer<Vec<u8>>,
     numbers: Numbers,
     live: Vec<(u64, u64)>,
     events: Vec<Event>,
 }
 
-impl Maker {
+impl Random {
     fn any(&mut self) -> Option<(u64, u64)> {
         let at = self.numbers.below(self.live.len() as u64) as usize;
         self.live.get(at).copied()
@@ -134,30 +134,30 @@ pub fn graph(seed: u64, steps: usize, per_chunk: u32, full: bool) -> Made {
         Header { command: vec!["program".into()], sites: true, graph: Some(graph), ..Header::default() };
     let settings = Settings { level: i32::from(full), events_per_chunk: per_chunk };
     let writer = Writer::new(Vec::new(), &header, &settings).unwrap();
-    let mut maker = Maker { writer, numbers: Numbers(seed | 1), live: Vec::new(), events: Vec::new() };
+    let mut random = Random { writer, numbers: Numbers(seed | 1), live: Vec::new(), events: Vec::new() };
     for _ in 0..steps {
-        let thread = (maker.numbers.below(20) / 18) as u32;
-        match maker.numbers.below(20) {
-            0..=4 => maker.allocate(thread),
-            5..=7 => maker.free(thread),
-            8 => maker.roots(),
-            9..=10 if full => maker.reference(thread),
-            _ => maker.pointer(),
+        let thread = (random.numbers.below(20) / 18) as u32;
+        match random.numbers.below(20) {
+            0..=4 => random.allocate(thread),
+            5..=7 => random.free(thread),
+            8 => random.roots(),
+            9..=10 if full => random.reference(thread),
+            _ => random.pointer(),
         }
     }
-    let live = std::mem::take(&mut maker.live);
+    let live = std::mem::take(&mut random.live);
     for (object, _) in live {
-        let last_touch = maker.last_touch();
-        maker.writer.kept(object, last_touch);
-        maker.events.push(Event::Kept { object, last_touch });
+        let last_touch = random.last_touch();
+        random.writer.kept(object, last_touch);
+        random.events.push(Event::Kept { object, last_touch });
     }
     if full {
-        maker.writer.gap(&Gap { why: "a thread's ring was lost".into(), events: None });
-        maker.writer.sites(&sites());
-        maker.writer.extra("scan", &vec![1, 2, 3]);
+        random.writer.gap(&Gap { why: "a thread's ring was lost".into(), events: None });
+        random.writer.sites(&sites());
+        random.writer.extra("scan", &vec![1, 2, 3]);
     }
     let ending = Ending { how: "exited with status 0".into(), ..Ending::default() };
-    Made { bytes: maker.writer.finish(&ending).unwrap(), events: maker.events }
+    Made { bytes: random.writer.finish(&ending).unwrap(), events: random.events }
 }
 
 /// What a reader found.

@@ -38,6 +38,7 @@ pub unsafe extern "C" fn __libc_start_main(
         }
         let next = core::mem::transmute::<*mut c_void, StartMain>(next);
         if !started.is_some_and(|started| started.follows) {
+            start::nothing_to_follow();
             return next(main, argc, argv, init, fini, rtld_fini, stack_end);
         }
         *MAIN.0.get() = Some(main);

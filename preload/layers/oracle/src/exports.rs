@@ -87,6 +87,10 @@ unsafe extern "C" fn posix_memalign_from(
     size: usize,
     caller: usize,
 ) -> c_int {
+    if !align.is_power_of_two() || align < size_of::<usize>() {
+        // No allocation of the sequence: it fails in every run.
+        return libc::EINVAL;
+    }
     let mut code = 0;
     let block = allocate(size, align, caller, || {
         let mut block = ptr::null_mut();

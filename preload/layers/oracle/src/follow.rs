@@ -8,6 +8,7 @@ use heaptoll_next::stderr_line::StderrLine;
 use heaptoll_next::{arena, forward};
 use heaptoll_oracle_file::LARGEST;
 
+use crate::early;
 use crate::state::{State, oracle, state};
 use crate::stop::stop;
 
@@ -19,6 +20,7 @@ pub fn allocate(size: usize, align: usize, caller: usize, make: impl FnOnce() ->
             // SAFETY: the state is `Follow`; other threads are refused before they change anything.
             unsafe { (*oracle()).allocate(size, align, caller.wrapping_sub(1), false, make).0 }
         }
+        State::Early => early::made(make()),
         _ => make(),
     }
 }
@@ -34,10 +36,15 @@ pub unsafe fn free(block: *mut c_void) {
     }
     match state() {
         // SAFETY: the state is `Follow`; by this function's contract the block is live.
-        State::Follow => unsafe { (*oracle()).free(block) },
+        State::Follow if !early::freed(block) => unsafe { (*oracle()).free(block) },
         State::Abandoned => {}
-        // SAFETY: by this function's contract the block is live, and it is the manager's.
-        _ => unsafe { forward::free(block) },
+        state => {
+            if state == State::Early {
+                early::freed(block);
+            }
+            // SAFETY: by this function's contract the block is live, and it is the manager's.
+            unsafe { forward::free(block) }
+        }
     }
 }
 
@@ -50,7 +57,17 @@ pub unsafe fn reallocate(block: *mut c_void, size: usize, caller: usize) -> *mut
         return allocate(size, 16, caller, move || forward::malloc(size));
     }
     let state = state();
-    if state == State::Forward || size as u64 > LARGEST {
+    if state == State::Follow && size as u64 > LARGEST {
+        // SAFETY: errno's address is valid for the calling thread.
+        unsafe { *libc::__errno_location() = libc::ENOMEM };
+        return ptr::null_mut();
+    }
+    if state == State::Early {
+        early::freed(block);
+        // SAFETY: the contract of `forward::realloc` is that of this function; blocks are the manager's.
+        return early::made(unsafe { forward::realloc(block, size) });
+    }
+    if state == State::Forward {
         // SAFETY: the contract of `forward::realloc` is that of this function; blocks are the manager's.
         return unsafe { forward::realloc(block, size) };
     }

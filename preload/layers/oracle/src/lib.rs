@@ -6,6 +6,7 @@
 //! first allocation that differs from the recorded one the process ends: which object is which is not known any more.
 #![no_std]
 
+mod early;
 mod entry;
 mod environment;
 mod exports;

@@ -54,6 +54,11 @@ pub fn start() -> Option<Start> {
     Some(Start { hidden, follows: true })
 }
 
+/// There is no sequence: all calls are forwarded from here on.
+pub fn nothing_to_follow() {
+    set_state(State::Forward);
+}
+
 /// The sequence begins.
 pub fn main_begins() {
     set_state(State::Follow);

@@ -11,15 +11,17 @@ use crate::oracle::Oracle;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum State {
-    /// Calls are forwarded: `main` has not begun, there is nothing to follow, or this is a child of fork.
-    Forward = 0,
+    /// `main` has not begun: calls are forwarded, and blocks noted.
+    Early = 0,
     /// The sequence is followed.
     Follow = 1,
     /// A child of fork whose blocks are not the manager's.
     Abandoned = 2,
+    /// Calls are forwarded: there is nothing to follow, or this is a child of fork.
+    Forward = 3,
 }
 
-static STATE: AtomicU8 = AtomicU8::new(State::Forward as u8);
+static STATE: AtomicU8 = AtomicU8::new(State::Early as u8);
 
 struct OracleCell(UnsafeCell<MaybeUninit<Oracle>>);
 
@@ -35,7 +37,8 @@ pub fn state() -> State {
     match STATE.load(Relaxed) {
         1 => State::Follow,
         2 => State::Abandoned,
-        _ => State::Forward,
+        3 => State::Forward,
+        _ => State::Early,
     }
 }
 

@@ -69,17 +69,17 @@ fn a_touched_object_to_which_nothing_led_is_hidden() {
 }
 
 #[test]
-fn bounds_of_deaths_are_the_last_touch_and_the_free() {
+fn bounds_of_lifetimes_are_the_last_touch_and_the_free() {
     // Touched before event 2, unreachable at the point of clock 30, freed at clock 130.
     let mut events = vec![allocate(0, 10), allocate(1, 20)];
     events.extend(roots(30, &[1]));
     events.extend([allocate(2, 100), free(0, Some((2, 10))), free(1, Some((4, 130))), free(2, None)]);
     let found = figures(&events);
-    let deaths = found.deaths;
-    assert_eq!((deaths.objects, deaths.bytes), (3, 130));
-    assert_eq!(deaths.lifetime, 10 * 130 + 20 * 120 + 100 * 100);
-    assert_eq!(deaths.unused, 10 * 120 + 100 * 100);
-    assert_eq!((deaths.unreachable_before_free, deaths.unreachable), (1, 10 * 100));
-    assert_eq!((deaths.reachable_at_last_point, deaths.between_points), (1, 1));
+    let bounds = found.bounds;
+    assert_eq!((bounds.objects, bounds.bytes), (3, 130));
+    assert_eq!(bounds.lifetime, 10 * 130 + 20 * 120 + 100 * 100);
+    assert_eq!(bounds.unused, 10 * 120 + 100 * 100);
+    assert_eq!((bounds.unreachable_before_free, bounds.unreachable), (1, 10 * 100));
+    assert_eq!((bounds.reachable_at_last_point, bounds.between_points), (1, 1));
     assert_eq!(found.points[0].used_bytes, 20);
 }
