@@ -47,7 +47,10 @@ pub fn stop_at<L: Loaded>(difference: Difference, sites: &Sites<L>, size: usize,
             write!(line, "of {size} bytes is a realloc now or was one when it was recorded, not both")
         }
         What::End => write!(line, "of {size} bytes was not made when the program was recorded"),
-        What::File => write!(line, "of {size} bytes: the recorded file was damaged, or cannot be opened by the program any more"),
+        What::File => write!(
+            line,
+            "of {size} bytes: the recorded file was damaged, or cannot be opened by the program any more"
+        ),
     };
     line.put(b"; called from ");
     line.code_address(caller + 1);
