@@ -32,7 +32,7 @@ fn a_graph_is_recorded_and_summed_up_and_is_no_plain_trace() {
     fixture.heaptoll(&record).exits(0).complains(&["edges", "root points", "heaptoll stat"]);
     fixture.heaptoll(&record).exits(2).complains(&["exists"]);
     let shown = fixture.heaptoll(&["stat", &graph, "--json", &json]).exits(0);
-    shown.shows(&["hidden pointers", "Root points", "Bounds of bounds"]);
+    shown.shows(&["hidden pointers", "Root points", "Bounds of lifetimes"]);
     let figures = read_json(&json);
     assert_eq!(figures["hidden"]["objects"], 1, "{figures:#}");
     assert_eq!(figures["hidden"]["bytes"], 5000);

@@ -198,7 +198,7 @@ fn bounds(figures: &GraphFigures) -> Section {
                 led to the object at a root point before it; it comes after the free where something did at the last one."
         .to_owned();
     Section {
-        title: "Bounds of bounds".into(),
+        title: "Bounds of lifetimes".into(),
         text: vec![text],
         items: vec![Item::Table(table("", &columns, rows))],
     }

@@ -41,7 +41,7 @@ pub struct HiddenPointers {
     pub at_points: u64,
 }
 
-/// How far the bounds of objects' bounds are apart: the last touch, and the free. Space-time is bytes times bytes
+/// How far the bounds of objects' lifetimes are apart: the last touch, and the free. Space-time is bytes times bytes
 /// allocated. Objects that are never freed are left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DeathBounds {
@@ -107,7 +107,7 @@ pub struct GraphFigures {
     pub points: Vec<RootPoint>,
     /// Objects touched although nothing led to them.
     pub hidden: HiddenPointers,
-    /// Bounds of bounds.
+    /// Bounds of lifetimes.
     pub bounds: DeathBounds,
     /// Damage and omissions.
     pub warnings: Vec<String>,
