@@ -25,11 +25,6 @@ const RUNS: u32 = 2;
 /// Bytes of memory that a block takes in a run with pages of its own.
 const PAGE: u64 = 4096;
 
-/// The setting that hides variables of managers from the program.
-pub fn hidden(names: &[&str]) -> String {
-    if names.is_empty() { String::new() } else { format!(",hide={}", names.join("+")) }
-}
-
 /// How early frees are checked of a program with so many objects at once: by pages, where they fit into half of the memory
 /// that is available.
 pub fn check_of(most_objects: u64, allocated_bytes: u64, available_bytes: u64) -> Option<&'static str> {

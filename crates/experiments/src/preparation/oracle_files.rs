@@ -35,7 +35,11 @@ impl OracleFiles {
     }
 }
 
-fn checked(path: &Path) -> Result<OracleFile, String> {
+/// A whole file whose code is still the same.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn checked(path: &Path) -> Result<OracleFile, String> {
     let found = file::read(path).map_err(|error| error.to_string())?;
     found.require_same_code(path).map_err(|error| error.to_string())?;
     Ok(found)

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use heaptoll_experiment::experiment::ProgramInfo;
-use heaptoll_oracle::file;
 use heaptoll_reftrace_host::Tracer;
 
 use super::request::Request;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::oracle;
+use crate::preparation::oracle_files::checked;
 use crate::workload::Workload;
 
 /// Records every program of which the folder has no recording of this command and build, and leaves those out of the
@@ -83,6 +83,5 @@ fn of_program(
 
 /// Whether there is a recording of this command and of the code that is there now.
 fn is_of(path: &Path, program: &ProgramInfo) -> bool {
-    let found = file::read(path).ok().filter(|found| found.about.command == program.command);
-    found.is_some_and(|found| found.require_same_code(path).is_ok())
+    checked(path).is_ok_and(|found| found.about.command == program.command)
 }
