@@ -63,6 +63,9 @@ impl Model {
             self.objects[*handle as usize].edges.clear();
         }
         let reached = self.reach(table);
+        if let Some(gone) = reached.iter().find(|&&handle| table.address(handle) == 0) {
+            return Err(format!("{} is gone, and the trace reaches it", self.name(*gone, table)));
+        }
         let mut bytes = 0;
         for handle in &reached {
             // SAFETY: the precondition of `check`: nothing uses the heap, and addresses are those of objects.
@@ -100,6 +103,11 @@ impl Model {
         reached
     }
 
+    fn name(&self, handle: u32, table: &Table) -> String {
+        let bytes = u64::from(table.entry(handle).words) * 8;
+        format!("object {} of {bytes} bytes", self.objects[handle as usize].number)
+    }
+
     /// Compares one object; gives its bytes in the heap.
     ///
     /// # Safety
@@ -107,10 +115,7 @@ impl Model {
     unsafe fn compare(&self, handle: u32, table: &Table) -> Result<u64, String> {
         let object = &self.objects[handle as usize];
         let entry = table.entry(handle);
-        let name = format!("object {} of {} bytes", object.number, u64::from(entry.words) * 8);
-        if entry.address == 0 {
-            return Err(format!("{name} is gone, and the trace reaches it"));
-        }
+        let name = self.name(handle, table);
         // SAFETY: the precondition of the function: addresses in the table are those of objects in the heap.
         let header = unsafe { Header::read(entry.address as *const u64) };
         if !header.is_of(object.number) || header.words != entry.words {

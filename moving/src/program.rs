@@ -202,7 +202,9 @@ fn read_words(file: &mut File) -> std::io::Result<Vec<u32>> {
     let mut words = Vec::new();
     let mut bytes = Vec::with_capacity(PART);
     while Read::by_ref(file).take(PART as u64).read_to_end(&mut bytes)? > 0 {
-        words.extend(bytes.chunks_exact(4).map(|four| u32::from_ne_bytes([four[0], four[1], four[2], four[3]])));
+        words.extend(
+            bytes.chunks_exact(4).map(|four| u32::from_ne_bytes([four[0], four[1], four[2], four[3]])),
+        );
         bytes.clear();
     }
     Ok(words)
