@@ -16,6 +16,7 @@ pub mod export;
 pub mod failure;
 pub mod frequency;
 pub mod gate;
+pub mod graph;
 pub mod instructions;
 pub mod labelled;
 pub mod ledger;

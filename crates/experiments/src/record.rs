@@ -13,6 +13,7 @@ use crate::context::Messages;
 use crate::failure::Failure;
 use crate::preparation::stand_ins;
 use messages::ProgressMessages;
+pub(crate) use messages::machine;
 pub use program::ProgramChoice;
 use program::RecordedCommand;
 

@@ -52,6 +52,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<drag::Figures>(drag::SCHEMA),
     CommandSchema::of::<frequency::Figures>(frequency::SCHEMA),
     CommandSchema::of::<gate::figures::Figures>(gate::SCHEMA),
+    CommandSchema::of::<stat::graph::Figures>(stat::graph::SCHEMA),
     CommandSchema::of::<instructions::Figures>(instructions::SCHEMA),
     CommandSchema::of::<ledger::Figures>(ledger::SCHEMA),
     CommandSchema::of::<lifetimes::Figures>(lifetimes::SCHEMA),

@@ -14,6 +14,7 @@ use crate::trace_source;
 pub use document::document;
 
 mod document;
+pub mod graph;
 mod sections;
 
 /// Name and version of the figures as JSON.

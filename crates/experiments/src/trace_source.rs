@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, stdin};
 use std::path::Path;
 
-use heaptoll_trace::{Memory, Reader, TraceError};
+use heaptoll_trace::{Memory, Reader, TraceError, graph};
 
 use crate::failure::Failure;
 
@@ -29,6 +29,26 @@ fn unlimited(path: &Path) -> Result<Reader<Source>, Failure> {
     let file = File::open(path)
         .map_err(|source| refused(TraceError::System { action: "open", name: name.clone(), source }))?;
     Reader::with_name(Box::new(file) as Source, &name).map_err(refused)
+}
+
+/// Whether this is a file with a trace with pointers. What cannot be read is none: who opens it finds the reason.
+pub fn is_graph(path: &Path) -> bool {
+    let mut first = [0; 8];
+    // A pipe's first bytes would be lost.
+    let is_file = path.metadata().is_ok_and(|found| found.is_file());
+    is_file
+        && File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok()
+        && graph::is_graph(&first)
+}
+
+/// Opens a trace with pointers that may take so much memory.
+///
+/// # Errors
+/// The file cannot be read; it is no trace with pointers, or a newer one.
+pub fn open_graph(path: &Path, memory: Memory) -> Result<graph::Reader<File>, Failure> {
+    let mut reader = graph::Reader::open(path).map_err(refused)?;
+    reader.limit(memory);
+    Ok(reader)
 }
 
 /// The failure that a trace which cannot be read is.

@@ -332,5 +332,6 @@ fn header(request: &Request, pid: i32, parent_pid: i32, exe: &Path) -> Header {
         latency: request.options.latency,
         event_time: request.options.event_time,
         machine: request.machine.clone(),
+        graph: None,
     }
 }

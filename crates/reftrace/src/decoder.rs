@@ -25,6 +25,33 @@ pub trait Sink {
     }
 }
 
+/// Takes nothing where there is none.
+impl<S: Sink> Sink for Option<S> {
+    #[inline]
+    fn references(&mut self, owner: Owner, references: &[Reference]) {
+        if let Some(sink) = self {
+            sink.references(owner, references);
+        }
+    }
+
+    #[inline]
+    fn event(&mut self, event: &Event<'_>) {
+        if let Some(sink) = self {
+            sink.event(event);
+        }
+    }
+
+    fn executed(&mut self, owner: Owner, cost: Clock) {
+        if let Some(sink) = self {
+            sink.executed(owner, cost);
+        }
+    }
+
+    fn full(&self) -> Option<String> {
+        self.as_ref().and_then(Sink::full)
+    }
+}
+
 /// Words that no tracer writes; what follows in the same block is not decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Damage {

@@ -5,6 +5,7 @@
 
 pub mod bound;
 pub mod feed;
+pub mod graph;
 pub mod lifetimes;
 mod share;
 pub mod slots;

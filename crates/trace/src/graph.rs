@@ -16,3 +16,8 @@ pub use reader::{Batch, Reader};
 pub use writer::{Access, Allocation, Edge, Root, Writer};
 
 pub(crate) use format::FILE_MAGIC;
+
+/// Whether a file that begins with these bytes, at least eight, is a trace with pointers.
+pub fn is_graph(first: &[u8]) -> bool {
+    first.starts_with(&FILE_MAGIC)
+}

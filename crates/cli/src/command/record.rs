@@ -6,10 +6,17 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use heaptoll_experiment::places::Places;
 
-use crate::recording;
+use crate::memory::bytes;
+use crate::outputs::own_arguments;
+use crate::session::Session;
 use crate::workload_args::SizeArg;
+use crate::{exit, recording};
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::graph;
+use heaptoll_experiments::preparation::baseline::DEFAULT;
 use heaptoll_experiments::record::{Children, ProgramChoice, RecordingOptions, Request};
+use heaptoll_experiments::traced::{self, LIMIT_S};
+use heaptoll_experiments::workload::Workload;
 
 /// When events get a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -49,10 +56,11 @@ pub enum ChildrenArg {
     after_help = "Examples:\n  heaptoll record -- gawk -f report.awk data.txt        (writes gawk.heaptoll)\n  \
     heaptoll record -o build.heaptoll --sites -- make -j4  (and where each call comes from)\n  \
     heaptoll record -m mimalloc3 --program cfrac --size demo\n  \
+    heaptoll record --graph --program lua --size quick      (writes lua.graph: which objects point to which)\n  \
     heaptoll stat gawk.heaptoll                            (what was recorded)"
 )]
 pub struct Arguments {
-    /// The trace [default: PROGRAM.heaptoll in the current folder]
+    /// The trace [default: PROGRAM.heaptoll in the current folder, PROGRAM.graph with --graph]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrite the trace when it exists
@@ -82,6 +90,16 @@ pub struct Arguments {
     /// What is done about processes that the program starts
     #[arg(long, value_enum, default_value = "files", value_name = "HOW")]
     children: ChildrenArg,
+    /// Record which objects point to which, the roots, and each object's last touch, under the tracer: some tens of
+    /// times slower, and the program's output is not shown (docs/guide/graph.md)
+    #[arg(long, conflicts_with_all = ["latency", "time", "ledger", "children", "brief"])]
+    graph: bool,
+    /// With --graph, every load and store of the program as well
+    #[arg(long, requires = "graph")]
+    references: bool,
+    /// With --graph, bytes allocated from one root point to the next [default: some hundred points over the run]
+    #[arg(long, value_name = "SIZE", requires = "graph", value_parser = root_distance)]
+    roots_every: Option<u32>,
     /// A program of the catalog (`heaptoll programs`)
     #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     program: Option<String>,
@@ -104,6 +122,9 @@ pub struct Arguments {
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    if arguments.graph {
+        return record_graph(arguments);
+    }
     let places = Places::find()?;
     let request = Request {
         program: ProgramChoice {
@@ -129,4 +150,56 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         is_temporary: arguments.brief,
     };
     recording::record(&request, &places)
+}
+
+/// Under the tracer instead of the recording layer.
+fn record_graph(arguments: &Arguments) -> Result<u8, Failure> {
+    let session = Session::begin()?;
+    let name = arguments.program.clone().or_else(|| {
+        let path = PathBuf::from(arguments.command.first()?);
+        Some(path.file_name()?.to_string_lossy().into_owned())
+    });
+    let output = arguments.output.clone();
+    let manager = arguments.manager.clone();
+    let request = graph::Request {
+        traced: traced::Request {
+            workload: Workload {
+                program: arguments.program.iter().cloned().collect(),
+                all: false,
+                size: arguments.size.into(),
+                catalog: arguments.catalog.clone(),
+                stdin: None,
+                serve: None,
+                command: arguments.command.clone(),
+            },
+            baseline: manager.clone().unwrap_or_else(|| DEFAULT.into()),
+            manager: manager.into_iter().collect(),
+            timeout_s: LIMIT_S,
+            expect_status: 0,
+            pin: true,
+            db: None,
+            allocator_symbols: None,
+            command: own_arguments(),
+        },
+        output: output.unwrap_or_else(|| PathBuf::from(format!("{}.graph", name.unwrap_or_default()))),
+        force: arguments.force,
+        sites: arguments.sites,
+        references: arguments.references,
+        roots_every_bytes: arguments.roots_every,
+    };
+    let outcome = graph::record(&request, &session.context())?;
+    Ok(match outcome.status {
+        None => exit::INTERRUPTED,
+        Some(0) if !outcome.is_whole => exit::TROUBLE,
+        Some(status) => status,
+    })
+}
+
+/// Bytes between root points.
+fn root_distance(text: &str) -> Result<u32, String> {
+    let bytes = bytes(text)?;
+    u32::try_from(bytes)
+        .ok()
+        .filter(|bytes| (1..=i32::MAX as u32).contains(bytes))
+        .ok_or_else(|| "a distance between root points is between 1 byte and 2 GiB".to_owned())
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::stat::{self, Request};
+use heaptoll_experiments::trace_source;
 
 use crate::documents::DocumentOutputs;
 use crate::frames::FramesArguments;
@@ -14,6 +15,9 @@ use crate::memory::MemoryArguments;
 ///
 /// Table II of Detlefs, Dosser & Zorn (1994), and more: how many objects and bytes, how large, how many alive at once,
 /// how fast, how they are resized, which thread frees them. HTML has live bytes over the run.
+///
+/// Of a trace with pointers (`heaptoll record --graph`): edges, roots, what can be reached at each root point, hidden
+/// pointers, and how far the bounds of objects' deaths are apart.
 ///
 /// Exit status: 0 all well; 1 an output file could not be written; 2 it is no trace, or cannot be read. Damage is a
 /// warning: what is whole is summed up.
@@ -41,6 +45,11 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let request =
         Request { frames: arguments.frames.shown(), memory_limit_bytes: arguments.memory.limit_bytes() };
+    if trace_source::is_graph(&arguments.trace) {
+        let figures = stat::graph::measure(&arguments.trace, request.memory_limit_bytes)?;
+        let document = stat::graph::document(&figures, &arguments.trace);
+        return arguments.outputs.deliver(&document, stat::graph::SCHEMA, &figures);
+    }
     let figures = stat::measure(&arguments.trace, request)?;
     let document = stat::document(&figures, &arguments.trace);
     arguments.outputs.deliver(&document, stat::SCHEMA, &figures)

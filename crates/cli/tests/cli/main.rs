@@ -13,6 +13,7 @@ mod files;
 mod frequency;
 mod gate;
 mod gate_ci;
+mod graphs;
 mod heaps;
 mod instructions;
 mod launcher;

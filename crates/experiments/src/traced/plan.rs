@@ -9,14 +9,15 @@ use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, Settings
 use heaptoll_experiment::machine;
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
-use heaptoll_reftrace_host::{Fitness, Tracer};
+use heaptoll_reftrace::Sink;
+use heaptoll_reftrace_host::{Fitness, Image, Options, Tracer};
 
 use super::cell::Cell;
 use super::find_own;
 use super::fit::{NOT_MEASURABLE, fitness_of, other_path};
 use super::own::{Follow, OwnAllocator};
 use super::scout::Scout;
-use super::single::TracedRunner;
+use super::single::{Run, TracedRunner};
 use crate::clock;
 use crate::context::{Context, Messages};
 use crate::failure::Failure;
@@ -88,6 +89,22 @@ impl Plan {
             timeout_s: self.experiment.settings.timeout_s,
             expect_status: self.experiment.settings.expect_status,
         }
+    }
+
+    /// Makes one of the runs without storing it. `begin` gives a sink for each process image, or none.
+    ///
+    /// # Errors
+    /// The program cannot be traced.
+    pub fn run_one<S: Sink>(
+        &mut self,
+        cell: &Cell,
+        options: &Options,
+        context: &Context,
+        mut begin: impl FnMut(&Image) -> S,
+    ) -> Result<Run<S>, Failure> {
+        let options = Options { pin: self.pin, ..options.clone() };
+        let run = self.runner(context).run(cell, &options, "1/1", &mut |_, image| begin(image))?;
+        run.map_err(|error| Failure::Refused(Box::new(error)))
     }
 
     /// What was requested and left out: (program, manager, reason).

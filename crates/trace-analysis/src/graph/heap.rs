@@ -1,0 +1,277 @@
+//! The graph at the reader's position: objects in slots, their edges, and what was reachable at the last root point.
+
+use std::collections::{BTreeMap, HashMap};
+
+use heaptoll_trace::graph::{Event, LastTouch, RootKind};
+
+use super::figures::{GraphFigures, RootCounts, RootPoint};
+
+/// Bytes that are kept of a live object, without its edges.
+pub const EACH_OBJECT: u64 = 160;
+
+/// A live object.
+#[derive(Debug, Default)]
+struct Node {
+    /// Its number.
+    object: u64,
+    size: u64,
+    born_bytes: u64,
+    /// Root points before its allocation.
+    born_point: usize,
+    /// Slot and number of the target, by offset.
+    edges: BTreeMap<u64, (u32, u64)>,
+    /// Edges to it of live objects.
+    incoming: u64,
+    /// Root point at which it was marked last, from 1; 0: at none.
+    marked: usize,
+    /// Clock of the first of the root points since which it was not reached.
+    unreached_bytes: Option<u64>,
+    is_hidden: bool,
+}
+
+/// Takes events in order.
+#[derive(Debug, Default)]
+pub struct GraphHeap {
+    nodes: Vec<Node>,
+    empty: Vec<u32>,
+    slots: HashMap<u64, u32>,
+    figures: GraphFigures,
+    clock_bytes: u64,
+    live_bytes: u64,
+    edges: u64,
+    /// Numbers of the events at which root points began, in order.
+    points_at: Vec<u64>,
+    /// By root point, from which on so many bytes more or less are used.
+    used: Vec<i128>,
+    /// Slots of the roots of the point that is read.
+    roots: Vec<u32>,
+    /// Number of the next event, as far as it is known.
+    event: u64,
+}
+
+impl GraphHeap {
+    /// No objects yet.
+    pub fn new() -> GraphHeap {
+        GraphHeap::default()
+    }
+
+    /// Takes the events of a batch, the last of which comes before the event `next_event`.
+    pub fn events(&mut self, events: &[Event], next_event: u64) {
+        self.event = next_event.saturating_sub(events.len() as u64).max(self.event);
+        for event in events {
+            self.take(event);
+            self.event += 1;
+        }
+    }
+
+    fn take(&mut self, event: &Event) {
+        match *event {
+            Event::Allocate { object, size, .. } => self.allocate(object, size),
+            Event::Free { object, last_touch, .. } => self.end(object, last_touch, true),
+            Event::Kept { object, last_touch } => self.end(object, last_touch, false),
+            Event::Edge { from, offset, to, .. } => {
+                self.figures.edges_stored += 1;
+                self.edge(from, offset, Some(to));
+            }
+            Event::Clear { from, offset } => {
+                self.figures.edges_cleared += 1;
+                self.edge(from, offset, None);
+            }
+            Event::Touch { object } => {
+                self.figures.touches += 1;
+                if let Some(&slot) = self.slots.get(&object) {
+                    self.touched(slot);
+                }
+            }
+            Event::RootsBegin { clock_bytes } => {
+                self.clock_bytes = clock_bytes;
+                self.roots.clear();
+                self.points_at.push(self.event);
+            }
+            Event::Root { object, kind, .. } => self.root(object, kind),
+            Event::RootsEnd { whole } => self.mark(whole),
+            Event::Access { .. } => self.figures.accesses += 1,
+            Event::RequestBegin { .. } | Event::RequestEnd { .. } => {}
+        }
+    }
+
+    fn allocate(&mut self, object: u64, size: u64) {
+        self.figures.objects += 1;
+        self.figures.bytes = self.figures.bytes.saturating_add(size);
+        let node = Node {
+            object,
+            size,
+            born_bytes: self.clock_bytes,
+            born_point: self.points_at.len(),
+            ..Node::default()
+        };
+        self.clock_bytes = self.clock_bytes.saturating_add(size);
+        self.live_bytes = self.live_bytes.saturating_add(size);
+        self.figures.max_live_bytes = self.figures.max_live_bytes.max(self.live_bytes);
+        let slot = match self.empty.pop() {
+            Some(slot) => {
+                self.nodes[slot as usize] = node;
+                slot
+            }
+            None => {
+                self.nodes.push(node);
+                (self.nodes.len() - 1) as u32
+            }
+        };
+        self.slots.insert(object, slot);
+    }
+
+    fn end(&mut self, object: u64, last_touch: Option<LastTouch>, is_freed: bool) {
+        let Some(slot) = self.slots.remove(&object) else { return };
+        // No edge leads to this number.
+        let none = Node { object: u64::MAX, ..Node::default() };
+        let node = std::mem::replace(&mut self.nodes[slot as usize], none);
+        self.empty.push(slot);
+        self.live_bytes = self.live_bytes.saturating_sub(node.size);
+        self.edges -= node.incoming;
+        for (to, target) in node.edges.values() {
+            let target_node = &mut self.nodes[*to as usize];
+            if target_node.object == *target && target_node.incoming > 0 && *target != object {
+                target_node.incoming -= 1;
+                self.edges -= 1;
+            }
+        }
+        self.used_until(&node, last_touch);
+        if is_freed {
+            self.died(&node, last_touch);
+        }
+    }
+
+    /// The object is used at the root points between its allocation and its last touch.
+    fn used_until(&mut self, node: &Node, last_touch: Option<LastTouch>) {
+        let end = last_touch.map_or(0, |touch| self.points_at.partition_point(|&at| at < touch.event));
+        if end <= node.born_point {
+            return;
+        }
+        self.used.resize(self.used.len().max(end + 1), 0);
+        self.used[node.born_point] += i128::from(node.size);
+        self.used[end] -= i128::from(node.size);
+    }
+
+    fn died(&mut self, node: &Node, last_touch: Option<LastTouch>) {
+        let now = self.clock_bytes;
+        let area = |since: u64| u128::from(node.size) * u128::from(now.saturating_sub(since));
+        let deaths = &mut self.figures.deaths;
+        deaths.objects += 1;
+        deaths.bytes = deaths.bytes.saturating_add(node.size);
+        deaths.lifetime += area(node.born_bytes);
+        deaths.unused += area(last_touch.map_or(node.born_bytes, |touch| touch.clock_bytes));
+        if let Some(since) = node.unreached_bytes {
+            deaths.unreachable_before_free += 1;
+            deaths.unreachable_before_free_bytes += node.size;
+            deaths.unreachable += area(since);
+        } else if node.born_point < self.points_at.len() {
+            deaths.reachable_at_last_point += 1;
+            deaths.reachable_at_last_point_bytes += node.size;
+        } else {
+            deaths.between_points += 1;
+        }
+    }
+
+    fn edge(&mut self, from: u64, offset: u64, to: Option<u64>) {
+        let Some(&from) = self.slots.get(&from) else { return };
+        let target = to.and_then(|to| Some((*self.slots.get(&to)?, to)));
+        let edges = &mut self.nodes[from as usize].edges;
+        let old = match target {
+            Some(target) => edges.insert(offset, target),
+            None => edges.remove(&offset),
+        };
+        if let Some((slot, object)) = old {
+            let node = &mut self.nodes[slot as usize];
+            if node.object == object && node.incoming > 0 {
+                node.incoming -= 1;
+                self.edges -= 1;
+            }
+        }
+        if let Some((slot, _)) = target {
+            self.nodes[slot as usize].incoming += 1;
+            self.edges += 1;
+        }
+        if self.edges > self.figures.max_edges {
+            self.figures.max_edges = self.edges;
+            self.figures.bytes_at_max_edges = self.live_bytes;
+        }
+    }
+
+    /// The program touches an object: if nothing led to it, something did that is not in the graph.
+    fn touched(&mut self, slot: u32) {
+        let node = &mut self.nodes[slot as usize];
+        if node.unreached_bytes.take().is_some() {
+            let hidden = &mut self.figures.hidden;
+            hidden.at_points += 1;
+            if !std::mem::replace(&mut node.is_hidden, true) {
+                hidden.objects += 1;
+                hidden.bytes += node.size;
+            }
+        }
+    }
+
+    fn root(&mut self, object: u64, kind: RootKind) {
+        let RootCounts { register, stack, in_static, mapping } = &mut self.figures.roots;
+        *match kind {
+            RootKind::Register => register,
+            RootKind::Stack => stack,
+            RootKind::Static => in_static,
+            RootKind::Mapping => mapping,
+        } += 1;
+        self.roots.extend(self.slots.get(&object));
+    }
+
+    /// Marks what can be reached. Of a root point that is not whole nothing is said.
+    fn mark(&mut self, whole: bool) {
+        let point = self.points_at.len();
+        let mut open = std::mem::take(&mut self.roots);
+        let mut reachable_bytes = 0;
+        while let Some(slot) = open.pop() {
+            let node = &mut self.nodes[slot as usize];
+            if node.marked == point {
+                continue;
+            }
+            node.marked = point;
+            reachable_bytes += node.size;
+            let node = &self.nodes[slot as usize];
+            open.extend(
+                node.edges
+                    .values()
+                    .filter(|(to, object)| {
+                        let target = &self.nodes[*to as usize];
+                        target.object == *object && target.marked != point
+                    })
+                    .map(|(to, _)| *to),
+            );
+        }
+        if whole {
+            for &slot in self.slots.values() {
+                let node = &mut self.nodes[slot as usize];
+                if node.marked == point {
+                    node.unreached_bytes = None;
+                } else {
+                    node.unreached_bytes.get_or_insert(self.clock_bytes);
+                }
+            }
+        }
+        let (clock_bytes, live_bytes) = (self.clock_bytes, self.live_bytes);
+        self.figures.points.push(RootPoint { clock_bytes, live_bytes, reachable_bytes, used_bytes: 0 });
+        self.roots = open;
+    }
+
+    /// The figures, when all events were taken. What is about the file is left to the caller.
+    pub fn figures(mut self) -> GraphFigures {
+        let mut used = 0_i128;
+        for (point, change) in
+            self.figures.points.iter_mut().zip(self.used.iter().chain(std::iter::repeat(&0)))
+        {
+            used += change;
+            point.used_bytes = u64::try_from(used).unwrap_or(0);
+        }
+        self.figures
+    }
+}
+
+#[cfg(test)]
+mod tests;
