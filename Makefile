@@ -29,12 +29,14 @@ UNWINDABLE := --config 'build.rustflags=["-Cforce-unwind-tables=yes"]'
 STATIC := --config 'build.rustflags=["-Ctarget-feature=+crt-static", "-Crelocation-model=static", "-Cstrip=symbols"]'
 # What is preloaded has a target folder of its own, since its profile and flags are not the tool's.
 PRELOAD := --locked $(UNWINDABLE) --target-dir $(TARGET)/preload --manifest-path preload/Cargo.toml
+# Moving collectors are MMTk's, in a workspace of their own: the tool is built without it.
+MOVING := --locked --release --workspace --target-dir $(TARGET)/moving --manifest-path moving/Cargo.toml
 SHELLS := $(OURS) tithe-static $(addprefix heaptoll_,$(LAYERS))
 # A shell brings a panic handler of its own, which a test harness has too.
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
-.PHONY: help demo quick test test-slow study build tool tool-binaries preloaded stage peers-fast peers-slow \
-	only-peers-fast only-peers-slow install bench book clean lint compile-tests stage-tests lint-rest test-tool test-preload \
+.PHONY: help demo quick test test-slow study build tool tool-binaries preloaded moving stage peers-fast peers-slow \
+	only-peers-fast only-peers-slow install bench book clean lint compile-tests stage-tests lint-rest test-tool test-preload test-moving \
 	test-checked test-glibc release test-release
 
 help:
@@ -51,13 +53,14 @@ help:
 
 # --- building ---------------------------------------------------------------------------------------------------
 
-# Programs of the catalog that cargo builds, the driver of replays, and whether the tracer is built. All programs in C
-# are, unless C_PROGRAMS names some.
+# Programs of the catalog that cargo builds, the driver of replays, and whether the tracer and the moving collectors are
+# built. All programs in C are, unless C_PROGRAMS names some.
 CARGO_PROGRAMS := heaptoll-espresso heaptoll-sqlite
 DRIVERS := heaptoll-replay
 TRACER := yes
+MMTK := yes
 
-tool: tool-binaries preloaded
+tool: tool-binaries preloaded moving
 	@$(MAKE) --no-print-directory stage
 
 # The commit is for `heaptoll --version`, and compiles the binary's own crate again when there is another.
@@ -68,6 +71,9 @@ tool-binaries:
 preloaded:
 	$(CARGO) build --release --locked $(STATIC) --target-dir $(TARGET)/launcher -p heaptoll-launcher
 	$(CARGO) build --release $(PRELOAD) $(addprefix -p ,$(SHELLS))
+
+moving:
+	$(CARGO) build $(MOVING)
 
 # Installs our managers, built in profile $(1), in folder $(2).
 define install-ours
@@ -87,6 +93,7 @@ stage:
 	@$(MAKE) --no-print-directory -C programs OUT=$(abspath $(LIB))/programs $(addprefix $(abspath $(LIB))/programs/,$(C_PROGRAMS))
 	@test -z "$(TRACER)" || $(MAKE) --no-print-directory -C tracer OUT=$(abspath $(LIB))/tracer
 	@install -m 755 $(TARGET)/launcher/release/heaptoll-launch $(addprefix $(BINARIES)/,$(DRIVERS)) $(LIB)/
+	@test -z "$(MMTK)" || install -m 755 $(TARGET)/moving/release/heaptoll-mmtk $(LIB)/
 	@install -m 755 $(addprefix $(BINARIES)/,$(CARGO_PROGRAMS)) $(LIB)/programs/
 	@install -m 644 $(foreach layer,$(LAYERS),$(TARGET)/preload/release/libheaptoll_$(layer).so) $(LIB)/layers/
 	$(call install-ours,release,$(LIB)/managers)
@@ -122,7 +129,7 @@ install:
 # The demo compiles what it runs, a line a step (`make demo V=1` prints the commands). `make build` compiles the rest, and
 # nothing again: so espresso is compiled too, whose build script chooses features of what the tool's crates are built by.
 STEP := scripts/step $(TARGET)/log
-FOR_DEMO := C_PROGRAMS=cfrac DRIVERS= TRACER=
+FOR_DEMO := C_PROGRAMS=cfrac DRIVERS= TRACER= MMTK=
 
 demo:
 	@scripts/setup demo
@@ -130,7 +137,7 @@ demo:
 	@$(STEP)/preloaded "compile its allocators, collectors and layers" $(MAKE) --no-print-directory preloaded
 	@$(STEP)/stage "compile the program cfrac" $(MAKE) --no-print-directory stage $(FOR_DEMO)
 	@$(STEP)/peers "compile mimalloc, rpmalloc, snmalloc and Boehm's collector" $(MAKE) --no-print-directory only-peers-fast
-	@echo "left out: jemalloc, TCMalloc, replay, the tracer, most of the catalog's programs (make build compiles them)"
+	@echo "left out: jemalloc, TCMalloc, replay, the tracer, MMTk, most of the catalog's programs (make build compiles them)"
 	@scripts/demo $(HEAPTOLL)
 
 # The papers repeated: a page in out/study.html.
@@ -159,6 +166,7 @@ test:
 	@$(PART) linted $(MAKE) --no-print-directory lint-rest
 	@$(PART) tool-tests $(MAKE) --no-print-directory test-tool
 	@$(PART) preload-tests $(MAKE) --no-print-directory test-preload
+	@$(PART) moving-tests $(MAKE) --no-print-directory test-moving
 
 quick:
 	@scripts/quick $(BASE)
@@ -166,6 +174,7 @@ quick:
 compile-tests:
 	$(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-run
 	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-run
+	$(LINTED) $(CARGO) test $(MOVING) --no-run
 
 stage-tests:
 	@$(MAKE) --no-print-directory stage $(TESTED)
@@ -175,6 +184,7 @@ stage-tests:
 lint-rest:
 	$(CARGO) fmt --all --check
 	$(CARGO) fmt --all --check --manifest-path preload/Cargo.toml
+	$(CARGO) fmt --all --check --manifest-path moving/Cargo.toml
 	$(CARGO) clippy $(PRELOAD) --release -- -D warnings
 	cd scripts/release.d && python3 -B -m unittest -q test_parts
 	shellcheck .ci/run scripts/setup scripts/demo scripts/study scripts/study-picture scripts/bench scripts/glibc-tests scripts/part scripts/step scripts/quick scripts/speed scripts/commit scripts/release scripts/release.d/root scripts/release.d/within scripts/release.d/sources scripts/release.d/install preload/collectors/tithe/static/pack tracer/test/check
@@ -182,6 +192,7 @@ lint-rest:
 lint: lint-rest
 	$(CARGO) clippy --locked --target-dir $(TARGET) --workspace --all-targets -- -D warnings
 	$(CARGO) clippy $(PRELOAD) --all-targets $(UNSHELLED) -- -D warnings
+	$(CARGO) clippy $(MOVING) --all-targets -- -D warnings
 
 test-tool:
 	tracer/test/check $(abspath $(TARGET))/debug/stage/lib/heaptoll/tracer
@@ -189,6 +200,9 @@ test-tool:
 
 test-preload:
 	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-fail-fast
+
+test-moving:
+	$(LINTED) $(CARGO) test $(MOVING) --no-fail-fast
 
 # Our managers with every assertion (the profile `checked`), in an installation of their own that nothing else finds:
 # 61 CPU seconds, most of them to build.

@@ -44,7 +44,9 @@ pub fn check(root: &Path) -> Result<Vec<Finding>, Error> {
     let text = std::fs::read_to_string(&path).map_err(Error::read(&path))?;
     let order = parsed(&text).map_err(|message| Error::rules(&path, message))?;
     let mut uses = dependencies(root, Path::new("Cargo.toml"))?;
-    uses.extend(dependencies(root, Path::new("preload/Cargo.toml"))?);
+    for workspace in ["preload/Cargo.toml", "moving/Cargo.toml"] {
+        uses.extend(dependencies(root, Path::new(workspace))?);
+    }
     for file in source::files(root)? {
         uses.extend(includes(root, &file)?);
     }

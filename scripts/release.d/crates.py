@@ -13,6 +13,7 @@ TARGET = "x86_64-unknown-linux-gnu"
 WORKSPACES = {
     "Cargo.toml": ["heaptoll", "heaptoll-launcher", "heaptoll-replay", "heaptoll-espresso", "heaptoll-sqlite"],
     "preload/Cargo.toml": None,
+    "moving/Cargo.toml": ["heaptoll-mmtk"],
 }
 FILE = re.compile(r"(?i)(licen[cs]e|copying|unlicense|notice|copyright)([-._].*)?(?<!\.rs)(?<!\.[ch])(?<!\.py)$")
 # Folders of a crate whose licence files are of what is not compiled.

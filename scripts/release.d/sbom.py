@@ -21,7 +21,7 @@ OTHERS = [
 def checksums():
     """SHA-256 of each crate's archive, from the lock files."""
     found = {}
-    for lock in ["Cargo.lock", "preload/Cargo.lock"]:
+    for lock in ["Cargo.lock", "preload/Cargo.lock", "moving/Cargo.lock"]:
         with open(os.path.join(ROOT, lock), "rb") as file:
             for package in tomllib.load(file)["package"]:
                 if "checksum" in package:
