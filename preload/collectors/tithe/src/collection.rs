@@ -33,19 +33,20 @@ impl Heap {
         }
         // SAFETY: errno's address is valid for the calling thread.
         let errno = unsafe { *libc::__errno_location() };
-        let done = self.collect_once(reason);
+        let done = self.collect_since(self.epoch(), reason);
         // SAFETY: errno's address is valid for the calling thread.
         unsafe { *libc::__errno_location() = errno };
         done
     }
 
-    fn collect_once(&self, reason: Reason) -> Result<(), NotCollected> {
-        let before = self.epoch();
+    /// Collects, unless that was done since the epoch `requested`.
+    pub(crate) fn collect_since(&self, requested: u32, reason: Reason) -> Result<(), NotCollected> {
         let mut collector = self.collector.lock();
         if collector.busy {
             return Err(NotCollected::Abandoned);
         }
-        let is_late = self.epoch() != before;
+        let before = self.epoch();
+        let is_late = before != requested;
         // Another thread collected while this one waited for the lock; a request without memory needs all that is dead, and
         // the free places of dense spans.
         if is_late

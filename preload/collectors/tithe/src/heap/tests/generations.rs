@@ -261,3 +261,20 @@ fn very_many_young_collections_find_what_full_ones_find() {
         std::println!("{young} young collections in mode {}", mode.as_str());
     }
 }
+
+// Found by fault_threads of the conformance suite: the assertion on the epoch failed in the thread that came second.
+#[test]
+fn a_thread_without_memory_collects_after_another_thread_did() {
+    let fixture = HeapFixture::generational(Mode::Collect);
+    let roots = std::boxed::Box::new([fixture.allocate_clear(64, false)]);
+    fixture.add_roots(&roots[..]);
+    fixture.collect();
+    let requested = fixture.heap.epoch();
+    fixture.collect();
+    let epoch = fixture.heap.epoch();
+    assert_eq!(fixture.heap.collect_since(requested, Reason::Budget), Ok(()));
+    assert_eq!(fixture.heap.epoch(), epoch);
+    assert_eq!(fixture.heap.collect_since(requested, Reason::Memory), Ok(()));
+    assert_eq!(fixture.heap.epoch() != epoch, fixture.is_tracked());
+    fixture.audit();
+}
