@@ -268,6 +268,7 @@ fn check_step(step: &Step) -> Result<(), Wrong> {
             | StepKind::Frequency
             | StepKind::Proximity
             | StepKind::Minheap
+            | StepKind::Reclamation
     );
     match step {
         // Folders and anchors are called by it.

@@ -22,6 +22,7 @@ mod minheap;
 mod proximity;
 mod ratio;
 pub mod reading;
+mod reclamation;
 mod run;
 #[cfg(test)]
 mod testing;
@@ -65,6 +66,9 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
             .map_err(refuse),
         StepKind::Proximity => labelled::read(text, heaptoll_experiments::proximity::SCHEMA)
             .map(|figures| proximity::reading(&figures, step))
+            .map_err(refuse),
+        StepKind::Reclamation => labelled::read(text, heaptoll_experiments::reclamation::SCHEMA)
+            .map(|figures| reclamation::reading(&figures, step))
             .map_err(refuse),
         StepKind::Minheap => labelled::read(text, heaptoll_experiments::minheap::SCHEMA)
             .map(|figures| minheap::reading(&figures, step))

@@ -14,7 +14,11 @@ pub(super) fn place(step: &Step, metric: &str, at: f64) -> String {
         StepKind::Lifetimes if metric == "surviving_instructions" => {
             format!("at {} instructions", heaptoll_units::count(at))
         }
-        StepKind::Delay | StepKind::Frequency | StepKind::Minheap | StepKind::Lifetimes => {
+        StepKind::Delay
+        | StepKind::Frequency
+        | StepKind::Minheap
+        | StepKind::Lifetimes
+        | StepKind::Reclamation => {
             format!("at {}", bytes(at))
         }
         StepKind::Locality if metric.starts_with("tight_") => format!("in {} of its pages", figure(at)),

@@ -88,6 +88,8 @@ pub enum StepKind {
     Proximity,
     /// `heaptoll minheap`.
     Minheap,
+    /// `heaptoll reclamation`.
+    Reclamation,
 }
 
 impl StepKind {
@@ -110,6 +112,7 @@ impl StepKind {
             StepKind::Frequency => "frequency",
             StepKind::Proximity => "proximity",
             StepKind::Minheap => "minheap",
+            StepKind::Reclamation => "reclamation",
         }
     }
 }

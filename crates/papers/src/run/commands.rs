@@ -63,7 +63,11 @@ impl<'a> Extent<'a> {
             give("--baseline", first);
         }
         match step.kind {
-            StepKind::Run | StepKind::Delay | StepKind::Frequency | StepKind::Proximity => {
+            StepKind::Run
+            | StepKind::Delay
+            | StepKind::Frequency
+            | StepKind::Proximity
+            | StepKind::Reclamation => {
                 give("-n", &planned.repetitions.to_string());
                 give("--seed", &seed.to_string());
             }

@@ -270,7 +270,7 @@ const ROWS: &str = "rows.db";
 
 /// Whether a command that was stopped resumes with its rows.
 fn goes_on(kind: StepKind) -> bool {
-    matches!(kind, StepKind::Run | StepKind::Delay | StepKind::Frequency)
+    matches!(kind, StepKind::Run | StepKind::Delay | StepKind::Frequency | StepKind::Reclamation)
 }
 
 fn deadline(begun: Instant, seconds: f64) -> Option<Instant> {
