@@ -248,11 +248,7 @@ fn next_program(step: &Step, entries: usize) -> usize {
 fn timed(kind: StepKind) -> bool {
     matches!(
         kind,
-        StepKind::Run
-            | StepKind::Delay
-            | StepKind::Frequency
-            | StepKind::Proximity
-            | StepKind::Reclamation
+        StepKind::Run | StepKind::Delay | StepKind::Frequency | StepKind::Proximity | StepKind::Reclamation
     )
 }
 

@@ -116,7 +116,10 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 fn default_folder() -> Result<PathBuf, Failure> {
     let folder = Places::oracles();
     std::fs::create_dir_all(&folder).map_err(|error| {
-        Failure::Usage(format!("{}: {error}; name a file that can be written: -o FILE.oracle", folder.display()))
+        Failure::Usage(format!(
+            "{}: {error}; name a file that can be written: -o FILE.oracle",
+            folder.display()
+        ))
     })?;
     Ok(folder)
 }

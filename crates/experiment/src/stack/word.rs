@@ -68,10 +68,7 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
             settings.push(("point".into(), point.into()));
         }
         (LayerKind::Oracle, _) => {
-            return Err(wrong(&format!(
-                "it needs a point: oracle={}",
-                POINTS.join(" or ")
-            )));
+            return Err(wrong(&format!("it needs a point: oracle={}", POINTS.join(" or "))));
         }
         (LayerKind::Quarantine, None) => return Err(wrong("it needs a size: quarantine=2M")),
         (_, Some(_)) => return Err(wrong("it takes no value of its own, only options after a comma")),

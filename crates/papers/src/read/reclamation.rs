@@ -67,9 +67,8 @@ fn faults(curve: &Curve) -> Option<f64> {
 }
 
 fn live(found: &Reclamation, program: &str, point: FreePoint) -> Option<Live> {
-    let of = |alive: &&heaptoll_experiments::reclamation::Alive| {
-        alive.program == program && alive.point == point
-    };
+    let of =
+        |alive: &&heaptoll_experiments::reclamation::Alive| alive.program == program && alive.point == point;
     found.alive.iter().find(of).map(|alive| alive.live)
 }
 
