@@ -52,6 +52,8 @@ impl Plan {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_moving_answers::plans::{NAMES, NO_COLLECTION};
+
     use super::*;
 
     #[test]
@@ -59,5 +61,12 @@ mod tests {
         assert_eq!(Plan::named("gencopy").map(|plan| plan.selector).ok(), Some(PlanSelector::GenCopy));
         let message = Plan::named("g1").map_or_else(|error| error.to_string(), |plan| plan.name.to_string());
         assert!(message.contains("no plan g1") && message.contains("semispace"), "{message}");
+    }
+
+    #[test]
+    fn the_tool_knows_the_same_plans() {
+        assert_eq!(PLANS.map(|plan| plan.name), NAMES);
+        let never = PLANS.iter().filter(|plan| !plan.collects).map(|plan| plan.name);
+        assert!(never.eq([NO_COLLECTION]));
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use heaptoll_moving_answers::{Collections, PAGE, Replayed};
 
 use crate::binding::FITS;
 use crate::check::{Model, in_heap};
@@ -12,12 +12,8 @@ use crate::header::Header;
 use crate::mutator::Mutator;
 use crate::plan::Plan;
 use crate::program::{Operation, Program};
-use crate::record::Record;
 use crate::table::{COPIED_BYTES, COPIED_OBJECTS, Table};
 use crate::world::{self, World};
-
-/// Bytes of a page.
-pub const PAGE: u64 = 4096;
 
 /// How to replay.
 #[derive(Debug, Clone, Copy)]
@@ -32,49 +28,17 @@ pub struct Settings {
     pub check: bool,
 }
 
-/// What a replay found.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    /// The plan.
-    pub plan: String,
-    /// Size of the heap, bytes.
-    pub heap_bytes: u64,
-    /// Whether every object found memory; otherwise the replay ended at the first that did not.
-    pub fits: bool,
-    /// Objects allocated.
-    pub objects: u64,
-    /// Bytes that the program had not freed at the end, rounded up to words: of the replay or where it did not fit.
-    pub live_bytes: u64,
-    /// Bytes of objects in the heap at the end, headers included. Where it did not fit, what the last collection of the
-    /// whole heap kept, and what was allocated since.
-    pub present_bytes: u64,
-    /// Stores of pointers to objects that had been collected, their last touches being over: the words hold none.
-    pub lost_edges: u64,
-    /// Bytes that collections copied, headers included.
-    pub copied_bytes: u64,
-    /// Copies of objects.
-    pub copied_objects: u64,
-    /// Time from the first operation to the last, ns.
-    pub replay_ns: u64,
-    /// CPU time of the thread that replays, ns.
-    pub mutator_cpu_ns: u64,
-    /// CPU time of the collector, ns; with checks, theirs too.
-    pub collector_cpu_ns: u64,
-    /// Its collections.
-    pub collections: Record,
-}
-
 /// Replays.
 ///
 /// # Errors
 /// MMTk refuses the settings.
-pub fn replay(program: &Program, settings: &Settings) -> Result<Answer, Error> {
+pub fn replay(program: &Program, settings: &Settings) -> Result<Replayed, Error> {
     let heap_pages = (settings.heap_bytes / PAGE).max(1) as usize;
     let world = world::publish(World {
         plan: settings.plan,
         heap_pages,
         table: Table::new(program.handles()),
-        record: Record::default(),
+        record: Collections::default(),
         model: settings.check.then(|| Model::new(program.handles())),
     });
     let mutator = Mutator::begin(settings.plan, settings.collector_threads)?;
@@ -86,7 +50,7 @@ pub fn replay(program: &Program, settings: &Settings) -> Result<Answer, Error> {
     let mutator_cpu_ns = cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID) - thread;
     let process_cpu_ns = cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID) - process;
     let world = replay.world();
-    Ok(Answer {
+    Ok(Replayed {
         plan: settings.plan.name.to_string(),
         heap_bytes: heap_pages as u64 * PAGE,
         fits,

@@ -4,11 +4,11 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
+use heaptoll_moving_answers::Collections;
 use mmtk::MMTK;
 
 use crate::check::Model;
 use crate::plan::Plan;
-use crate::record::Record;
 use crate::table::Table;
 use crate::vm::Binding;
 
@@ -26,7 +26,7 @@ pub struct World {
     /// Where objects are.
     pub table: Table,
     /// What collections have done.
-    pub record: Record,
+    pub record: Collections,
     /// The trace's own graph, where collections are checked.
     pub model: Option<Model>,
 }

@@ -64,6 +64,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<proximity::Figures>(proximity::SCHEMA),
     CommandSchema::of::<reclamation::Figures>(reclamation::SCHEMA),
     CommandSchema::of::<replay::Figures>(replay::SCHEMA),
+    CommandSchema::of::<replay::graph::Figures>(replay::graph::SCHEMA),
     CommandSchema::of::<stat::Figures>(stat::SCHEMA),
     CommandSchema::of::<tailor::Figures>(tailor::SCHEMA),
     CommandSchema::of_file::<json::ExperimentFile>(json::SCHEMA),
