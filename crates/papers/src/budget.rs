@@ -191,6 +191,10 @@ impl Form {
                 let recorded = RECORDED * run_s + 2.0;
                 return programs * (recorded + stacks * (0.3 + f64::from(self.repetitions + 1) * run_s));
             }
+            StepKind::Graph => {
+                let replays = listed("--heap", 3) * f64::from(self.repetitions) + HEAPS_TRIED;
+                return programs * (40.0 * run_s + 2.0 + managers * replays * (COLLECTED * run_s + 0.1));
+            }
             StepKind::Frequency => {
                 let stacks = listed("--every", 3) + listed("--reclaim", 3) - 1.0;
                 // A collector that collects often takes longer than the program does.
@@ -248,7 +252,12 @@ fn next_program(step: &Step, entries: usize) -> usize {
 fn timed(kind: StepKind) -> bool {
     matches!(
         kind,
-        StepKind::Run | StepKind::Delay | StepKind::Frequency | StepKind::Proximity | StepKind::Reclamation
+        StepKind::Run
+            | StepKind::Delay
+            | StepKind::Frequency
+            | StepKind::Proximity
+            | StepKind::Reclamation
+            | StepKind::Graph
     )
 }
 

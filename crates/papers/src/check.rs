@@ -269,6 +269,7 @@ fn check_step(step: &Step) -> Result<(), Wrong> {
             | StepKind::Proximity
             | StepKind::Minheap
             | StepKind::Reclamation
+            | StepKind::Graph
     );
     match step {
         // Folders and anchors are called by it.

@@ -226,6 +226,17 @@ const OF_RECLAMATION: [&str; 21] = [
     "never_live_ratio",
 ];
 
+/// Metrics of `heaptoll replay --graph`.
+const OF_GRAPHS: [&str; 7] = [
+    "smallest_heap_kib",
+    "smallest_heap_ratio",
+    "cpu_ratio",
+    "mutator_ratio",
+    "collector_share",
+    "copied_kib",
+    "longest_pause_us",
+];
+
 /// Metrics of `heaptoll frequency`.
 const OF_FREQUENCIES: [&str; 6] = [
     "mutator_wall_ratio",
@@ -263,6 +274,7 @@ pub fn is_metric(kind: StepKind, metric: &str) -> bool {
         StepKind::Frequency => (&OF_FREQUENCIES, None),
         StepKind::Proximity => (&OF_PROXIMITY, None),
         StepKind::Reclamation => (&OF_RECLAMATION, None),
+        StepKind::Graph => (&OF_GRAPHS, None),
         StepKind::Minheap => (&["heap_ratio"], Some("heap_ratio_over_")),
     };
     names.contains(&metric)

@@ -14,6 +14,7 @@ use heaptoll_experiments::labelled::{self, Unreadable};
 mod cell_writer;
 mod delay;
 mod frequency;
+mod graph;
 mod instructions;
 mod ledger;
 mod lifetimes;
@@ -57,7 +58,7 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
         StepKind::Locality => labelled::read(text, heaptoll_experiments::locality::SCHEMA)
             .map(|figures| locality::reading(&figures, step))
             .map_err(refuse),
-        StepKind::Lifetimes | StepKind::Ledger => Ok(Reading::default()),
+        StepKind::Lifetimes | StepKind::Ledger | StepKind::Graph => Ok(Reading::default()),
         StepKind::Delay => labelled::read(text, heaptoll_experiments::delay::SCHEMA)
             .map(|figures| delay::reading(&figures, step))
             .map_err(refuse),
@@ -76,7 +77,7 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
     }
 }
 
-/// Reads what `heaptoll lifetimes` or `ledger` wrote of the recording of a program under a manager.
+/// Reads what `heaptoll lifetimes`, `ledger` or `replay --graph` wrote of the recording of a program under a manager.
 ///
 /// # Errors
 /// It is not what the command writes, or of another version.
@@ -84,6 +85,8 @@ pub fn recording(text: &str, step: &Step, program: &str, manager: &str) -> Resul
     let found = match step.kind {
         StepKind::Ledger => labelled::read(text, heaptoll_experiments::ledger::SCHEMA)
             .map(|figures| ledger::reading(&figures, step, program, manager)),
+        StepKind::Graph => labelled::read(text, heaptoll_experiments::replay::graph::SCHEMA)
+            .map(|figures| graph::reading(&figures, step, program)),
         _ => labelled::read(text, heaptoll_experiments::lifetimes::SCHEMA)
             .map(|figures| lifetimes::reading(&figures, step, program, manager)),
     };

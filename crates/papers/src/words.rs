@@ -23,6 +23,7 @@ pub(super) fn place(step: &Step, metric: &str, at: f64) -> String {
         }
         StepKind::Locality if metric.starts_with("tight_") => format!("in {} of its pages", figure(at)),
         StepKind::Locality => format!("at {}", bytes(at * 1024.0)),
+        StepKind::Graph => format!("at {} times the smallest heap", figure(at)),
         StepKind::Proximity => format!("at {} collections a run", figure(at)),
         StepKind::Run | StepKind::Instructions | StepKind::Ledger => format!("at {}", figure(at)),
     }
