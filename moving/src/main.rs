@@ -8,11 +8,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use heaptoll_mmtk::error::Error;
-use heaptoll_mmtk::plan::Plan;
-use heaptoll_mmtk::prepare::prepare;
-use heaptoll_mmtk::program::Program;
-use heaptoll_mmtk::replay::{Settings, replay};
+use heaptoll_graph_replay::error::Error;
+use heaptoll_graph_replay::prepare::prepare;
+use heaptoll_graph_replay::program::Program;
+use heaptoll_graph_replay::settings::Settings;
+use heaptoll_mmtk::collector::Collector;
 use serde_json::{Value, json};
 
 fn main() -> ExitCode {
@@ -52,13 +52,13 @@ fn run(arguments: &[&str]) -> Result<Option<Value>, Error> {
             Ok(Some(json!(prepare(Path::new(trace), Path::new(program), limit)?)))
         }
         [_, "replay", program, plan, heap, threads, check @ ("check" | "unchecked")] => {
-            let (Ok(heap_bytes), Ok(collector_threads)) = (heap.parse(), threads.parse()) else {
+            let (Ok(heap_bytes), Ok(threads)) = (heap.parse(), threads.parse()) else {
                 return Ok(None);
             };
-            let plan = Plan::named(plan)?;
-            let settings = Settings { plan, heap_bytes, collector_threads, check: *check == "check" };
+            let collector = Collector::named(plan)?;
+            let settings = Settings { heap_bytes, check: *check == "check" };
             let program = Program::open(Path::new(program))?;
-            Ok(Some(json!(replay(&program, &settings)?)))
+            Ok(Some(json!(collector.replay(&program, &settings, threads)?)))
         }
         _ => Ok(None),
     }

@@ -1,9 +1,12 @@
-//! Names of the plans: collectors of MMTk under which a replay may run.
+//! Names of the collectors under which a replay may run: MMTk's plans, and our own.
 
 /// That which never collects: its heap has no limit.
 pub const NO_COLLECTION: &str = "nogc";
 
-/// All of them.
+/// Our own.
+pub const OWN: [&str; 3] = ["mostlycopying", "counting", "treadmill"];
+
+/// MMTk's.
 pub const NAMES: [&str; 9] = [
     NO_COLLECTION,
     "semispace",

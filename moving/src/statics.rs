@@ -1,34 +1,26 @@
-//! What mutator and collector share: the table of objects, and what collections have done. One of the two runs while
-//! the other waits, so each has it to itself.
+//! What MMTk's threads reach without being passed it: its instance, and what mutator and collector share. One of the two
+//! runs while the other waits, so each has it to itself.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use heaptoll_moving_answers::Collections;
+use heaptoll_graph_replay::world::World;
 use mmtk::MMTK;
 
-use crate::check::Model;
 use crate::plan::Plan;
-use crate::table::Table;
 use crate::vm::Binding;
 
 /// The instance of this process.
 static INSTANCE: OnceLock<Box<MMTK<Binding>>> = OnceLock::new();
-static WORLD: AtomicPtr<World> = AtomicPtr::new(std::ptr::null_mut());
+static SHARED: AtomicPtr<Shared> = AtomicPtr::new(std::ptr::null_mut());
 
 /// See the module.
 #[derive(Debug)]
-pub struct World {
+pub struct Shared {
     /// The plan.
     pub plan: Plan,
-    /// Pages of the heap, of 4 KiB.
-    pub heap_pages: usize,
-    /// Where objects are.
-    pub table: Table,
-    /// What collections have done.
-    pub record: Collections,
-    /// The trace's own graph, where collections are checked.
-    pub model: Option<Model>,
+    /// What every collector shares with its replay.
+    pub world: World,
 }
 
 /// Sets the instance, once.
@@ -45,11 +37,17 @@ pub fn instance() -> &'static MMTK<Binding> {
     }
 }
 
-/// Publishes the world of this process, for ever.
-pub fn publish(world: World) -> *mut World {
-    let world = Box::into_raw(Box::new(world));
-    WORLD.store(world, Ordering::Release);
-    world
+/// Publishes what this process shares, for ever.
+pub fn publish(shared: Shared) -> *mut Shared {
+    let shared = Box::into_raw(Box::new(shared));
+    SHARED.store(shared, Ordering::Release);
+    shared
+}
+
+/// The plan. It was published.
+pub fn plan() -> Plan {
+    // SAFETY: what is published is never freed, and the plan never written.
+    unsafe { (*SHARED.load(Ordering::Acquire)).plan }
 }
 
 /// The world.
@@ -58,6 +56,6 @@ pub fn publish(world: World) -> *mut World {
 /// It was published, and no other reference to it is in use: the caller is the mutator outside of calls of MMTk, or
 /// the one collector thread that MMTk has call the binding while the mutator waits.
 pub unsafe fn world() -> &'static mut World {
-    // SAFETY: published worlds are never freed; the precondition of `world` excludes other references.
-    unsafe { &mut *WORLD.load(Ordering::Acquire) }
+    // SAFETY: what is published is never freed; the precondition of `world` excludes other references.
+    unsafe { &mut (*SHARED.load(Ordering::Acquire)).world }
 }

@@ -1,0 +1,129 @@
+//! The replay of a program over a heap.
+
+use std::time::Instant;
+
+use heaptoll_moving_answers::{PAGE, Replayed};
+
+use crate::check::in_heap;
+use crate::header::Header;
+use crate::heap::Heap;
+use crate::program::{Operation, Program};
+
+/// Replays over a heap that nothing has used, of the collector of this name.
+pub fn replay<H: Heap>(program: &Program, plan: &str, heap: &mut H) -> Replayed {
+    let heap_pages = heap.world().heap_pages;
+    let check = heap.world().model.is_some();
+    let mut replay = Replay { heap, objects: 0, lost_edges: 0 };
+    let (process, thread) = (cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID), cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID));
+    let begin = Instant::now();
+    let fits = if check { replay.run::<true>(program) } else { replay.run::<false>(program) };
+    let replay_ns = begin.elapsed().as_nanos() as u64;
+    let thread_cpu_ns = cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID) - thread;
+    let others_cpu_ns = (cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID) - process).saturating_sub(thread_cpu_ns);
+    let Replay { heap, objects, lost_edges } = replay;
+    let own_cpu_ns = heap.collector_cpu_ns();
+    let copied = heap.copied();
+    let world = heap.world();
+    Replayed {
+        plan: plan.to_string(),
+        heap_bytes: heap_pages as u64 * PAGE,
+        fits,
+        objects,
+        live_bytes: world.table.live_words * 8,
+        // SAFETY: the mutator is this thread, and has stopped between two operations.
+        present_bytes: unsafe { in_heap(&world.table) }.1,
+        lost_edges,
+        copied_bytes: copied.bytes,
+        copied_objects: copied.objects,
+        replay_ns,
+        mutator_cpu_ns: thread_cpu_ns.saturating_sub(own_cpu_ns.unwrap_or(0)),
+        collector_cpu_ns: own_cpu_ns.unwrap_or(others_cpu_ns),
+        collections: std::mem::take(&mut world.record),
+    }
+}
+
+/// Time of a clock of the system, ns.
+pub fn cpu_ns(clock: libc::clockid_t) -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a local variable; both clocks always exist.
+    unsafe { libc::clock_gettime(clock, &mut time) };
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
+
+struct Replay<'a, H> {
+    heap: &'a mut H,
+    objects: u64,
+    lost_edges: u64,
+}
+
+impl<H: Heap> Replay<'_, H> {
+    /// Whether everything fits.
+    fn run<const CHECK: bool>(&mut self, program: &Program) -> bool {
+        for operation in program.operations() {
+            match operation {
+                Operation::Allocate { handle, words, scanned } => {
+                    let Some(right) = self.allocate::<CHECK>(handle, words, scanned) else { return false };
+                    if !right {
+                        return true;
+                    }
+                }
+                Operation::Edge { from, word, to } => self.edge::<CHECK>(from, word, to),
+                Operation::Clear { from, word } => self.clear::<CHECK>(from, word),
+                Operation::Root(handle) => self.heap.root(handle),
+                Operation::Point => self.heap.point(),
+                Operation::Release(handle) => self.heap.world().table.release(handle),
+                Operation::End(handle) => {
+                    let world = self.heap.world();
+                    world.table.end(handle);
+                    if CHECK && let Some(model) = &mut world.model {
+                        model.end(handle);
+                    }
+                }
+            }
+        }
+        true
+    }
+
+    /// Whether the collections so far were right; none when the object does not fit.
+    #[inline(always)]
+    fn allocate<const CHECK: bool>(&mut self, handle: u32, words: u32, scanned: u32) -> Option<bool> {
+        let header = Header { words, scanned, number: self.objects };
+        let address = self.heap.allocate(&header);
+        if address == 0 {
+            return None;
+        }
+        self.objects += 1;
+        let world = self.heap.world();
+        world.table.add(handle, address, words);
+        if CHECK && let Some(model) = &mut world.model {
+            model.add(handle);
+            return Some(world.record.violation.is_none());
+        }
+        Some(true)
+    }
+
+    #[inline(always)]
+    fn edge<const CHECK: bool>(&mut self, from: u32, word: u32, to: u32) {
+        let target = self.heap.world().table.address(to);
+        self.lost_edges += u64::from(target == 0);
+        self.store::<CHECK>(from, word, (target != 0).then_some(to), target);
+    }
+
+    #[inline(always)]
+    fn clear<const CHECK: bool>(&mut self, from: u32, word: u32) {
+        self.store::<CHECK>(from, word, None, 0);
+    }
+
+    #[inline(always)]
+    fn store<const CHECK: bool>(&mut self, from: u32, word: u32, to: Option<u32>, target: usize) {
+        let source = self.heap.world().table.address(from);
+        if source == 0 {
+            return;
+        }
+        // SAFETY: the table's addresses are those of objects in the heap; the program has been checked for the word.
+        unsafe { self.heap.store(source, word, target) };
+        if CHECK && let Some(model) = &mut self.heap.world().model {
+            model.set(from, word, to);
+        }
+    }
+}
