@@ -246,8 +246,7 @@ fn gather<R: Read>(
                 }
                 let (length, align) = rounded(event, options);
                 let lifetime = lifetimes.get(rectangles.len());
-                let death =
-                    if lifetime == FOR_EVER { u64::MAX } else { events + u64::from(lifetime) };
+                let death = if lifetime == FOR_EVER { u64::MAX } else { events + u64::from(lifetime) };
                 rectangles.push(Rectangle { birth: events, death, length, align });
             }
             events += 1;
