@@ -236,10 +236,8 @@ fn was_unreached(
         }
         unreached |= !reached_at(events, *point, roots).contains(&object);
         let until = earlier.get(index + 1).map_or(at, |next| next.0);
-        if touches.iter().any(|touch| (*point..until).contains(touch)) {
-            if unreached {
-                return false;
-            }
+        if unreached && touches.iter().any(|touch| (*point..until).contains(touch)) {
+            return false;
         }
     }
     unreached
@@ -301,7 +299,7 @@ fn analysed(events: &[Event]) -> ConservatismFigures {
     pass.figures()
 }
 
-fn main_check(events: &[Event]) {
+fn check(events: &[Event]) {
     let (found, points) = (analysed(events), model(events));
     assert_eq!(found.points.len(), points.len());
     let mut before = 0;
@@ -400,6 +398,6 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
     #[test]
     fn the_figures_are_those_of_the_model(events in trace()) {
-        main_check(&events);
+        check(&events);
     }
 }

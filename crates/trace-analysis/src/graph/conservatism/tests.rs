@@ -143,6 +143,7 @@ fn unreachability_comes_before_or_after_the_free() {
     let objects = [ends.freed, ends.before, ends.pointed, ends.undecided, ends.between, ends.never_freed];
     assert_eq!(objects.map(|count| count.objects), [4, 1, 1, 1, 1, 3]);
     assert_eq!((ends.before.bytes, ends.before_by.mean_bytes), (10, 100.0));
+    assert_eq!((ends.before_by.median_bytes, ends.before_by.percentile_90_bytes), (100, 100));
     assert_eq!((ends.undecided_within.mean_bytes, ends.lost), (100.0, Count { objects: 1, bytes: 2 }));
 }
 
