@@ -4,6 +4,7 @@
 mod fixture;
 
 mod arguments;
+mod conservatism;
 mod delay;
 mod disks;
 mod documented;
