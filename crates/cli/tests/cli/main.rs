@@ -37,6 +37,7 @@ mod quarantine;
 mod recording;
 mod refusals;
 mod replaying;
+mod replaying_graphs;
 mod reporting;
 mod schemas;
 mod servers;

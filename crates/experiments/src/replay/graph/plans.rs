@@ -2,30 +2,24 @@
 
 use heaptoll_catalog::did_you_mean;
 use heaptoll_replay::mmtk::plans::{NAMES, NO_COLLECTION};
-use heaptoll_replay::mmtk::{PAGE, Prepared};
-use heaptoll_replay::study::available;
 use heaptoll_report::format::printable;
-use heaptoll_units::bytes;
 
 use super::error::GraphReplayError;
-use super::figures::PlanRow;
 use crate::failure::Failure;
 
 /// What the name of a plan begins with, where other managers have names too.
 const PREFIX: &str = "mmtk:";
-/// Those of a request that names none. The first moves nothing.
+/// Those of a request that names none. The first, which ratios are to, fits into small heaps.
 const USUAL: [&str; 8] = [
-    "marksweep",
-    "immix,moving=off",
     "immix",
+    "immix,moving=off",
     "stickyimmix",
     "genimmix",
     "gencopy",
     "semispace",
     "markcompact",
+    "marksweep",
 ];
-/// A header and rounding of an object, bytes.
-const EACH_OBJECT_BYTES: u64 = 16;
 
 /// Whether a word of `-m` names a plan, known or not.
 pub fn is_plan(word: &str) -> bool {
@@ -65,7 +59,7 @@ fn named(word: &str) -> Result<&'static str, GraphReplayError> {
     };
     NAMES.into_iter().find(|plan| *plan == name).ok_or_else(|| GraphReplayError::UnknownPlan {
         word: printable(word),
-        suggestion: did_you_mean(name, NAMES.into_iter()),
+        suggestion: did_you_mean(name, NAMES),
         known: known(),
     })
 }
@@ -73,23 +67,6 @@ fn named(word: &str) -> Result<&'static str, GraphReplayError> {
 /// Whether a plan ever collects.
 pub fn collects(plan: &str) -> bool {
     plan != NO_COLLECTION
-}
-
-/// Bytes that all objects of a trace take, about, where nothing is collected.
-pub fn all_objects_bytes(prepared: &Prepared) -> u64 {
-    prepared.allocated_bytes.saturating_add(prepared.objects.saturating_mul(EACH_OBJECT_BYTES)).max(PAGE)
-}
-
-/// Refuses a plan that never collects where the machine cannot hold all objects.
-pub fn refuse_what_memory_cannot_hold(rows: &mut [PlanRow], prepared: &Prepared) {
-    let (needs, free) = (all_objects_bytes(prepared), available());
-    for row in rows.iter_mut().filter(|row| !row.collects && needs > free) {
-        row.refused = Some(format!(
-            "it collects nothing, all objects take {}, and this machine has {} free",
-            bytes(needs as f64),
-            bytes(free as f64)
-        ));
-    }
 }
 
 #[cfg(test)]
@@ -121,19 +98,5 @@ mod tests {
             );
         }
         assert!(chosen_of(&["mmtk:\u{1b}[31m"]).is_err_and(|message| !message.contains('\u{1b}')));
-    }
-
-    #[test]
-    fn a_plan_that_collects_nothing_is_refused_where_its_objects_do_not_fit_into_memory() {
-        let mut rows = ["nogc", "immix"].map(PlanRow::new);
-        refuse_what_memory_cannot_hold(
-            &mut rows,
-            &Prepared { allocated_bytes: u64::MAX, ..Prepared::default() },
-        );
-        assert!(rows[0].refused.as_ref().is_some_and(|why| why.contains("collects nothing")));
-        assert_eq!(rows[1].refused, None);
-        let mut rows = ["nogc"].map(PlanRow::new);
-        refuse_what_memory_cannot_hold(&mut rows, &Prepared { allocated_bytes: 1000, ..Prepared::default() });
-        assert_eq!(rows[0].refused, None);
     }
 }
