@@ -315,7 +315,8 @@ impl<W: Output> Recorder<W> {
             Place::Mapping => RootKind::Mapping,
         };
         let offset = value - self.objects.start(index);
-        self.roots.entry((kind, self.objects.get(index).number)).or_insert(offset);
+        let lowest = self.roots.entry((kind, self.objects.get(index).number)).or_insert(offset);
+        *lowest = offset.min(*lowest);
     }
 
     fn switch(&mut self, thread: u32) {

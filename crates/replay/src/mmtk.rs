@@ -114,3 +114,47 @@ fn reason(mut messages: File) -> String {
         _ => "heaptoll-mmtk ended without a reason".into(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a program of this text is seen to answer.
+    fn answered(script: &str, timeout: Duration, interrupted: bool) -> Answered<Prepared> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let program = folder.path().join("mmtk");
+        heaptoll_scratch::write_executable(&program, &format!("#!/bin/sh\n{script}\n")).expect("writes");
+        let interrupt = AtomicBool::new(interrupted);
+        let mmtk = Mmtk { program, collector_threads: 1, interrupt: &interrupt, timeout };
+        mmtk.prepare(Path::new("a.graph"), Path::new("ready"), 1 << 20).expect("starts")
+    }
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[test]
+    fn a_reason_that_the_program_states_is_its_message_and_other_ends_are_named() {
+        let stated = answered("echo heaptoll-mmtk: too large >&2; exit 1", LONG, false);
+        assert_eq!(stated, Answered::Failed("too large".into()));
+        let Answered::Failed(why) = answered("echo lost >&2; kill -SEGV $$", LONG, false) else { panic!() };
+        assert!(why.contains("signal 11") && why.contains("lost"), "{why}");
+        let Answered::Failed(why) = answered("echo nothing", LONG, false) else { panic!() };
+        assert!(why.contains("status 0"), "{why}");
+    }
+
+    #[test]
+    fn one_that_takes_too_long_or_is_cancelled_is_ended() {
+        let Answered::Failed(why) = answered("sleep 600", Duration::ZERO, false) else { panic!() };
+        assert!(why.contains("--timeout"), "{why}");
+        assert_eq!(answered("sleep 600", LONG, true), Answered::Interrupted);
+    }
+
+    #[test]
+    fn the_arguments_are_those_of_the_program_and_its_answer_is_read() {
+        let text = serde_json::to_string(&Prepared { objects: 7, ..Prepared::default() }).expect("JSON");
+        let script = format!("test \"$*\" = 'prepare a.graph ready 1048576' && echo '{text}'");
+        assert_eq!(
+            answered(&script, LONG, false),
+            Answered::Done(Prepared { objects: 7, ..Prepared::default() })
+        );
+    }
+}

@@ -85,8 +85,8 @@ impl Starter<'_> {
             stderr.try_clone().map_err(ReplayError::system("make a file for the driver's output"))?;
         command.stdin(Stdio::null()).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
         match child::run(&mut command, self.interrupt, self.timeout)? {
-            End::Interrupted => return Ok(Ended::Interrupted),
-            End::TimedOut => return Ok(Ended::Failed(child::over_time(self.timeout))),
+            End::Interrupted => Ok(Ended::Interrupted),
+            End::TimedOut => Ok(Ended::Failed(child::over_time(self.timeout))),
             End::Exited(status) => self.answer(status, answer, output, page.as_ref()),
         }
     }

@@ -7,6 +7,7 @@ mod error;
 mod figures;
 mod findings;
 mod heaps;
+mod memory;
 mod plans;
 mod ready;
 mod request;
@@ -55,7 +56,7 @@ pub fn run(request: &Request, context: &Context) -> Result<GraphReplayed, Failur
     let ready = ready::ready(request, &mmtk, context.messages)?;
     let runner = Runner::new(&mmtk, &ready, request, &plans, seed, context.messages);
     let mut all: Vec<PlanRow> = plans.iter().map(|plan| PlanRow::new(plan)).collect();
-    plans::refuse_what_memory_cannot_hold(&mut all, &ready.prepared);
+    memory::refuse_what_it_cannot_hold(&mut all, &ready.prepared);
     let searched = runner.search(&mut all)?;
     heaps::over_least(&mut all);
     let mut cells = cells(request, &all)?;

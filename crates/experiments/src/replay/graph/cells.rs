@@ -1,12 +1,10 @@
 //! What is run: each plan in each heap.
 
 use heaptoll_replay::mmtk::{PAGE, Replayed};
-use heaptoll_replay::study::available;
-use heaptoll_units::bytes;
 
-use super::error::GraphReplayError;
 use super::figures::PlanRow;
 use super::heaps;
+use super::memory;
 use super::request::{HeapSize, Request};
 use crate::failure::Failure;
 
@@ -86,12 +84,7 @@ pub fn cells(request: &Request, plans: &[PlanRow]) -> Result<Vec<Cell>, Failure>
         }
         for (heap, size) in request.heaps.iter().enumerate() {
             let Some(heap_bytes) = heap_bytes(*size, request, plans, row) else { continue };
-            if heap_bytes > available() {
-                return Err(Failure::Refused(Box::new(GraphReplayError::TooLarge {
-                    heap: bytes(heap_bytes as f64),
-                    available: bytes(available() as f64),
-                })));
-            }
+            memory::can_hold(heap_bytes)?;
             cells.push(Cell::new(plan, Some(heap), heap_bytes));
         }
     }

@@ -1,9 +1,12 @@
-//! CPU, copies and pauses of each plan over the size of the heap.
+//! CPU of each plan over the size of the heap, and charts of it, of copies and of pauses.
 
-use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
+use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series, Table};
+use heaptoll_report::format::{NONE, seconds};
 use heaptoll_units::{MIB, mib};
 
-use super::figures::{Figures, Row, Spent};
+use super::figures::{Ending, Figures, Heap, Row, Spent};
+use super::sections::size_text;
+use crate::tables::table;
 
 /// Charts over heaps; nothing below two heaps.
 pub fn over_heaps(found: &Figures) -> Option<Section> {
@@ -21,6 +24,7 @@ pub fn over_heaps(found: &Figures) -> Option<Section> {
         })
     };
     let items: Vec<Item> = [
+        Some(Item::Table(cpu(found))),
         chart("CPU", "CPU s", |spent| spent.cpu_s),
         chart("Collector's CPU", "CPU s", |spent| spent.collector_cpu_s),
         chart("Copied", "MiB", |spent| spent.copied_bytes / MIB),
@@ -29,11 +33,28 @@ pub fn over_heaps(found: &Figures) -> Option<Section> {
     .into_iter()
     .flatten()
     .collect();
-    (found.heaps.len() > 1 && !items.is_empty()).then(|| Section {
+    let is_measured = found.heaps.iter().flat_map(|heap| &heap.rows).any(|row| row.spent.is_some());
+    (found.heaps.len() > 1 && is_measured).then(|| Section {
         title: "Over the size of the heap".into(),
         text: vec![],
         items,
     })
+}
+
+/// CPU of each plan in each heap.
+fn cpu(found: &Figures) -> Table {
+    let cell = |row: &Row| match (row.spent, row.ending) {
+        (Some(spent), _) => seconds(spent.cpu_s),
+        (None, Ending::DoesNotFit { .. }) => "does not fit".into(),
+        _ => NONE.into(),
+    };
+    let row = |plan: &str| {
+        let in_heap = |heap: &Heap| heap.rows.iter().find(|row| row.plan == plan).map_or(NONE.into(), cell);
+        std::iter::once(plan.to_owned()).chain(found.heaps.iter().map(in_heap)).collect()
+    };
+    let sizes: Vec<String> = found.heaps.iter().map(|heap| size_text(heap.size)).collect();
+    let titles: Vec<&str> = std::iter::once("plan").chain(sizes.iter().map(String::as_str)).collect();
+    table("CPU s", &titles, found.plans.iter().map(|plan| row(&plan.plan)).collect())
 }
 
 fn series(found: &Figures, figure: fn(&Spent) -> f64) -> Vec<Series> {

@@ -12,8 +12,9 @@ use super::sections;
 /// The whole document. `command` repeats the replay.
 pub fn document(found: &Figures, command: &str) -> Document {
     let mut all: Vec<_> = sections::smallest(found).into_iter().collect();
-    all.extend(found.heaps.iter().filter_map(|heap| sections::heap(found, heap)));
     all.extend(charts::over_heaps(found));
+    let heaps = found.heaps.iter().enumerate();
+    all.extend(heaps.filter_map(|(at, heap)| sections::heap(found, heap, at == 0)));
     Document {
         title: title(found),
         subtitle: format!(

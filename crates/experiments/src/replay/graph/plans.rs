@@ -1,44 +1,41 @@
-//! The plans of a replay: collectors of MMTk by `mmtk:NAME`.
+//! The plans of a replay: collectors of MMTk by `mmtk:NAME`, and those of our own that only replay by `own:NAME`.
 
 use heaptoll_catalog::did_you_mean;
-use heaptoll_replay::mmtk::plans::{NAMES, NO_COLLECTION};
-use heaptoll_replay::mmtk::{PAGE, Prepared};
-use heaptoll_replay::study::available;
+use heaptoll_replay::mmtk::plans::{NAMES, NO_COLLECTION, OWN};
 use heaptoll_report::format::printable;
-use heaptoll_units::bytes;
 
 use super::error::GraphReplayError;
-use super::figures::PlanRow;
 use crate::failure::Failure;
 
-/// What the name of a plan begins with, where other managers have names too.
-const PREFIX: &str = "mmtk:";
-/// Those of a request that names none. The first moves nothing.
+/// What the name of a plan of MMTk begins with, where other managers have names too.
+const MMTK: &str = "mmtk:";
+/// What that of one of our own begins with.
+const OURS: &str = "own:";
+/// Those of a request that names none. The first, which ratios are to, fits into small heaps.
 const USUAL: [&str; 8] = [
-    "marksweep",
-    "immix,moving=off",
     "immix",
+    "immix,moving=off",
     "stickyimmix",
     "genimmix",
     "gencopy",
     "semispace",
     "markcompact",
+    "marksweep",
 ];
-/// A header and rounding of an object, bytes.
-const EACH_OBJECT_BYTES: u64 = 16;
 
 /// Whether a word of `-m` names a plan, known or not.
 pub fn is_plan(word: &str) -> bool {
-    word.starts_with(PREFIX)
+    word.starts_with(MMTK) || word.starts_with(OURS)
 }
 
 /// The name of a plan as rows have it.
 pub fn row_name(plan: &str) -> String {
-    format!("{PREFIX}{plan}")
+    let prefix = if OWN.contains(&plan) { OURS } else { MMTK };
+    format!("{prefix}{plan}")
 }
 
-fn known() -> String {
-    NAMES.map(row_name).join(", ")
+fn known() -> Vec<String> {
+    NAMES.into_iter().chain(OWN).map(row_name).collect()
 }
 
 /// The plans that these words name, each once.
@@ -60,36 +57,22 @@ pub fn chosen(words: &[String]) -> Result<Vec<&'static str>, Failure> {
 }
 
 fn named(word: &str) -> Result<&'static str, GraphReplayError> {
-    let Some(name) = word.strip_prefix(PREFIX) else {
-        return Err(GraphReplayError::NoPlan { word: printable(word), known: known() });
-    };
-    NAMES.into_iter().find(|plan| *plan == name).ok_or_else(|| GraphReplayError::UnknownPlan {
-        word: printable(word),
-        suggestion: did_you_mean(name, NAMES.into_iter()),
-        known: known(),
+    let known = known();
+    if !is_plan(word) {
+        return Err(GraphReplayError::NoPlan { word: printable(word), known: known.join(", ") });
+    }
+    NAMES.into_iter().chain(OWN).find(|plan| row_name(plan) == word).ok_or_else(|| {
+        GraphReplayError::UnknownPlan {
+            word: printable(word),
+            suggestion: did_you_mean(word, known.iter().map(String::as_str)),
+            known: known.join(", "),
+        }
     })
 }
 
 /// Whether a plan ever collects.
 pub fn collects(plan: &str) -> bool {
     plan != NO_COLLECTION
-}
-
-/// Bytes that all objects of a trace take, about, where nothing is collected.
-pub fn all_objects_bytes(prepared: &Prepared) -> u64 {
-    prepared.allocated_bytes.saturating_add(prepared.objects.saturating_mul(EACH_OBJECT_BYTES)).max(PAGE)
-}
-
-/// Refuses a plan that never collects where the machine cannot hold all objects.
-pub fn refuse_what_memory_cannot_hold(rows: &mut [PlanRow], prepared: &Prepared) {
-    let (needs, free) = (all_objects_bytes(prepared), available());
-    for row in rows.iter_mut().filter(|row| !row.collects && needs > free) {
-        row.refused = Some(format!(
-            "it collects nothing, all objects take {}, and this machine has {} free",
-            bytes(needs as f64),
-            bytes(free as f64)
-        ));
-    }
 }
 
 #[cfg(test)]
@@ -105,6 +88,8 @@ mod tests {
     fn plans_are_chosen_once_in_order_and_all_that_collect_without_any() {
         let words = ["mmtk:immix,moving=off", "mmtk:nogc", "mmtk:immix,moving=off"];
         assert_eq!(chosen_of(&words), Ok(vec!["immix,moving=off", "nogc"]));
+        assert_eq!(chosen_of(&["own:treadmill"]), Ok(vec!["treadmill"]));
+        assert_eq!(row_name("treadmill"), "own:treadmill");
         let usual = chosen_of(&[]).expect("plans");
         assert!(
             usual.len() == NAMES.len() - 1 && usual.iter().all(|plan| NAMES.contains(plan) && collects(plan))
@@ -113,7 +98,12 @@ mod tests {
 
     #[test]
     fn other_managers_and_unknown_plans_are_refused_with_the_plans() {
-        for (word, words) in [("glibc", "needs no pointers"), ("mmtk:semispce", "mmtk:semispace")] {
+        for (word, words) in [
+            ("glibc", "needs no pointers"),
+            ("mmtk:semispce", "mmtk:semispace"),
+            ("mmtk:treadmill", "own:treadmill"),
+            ("own:immix", "mmtk:immix"),
+        ] {
             let message = chosen_of(&[word]).expect_err(word);
             assert!(
                 message.contains(word) && message.contains(words) && message.contains("mmtk:nogc"),
@@ -121,19 +111,5 @@ mod tests {
             );
         }
         assert!(chosen_of(&["mmtk:\u{1b}[31m"]).is_err_and(|message| !message.contains('\u{1b}')));
-    }
-
-    #[test]
-    fn a_plan_that_collects_nothing_is_refused_where_its_objects_do_not_fit_into_memory() {
-        let mut rows = ["nogc", "immix"].map(PlanRow::new);
-        refuse_what_memory_cannot_hold(
-            &mut rows,
-            &Prepared { allocated_bytes: u64::MAX, ..Prepared::default() },
-        );
-        assert!(rows[0].refused.as_ref().is_some_and(|why| why.contains("collects nothing")));
-        assert_eq!(rows[1].refused, None);
-        let mut rows = ["nogc"].map(PlanRow::new);
-        refuse_what_memory_cannot_hold(&mut rows, &Prepared { allocated_bytes: 1000, ..Prepared::default() });
-        assert_eq!(rows[0].refused, None);
     }
 }

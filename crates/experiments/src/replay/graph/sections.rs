@@ -3,10 +3,10 @@
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, claim, count, interval, mib_from_bytes, milliseconds, ratio, seconds};
 use heaptoll_statistics::FEWEST_PAIRS;
-use heaptoll_units::{bytes, part, significant};
+use heaptoll_units::{bytes, part};
 
 use super::figures::{Ending, Figures, Heap, PlanRow, Row, Spent};
-use super::request::HeapSize;
+use super::request::{HeapBase, HeapSize};
 
 fn columns(text: &str, figures: &[&str]) -> Vec<Column> {
     std::iter::once(Column::text(text)).chain(figures.iter().map(|title| Column::figures(title))).collect()
@@ -48,21 +48,43 @@ pub fn smallest(found: &Figures) -> Option<Section> {
     })
 }
 
-/// A heap as requested.
+/// A heap as requested: `1.5x`, `16.0 MiB`.
 pub fn size_text(size: HeapSize) -> String {
     match size {
         HeapSize::Bytes(size) => bytes(size as f64),
-        HeapSize::Times(times) => format!("{}x", significant(times)),
+        HeapSize::Times(times) => format!("{times}x"),
     }
 }
 
-/// All plans in heaps of one size; nothing where none was run.
-pub fn heap(found: &Figures, heap: &Heap) -> Option<Section> {
-    let items = vec![Item::Table(time(found, heap)), Item::Table(collections(found, heap))];
+/// The same as a heading has it.
+fn heading(found: &Figures, size: HeapSize) -> String {
+    match (size, found.base) {
+        (HeapSize::Bytes(_), _) => format!("In a heap of {}", size_text(size)),
+        (HeapSize::Times(times), HeapBase::Own) => format!("In {times} times each plan's smallest heap"),
+        (HeapSize::Times(times), HeapBase::Least) => match found.least_heap_bytes {
+            Some(least) => format!("In {times} times the smallest heap: {}", bytes(times * least as f64)),
+            None => format!("In {times} times the smallest heap"),
+        },
+    }
+}
+
+/// All plans in heaps of one size; nothing where none was run. The first explains the columns.
+pub fn heap(found: &Figures, heap: &Heap, is_first: bool) -> Option<Section> {
+    let mut tables = [time(found, heap), collections(found, heap)];
+    if !is_first {
+        tables.iter_mut().for_each(|table| table.notes.clear());
+    }
+    let without = found.plans.first().filter(|first| {
+        let is_measured = |row: &Row| row.plan == first.plan && row.spent.is_some();
+        !heap.rows.iter().any(is_measured)
+    });
     (!heap.rows.is_empty()).then(|| Section {
-        title: format!("In heaps of {}", size_text(heap.size)),
-        text: vec![],
-        items,
+        title: heading(found, heap.size),
+        text: without
+            .map(|first| format!("No ratios: they are to {}, which has no figures here.", first.plan))
+            .into_iter()
+            .collect(),
+        items: tables.map(Item::Table).into(),
     })
 }
 
