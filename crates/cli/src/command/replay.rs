@@ -65,8 +65,9 @@ pub struct Arguments {
     /// A manager by name (`heaptoll managers`) or path, or a group of them: modern, historic, collectors, all; with
     /// layers in front (`quarantine=2M/mimalloc`) and options after the name (`tithe,heap=32M`) where wanted; may be
     /// given several times [default: modern]. With --graph, a collector of MMTk: mmtk:marksweep, mmtk:immix,
-    /// mmtk:immix,moving=off, mmtk:stickyimmix, mmtk:genimmix, mmtk:gencopy, mmtk:semispace, mmtk:markcompact, or
-    /// mmtk:nogc, which collects nothing; ratios are to the first [default: all but mmtk:nogc]
+    /// mmtk:immix,moving=off, mmtk:stickyimmix, mmtk:genimmix, mmtk:gencopy, mmtk:semispace, mmtk:markcompact, one of
+    /// our own that only replay, own:mostlycopying, own:counting, own:treadmill, or
+    /// mmtk:nogc, which collects nothing; ratios are to the first [default: all of MMTk but mmtk:nogc]
     #[arg(short, long, value_name = "MANAGER")]
     manager: Vec<String>,
     /// The manager that ratios are taken to; added to the list when it is not in it

@@ -171,7 +171,7 @@ fn other_files_managers_plans_and_heaps_are_refused() {
     refused(&["--graph", &text], &["no trace with pointers", "text"]);
     refused(&["--graph", "-"], &["must be a file"]);
     refused(&["--graph", &plain, "-m", "glibc"], &["-m glibc", "collectors of MMTk", "mmtk:semispace"]);
-    refused(&["--graph", &plain, "-m", "mmtk:semispce"], &["no such plan", "semispace"]);
+    refused(&["--graph", &plain, "-m", "mmtk:semispce"], &["no such collector", "semispace"]);
     refused(&[&plain, "-m", "mmtk:semispace"], &["mmtk:semispace", "record --graph", "replay --graph"]);
     refused(&["--graph", &plain, "--heap", "0.5x"], &["1 or more"]);
     refused(&["--graph", &plain, "--loop", "2"], &["--loop", "--graph"]);

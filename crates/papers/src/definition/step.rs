@@ -90,7 +90,7 @@ pub enum StepKind {
     Minheap,
     /// `heaptoll reclamation`.
     Reclamation,
-    /// `heaptoll record --graph`, then `replay --graph` of the trace under collectors of MMTk, the step's managers; ratios
+    /// `heaptoll record --graph`, then `replay --graph` of the trace under the collectors that are the step's managers; ratios
     /// are to the first.
     Graph,
 }
@@ -101,7 +101,7 @@ impl StepKind {
         matches!(self, StepKind::Lifetimes | StepKind::Ledger | StepKind::Graph)
     }
 
-    /// Whether its managers are plans of MMTk, under which a trace is replayed; the program itself runs under none of them.
+    /// Whether its managers are collectors under which a trace is replayed; the program itself runs under none of them.
     pub const fn replays(self) -> bool {
         matches!(self, StepKind::Graph)
     }

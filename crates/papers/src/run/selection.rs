@@ -258,7 +258,7 @@ impl Available<'_> {
 
 /// Why a plan cannot replay a trace, if it cannot.
 fn no_plan(name: &str) -> Option<String> {
-    (!is_plan(name)).then(|| "it is no collector of MMTk, such as mmtk:immix".into())
+    (!is_plan(name)).then(|| "it is no collector of `heaptoll replay --graph`, such as mmtk:immix".into())
 }
 
 /// A step's options without baselines that do not stay: `-b tcmalloc` where no TCMalloc is built.

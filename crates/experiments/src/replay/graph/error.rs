@@ -17,7 +17,7 @@ pub enum GraphReplayError {
         known: String,
     },
     /// None of this name.
-    #[error("-m {word}: MMTk has no such plan here{suggestion}; plans are {known}")]
+    #[error("-m {word}: there is no such collector{suggestion}; plans are {known}")]
     UnknownPlan {
         /// What was given.
         word: String,
