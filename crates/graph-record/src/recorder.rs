@@ -18,7 +18,7 @@ use crate::sites::SiteNames;
 use crate::words::{Cell, Words};
 
 /// Aligned words that one store can reach: 1023 bytes, of which only vectors of up to 32 have pointers recorded.
-const LANES: usize = 6;
+const STORED_WORDS: usize = 6;
 
 /// What was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -54,7 +54,7 @@ pub struct Recorder<W> {
     /// The last reference, if it is a store.
     store: Option<Store>,
     /// The pointers in its words.
-    lanes: [u64; LANES],
+    stored_pointers: [u64; STORED_WORDS],
     copying: Copying,
     /// Of the threads that do not run.
     copying_of_others: HashMap<u32, Copying>,
@@ -75,7 +75,7 @@ impl<W: Output> Recorder<W> {
             objects: Objects::new(),
             words: Words::new(),
             store: None,
-            lanes: [0; LANES],
+            stored_pointers: [0; STORED_WORDS],
             copying: Copying::default(),
             copying_of_others: HashMap::new(),
             thread: 0,
@@ -187,7 +187,8 @@ impl<W: Output> Recorder<W> {
         let mut word = first;
         while word < end {
             let slot = ((word - first) / 8) as usize;
-            let value = (slot < LANES && store.pointers >> slot & 1 != 0).then(|| self.lanes[slot]);
+            let value =
+                (slot < STORED_WORDS && store.pointers >> slot & 1 != 0).then(|| self.stored_pointers[slot]);
             let bytes = bytes_within(word, store.address, end);
             if bytes == 0xff {
                 if self.copying.word == word {
@@ -368,9 +369,9 @@ impl<W: Output> Sink for Recorder<W> {
     fn event(&mut self, event: &Event<'_>) {
         if let Event::Pointer { value, word } = *event {
             if let Some(store) = &mut self.store
-                && let Some(lane) = self.lanes.get_mut(usize::from(word))
+                && let Some(pointer) = self.stored_pointers.get_mut(usize::from(word))
             {
-                *lane = value;
+                *pointer = value;
                 store.pointers |= 1 << word;
             }
             return;

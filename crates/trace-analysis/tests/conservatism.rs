@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heaptoll_trace::graph::{AllocationKind, Event, FreeCause, LastTouch, RootKind};
-use heaptoll_trace_analysis::graph::conservatism::{Cause, Conservatism, ConservatismFigures, Fates};
+use heaptoll_trace_analysis::graph::conservatism::{Cause, Conservatism, ConservatismFigures, Lives};
 use proptest::prelude::*;
 
 /// What a random program does next; objects are chosen among the live ones.
@@ -202,8 +202,11 @@ fn is_used(events: &[Event], object: u64, at: usize) -> bool {
     end(events, object).is_none_or(|(_, touch)| touch > at as u64)
 }
 
+/// Where a root point begins, and its roots: object, kind, offset.
+type RootPoint = (usize, Vec<(u64, RootKind, u64)>);
+
 /// The whole root points: where each begins, with its roots.
-fn points(events: &[Event]) -> Vec<(usize, Vec<(u64, RootKind, u64)>)> {
+fn points(events: &[Event]) -> Vec<RootPoint> {
     let (mut all, mut begin, mut roots) = (Vec::new(), 0, Vec::new());
     for (at, event) in events.iter().enumerate() {
         match *event {
@@ -222,12 +225,7 @@ fn reached_at(events: &[Event], at: usize, roots: &[(u64, RootKind, u64)]) -> Se
 
 /// Whether the object lived unreached at one of these earlier points, was not touched since, and never was when it was
 /// unreached.
-fn was_unreached(
-    events: &[Event],
-    earlier: &[(usize, Vec<(u64, RootKind, u64)>)],
-    at: usize,
-    object: u64,
-) -> bool {
+fn was_unreached(events: &[Event], earlier: &[RootPoint], at: usize, object: u64) -> bool {
     let touches: Vec<usize> = (0..at).filter(|&at| events[at] == Event::Touch { object }).collect();
     let mut unreached = false;
     for (index, (point, roots)) in earlier.iter().enumerate() {
@@ -245,7 +243,7 @@ fn was_unreached(
 
 fn model(events: &[Event]) -> Vec<Point> {
     let points = points(events);
-    let of = |(index, (at, roots)): (usize, &(usize, Vec<(u64, RootKind, u64)>))| {
+    let of = |(index, (at, roots)): (usize, &RootPoint)| {
         let heap = Heap::before(events, *at);
         let Event::RootsBegin { clock_bytes } = events[*at] else { panic!("a point begins") };
         let used: Set = heap.sizes.keys().copied().filter(|object| is_used(events, *object, *at)).collect();
@@ -288,9 +286,9 @@ fn model(events: &[Event]) -> Vec<Point> {
 }
 
 fn analysed(events: &[Event]) -> ConservatismFigures {
-    let mut fates = Fates::default();
-    fates.events(events).expect("memory");
-    let mut pass = Conservatism::new(&fates);
+    let mut lives = Lives::default();
+    lives.events(events).expect("memory");
+    let mut pass = Conservatism::new(&lives);
     let mut taken = 0;
     for batch in events.chunks(7) {
         taken += batch.len() as u64;

@@ -7,8 +7,8 @@ use heaptoll_trace_analysis::graph::conservatism::{
 };
 use heaptoll_units::{bytes, mib, number, part, percent, whole_bytes};
 
-use super::Figures;
 use crate::tables::table;
+use heaptoll_trace_analysis::graph::conservatism::ConservatismFigures as Figures;
 
 /// What an amount is, on the average and at most.
 fn level(name: &str, level: &Level) -> Vec<String> {

@@ -3,7 +3,7 @@
 use heaptoll_trace::graph::RootKind;
 
 use super::super::objects::Objects;
-use super::Seen;
+use super::seen::Seen;
 
 /// The object is used later, or one that is leads to it.
 pub(super) const USED: u8 = 1;

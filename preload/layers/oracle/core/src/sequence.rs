@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_site_is_taken_without_a_look_at_its_object() {
+    fn a_known_site_is_taken_without_finding_its_object() {
         let words = [AllocationWord { size: 24, site: 0, resized: false }.word(); 4];
         let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
         let sites = [SiteWord { address: 1, object: Some(0) }.word()];
