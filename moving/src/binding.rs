@@ -6,5 +6,5 @@ mod objects;
 mod roots;
 mod trigger;
 
-pub use collection::FITS;
 pub use mutators::{MUTATOR, name as mutator_name};
+pub use objects::copied;

@@ -9,11 +9,12 @@
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use heaptoll_mmtk::error::Error;
-use heaptoll_mmtk::plan::Plan;
-use heaptoll_mmtk::prepare::prepare;
-use heaptoll_mmtk::program::Program;
-use heaptoll_mmtk::replay::{Answer, PAGE, Settings, replay};
+use heaptoll_graph_replay::error::Error;
+use heaptoll_graph_replay::prepare::prepare;
+use heaptoll_graph_replay::program::Program;
+use heaptoll_graph_replay::replay::Answer;
+use heaptoll_graph_replay::settings::{PAGE, Settings};
+use heaptoll_mmtk::collector::Collector;
 use heaptoll_mmtk::search::smallest;
 use serde_json::{Value, json};
 
@@ -54,20 +55,20 @@ fn run(arguments: &[&str]) -> Result<Option<Value>, Error> {
             Ok(Some(json!(prepare(Path::new(trace), Path::new(program), limit)?)))
         }
         [_, "replay", program, plan, heap, threads, check @ ("check" | "unchecked")] => {
-            let (Ok(heap_bytes), Ok(collector_threads)) = (heap.parse(), threads.parse()) else {
+            let (Ok(heap_bytes), Ok(threads)) = (heap.parse(), threads.parse()) else {
                 return Ok(None);
             };
-            let plan = Plan::named(plan)?;
-            let settings = Settings { plan, heap_bytes, collector_threads, check: *check == "check" };
+            let collector = Collector::named(plan)?;
+            let settings = Settings { heap_bytes, check: *check == "check" };
             let program = Program::open(Path::new(program))?;
-            Ok(Some(json!(replay(&program, &settings)?)))
+            Ok(Some(json!(collector.replay(&program, &settings, threads)?)))
         }
         [_, "smallest", program, plan, first, most, threads, tolerance] => {
             let (Ok(first), Ok(most), Ok(tolerance)) = (first.parse(), most.parse(), tolerance.parse())
             else {
                 return Ok(None);
             };
-            search(program, Plan::named(plan)?, [first, most], threads, tolerance).map(Some)
+            search(program, Collector::named(plan)?, [first, most], threads, tolerance).map(Some)
         }
         _ => Ok(None),
     }
@@ -75,13 +76,19 @@ fn run(arguments: &[&str]) -> Result<Option<Value>, Error> {
 
 /// The smallest heap, by replays in processes of their own: after an object has found no memory, some plans cannot go
 /// on, and none may be made twice in a process.
-fn search(program: &str, plan: Plan, bytes: [u64; 2], threads: &str, tolerance: f64) -> Result<Value, Error> {
+fn search(
+    program: &str,
+    collector: Collector,
+    bytes: [u64; 2],
+    threads: &str,
+    tolerance: f64,
+) -> Result<Value, Error> {
     let own = std::env::current_exe().map_err(Error::system("find", Path::new("heaptoll-mmtk")))?;
     let mut tried = Vec::new();
     let edge = smallest(bytes[0] / PAGE, bytes[1] / PAGE, tolerance, |pages| {
         let heap_bytes = (pages * PAGE).to_string();
         let mut command = Command::new(&own);
-        command.args(["replay", program, plan.name, &heap_bytes, threads, "unchecked"]);
+        command.args(["replay", program, collector.name(), &heap_bytes, threads, "unchecked"]);
         let output = command.output().map_err(Error::system("start", &own))?;
         let answer: Option<Answer> = serde_json::from_slice(&output.stdout).ok();
         // A collector that runs out of memory while it copies has too small a heap as well.
@@ -93,7 +100,7 @@ fn search(program: &str, plan: Plan, bytes: [u64; 2], threads: &str, tolerance: 
     })?;
     let pages = |pages: u64| pages * PAGE;
     Ok(json!({
-        "plan": plan.name,
+        "plan": collector.name(),
         "too_small_bytes": edge.map(|edge| pages(edge.too_small)),
         "fits_bytes": edge.map(|edge| pages(edge.fits)),
         "tried": tried,

@@ -2,6 +2,10 @@
 
 use std::sync::atomic::Ordering;
 
+use heaptoll_graph_replay::error::Error;
+use heaptoll_graph_replay::header::{Header, WORD};
+use heaptoll_graph_replay::heap::{Copied, Heap};
+use heaptoll_graph_replay::world::World;
 use mmtk::plan::BarrierSelector;
 use mmtk::util::alloc::{AllocatorInfo, AllocatorSelector};
 use mmtk::util::opaque_pointer::*;
@@ -9,12 +13,10 @@ use mmtk::util::{Address, ObjectReference};
 use mmtk::vm::slot::SimpleSlot;
 use mmtk::{AllocationSemantics, MMTKBuilder, memory_manager};
 
-use crate::binding;
-use crate::error::Error;
-use crate::header::{Header, WORD};
+use crate::binding::{self, copied};
 use crate::plan::Plan;
+use crate::statics::{self, Shared};
 use crate::vm::Binding;
-use crate::world;
 
 /// Larger objects do not try the bump pointer.
 const BUMPED_BYTES: usize = 2048;
@@ -22,6 +24,7 @@ const BUMPED_BYTES: usize = 2048;
 /// The thread that replays.
 #[derive(Debug)]
 pub struct Mutator {
+    shared: *mut Shared,
     inner: *mut mmtk::Mutator<Binding>,
     semantics: AllocationSemantics,
     /// Cursor and limit of the bump allocator; null where the plan has none, or must see every object.
@@ -32,12 +35,13 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    /// Makes the instance of this process and binds the calling thread to it. The world is published. Once a process.
+    /// Publishes the world, makes the instance of this process and binds the calling thread to it. Once a process.
     ///
     /// # Errors
     /// MMTk refuses an option.
-    pub fn begin(plan: Plan, collector_threads: usize) -> Result<Mutator, Error> {
+    pub fn begin(plan: Plan, collector_threads: usize, world: World) -> Result<Mutator, Error> {
         use mmtk::util::options::GCTriggerSelector::Delegated;
+        let shared = statics::publish(Shared { plan, world });
         // The environment is the user's, for other programs.
         let mut builder = MMTKBuilder::new_no_env_vars();
         let accepted = [
@@ -48,13 +52,13 @@ impl Mutator {
         if let Some((_, what)) = accepted.into_iter().find(|(accepted, _)| !accepted) {
             return Err(Error::Refused(what));
         }
-        world::set_instance(memory_manager::mmtk_init::<Binding>(&builder));
-        memory_manager::initialize_collection(world::instance(), VMThread::UNINITIALIZED);
-        Ok(Mutator::bind(plan))
+        statics::set_instance(memory_manager::mmtk_init::<Binding>(&builder));
+        memory_manager::initialize_collection(statics::instance(), VMThread::UNINITIALIZED);
+        Ok(Mutator::bind(plan, shared))
     }
 
-    fn bind(plan: Plan) -> Mutator {
-        let instance = world::instance();
+    fn bind(plan: Plan, shared: *mut Shared) -> Mutator {
+        let instance = statics::instance();
         // SAFETY: any number is an address; MMTk only hands it back.
         let name = OpaquePointer::from_address(unsafe { Address::from_usize(binding::mutator_name()) });
         let inner = Box::into_raw(memory_manager::bind_mutator(instance, VMMutatorThread(VMThread(name))));
@@ -70,31 +74,13 @@ impl Mutator {
         };
         let constraints = instance.get_plan().constraints();
         Mutator {
+            shared,
             inner,
             semantics: plan.semantics,
             bump,
             most_small_bytes: constraints.max_non_los_default_alloc_bytes,
             remembers: constraints.barrier == BarrierSelector::ObjectBarrier,
         }
-    }
-
-    /// A new object, its words zero; 0 when it does not fit into the heap. May collect.
-    #[inline(always)]
-    pub fn allocate(&mut self, header: &Header) -> usize {
-        let bytes = header.total_bytes();
-        if !self.bump.is_null() && bytes <= BUMPED_BYTES {
-            // SAFETY: cursor and limit lie in the mutator, which lives as long as the process and which only this
-            // thread uses outside of collections. What is between them is zeroed memory of this thread's.
-            unsafe {
-                let [cursor, limit] = *self.bump;
-                if cursor + bytes <= limit {
-                    (*self.bump)[0] = cursor + bytes;
-                    header.write(cursor as *mut u64);
-                    return cursor;
-                }
-            }
-        }
-        self.allocate_slowly(header, bytes)
     }
 
     #[inline(never)]
@@ -115,14 +101,37 @@ impl Mutator {
         memory_manager::post_alloc(inner, object, bytes, semantics);
         address.as_usize()
     }
+}
 
-    /// Stores a reference (0 for none) into a word of an object.
-    ///
-    /// # Safety
-    /// Both are objects in the heap, and the first has the word.
+impl Heap for Mutator {
     #[inline(always)]
-    pub unsafe fn store(&mut self, from: usize, word: u32, to: usize) {
-        // SAFETY: the precondition of `store`: both are objects, and the word is one of the first.
+    fn world(&mut self) -> &mut World {
+        // SAFETY: published in `begin`, never freed. The mutator runs, so no collector has it; no reference to it
+        // lives while MMTk is called.
+        unsafe { &mut (*self.shared).world }
+    }
+
+    #[inline(always)]
+    fn allocate(&mut self, header: &Header) -> usize {
+        let bytes = header.total_bytes();
+        if !self.bump.is_null() && bytes <= BUMPED_BYTES {
+            // SAFETY: cursor and limit lie in the mutator, which lives as long as the process and which only this
+            // thread uses outside of collections. What is between them is zeroed memory of this thread's.
+            unsafe {
+                let [cursor, limit] = *self.bump;
+                if cursor + bytes <= limit {
+                    (*self.bump)[0] = cursor + bytes;
+                    header.write(cursor as *mut u64);
+                    return cursor;
+                }
+            }
+        }
+        self.allocate_slowly(header, bytes)
+    }
+
+    #[inline(always)]
+    unsafe fn store(&mut self, from: usize, word: u32, to: usize) {
+        // SAFETY: the precondition of this function: both are objects, and the word is one of the first.
         unsafe {
             let own = Header::read(from as *const u64).own_words() as usize;
             let slot = from + (own + word as usize) * WORD;
@@ -134,5 +143,9 @@ impl Mutator {
                 memory_manager::object_reference_write_post(&mut *self.inner, from, slot, to);
             }
         }
+    }
+
+    fn copied(&self) -> Copied {
+        copied()
     }
 }

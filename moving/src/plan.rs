@@ -1,9 +1,7 @@
-//! The plans: collectors of MMTk that a replay may run under.
+//! The plans: collectors of MMTk that a replay may run under. [`crate::collector`] finds them by name.
 
 use mmtk::AllocationSemantics;
 use mmtk::util::options::PlanSelector;
-
-use crate::error::Error;
 
 /// A collector.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,28 +34,3 @@ pub const PLANS: [Plan; 9] = [
     plan("markcompact", PlanSelector::MarkCompact),
     plan("marksweep", PlanSelector::MarkSweep),
 ];
-
-impl Plan {
-    /// The plan of this name.
-    ///
-    /// # Errors
-    /// There is none.
-    pub fn named(name: &str) -> Result<Plan, Error> {
-        PLANS.iter().find(|plan| plan.name == name).copied().ok_or_else(|| Error::Plan {
-            name: name.escape_debug().to_string(),
-            known: PLANS.map(|plan| plan.name).join(", "),
-        })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn plans_are_found_by_name_and_others_are_refused_with_the_known_ones() {
-        assert_eq!(Plan::named("gencopy").map(|plan| plan.selector).ok(), Some(PlanSelector::GenCopy));
-        let message = Plan::named("g1").map_or_else(|error| error.to_string(), |plan| plan.name.to_string());
-        assert!(message.contains("no plan g1") && message.contains("semispace"), "{message}");
-    }
-}

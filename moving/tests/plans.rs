@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{Scenario, program_of, trace_of};
-use heaptoll_mmtk::plan::PLANS;
-use heaptoll_mmtk::prepare::{Prepared, prepare};
-use heaptoll_mmtk::replay::Answer;
+use heaptoll_graph_replay::prepare::{Prepared, prepare};
+use heaptoll_graph_replay::replay::Answer;
+use heaptoll_mmtk::collector;
 
 const MIB: u64 = 1 << 20;
 
@@ -37,9 +37,9 @@ fn under_each_plan(
     let (_folder, trace) = trace_of(make);
     let program = program_of(&trace);
     let prepared = prepare(&trace, &program, 1 << 30).unwrap();
-    for plan in PLANS.iter().filter(|plan| plan.collects) {
-        let answer = replay(&program, plan.name, heap_bytes);
-        see(plan.name, &answer);
+    for collector in collector::all().filter(|collector| collector.collects()) {
+        let answer = replay(&program, collector.name(), heap_bytes);
+        see(collector.name(), &answer);
     }
     prepared
 }

@@ -57,8 +57,8 @@ pub enum Error {
         /// The known ones.
         known: String,
     },
-    /// MMTk refuses an option.
-    #[error("MMTk refuses {0}")]
+    /// The collector refuses an option.
+    #[error("the collector refuses {0}")]
     Refused(&'static str),
 }
 

@@ -177,6 +177,18 @@ impl Program {
         Ok(program)
     }
 
+    /// One that was never in a file: what tests of collectors run.
+    ///
+    /// # Errors
+    /// An operation names what is not there.
+    pub fn of(operations: &[Operation], handles: u32) -> Result<Program, &'static str> {
+        let mut words = Vec::new();
+        operations.iter().for_each(|operation| operation.encode(&mut words));
+        let program = Program { words, handles };
+        program.check()?;
+        Ok(program)
+    }
+
     /// Handles that it names.
     pub fn handles(&self) -> u32 {
         self.handles

@@ -1,36 +1,15 @@
-//! The replay of a program under one plan. Once a process, since MMTk can be made once.
+//! The replay of a program over a heap.
 
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::binding::FITS;
-use crate::check::{Model, in_heap};
-use crate::error::Error;
+use crate::check::in_heap;
 use crate::header::Header;
-use crate::mutator::Mutator;
-use crate::plan::Plan;
+use crate::heap::Heap;
 use crate::program::{Operation, Program};
 use crate::record::Record;
-use crate::table::{COPIED_BYTES, COPIED_OBJECTS, Table};
-use crate::world::{self, World};
-
-/// Bytes of a page.
-pub const PAGE: u64 = 4096;
-
-/// How to replay.
-#[derive(Debug, Clone, Copy)]
-pub struct Settings {
-    /// The collector.
-    pub plan: Plan,
-    /// Size of the heap, bytes; whole pages are used.
-    pub heap_bytes: u64,
-    /// Threads of the collector.
-    pub collector_threads: usize,
-    /// Whether each collection is checked against the trace's own graph.
-    pub check: bool,
-}
+use crate::settings::PAGE;
 
 /// What a replay found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -64,85 +43,73 @@ pub struct Answer {
     pub collections: Record,
 }
 
-/// Replays.
-///
-/// # Errors
-/// MMTk refuses the settings.
-pub fn replay(program: &Program, settings: &Settings) -> Result<Answer, Error> {
-    let heap_pages = (settings.heap_bytes / PAGE).max(1) as usize;
-    let world = world::publish(World {
-        plan: settings.plan,
-        heap_pages,
-        table: Table::new(program.handles()),
-        record: Record::default(),
-        model: settings.check.then(|| Model::new(program.handles())),
-    });
-    let mutator = Mutator::begin(settings.plan, settings.collector_threads)?;
-    let mut replay = Replay { world, mutator, objects: 0, lost_edges: 0 };
+/// Replays over a heap that nothing has used, of the collector of this name.
+pub fn replay<H: Heap>(program: &Program, plan: &str, heap: &mut H) -> Answer {
+    let heap_pages = heap.world().heap_pages;
+    let check = heap.world().model.is_some();
+    let mut replay = Replay { heap, objects: 0, lost_edges: 0 };
     let (process, thread) = (cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID), cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID));
     let begin = Instant::now();
-    let fits = if settings.check { replay.run::<true>(program) } else { replay.run::<false>(program) };
+    let fits = if check { replay.run::<true>(program) } else { replay.run::<false>(program) };
     let replay_ns = begin.elapsed().as_nanos() as u64;
-    let mutator_cpu_ns = cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID) - thread;
-    let process_cpu_ns = cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID) - process;
-    let world = replay.world();
-    Ok(Answer {
-        plan: settings.plan.name.to_string(),
+    let thread_cpu_ns = cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID) - thread;
+    let others_cpu_ns = (cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID) - process).saturating_sub(thread_cpu_ns);
+    let Replay { heap, objects, lost_edges } = replay;
+    let own_cpu_ns = heap.collector_cpu_ns();
+    let copied = heap.copied();
+    let world = heap.world();
+    Answer {
+        plan: plan.to_string(),
         heap_bytes: heap_pages as u64 * PAGE,
         fits,
-        objects: replay.objects,
+        objects,
         live_bytes: world.table.live_words * 8,
         // SAFETY: the mutator is this thread, and has stopped between two operations.
         present_bytes: unsafe { in_heap(&world.table) }.1,
-        lost_edges: replay.lost_edges,
-        copied_bytes: COPIED_BYTES.load(Ordering::Relaxed),
-        copied_objects: COPIED_OBJECTS.load(Ordering::Relaxed),
+        lost_edges,
+        copied_bytes: copied.bytes,
+        copied_objects: copied.objects,
         replay_ns,
-        mutator_cpu_ns,
-        collector_cpu_ns: process_cpu_ns.saturating_sub(mutator_cpu_ns),
+        mutator_cpu_ns: thread_cpu_ns.saturating_sub(own_cpu_ns.unwrap_or(0)),
+        collector_cpu_ns: own_cpu_ns.unwrap_or(others_cpu_ns),
         collections: std::mem::take(&mut world.record),
-    })
+    }
 }
 
-fn cpu_ns(clock: libc::clockid_t) -> u64 {
+/// Time of a clock of the system, ns.
+pub fn cpu_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a local variable; both clocks always exist.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-struct Replay {
-    world: *mut World,
-    mutator: Mutator,
+struct Replay<'a, H> {
+    heap: &'a mut H,
     objects: u64,
     lost_edges: u64,
 }
 
-impl Replay {
-    #[inline(always)]
-    fn world<'a>(&self) -> &'a mut World {
-        // SAFETY: published in `replay`, never freed. The mutator runs, so no collector has it; no reference of ours
-        // outlives one operation, or lives while MMTk is called.
-        unsafe { &mut *self.world }
-    }
-
+impl<H: Heap> Replay<'_, H> {
     /// Whether everything fits.
     fn run<const CHECK: bool>(&mut self, program: &Program) -> bool {
         for operation in program.operations() {
             match operation {
                 Operation::Allocate { handle, words, scanned } => {
-                    if !self.allocate::<CHECK>(handle, words, scanned) {
-                        return FITS.load(Ordering::Relaxed);
+                    let Some(right) = self.allocate::<CHECK>(handle, words, scanned) else { return false };
+                    if !right {
+                        return true;
                     }
                 }
                 Operation::Edge { from, word, to } => self.edge::<CHECK>(from, word, to),
                 Operation::Clear { from, word } => self.clear::<CHECK>(from, word),
-                Operation::Root(handle) => self.world().table.root(handle),
-                Operation::Point => self.world().table.point(),
-                Operation::Release(handle) => self.world().table.release(handle),
+                Operation::Root(handle) => self.heap.root(handle),
+                Operation::Point => self.heap.point(),
+                Operation::Release(handle) => self.heap.world().table.release(handle),
                 Operation::End(handle) => {
-                    self.world().table.end(handle);
-                    if CHECK && let Some(model) = &mut self.world().model {
+                    let world = self.heap.world();
+                    world.table.end(handle);
+                    if CHECK && let Some(model) = &mut world.model {
                         model.end(handle);
                     }
                 }
@@ -151,28 +118,27 @@ impl Replay {
         true
     }
 
-    /// Whether the replay goes on: there was memory, and no check has failed.
+    /// Whether the collections so far were right; none when the object does not fit.
     #[inline(always)]
-    fn allocate<const CHECK: bool>(&mut self, handle: u32, words: u32, scanned: u32) -> bool {
+    fn allocate<const CHECK: bool>(&mut self, handle: u32, words: u32, scanned: u32) -> Option<bool> {
         let header = Header { words, scanned, number: self.objects };
-        let address = self.mutator.allocate(&header);
+        let address = self.heap.allocate(&header);
         if address == 0 {
-            return false;
+            return None;
         }
         self.objects += 1;
-        let world = self.world();
+        let world = self.heap.world();
         world.table.add(handle, address, words);
         if CHECK && let Some(model) = &mut world.model {
             model.add(handle);
-            return world.record.violation.is_none();
+            return Some(world.record.violation.is_none());
         }
-        true
+        Some(true)
     }
 
     #[inline(always)]
     fn edge<const CHECK: bool>(&mut self, from: u32, word: u32, to: u32) {
-        let table = &self.world().table;
-        let target = table.address(to);
+        let target = self.heap.world().table.address(to);
         self.lost_edges += u64::from(target == 0);
         self.store::<CHECK>(from, word, (target != 0).then_some(to), target);
     }
@@ -184,13 +150,13 @@ impl Replay {
 
     #[inline(always)]
     fn store<const CHECK: bool>(&mut self, from: u32, word: u32, to: Option<u32>, target: usize) {
-        let source = self.world().table.address(from);
+        let source = self.heap.world().table.address(from);
         if source == 0 {
             return;
         }
         // SAFETY: the table's addresses are those of objects in the heap; the program has been checked for the word.
-        unsafe { self.mutator.store(source, word, target) };
-        if CHECK && let Some(model) = &mut self.world().model {
+        unsafe { self.heap.store(source, word, target) };
+        if CHECK && let Some(model) = &mut self.heap.world().model {
             model.set(from, word, to);
         }
     }

@@ -1,7 +1,5 @@
 //! Where every object is now, by handle, and which of them are roots. The collector updates addresses when objects move.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 /// Set in [`Entry::epoch`] while an object's last touch lies ahead.
 const HELD: u32 = 1 << 31;
 /// Set there while [`Table::listed`] has the handle.
@@ -41,18 +39,6 @@ pub struct Table {
     epoch: u32,
     /// Words of objects that the program has not freed.
     pub live_words: u64,
-}
-
-/// Bytes that collections have copied, and objects.
-pub static COPIED_BYTES: AtomicU64 = AtomicU64::new(0);
-/// See [`COPIED_BYTES`].
-pub static COPIED_OBJECTS: AtomicU64 = AtomicU64::new(0);
-
-/// Counts a copy.
-#[inline(always)]
-pub fn count_copy(bytes: usize) {
-    COPIED_BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
-    COPIED_OBJECTS.fetch_add(1, Ordering::Relaxed);
 }
 
 impl Table {

@@ -1,26 +1,16 @@
-//! What mutator and collector share: the table of objects, and what collections have done. One of the two runs while
-//! the other waits, so each has it to itself.
+//! What a replay and its collector share: the table of objects, what collections have done, and the trace's own graph
+//! where they are checked.
 
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering};
-
-use mmtk::MMTK;
+use std::time::Instant;
 
 use crate::check::Model;
-use crate::plan::Plan;
 use crate::record::Record;
+use crate::settings::{PAGE, Settings};
 use crate::table::Table;
-use crate::vm::Binding;
-
-/// The instance of this process.
-static INSTANCE: OnceLock<Box<MMTK<Binding>>> = OnceLock::new();
-static WORLD: AtomicPtr<World> = AtomicPtr::new(std::ptr::null_mut());
 
 /// See the module.
 #[derive(Debug)]
 pub struct World {
-    /// The plan.
-    pub plan: Plan,
     /// Pages of the heap, of 4 KiB.
     pub heap_pages: usize,
     /// Where objects are.
@@ -31,33 +21,46 @@ pub struct World {
     pub model: Option<Model>,
 }
 
-/// Sets the instance, once.
-pub fn set_instance(instance: Box<MMTK<Binding>>) {
-    // A second one would be another replay in the same process, which `Mutator::begin` does not make.
-    let _ = INSTANCE.set(instance);
-}
-
-/// The instance.
-pub fn instance() -> &'static MMTK<Binding> {
-    match INSTANCE.get() {
-        Some(instance) => instance,
-        None => unreachable!("MMTk calls its binding only once it was made"),
+impl World {
+    /// That of a replay that begins, of a program of so many handles.
+    pub fn new(handles: u32, settings: &Settings) -> World {
+        World {
+            heap_pages: (settings.heap_bytes / PAGE).max(1) as usize,
+            table: Table::new(handles),
+            record: Record::default(),
+            model: settings.check.then(|| Model::new(handles)),
+        }
     }
-}
 
-/// Publishes the world of this process, for ever.
-pub fn publish(world: World) -> *mut World {
-    let world = Box::into_raw(Box::new(world));
-    WORLD.store(world, Ordering::Release);
-    world
-}
+    /// Counts objects that only their last touch ahead keeps in a collection.
+    pub fn count_hidden(&mut self, objects: u64) {
+        self.record.hidden += objects;
+        self.record.most_hidden = self.record.most_hidden.max(objects);
+    }
 
-/// The world.
-///
-/// # Safety
-/// It was published, and no other reference to it is in use: the caller is the mutator outside of calls of MMTk, or
-/// the one collector thread that MMTk has call the binding while the mutator waits.
-pub unsafe fn world() -> &'static mut World {
-    // SAFETY: published worlds are never freed; the precondition of `world` excludes other references.
-    unsafe { &mut *WORLD.load(Ordering::Acquire) }
+    /// Has the table forget what a collection found dead, as [`Table::move_or_forget`] does. An object whose last touch
+    /// lies ahead may not be among it.
+    pub fn forget_dead(&mut self, new_address: impl FnMut(usize) -> usize) {
+        self.table.move_or_forget(new_address);
+        if let Some(handle) = self.table.first_wronged() {
+            let bytes = u64::from(self.table.entry(handle).words) * 8;
+            let text = format!("an object of {bytes} bytes is gone, and its last touch lies ahead");
+            self.record.violation.get_or_insert(text);
+        }
+    }
+
+    /// Compares the heap with the trace's graph after a collection, unless one before was wrong.
+    ///
+    /// # Safety
+    /// Nothing else uses the heap, the collection is complete, and the table is up to date.
+    pub unsafe fn check(&mut self) {
+        let begin = Instant::now();
+        if let Some(model) = &mut self.model
+            && self.record.violation.is_none()
+        {
+            // SAFETY: the precondition of this function.
+            self.record.violation = unsafe { model.check(&self.table, &mut self.record) }.err();
+        }
+        self.record.check_ns += begin.elapsed().as_nanos() as u64;
+    }
 }

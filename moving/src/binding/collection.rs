@@ -1,6 +1,5 @@
 //! Stopping the mutator and letting it go on.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -12,11 +11,8 @@ use mmtk::util::opaque_pointer::*;
 use mmtk::vm::{ActivePlan, Collection, GCThreadContext};
 
 use super::trigger::Trigger;
+use crate::statics::{instance, plan, world};
 use crate::vm::Binding;
-use crate::world::{instance, world};
-
-/// Cleared when an object finds no memory even after a collection of the whole heap.
-pub static FITS: AtomicBool = AtomicBool::new(true);
 
 /// Whether the mutator waits, and for which collection.
 static STOP: Stop =
@@ -94,7 +90,7 @@ impl Collection<Binding> for Binding {
     }
 
     fn out_of_memory(_thread: VMThread, error: AllocationError) {
-        FITS.store(false, Ordering::Relaxed);
+        // Where the heap is full, the mutator gets no address for the object.
         if matches!(error, AllocationError::MmapOutOfMemory) {
             eprintln!("heaptoll-mmtk: the system has no memory for a heap of this size");
             std::process::abort();
@@ -103,8 +99,8 @@ impl Collection<Binding> for Binding {
 
     fn create_gc_trigger() -> Box<dyn GCTriggerPolicy<Binding>> {
         // SAFETY: the world is published before MMTk is made, and nothing else runs then.
-        let world = unsafe { world() };
-        Box::new(Trigger { pages: world.heap_pages, collects: world.plan.collects })
+        let pages = unsafe { world() }.heap_pages;
+        Box::new(Trigger { pages, collects: plan().collects })
     }
 }
 
@@ -118,12 +114,6 @@ fn finish(began: Instant, bookkeeping_before_ns: u64) {
     let nursery = instance().get_plan().generational().is_some_and(|plan| !plan.last_collection_full_heap());
     *(if nursery { &mut record.nursery } else { &mut record.full }) += 1;
     record.emergency += u64::from(instance().is_emergency_collection());
-    let begin = Instant::now();
-    if let Some(model) = &mut world.model
-        && record.violation.is_none()
-    {
-        // SAFETY: the mutator waits, the collection is complete, and has brought the table up to date.
-        record.violation = unsafe { model.check(&world.table, record) }.err();
-    }
-    record.check_ns += begin.elapsed().as_nanos() as u64;
+    // SAFETY: the mutator waits, the collection is complete, and has brought the table up to date.
+    unsafe { world.check() };
 }

@@ -1,12 +1,30 @@
 //! Objects: a header, then the words of the program. A reference is the address of the header.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use heaptoll_graph_replay::header::{Header, WORD};
+use heaptoll_graph_replay::heap::Copied;
 use mmtk::util::copy::{CopySemantics, GCWorkerCopyContext};
 use mmtk::util::{Address, ObjectReference};
 use mmtk::vm::*;
 
-use crate::header::{Header, WORD};
-use crate::table;
 use crate::vm::Binding;
+
+static COPIED_BYTES: AtomicU64 = AtomicU64::new(0);
+static COPIED_OBJECTS: AtomicU64 = AtomicU64::new(0);
+
+/// What collections have copied.
+pub fn copied() -> Copied {
+    let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
+    Copied { bytes: of(&COPIED_BYTES), objects: of(&COPIED_OBJECTS) }
+}
+
+/// Counts a copy.
+#[inline(always)]
+fn count_copy(bytes: usize) {
+    COPIED_BYTES.fetch_add(bytes as u64, Ordering::Relaxed);
+    COPIED_OBJECTS.fetch_add(1, Ordering::Relaxed);
+}
 
 fn header(object: ObjectReference) -> Header {
     // SAFETY: MMTk requires sizes of objects in its heap only, and before it forwards them.
@@ -33,7 +51,7 @@ impl ObjectModel<Binding> for Binding {
     ) -> ObjectReference {
         let bytes = header(from).total_bytes();
         let to = context.alloc_copy(from, bytes, WORD, 0, semantics);
-        table::count_copy(bytes);
+        count_copy(bytes);
         // SAFETY: MMTk has just given memory for the copy, apart from the original; the address is not 0.
         let object = unsafe {
             std::ptr::copy_nonoverlapping::<u8>(from.to_raw_address().to_ptr(), to.to_mut_ptr(), bytes);
@@ -47,7 +65,7 @@ impl ObjectModel<Binding> for Binding {
         let bytes = header(from).total_bytes();
         let (source, target) = (from.to_raw_address(), to.to_raw_address());
         if source != target {
-            table::count_copy(bytes);
+            count_copy(bytes);
             // SAFETY: mark-compact has computed where the object goes; old and new place may overlap.
             unsafe { std::ptr::copy::<u8>(source.to_ptr(), target.to_mut_ptr(), bytes) };
         }

@@ -6,6 +6,8 @@
 
 use std::time::Instant;
 
+use heaptoll_graph_replay::header::{Header, WORD};
+use heaptoll_graph_replay::world::World;
 use mmtk::Mutator;
 use mmtk::scheduler::GCWorker;
 use mmtk::util::opaque_pointer::VMWorkerThread;
@@ -13,9 +15,8 @@ use mmtk::util::{Address, ObjectReference};
 use mmtk::vm::slot::SimpleSlot;
 use mmtk::vm::{ObjectTracer, ObjectTracerContext, RootsWorkFactory, Scanning, SlotVisitor};
 
-use crate::header::{Header, WORD};
+use crate::statics::{instance, world};
 use crate::vm::Binding;
-use crate::world::{World, instance, world};
 
 /// Roots of a packet of work.
 const PACKET: usize = 4096;
@@ -117,8 +118,7 @@ fn retain_hidden(
     if hidden.is_empty() {
         return false;
     }
-    world.record.hidden += hidden.len() as u64;
-    world.record.most_hidden = world.record.most_hidden.max(hidden.len() as u64);
+    world.count_hidden(hidden.len() as u64);
     context.with_tracer(worker, |tracer| {
         for object in hidden {
             tracer.trace_object(object);
@@ -141,13 +141,8 @@ fn new_address(address: usize) -> usize {
 fn forget_dead(world: &mut World) {
     let moves_later = instance().get_plan().constraints().needs_forward_after_liveness;
     // Root slots are updated as such: what they hold now is no address of before the collection.
-    world.table.move_or_forget(|address| match new_address(address) {
+    world.forget_dead(|address| match new_address(address) {
         new if new == 0 || !moves_later => new,
         _ => address,
     });
-    if let Some(handle) = world.table.first_wronged() {
-        let bytes = u64::from(world.table.entry(handle).words) * 8;
-        let text = format!("an object of {bytes} bytes is gone, and its last touch lies ahead");
-        world.record.violation.get_or_insert(text);
-    }
 }

@@ -23,7 +23,7 @@ pub struct Trigger {
 impl GCTriggerPolicy<Binding> for Trigger {
     fn on_pause_start(&self, mmtk: &'static MMTK<Binding>) {
         // SAFETY: the mutator waits, and one worker begins the pause.
-        let record = unsafe { &mut crate::world::world().record };
+        let record = unsafe { &mut crate::statics::world().record };
         record.most_pages = record.most_pages.max(mmtk.get_plan().get_reserved_pages() as u64);
     }
 

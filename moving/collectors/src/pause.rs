@@ -1,0 +1,58 @@
+//! A time for which the mutator waits: how long it was, and the CPU time that goes to the collector.
+
+use std::time::Instant;
+
+use heaptoll_assertions::assert_sound;
+use heaptoll_graph_replay::heap::Heap;
+use heaptoll_graph_replay::replay::cpu_ns;
+use heaptoll_graph_replay::world::World;
+
+use crate::damage::Damage;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Pause {
+    began: Instant,
+    began_cpu_ns: u64,
+    bookkeeping_ns: u64,
+}
+
+impl Pause {
+    /// Begins one, with so many pages in use.
+    pub fn begin(world: &mut World, used_pages: usize) -> Pause {
+        let record = &mut world.record;
+        record.most_pages = record.most_pages.max(used_pages as u64);
+        let (began, bookkeeping_ns) = (Instant::now(), record.bookkeeping_ns);
+        Pause { began, began_cpu_ns: cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID), bookkeeping_ns }
+    }
+
+    /// Ends it, and adds the CPU time.
+    pub fn end(self, world: &mut World, cpu: &mut u64) {
+        let record = &mut world.record;
+        let pause_ns = self.began.elapsed().as_nanos() as u64;
+        record.pauses_ns.push(pause_ns.saturating_sub(record.bookkeeping_ns - self.bookkeeping_ns));
+        *cpu += cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID) - self.began_cpu_ns;
+    }
+}
+
+/// A heap that can prove its own structure.
+pub trait Sound: Heap {
+    /// Walks the whole heap.
+    ///
+    /// # Errors
+    /// The first invariant that does not hold.
+    fn check(&self) -> Result<(), Damage>;
+}
+
+/// Proves a heap's structure after a collection, and what it kept, where the replay checks collections.
+pub fn verify(heap: &mut impl Sound) {
+    assert_sound!(heap.check());
+    if heap.world().model.is_none() {
+        return;
+    }
+    if let Err(damage) = heap.check() {
+        heap.world().record.violation.get_or_insert(damage.invariant.to_string());
+    }
+    // SAFETY: this thread is the mutator and the collector, and the collection is complete.
+    unsafe { heap.world().check() };
+}

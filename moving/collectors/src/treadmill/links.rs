@@ -1,0 +1,123 @@
+//! The word in front of an object: its neighbours on the wheel, and its colour.
+//!
+//! ```text
+//!   63      62 61                31 30                 0
+//!   colour │  │ cell before        │ cell after         │    cells by number: their distance from the heap's begin
+//! ```
+
+use crate::class::GRANULE;
+
+const BITS: u32 = 31;
+const NUMBER: u64 = (1 << BITS) - 1;
+const COLOUR: u64 = 1 << 63;
+
+/// Reads and writes the words of all cells of a heap.
+///
+/// All functions: addresses are those of cells of the heap, linked in wheels, and of sentinels; nothing else uses their
+/// words.
+#[derive(Debug, Clone, Copy)]
+pub struct Links {
+    base: usize,
+}
+
+#[expect(clippy::missing_safety_doc, reason = "one precondition for all of them")]
+impl Links {
+    /// Those of a heap at an address. No cell is 2^31 granules away from it.
+    pub fn new(base: usize) -> Links {
+        Links { base }
+    }
+
+    #[inline(always)]
+    unsafe fn word(self, cell: usize) -> u64 {
+        // SAFETY: the precondition of all functions.
+        unsafe { (cell as *const u64).read() }
+    }
+
+    #[inline(always)]
+    unsafe fn set(self, cell: usize, word: u64) {
+        // SAFETY: the precondition of all functions.
+        unsafe { (cell as *mut u64).write(word) };
+    }
+
+    #[inline(always)]
+    fn number(self, cell: usize) -> u64 {
+        ((cell - self.base) / GRANULE) as u64
+    }
+
+    #[inline(always)]
+    fn cell(self, number: u64) -> usize {
+        self.base + (number & NUMBER) as usize * GRANULE
+    }
+
+    /// The cell after this one.
+    #[inline(always)]
+    pub unsafe fn after(self, cell: usize) -> usize {
+        // SAFETY: the precondition of all functions.
+        self.cell(unsafe { self.word(cell) })
+    }
+
+    /// The cell before this one.
+    #[inline(always)]
+    pub unsafe fn before(self, cell: usize) -> usize {
+        // SAFETY: the precondition of all functions.
+        self.cell(unsafe { self.word(cell) } >> BITS)
+    }
+
+    #[inline(always)]
+    unsafe fn set_after(self, cell: usize, after: usize) {
+        // SAFETY: the precondition of all functions.
+        unsafe { self.set(cell, self.word(cell) & !NUMBER | self.number(after)) };
+    }
+
+    #[inline(always)]
+    unsafe fn set_before(self, cell: usize, before: usize) {
+        // SAFETY: the precondition of all functions.
+        unsafe { self.set(cell, self.word(cell) & !(NUMBER << BITS) | self.number(before) << BITS) };
+    }
+
+    /// Its colour, one of two.
+    #[inline(always)]
+    pub unsafe fn colour(self, cell: usize) -> bool {
+        // SAFETY: the precondition of all functions.
+        unsafe { self.word(cell) & COLOUR != 0 }
+    }
+
+    /// Paints it.
+    #[inline(always)]
+    pub unsafe fn paint(self, cell: usize, colour: bool) {
+        let bit = if colour { COLOUR } else { 0 };
+        // SAFETY: the precondition of all functions.
+        unsafe { self.set(cell, self.word(cell) & !COLOUR | bit) };
+    }
+
+    /// Makes a wheel of one cell, which is in none.
+    pub unsafe fn alone(self, cell: usize) {
+        let number = self.number(cell);
+        // SAFETY: the precondition of all functions.
+        unsafe { self.set(cell, number << BITS | number) };
+    }
+
+    /// Takes a cell out of its wheel.
+    #[inline(always)]
+    pub unsafe fn unlink(self, cell: usize) {
+        // SAFETY: the precondition of all functions.
+        unsafe {
+            let (before, after) = (self.before(cell), self.after(cell));
+            self.set_after(before, after);
+            self.set_before(after, before);
+        }
+    }
+
+    /// Puts a cell that is in no wheel in front of one that is.
+    #[inline(always)]
+    pub unsafe fn link_before(self, cell: usize, after: usize) {
+        // SAFETY: the precondition of all functions.
+        unsafe {
+            let before = self.before(after);
+            self.set_before(cell, before);
+            self.set_after(cell, after);
+            self.set_after(before, cell);
+            self.set_before(after, cell);
+        }
+    }
+}

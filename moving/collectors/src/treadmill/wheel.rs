@@ -1,0 +1,284 @@
+//! A wheel: the cells of one size class in a circle, in four segments between four sentinels.
+//!
+//! ```text
+//!        bottom ─ ecru ─ top ─ grey ─ scan ─ black ─ free ─ free cells ─┐
+//!           └───────────────────────────────────────────────────────────┘
+//! ```
+//!
+//! No cell ever moves in memory, and no pass over the heap frees any: a segment becomes another by moving a sentinel.
+
+use super::links::Links;
+
+/// A segment, by the sentinel in front of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Segment {
+    /// Not reached by the collection that runs; empty when none does.
+    Ecru,
+    /// Reached, its words not yet scanned.
+    Grey,
+    /// Reached and scanned, or new.
+    Black,
+    /// In no use.
+    Free,
+}
+
+/// Segments in the order of the wheel.
+pub const SEGMENTS: [Segment; 4] = [Segment::Ecru, Segment::Grey, Segment::Black, Segment::Free];
+/// Bytes of a wheel's sentinels.
+pub const SENTINEL_BYTES: usize = 4 * super::GRANULE;
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct Wheel {
+    bottom: usize,
+    top: usize,
+    scan: usize,
+    free: usize,
+}
+
+impl Wheel {
+    /// One without cells, its sentinels at an address.
+    ///
+    /// # Safety
+    /// [`SENTINEL_BYTES`] from there on are the wheel's alone.
+    pub unsafe fn new(links: Links, at: usize) -> Wheel {
+        let [bottom, top, scan, free] = [0, 1, 2, 3].map(|number| at + number * super::GRANULE);
+        // SAFETY: the precondition of this function.
+        unsafe {
+            links.alone(bottom);
+            [top, scan, free].into_iter().for_each(|sentinel| {
+                links.alone(sentinel);
+                links.link_before(sentinel, bottom);
+            });
+        }
+        Wheel { bottom, top, scan, free }
+    }
+
+    /// Adds a cell that is in no wheel, as the last one to be taken.
+    ///
+    /// # Safety
+    /// It is a cell of the class, and holds no object.
+    pub unsafe fn add_free(&self, links: Links, cell: usize) {
+        // SAFETY: the precondition of this function.
+        unsafe {
+            links.alone(cell);
+            links.link_before(cell, self.bottom);
+        }
+    }
+
+    /// Takes a free cell, which is black from here on, whatever its colour.
+    #[inline(always)]
+    pub fn take(&self, links: Links) -> Option<usize> {
+        // SAFETY: the wheel's cells are linked.
+        unsafe {
+            let cell = links.after(self.free);
+            if cell == self.bottom {
+                return None;
+            }
+            self.put_before(links, cell, self.free);
+            Some(cell)
+        }
+    }
+
+    /// An ecru cell is reached: it is grey.
+    ///
+    /// # Safety
+    /// It is an ecru cell of this wheel.
+    #[inline(always)]
+    pub unsafe fn shade(&self, links: Links, cell: usize) {
+        // SAFETY: the precondition of this function.
+        unsafe { self.put_before(links, cell, self.scan) };
+    }
+
+    /// A new cell, in no wheel, joins the black ones.
+    ///
+    /// # Safety
+    /// It is a cell of this class.
+    pub unsafe fn add_black(&self, links: Links, cell: usize) {
+        // SAFETY: the precondition of this function.
+        unsafe {
+            links.alone(cell);
+            links.link_before(cell, self.free);
+        }
+    }
+
+    /// The grey cell that was shaded last is to be scanned: it is black.
+    #[inline(always)]
+    pub fn blacken(&self, links: Links) -> Option<usize> {
+        // SAFETY: the wheel's cells are linked.
+        unsafe {
+            let cell = links.before(self.scan);
+            if cell == self.top {
+                return None;
+            }
+            self.put_before(links, self.scan, cell);
+            Some(cell)
+        }
+    }
+
+    /// The first half of a flip, when nothing is grey: ecru cells are free.
+    pub fn free_ecru(&self, links: Links) {
+        // SAFETY: the wheel's cells are linked.
+        unsafe { self.put_before(links, self.bottom, self.top) };
+    }
+
+    /// The second half, when nothing is ecru or grey: black cells are ecru.
+    pub fn begin(&self, links: Links) {
+        // SAFETY: the wheel's cells are linked.
+        unsafe {
+            self.put_before(links, self.top, self.free);
+            self.put_before(links, self.scan, self.free);
+        }
+    }
+
+    /// Cells of a segment, in order.
+    pub fn cells(&self, links: Links, segment: Segment) -> impl Iterator<Item = usize> {
+        let [from, to] = match segment {
+            Segment::Ecru => [self.bottom, self.top],
+            Segment::Grey => [self.top, self.scan],
+            Segment::Black => [self.scan, self.free],
+            Segment::Free => [self.free, self.bottom],
+        };
+        // SAFETY: the wheel's cells are linked.
+        let after = move |cell: &usize| unsafe { links.after(*cell) };
+        std::iter::successors(Some(after(&from)), move |cell| Some(after(cell)))
+            .take_while(move |&cell| cell != to)
+    }
+
+    /// Whether following links leads around the wheel through the sentinels in their order, in at most so many cells,
+    /// and back.
+    pub fn is_whole(&self, links: Links, most: usize) -> bool {
+        let sentinels = [self.top, self.scan, self.free, self.bottom];
+        let (mut at, mut passed) = (self.bottom, 0);
+        for _ in 0..most + sentinels.len() {
+            // SAFETY: the wheel's cells are linked.
+            let after = unsafe { links.after(at) };
+            // SAFETY: as above.
+            if unsafe { links.before(after) } != at {
+                return false;
+            }
+            at = after;
+            if sentinels.contains(&at) {
+                if at != sentinels[passed] {
+                    return false;
+                }
+                passed += 1;
+            }
+            if at == self.bottom {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// # Safety
+    /// Both are cells or sentinels of this wheel.
+    #[inline(always)]
+    unsafe fn put_before(&self, links: Links, cell: usize, after: usize) {
+        // SAFETY: the precondition of this function. A cell that is there already stays.
+        unsafe {
+            if links.after(cell) != after {
+                links.unlink(cell);
+                links.link_before(cell, after);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{Rng, SeedableRng};
+
+    use super::*;
+
+    const CELLS: usize = 40;
+
+    /// A wheel in memory of its own, and the segments as they should be: the first in front.
+    struct Trial {
+        memory: Vec<u128>,
+        wheel: Wheel,
+        model: [Vec<usize>; 4],
+    }
+
+    impl Trial {
+        fn new() -> Trial {
+            let mut memory = vec![0_u128; CELLS + 5];
+            // SAFETY: the first four are the wheel's sentinels. Addresses that are links are never 0.
+            let wheel =
+                unsafe { Wheel::new(Links::new(memory.as_ptr() as usize), memory.as_mut_ptr() as usize) };
+            Trial { memory, wheel, model: Default::default() }
+        }
+
+        fn links(&self) -> Links {
+            Links::new(self.memory.as_ptr() as usize)
+        }
+
+        fn step(&mut self, operation: usize, next: &mut usize, pick: usize) {
+            let (links, wheel) = (self.links(), self.wheel);
+            let [ecru, grey, black, free] = &mut self.model;
+            match operation {
+                0 if *next < CELLS => {
+                    let cell = self.memory.as_mut_ptr() as usize + (*next + 4) * 16;
+                    *next += 1;
+                    // SAFETY: each cell is added once.
+                    unsafe { wheel.add_free(links, cell) };
+                    free.push(cell);
+                }
+                1 | 2 => {
+                    let taken = wheel.take(links);
+                    assert_eq!(taken, free.first().copied());
+                    taken.into_iter().for_each(|cell| black.push(cell));
+                    free.drain(..free.len().min(1));
+                }
+                3 if !ecru.is_empty() => {
+                    let cell = ecru.remove(pick % ecru.len());
+                    // SAFETY: it is ecru.
+                    unsafe { wheel.shade(links, cell) };
+                    grey.push(cell);
+                }
+                4 => {
+                    assert_eq!(wheel.blacken(links), grey.last().copied());
+                    grey.pop().into_iter().for_each(|cell| black.insert(0, cell));
+                }
+                5 if grey.is_empty() => {
+                    wheel.free_ecru(links);
+                    free.append(ecru);
+                    if pick % 2 == 0 {
+                        wheel.begin(links);
+                        ecru.append(black);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn segments_are_those_of_the_model_after_random_operations() {
+        let mut numbers = rand_chacha::ChaCha8Rng::seed_from_u64(1992);
+        for _ in 0..50 {
+            let (mut trial, mut next) = (Trial::new(), 0);
+            for _ in 0..200 {
+                trial.step(numbers.random_range(0..6), &mut next, numbers.random_range(0..1000));
+                assert!(trial.wheel.is_whole(trial.links(), CELLS), "the wheel is whole");
+                for (segment, model) in SEGMENTS.into_iter().zip(&trial.model) {
+                    let cells: Vec<usize> = trial.wheel.cells(trial.links(), segment).collect();
+                    assert_eq!(&cells, model, "a segment is as the model has it");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_wheel_with_a_link_that_leads_elsewhere_is_not_whole() {
+        let mut trial = Trial::new();
+        (0..5).fold(0, |mut next, _| {
+            trial.step(0, &mut next, 0);
+            next
+        });
+        assert!(trial.wheel.is_whole(trial.links(), 5));
+        assert!(!trial.wheel.is_whole(trial.links(), 4));
+        trial.memory[6] = trial.memory[5];
+        assert!(!trial.wheel.is_whole(trial.links(), 5));
+    }
+}

@@ -1,0 +1,13 @@
+//! How to replay, whatever the collector.
+
+/// Bytes of a page.
+pub const PAGE: u64 = 4096;
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Size of the heap, bytes; whole pages are used.
+    pub heap_bytes: u64,
+    /// Whether each collection is checked against the trace's own graph.
+    pub check: bool,
+}
