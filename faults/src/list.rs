@@ -23,6 +23,7 @@ struct List {
 pub enum Workspace {
     Root,
     Preload,
+    Moving,
 }
 
 impl Workspace {
@@ -31,6 +32,7 @@ impl Workspace {
         match self {
             Workspace::Root => "Cargo.toml",
             Workspace::Preload => "preload/Cargo.toml",
+            Workspace::Moving => "moving/Cargo.toml",
         }
     }
 
@@ -39,6 +41,7 @@ impl Workspace {
         match self {
             Workspace::Root => "root",
             Workspace::Preload => "preload",
+            Workspace::Moving => "moving",
         }
     }
 }

@@ -86,6 +86,7 @@ fn command(sources: &Sources, fault: &Fault) -> Command {
     command.current_dir(sources.path(Path::new(match fault.workspace {
         Workspace::Root => "",
         Workspace::Preload => "preload",
+        Workspace::Moving => "moving",
     })));
     command
 }

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! A page has the number of a space. A collection begins the next space: each page with an object that a root leads to
-//! is *promoted* into it by its number alone, and all that is on it is kept, dead or alive, since nobody knows which
+//! is *promoted* into it by its number alone, and all that is on it is kept, dead or alive, since it is not known which
 //! of its objects the ambiguous word means. Pages of the next space are scanned in the order in which they came into
 //! it; what they lead to in the old space is copied to fresh pages. Then pages of the old space are free.
 //!

@@ -1,6 +1,6 @@
 //! A collection in increments: begin, marking, end.
 
-use heaptoll_assertions::assert_sound;
+use heaptoll_assertions::{assert_internal, assert_sound};
 use heaptoll_graph_replay::header::WORD;
 
 use super::{LARGE, Segment, Treadmill};
@@ -119,6 +119,7 @@ impl Treadmill {
             unsafe { self.shade(object) };
         }
         self.mark(usize::MAX);
+        assert_internal!(self.bytes.grey == 0, "a collection ends with nothing grey");
         forget_dead(&mut self.world, |object| if is_reached(object) { object } else { 0 });
         self.free_large();
         self.wheels.iter().for_each(|wheel| wheel.free_ecru(self.links));
