@@ -192,6 +192,15 @@ mod tests {
     }
 
     #[test]
+    fn large_objects_keep_what_they_lead_to_and_stay_where_they_are() {
+        for seed in 0..6 {
+            let program = random(seed, &Shape { large_one_in: 10, objects: 6000, ..USUAL });
+            let answer = run(&mut heap(&program, 5 << 20), &program);
+            assert!(answer.fits && answer.collections.full > 2, "{answer:?}");
+        }
+    }
+
+    #[test]
     fn a_heap_that_is_too_small_ends_the_replay_with_a_sound_heap() {
         for pages in (1..60).step_by(3) {
             let program = random(pages, &USUAL);
