@@ -64,7 +64,7 @@ fn mark(mut from: Vec<usize>) {
     // SAFETY: these are objects, and lead to objects.
     from.retain(|&object| unsafe { Counting::word(object).mark() });
     while let Some(object) = from.pop() {
-        // SAFETY: as above.
+        // SAFETY: an object that was marked leads to objects.
         unsafe { from.extend(object::references(object).filter(|&to| Counting::word(to).mark())) };
     }
 }

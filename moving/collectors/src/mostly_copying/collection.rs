@@ -136,10 +136,9 @@ impl MostlyCopying {
     /// Frees what is left of the old space.
     fn forget(&mut self, next: u32) {
         let (pages, map) = (&self.pages, &self.map);
-        // SAFETY: addresses in the table are those of objects before the collection, which are read before their pages
-        // are used again.
         forget_dead(&mut self.world, |address| match map[pages.number(address)].space {
             space if space == next => address,
+            // SAFETY: the address is that of an object of the old space, of which no page is used again yet.
             _ => unsafe { forwarding::new_address(address) }.unwrap_or(0),
         });
         for number in 0..self.map.len() {

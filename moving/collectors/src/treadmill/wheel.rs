@@ -154,7 +154,7 @@ impl Wheel {
         for _ in 0..most + sentinels.len() {
             // SAFETY: the wheel's cells are linked.
             let after = unsafe { links.after(at) };
-            // SAFETY: as above.
+            // SAFETY: what follows a cell of the wheel is one too.
             if unsafe { links.before(after) } != at {
                 return false;
             }
@@ -244,7 +244,7 @@ mod tests {
                 5 if grey.is_empty() => {
                     wheel.free_ecru(links);
                     free.append(ecru);
-                    if pick % 2 == 0 {
+                    if pick.is_multiple_of(2) {
                         wheel.begin(links);
                         ecru.append(black);
                     }
