@@ -45,7 +45,7 @@ pub(super) struct Point {
 impl Point {
     /// Kept for certain by a word that is no pointer.
     pub(super) fn at_least(&self) -> u64 {
-        self.kept.iter().map(|kept| kept.again).sum()
+        self.kept.iter().fold(0, |sum, kept| sum.saturating_add(kept.again))
     }
 
     /// Kept perhaps by a word that is no pointer.
@@ -54,7 +54,7 @@ impl Point {
             Cause::UsedObjects => kept.again,
             _ => kept.bytes,
         };
-        Cause::ALL.iter().zip(&self.kept).map(of).sum()
+        Cause::ALL.iter().zip(&self.kept).map(of).fold(0, u64::saturating_add)
     }
 }
 
@@ -79,36 +79,46 @@ impl Point {
     fn add(&mut self, size: u64, seen: &Seen, at: u64, clock_bytes: u64) {
         let is_reached = seen.marks & ROOTS != 0;
         let is_used = seen.is_used_after(at);
-        self.live += size;
-        self.required += if seen.marks & USED != 0 { size } else { 0 };
-        self.reachable += if is_reached { size } else { 0 };
+        grow(&mut self.live, size);
+        if seen.marks & USED != 0 {
+            grow(&mut self.required, size);
+        }
+        if is_reached {
+            grow(&mut self.reachable, size);
+        }
         match (is_used, is_reached) {
-            (true, true) => self.used += size,
+            (true, true) => grow(&mut self.used, size),
             (true, false) => {
-                self.used += size;
-                self.hidden += size;
+                grow(&mut self.used, size);
+                grow(&mut self.hidden, size);
             }
             (false, true) => self.keep(size, seen, clock_bytes),
             (false, false) => {}
         }
         for (interior, mark) in self.interior.iter_mut().zip([INTERIOR_ON_STACKS, STARTS]) {
             if is_reached && seen.marks & mark == 0 {
-                *(if is_used { &mut interior.used } else { &mut interior.unused }) += size;
+                grow(if is_used { &mut interior.used } else { &mut interior.unused }, size);
             }
         }
     }
 
     fn keep(&mut self, size: u64, seen: &Seen, clock_bytes: u64) {
         let kept = &mut self.kept[cause_of(seen.marks) as usize];
-        kept.bytes += size;
+        grow(&mut kept.bytes, size);
         if seen.was_unreached && !seen.is_hidden {
-            kept.again += size;
+            grow(&mut kept.again, size);
         }
         if seen.freed_bytes != u64::MAX {
-            kept.freed_later += size;
-            kept.until_free += u128::from(size) * u128::from(seen.freed_bytes.saturating_sub(clock_bytes));
+            grow(&mut kept.freed_later, size);
+            let until = seen.freed_bytes.saturating_sub(clock_bytes);
+            kept.until_free = kept.until_free.saturating_add(u128::from(size) * u128::from(until));
         }
     }
+}
+
+/// Adds bytes. A damaged file may state any size.
+fn grow(sum: &mut u64, bytes: u64) {
+    *sum = sum.saturating_add(bytes);
 }
 
 fn cause_of(marks: u8) -> Cause {

@@ -17,7 +17,7 @@ struct Sum {
 
 impl Sum {
     fn add(&mut self, bytes: u64, now: Now) {
-        self.space += u128::from(bytes) * u128::from(now.weight);
+        self.space = self.space.saturating_add(u128::from(bytes) * u128::from(now.weight));
         if bytes > self.peak_bytes {
             (self.peak_bytes, self.peak_clock_bytes) = (bytes, now.clock_bytes);
             self.peak_live_bytes = now.live;
@@ -59,14 +59,15 @@ impl KeptSum {
     fn add(&mut self, kept: &Kept, now: Now) {
         self.kept.add(kept.bytes, now);
         self.again.add(kept.again, now);
-        self.freed_later += u128::from(kept.freed_later) * u128::from(now.weight);
+        let freed_later = u128::from(kept.freed_later) * u128::from(now.weight);
+        self.freed_later = self.freed_later.saturating_add(freed_later);
         self.until_free = self.until_free.saturating_add(kept.until_free.saturating_mul(now.weight.into()));
     }
 
     fn until_free(&self) -> UntilFree {
         UntilFree {
             mean_bytes: (self.freed_later > 0).then(|| quotient(self.until_free, self.freed_later)),
-            never_freed: quotient(self.kept.space - self.freed_later, self.kept.space),
+            never_freed: quotient(self.kept.space.saturating_sub(self.freed_later), self.kept.space),
         }
     }
 }

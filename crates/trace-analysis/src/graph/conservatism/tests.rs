@@ -171,3 +171,14 @@ fn points_that_are_not_whole_and_all_after_missing_events_are_left_out() {
     assert_eq!((found.points.len(), found.left_out, found.ends.unknown), (1, 2, 1));
     assert_eq!(found.used.peak_bytes, 10, "an object whose end is not in the trace may be used");
 }
+
+#[test]
+fn sizes_out_of_all_bounds_are_no_overflow() {
+    let mut events: Vec<Event> = (0..3).map(|object| allocate(object, u64::MAX - object)).collect();
+    for _ in 0..3 {
+        events.extend(roots(u64::MAX, &[(0, RootKind::Stack, 0), (1, RootKind::Stack, 1)]));
+    }
+    events.extend([free(0, 1), free(1, 0), free(2, 0)]);
+    let found = figures(&events);
+    assert_eq!((found.live.peak_bytes, found.at_most.peak_bytes), (u64::MAX, u64::MAX));
+}
