@@ -103,10 +103,10 @@ fn collectors_that_move_objects_are_compared_in_heaps_of_fixed_size() {
     assert!(ample[1]["spent"]["copied_bytes"].as_f64() > Some(250_000.0), "{:#}", ample[1]);
     assert!(ample[1]["cpu_ratio"]["pairs"] == 2 && ample[0]["cpu_ratio"].is_null());
     assert_eq!(ample[3]["spent"]["full_collections"], 0.0);
-    // Of the 250 KB that are alive at the end.
+    // 250 KB are alive at the end.
     for row in &rows(&figures, 1)[..3] {
         assert_eq!(row["ending"]["kind"], "does_not_fit", "{row:#}");
-        assert!(row["ending"]["live_bytes"].as_u64() > Some(1000), "{row:#}");
+        assert!(row["ending"]["live_bytes"].as_u64() < Some(250_000), "{row:#}");
     }
 }
 
@@ -132,11 +132,11 @@ fn a_program_of_two_threads_with_control_characters_in_its_name_is_replayed_by_o
     let shown = shown.shows(&["baseline", "Collections"]);
     assert!(!shown.out.contains('\u{1b}'), "{}", shown.out);
     assert_eq!(read_json(&json)["prepared"]["threads"], 2);
-    // Cut: what is there is replayed.
+    // Its end is cut off: what is there is replayed.
     let whole = std::fs::read(&graph).expect("reads");
-    std::fs::write(&graph, &whole[..whole.len() / 2]).expect("writes");
-    let cut = fixture.heaptoll(&[&["replay", "--graph", &graph][..], &options].concat()).exits(0);
-    cut.shows(&["cut off"]);
+    std::fs::write(&graph, &whole[..whole.len() - 20]).expect("writes");
+    fixture.heaptoll(&[&["replay", "--graph", &graph][..], &options].concat()).exits(0);
+    assert_ne!(read_json(&json)["warnings"].as_array().map(Vec::len), Some(0));
 }
 
 #[test]
