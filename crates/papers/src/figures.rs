@@ -227,8 +227,9 @@ const OF_RECLAMATION: [&str; 21] = [
 ];
 
 /// Metrics of `heaptoll replay --graph`.
-const OF_GRAPHS: [&str; 7] = [
+const OF_GRAPHS: [&str; 8] = [
     "smallest_heap_kib",
+    "smallest_heap_over_live",
     "smallest_heap_ratio",
     "cpu_ratio",
     "mutator_ratio",

@@ -25,6 +25,8 @@ use findings::{Measured, findings};
 use runs::Runner;
 
 pub use error::GraphReplayError;
+pub use heaptoll_replay::mmtk::Prepared;
+
 pub use figures::{Checked, Ending, Figures, Heap, PlanRow, Row, Smallest, Spent};
 pub use plans::is_plan;
 pub use request::{HeapBase, HeapSize, MOST_HEAPS, Request};

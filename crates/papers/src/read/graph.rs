@@ -18,6 +18,7 @@ pub fn reading(found: &Figures, step: &Step, program: &str) -> Reading {
         let mut writer =
             CellWriter { step: &step.id, program, manager: &plan.plan, cells: &mut reading.cells };
         put_smallest(&mut writer, bounds(plan), first);
+        put_over_live(&mut writer, bounds(plan), found.prepared.most_live_bytes as f64);
         for heap in &found.heaps {
             let HeapSize::Times(at) = heap.size else { continue };
             heap.rows.iter().filter(|row| row.plan == plan.plan).for_each(|row| put(&mut writer, at, row));
@@ -51,6 +52,13 @@ fn put_smallest(writer: &mut CellWriter<'_>, own: Option<[f64; 2]>, first: Optio
     }
 }
 
+/// Over the most bytes that the program had requested and not freed at once: prompt reclamation needs no less.
+fn put_over_live(writer: &mut CellWriter<'_>, own: Option<[f64; 2]>, live: f64) {
+    let Some([failed_at, heap]) = own.filter(|_| live > 0.0) else { return };
+    let value = Value::Estimate { value: heap / live, low: failed_at / live, high: heap / live };
+    writer.put("smallest_heap_over_live", None, value);
+}
+
 fn put(writer: &mut CellWriter<'_>, at: f64, row: &Row) {
     writer.ratio("cpu_ratio", Some(at), row.cpu_ratio);
     writer.ratio("mutator_ratio", Some(at), row.mutator_ratio);
@@ -66,7 +74,7 @@ fn put(writer: &mut CellWriter<'_>, at: f64, row: &Row) {
 #[cfg(test)]
 mod tests {
     use heaptoll_experiments::minheap::{Answer, End};
-    use heaptoll_experiments::replay::graph::{Ending, Heap, HeapBase, Smallest, Spent};
+    use heaptoll_experiments::replay::graph::{Ending, Heap, HeapBase, Prepared, Smallest, Spent};
 
     use super::super::testing::{interval, number, one, step};
     use super::*;
@@ -122,7 +130,7 @@ mod tests {
     fn cells() -> Vec<Cell> {
         let found = Figures {
             trace: "t".into(),
-            prepared: Default::default(),
+            prepared: Prepared { most_live_bytes: 87 << 10, ..Prepared::default() },
             base: HeapBase::Least,
             collector_threads: 1,
             runs: 8,
@@ -154,6 +162,7 @@ mod tests {
             *one(&semispace, "smallest_heap_ratio", None),
             Value::Estimate { value: 1.74, low: 1.7, high: 174.0 / 99.0 }
         );
+        assert_eq!(number(one(&semispace, "smallest_heap_over_live", None)), 2.0);
         assert_eq!(number(one(&semispace, "cpu_ratio", Some(2.0))), 1.2);
         assert_eq!(number(one(&semispace, "collector_share", Some(2.0))), 0.25);
         assert_eq!(number(one(&semispace, "copied_kib", Some(2.0))), 4.0);
