@@ -3,9 +3,10 @@
 use heaptoll_collectors::{COLLECTORS, Collector as Own};
 use heaptoll_graph_replay::error::Error;
 use heaptoll_graph_replay::program::Program;
-use heaptoll_graph_replay::replay::{Answer, replay};
+use heaptoll_graph_replay::replay::replay;
 use heaptoll_graph_replay::settings::Settings;
 use heaptoll_graph_replay::world::World;
+use heaptoll_moving_answers::Replayed;
 
 use crate::mutator::Mutator;
 use crate::plan::{PLANS, Plan};
@@ -56,7 +57,7 @@ impl Collector {
     ///
     /// # Errors
     /// MMTk refuses the settings; the system has no memory for the heap.
-    pub fn replay(self, program: &Program, settings: &Settings, threads: usize) -> Result<Answer, Error> {
+    pub fn replay(self, program: &Program, settings: &Settings, threads: usize) -> Result<Replayed, Error> {
         match self {
             Collector::Mmtk(plan) => {
                 let mut heap = Mutator::begin(plan, threads, World::new(program.handles(), settings))?;
@@ -69,7 +70,16 @@ impl Collector {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_moving_answers::plans::{NAMES, NO_COLLECTION};
+
     use super::*;
+
+    #[test]
+    fn the_tool_knows_the_same_plans() {
+        assert!(all().map(Collector::name).eq(NAMES));
+        let never = all().filter(|collector| !collector.collects()).map(Collector::name);
+        assert!(never.eq([NO_COLLECTION]));
+    }
 
     #[test]
     fn collectors_are_found_by_name_and_others_are_refused_with_the_known_ones() {

@@ -5,6 +5,5 @@ mod binding;
 pub mod collector;
 mod mutator;
 pub mod plan;
-pub mod search;
 mod statics;
 mod vm;

@@ -108,6 +108,11 @@ impl Places {
         self.lib("heaptoll-replay")
     }
 
+    /// What replays traces with pointers under collectors that move objects.
+    pub fn mmtk(&self) -> PathBuf {
+        self.lib("heaptoll-mmtk")
+    }
+
     /// The manager that does nothing, for what a replay itself costs.
     pub fn null_manager(&self) -> PathBuf {
         self.lib("layers/libheaptoll_null.so")

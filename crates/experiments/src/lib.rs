@@ -9,6 +9,7 @@ pub mod bound;
 pub mod cells;
 pub mod clock;
 pub mod collector_options;
+pub mod conservatism;
 pub mod context;
 pub mod delay;
 pub mod drag;

@@ -13,6 +13,7 @@ pub use heaptoll_replay::program::Order;
 use heaptoll_replay::start::Stack;
 use heaptoll_replay::study::{self, study};
 use heaptoll_report::document::Document;
+use heaptoll_report::format::printable;
 
 use crate::clock;
 use crate::context::Context;
@@ -21,8 +22,10 @@ use crate::preparation::{preflights, stand_ins};
 use progress::ReplayProgress;
 
 mod document;
+pub mod graph;
 mod progress;
 mod sections;
+mod trace_file;
 mod verdict;
 
 /// Name and version of the figures as JSON.
@@ -70,12 +73,11 @@ pub struct Replayed {
 /// # Errors
 /// It is no file, no trace, or cannot be replayed; a manager is unknown; Ctrl-C before anything was measured.
 pub fn run(request: &Request, context: &Context) -> Result<Replayed, Failure> {
-    // It is read once for each order of threads and copy.
-    if request.trace.metadata().is_ok_and(|about| !about.is_file()) || request.trace.as_os_str() == "-" {
-        return Err(Failure::Usage(format!(
-            "{}: a replay reads its trace several times, so it must be a file",
-            request.trace.display()
-        )));
+    trace_file::several_times(&request.trace)?;
+    let plan = request.manager.iter().chain([&request.baseline]).find(|word| graph::is_plan(word));
+    if let Some(word) = plan {
+        let error = graph::GraphReplayError::NeedsPointers { word: printable(word) };
+        return Err(Failure::Refused(Box::new(error)));
     }
     let known = manager::known(context.places)?;
     let words = || request.manager.iter().chain([&request.baseline]);

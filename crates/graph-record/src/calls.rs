@@ -31,21 +31,16 @@ impl<W: Output> Recorder<W> {
     }
 
     pub(crate) fn leave(&mut self, routine: Routine, arguments: [u64; 3], site: u32, result: u64) {
-        let plain = AllocationKind::Plain;
-        let aligned = AllocationKind::Aligned;
-        let (size, kind, alignment) = match routine {
-            Routine::Free | Routine::Delete | Routine::UsableSize => return,
-            Routine::Realloc => return self.resized(arguments[0], arguments[1], site, result),
-            Routine::Reallocarray => {
-                let size = arguments[1].saturating_mul(arguments[2]);
-                return self.resized(arguments[0], size, site, result);
-            }
-            Routine::Calloc => (arguments[0].saturating_mul(arguments[1]), AllocationKind::Zeroed, 0),
-            Routine::Memalign | Routine::AlignedAlloc => (arguments[1], aligned, arguments[0]),
-            Routine::PosixMemalign => (arguments[2], aligned, arguments[1]),
-            Routine::Valloc => (arguments[0], aligned, 4096),
-            Routine::NewAligned => (arguments[0], aligned, arguments[1]),
-            Routine::Malloc | Routine::New => (arguments[0], plain, 0),
+        let Some(size) = routine.requested(arguments) else { return };
+        if routine.resizes() {
+            return self.resized(arguments[0], size, site, result);
+        }
+        let (kind, alignment) = match routine {
+            Routine::Calloc => (AllocationKind::Zeroed, 0),
+            Routine::Memalign | Routine::AlignedAlloc => (AllocationKind::Aligned, arguments[0]),
+            Routine::PosixMemalign | Routine::NewAligned => (AllocationKind::Aligned, arguments[1]),
+            Routine::Valloc => (AllocationKind::Aligned, 4096),
+            _ => (AllocationKind::Plain, 0),
         };
         if result == 0 {
             return;

@@ -10,6 +10,7 @@ use heaptoll_reftrace::word::{Place, Text};
 use heaptoll_reftrace::{Event, Owner, Reference, Sink};
 use heaptoll_trace::graph::{Access, Edge, FreeCause, LastTouch, Root, RootKind, Writer};
 use heaptoll_trace::{Ending, Output, TraceError};
+use rustc_hash::FxHashMap;
 
 use crate::block::{Block, Resizing};
 use crate::copying::{Copying, bytes_within};
@@ -41,7 +42,8 @@ pub struct Counts {
 struct Store {
     address: u64,
     size: u64,
-    lanes: [Option<u64>; LANES],
+    /// Which of its words, from its first aligned one, hold pointers: a bit each.
+    pointers: u8,
 }
 
 /// Records one process image.
@@ -51,13 +53,15 @@ pub struct Recorder<W> {
     pub(crate) words: Words,
     /// The last reference, if it is a store.
     store: Option<Store>,
+    /// The pointers in its words.
+    lanes: [u64; LANES],
     copying: Copying,
     /// Of the threads that do not run.
     copying_of_others: HashMap<u32, Copying>,
     pub(crate) thread: u32,
     /// By thread: objects in a realloc that has not returned.
     pub(crate) resizing: HashMap<u32, Vec<Resizing>>,
-    roots: HashMap<(RootKind, u64), u64>,
+    roots: FxHashMap<(RootKind, u64), u64>,
     references: bool,
     sites: SiteNames,
     pub(crate) counts: Counts,
@@ -71,11 +75,12 @@ impl<W: Output> Recorder<W> {
             objects: Objects::new(),
             words: Words::new(),
             store: None,
+            lanes: [0; LANES],
             copying: Copying::default(),
             copying_of_others: HashMap::new(),
             thread: 0,
             resizing: HashMap::new(),
-            roots: HashMap::new(),
+            roots: FxHashMap::default(),
             references,
             sites: SiteNames::default(),
             counts: Counts::default(),
@@ -164,8 +169,7 @@ impl<W: Output> Recorder<W> {
             }
         }
         if reference.is_store() {
-            let store = Store { address: reference.address(), size: reference.size(), lanes: [None; LANES] };
-            self.store = Some(store);
+            self.store = Some(Store { address: reference.address(), size: reference.size(), pointers: 0 });
         }
     }
 
@@ -183,7 +187,7 @@ impl<W: Output> Recorder<W> {
         let mut word = first;
         while word < end {
             let slot = ((word - first) / 8) as usize;
-            let value = store.lanes.get(slot).copied().flatten();
+            let value = (slot < LANES && store.pointers >> slot & 1 != 0).then(|| self.lanes[slot]);
             let bytes = bytes_within(word, store.address, end);
             if bytes == 0xff {
                 if self.copying.word == word {
@@ -311,7 +315,8 @@ impl<W: Output> Recorder<W> {
             Place::Mapping => RootKind::Mapping,
         };
         let offset = value - self.objects.start(index);
-        self.roots.entry((kind, self.objects.get(index).number)).or_insert(offset);
+        let lowest = self.roots.entry((kind, self.objects.get(index).number)).or_insert(offset);
+        *lowest = offset.min(*lowest);
     }
 
     fn switch(&mut self, thread: u32) {
@@ -363,9 +368,10 @@ impl<W: Output> Sink for Recorder<W> {
     fn event(&mut self, event: &Event<'_>) {
         if let Event::Pointer { value, word } = *event {
             if let Some(store) = &mut self.store
-                && let Some(slot) = store.lanes.get_mut(usize::from(word))
+                && let Some(lane) = self.lanes.get_mut(usize::from(word))
             {
-                *slot = Some(value);
+                *lane = value;
+                store.pointers |= 1 << word;
             }
             return;
         }

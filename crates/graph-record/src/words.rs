@@ -1,7 +1,7 @@
 //! Words of memory that hold edges, by address. Nearly every store is to a word that holds none, so that is found out in
 //! a few loads.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 /// Words of a page.
 const PAGE: usize = 512;
@@ -31,7 +31,7 @@ struct Page {
 #[derive(Debug)]
 pub(crate) struct Words {
     pages: Vec<Page>,
-    by_number: HashMap<u64, u32>,
+    by_number: FxHashMap<u64, u32>,
     /// Number of a page and its index, [`NONE`] if there is no such page.
     recent: Box<[(u64, u32); RECENT]>,
     alive: u64,
@@ -41,7 +41,7 @@ impl Words {
     pub fn new() -> Words {
         Words {
             pages: Vec::new(),
-            by_number: HashMap::new(),
+            by_number: FxHashMap::default(),
             recent: Box::new([(u64::MAX, NONE); RECENT]),
             alive: 0,
         }

@@ -1,33 +1,11 @@
 //! The blocks a program holds: the requested size of each, and the most bytes and blocks live at once.
 
-use std::collections::HashMap;
-use std::hash::{BuildHasherDefault, Hasher};
-
-/// Addresses need no better mixing than a multiplication: no adversary chooses them.
-#[derive(Debug, Default)]
-pub(crate) struct Mix(u64);
-
-impl Hasher for Mix {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.write_u64(u64::from(*byte));
-        }
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        let product = u128::from(self.0 ^ value) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (product >> 64) as u64 ^ product as u64;
-    }
-}
+use rustc_hash::FxHashMap;
 
 /// Live blocks by address.
 #[derive(Debug, Default)]
 pub(crate) struct Blocks {
-    sizes: HashMap<u64, u64, BuildHasherDefault<Mix>>,
+    sizes: FxHashMap<u64, u64>,
     live_bytes: u64,
     /// Most bytes live at once.
     pub most_bytes: u64,

@@ -185,6 +185,16 @@ impl Form {
             StepKind::Delay => {
                 (managers * (listed("--sizes", 9) + 2.0), f64::from(self.repetitions + 1) * run_s)
             }
+            // Each program is recorded under the tracer and proved first; each manager also runs without the layer.
+            StepKind::Reclamation => {
+                let stacks = managers * (listed("--points", 7) + 2.0);
+                let recorded = RECORDED * run_s + 2.0;
+                return programs * (recorded + stacks * (0.3 + f64::from(self.repetitions + 1) * run_s));
+            }
+            StepKind::Graph => {
+                let replays = listed("--heap", 3) * f64::from(self.repetitions) + HEAPS_TRIED;
+                return programs * (40.0 * run_s + 2.0 + managers * replays * (COLLECTED * run_s + 0.1));
+            }
             StepKind::Frequency => {
                 let stacks = listed("--every", 3) + listed("--reclaim", 3) - 1.0;
                 // A collector that collects often takes longer than the program does.
@@ -210,6 +220,8 @@ impl Form {
 const BLOCK: f64 = 1.7;
 /// How much longer runs take under collections by the period.
 const COLLECTED: f64 = 2.0;
+/// How many runs of a program its recording of last uses takes as long as, with the runs that prove it.
+const RECORDED: f64 = 120.0;
 /// Heaps that a search for the smallest one tries.
 const HEAPS_TRIED: f64 = 12.0;
 
@@ -238,7 +250,15 @@ fn next_program(step: &Step, entries: usize) -> usize {
 
 /// Whether repetitions make its figures more precise.
 fn timed(kind: StepKind) -> bool {
-    matches!(kind, StepKind::Run | StepKind::Delay | StepKind::Frequency | StepKind::Proximity)
+    matches!(
+        kind,
+        StepKind::Run
+            | StepKind::Delay
+            | StepKind::Frequency
+            | StepKind::Proximity
+            | StepKind::Reclamation
+            | StepKind::Graph
+    )
 }
 
 /// The value of an option, as `--sizes 1B,2M` or `--sizes=1B,2M`.

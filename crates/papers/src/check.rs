@@ -268,6 +268,8 @@ fn check_step(step: &Step) -> Result<(), Wrong> {
             | StepKind::Frequency
             | StepKind::Proximity
             | StepKind::Minheap
+            | StepKind::Reclamation
+            | StepKind::Graph
     );
     match step {
         // Folders and anchors are called by it.

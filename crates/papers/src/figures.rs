@@ -200,6 +200,43 @@ pub(super) const OF_LEDGERS: [&str; 11] = [
 /// Metrics of `heaptoll delay`.
 const OF_DELAYS: [&str; 3] = ["time_ratio", "space_ratio", "layer_time_ratio"];
 
+/// Metrics of `heaptoll reclamation`, each over the program's own free: CPU, peak memory, page faults, requested bytes alive
+/// at their peak and on average.
+const OF_RECLAMATION: [&str; 21] = [
+    "layer_time_ratio",
+    "last_use_time_ratio",
+    "last_use_space_ratio",
+    "last_use_faults_ratio",
+    "last_use_live_peak_ratio",
+    "last_use_live_ratio",
+    "delay_time_ratio",
+    "delay_space_ratio",
+    "delay_faults_ratio",
+    "delay_live_peak_ratio",
+    "delay_live_ratio",
+    "collect_time_ratio",
+    "collect_space_ratio",
+    "collect_faults_ratio",
+    "collect_live_peak_ratio",
+    "collect_live_ratio",
+    "never_time_ratio",
+    "never_space_ratio",
+    "never_faults_ratio",
+    "never_live_peak_ratio",
+    "never_live_ratio",
+];
+
+/// Metrics of `heaptoll replay --graph`.
+const OF_GRAPHS: [&str; 7] = [
+    "smallest_heap_kib",
+    "smallest_heap_ratio",
+    "cpu_ratio",
+    "mutator_ratio",
+    "collector_share",
+    "copied_kib",
+    "longest_pause_us",
+];
+
 /// Metrics of `heaptoll frequency`.
 const OF_FREQUENCIES: [&str; 6] = [
     "mutator_wall_ratio",
@@ -236,6 +273,8 @@ pub fn is_metric(kind: StepKind, metric: &str) -> bool {
         StepKind::Delay => (&OF_DELAYS, None),
         StepKind::Frequency => (&OF_FREQUENCIES, None),
         StepKind::Proximity => (&OF_PROXIMITY, None),
+        StepKind::Reclamation => (&OF_RECLAMATION, None),
+        StepKind::Graph => (&OF_GRAPHS, None),
         StepKind::Minheap => (&["heap_ratio"], Some("heap_ratio_over_")),
     };
     names.contains(&metric)

@@ -14,6 +14,7 @@ use heaptoll_experiments::labelled::{self, Unreadable};
 mod cell_writer;
 mod delay;
 mod frequency;
+mod graph;
 mod instructions;
 mod ledger;
 mod lifetimes;
@@ -22,6 +23,7 @@ mod minheap;
 mod proximity;
 mod ratio;
 pub mod reading;
+mod reclamation;
 mod run;
 #[cfg(test)]
 mod testing;
@@ -56,7 +58,7 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
         StepKind::Locality => labelled::read(text, heaptoll_experiments::locality::SCHEMA)
             .map(|figures| locality::reading(&figures, step))
             .map_err(refuse),
-        StepKind::Lifetimes | StepKind::Ledger => Ok(Reading::default()),
+        StepKind::Lifetimes | StepKind::Ledger | StepKind::Graph => Ok(Reading::default()),
         StepKind::Delay => labelled::read(text, heaptoll_experiments::delay::SCHEMA)
             .map(|figures| delay::reading(&figures, step))
             .map_err(refuse),
@@ -66,13 +68,16 @@ pub fn read(text: &str, step: &Step) -> Result<Reading, ReadError> {
         StepKind::Proximity => labelled::read(text, heaptoll_experiments::proximity::SCHEMA)
             .map(|figures| proximity::reading(&figures, step))
             .map_err(refuse),
+        StepKind::Reclamation => labelled::read(text, heaptoll_experiments::reclamation::SCHEMA)
+            .map(|figures| reclamation::reading(&figures, step))
+            .map_err(refuse),
         StepKind::Minheap => labelled::read(text, heaptoll_experiments::minheap::SCHEMA)
             .map(|figures| minheap::reading(&figures, step))
             .map_err(refuse),
     }
 }
 
-/// Reads what `heaptoll lifetimes` or `ledger` wrote of the recording of a program under a manager.
+/// Reads what `heaptoll lifetimes`, `ledger` or `replay --graph` wrote of the recording of a program under a manager.
 ///
 /// # Errors
 /// It is not what the command writes, or of another version.
@@ -80,6 +85,8 @@ pub fn recording(text: &str, step: &Step, program: &str, manager: &str) -> Resul
     let found = match step.kind {
         StepKind::Ledger => labelled::read(text, heaptoll_experiments::ledger::SCHEMA)
             .map(|figures| ledger::reading(&figures, step, program, manager)),
+        StepKind::Graph => labelled::read(text, heaptoll_experiments::replay::graph::SCHEMA)
+            .map(|figures| graph::reading(&figures, step, program)),
         _ => labelled::read(text, heaptoll_experiments::lifetimes::SCHEMA)
             .map(|figures| lifetimes::reading(&figures, step, program, manager)),
     };

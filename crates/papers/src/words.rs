@@ -14,11 +14,16 @@ pub(super) fn place(step: &Step, metric: &str, at: f64) -> String {
         StepKind::Lifetimes if metric == "surviving_instructions" => {
             format!("at {} instructions", heaptoll_units::count(at))
         }
-        StepKind::Delay | StepKind::Frequency | StepKind::Minheap | StepKind::Lifetimes => {
+        StepKind::Delay
+        | StepKind::Frequency
+        | StepKind::Minheap
+        | StepKind::Lifetimes
+        | StepKind::Reclamation => {
             format!("at {}", bytes(at))
         }
         StepKind::Locality if metric.starts_with("tight_") => format!("in {} of its pages", figure(at)),
         StepKind::Locality => format!("at {}", bytes(at * 1024.0)),
+        StepKind::Graph => format!("at {} times the smallest heap", figure(at)),
         StepKind::Proximity => format!("at {} collections a run", figure(at)),
         StepKind::Run | StepKind::Instructions | StepKind::Ledger => format!("at {}", figure(at)),
     }

@@ -1,9 +1,10 @@
 //! Calls of each family of routines, and whether they are all of them: a block that is freed was made before.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use heaptoll_reftrace::Event;
 use heaptoll_reftrace::word::Text;
+use rustc_hash::FxHashSet;
 
 /// Calls of one family from outside of all routines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -24,7 +25,7 @@ pub(crate) struct Families {
     calls: BTreeMap<u8, FamilyCalls>,
     inlined: BTreeMap<u8, BTreeSet<String>>,
     /// Blocks that are live.
-    blocks: HashSet<u64>,
+    blocks: FxHashSet<u64>,
 }
 
 /// Most objects named in which routines were inlined.

@@ -120,6 +120,8 @@ impl Thread {
 pub struct Decoder {
     threads: HashMap<u32, Thread>,
     running: u32,
+    /// The owner of the next reference; what changes it is decoded far less often than references are.
+    owner: Owner,
     site: u32,
     totals: [Clock; 3],
 }
@@ -142,7 +144,7 @@ impl Decoder {
 
     /// The owner of the next reference.
     pub fn owner(&self) -> Owner {
-        self.threads.get(&self.running).map_or(Owner::Program, Thread::owner)
+        self.owner
     }
 
     /// Decodes a block of whole events. A zero ends it: nothing was written after it.
@@ -175,6 +177,9 @@ impl Decoder {
             // A process that was killed while it wrote an event leaves a part of it.
             let Some(more) = rest.get(1..=following) else { return Ok(()) };
             self.decode_event(kind, payload, more, sink).ok_or_else(damage)?;
+            if !matches!(kind, EventKind::Pointer | EventKind::Root) {
+                self.owner = self.threads.get(&self.running).map_or(Owner::Program, Thread::owner);
+            }
             at += 1 + following;
         }
         Ok(())

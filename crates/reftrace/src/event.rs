@@ -4,10 +4,11 @@ use crate::routine::Routine;
 use crate::word::{Place, Text};
 
 /// Whose code makes a reference or executes an instruction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Owner {
     /// The program: all code not below, including signal handlers that interrupt a routine.
+    #[default]
     Program = 0,
     /// A routine of the malloc family, from its first instruction to its return, without collections.
     Allocator = 1,

@@ -89,6 +89,18 @@ impl Routine {
         matches!(self, Routine::Calloc | Routine::Reallocarray)
     }
 
+    /// The bytes that a call requests, by its arguments; `None` of one that makes no block.
+    pub fn requested(self, arguments: [u64; 3]) -> Option<u64> {
+        Some(match self {
+            Routine::Free | Routine::Delete | Routine::UsableSize => return None,
+            Routine::Malloc | Routine::Valloc | Routine::New | Routine::NewAligned => arguments[0],
+            Routine::Calloc => arguments[0].saturating_mul(arguments[1]),
+            Routine::Realloc | Routine::Memalign | Routine::AlignedAlloc => arguments[1],
+            Routine::Reallocarray => arguments[1].saturating_mul(arguments[2]),
+            Routine::PosixMemalign => arguments[2],
+        })
+    }
+
     /// Whether it moves or resizes an existing block.
     pub fn resizes(self) -> bool {
         matches!(self, Routine::Realloc | Routine::Reallocarray)
@@ -98,6 +110,22 @@ impl Routine {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_call_requests_what_its_arguments_state() {
+        let of = |routine: Routine| routine.requested([3, 5, 7]);
+        assert_eq!(of(Routine::Malloc), Some(3));
+        assert_eq!(of(Routine::Calloc), Some(15));
+        assert_eq!(of(Routine::Realloc), Some(5));
+        assert_eq!(of(Routine::Reallocarray), Some(35));
+        assert_eq!(of(Routine::Memalign), Some(5));
+        assert_eq!(of(Routine::PosixMemalign), Some(7));
+        assert_eq!(of(Routine::NewAligned), Some(3));
+        assert_eq!(Routine::Calloc.requested([u64::MAX, 2, 0]), Some(u64::MAX));
+        for routine in Routine::ALL {
+            assert_eq!(of(routine).is_none(), routine.frees() || routine.queries(), "{routine:?}");
+        }
+    }
 
     #[test]
     fn numbers_and_routines_are_one_to_one() {

@@ -1,10 +1,12 @@
-//! Driving any manager with a trace.
+//! Driving any manager with a trace, and collectors that move objects with a trace that has pointers.
 
+mod child;
 pub mod drift;
 pub mod error;
 pub mod findings;
 pub mod flatten;
 pub mod job;
+pub mod mmtk;
 pub mod program;
 pub mod source;
 pub mod start;

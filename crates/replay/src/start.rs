@@ -1,19 +1,18 @@
-//! One driver, from the tool's side: a fresh process with the manager preloaded, given its job, waited for, and killed
-//! on the user's request or at the time limit.
+//! One driver, from the tool's side: a fresh process with the manager preloaded, given its job, its answer read.
 
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::io::{self, Read, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use heaptoll_scratch::Scratch;
 use heaptoll_stats_page::{StatsPage, WriterKind};
 
+use crate::child::{self, End};
 use crate::error::ReplayError;
 use crate::job::{Answer, Job, Outcome, Pass};
 use crate::program::Program;
@@ -51,11 +50,6 @@ pub struct Starter<'a> {
     pub timeout: Duration,
 }
 
-/// How often a driver is polled.
-const PACE: Duration = Duration::from_millis(20);
-/// Bytes kept of its output.
-const TAIL: usize = 2048;
-
 impl Starter<'_> {
     /// Runs one driver to its end. `padding` is a number of bytes in its environment, which moves its stack.
     ///
@@ -69,7 +63,7 @@ impl Starter<'_> {
         padding: u32,
     ) -> Result<Ended, ReplayError> {
         let file = || tempfile::tempfile().map_err(ReplayError::system("make a temporary file"));
-        let (mut job_file, mut answer, stderr) = (file()?, file()?, file()?);
+        let (mut job_file, answer, stderr) = (file()?, file()?, file()?);
         let text = serde_json::to_vec(job).map_err(|error| io::Error::other(error.to_string()));
         text.and_then(|text| job_file.write_all(&text))
             .map_err(ReplayError::system("write the driver's job"))?;
@@ -90,41 +84,29 @@ impl Starter<'_> {
         let stdout =
             stderr.try_clone().map_err(ReplayError::system("make a file for the driver's output"))?;
         command.stdin(Stdio::null()).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
-        let mut child = command.spawn().map_err(ReplayError::system("start the driver"))?;
-        let end = end_of(child.id());
-        let begun = Instant::now();
-        let mut stopped = None;
-        let status = loop {
-            if let Some(status) = child.try_wait().map_err(ReplayError::system("wait for the driver"))? {
-                break status;
-            }
-            if stopped.is_none() {
-                stopped = if self.interrupt.load(Ordering::Relaxed) {
-                    Some(Ended::Interrupted)
-                } else if begun.elapsed() > self.timeout {
-                    let seconds = self.timeout.as_secs_f64();
-                    Some(Ended::Failed(format!("killed after {seconds} s (--timeout)")))
-                } else {
-                    None
-                };
-                if stopped.is_some() {
-                    child.kill().map_err(ReplayError::system("kill the driver"))?;
-                }
-            }
-            wait_for(end.as_ref(), PACE);
-        };
-        if let Some(ended) = stopped {
-            return Ok(ended);
+        match child::run(&mut command, self.interrupt, self.timeout)? {
+            End::Interrupted => Ok(Ended::Interrupted),
+            End::TimedOut => Ok(Ended::Failed(child::over_time(self.timeout))),
+            End::Exited(status) => self.answer(status, answer, output, page.as_ref()),
         }
+    }
+
+    fn answer(
+        &self,
+        status: ExitStatus,
+        mut answer: File,
+        output: File,
+        page: Option<&StatsPage>,
+    ) -> Result<Ended, ReplayError> {
         let mut text = Vec::new();
         answer
             .rewind()
             .and_then(|()| answer.read_to_end(&mut text))
             .map_err(ReplayError::system("read the driver's answer"))?;
         Ok(match serde_json::from_slice(&text) {
-            Ok(Answer::Done(outcome)) => Ended::Done(outcome, page.and_then(|page| high_water(&page))),
+            Ok(Answer::Done(outcome)) => Ended::Done(outcome, page.and_then(high_water)),
             Ok(Answer::Failed(why)) => Ended::Failed(why),
-            Err(_) => Ended::Failed(format!("{}{}", how(status), tail(output))),
+            Err(_) => Ended::Failed(child::why(status, output)),
         })
     }
 
@@ -140,61 +122,12 @@ impl Starter<'_> {
         }
         command.envs(stack.environment.iter().map(|(name, value)| (name, value)));
         command.env("HEAPTOLL_PADDING", "x".repeat(padding as usize));
-        // SAFETY: the closure calls only setpgid, prctl and fcntl, which are async-signal-safe, and allocates nothing.
-        unsafe {
-            command.pre_exec(move || {
-                // A group of its own, so that Ctrl-C reaches us alone; and an end when we end.
-                libc::setpgid(0, 0);
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                for descriptor in handed {
-                    libc::fcntl(descriptor, libc::F_SETFD, 0);
-                }
-                Ok(())
-            });
-        }
+        child::apart(&mut command, handed.to_vec());
         command
     }
-}
-
-/// A descriptor that can be read when the child has ended; none before Linux 5.3.
-fn end_of(child: u32) -> Option<OwnedFd> {
-    // SAFETY: pidfd_open takes plain numbers; the child has not been waited for, so the number is still its own.
-    let descriptor = unsafe { libc::syscall(libc::SYS_pidfd_open, child, 0) };
-    // SAFETY: pidfd_open returned this descriptor just now, so nothing else owns it.
-    (descriptor >= 0).then(|| unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) })
-}
-
-/// Sleeps until the driver has ended or the time is over.
-fn wait_for(end: Option<&OwnedFd>, longest: Duration) {
-    let Some(end) = end else { return std::thread::sleep(longest) };
-    let mut poll = libc::pollfd { fd: end.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: `poll` is one live local pollfd, and the count is 1.
-    unsafe { libc::poll(&mut poll, 1, longest.as_millis() as i32) };
 }
 
 fn high_water(page: &StatsPage) -> Option<u64> {
     let slots = page.read().ok()?;
     slots.iter().filter(|slot| slot.kind == WriterKind::Manager).map(|slot| slot.mapped_high_bytes).max()
-}
-
-fn how(status: std::process::ExitStatus) -> String {
-    match (status.signal(), status.code()) {
-        (Some(signal), _) => format!("killed by signal {signal}"),
-        (None, Some(code)) => format!("the driver ended with status {code} before it was done"),
-        (None, None) => "the driver ended before it was done".into(),
-    }
-}
-
-/// The end of the output, without surrounding white space.
-fn tail(mut output: File) -> String {
-    let mut text = Vec::new();
-    let length = output.seek(SeekFrom::End(0)).unwrap_or(0);
-    let read = output
-        .seek(SeekFrom::Start(length.saturating_sub(TAIL as u64)))
-        .and_then(|_| output.take(TAIL as u64).read_to_end(&mut text));
-    let text = String::from_utf8_lossy(&text);
-    match (read, text.trim()) {
-        (Err(_), _) | (_, "") => String::new(),
-        (Ok(_), text) => format!("; it wrote: {text}"),
-    }
 }

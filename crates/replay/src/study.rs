@@ -137,7 +137,7 @@ pub const CHECKPOINTS: u32 = 200;
 const LAG_SHARE: u64 = 10;
 
 /// Free memory, bytes.
-fn available() -> u64 {
+pub fn available() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());

@@ -18,18 +18,17 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::by_object::ByObject;
 use crate::subject::Subject;
 
 mod demand;
 mod gaps;
-mod lifetimes;
 mod packer;
 mod rectangles;
 mod rounding;
 
 pub use demand::Point;
 use demand::{Demand, Live};
-use lifetimes::Lifetimes;
 use packer::{Block, Packer, Rule};
 use rectangles::{Order, Rectangle};
 pub use rounding::Options;
@@ -43,6 +42,10 @@ const READINGS: usize = 4;
 const RULES: usize = 12;
 /// Up to this many blocks are packed as rectangles too.
 pub const RECTANGLES_MAX: u64 = 20_000;
+
+/// Lifetimes in events; that of an object which lives to the end, or longer than the entry can hold, is [`FOR_EVER`].
+type Lifetimes = ByObject<u32>;
+const FOR_EVER: u32 = <u32 as crate::by_object::Entry>::UNKNOWN;
 
 /// Why there is no bound.
 #[derive(Debug, Error)]
@@ -243,8 +246,7 @@ fn gather<R: Read>(
                 }
                 let (length, align) = rounded(event, options);
                 let lifetime = lifetimes.get(rectangles.len());
-                let death =
-                    if lifetime == lifetimes::FOR_EVER { u64::MAX } else { events + u64::from(lifetime) };
+                let death = if lifetime == FOR_EVER { u64::MAX } else { events + u64::from(lifetime) };
                 rectangles.push(Rectangle { birth: events, death, length, align });
             }
             events += 1;

@@ -5,8 +5,10 @@
 //! and that the program touches later was held by a *hidden pointer*: one that is stored in parts, computed, encoded, or
 //! outside of what is scanned.
 
+pub mod conservatism;
 mod figures;
 mod heap;
+mod objects;
 
 pub use figures::{DeathBounds, GraphFigures, HiddenPointers, RootCounts, RootPoint};
 pub use heap::{EACH_OBJECT, GraphHeap};

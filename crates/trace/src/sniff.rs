@@ -26,7 +26,9 @@ pub(crate) fn other_kind(bytes: &[u8]) -> Option<&'static str> {
     if bytes.starts_with(&FILE_MAGIC) {
         return Some("a trace without pointers");
     }
-    bytes.starts_with(&GRAPH_MAGIC).then_some("a trace with pointers, which `heaptoll stat` reads")
+    bytes
+        .starts_with(&GRAPH_MAGIC)
+        .then_some("a trace with pointers, which `heaptoll stat` and `heaptoll replay --graph` read")
 }
 
 /// As text, to follow `it seems to be`.

@@ -22,9 +22,10 @@ pub use treadmill::Treadmill;
 
 use heaptoll_graph_replay::error::Error;
 use heaptoll_graph_replay::program::Program;
-use heaptoll_graph_replay::replay::{Answer, replay};
+use heaptoll_graph_replay::replay::replay;
 use heaptoll_graph_replay::settings::Settings;
 use heaptoll_graph_replay::world::World;
+use heaptoll_moving_answers::Replayed;
 
 /// One of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl Collector {
     ///
     /// # Errors
     /// The system has no memory for the heap.
-    pub fn replay(self, program: &Program, settings: &Settings) -> Result<Answer, Error> {
+    pub fn replay(self, program: &Program, settings: &Settings) -> Result<Replayed, Error> {
         let world = World::new(program.handles(), settings);
         Ok(match self {
             Collector::MostlyCopying => replay(program, self.name(), &mut MostlyCopying::new(world)?),

@@ -6,7 +6,7 @@
 use std::path::Path;
 
 use heaptoll_graph_replay::error::Error;
-use heaptoll_graph_replay::settings::PAGE;
+use heaptoll_moving_answers::PAGE;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = PAGE as usize;

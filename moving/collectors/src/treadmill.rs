@@ -35,7 +35,7 @@ use heaptoll_graph_replay::heap::Heap;
 use heaptoll_graph_replay::world::World;
 
 use crate::cells::{Cells, class_of_bytes};
-use crate::class::{CLASSES, GRANULE};
+use crate::class::CLASSES;
 use crate::object;
 use crate::pages::PAGE_BYTES;
 use links::Links;

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use heaptoll_graph_replay::program::{Operation, Program};
-use heaptoll_graph_replay::replay::{Answer, replay};
+use heaptoll_graph_replay::replay::replay;
 use heaptoll_graph_replay::settings::Settings;
 use heaptoll_graph_replay::world::World;
+use heaptoll_moving_answers::Replayed;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -37,7 +38,7 @@ pub fn world(program: &Program, heap_bytes: u64) -> World {
 }
 
 /// Replays, and ends the test at what is wrong.
-pub fn run(heap: &mut impl Sound, program: &Program) -> Answer {
+pub fn run(heap: &mut impl Sound, program: &Program) -> Replayed {
     let answer = replay(program, "trial", heap);
     if let Some(violation) = &answer.collections.violation {
         panic!("{violation}");

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use heaptoll_moving_answers::Collections;
+
 use crate::header::{Header, WORD};
-use crate::record::Record;
 use crate::table::Table;
 
 /// The graph as the trace has it.
@@ -58,7 +59,7 @@ impl Model {
     /// # Safety
     /// Nothing else uses the heap: the mutator waits, and the collection is complete. Addresses in the table are those
     /// of objects in the heap.
-    pub unsafe fn check(&mut self, table: &Table, record: &mut Record) -> Result<(), String> {
+    pub unsafe fn check(&mut self, table: &Table, record: &mut Collections) -> Result<(), String> {
         for handle in &table.dead {
             self.objects[*handle as usize].edges.clear();
         }
@@ -178,8 +179,8 @@ mod tests {
             Heap { memory, table, model }
         }
 
-        fn check(&mut self) -> Result<Record, String> {
-            let mut record = Record::default();
+        fn check(&mut self) -> Result<Collections, String> {
+            let mut record = Collections::default();
             // SAFETY: the addresses are those of words in `memory` that hold headers.
             unsafe { self.model.check(&self.table, &mut record)? };
             Ok(record)

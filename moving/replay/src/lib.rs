@@ -11,7 +11,6 @@ pub mod header;
 pub mod heap;
 pub mod prepare;
 pub mod program;
-pub mod record;
 pub mod replay;
 pub mod settings;
 pub mod table;

@@ -2,49 +2,14 @@
 
 use std::time::Instant;
 
-use serde::{Deserialize, Serialize};
+use heaptoll_moving_answers::{PAGE, Replayed};
 
 use crate::check::in_heap;
 use crate::header::Header;
 use crate::heap::Heap;
 use crate::program::{Operation, Program};
-use crate::record::Record;
-use crate::settings::PAGE;
-
-/// What a replay found.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Answer {
-    /// The plan.
-    pub plan: String,
-    /// Size of the heap, bytes.
-    pub heap_bytes: u64,
-    /// Whether every object found memory; otherwise the replay ended at the first that did not.
-    pub fits: bool,
-    /// Objects allocated.
-    pub objects: u64,
-    /// Bytes that the program had not freed at the end, rounded up to words: of the replay or where it did not fit.
-    pub live_bytes: u64,
-    /// Bytes of objects in the heap at the end, headers included. Where it did not fit, what the last collection of the
-    /// whole heap kept, and what was allocated since.
-    pub present_bytes: u64,
-    /// Stores of pointers to objects that had been collected, their last touches being over: the words hold none.
-    pub lost_edges: u64,
-    /// Bytes that collections copied, headers included.
-    pub copied_bytes: u64,
-    /// Copies of objects.
-    pub copied_objects: u64,
-    /// Time from the first operation to the last, ns.
-    pub replay_ns: u64,
-    /// CPU time of the thread that replays, ns.
-    pub mutator_cpu_ns: u64,
-    /// CPU time of the collector, ns; with checks, theirs too.
-    pub collector_cpu_ns: u64,
-    /// Its collections.
-    pub collections: Record,
-}
-
 /// Replays over a heap that nothing has used, of the collector of this name.
-pub fn replay<H: Heap>(program: &Program, plan: &str, heap: &mut H) -> Answer {
+pub fn replay<H: Heap>(program: &Program, plan: &str, heap: &mut H) -> Replayed {
     let heap_pages = heap.world().heap_pages;
     let check = heap.world().model.is_some();
     let mut replay = Replay { heap, objects: 0, lost_edges: 0 };
@@ -58,7 +23,7 @@ pub fn replay<H: Heap>(program: &Program, plan: &str, heap: &mut H) -> Answer {
     let own_cpu_ns = heap.collector_cpu_ns();
     let copied = heap.copied();
     let world = heap.world();
-    Answer {
+    Replayed {
         plan: plan.to_string(),
         heap_bytes: heap_pages as u64 * PAGE,
         fits,

@@ -1,8 +1,5 @@
 //! How to replay, whatever the collector.
 
-/// Bytes of a page.
-pub const PAGE: u64 = 4096;
-
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub struct Settings {

@@ -3,9 +3,10 @@
 
 use std::time::Instant;
 
+use heaptoll_moving_answers::{Collections, PAGE};
+
 use crate::check::Model;
-use crate::record::Record;
-use crate::settings::{PAGE, Settings};
+use crate::settings::Settings;
 use crate::table::Table;
 
 /// See the module.
@@ -16,7 +17,7 @@ pub struct World {
     /// Where objects are.
     pub table: Table,
     /// What collections have done.
-    pub record: Record,
+    pub record: Collections,
     /// The trace's own graph, where collections are checked.
     pub model: Option<Model>,
 }
@@ -27,7 +28,7 @@ impl World {
         World {
             heap_pages: (settings.heap_bytes / PAGE).max(1) as usize,
             table: Table::new(handles),
-            record: Record::default(),
+            record: Collections::default(),
             model: settings.check.then(|| Model::new(handles)),
         }
     }

@@ -35,6 +35,13 @@ impl AllocationWord {
         self.size | ((self.site as u64) << SIZE_BITS) | resized
     }
 
+    /// The site of what is stored, if it is an allocation of `size` bytes. A `realloc` of an object has one that no file has:
+    /// [`MOST_SITES`] or more.
+    #[inline(always)]
+    pub const fn site_of(word: u64, size: u64) -> Option<usize> {
+        if word & LARGEST == size { Some((word >> SIZE_BITS) as usize) } else { None }
+    }
+
     /// From what is stored.
     #[inline(always)]
     pub const fn of(word: u64) -> AllocationWord {
@@ -109,6 +116,9 @@ mod tests {
         {
             let word = AllocationWord { size, site, resized };
             assert_eq!(AllocationWord::of(word.word()), word);
+            let found = AllocationWord::site_of(word.word(), size);
+            assert_eq!(found.filter(|site| (*site as u64) < MOST_SITES), (!resized).then_some(site as usize));
+            assert_eq!(AllocationWord::site_of(word.word(), size ^ 1), None);
         }
         for (address, object) in [(0, None), ((1 << 48) - 1, Some(0)), (0x1234, Some(u16::MAX - 1))] {
             let word = SiteWord { address, object };

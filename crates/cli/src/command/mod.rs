@@ -3,6 +3,7 @@
 
 pub mod bound;
 pub mod compare;
+pub mod conservatism;
 pub mod delay;
 pub mod drag;
 pub mod export;

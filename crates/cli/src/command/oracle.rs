@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
+use heaptoll_experiment::places::Places;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::oracle::{self, Request, SCHEMA};
 use heaptoll_experiments::traced::LIMIT_S;
@@ -23,8 +24,9 @@ use crate::workload_args::SizeArg;
 /// allocations natively; one more frees every object at its last use, with each block on pages of its own that become
 /// inaccessible, and another over the C library's malloc: a program that touches an object later, or shows that it knows one by
 /// its address, gets no file. The file serves `-m oracle=POINT,file=FILE/MANAGER` of
-/// `heaptoll run` and others: the manager stays the same, and only the point of reclamation varies. Programs with one
-/// thread only. docs/guide/reclamation.md states what must be the same in each run.
+/// `heaptoll run` and others (`oracle=POINT/MANAGER` where it is written without -o): the manager stays the same, and only
+/// the point of reclamation varies. Programs with one thread only. docs/guide/reclamation.md states what must be the same
+/// in each run.
 ///
 /// Exit status: 0 all well; 1 a native run differs or an early free is not safe, and there is no file; 2 the request
 /// cannot be carried out; 130 interrupted.
@@ -32,11 +34,13 @@ use crate::workload_args::SizeArg;
 #[command(after_help = "Examples:\n  heaptoll oracle -o gawk.oracle -- gawk -f report.awk access.log\n  \
     heaptoll run -m oracle=free,file=gawk.oracle/mimalloc3 -m oracle=last-use,file=gawk.oracle/mimalloc3 -- \
     gawk -f report.awk access.log\n  \
+    heaptoll oracle -p lua && heaptoll run -p lua -m oracle=free/mimalloc3 -m oracle=last-use/mimalloc3\n  \
     heaptoll oracle -o oracles -p cfrac -p espresso         (a folder with a file for each program)")]
 pub struct Arguments {
-    /// The file, with the ending .oracle; a folder for several programs
+    /// The file, with the ending .oracle; a folder for several programs [default: $XDG_CACHE_HOME/heaptoll/oracles, where
+    /// stacks without a file look, and what is there is overwritten]
     #[arg(short, long, value_name = "FILE")]
-    output: PathBuf,
+    output: Option<PathBuf>,
     /// Overwrite a file that exists
     #[arg(long)]
     force: bool,
@@ -78,6 +82,10 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let session = Session::begin()?;
+    let output = match &arguments.output {
+        Some(file) => file.clone(),
+        None => default_folder()?,
+    };
     let request = Request {
         workload: Workload {
             program: arguments.program.clone(),
@@ -88,8 +96,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             serve: None,
             command: arguments.command.clone(),
         },
-        output: arguments.output.clone(),
-        force: arguments.force,
+        output,
+        force: arguments.force || arguments.output.is_none(),
         prove: !arguments.no_proof,
         timeout_s: arguments.timeout,
         expect_status: arguments.expect_status,
@@ -102,4 +110,16 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         true if found.figures.programs.iter().any(|program| !program.is_good()) => exit::TROUBLE,
         true => code,
     })
+}
+
+/// Where stacks look for recordings whose file they do not name.
+fn default_folder() -> Result<PathBuf, Failure> {
+    let folder = Places::oracles();
+    std::fs::create_dir_all(&folder).map_err(|error| {
+        Failure::Usage(format!(
+            "{}: {error}; name a file that can be written: -o FILE.oracle",
+            folder.display()
+        ))
+    })?;
+    Ok(folder)
 }

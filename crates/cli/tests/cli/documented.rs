@@ -35,6 +35,7 @@ fn filled(word: &str, command: &str) -> String {
         // Of a heap that can be fixed.
         "NAME" if command == "minheap" => "sweep/mimalloc3".into(),
         "NAME" => "glibc".into(),
+        "TRACE" if command == "conservatism" => "t.graph".into(),
         "TRACE" => "t.heaptoll".into(),
         "DB" | "A.db" => "a.db".into(),
         "B.db" => "b.db".into(),
@@ -65,6 +66,7 @@ fn every_command_of_the_readme_and_of_the_page_of_commands_runs() {
         command.current_dir(fixture.path(".")).output().expect("heaptoll starts").into()
     };
     heaptoll(&["record", "--sites", "-o", "t.heaptoll", "--", "./your-program"]).exits(0);
+    heaptoll(&["record", "--graph", "-o", "t.graph", "--", "./your-program"]).exits(0);
     for db in ["a.db", "b.db"] {
         heaptoll(&["run", "--db", db, "-m", "glibc", "-m", "mimalloc3", "-n", "2", "--", "./your-program"])
             .exits(0);

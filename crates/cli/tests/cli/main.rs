@@ -4,6 +4,7 @@
 mod fixture;
 
 mod arguments;
+mod conservatism;
 mod delay;
 mod disks;
 mod documented;
@@ -36,6 +37,7 @@ mod quarantine;
 mod recording;
 mod refusals;
 mod replaying;
+mod replaying_graphs;
 mod reporting;
 mod schemas;
 mod servers;

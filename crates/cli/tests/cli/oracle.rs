@@ -216,14 +216,14 @@ fn threads_servers_and_bad_names_are_refused() {
     for (stack, part) in [
         ("oracle/glibc", "it needs a point"),
         ("oracle=later,file=a.oracle/glibc", "it needs a point"),
-        ("oracle=last-use/glibc", "it needs the file"),
+        ("oracle=last-use/glibc", "cache/heaptoll/oracles/thread.oracle; `heaptoll oracle` makes it"),
         ("oracle=delay,file=a.oracle/glibc", "it needs bytes"),
         ("oracle=free,bytes=1,file=a.oracle/glibc", "only delay and collect"),
         ("oracle=free,file=a.txt/glibc", "must end with .oracle"),
         ("oracle=free,file=a.oracle/tithe-collect", "is a collector"),
         ("forward/oracle=free,file=a.oracle/glibc", "must be the first layer"),
         ("quarantine=1M/oracle=free,file=a.oracle/glibc", "must be the first layer"),
-        (none.as_str(), "No such file"),
+        (none.as_str(), "there is no recording"),
     ] {
         refused(&["run", "-n", "1", "-m", stack, "--", &program], part);
     }

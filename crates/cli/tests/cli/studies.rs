@@ -492,3 +492,15 @@ fn the_myths_run_in_their_shortest_form() {
 fn sareen_runs_in_its_shortest_form() {
     quick("sareen2022", &[]);
 }
+
+/// Misses of the recorded stacks are in the slow form.
+#[test]
+fn the_points_of_reclamation_run_in_their_shortest_form() {
+    quick("reclamation", &["reclamation-points"]);
+}
+
+#[test]
+#[ignore = "slow: traces references of four stacks"]
+fn reclamation_runs_in_its_shortest_form() {
+    quick("reclamation", &[]);
+}

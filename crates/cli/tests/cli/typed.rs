@@ -132,6 +132,8 @@ fn the_command_that_a_page_of_the_guide_begins_with_runs() {
         typed(&fixture, shown);
     }
     std::fs::copy(fixture.path("requests.heaptoll"), fixture.path("half.heaptoll")).expect("copies");
+    // The page of replays with pointers reads what the page of recordings with pointers makes.
+    typed(&fixture, &commands("guide/graph.md")[0]);
     let pages = std::fs::read_dir(Path::new(DOCS).join("guide")).expect("docs/guide").flatten();
     let mut ran = 0;
     for entry in pages {

@@ -21,18 +21,10 @@ impl Drag {
     }
 
     pub(super) fn leave(&mut self, routine: Routine, arguments: [u64; 3], site: u32, result: u64) {
-        let size = match routine {
-            Routine::Free | Routine::Delete | Routine::UsableSize => return,
-            Routine::Realloc => return self.resized(arguments[0], arguments[1], site, result),
-            Routine::Reallocarray => {
-                let size = arguments[1].saturating_mul(arguments[2]);
-                return self.resized(arguments[0], size, site, result);
-            }
-            Routine::Calloc => arguments[0].saturating_mul(arguments[1]),
-            Routine::Memalign | Routine::AlignedAlloc => arguments[1],
-            Routine::PosixMemalign => arguments[2],
-            Routine::Malloc | Routine::Valloc | Routine::New | Routine::NewAligned => arguments[0],
-        };
+        let Some(size) = routine.requested(arguments) else { return };
+        if routine.resizes() {
+            return self.resized(arguments[0], size, site, result);
+        }
         if result != 0 {
             self.allocated(result, size, site);
         }

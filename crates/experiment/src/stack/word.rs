@@ -3,6 +3,7 @@
 use super::error::StackError;
 use super::layer::{Layer, LayerKind, POINTS};
 use super::option::{Values, read_options};
+use crate::places::Places;
 
 /// What the name of an oracle's file ends with.
 pub const ORACLE_ENDING: &str = ".oracle";
@@ -31,8 +32,11 @@ pub fn layers(word: &str) -> Result<(Vec<Layer>, &str), StackError> {
 
 /// A layer's part of the word, and what follows the `/` after it. The path of an oracle's file may contain others.
 fn split_layer(kind: LayerKind, rest: &str) -> Option<(&str, &str)> {
+    let own = rest.split('/').next().unwrap_or(rest);
     let from = match kind {
-        LayerKind::Oracle => rest.find(ORACLE_ENDING).map_or(0, |at| at + ORACLE_ENDING.len()),
+        LayerKind::Oracle if own.contains(",file=") => {
+            rest.find(ORACLE_ENDING).map_or(0, |at| at + ORACLE_ENDING.len())
+        }
         _ => 0,
     };
     let at = from + rest[from..].find('/')?;
@@ -64,10 +68,7 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
             settings.push(("point".into(), point.into()));
         }
         (LayerKind::Oracle, _) => {
-            return Err(wrong(&format!(
-                "it needs a point: oracle={} and file=FILE{ORACLE_ENDING}",
-                POINTS.join(" or ")
-            )));
+            return Err(wrong(&format!("it needs a point: oracle={}", POINTS.join(" or "))));
         }
         (LayerKind::Quarantine, None) => return Err(wrong("it needs a size: quarantine=2M")),
         (_, Some(_)) => return Err(wrong("it takes no value of its own, only options after a comma")),
@@ -78,25 +79,33 @@ fn layer(kind: LayerKind, part: &str) -> Result<Layer, StackError> {
         settings.push((option, value));
     }
     if kind == LayerKind::Oracle {
-        complete(&settings).map_err(wrong)?;
+        complete(&mut settings).map_err(wrong)?;
     }
     Ok(Layer { kind, word, settings })
 }
 
-/// Whether an oracle has what its point needs, and nothing else.
-fn complete(settings: &[(String, String)]) -> Result<(), &'static str> {
+/// Checks that an oracle has what its point needs, and nothing else. Where it names no file, the file is the one that
+/// `heaptoll oracle` writes where it is given none.
+fn complete(settings: &mut Vec<(String, String)>) -> Result<(), &'static str> {
     let set =
         |option: &str| settings.iter().find(|(name, _)| name == option).map(|(_, value)| value.as_str());
     let point = set("point").unwrap_or_default();
     match (matches!(point, "delay" | "collect"), set("bytes")) {
-        (true, None) => return Err("it needs bytes: oracle=delay,bytes=64K,file=FILE.oracle"),
+        (true, None) => return Err("it needs bytes: oracle=delay,bytes=64K"),
         (false, Some(_)) => return Err("only delay and collect take bytes"),
         _ => {}
     }
     match (point, set("file")) {
         ("record", None) => Ok(()),
         ("record", Some(_)) => Err("a program is recorded without a file"),
-        (_, None) => Err("it needs the file that `heaptoll oracle` wrote: oracle=last-use,file=FILE.oracle"),
+        (_, None) => {
+            let file = Places::oracles().join(format!("{{program}}{ORACLE_ENDING}"));
+            let file = file.to_str().filter(|text| !text.contains([',', '\n'])).ok_or(
+                "the folder of recordings cannot be part of a setting; name a file: oracle=last-use,file=FILE.oracle",
+            )?;
+            settings.push(("file".into(), file.into()));
+            Ok(())
+        }
         (_, Some(file)) if !file.ends_with(ORACLE_ENDING) => Err("its file's name must end with .oracle"),
         _ => Ok(()),
     }

@@ -62,11 +62,18 @@ fn the_path_of_an_oracles_file_may_contain_slashes() {
 }
 
 #[test]
+fn an_oracle_without_a_file_has_the_recording_of_the_program() {
+    let (oracle, rest) = layers("oracle=never/./a.oracle/mine.so").expect("an oracle");
+    assert_eq!((oracle[0].word.as_str(), rest), ("oracle=never", "./a.oracle/mine.so"));
+    let file = oracle[0].settings.iter().find(|(name, _)| name == "file").map(|(_, value)| value.as_str());
+    assert!(file.is_some_and(|file| file.ends_with("heaptoll/oracles/{program}.oracle")), "{file:?}");
+}
+
+#[test]
 fn an_oracle_without_what_its_point_needs_is_refused() {
     for (word, expected) in [
         ("oracle/glibc", "it needs a point"),
         ("oracle=soon,file=/a.oracle/glibc", "it needs a point"),
-        ("oracle=never/glibc", "it needs the file"),
         ("oracle=collect,file=/a.oracle/glibc", "it needs bytes"),
         ("oracle=never,bytes=1,file=/a.oracle/glibc", "only delay and collect"),
         ("oracle=record,file=/a.oracle/glibc", "recorded without a file"),

@@ -40,6 +40,9 @@ impl OracleFiles {
 /// # Errors
 /// What is wrong with it.
 pub fn checked(path: &Path) -> Result<OracleFile, String> {
+    if !path.exists() {
+        return Err(format!("there is no recording {}; `heaptoll oracle` makes it", path.display()));
+    }
     let found = file::read(path).map_err(|error| error.to_string())?;
     found.require_same_code(path).map_err(|error| error.to_string())?;
     Ok(found)

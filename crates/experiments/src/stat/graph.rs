@@ -142,7 +142,7 @@ fn points(figures: &GraphFigures) -> Option<Section> {
     });
     let columns = ["bytes allocated", "not freed", "reachable", "of that", "used later", "of that"];
     let caption =
-        if step > 1 { format!("every {step}th of {} root points", all.len()) } else { String::new() };
+        if step > 1 { format!("one in {step} of {} root points", all.len()) } else { String::new() };
     let series = |name: &str, bytes: fn(&RootPoint) -> u64| Series {
         name: name.to_owned(),
         points: all.iter().map(|point| (mib(point.clock_bytes), mib(bytes(point)))).collect(),

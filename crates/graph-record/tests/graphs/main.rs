@@ -212,6 +212,8 @@ int main(void)
    void **volatile *mapping = mmap(0, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
    void **volatile on_stack;
    in_data[1] = malloc(1008);
+   in_data[2] = (void **)((char *)(in_data[3] = malloc(1056)) + 16);
+   in_bss[0] = (void **)((char *)malloc(1064) + 32), in_bss[1] = (void **)((char *)in_bss[0] - 8);
    in_bss[2] = malloc(1016);
    mapping[3000] = malloc(1024);
    on_stack = (void **)((char *)malloc(1032) + 8);
@@ -241,6 +243,9 @@ fn a_root_point_has_what_is_reachable_from_outside_of_objects_and_where() {
         (1016, 0, RootKind::Static),
         (1024, 0, RootKind::Mapping),
         (1032, 8, RootKind::Stack),
+        // Of several words of a kind, the lowest offset.
+        (1056, 0, RootKind::Static),
+        (1064, 24, RootKind::Static),
     ];
     for root in expected {
         assert!(roots.contains(&root), "{root:?} is missing in {roots:?}");

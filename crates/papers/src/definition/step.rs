@@ -88,12 +88,22 @@ pub enum StepKind {
     Proximity,
     /// `heaptoll minheap`.
     Minheap,
+    /// `heaptoll reclamation`.
+    Reclamation,
+    /// `heaptoll record --graph`, then `replay --graph` of the trace under collectors of MMTk, the step's managers; ratios
+    /// are to the first.
+    Graph,
 }
 
 impl StepKind {
-    /// Whether it records each program under each manager, and then analyses the traces.
+    /// Whether it records programs, and then analyses the traces.
     pub const fn records(self) -> bool {
-        matches!(self, StepKind::Lifetimes | StepKind::Ledger)
+        matches!(self, StepKind::Lifetimes | StepKind::Ledger | StepKind::Graph)
+    }
+
+    /// Whether its managers are plans of MMTk, under which a trace is replayed; the program itself runs under none of them.
+    pub const fn replays(self) -> bool {
+        matches!(self, StepKind::Graph)
     }
 }
 
@@ -110,6 +120,8 @@ impl StepKind {
             StepKind::Frequency => "frequency",
             StepKind::Proximity => "proximity",
             StepKind::Minheap => "minheap",
+            StepKind::Reclamation => "reclamation",
+            StepKind::Graph => "replay",
         }
     }
 }

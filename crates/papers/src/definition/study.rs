@@ -58,6 +58,11 @@ pub struct Names {
 }
 
 impl Study {
+    /// Whether it repeats what was published: an exhibit shows a published value.
+    pub fn repeats(&self) -> bool {
+        self.exhibits.iter().any(|exhibit| exhibit.published.is_some())
+    }
+
     /// One of its steps.
     pub fn step(&self, id: &str) -> Option<&Step> {
         self.steps.iter().find(|step| step.id == id)

@@ -10,6 +10,7 @@ const MACHINE: [&str; 3] = ["machine", "processor", "cpu"];
 /// Headline.
 pub fn title(results: &Results) -> String {
     match &results.papers[..] {
+        [one] if !one.study.repeats() => one.study.title.clone(),
         [one] => format!("{}, measured again", one.study.title),
         _ => "What papers on memory management found, measured again".into(),
     }
@@ -17,7 +18,12 @@ pub fn title(results: &Results) -> String {
 
 /// A description in two sentences.
 pub fn lead(results: &Results) -> Vec<String> {
-    let papers = match results.papers.len() {
+    let papers = match results.papers.iter().filter(|section| section.study.repeats()).count() {
+        0 => {
+            return vec![
+                "Each claim has one answer, holds, fails or undecided; the figures that decided are in the sections.".into(),
+            ];
+        }
         1 => "of this paper was".to_owned(),
         count => format!("of {count} papers was"),
     };

@@ -63,7 +63,11 @@ impl<'a> Extent<'a> {
             give("--baseline", first);
         }
         match step.kind {
-            StepKind::Run | StepKind::Delay | StepKind::Frequency | StepKind::Proximity => {
+            StepKind::Run
+            | StepKind::Delay
+            | StepKind::Frequency
+            | StepKind::Proximity
+            | StepKind::Reclamation => {
                 give("-n", &planned.repetitions.to_string());
                 give("--seed", &seed.to_string());
             }
@@ -71,6 +75,7 @@ impl<'a> Extent<'a> {
             | StepKind::Locality
             | StepKind::Lifetimes
             | StepKind::Ledger
+            | StepKind::Graph
             | StepKind::Minheap => {}
         }
         if step.kind == StepKind::Run {
@@ -95,6 +100,15 @@ impl<'a> Extent<'a> {
         words
     }
 
+    /// What recordings are made under: each manager, or none where the step has none, or replays.
+    pub fn recorded_under(&self) -> Vec<Option<&'a String>> {
+        match self.managers() {
+            _ if self.step.kind.replays() => vec![None],
+            [] => vec![None],
+            some => some.iter().map(Some).collect(),
+        }
+    }
+
     /// The arguments of `heaptoll record` for one program under one manager.
     pub fn recording(&self, program: &str, manager: Option<&str>, trace: &Path) -> Vec<String> {
         let mut words: Vec<String> =
@@ -108,7 +122,11 @@ impl<'a> Extent<'a> {
         if self.step.kind == StepKind::Ledger {
             words.extend(["--ledger", "--collect"].map(Into::into));
         }
-        words.extend(["--children", "ignore", "--force", "--brief", "-o"].map(Into::into));
+        if self.step.kind.replays() {
+            words.extend(["--graph", "--force", "-o"].map(Into::into));
+        } else {
+            words.extend(["--children", "ignore", "--force", "--brief", "-o"].map(Into::into));
+        }
         words.push(trace.display().to_string());
         words
     }
@@ -116,8 +134,20 @@ impl<'a> Extent<'a> {
     /// The arguments of the step's command for its trace.
     pub fn analysis(&self, trace: &Path, json: &Path) -> Vec<String> {
         let mut words = vec![self.step.kind.command().to_owned(), trace.display().to_string()];
+        words.extend(self.replay_options());
         words.extend(self.step.options.iter().cloned());
         words.extend(["--json".to_owned(), json.display().to_string()]);
+        words
+    }
+
+    /// What a replay under the step's plans has besides its options.
+    fn replay_options(&self) -> Vec<String> {
+        if !self.step.kind.replays() {
+            return vec![];
+        }
+        let mut words = vec!["--graph".to_owned(), "-n".into(), self.planned.repetitions.to_string()];
+        words.extend(["--seed".to_owned(), self.seed.to_string()]);
+        words.extend(self.managers().iter().flat_map(|plan| ["-m".to_owned(), plan.clone()]));
         words
     }
 
@@ -129,23 +159,25 @@ impl<'a> Extent<'a> {
         }
         let quoted = |words: &[String]| shell_command(words);
         let (record, over) = match self.managers() {
+            _ if self.step.kind.replays() => ("heaptoll record --graph -p $p".to_owned(), None),
             [] => ("heaptoll record -p $p".to_owned(), None),
             [one] => (format!("heaptoll record -m {} -p $p", quoted(std::slice::from_ref(one))), None),
             several => ("heaptoll record -m $m -p $p".to_owned(), Some(several)),
         };
-        let mut options = quoted(&self.step.options);
+        let mut options = quoted(&[self.replay_options(), self.step.options.clone()].concat());
         if !options.is_empty() {
             options.insert(0, ' ');
         }
         let size = &self.planned.size;
         let command = self.step.kind.command();
         let snapshots = if self.step.kind == StepKind::Ledger { " --ledger --collect" } else { "" };
+        let children = if self.step.kind.replays() { "" } else { " --children ignore" };
         let catalog = match self.catalog {
             None => String::new(),
             Some(folder) => format!(" --catalog {}", quoted(&[folder.display().to_string()])),
         };
         let one = format!(
-            "{record} --size {size}{catalog}{snapshots} --children ignore --force -o t.heaptoll && heaptoll {command} t.heaptoll{options}"
+            "{record} --size {size}{catalog}{snapshots}{children} --force -o t.heaptoll && heaptoll {command} t.heaptoll{options}"
         );
         let one = match over {
             None => one,

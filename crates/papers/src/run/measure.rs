@@ -82,7 +82,7 @@ impl Measure<'_> {
         let begun = Instant::now();
         let until = deadline(begun, planned.deadline_s);
         let mut found = match step.kind {
-            StepKind::Lifetimes | StepKind::Ledger => self.recordings(&extent, folder, until, poll)?,
+            kind if kind.records() => self.recordings(&extent, folder, until, poll)?,
             _ => self.one_command(&extent, folder, goes_on, until, poll)?,
         };
         let seconds =
@@ -195,10 +195,7 @@ impl Measure<'_> {
         until: Option<Instant>,
         poll: &mut dyn FnMut(),
     ) -> Result<StepFigures, MeasureError> {
-        let managers: Vec<Option<&String>> = match extent.managers() {
-            [] => vec![None],
-            some => some.iter().map(Some).collect(),
-        };
+        let managers = extent.recorded_under();
         let mut all = StepFigures::default();
         let trace = folder.file("trace.heaptoll");
         let programs = extent.run_programs();
@@ -270,7 +267,7 @@ const ROWS: &str = "rows.db";
 
 /// Whether a command that was stopped resumes with its rows.
 fn goes_on(kind: StepKind) -> bool {
-    matches!(kind, StepKind::Run | StepKind::Delay | StepKind::Frequency)
+    matches!(kind, StepKind::Run | StepKind::Delay | StepKind::Frequency | StepKind::Reclamation)
 }
 
 fn deadline(begun: Instant, seconds: f64) -> Option<Instant> {

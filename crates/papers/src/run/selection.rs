@@ -13,6 +13,7 @@ use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
 use heaptoll_experiment::manager::{self, Manager};
 
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::replay::graph::is_plan;
 
 /// The word for every study that heaptoll has.
 const EVERY: &str = "all";
@@ -236,7 +237,10 @@ impl Available<'_> {
                     |program: &String| self.no_program_of(step_originals.get(program), size, program);
                 step.programs.retain(|program| take(Some(program), None, absent(program)));
                 step.originals.retain(|kin, _| step.programs.contains(kin));
-                let mut stays = |manager: &String| take(None, Some(manager), self.no_manager(manager));
+                let replays = step.kind.replays();
+                let absent =
+                    |manager: &String| if replays { no_plan(manager) } else { self.no_manager(manager) };
+                let mut stays = |manager: &String| take(None, Some(manager), absent(manager));
                 step.managers.retain(&mut stays);
                 step.options = with_baselines_of(&step.options, stays);
             }
@@ -250,6 +254,11 @@ impl Available<'_> {
         }
         (fitted, out)
     }
+}
+
+/// Why a plan cannot replay a trace, if it cannot.
+fn no_plan(name: &str) -> Option<String> {
+    (!is_plan(name)).then(|| "it is no collector of MMTk, such as mmtk:immix".into())
 }
 
 /// A step's options without baselines that do not stay: `-b tcmalloc` where no TCMalloc is built.

@@ -1,27 +1,19 @@
 //! The graph at the reader's position: objects in slots, their edges, and what was reachable at the last root point.
 
-use std::collections::{BTreeMap, HashMap};
-
 use heaptoll_trace::graph::{Event, LastTouch, RootKind};
 
 use super::figures::{GraphFigures, RootCounts, RootPoint};
+use super::objects::{Node, Objects};
 
 /// Bytes that are kept of a live object, without its edges.
 pub const EACH_OBJECT: u64 = 160;
 
-/// A live object.
+/// What is kept of a live object.
 #[derive(Debug, Default)]
-struct Node {
-    /// Its number.
-    object: u64,
-    size: u64,
+struct Seen {
     born_bytes: u64,
     /// Root points before its allocation.
     born_point: usize,
-    /// Slot and number of the target, by offset.
-    edges: BTreeMap<u64, (u32, u64)>,
-    /// Edges to it of live objects.
-    incoming: u64,
     /// Root point at which it was marked last, from 1; 0: at none.
     marked: usize,
     /// Clock of the first of the root points since which it was not reached.
@@ -32,13 +24,10 @@ struct Node {
 /// Takes events in order.
 #[derive(Debug, Default)]
 pub struct GraphHeap {
-    nodes: Vec<Node>,
-    empty: Vec<u32>,
-    slots: HashMap<u64, u32>,
+    objects: Objects<Seen>,
     figures: GraphFigures,
     clock_bytes: u64,
     live_bytes: u64,
-    edges: u64,
     /// Numbers of the events at which root points began, in order.
     points_at: Vec<u64>,
     /// By root point, from which on so many bytes more or less are used.
@@ -69,9 +58,9 @@ impl GraphHeap {
             Event::Allocate { object, size, .. } => self.allocate(object, size),
             Event::Free { object, last_touch, .. } => self.end(object, last_touch, true),
             Event::Kept { object, last_touch } => self.end(object, last_touch, false),
-            Event::Edge { from, offset, to, .. } => {
+            Event::Edge { from, offset, to, to_offset } => {
                 self.figures.edges_stored += 1;
-                self.edge(from, offset, Some(to));
+                self.edge(from, offset, Some((to, to_offset != 0)));
             }
             Event::Clear { from, offset } => {
                 self.figures.edges_cleared += 1;
@@ -79,7 +68,7 @@ impl GraphHeap {
             }
             Event::Touch { object } => {
                 self.figures.touches += 1;
-                if let Some(&slot) = self.slots.get(&object) {
+                if let Some(slot) = self.objects.slot(object) {
                     self.touched(slot);
                 }
             }
@@ -98,44 +87,16 @@ impl GraphHeap {
     fn allocate(&mut self, object: u64, size: u64) {
         self.figures.objects += 1;
         self.figures.bytes = self.figures.bytes.saturating_add(size);
-        let node = Node {
-            object,
-            size,
-            born_bytes: self.clock_bytes,
-            born_point: self.points_at.len(),
-            ..Node::default()
-        };
+        let seen = Seen { born_bytes: self.clock_bytes, born_point: self.points_at.len(), ..Seen::default() };
         self.clock_bytes = self.clock_bytes.saturating_add(size);
         self.live_bytes = self.live_bytes.saturating_add(size);
         self.figures.max_live_bytes = self.figures.max_live_bytes.max(self.live_bytes);
-        let slot = match self.empty.pop() {
-            Some(slot) => {
-                self.nodes[slot as usize] = node;
-                slot
-            }
-            None => {
-                self.nodes.push(node);
-                (self.nodes.len() - 1) as u32
-            }
-        };
-        self.slots.insert(object, slot);
+        self.objects.add(object, size, seen);
     }
 
     fn end(&mut self, object: u64, last_touch: Option<LastTouch>, is_freed: bool) {
-        let Some(slot) = self.slots.remove(&object) else { return };
-        // No edge leads to this number.
-        let none = Node { object: u64::MAX, ..Node::default() };
-        let node = std::mem::replace(&mut self.nodes[slot as usize], none);
-        self.empty.push(slot);
+        let Some(node) = self.objects.remove(object) else { return };
         self.live_bytes = self.live_bytes.saturating_sub(node.size);
-        self.edges -= node.incoming;
-        for (to, target) in node.edges.values() {
-            let target_node = &mut self.nodes[*to as usize];
-            if target_node.object == *target && target_node.incoming > 0 && *target != object {
-                target_node.incoming -= 1;
-                self.edges -= 1;
-            }
-        }
         self.used_until(&node, last_touch);
         if is_freed {
             self.died(&node, last_touch);
@@ -143,29 +104,29 @@ impl GraphHeap {
     }
 
     /// The object is used at the root points between its allocation and its last touch.
-    fn used_until(&mut self, node: &Node, last_touch: Option<LastTouch>) {
+    fn used_until(&mut self, node: &Node<Seen>, last_touch: Option<LastTouch>) {
         let end = last_touch.map_or(0, |touch| self.points_at.partition_point(|&at| at < touch.event));
-        if end <= node.born_point {
+        if end <= node.data.born_point {
             return;
         }
         self.used.resize(self.used.len().max(end + 1), 0);
-        self.used[node.born_point] += i128::from(node.size);
+        self.used[node.data.born_point] += i128::from(node.size);
         self.used[end] -= i128::from(node.size);
     }
 
-    fn died(&mut self, node: &Node, last_touch: Option<LastTouch>) {
+    fn died(&mut self, node: &Node<Seen>, last_touch: Option<LastTouch>) {
         let now = self.clock_bytes;
         let area = |since: u64| u128::from(node.size) * u128::from(now.saturating_sub(since));
         let bounds = &mut self.figures.bounds;
         bounds.objects += 1;
         bounds.bytes = bounds.bytes.saturating_add(node.size);
-        bounds.lifetime += area(node.born_bytes);
-        bounds.unused += area(last_touch.map_or(node.born_bytes, |touch| touch.clock_bytes));
-        if let Some(since) = node.unreached_bytes {
+        bounds.lifetime += area(node.data.born_bytes);
+        bounds.unused += area(last_touch.map_or(node.data.born_bytes, |touch| touch.clock_bytes));
+        if let Some(since) = node.data.unreached_bytes {
             bounds.unreachable_before_free += 1;
             bounds.unreachable_before_free_bytes += node.size;
             bounds.unreachable += area(since);
-        } else if node.born_point < self.points_at.len() {
+        } else if node.data.born_point < self.points_at.len() {
             bounds.reachable_at_last_point += 1;
             bounds.reachable_at_last_point_bytes += node.size;
         } else {
@@ -173,38 +134,21 @@ impl GraphHeap {
         }
     }
 
-    fn edge(&mut self, from: u64, offset: u64, to: Option<u64>) {
-        let Some(&from) = self.slots.get(&from) else { return };
-        let target = to.and_then(|to| Some((*self.slots.get(&to)?, to)));
-        let edges = &mut self.nodes[from as usize].edges;
-        let old = match target {
-            Some(target) => edges.insert(offset, target),
-            None => edges.remove(&offset),
-        };
-        if let Some((slot, object)) = old {
-            let node = &mut self.nodes[slot as usize];
-            if node.object == object && node.incoming > 0 {
-                node.incoming -= 1;
-                self.edges -= 1;
-            }
-        }
-        if let Some((slot, _)) = target {
-            self.nodes[slot as usize].incoming += 1;
-            self.edges += 1;
-        }
-        if self.edges > self.figures.max_edges {
-            self.figures.max_edges = self.edges;
+    fn edge(&mut self, from: u64, offset: u64, to: Option<(u64, bool)>) {
+        self.objects.hold(from, offset, to);
+        if self.objects.edges() > self.figures.max_edges {
+            self.figures.max_edges = self.objects.edges();
             self.figures.bytes_at_max_edges = self.live_bytes;
         }
     }
 
     /// The program touches an object: if nothing led to it, something did that is not in the graph.
     fn touched(&mut self, slot: u32) {
-        let node = &mut self.nodes[slot as usize];
-        if node.unreached_bytes.take().is_some() {
+        let node = self.objects.node_mut(slot);
+        if node.data.unreached_bytes.take().is_some() {
             let hidden = &mut self.figures.hidden;
             hidden.at_points += 1;
-            if !std::mem::replace(&mut node.is_hidden, true) {
+            if !std::mem::replace(&mut node.data.is_hidden, true) {
                 hidden.objects += 1;
                 hidden.bytes += node.size;
             }
@@ -219,7 +163,7 @@ impl GraphHeap {
             RootKind::Static => in_static,
             RootKind::Mapping => mapping,
         } += 1;
-        self.roots.extend(self.slots.get(&object));
+        self.roots.extend(self.objects.slot(object));
     }
 
     /// Marks what can be reached. A root point that is not whole has no figures.
@@ -228,32 +172,23 @@ impl GraphHeap {
         let mut open = std::mem::take(&mut self.roots);
         let mut reachable_bytes = 0;
         while let Some(slot) = open.pop() {
-            let node = &mut self.nodes[slot as usize];
-            if node.marked == point {
+            let node = self.objects.node_mut(slot);
+            if std::mem::replace(&mut node.data.marked, point) == point {
                 continue;
             }
-            node.marked = point;
             reachable_bytes += node.size;
-            let node = &self.nodes[slot as usize];
-            open.extend(
-                node.edges
-                    .values()
-                    .filter(|(to, object)| {
-                        let target = &self.nodes[*to as usize];
-                        target.object == *object && target.marked != point
-                    })
-                    .map(|(to, _)| *to),
-            );
+            let not_marked = self.objects.targets(slot).filter(|(_, data)| data.marked != point);
+            open.extend(not_marked.map(|(target, _)| target.slot));
         }
         if whole {
-            for &slot in self.slots.values() {
-                let node = &mut self.nodes[slot as usize];
-                if node.marked == point {
-                    node.unreached_bytes = None;
+            let clock_bytes = self.clock_bytes;
+            self.objects.for_each(|_, node| {
+                if node.data.marked == point {
+                    node.data.unreached_bytes = None;
                 } else {
-                    node.unreached_bytes.get_or_insert(self.clock_bytes);
+                    node.data.unreached_bytes.get_or_insert(clock_bytes);
                 }
-            }
+            });
         }
         let (clock_bytes, live_bytes) = (self.clock_bytes, self.live_bytes);
         self.figures.points.push(RootPoint { clock_bytes, live_bytes, reachable_bytes, used_bytes: 0 });

@@ -37,7 +37,7 @@ pub struct Root {
     pub object: u64,
     /// Where the word lies.
     pub kind: RootKind,
-    /// Offset in the object, bytes.
+    /// Lowest offset in the object, bytes.
     pub offset: u64,
 }
 

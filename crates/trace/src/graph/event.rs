@@ -130,7 +130,7 @@ pub enum Event {
     Root {
         /// The object.
         object: u64,
-        /// Offset in it, bytes: of one of the words found.
+        /// The lowest offset in it, bytes, of the words found there: 0 if one leads to its start.
         offset: u64,
         /// Where the word lies.
         kind: RootKind,

@@ -21,7 +21,6 @@ pub struct CellWord(*mut u64);
 
 /// All functions: the address is that of a cell of the heap, which nothing else reads or writes meanwhile; those on
 /// objects: one is in it.
-#[expect(clippy::missing_safety_doc, reason = "one precondition for all of them")]
 impl CellWord {
     /// That of a cell.
     #[inline(always)]

@@ -23,7 +23,7 @@ impl Counting {
         // SAFETY: what was marked is not among the dead.
         let hidden = held.iter().filter(|&&object| unsafe { Counting::word(object).count() } == 0).count();
         self.world.count_hidden(hidden as u64);
-        // SAFETY: as above.
+        // SAFETY: addresses in the table are those of objects, of which none was freed yet.
         kept().for_each(|&object| unsafe { Counting::word(object).unmark() });
         self.free_dead(&dead);
         self.world.record.nursery += 1;

@@ -64,7 +64,7 @@ fn mark(mut from: Vec<usize>) {
     // SAFETY: these are objects, and lead to objects.
     from.retain(|&object| unsafe { Counting::word(object).mark() });
     while let Some(object) = from.pop() {
-        // SAFETY: as above.
+        // SAFETY: what is marked is an object, and leads to objects.
         unsafe { from.extend(object::references(object).filter(|&to| Counting::word(to).mark())) };
     }
 }

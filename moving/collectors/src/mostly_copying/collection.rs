@@ -136,11 +136,13 @@ impl MostlyCopying {
     /// Frees what is left of the old space.
     fn forget(&mut self, next: u32) {
         let (pages, map) = (&self.pages, &self.map);
-        // SAFETY: addresses in the table are those of objects before the collection, which are read before their pages
-        // are used again.
-        forget_dead(&mut self.world, |address| match map[pages.number(address)].space {
-            space if space == next => address,
-            _ => unsafe { forwarding::new_address(address) }.unwrap_or(0),
+        forget_dead(&mut self.world, |address| {
+            if map[pages.number(address)].space == next {
+                return address;
+            }
+            // SAFETY: addresses in the table are those of objects before the collection, which are read before their
+            // pages are used again.
+            unsafe { forwarding::new_address(address) }.unwrap_or(0)
         });
         for number in 0..self.map.len() {
             let page = self.map[number];

@@ -20,7 +20,6 @@ pub struct Links {
     base: usize,
 }
 
-#[expect(clippy::missing_safety_doc, reason = "one precondition for all of them")]
 impl Links {
     /// Those of a heap at an address. No cell is 2^31 granules away from it.
     pub fn new(base: usize) -> Links {

@@ -8,6 +8,7 @@
 //! No cell ever moves in memory, and no pass over the heap frees any: a segment becomes another by moving a sentinel.
 
 use super::links::Links;
+use crate::class::GRANULE;
 
 /// A segment, by the sentinel in front of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +26,7 @@ pub enum Segment {
 /// Segments in the order of the wheel.
 pub const SEGMENTS: [Segment; 4] = [Segment::Ecru, Segment::Grey, Segment::Black, Segment::Free];
 /// Bytes of a wheel's sentinels.
-pub const SENTINEL_BYTES: usize = 4 * super::GRANULE;
+pub const SENTINEL_BYTES: usize = 4 * GRANULE;
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -42,7 +43,7 @@ impl Wheel {
     /// # Safety
     /// [`SENTINEL_BYTES`] from there on are the wheel's alone.
     pub unsafe fn new(links: Links, at: usize) -> Wheel {
-        let [bottom, top, scan, free] = [0, 1, 2, 3].map(|number| at + number * super::GRANULE);
+        let [bottom, top, scan, free] = [0, 1, 2, 3].map(|number| at + number * GRANULE);
         // SAFETY: the precondition of this function.
         unsafe {
             links.alone(bottom);
@@ -153,7 +154,7 @@ impl Wheel {
         for _ in 0..most + sentinels.len() {
             // SAFETY: the wheel's cells are linked.
             let after = unsafe { links.after(at) };
-            // SAFETY: as above.
+            // SAFETY: the wheel's cells are linked.
             if unsafe { links.before(after) } != at {
                 return false;
             }
@@ -243,7 +244,7 @@ mod tests {
                 5 if grey.is_empty() => {
                     wheel.free_ecru(links);
                     free.append(ecru);
-                    if pick % 2 == 0 {
+                    if pick.is_multiple_of(2) {
                         wheel.begin(links);
                         ecru.append(black);
                     }

@@ -5,20 +5,32 @@ use core::ffi::c_void;
 
 use heaptoll_next::blocks::Blocks;
 
-struct EarlyBlocks(UnsafeCell<Blocks>);
+/// Invariant: every block of `blocks` is in `lowest..=highest`, which nearly all blocks of the sequence are not.
+struct EarlyBlocks {
+    blocks: Blocks,
+    lowest: usize,
+    highest: usize,
+}
+
+struct EarlyCell(UnsafeCell<EarlyBlocks>);
 
 // SAFETY: used on the thread that runs `main` only: before that there is one thread, and the sequence is of one thread.
-unsafe impl Sync for EarlyBlocks {}
+unsafe impl Sync for EarlyCell {}
 
-static EARLY: EarlyBlocks = EarlyBlocks(UnsafeCell::new(Blocks::new()));
+static EARLY: EarlyCell =
+    EarlyCell(UnsafeCell::new(EarlyBlocks { blocks: Blocks::new(), lowest: usize::MAX, highest: 0 }));
 
 /// Keeps the address of a block that was allocated before `main`.
 pub fn made(block: *mut c_void) -> *mut c_void {
     if !block.is_null() {
-        // SAFETY: see `EarlyBlocks`.
-        let kept = unsafe { (*EARLY.0.get()).insert(block as usize, 0) };
+        // SAFETY: see `EarlyCell`.
+        let early = unsafe { &mut *EARLY.0.get() };
+        let address = block as usize;
         // Without memory for it the block is freed when the oracle would free it.
-        let _ = kept;
+        if early.blocks.insert(address, 0).is_ok() {
+            early.lowest = early.lowest.min(address);
+            early.highest = early.highest.max(address);
+        }
     }
     block
 }
@@ -26,9 +38,15 @@ pub fn made(block: *mut c_void) -> *mut c_void {
 /// Whether a block that is freed was allocated before `main`; it is forgotten.
 #[inline(always)]
 pub fn freed(block: *mut c_void) -> bool {
-    // SAFETY: see `EarlyBlocks`.
-    unsafe {
-        let early = &mut *EARLY.0.get();
-        !early.is_empty() && early.remove(block as usize).is_some()
+    // SAFETY: see `EarlyCell`.
+    let early = unsafe { &mut *EARLY.0.get() };
+    let address = block as usize;
+    early.lowest <= address && address <= early.highest && early.remove(address)
+}
+
+impl EarlyBlocks {
+    #[inline(never)]
+    fn remove(&mut self, address: usize) -> bool {
+        self.blocks.remove(address).is_some()
     }
 }

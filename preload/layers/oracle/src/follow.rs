@@ -18,7 +18,7 @@ pub fn allocate(size: usize, align: usize, caller: usize, make: impl FnOnce() ->
     match state() {
         State::Follow if size as u64 <= LARGEST => {
             // SAFETY: the state is `Follow`; other threads are refused before they change anything.
-            unsafe { (*oracle()).allocate(size, align, caller.wrapping_sub(1), false, make).0 }
+            unsafe { (*oracle()).allocate(size, align, caller.wrapping_sub(1), make) }
         }
         State::Early => early::made(make()),
         _ => make(),
@@ -35,8 +35,13 @@ pub unsafe fn free(block: *mut c_void) {
         return;
     }
     match state() {
+        // SAFETY: the state is `Follow`; by this function's contract the block is live, and one that is freed now is the
+        // manager's wherever it was allocated.
+        State::Follow if unsafe { (*oracle()).frees_directly } || early::freed(block) => unsafe {
+            forward::free(block)
+        },
         // SAFETY: the state is `Follow`; by this function's contract the block is live.
-        State::Follow if !early::freed(block) => unsafe { (*oracle()).free(block) },
+        State::Follow => unsafe { (*oracle()).free(block) },
         State::Abandoned => {}
         state => {
             if state == State::Early {
@@ -81,7 +86,8 @@ pub unsafe fn reallocate(block: *mut c_void, size: usize, caller: usize) -> *mut
         let (moved, old) = if state == State::Abandoned {
             (forward::malloc(size), abandoned_size(block))
         } else {
-            (*oracle()).allocate(size, 16, caller.wrapping_sub(1), true, move || forward::malloc(size))
+            (*oracle())
+                .compare_and_allocate(size, 16, caller.wrapping_sub(1), true, move || forward::malloc(size))
         };
         if moved.is_null() {
             return moved;

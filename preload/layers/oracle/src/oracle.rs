@@ -14,18 +14,19 @@ use heaptoll_oracle_core::sequence::Sequence;
 use heaptoll_oracle_core::settings::Point;
 use heaptoll_oracle_file::Section;
 use heaptoll_runtime::thread_pointer;
-use heaptoll_stats_page::{Writer, WriterKind};
+use heaptoll_stats_page::{Slot, Writer, WriterKind};
 
 use crate::file::Path;
 use crate::loaded::Process;
 use crate::stop::{stop_at, stop_because};
 
-/// The slot in which allocations are counted: as many as were recorded show that the sequence was followed to its end.
+/// Writes the layer's statistics.
 static WRITER: Writer = Writer::new(WriterKind::Layer, "oracle");
 
-/// Finds the statistics page.
-pub fn attach() {
-    let _ = WRITER.slot();
+/// Finds the slot in which allocations are counted: as many as were recorded show that the sequence was followed to its
+/// end.
+pub fn attach() -> &'static Slot {
+    WRITER.slot()
 }
 
 /// When objects are freed, with what is needed for it.
@@ -66,8 +67,19 @@ pub struct Oracle {
     pub reclaim: Reclaim,
     /// Where blocks are in a run that checks; otherwise they are the manager's.
     pub pages: Option<Pages>,
-    /// Bytes requested so far.
+    /// Bytes requested so far, where frees are due by them.
     pub allocated: u64,
+    /// Where allocations are counted.
+    pub slot: &'static Slot,
+    /// Whether an allocation frees nothing, and its block is the manager's.
+    pub allocates_directly: bool,
+    /// Whether the manager frees a block when the program does.
+    pub frees_directly: bool,
+}
+
+#[cold]
+fn refused() -> ! {
+    stop_because("the manager refuses memory that it gave when the program was recorded")
 }
 
 /// Gives a block back.
@@ -85,10 +97,33 @@ unsafe fn reclaim(pages: &mut Option<Pages>, block: *mut c_void) {
 }
 
 impl Oracle {
-    /// Compares an allocation, frees what is due, and gives the new block. The result's second part is the recorded size
-    /// of the object that a `realloc` ends.
+    /// Compares an allocation that is no `realloc`, frees what is due, and gives the new block.
     #[inline(always)]
     pub fn allocate(
+        &mut self,
+        size: usize,
+        align: usize,
+        caller: usize,
+        make: impl FnOnce() -> *mut c_void,
+    ) -> *mut c_void {
+        if self.thread != thread_pointer() || !self.sequence.advance(size as u64, caller) {
+            return self.compare_and_allocate(size, align, caller, false, make).0;
+        }
+        self.slot.malloc_calls.store(self.sequence.count(), Relaxed);
+        if !self.allocates_directly {
+            return self.reclaim_and_allocate(size, align, caller, make);
+        }
+        let block = make();
+        if block.is_null() {
+            refused();
+        }
+        block
+    }
+
+    /// [`Oracle::allocate`], of a `realloc` too. The result's second part is the recorded size of the object that a `realloc`
+    /// ends.
+    #[inline(never)]
+    pub fn compare_and_allocate(
         &mut self,
         size: usize,
         align: usize,
@@ -103,13 +138,26 @@ impl Oracle {
             Ok(resized) => resized.unwrap_or(0),
             Err(difference) => stop_at(difference, self.sequence.sites(), size, caller),
         };
+        self.slot.malloc_calls.store(self.sequence.count(), Relaxed);
+        (self.reclaim_and_allocate(size, align, caller, make), resized)
+    }
+
+    /// Frees what is due before an allocation that has been compared, makes it, and keeps what is freed later.
+    #[inline(never)]
+    fn reclaim_and_allocate(
+        &mut self,
+        size: usize,
+        align: usize,
+        caller: usize,
+        make: impl FnOnce() -> *mut c_void,
+    ) -> *mut c_void {
         let freed = self.reclaim_due();
         let block = match &mut self.pages {
             None => make(),
             Some(pages) => pages.allocate(size, align, self.sequence.count() - 1),
         };
         if block.is_null() {
-            stop_because("the manager refuses memory that it gave when the program was recorded");
+            refused();
         }
         let kept = freed.and_then(|()| match &mut self.reclaim {
             Reclaim::LastUse(schedule) => schedule.keep(block),
@@ -120,8 +168,7 @@ impl Oracle {
             stop_at(Difference { allocation, what }, self.sequence.sites(), size, caller);
         }
         self.allocated += size as u64;
-        WRITER.slot().malloc_calls.store(self.sequence.count(), Relaxed);
-        (block, resized)
+        block
     }
 
     #[inline(always)]

@@ -11,6 +11,7 @@ use heaptoll_oracle_core::settings::{ALLOWED, Check, Point, Settings};
 use heaptoll_oracle_core::sites::Sites;
 use heaptoll_oracle_file::MOST_SLOTS;
 use heaptoll_runtime::{AtFork, at_fork};
+use heaptoll_stats_page::Slot;
 
 use crate::file::{self, Path};
 use crate::follow;
@@ -37,12 +38,12 @@ pub fn start() -> Option<Start> {
         Some(Err(wrong)) => refuse(VARIABLE, wrong, ALLOWED),
     };
     // The statistics page's variable is among those that the program does not see.
-    oracle::attach();
+    let slot = oracle::attach();
     // Resolved here, where what the look-up allocates is not part of the sequence.
     let _ = heaptoll_next::next();
     let hidden = settings.hidden;
     // SAFETY: nothing reads the cell before `main_begins`.
-    if settings.point == Point::Record || !unsafe { open(&settings, oracle()) } {
+    if settings.point == Point::Record || !unsafe { open(&settings, slot, oracle()) } {
         return Some(Start { hidden, follows: false });
     }
     if at_fork::<Forks>() != 0 {
@@ -69,7 +70,7 @@ pub fn main_begins() {
 ///
 /// # Safety
 /// `oracle` may be written to, and nothing reads it.
-unsafe fn open(settings: &Settings, oracle: *mut Oracle) -> bool {
+unsafe fn open(settings: &Settings, slot: &'static Slot, oracle: *mut Oracle) -> bool {
     let Some(path) = Path::new(settings.file) else { stop_because("the path of its file is too long") };
     let Some(header) = file::header(path) else {
         stop_because("its file is not there, is cut, or is of another version of heaptoll; record it again")
@@ -103,6 +104,10 @@ unsafe fn open(settings: &Settings, oracle: *mut Oracle) -> bool {
             reclaim: Reclaim::new(settings.point, path, header.schedule, blocks),
             pages,
             allocated: 0,
+            slot,
+            allocates_directly: settings.check == Check::Off
+                && matches!(settings.point, Point::Free | Point::Never),
+            frees_directly: settings.check == Check::Off && settings.point == Point::Free,
         });
     }
     true

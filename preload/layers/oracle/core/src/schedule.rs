@@ -16,7 +16,7 @@ use crate::reader::{NoWord, Reader, Source};
 ///
 /// Invariant: a slot contains a block that the layer has not freed, or null.
 pub struct Schedule<'a, S> {
-    words: Reader<S, 4>,
+    words: Reader<S, u32>,
     blocks: &'a [Cell<*mut c_void>],
     /// Slot of the next block.
     slot: u32,
@@ -24,7 +24,7 @@ pub struct Schedule<'a, S> {
 
 impl<'a, S: Source> Schedule<'a, S> {
     /// Before the first allocation. Every slot is null.
-    pub fn new(words: Reader<S, 4>, blocks: &'a [Cell<*mut c_void>]) -> Schedule<'a, S> {
+    pub fn new(words: Reader<S, u32>, blocks: &'a [Cell<*mut c_void>]) -> Schedule<'a, S> {
         Schedule { words, blocks, slot: 0 }
     }
 
@@ -36,7 +36,7 @@ impl<'a, S: Source> Schedule<'a, S> {
     pub fn before_allocation(&mut self, mut free: impl FnMut(*mut c_void)) -> Result<(), What> {
         loop {
             let word = match self.words.read() {
-                Ok(word) => u32::from_le_bytes(word),
+                Ok(word) => word,
                 Err(NoWord::End) => return Err(What::End),
                 Err(NoWord::Unreadable) => return Err(What::File),
             };

@@ -8,7 +8,7 @@ use crate::sites::{Loaded, Sites};
 
 /// The sequence, as far as the program has come.
 pub struct Sequence<'a, S, L> {
-    words: Reader<S, 8>,
+    words: Reader<S, u64>,
     sites: Sites<'a, L>,
     /// Allocations so far.
     count: u64,
@@ -19,7 +19,7 @@ pub type Resized = Option<u64>;
 
 impl<'a, S: Source, L: Loaded> Sequence<'a, S, L> {
     /// From the first allocation on.
-    pub fn new(words: Reader<S, 8>, sites: Sites<'a, L>) -> Sequence<'a, S, L> {
+    pub fn new(words: Reader<S, u64>, sites: Sites<'a, L>) -> Sequence<'a, S, L> {
         Sequence { words, sites, count: 0 }
     }
 
@@ -33,6 +33,20 @@ impl<'a, S: Source, L: Loaded> Sequence<'a, S, L> {
         &self.sites
     }
 
+    /// Whether the next allocation is one of `size` bytes that `caller` calls, and no `realloc`; then it is taken. Where
+    /// not, [`Sequence::next`] finds out why: it may be, too.
+    #[inline(always)]
+    pub fn advance(&mut self, size: u64, caller: usize) -> bool {
+        let Some(word) = self.words.peek() else { return false };
+        let is_next =
+            AllocationWord::site_of(word, size).is_some_and(|site| self.sites.is_known(site, caller));
+        if is_next {
+            self.words.skip();
+            self.count += 1;
+        }
+        is_next
+    }
+
     /// Compares the next allocation, of `size` bytes, which `caller` calls. For a `realloc`, `resizes` is true, and the
     /// result the recorded size of the object that it ends.
     ///
@@ -41,7 +55,7 @@ impl<'a, S: Source, L: Loaded> Sequence<'a, S, L> {
     #[inline(always)]
     pub fn next(&mut self, size: u64, caller: usize, resizes: bool) -> Result<Resized, Difference> {
         let word = match self.words.read() {
-            Ok(word) => AllocationWord::of(u64::from_le_bytes(word)),
+            Ok(word) => AllocationWord::of(word),
             Err(why) => return Err(self.difference(no_word(why))),
         };
         if word.size != size {
@@ -61,7 +75,7 @@ impl<'a, S: Source, L: Loaded> Sequence<'a, S, L> {
     #[inline(never)]
     fn size(&mut self) -> Result<u64, Difference> {
         match self.words.read() {
-            Ok(word) => Ok(u64::from_le_bytes(word)),
+            Ok(word) => Ok(word),
             Err(_) => Err(self.difference(What::File)),
         }
     }
@@ -110,10 +124,30 @@ mod tests {
     fn the_recorded_sequence_is_followed_to_its_end() {
         with(|mut sequence| {
             assert_eq!(sequence.next(24, 1001, false), Ok(None));
+            assert!(!sequence.advance(40, 1002), "a realloc");
             assert_eq!(sequence.next(40, 1002, true), Ok(Some(8)));
+            assert!(!sequence.advance(1, 1001), "the end");
             let end = Difference { allocation: 2, what: What::End };
             assert_eq!(sequence.next(1, 1001, false), Err(end));
         });
+    }
+
+    #[test]
+    fn a_known_site_is_taken_without_a_look_at_its_object() {
+        let words = [AllocationWord { size: 24, site: 0, resized: false }.word(); 4];
+        let bytes: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+        let sites = [SiteWord { address: 1, object: Some(0) }.word()];
+        let objects = [NameWord { start: 0, length: 0 }.word()];
+        let addresses = [const { Cell::new(0) }; 1];
+        let sites =
+            Sites { sites: &sites, objects: &objects, text: b"", addresses: &addresses, loaded: TwoObjects };
+        let mut sequence = Sequence::new(Reader::new(Bytes(bytes), Section { start: 0, count: 4 }), sites);
+        assert!(!sequence.advance(24, 1001), "nothing has been read, and the site is not known");
+        assert_eq!(sequence.next(24, 1001, false), Ok(None));
+        assert!(!sequence.advance(25, 1001) && !sequence.advance(24, 1002) && !sequence.advance(24, 0));
+        assert_eq!(sequence.count(), 1);
+        assert!(sequence.advance(24, 1001));
+        assert_eq!(sequence.count(), 2);
     }
 
     #[test]

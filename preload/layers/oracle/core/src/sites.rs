@@ -28,6 +28,12 @@ pub struct Sites<'a, L> {
 }
 
 impl<L: Loaded> Sites<'_, L> {
+    /// Whether `caller` is known to be this site: it was found before.
+    #[inline(always)]
+    pub fn is_known(&self, site: usize, caller: usize) -> bool {
+        self.addresses.get(site).is_some_and(|address| address.get() == caller && caller != 0)
+    }
+
     /// Whether `caller`, the address of a call's last byte, is this site.
     #[inline(always)]
     pub fn is(&self, site: u32, caller: usize) -> bool {

@@ -4,10 +4,11 @@ use serde::{Deserialize, Serialize};
 
 /// Collections of a replay.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Record {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Collections {
     /// Collections of the whole heap.
     pub full: u64,
-    /// Collections of the nursery alone.
+    /// Collections of the nursery alone; under `counting`, reconciliations of the zero count table.
     pub nursery: u64,
     /// Of all, those that MMTk began because one before had not freed enough.
     pub emergency: u64,
@@ -37,6 +38,5 @@ pub struct Record {
     /// Bytes that the trace reached at the last collection that was checked.
     pub last_reached_bytes: u64,
     /// The first object that was gone or changed.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub violation: Option<String>,
 }

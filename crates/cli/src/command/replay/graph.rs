@@ -1,0 +1,99 @@
+//! The options of `heaptoll replay --graph`.
+
+use clap::{Args, ValueEnum};
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::minheap::tolerance;
+use heaptoll_experiments::replay::graph::{HeapBase, HeapSize, MOST_HEAPS};
+
+use crate::memory;
+
+/// Options of replays with pointers.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Traces with pointers")]
+pub struct Options {
+    /// The trace has pointers: replay it under collectors of MMTk (docs/guide/replay-graph.md)
+    #[arg(long)]
+    pub graph: bool,
+    /// Sizes of the heap: multiples of the smallest one (2x), or bytes (16M)
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size, default_value = "1.5x,2x,3x", requires = "graph")]
+    heap: Vec<HeapSize>,
+    /// What heaps are multiples of
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t = BaseArg::Least, requires = "graph")]
+    multiple_of: BaseArg,
+    /// Compare what each collection keeps with the trace, in one run more of each collector in each heap: an object that
+    /// is reachable or used later, and is gone or changed, ends the run
+    #[arg(long, requires = "graph")]
+    pub check: bool,
+    /// How far a smallest heap may be above the truth, as a percentage of it
+    #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = tolerance, requires = "graph")]
+    pub tolerance: f64,
+    /// Threads of the collector
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64), requires = "graph")]
+    pub collector_threads: u32,
+}
+
+/// A smallest heap that others are multiples of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum BaseArg {
+    /// The least of all collectors': they are compared at equal memory
+    Least,
+    /// Each collector's own
+    Own,
+}
+
+fn size(text: &str) -> Result<HeapSize, String> {
+    let wrong =
+        "give multiples of the smallest heap, 1 or more, such as 1.5x, or sizes such as 16M".to_owned();
+    match text.strip_suffix('x') {
+        Some(times) => {
+            let times: Option<f64> =
+                times.parse().ok().filter(|times: &f64| times.is_finite() && *times >= 1.0);
+            times.map(HeapSize::Times).ok_or(wrong)
+        }
+        None => memory::bytes(text).ok().filter(|bytes| *bytes > 0).map(HeapSize::Bytes).ok_or(wrong),
+    }
+}
+
+impl Options {
+    /// Heaps, each once.
+    ///
+    /// # Errors
+    /// They are too many.
+    pub fn heaps(&self) -> Result<Vec<HeapSize>, Failure> {
+        let mut heaps: Vec<HeapSize> = Vec::new();
+        for heap in &self.heap {
+            if !heaps.contains(heap) {
+                heaps.push(*heap);
+            }
+        }
+        if heaps.len() > MOST_HEAPS {
+            return Err(Failure::Usage(format!(
+                "--heap: {} sizes are too many; give {MOST_HEAPS} at most, for each is run under each collector",
+                heaps.len()
+            )));
+        }
+        Ok(heaps)
+    }
+
+    /// What they are multiples of.
+    pub fn base(&self) -> HeapBase {
+        match self.multiple_of {
+            BaseArg::Least => HeapBase::Least,
+            BaseArg::Own => HeapBase::Own,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heaps_are_multiples_or_sizes() {
+        assert_eq!(size("1.5x"), Ok(HeapSize::Times(1.5)));
+        assert_eq!(size("16M"), Ok(HeapSize::Bytes(16 << 20)));
+        for wrong in ["0.5x", "x", "-2x", "NaNx", "0", "many", "", "2y"] {
+            assert!(size(wrong).is_err_and(|text| text.contains("1.5x")), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! `heaptoll replay --graph`: collectors that move objects, on traces of real programs, and what is refused.
+
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::fixture::{CommandOutput, Fixture, read_json};
+
+/// Lists that live, among a megabyte of garbage, made by as many threads as the first argument has.
+const PROGRAM: &str = r#"
+    #include <pthread.h>
+    struct node { struct node *next; long more[30]; };
+    static struct node *volatile lists[4];
+    static void *work(void *which) {
+        for (int at = 0; at < 1000; at++) {
+            struct node *volatile made = malloc(sizeof *made);
+            made->next = lists[(long)which];
+            lists[(long)which] = made;
+            char *volatile garbage = malloc(1000);
+            *garbage = 1;
+            free(garbage);
+        }
+        return 0;
+    }
+    int main(int count, char **words) {
+        pthread_t threads[3];
+        int more = count > 1 ? atoi(words[1]) - 1 : 0;
+        for (long at = 0; at < more; at++) pthread_create(&threads[at], 0, work, (void *)(at + 1));
+        work(0);
+        for (long at = 0; at < more; at++) pthread_join(threads[at], 0);
+        long sum = 0;
+        for (int at = 0; at < 4; at++)
+            for (struct node *node = lists[at]; node; node = node->next) sum += node->more[0] = at;
+        return sum < 0;
+    }
+"#;
+
+/// Records the program, with so many threads, into `t.graph`.
+fn record(fixture: &Fixture, name: &str, threads: &str) -> String {
+    let program = fixture.program(name, PROGRAM);
+    let graph = fixture.at("t.graph");
+    fixture.heaptoll(&["record", "--graph", "-o", &graph, "--", &program, threads]).exits(0);
+    graph
+}
+
+/// An installation whose `heaptoll-mmtk` is another, or none.
+fn home(fixture: &Fixture, mmtk: Option<&str>) -> PathBuf {
+    let stage = heaptoll_staged::home();
+    let home = fixture.path("home");
+    std::fs::create_dir_all(home.join("lib/heaptoll")).expect("makes");
+    for entry in std::fs::read_dir(stage.join("lib/heaptoll")).expect("a stage").flatten() {
+        let link = home.join("lib/heaptoll").join(entry.file_name());
+        if entry.file_name() != "heaptoll-mmtk" && !link.exists() {
+            symlink(entry.path(), link).expect("links");
+        }
+    }
+    if let Some(text) = mmtk {
+        let real = stage.join("lib/heaptoll/heaptoll-mmtk");
+        let text = text.replace("REAL", &real.display().to_string());
+        fixture.script("home/lib/heaptoll/heaptoll-mmtk", &text);
+    }
+    home
+}
+
+fn in_home(fixture: &Fixture, home: &Path, arguments: &[&str]) -> CommandOutput {
+    fixture.command(arguments).env("HEAPTOLL_HOME", home).output().expect("starts").into()
+}
+
+fn rows(figures: &Value, heap: usize) -> &Vec<Value> {
+    figures["heaps"][heap]["rows"].as_array().expect("rows")
+}
+
+#[test]
+fn collectors_that_move_objects_are_compared_in_heaps_of_fixed_size() {
+    let fixture = Fixture::new();
+    let (graph, json, page) = (record(&fixture, "lists", "1"), fixture.at("a.json"), fixture.at("a.html"));
+    let plans =
+        ["-m", "mmtk:immix", "-m", "mmtk:semispace", "-m", "mmtk:immix,moving=off", "-m", "mmtk:nogc"];
+    let options =
+        ["-n", "2", "--heap", "3x,64K", "--check", "--tolerance", "10", "--json", &json, "--html", &page];
+    let shown = fixture.heaptoll(&[&["replay", "--graph", &graph][..], &plans, &options].concat()).exits(0);
+    shown.shows(&[
+        "Collectors that move objects, on lists",
+        "Smallest heaps",
+        "mmtk:immix,moving=off",
+        "does not fit",
+        "too few runs to judge",
+    ]);
+    let figures = read_json(&json);
+    let smallest = |at: usize| figures["plans"][at]["smallest"]["search"]["heap"].as_f64().expect("a heap");
+    // A copying collector reserves as much as it may copy.
+    assert!(smallest(1) > 1.3 * smallest(0), "{figures:#}");
+    let ample = rows(&figures, 0);
+    assert_eq!(ample.len(), 4);
+    for row in ample {
+        assert_eq!(
+            (&row["ending"]["kind"], &row["checked"]["violation"]),
+            (&"fits".into(), &Value::Null),
+            "{row:#}"
+        );
+    }
+    assert!(ample[1]["spent"]["copied_bytes"].as_f64() > Some(250_000.0), "{:#}", ample[1]);
+    assert!(ample[1]["cpu_ratio"]["pairs"] == 2 && ample[0]["cpu_ratio"].is_null());
+    assert_eq!(ample[3]["spent"]["full_collections"], 0.0);
+    // Of the 250 KB that are alive at the end.
+    for row in &rows(&figures, 1)[..3] {
+        assert_eq!(row["ending"]["kind"], "does_not_fit", "{row:#}");
+        assert!(row["ending"]["live_bytes"].as_u64() > Some(1000), "{row:#}");
+    }
+}
+
+#[test]
+fn a_program_of_two_threads_with_control_characters_in_its_name_is_replayed_by_one_thread() {
+    let fixture = Fixture::new();
+    let graph = record(&fixture, "li\u{1b}[31mst", "2");
+    let json = fixture.at("a.json");
+    let options = [
+        "-n",
+        "1",
+        "--heap",
+        "4M",
+        "--check",
+        "-m",
+        "mmtk:gencopy",
+        "-m",
+        "mmtk:markcompact",
+        "--json",
+        &json,
+    ];
+    let shown = fixture.heaptoll(&[&["replay", "--graph", &graph][..], &options].concat()).exits(0);
+    let shown = shown.shows(&["baseline", "Collections"]);
+    assert!(!shown.out.contains('\u{1b}'), "{}", shown.out);
+    assert_eq!(read_json(&json)["prepared"]["threads"], 2);
+    // Cut: what is there is replayed.
+    let whole = std::fs::read(&graph).expect("reads");
+    std::fs::write(&graph, &whole[..whole.len() / 2]).expect("writes");
+    let cut = fixture.heaptoll(&[&["replay", "--graph", &graph][..], &options].concat()).exits(0);
+    cut.shows(&["cut off"]);
+}
+
+#[test]
+fn an_object_that_a_collection_lost_is_trouble_and_so_is_a_collector_that_crashes() {
+    let fixture = Fixture::new();
+    let graph = record(&fixture, "lists", "1");
+    let replay = ["replay", "--graph", &graph, "--heap", "4M", "-n", "2", "--check"];
+    let plans = ["-m", "mmtk:immix", "-m", "mmtk:gencopy"];
+    let all = [&replay[..], &plans].concat();
+    let lost = "\"REAL\" \"$@\" | sed 's/\"violation\":null/\"violation\":\"object 7 is gone\"/'";
+    let script = format!("#!/bin/sh\ncase \"$3\" in gencopy) {lost} ;; *) exec \"REAL\" \"$@\" ;; esac\n");
+    let output = in_home(&fixture, &home(&fixture, Some(&script)), &all).exits(1);
+    output.complains(&["mmtk:gencopy in 4.00 MiB: object 7 is gone"]).shows(&["reachability is violated"]);
+    let crash = "#!/bin/sh\ncase \"$3\" in gencopy) echo no copies >&2; kill -SEGV $$ ;; *) exec \"REAL\" \"$@\" ;; esac\n";
+    let output = in_home(&fixture, &home(&fixture, Some(crash)), &all).exits(1);
+    output.shows(&["killed by signal 11; it wrote: no copies", "baseline", "failed"]);
+    std::fs::remove_file(fixture.path("home/lib/heaptoll/heaptoll-mmtk")).expect("removes");
+    in_home(&fixture, &home(&fixture, None), &all).exits(2).complains(&["heaptoll-mmtk", "make build"]);
+}
+
+#[test]
+fn other_files_managers_plans_and_heaps_are_refused() {
+    let fixture = Fixture::new();
+    let program = fixture.program("small", "int main(void) { free(malloc(10)); return 0; }");
+    let (plain, text) = (fixture.at("t.heaptoll"), fixture.at("text"));
+    fixture.heaptoll(&["record", "-o", &plain, "--", &program]).exits(0);
+    std::fs::write(&text, "neither").expect("writes");
+    let refused = |words: &[&str], because: &[&str]| {
+        fixture.heaptoll(&[&["replay"], words].concat()).exits(2).complains(because);
+    };
+    refused(&["--graph", &plain], &["a trace without pointers", "record --graph"]);
+    refused(&["--graph", &text], &["no trace with pointers", "text"]);
+    refused(&["--graph", "-"], &["must be a file"]);
+    refused(&["--graph", &plain, "-m", "glibc"], &["-m glibc", "collectors of MMTk", "mmtk:semispace"]);
+    refused(&["--graph", &plain, "-m", "mmtk:semispce"], &["no such plan", "semispace"]);
+    refused(&[&plain, "-m", "mmtk:semispace"], &["mmtk:semispace", "record --graph", "replay --graph"]);
+    refused(&["--graph", &plain, "--heap", "0.5x"], &["1 or more"]);
+    refused(&["--graph", &plain, "--loop", "2"], &["--loop", "--graph"]);
+    refused(&[&plain, "--heap", "2x"], &["--graph"]);
+}

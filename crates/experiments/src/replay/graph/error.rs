@@ -1,0 +1,56 @@
+//! Why a trace with pointers cannot be replayed as requested.
+
+use thiserror::Error;
+
+/// A request that cannot be carried out.
+#[derive(Debug, Error)]
+pub enum GraphReplayError {
+    /// A manager of programs, with a trace with pointers.
+    #[error(
+        "-m {word}: with --graph a trace is replayed under collectors of MMTk: {known}. An allocator moves nothing and \
+         needs no pointers: `heaptoll replay` replays a trace of `heaptoll record` under it"
+    )]
+    NoPlan {
+        /// What was given.
+        word: String,
+        /// The plans.
+        known: String,
+    },
+    /// None of this name.
+    #[error("-m {word}: MMTk has no such plan here{suggestion}; plans are {known}")]
+    UnknownPlan {
+        /// What was given.
+        word: String,
+        /// The nearest name, as the sentence goes on with it, or nothing.
+        suggestion: String,
+        /// The plans.
+        known: String,
+    },
+    /// A plan, with a trace without pointers.
+    #[error(
+        "-m {word}: a collector that moves objects needs to know which words are pointers: `heaptoll record --graph` \
+         makes a trace that has them, and `heaptoll replay --graph TRACE -m {word}` replays it"
+    )]
+    NeedsPointers {
+        /// What was given.
+        word: String,
+    },
+    /// The trace could not be made ready.
+    #[error("{trace} cannot be made ready for replays: {why}")]
+    NotReady {
+        /// The trace.
+        trace: String,
+        /// Why.
+        why: String,
+    },
+    /// A heap that the machine has no memory for.
+    #[error(
+        "a heap of {heap} is more than the {available} that this machine has free: give a smaller one with --heap"
+    )]
+    TooLarge {
+        /// The heap.
+        heap: String,
+        /// What is free.
+        available: String,
+    },
+}

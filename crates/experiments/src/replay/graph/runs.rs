@@ -1,0 +1,175 @@
+//! The runs: searches for smallest heaps, one run with checks of each cell, then timed ones, interleaved.
+
+use std::time::Instant;
+
+use heaptoll_replay::error::ReplayError;
+use heaptoll_replay::mmtk::{Answered, Mmtk, Replayed};
+use heaptoll_replay::study::Progress;
+use heaptoll_report::format::printable_lines;
+use heaptoll_units::bytes;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use super::cells::Cell;
+use super::figures::{PlanRow, Smallest};
+use super::heaps;
+use super::plans::row_name;
+use super::ready::Ready;
+use super::request::{HeapSize, Request};
+use crate::context::Messages;
+use crate::failure::Failure;
+use crate::minheap::{Outcome, Search, Step};
+use crate::replay::progress::ReplayProgress;
+
+/// What all runs share.
+pub struct Runner<'a> {
+    mmtk: &'a Mmtk<'a>,
+    ready: &'a Ready,
+    request: &'a Request,
+    plans: &'a [&'static str],
+    seed: u64,
+    messages: &'a dyn Messages,
+}
+
+/// One run: the place of its cell, and its number; none is that with checks.
+type Run = (usize, Option<u32>);
+
+impl<'a> Runner<'a> {
+    /// Nothing is run yet.
+    pub fn new(
+        mmtk: &'a Mmtk<'a>,
+        ready: &'a Ready,
+        request: &'a Request,
+        plans: &'a [&'static str],
+        seed: u64,
+        messages: &'a dyn Messages,
+    ) -> Runner<'a> {
+        Runner { mmtk, ready, request, plans, seed, messages }
+    }
+
+    /// Finds each plan's smallest heap, where a heap is a multiple of one. False: interrupted.
+    ///
+    /// # Errors
+    /// The system gives no process.
+    pub fn search(&self, rows: &mut [PlanRow]) -> Result<bool, Failure> {
+        if !self.request.heaps.iter().any(|heap| matches!(heap, HeapSize::Times(_))) {
+            return Ok(true);
+        }
+        let mut progress = ReplayProgress::new(self.messages);
+        for (row, plan) in rows.iter_mut().zip(self.plans).filter(|(row, _)| row.collects) {
+            let mut search = heaps::search(&self.ready.prepared, self.request.tolerance);
+            let found = loop {
+                match search.next() {
+                    Step::End(answer) => break answer,
+                    Step::Try(heap) => {
+                        progress.message(&format!(
+                            "searching the smallest heap of {}: {}",
+                            row.plan,
+                            bytes(heap as f64)
+                        ));
+                        if !self.attempt(&mut search, plan, heap)? {
+                            return Ok(false);
+                        }
+                    }
+                }
+            };
+            row.smallest = Some(Smallest { over_least: None, search: found });
+        }
+        Ok(true)
+    }
+
+    /// False: interrupted.
+    fn attempt(&self, search: &mut Search, plan: &str, heap: u64) -> Result<bool, Failure> {
+        let outcome = match self.replay(plan, heap, false)? {
+            Answered::Interrupted => return Ok(false),
+            Answered::Done(answer) if answer.fits => Outcome::Done,
+            Answered::Done(_) => Outcome::OutOfMemory,
+            Answered::Failed(why) => Outcome::Other(printable_lines(&why)),
+        };
+        search.record(heap, outcome);
+        Ok(true)
+    }
+
+    fn replay(&self, plan: &str, heap: u64, check: bool) -> Result<Answered<Replayed>, Failure> {
+        self.mmtk.replay(&self.ready.file, plan, heap, check).map_err(failure)
+    }
+
+    /// Makes all runs. False: interrupted.
+    ///
+    /// # Errors
+    /// The system gives no process.
+    pub fn measure(&self, cells: &mut [Cell]) -> Result<bool, Failure> {
+        let runs = order(cells.len(), self.request.check, self.request.runs, self.seed);
+        let mut progress = ReplayProgress::new(self.messages);
+        let begun = Instant::now();
+        for (done, (at, number)) in runs.iter().enumerate() {
+            if done == cells.len() {
+                progress.first_round(begun.elapsed(), done, runs.len() - done);
+            }
+            let cell = &mut cells[*at];
+            if !cell.is_settled() && !self.run(cell, *number, &mut progress)? {
+                return Ok(false);
+            }
+            progress.ran(done + 1, runs.len());
+        }
+        Ok(true)
+    }
+
+    /// False: interrupted.
+    fn run(
+        &self,
+        cell: &mut Cell,
+        number: Option<u32>,
+        progress: &mut ReplayProgress,
+    ) -> Result<bool, Failure> {
+        let plan = self.plans[cell.plan];
+        let what = if number.is_none() { "checking" } else { "replaying under" };
+        progress.message(&format!("{what} {}", row_name(plan)));
+        match self.replay(plan, cell.heap_bytes, number.is_none())? {
+            Answered::Interrupted => return Ok(false),
+            Answered::Failed(why) => cell.fail(printable_lines(&why)),
+            Answered::Done(answer) => cell.add(number, answer),
+        }
+        if let Some(violation) = cell.violation() {
+            let heap = bytes(cell.heap_bytes as f64);
+            self.messages.error(&format!("{} in {heap}: {violation}", row_name(plan)));
+        }
+        Ok(true)
+    }
+}
+
+/// Runs with checks first; then all cells of a repetition before the next one's, in a fresh random order.
+fn order(cells: usize, check: bool, repetitions: u32, seed: u64) -> Vec<Run> {
+    let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    let mut runs: Vec<Run> = if check { (0..cells).map(|at| (at, None)).collect() } else { vec![] };
+    for number in 0..repetitions {
+        let mut places: Vec<usize> = (0..cells).collect();
+        places.shuffle(&mut rng);
+        runs.extend(places.into_iter().map(|at| (at, Some(number))));
+    }
+    runs
+}
+
+fn failure(error: ReplayError) -> Failure {
+    Failure::Trouble(Box::new(error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_repetition_has_every_cell_once_in_an_order_of_the_seed_after_the_checks() {
+        let runs = order(6, true, 3, 7);
+        assert!(runs[..6].iter().all(|(_, number)| number.is_none()));
+        for (number, repetition) in runs[6..].chunks(6).enumerate() {
+            let mut places: Vec<usize> = repetition.iter().map(|(at, _)| *at).collect();
+            assert!(repetition.iter().all(|(_, run)| *run == Some(number as u32)));
+            places.sort_unstable();
+            assert_eq!(places, [0, 1, 2, 3, 4, 5]);
+        }
+        assert_eq!(runs, order(6, true, 3, 7));
+        assert_ne!(runs, order(6, true, 3, 8));
+    }
+}

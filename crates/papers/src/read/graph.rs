@@ -1,0 +1,163 @@
+//! `heaptoll replay --graph` of one recording: collectors on the same trace, by the heap.
+
+use heaptoll_experiments::replay::graph::{Figures, HeapSize, PlanRow, Row};
+
+use super::cell_writer::CellWriter;
+use super::reading::Reading;
+use crate::definition::Step;
+use crate::figures::Value;
+
+/// Smallest heaps with what the search leaves open, and times with the command's intervals: over the first plan.
+pub fn reading(found: &Figures, step: &Step, program: &str) -> Reading {
+    let mut reading = Reading::default();
+    let first = found.plans.first().and_then(bounds);
+    for plan in &found.plans {
+        if let Some(why) = &plan.refused {
+            reading.absent.push((program.into(), Some(plan.plan.clone()), why.clone()));
+        }
+        let mut writer =
+            CellWriter { step: &step.id, program, manager: &plan.plan, cells: &mut reading.cells };
+        put_smallest(&mut writer, bounds(plan), first);
+        for heap in &found.heaps {
+            let HeapSize::Times(at) = heap.size else { continue };
+            heap.rows.iter().filter(|row| row.plan == plan.plan).for_each(|row| put(&mut writer, at, row));
+        }
+    }
+    reading.warnings.clone_from(&found.warnings);
+    reading
+}
+
+/// The largest heap that is too small, and the smallest that is not, bytes.
+fn bounds(plan: &PlanRow) -> Option<[f64; 2]> {
+    let search = &plan.smallest.as_ref()?.search;
+    Some([search.failed_at as f64, search.heap? as f64])
+}
+
+fn put_smallest(writer: &mut CellWriter<'_>, own: Option<[f64; 2]>, first: Option<[f64; 2]>) {
+    let Some([failed_at, heap]) = own else { return };
+    let kib = |bytes: f64| bytes / 1024.0;
+    writer.put(
+        "smallest_heap_kib",
+        None,
+        Value::Estimate { value: kib(heap), low: kib(failed_at), high: kib(heap) },
+    );
+    if let Some([first_failed_at, first_heap]) = first.filter(|first| first[0] > 0.0) {
+        let value = Value::Estimate {
+            value: heap / first_heap,
+            low: failed_at / first_heap,
+            high: heap / first_failed_at,
+        };
+        writer.put("smallest_heap_ratio", None, value);
+    }
+}
+
+fn put(writer: &mut CellWriter<'_>, at: f64, row: &Row) {
+    writer.ratio("cpu_ratio", Some(at), row.cpu_ratio);
+    writer.ratio("mutator_ratio", Some(at), row.mutator_ratio);
+    let Some(spent) = row.spent else { return };
+    let mut single = |metric: &str, value: f64| writer.put(metric, Some(at), Value::Single(value));
+    if spent.cpu_s > 0.0 {
+        single("collector_share", spent.collector_cpu_s / spent.cpu_s);
+    }
+    single("copied_kib", spent.copied_bytes / 1024.0);
+    single("longest_pause_us", spent.longest_pause_ns / 1000.0);
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_experiments::minheap::{Answer, End};
+    use heaptoll_experiments::replay::graph::{Ending, Heap, HeapBase, Smallest, Spent};
+
+    use super::super::testing::{interval, number, one, step};
+    use super::*;
+    use crate::definition::StepKind;
+    use crate::figures::{Cell, is_metric};
+
+    fn plan(name: &str, failed_at: u64, heap: Option<u64>) -> PlanRow {
+        let search = Answer {
+            end: End::Found,
+            heap,
+            failed_at,
+            sometimes_from: heap,
+            failed_otherwise: vec![],
+            tried: vec![],
+        };
+        PlanRow {
+            plan: name.into(),
+            collects: true,
+            refused: None,
+            smallest: Some(Smallest { over_least: None, search }),
+        }
+    }
+
+    fn row(plan: &str, cpu_ratio: Option<f64>) -> Row {
+        let spent = Spent {
+            runs: 8,
+            cpu_s: 2.0,
+            mutator_cpu_s: 1.5,
+            collector_cpu_s: 0.5,
+            bookkeeping_s: 0.0,
+            elapsed_s: 2.0,
+            full_collections: 3.0,
+            nursery_collections: 0.0,
+            copied_bytes: 4096.0,
+            median_pause_ns: 1000.0,
+            longest_pause_ns: 9000.0,
+            hidden: 0.0,
+            most_hidden: 0.0,
+            lost_edges: 0.0,
+        };
+        Row {
+            plan: plan.into(),
+            heap_bytes: Some(1 << 20),
+            ending: Ending::Fits,
+            failures: vec![],
+            spent: Some(spent),
+            cpu_ratio: cpu_ratio.map(|ratio| interval(ratio, 8)),
+            mutator_ratio: None,
+            checked: None,
+        }
+    }
+
+    fn cells() -> Vec<Cell> {
+        let found = Figures {
+            trace: "t".into(),
+            prepared: Default::default(),
+            base: HeapBase::Least,
+            collector_threads: 1,
+            runs: 8,
+            seed: 1,
+            checked: false,
+            complete: true,
+            least_heap_bytes: Some(100 << 10),
+            plans: vec![
+                plan("mmtk:marksweep", 99 << 10, Some(100 << 10)),
+                plan("mmtk:semispace", 170 << 10, Some(174 << 10)),
+                plan("mmtk:immix", 0, None),
+            ],
+            heaps: vec![Heap {
+                size: HeapSize::Times(2.0),
+                rows: vec![row("mmtk:marksweep", None), row("mmtk:semispace", Some(1.2))],
+            }],
+            warnings: vec![],
+        };
+        reading(&found, &step(StepKind::Graph), "lua").cells
+    }
+
+    #[test]
+    fn heaps_and_times_are_over_the_first_plan() {
+        let cells = cells();
+        let of =
+            |plan: &str| -> Vec<Cell> { cells.iter().filter(|cell| cell.manager == plan).cloned().collect() };
+        let semispace = of("mmtk:semispace");
+        assert_eq!(
+            *one(&semispace, "smallest_heap_ratio", None),
+            Value::Estimate { value: 1.74, low: 1.7, high: 174.0 / 99.0 }
+        );
+        assert_eq!(number(one(&semispace, "cpu_ratio", Some(2.0))), 1.2);
+        assert_eq!(number(one(&semispace, "collector_share", Some(2.0))), 0.25);
+        assert_eq!(number(one(&semispace, "copied_kib", Some(2.0))), 4.0);
+        assert!(of("mmtk:immix").is_empty(), "no heap was found");
+        assert!(cells.iter().all(|cell| is_metric(StepKind::Graph, &cell.metric) && cell.program == "lua"));
+    }
+}
