@@ -3,6 +3,9 @@
 /// That which never collects: its heap has no limit.
 pub const NO_COLLECTION: &str = "nogc";
 
+/// Those of our own.
+pub const OWN: [&str; 3] = ["mostlycopying", "counting", "treadmill"];
+
 /// All of them.
 pub const NAMES: [&str; 12] = [
     NO_COLLECTION,

@@ -1,4 +1,4 @@
-//! The plans of a replay: collectors of MMTk by `mmtk:NAME`.
+//! The plans of a replay: collectors of MMTk and of our own, by `mmtk:NAME`.
 
 use heaptoll_catalog::did_you_mean;
 use heaptoll_replay::mmtk::plans::{NAMES, NO_COLLECTION};
@@ -71,6 +71,8 @@ pub fn collects(plan: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_replay::mmtk::plans::OWN;
+
     use super::*;
 
     fn chosen_of(words: &[&str]) -> Result<Vec<&'static str>, String> {
@@ -79,13 +81,13 @@ mod tests {
     }
 
     #[test]
-    fn plans_are_chosen_once_in_order_and_all_that_collect_without_any() {
+    fn plans_are_chosen_once_in_order_and_all_of_mmtk_that_collect_without_any() {
         let words = ["mmtk:immix,moving=off", "mmtk:nogc", "mmtk:immix,moving=off"];
         assert_eq!(chosen_of(&words), Ok(vec!["immix,moving=off", "nogc"]));
         let usual = chosen_of(&[]).expect("plans");
-        assert!(
-            usual.len() == NAMES.len() - 1 && usual.iter().all(|plan| NAMES.contains(plan) && collects(plan))
-        );
+        let others: Vec<&str> = NAMES.into_iter().filter(|plan| !usual.contains(plan)).collect();
+        assert_eq!(others, [&[NO_COLLECTION][..], &OWN].concat());
+        assert!(usual.len() == NAMES.len() - others.len() && usual.iter().all(|plan| collects(plan)));
     }
 
     #[test]
