@@ -83,6 +83,7 @@ impl Treadmill {
             self.grey |= 1 << number;
         }
         let size = self.cells.size_of(cell);
+        assert_internal!(self.bytes.ecru >= size, "what is shaded was ecru");
         self.bytes.ecru -= size;
         self.bytes.grey += size;
     }
