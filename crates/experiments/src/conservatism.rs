@@ -8,7 +8,7 @@ use heaptoll_trace::Memory;
 use heaptoll_trace::graph::{Batch, Reader};
 use heaptoll_trace_analysis::graph::EACH_OBJECT;
 pub use heaptoll_trace_analysis::graph::conservatism::ConservatismFigures as Figures;
-use heaptoll_trace_analysis::graph::conservatism::{Conservatism, Fates};
+use heaptoll_trace_analysis::graph::conservatism::{Conservatism, Deaths};
 use heaptoll_units::{number, objects};
 use thiserror::Error;
 
@@ -52,22 +52,22 @@ pub fn measure(trace: &Path, memory_limit_bytes: u64) -> Result<Figures, Failure
         )));
     }
     let memory = Memory { limit_bytes: memory_limit_bytes, each_object_bytes: EACH_OBJECT };
-    let fates = first_pass(trace_source::open_graph(trace, memory)?)?;
-    second_pass(trace_source::open_graph(trace, memory)?, &fates)
+    let deaths = first_pass(trace_source::open_graph(trace, memory)?)?;
+    second_pass(trace_source::open_graph(trace, memory)?, &deaths)
 }
 
-fn first_pass(mut reader: Reader<File>) -> Result<Fates, Failure> {
-    let (mut fates, mut batch) = (Fates::default(), Batch::default());
+fn first_pass(mut reader: Reader<File>) -> Result<Deaths, Failure> {
+    let (mut deaths, mut batch) = (Deaths::default(), Batch::default());
     while reader.read(&mut batch).map_err(trace_source::refused)? {
-        fates
+        deaths
             .events(&batch.events)
-            .map_err(|source| Failure::Trouble(Box::new(Scratch { objects: fates.count(), source })))?;
+            .map_err(|source| Failure::Trouble(Box::new(Scratch { objects: deaths.count(), source })))?;
     }
-    Ok(fates)
+    Ok(deaths)
 }
 
-fn second_pass(mut reader: Reader<File>, fates: &Fates) -> Result<Figures, Failure> {
-    let (mut pass, mut batch) = (Conservatism::new(fates), Batch::default());
+fn second_pass(mut reader: Reader<File>, deaths: &Deaths) -> Result<Figures, Failure> {
+    let (mut pass, mut batch) = (Conservatism::new(deaths), Batch::default());
     while reader.read(&mut batch).map_err(trace_source::refused)? {
         pass.events(&batch.events, batch.next_event, batch.after_gap);
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use heaptoll_trace::graph::{AllocationKind, Event, FreeCause, LastTouch, RootKind};
-use heaptoll_trace_analysis::graph::conservatism::{Cause, Conservatism, ConservatismFigures, Fates};
+use heaptoll_trace_analysis::graph::conservatism::{Cause, Conservatism, ConservatismFigures, Deaths};
 use proptest::prelude::*;
 
 /// What a random program does next; objects are chosen among the live ones.
@@ -288,9 +288,9 @@ fn model(events: &[Event]) -> Vec<Point> {
 }
 
 fn analysed(events: &[Event]) -> ConservatismFigures {
-    let mut fates = Fates::default();
-    fates.events(events).expect("memory");
-    let mut pass = Conservatism::new(&fates);
+    let mut deaths = Deaths::default();
+    deaths.events(events).expect("memory");
+    let mut pass = Conservatism::new(&deaths);
     let mut taken = 0;
     for batch in events.chunks(7) {
         taken += batch.len() as u64;

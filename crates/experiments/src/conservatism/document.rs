@@ -4,9 +4,10 @@ use std::path::Path;
 
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{printable, shell_command};
+use heaptoll_trace_analysis::graph::conservatism::ConservatismFigures as Figures;
 use heaptoll_units::number;
 
-use super::{Figures, sections};
+use super::sections;
 
 /// The whole document.
 pub fn document(figures: &Figures, trace: &Path) -> Document {

@@ -3,11 +3,10 @@
 use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
 use heaptoll_report::format::NONE;
 use heaptoll_trace_analysis::graph::conservatism::{
-    Cause, CauseFigures, Count, Distance, InteriorRule, Level, PointFigures,
+    Cause, CauseFigures, ConservatismFigures as Figures, Count, Distance, InteriorRule, Level, PointFigures,
 };
 use heaptoll_units::{bytes, mib, number, part, percent, whole_bytes};
 
-use super::Figures;
 use crate::tables::table;
 
 /// What an amount is, on the average and at most.

@@ -10,48 +10,31 @@
 //! the word may be a dead slot, a number, or a variable that a precise collector honours too. It is the price for certain
 //! where the object was unreachable before: to what is unreachable a program has no pointer left.
 
+mod deaths;
 mod ends;
-mod fates;
 mod figures;
 mod marks;
 mod point;
+mod seen;
 mod sums;
 
 use heaptoll_trace::graph::{Event, FreeCause};
 
 use super::objects::Objects;
+pub use deaths::Deaths;
 use ends::Ends;
-pub use fates::Fates;
 pub use figures::{
     Cause, CauseFigures, ConservatismFigures, Count, Distance, EndFigures, InteriorFigures, InteriorRule,
     Level, PointFigures, UntilFree,
 };
 use marks::Root;
+use seen::Seen;
 use sums::Sums;
-
-/// What is kept of a live object.
-#[derive(Debug, Clone, Copy, Default)]
-struct Seen {
-    /// Number of the event before which it is touched last; 0: never.
-    used_until: u64,
-    /// Clock of its free; `u64::MAX`: it is not freed.
-    freed_bytes: u64,
-    /// Clock of the first of the root points since which it was not reached.
-    unreached_bytes: Option<u64>,
-    /// It lived at a root point.
-    was_at_point: bool,
-    /// It was not reached at some root point, and was not touched since.
-    was_unreached: bool,
-    /// It was touched although it was not reached.
-    is_hidden: bool,
-    /// At the last root point: see [`marks`].
-    marks: u8,
-}
 
 /// The second pass.
 #[derive(Debug)]
 pub struct Conservatism<'a> {
-    fates: &'a Fates,
+    deaths: &'a Deaths,
     objects: Objects<Seen>,
     /// Objects allocated.
     allocated: usize,
@@ -71,9 +54,9 @@ pub struct Conservatism<'a> {
 
 impl<'a> Conservatism<'a> {
     /// No objects yet.
-    pub fn new(fates: &'a Fates) -> Conservatism<'a> {
+    pub fn new(deaths: &'a Deaths) -> Conservatism<'a> {
         Conservatism {
-            fates,
+            deaths,
             objects: Objects::default(),
             allocated: 0,
             bytes: 0,
@@ -140,7 +123,7 @@ impl<'a> Conservatism<'a> {
     }
 
     fn allocate(&mut self, object: u64, size: u64) {
-        let (used_until, freed_bytes) = self.fates.of(self.allocated);
+        let (used_until, freed_bytes) = self.deaths.of(self.allocated);
         self.allocated += 1;
         self.bytes = self.bytes.saturating_add(size);
         self.clock_bytes = self.clock_bytes.saturating_add(size);

@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 
 use super::super::objects::Node;
-use super::Seen;
+use super::seen::Seen;
 use super::figures::{Count, Distance, EndFigures};
 
 /// Distances, bytes allocated.

@@ -109,7 +109,7 @@ pub struct Count {
     pub bytes: u64,
 }
 
-/// Bytes allocated between two moments, over objects.
+/// Bytes allocated in an interval, over objects.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distance {
     /// Mean.

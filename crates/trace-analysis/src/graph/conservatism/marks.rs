@@ -3,7 +3,7 @@
 use heaptoll_trace::graph::RootKind;
 
 use super::super::objects::Objects;
-use super::Seen;
+use super::seen::Seen;
 
 /// The object is used later, or one that is leads to it.
 pub(super) const USED: u8 = 1;
@@ -77,12 +77,5 @@ pub(super) fn mark(objects: &mut Objects<Seen>, roots: &[Root], at: u64) {
             objects.node_mut(slot).data.marks |= passed;
             open.push(slot);
         }
-    }
-}
-
-impl Seen {
-    /// Whether the program touches it after the event of this number.
-    pub(super) fn is_used_after(&self, event: u64) -> bool {
-        self.used_until > event
     }
 }

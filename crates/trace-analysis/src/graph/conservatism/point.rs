@@ -1,7 +1,7 @@
 //! The heap at one root point, when everything is marked.
 
 use super::super::objects::Objects;
-use super::Seen;
+use super::seen::Seen;
 use super::figures::Cause;
 use super::marks::{INTERIOR_ON_STACKS, MAPPING, REGISTER, ROOTS, STACK, STARTS, STATIC, USED};
 
@@ -38,7 +38,7 @@ pub(super) struct Point {
     pub hidden: u64,
     /// By [`Cause::ALL`].
     pub kept: [Kept; Cause::ALL.len()],
-    /// By [`super::InteriorRule::ALL`].
+    /// By the rules of interior pointers.
     pub interior: [Interior; 2],
 }
 

@@ -34,9 +34,9 @@ fn roots(clock_bytes: u64, roots: &[(u64, RootKind, u64)]) -> Vec<Event> {
 }
 
 fn figures(events: &[Event]) -> ConservatismFigures {
-    let mut fates = Fates::default();
-    fates.events(events).expect("memory");
-    let mut pass = Conservatism::new(&fates);
+    let mut deaths = Deaths::default();
+    deaths.events(events).expect("memory");
+    let mut pass = Conservatism::new(&deaths);
     pass.events(events, events.len() as u64, false);
     pass.figures()
 }
@@ -162,9 +162,9 @@ fn points_that_are_not_whole_and_all_after_missing_events_are_left_out() {
     events.push(Event::RootsEnd { whole: false });
     events.extend(roots(10, &[]));
     let more = roots(10, &[]);
-    let mut fates = Fates::default();
-    fates.events(&events).expect("memory");
-    let mut pass = Conservatism::new(&fates);
+    let mut deaths = Deaths::default();
+    deaths.events(&events).expect("memory");
+    let mut pass = Conservatism::new(&deaths);
     pass.events(&events, 5, false);
     pass.events(&more, 20, true);
     let found = pass.figures();

@@ -9,7 +9,7 @@ use crate::by_object::ByObject;
 
 /// Last touches and frees, by order of allocation.
 #[derive(Debug, Default)]
-pub struct Fates {
+pub struct Deaths {
     /// The number of the event before which it is touched last (0: never), and the clock of its free (the largest number:
     /// none). Of an object whose end is not in the trace both are the largest number: it may be used at any time.
     all: ByObject<[u64; 2]>,
@@ -17,7 +17,7 @@ pub struct Fates {
     clock_bytes: u64,
 }
 
-impl Fates {
+impl Deaths {
     /// Takes events in order.
     ///
     /// # Errors
