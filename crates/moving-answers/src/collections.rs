@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Collections {
     /// Collections of the whole heap.
     pub full: u64,
-    /// Collections of the nursery alone.
+    /// Collections of the nursery alone; under `counting`, reconciliations of the zero count table.
     pub nursery: u64,
     /// Of all, those that MMTk began because one before had not freed enough.
     pub emergency: u64,
