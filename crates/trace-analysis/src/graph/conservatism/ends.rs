@@ -3,8 +3,8 @@
 use hdrhistogram::Histogram;
 
 use super::super::objects::Node;
-use super::seen::Seen;
 use super::figures::{Count, Distance, EndFigures};
+use super::seen::Seen;
 
 /// Distances, bytes allocated.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! The heap at one root point, when everything is marked.
 
 use super::super::objects::Objects;
-use super::seen::Seen;
 use super::figures::Cause;
 use super::marks::{INTERIOR_ON_STACKS, MAPPING, REGISTER, ROOTS, STACK, STARTS, STATIC, USED};
+use super::seen::Seen;
 
 /// Bytes of what one cause keeps.
 #[derive(Debug, Clone, Copy, Default)]
