@@ -34,7 +34,8 @@ use crate::workload_args::SizeArg;
 #[command(after_help = "Examples:\n  heaptoll oracle -o gawk.oracle -- gawk -f report.awk access.log\n  \
     heaptoll run -m oracle=free,file=gawk.oracle/mimalloc3 -m oracle=last-use,file=gawk.oracle/mimalloc3 -- \
     gawk -f report.awk access.log\n  \
-    heaptoll oracle -p lua && heaptoll run -p lua -m oracle=free/mimalloc3 -m oracle=last-use/mimalloc3\n  \
+    heaptoll oracle -p lua\n  \
+    heaptoll run -p lua -m oracle=free/mimalloc3 -m oracle=last-use/mimalloc3\n  \
     heaptoll oracle -o oracles -p cfrac -p espresso         (a folder with a file for each program)")]
 pub struct Arguments {
     /// The file, with the ending .oracle; a folder for several programs [default: $XDG_CACHE_HOME/heaptoll/oracles, where

@@ -28,7 +28,7 @@ pub use error::GraphReplayError;
 pub use heaptoll_replay::mmtk::Prepared;
 
 pub use figures::{Checked, Ending, Figures, Heap, PlanRow, Row, Smallest, Spent};
-pub use plans::is_plan;
+pub use plans::{is_known, is_plan};
 pub use request::{HeapBase, HeapSize, MOST_HEAPS, Request};
 
 /// Name and version of the figures as JSON.

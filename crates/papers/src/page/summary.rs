@@ -97,6 +97,18 @@ pub fn how(results: &Results) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::definition::Published;
+
+    #[test]
+    fn a_study_that_shows_no_published_value_is_not_called_a_paper() {
+        let mut results = crate::page::testing::results();
+        assert_eq!(title(&results), results.papers[0].study.title);
+        assert!(!lead(&results)[0].contains("this paper"));
+        let published: Published = toml::from_str("file = 'table3.csv'").expect("it is sound");
+        results.papers[0].study.exhibits[0].published = Some(published);
+        assert!(title(&results).ends_with(", measured again"));
+        assert!(lead(&results)[0].contains("this paper"));
+    }
 
     #[test]
     fn the_date_the_machine_and_the_time_stand_under_the_headline() {

@@ -13,7 +13,7 @@ use heaptoll_catalog::{Catalog, Places as CatalogPlaces};
 use heaptoll_experiment::manager::{self, Manager};
 
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::replay::graph::is_plan;
+use heaptoll_experiments::replay::graph::is_known;
 
 /// The word for every study that heaptoll has.
 const EVERY: &str = "all";
@@ -258,7 +258,7 @@ impl Available<'_> {
 
 /// Why a plan cannot replay a trace, if it cannot.
 fn no_plan(name: &str) -> Option<String> {
-    (!is_plan(name)).then(|| "it is no collector of `heaptoll replay --graph`, such as mmtk:immix".into())
+    (!is_known(name)).then(|| "it is no collector of `heaptoll replay --graph`, such as mmtk:immix".into())
 }
 
 /// A step's options without baselines that do not stay: `-b tcmalloc` where no TCMalloc is built.

@@ -28,6 +28,11 @@ pub fn is_plan(word: &str) -> bool {
     word.starts_with(MMTK) || word.starts_with(OURS)
 }
 
+/// Whether a word of `-m` names a plan that there is.
+pub fn is_known(word: &str) -> bool {
+    named(word).is_ok()
+}
+
 /// The name of a plan as rows have it.
 pub fn row_name(plan: &str) -> String {
     let prefix = if OWN.contains(&plan) { OURS } else { MMTK };
@@ -90,6 +95,7 @@ mod tests {
         assert_eq!(chosen_of(&words), Ok(vec!["immix,moving=off", "nogc"]));
         assert_eq!(chosen_of(&["own:treadmill"]), Ok(vec!["treadmill"]));
         assert_eq!(row_name("treadmill"), "own:treadmill");
+        assert!(is_known("own:treadmill") && !is_known("mmtk:treadmill") && !is_known("treadmill"));
         let usual = chosen_of(&[]).expect("plans");
         assert!(
             usual.len() == NAMES.len() - 1 && usual.iter().all(|plan| NAMES.contains(plan) && collects(plan))
