@@ -91,7 +91,7 @@ fn every_manager_and_program_that_a_shown_command_names_is_there() {
             let found = manager::choose(&known, [name.as_str()]);
             // Debian's package may be missing here; the name is one that has a stand-in.
             let debian = ["jemalloc", "tcmalloc", "bdw"].iter().any(|known| name.contains(known));
-            let plan = graph::is_known(&name);
+            let plan = graph::is_known(name);
             let is_there = found.is_ok() || debian || plan;
             assert!(is_there, "{place}: heaptoll {line}: {}", found.expect_err("an error"));
             seen += 1;
