@@ -7,6 +7,7 @@ pub use heaptoll_trace_analysis::bound::BoundFigures as Figures;
 use heaptoll_trace_analysis::bound::{self, BoundError, EACH_OBJECT, Options};
 
 use crate::failure::Failure;
+use crate::trace_source;
 pub use document::document;
 
 mod document;
@@ -35,9 +36,7 @@ impl Default for Request {
 /// It is no file, no trace, or cannot be read; it changes meanwhile, or needs more memory; there is no space for
 /// temporary files.
 pub fn measure(trace: &Path, request: Request) -> Result<Figures, Failure> {
-    // A pipe gives its bytes once.
-    let once = trace == Path::new("-") || std::fs::metadata(trace).is_ok_and(|facts| !facts.is_file());
-    if once {
+    if trace_source::is_stream(trace) {
         return Err(Failure::Usage(format!(
             "{} cannot be read more than once: give a file, for bound reads the trace several times",
             trace.display()

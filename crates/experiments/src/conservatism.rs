@@ -37,9 +37,7 @@ struct Scratch {
 /// # Errors
 /// It is no file, no trace with pointers, or cannot be read; it needs more memory; there is no space for temporary files.
 pub fn measure(trace: &Path, memory_limit_bytes: u64) -> Result<Figures, Failure> {
-    // A pipe gives its bytes once.
-    let once = trace == Path::new("-") || std::fs::metadata(trace).is_ok_and(|facts| !facts.is_file());
-    if once {
+    if trace_source::is_stream(trace) {
         return Err(Failure::Usage(format!(
             "{} cannot be read more than once: give a file, for conservatism reads the trace twice",
             trace.display()

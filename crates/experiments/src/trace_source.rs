@@ -31,6 +31,11 @@ fn unlimited(path: &Path) -> Result<Reader<Source>, Failure> {
     Reader::with_name(Box::new(file) as Source, &name).map_err(refused)
 }
 
+/// Whether a trace comes as a stream, which gives its bytes once: standard input or a pipe. So does what is no file.
+pub fn is_stream(trace: &Path) -> bool {
+    trace == Path::new("-") || trace.metadata().is_ok_and(|facts| !facts.is_file())
+}
+
 /// Whether this is a file with a trace with pointers. What cannot be read is none: who opens it finds the reason.
 pub fn is_graph(path: &Path) -> bool {
     let mut first = [0; 8];

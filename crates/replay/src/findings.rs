@@ -213,6 +213,18 @@ fn ratios(request: &Request, study: &Study, own_ns: f64) -> (Vec<Option<Interval
     (all, memory)
 }
 
+/// What went wrong, each once, and how often.
+pub fn tally(failures: &[String]) -> Vec<(String, u32)> {
+    let mut all: Vec<(String, u32)> = Vec::new();
+    for failure in failures {
+        match all.iter_mut().find(|(what, _)| what == failure) {
+            Some((_, count)) => *count += 1,
+            None => all.push((failure.clone(), 1)),
+        }
+    }
+    all
+}
+
 fn row(
     request: &Request,
     study: &Study,
@@ -221,19 +233,12 @@ fn row(
     time_ratio: Option<Interval>,
     memory_ratio: Option<Interval>,
 ) -> Row {
-    let mut failures: Vec<(String, u32)> = Vec::new();
-    for failure in &subject.failures {
-        match failures.iter_mut().find(|(what, _)| what == failure) {
-            Some((_, count)) => *count += 1,
-            None => failures.push((failure.clone(), 1)),
-        }
-    }
     Row {
         name: subject.name.clone(),
         served_by: subject.served_by.clone(),
         refused: subject.refused.clone(),
         collector: subject.collector.clone(),
-        failures,
+        failures: tally(&subject.failures),
         time: time(subject, own_ns, time_ratio),
         latency: latency(subject),
         memory: memory(study, subject, memory_ratio),

@@ -56,7 +56,8 @@ pub fn run(request: &Request, context: &Context) -> Result<GraphReplayed, Failur
         timeout: request.timeout,
     };
     let ready = ready::ready(request, &mmtk, context.messages)?;
-    let runner = Runner::new(&mmtk, &ready, request, &plans, seed, context.messages);
+    let runner =
+        Runner { mmtk: &mmtk, ready: &ready, request, plans: &plans, seed, messages: context.messages };
     let mut all: Vec<PlanRow> = plans.iter().map(|plan| PlanRow::new(plan)).collect();
     memory::refuse_what_it_cannot_hold(&mut all, &ready.prepared);
     let searched = runner.search(&mut all)?;

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use crate::failure::Failure;
+use crate::trace_source;
 
 /// A replay reads its trace several times: once for each order of threads and copy, twice where it has pointers.
 ///
 /// # Errors
 /// It is standard input, a pipe or a folder.
 pub fn several_times(trace: &Path) -> Result<(), Failure> {
-    if trace.metadata().is_ok_and(|about| !about.is_file()) || trace.as_os_str() == "-" {
+    if trace_source::is_stream(trace) {
         return Err(Failure::Usage(format!(
             "{}: a replay reads its trace several times, so it must be a file",
             trace.display()

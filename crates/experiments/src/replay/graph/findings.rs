@@ -1,5 +1,6 @@
 //! From runs to figures: medians, and ratios to the first plan.
 
+use heaptoll_replay::findings::tally;
 use heaptoll_replay::mmtk::{Prepared, Replayed};
 use heaptoll_statistics::{ALPHA, Interval, median};
 
@@ -101,18 +102,11 @@ fn log_ratios(one: &Cell, base: &Cell, metric: fn(&Replayed) -> f64, runs: u32) 
 }
 
 fn row(cell: &Cell, plan: &str, [cpu_ratio, mutator_ratio]: [Option<Interval>; 2]) -> Row {
-    let mut failures: Vec<(String, u32)> = Vec::new();
-    for failure in &cell.failures {
-        match failures.iter_mut().find(|(what, _)| what == failure) {
-            Some((_, count)) => *count += 1,
-            None => failures.push((failure.clone(), 1)),
-        }
-    }
     Row {
         plan: plan.to_owned(),
         heap_bytes: cell.heap.map(|_| cell.heap_bytes),
         ending: ending(cell),
-        failures,
+        failures: tally(&cell.failures),
         spent: spent(cell),
         cpu_ratio,
         mutator_ratio,

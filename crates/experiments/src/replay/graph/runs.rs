@@ -24,30 +24,24 @@ use crate::replay::progress::ReplayProgress;
 
 /// What all runs share.
 pub struct Runner<'a> {
-    mmtk: &'a Mmtk<'a>,
-    ready: &'a Ready,
-    request: &'a Request,
-    plans: &'a [&'static str],
-    seed: u64,
-    messages: &'a dyn Messages,
+    /// The program that replays.
+    pub mmtk: &'a Mmtk<'a>,
+    /// What it reads.
+    pub ready: &'a Ready,
+    /// What was requested.
+    pub request: &'a Request,
+    /// The plans, in the order of their rows.
+    pub plans: &'a [&'static str],
+    /// Seed of the order of runs.
+    pub seed: u64,
+    /// Where progress and violations are shown.
+    pub messages: &'a dyn Messages,
 }
 
 /// One run: the place of its cell, and its number; none is that with checks.
 type Run = (usize, Option<u32>);
 
-impl<'a> Runner<'a> {
-    /// Nothing is run yet.
-    pub fn new(
-        mmtk: &'a Mmtk<'a>,
-        ready: &'a Ready,
-        request: &'a Request,
-        plans: &'a [&'static str],
-        seed: u64,
-        messages: &'a dyn Messages,
-    ) -> Runner<'a> {
-        Runner { mmtk, ready, request, plans, seed, messages }
-    }
-
+impl Runner<'_> {
     /// Finds each plan's smallest heap, where a heap is a multiple of one. False: interrupted.
     ///
     /// # Errors
