@@ -114,6 +114,8 @@ void ht_call_begins(HtThread *thread)
 
 static void extend_heap(HtThread *thread, Addr block, ULong size)
 {
+   /* A block of no bytes is referred to as one of one byte. */
+   size = size == 0 ? 1 : size;
    if (block >= heap_low && block + size <= heap_high)
       return;
    if (block < heap_low)

@@ -133,8 +133,38 @@ static void write_word(Block *block, IRExpr *word)
    block->moved = True;
 }
 
-/* Records a reference. With a guard only if that is true. */
-static void reference(Block *block, IRExpr *address, Int size, Bool store, IRExpr *guard)
+/* Whether an address lies between the lowest byte and the highest of all blocks, and the guard is true: 1 or 0. */
+static IRExpr *in_heap(Block *block, IRExpr *address, IRExpr *guard)
+{
+   IRExpr *const distance = binary(block, Iop_Sub64, address, get(block, REGISTER(block, heap_low)));
+   IRExpr *const inside = bind_64(
+      block, IRExpr_Unop(Iop_1Uto64, bind(block, Ity_I1,
+                                          IRExpr_Binop(Iop_CmpLT64U, distance,
+                                                       get(block, REGISTER(block, heap_length))))));
+   if (guard == NULL)
+      return inside;
+   return binary(block, Iop_And64, inside, bind_64(block, IRExpr_Unop(Iop_1Uto64, guard)));
+}
+
+static IRExpr *is_one(Block *block, IRExpr *number)
+{
+   return bind(block, Ity_I1, IRExpr_Unop(Iop_64to1, number));
+}
+
+/* Records a word if `condition` is 1: something is written in any case, and counted only then; the ring's block ends with
+ * a 0 anyway. */
+static void write_word_if(Block *block, IRExpr *condition, IRExpr *word)
+{
+   write_word(block, bind_64(block, IRExpr_ITE(is_one(block, condition), word, number(0))));
+   block->words--;
+   block->place =
+      binary(block, Iop_Add64, next_place(block), binary(block, Iop_Shl64, condition, IRExpr_Const(IRConst_U8(3))));
+   block->words = 0;
+}
+
+/* Records a reference. With a guard only if that is true; for graphs only to where blocks may be. Gives the condition
+ * under which it is recorded, null for always. */
+static IRExpr *reference(Block *block, IRExpr *address, Int size, Bool store, IRExpr *guard)
 {
    const ULong one = store ? 1ULL << 32 : 1;
    if (guard == NULL) {
@@ -144,32 +174,24 @@ static void reference(Block *block, IRExpr *address, Int size, Bool store, IRExp
       put(block, REGISTER(block, memory), binary(block, Iop_Add64, get(block, REGISTER(block, memory)), made));
    }
    if (!ht_options.references)
-      return;
+      return guard;
    /* The kernel's part of the address space cannot be referred to, so the bits above the address are unused. */
    IRExpr *word = binary(block, Iop_Or64, address, number(HT_REFERENCE(size, store)));
+   if (ht_options.graph) {
+      IRExpr *const recorded = in_heap(block, address, guard);
+      write_word_if(block, recorded, word);
+      return is_one(block, recorded);
+   }
    if (guard != NULL)
       word = bind_64(block, IRExpr_ITE(guard, word, number(HT_WORD(HT_NOTHING, 0))));
    write_word(block, word);
+   return guard;
 }
 
-/* Records a 64-bit word of those that a store wrote to, if it points into the heap: something is written in any case, and
- * counted only then; the ring's block ends with a 0 anyway. */
+/* Records a 64-bit word of those that a store wrote to, if it points into the heap. */
 static void recorded_word(Block *block, IRExpr *value, IRExpr *guard, IRExpr *kind)
 {
-   IRExpr *const distance = binary(block, Iop_Sub64, value, get(block, REGISTER(block, heap_low)));
-   IRExpr *inside = bind_64(
-      block, IRExpr_Unop(Iop_1Uto64, bind(block, Ity_I1,
-                                          IRExpr_Binop(Iop_CmpLT64U, distance,
-                                                       get(block, REGISTER(block, heap_length))))));
-   if (guard != NULL)
-      inside = binary(block, Iop_And64, inside, bind_64(block, IRExpr_Unop(Iop_1Uto64, guard)));
-   IRExpr *const recorded = bind(block, Ity_I1, IRExpr_Unop(Iop_64to1, inside));
-   IRExpr *const word = binary(block, Iop_Or64, value, kind);
-   write_word(block, bind_64(block, IRExpr_ITE(recorded, word, number(0))));
-   block->words--;
-   block->place =
-      binary(block, Iop_Add64, next_place(block), binary(block, Iop_Shl64, inside, IRExpr_Const(IRConst_U8(3))));
-   block->words = 0;
+   write_word_if(block, in_heap(block, value, guard), binary(block, Iop_Or64, value, kind));
 }
 
 static void stored_word(Block *block, IRExpr *value, IRExpr *guard, Int which)
@@ -256,9 +278,9 @@ static void compare_and_swap(Block *block, IRCAS *cas)
    const IRType type = typeOfIRExpr(block->sb->tyenv, cas->dataLo);
    const Int size = sizeofIRType(type) * (cas->dataHi == NULL ? 1 : 2);
    reference(block, cas->addr, size, False, NULL);
-   reference(block, cas->addr, size, True, NULL);
+   IRExpr *const recorded = reference(block, cas->addr, size, True, NULL);
    addStmtToIRSB(block->sb, IRStmt_CAS(cas));
-   words_of(block, cas->addr, size, NULL);
+   words_of(block, cas->addr, size, recorded);
    if (type != Ity_I64)
       return;
    IRExpr *swapped =
@@ -273,10 +295,11 @@ static void load_linked_store_conditional(Block *block, const IRStmt *statement)
    const IRTypeEnv *const types = block->sb->tyenv;
    IRExpr *const data = statement->Ist.LLSC.storedata;
    const IRType type = data == NULL ? typeOfIRTemp(types, statement->Ist.LLSC.result) : typeOfIRExpr(types, data);
-   reference(block, statement->Ist.LLSC.addr, sizeofIRType(type), data != NULL, NULL);
+   IRExpr *const recorded =
+      reference(block, statement->Ist.LLSC.addr, sizeofIRType(type), data != NULL, NULL);
    addStmtToIRSB(block->sb, (IRStmt *)statement);
    if (data != NULL) {
-      words_of(block, statement->Ist.LLSC.addr, sizeofIRType(type), NULL);
+      words_of(block, statement->Ist.LLSC.addr, sizeofIRType(type), recorded);
       value(block, type, data, IRExpr_RdTmp(statement->Ist.LLSC.result));
    }
 }
@@ -285,6 +308,7 @@ static void statement(Block *block, IRStmt *st)
 {
    const IRTypeEnv *const types = block->sb->tyenv;
    IRType type, wide;
+   IRExpr *recorded;
    switch (st->tag) {
    case Ist_IMark:
       block->instructions++;
@@ -300,21 +324,22 @@ static void statement(Block *block, IRStmt *st)
       break;
    case Ist_Store:
       type = typeOfIRExpr(types, st->Ist.Store.data);
-      reference(block, st->Ist.Store.addr, sizeofIRType(type), True, NULL);
+      recorded = reference(block, st->Ist.Store.addr, sizeofIRType(type), True, NULL);
       value(block, type, st->Ist.Store.data, NULL);
       if (ht_options.graph) {
          addStmtToIRSB(block->sb, st);
-         words_of(block, st->Ist.Store.addr, sizeofIRType(type), NULL);
+         words_of(block, st->Ist.Store.addr, sizeofIRType(type), recorded);
          return;
       }
       break;
    case Ist_StoreG:
       type = typeOfIRExpr(types, st->Ist.StoreG.details->data);
-      reference(block, st->Ist.StoreG.details->addr, sizeofIRType(type), True, st->Ist.StoreG.details->guard);
+      recorded =
+         reference(block, st->Ist.StoreG.details->addr, sizeofIRType(type), True, st->Ist.StoreG.details->guard);
       value(block, type, st->Ist.StoreG.details->data, st->Ist.StoreG.details->guard);
       if (ht_options.graph) {
          addStmtToIRSB(block->sb, st);
-         words_of(block, st->Ist.StoreG.details->addr, sizeofIRType(type), st->Ist.StoreG.details->guard);
+         words_of(block, st->Ist.StoreG.details->addr, sizeofIRType(type), recorded);
          return;
       }
       break;

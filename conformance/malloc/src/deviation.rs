@@ -225,7 +225,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         always: false,
         hangs: false,
         reason: "it has no fork handlers: a child forked while another thread allocates for the first time, by a thread that has not allocated yet, waits for ever for the lock of the list of heaps",
-        source: "seen by this suite, in 3 of 283 runs of fork_streams, six at a time; pthread_atfork is not among the symbols it imports",
+        source: "seen by this suite, in 3 of 149 runs of fork_streams; pthread_atfork is not among the symbols it imports",
     },
     Deviation {
         managers: &["snmalloc"],
