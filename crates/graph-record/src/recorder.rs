@@ -60,7 +60,7 @@ pub struct Recorder<W> {
     copying_of_others: HashMap<u32, Copying>,
     pub(crate) thread: u32,
     /// By thread: objects in a realloc that has not returned.
-    pub(crate) resizing: HashMap<u32, Vec<Resizing>>,
+    pub(crate) resizing: FxHashMap<u32, Vec<Resizing>>,
     roots: FxHashMap<(RootKind, u64), u64>,
     references: bool,
     sites: SiteNames,
@@ -79,7 +79,7 @@ impl<W: Output> Recorder<W> {
             copying: Copying::default(),
             copying_of_others: HashMap::new(),
             thread: 0,
-            resizing: HashMap::new(),
+            resizing: FxHashMap::default(),
             roots: FxHashMap::default(),
             references,
             sites: SiteNames::default(),
@@ -174,7 +174,7 @@ impl<W: Output> Recorder<W> {
     }
 
     /// What the last store has written is known.
-    #[inline]
+    #[inline(always)]
     fn stored(&mut self) {
         if let Some(store) = self.store.take() {
             self.overwrite(&store);

@@ -3,7 +3,7 @@
 //! One decoder decodes one process image. The owner of a reference follows from the events before it: the tracer
 //! records only where routines are entered and left, what a manager announced, and which thread runs.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use crate::event::{Clock, Event, Origin, Owner};
 use crate::routine::Routine;
@@ -118,7 +118,7 @@ impl Thread {
 /// Decodes the words of one process image.
 #[derive(Debug, Default)]
 pub struct Decoder {
-    threads: HashMap<u32, Thread>,
+    threads: FxHashMap<u32, Thread>,
     running: u32,
     /// The owner of the next reference; what changes it is decoded far less often than references are.
     owner: Owner,
