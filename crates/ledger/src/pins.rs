@@ -65,7 +65,8 @@ impl Pin {
         self.age_kib.checked_div(self.blocks).unwrap_or_default() * 1024
     }
 
-    fn add(&mut self, other: &Pin) {
+    /// Adds what another site holds; its number stays.
+    pub fn add(&mut self, other: &Pin) {
         self.blocks += other.blocks;
         self.block_bytes += other.block_bytes;
         self.alone_pages += other.alone_pages;

@@ -30,6 +30,7 @@ mod names;
 mod oracle;
 mod originals;
 mod own;
+mod pins;
 mod processes;
 mod programs;
 mod proximity;
