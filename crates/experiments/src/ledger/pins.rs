@@ -152,9 +152,9 @@ fn table(rows: &[Row], pins: &Pins) -> Table {
         lines.push(cells("all other call sites", &others));
     }
     let notes = vec![
-        "*Holds*: free bytes on pages with a live block of this call site. Where blocks of several call sites are on a \
-         page, each holds an equal part. *Alone*: pages with live blocks of one call stack only, which would be empty \
-         without them. *Allocated since*: bytes that the program has allocated after these blocks, on average: their age."
+        "Holds: free bytes on pages with a live block of this call site. Where blocks of several call sites are on a \
+         page, each holds an equal part. Alone: pages with live blocks of one call stack only, which would be empty \
+         without them. Allocated since: bytes that the program has allocated after these blocks, on average: their age."
             .into(),
     ];
     Table { columns, rows: lines, notes, ..Table::default() }
