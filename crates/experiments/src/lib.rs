@@ -12,6 +12,7 @@ pub mod collector_options;
 pub mod conservatism;
 pub mod context;
 pub mod delay;
+pub mod diff;
 pub mod drag;
 pub mod export;
 pub mod failure;

@@ -6,6 +6,7 @@ mod fixture;
 mod arguments;
 mod conservatism;
 mod delay;
+mod diffs;
 mod disks;
 mod documented;
 mod drag;
