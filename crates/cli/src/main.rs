@@ -53,6 +53,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<command::run::Arguments>),
+    Choose(Box<command::choose::Arguments>),
     Gate(Box<command::gate::Arguments>),
     Compare(command::compare::Arguments),
     Report(command::report::Arguments),
@@ -107,6 +108,7 @@ fn run(command: Command) -> Result<u8, Failure> {
     signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(exit::cannot_watch)?;
     match command {
         Command::Run(arguments) => command::run::run(*arguments),
+        Command::Choose(arguments) => command::choose::run(&arguments),
         Command::Gate(arguments) => command::gate::run(&arguments),
         Command::Compare(arguments) => command::compare::run(&arguments),
         Command::Report(arguments) => command::report::run(&arguments),

@@ -7,6 +7,7 @@
 pub mod attempt;
 pub mod bound;
 pub mod cells;
+pub mod choose;
 pub mod clock;
 pub mod collector_options;
 pub mod conservatism;

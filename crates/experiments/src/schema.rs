@@ -13,8 +13,8 @@ use serde_json::{Value, json as value};
 
 use crate::labelled::{self, Unreadable};
 use crate::{
-    bound, conservatism, delay, diff, drag, frequency, gate, instructions, ledger, lifetimes, locality,
-    managers, minheap, oracle, programs, proximity, reclamation, replay, stat, tailor,
+    bound, choose, conservatism, delay, diff, drag, frequency, gate, instructions, ledger, lifetimes,
+    locality, managers, minheap, oracle, programs, proximity, reclamation, replay, stat, tailor,
 };
 
 /// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.
@@ -48,6 +48,7 @@ pub struct CommandSchema {
 /// The schemas of what this library's experiments write; `heaptoll_papers::schema::all` has those of studies besides.
 pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<bound::Figures>(bound::SCHEMA),
+    CommandSchema::of::<choose::Figures>(choose::SCHEMA),
     CommandSchema::of::<conservatism::Figures>(conservatism::SCHEMA),
     CommandSchema::of::<delay::Figures>(delay::SCHEMA),
     CommandSchema::of::<diff::Figures>(diff::SCHEMA),

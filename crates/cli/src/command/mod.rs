@@ -2,6 +2,7 @@
 //! uses another: what several need is a module of the crate.
 
 pub mod bound;
+pub mod choose;
 pub mod compare;
 pub mod conservatism;
 pub mod delay;

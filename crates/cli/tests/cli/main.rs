@@ -4,6 +4,7 @@
 mod fixture;
 
 mod arguments;
+mod choosing;
 mod conservatism;
 mod delay;
 mod diffs;
