@@ -177,6 +177,11 @@ impl OracleFile {
         Live::of(&self.objects, point)
     }
 
+    /// Most objects at once until they cannot be reached any more.
+    pub fn most_reachable(&self) -> u64 {
+        most_at_once(&self.objects, |object| object.unreachable)
+    }
+
     /// Checks that the code that was recorded is still the same.
     ///
     /// # Errors
@@ -204,19 +209,19 @@ fn completed(about: About, recording: &Recording, objects: Vec<String>) -> About
         allocated_bytes: recording.objects.iter().map(|object| object.size).sum(),
         resized: count(|object| object.resized.is_some()),
         never_freed: count(|object| object.freed.is_none()),
-        most_objects: most_objects(recording),
+        most_objects: most_at_once(&recording.objects, |object| object.freed),
         live: [FreePoint::LastUse, FreePoint::Free, FreePoint::Never]
             .map(|point| Live::of(&recording.objects, point)),
         ..about
     }
 }
 
-/// Most objects at once between allocation and free.
-fn most_objects(recording: &Recording) -> u64 {
-    let count = recording.objects.len();
+/// Most objects at once between their allocation and a point.
+fn most_at_once(objects: &[Object], end: fn(&Object) -> Option<u64>) -> u64 {
+    let count = objects.len();
     let mut freed = vec![0u64; count + 1];
-    for object in &recording.objects {
-        freed[object.freed.map_or(count, |freed| freed as usize)] += 1;
+    for object in objects {
+        freed[end(object).map_or(count, |end| end as usize)] += 1;
     }
     let (mut alive, mut most) = (0u64, 0);
     for freed in &freed[..count] {
