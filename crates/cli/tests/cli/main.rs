@@ -50,4 +50,5 @@ mod tailoring;
 mod trace_reports;
 mod tracing;
 mod typed;
+mod unreachable;
 mod variants;
