@@ -85,17 +85,8 @@ mod tests {
             let (family, clock, site) = (0, Clock::default(), 1);
             self.0.event(&Event::Enter { routine, family, clock, arguments, site });
             let (cost, collector, served_by) = (clock, clock, None);
-            let left = Event::Leave {
-                routine,
-                family,
-                clock,
-                arguments,
-                site,
-                result,
-                cost,
-                collector,
-                served_by,
-            };
+            let left =
+                Event::Leave { routine, family, clock, arguments, site, result, cost, collector, served_by };
             self.0.event(&left);
         }
 
