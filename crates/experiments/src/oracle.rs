@@ -7,6 +7,7 @@
 mod document;
 mod figures;
 mod native;
+mod reachability;
 mod recorded;
 mod request;
 

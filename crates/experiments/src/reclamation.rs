@@ -10,6 +10,7 @@ mod request;
 mod sections;
 
 use heaptoll_experiment::manager::{self, Manager};
+use heaptoll_oracle::FreePoint;
 use heaptoll_report::document::Document;
 
 use crate::context::Context;
@@ -47,8 +48,8 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let stacks = if study.resume.is_some() {
         vec![]
     } else {
-        oracles::record(request, &mut study.workload, context)?;
-        stacks(request, context)?
+        let recordings = oracles::record(request, &mut study.workload, context)?;
+        stacks(request, &recordings.points(request, context), context)?
     };
     let outcome = studied::carry_out(&study, context, &stacks, &subject, &|_| None)?;
     let found = comparison::study(&outcome.experiment);
@@ -79,7 +80,7 @@ fn subject(stack: &str) -> Option<String> {
 }
 
 /// Each manager without a layer, and with an oracle at every point.
-fn stacks(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure> {
+fn stacks(request: &Request, points: &[FreePoint], context: &Context) -> Result<Vec<Manager>, Failure> {
     let known = manager::known(context.places)?;
     stand_ins::note(&known, &request.manager, context.messages);
     let chosen = if request.manager.is_empty() {
@@ -95,10 +96,9 @@ fn stacks(request: &Request, context: &Context) -> Result<Vec<Manager>, Failure>
                 manager.name
             )));
         }
-        let points: Result<Vec<Manager>, _> = request
-            .all_points()
-            .into_iter()
-            .map(|point| manager::find(&known, &stack_word(point, &request.oracles, &manager.name)))
+        let points: Result<Vec<Manager>, _> = points
+            .iter()
+            .map(|point| manager::find(&known, &stack_word(*point, &request.oracles, &manager.name)))
             .collect();
         stacks.push(manager);
         stacks.extend(points?);

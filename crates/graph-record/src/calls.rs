@@ -21,6 +21,9 @@ impl<W: Output> Recorder<W> {
             self.counts.unknown += 1;
             return;
         };
+        if self.kept.has(self.objects.get(index).number) {
+            return;
+        }
         if routine.frees() {
             return self.end(index, FreeCause::Free);
         }
@@ -72,7 +75,7 @@ impl<W: Output> Recorder<W> {
     }
 
     /// A new object; gives its number.
-    fn allocated(&mut self, address: u64, call: Allocation) -> u64 {
+    pub(crate) fn allocated(&mut self, address: u64, call: Allocation) -> u64 {
         // Objects there have ended, whether or not that was seen.
         let end = address.saturating_add(call.size.max(1));
         while let Some(other) = self.objects.overlapping(address, end) {
@@ -106,6 +109,9 @@ impl<W: Output> Recorder<W> {
 
     fn resized(&mut self, address: u64, size: u64, site: u32, result: u64) {
         self.settle();
+        if let Some(old) = self.kept_at(address) {
+            return self.resized_kept(old, size, site, result);
+        }
         let pending = self.resizing.get_mut(&self.thread).and_then(|pending| {
             let at = pending.iter().rposition(|one| one.address == address)?;
             Some(pending.remove(at))

@@ -3,6 +3,7 @@
 mod block;
 mod calls;
 mod copying;
+mod kept;
 mod recorder;
 mod sites;
 mod words;

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::block::{Block, Resizing};
 use crate::copying::{Copying, bytes_within};
+use crate::kept::Kept;
 use crate::sites::SiteNames;
 use crate::words::{Cell, Words};
 
@@ -27,8 +28,10 @@ pub struct Counts {
     pub events: u64,
     /// See `events`.
     pub plain_bytes: u64,
-    /// Objects.
+    /// Objects, and their requested bytes.
     pub objects: u64,
+    /// See `objects`.
+    pub bytes: u64,
     /// Edges stored.
     pub edges: u64,
     /// Root points.
@@ -61,6 +64,7 @@ pub struct Recorder<W> {
     pub(crate) thread: u32,
     /// By thread: objects in a realloc that has not returned.
     pub(crate) resizing: FxHashMap<u32, Vec<Resizing>>,
+    pub(crate) kept: Kept,
     roots: FxHashMap<(RootKind, u64), u64>,
     references: bool,
     sites: SiteNames,
@@ -80,6 +84,7 @@ impl<W: Output> Recorder<W> {
             copying_of_others: HashMap::new(),
             thread: 0,
             resizing: FxHashMap::default(),
+            kept: Kept::default(),
             roots: FxHashMap::default(),
             references,
             sites: SiteNames::default(),
@@ -93,6 +98,7 @@ impl<W: Output> Recorder<W> {
             events: self.writer.position(),
             plain_bytes: self.writer.plain_bytes(),
             objects: self.writer.objects(),
+            bytes: self.writer.clock_bytes(),
             ..self.counts
         }
     }
@@ -382,6 +388,7 @@ impl<W: Output> Sink for Recorder<W> {
             Event::Leave { routine, arguments, site, result, .. } => {
                 self.leave(routine, arguments, site, result);
             }
+            Event::Main { .. } => self.kept.main_begins(self.writer.objects()),
             Event::Abandon { routine, .. } => self.abandon(routine),
             Event::Thread { thread } => self.switch(thread),
             Event::Kernel { owner, address, length, store } => self.kernel(owner, address, length, store),

@@ -1,12 +1,12 @@
 //! The file that the oracle layer follows, as the tool writes and reads it.
 
-use std::collections::{HashMap, HashSet};
+mod body;
+mod objects;
+
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use heaptoll_oracle_file::{
-    AllocationWord, FREE, HEADER_BYTES, Header, HeaderError, NEVER, NameWord, Section, SiteWord,
-};
+use heaptoll_oracle_file::{HEADER_BYTES, Header, HeaderError, Section, UNREACHABLE_BYTES, Unreachable};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -14,7 +14,8 @@ use thiserror::Error;
 
 use crate::live::{FreePoint, Live};
 use crate::recording::{Object, Recording};
-use crate::schedule::Schedule;
+use crate::unreachable;
+use body::{Body, objects_of};
 
 /// Why a file is no oracle of this program.
 #[derive(Debug, Error)]
@@ -92,6 +93,9 @@ pub struct About {
     pub most_objects: u64,
     /// Requested bytes alive at last use, at the program's free, and if nothing is freed.
     pub live: [Live; 3],
+    /// When objects can be reached no more; null where that was not recorded.
+    #[serde(default)]
+    pub unreachable: Option<unreachable::Unreachable>,
 }
 
 /// A file that was checked, and what it is of.
@@ -101,7 +105,7 @@ pub struct OracleFile {
     pub allocations: u64,
     /// What it is of.
     pub about: About,
-    /// When objects are used last and freed; without sites.
+    /// When objects are used last, freed, and unreachable; without sites.
     pub objects: Vec<Object>,
 }
 
@@ -149,54 +153,33 @@ pub fn read(path: &Path) -> Result<OracleFile, OracleFileError> {
     }
     let Section { start, count } = header.about;
     let about = content.get(start as usize..(start + count) as usize).ok_or_else(damaged)?;
-    let about = serde_json::from_slice(about).map_err(|_| damaged())?;
-    let objects = objects(&content, &header).ok_or_else(damaged)?;
+    let about: About = serde_json::from_slice(about).map_err(|_| damaged())?;
+    if about.unreachable.is_some() != header.has_unreachable {
+        return Err(damaged());
+    }
+    let unreachable = unreachable_of(rest, &header, content.len() as u64).map_err(|_| damaged())?;
+    let objects = objects::of(&content, &header, unreachable).ok_or_else(damaged)?;
     Ok(OracleFile { allocations: header.allocations, about, objects })
 }
 
-/// The objects of a file; `None` where its sections contradict one another.
-fn objects(content: &[u8], header: &Header) -> Option<Vec<Object>> {
-    let bytes = |section: Section, entry: u64| {
-        content.get(section.start as usize..(section.start + section.count * entry) as usize)
-    };
-    let mut words = bytes(header.words, 8)?.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-    let frees = bytes(header.frees, 4)?.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
-    let mut objects = Vec::with_capacity(usize::try_from(header.allocations).ok()?.min(content.len()));
-    for freed in frees {
-        let word = AllocationWord::of(words.next()?);
-        let resized = if word.resized { Some(words.next()?) } else { None };
-        let freed = (freed != NEVER).then_some(freed.into());
-        objects.push(Object { size: word.size, site: 0, resized, last_use: u64::MAX, freed });
+/// Where the schedule of unreachability is, if there is one. `rest` is what follows the header.
+fn unreachable_of(rest: &[u8], header: &Header, length: u64) -> Result<Option<Unreachable>, HeaderError> {
+    if !header.has_unreachable {
+        return Ok(None);
     }
-    let schedule = bytes(header.schedule, 4)?.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word));
-    last_uses(schedule, &mut objects).filter(|()| objects.len() as u64 == header.allocations)?;
-    Some(objects)
-}
-
-/// Follows `schedule` as the layer does. What it does not free is used to the end.
-fn last_uses(schedule: impl Iterator<Item = u32>, objects: &mut [Object]) -> Option<()> {
-    let end = objects.len() as u64;
-    let mut in_slot: HashMap<u32, usize> = HashMap::new();
-    let mut next = 0usize;
-    for word in schedule {
-        if word & FREE == 0 {
-            in_slot.insert(word, next);
-            next += 1;
-        } else {
-            let dead = in_slot.remove(&(word & !FREE))?;
-            objects.get_mut(dead)?.last_use = next as u64;
-        }
-    }
-    for object in objects.iter_mut().filter(|object| object.last_use == u64::MAX) {
-        object.last_use = end;
-    }
-    (next as u64 == end).then_some(())
+    let bytes = rest.first_chunk::<UNREACHABLE_BYTES>().ok_or(HeaderError::Cut)?;
+    Unreachable::of(bytes, length).map(Some)
 }
 
 impl OracleFile {
     /// Requested bytes alive, with objects freed at a point.
     pub fn live(&self, point: FreePoint) -> Live {
         Live::of(&self.objects, point)
+    }
+
+    /// Most objects at once until they cannot be reached any more.
+    pub fn most_reachable(&self) -> u64 {
+        most_at_once(&self.objects, |object| object.unreachable)
     }
 
     /// Checks that the code that was recorded is still the same.
@@ -218,31 +201,6 @@ impl OracleFile {
     }
 }
 
-/// The program's own file and those of the recording's sites: their paths once each, and their names with the text that
-/// contains them.
-fn objects_of(recording: &Recording, executable: &str) -> (Vec<String>, Vec<NameWord>, Vec<u8>) {
-    let (mut names, mut text): (Vec<NameWord>, Vec<u8>) = Default::default();
-    let paths = paths_of(recording, executable);
-    for path in &paths {
-        let name = path.rsplit('/').next().unwrap_or_default();
-        names.push(NameWord { start: text.len() as u32, length: name.len() as u32 });
-        text.extend(name.as_bytes());
-    }
-    (paths, names, text)
-}
-
-/// The program's own file, then those of the sites as they come first.
-fn paths_of(recording: &Recording, executable: &str) -> Vec<String> {
-    let mut paths = vec![executable.to_owned()];
-    let mut seen: HashSet<&str> = HashSet::from([executable, ""]);
-    for site in &recording.sites {
-        if seen.insert(&site.object) {
-            paths.push(site.object.clone());
-        }
-    }
-    paths
-}
-
 fn completed(about: About, recording: &Recording, objects: Vec<String>) -> About {
     let count =
         |test: fn(&Object) -> bool| recording.objects.iter().filter(|object| test(object)).count() as u64;
@@ -251,19 +209,19 @@ fn completed(about: About, recording: &Recording, objects: Vec<String>) -> About
         allocated_bytes: recording.objects.iter().map(|object| object.size).sum(),
         resized: count(|object| object.resized.is_some()),
         never_freed: count(|object| object.freed.is_none()),
-        most_objects: most_objects(recording),
+        most_objects: most_at_once(&recording.objects, |object| object.freed),
         live: [FreePoint::LastUse, FreePoint::Free, FreePoint::Never]
             .map(|point| Live::of(&recording.objects, point)),
         ..about
     }
 }
 
-/// Most objects at once between allocation and free.
-fn most_objects(recording: &Recording) -> u64 {
-    let count = recording.objects.len();
+/// Most objects at once between their allocation and a point.
+fn most_at_once(objects: &[Object], end: fn(&Object) -> Option<u64>) -> u64 {
+    let count = objects.len();
     let mut freed = vec![0u64; count + 1];
-    for object in &recording.objects {
-        freed[object.freed.map_or(count, |freed| freed as usize)] += 1;
+    for object in objects {
+        freed[end(object).map_or(count, |end| end as usize)] += 1;
     }
     let (mut alive, mut most) = (0u64, 0);
     for freed in &freed[..count] {
@@ -271,80 +229,6 @@ fn most_objects(recording: &Recording) -> u64 {
         most = most.max(alive);
     }
     most
-}
-
-/// What follows the header.
-struct Body {
-    header: Header,
-    words: Vec<u8>,
-    schedule: Vec<u8>,
-    sites: Vec<u8>,
-    objects: Vec<u8>,
-    text: Vec<u8>,
-    about: Vec<u8>,
-    frees: Vec<u8>,
-}
-
-impl Body {
-    fn of(recording: &Recording, names: &[NameWord], text: &[u8], about: &About) -> Body {
-        let schedule = Schedule::of(recording);
-        let words = allocation_words(recording);
-        let sites = site_words(recording, &about.executable);
-        let objects: Vec<u8> = names.iter().flat_map(|name| name.word().to_le_bytes()).collect();
-        let about = serde_json::to_vec(about).unwrap_or_default();
-        let freed = |object: &Object| object.freed.map_or(NEVER, |freed| freed as u32);
-        let frees: Vec<u8> =
-            recording.objects.iter().flat_map(|object| freed(object).to_le_bytes()).collect();
-        let mut at = HEADER_BYTES as u64;
-        let mut section = |bytes: usize, entry: usize| {
-            let section = Section { start: at, count: (bytes / entry) as u64 };
-            at += bytes as u64;
-            section
-        };
-        let schedule_bytes: Vec<u8> = schedule.words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let header = Header {
-            digest: [0; 32],
-            allocations: recording.objects.len() as u64,
-            slots: schedule.slots.into(),
-            words: section(words.len(), 8),
-            schedule: section(schedule_bytes.len(), 4),
-            sites: section(sites.len(), 8),
-            objects: section(objects.len(), 8),
-            text: section(text.len(), 1),
-            about: section(about.len(), 1),
-            frees: section(frees.len(), 4),
-        };
-        Body { header, words, schedule: schedule_bytes, sites, objects, text: text.into(), about, frees }
-    }
-
-    /// In the order of their sections.
-    fn parts(&self) -> [&[u8]; 7] {
-        [&self.words, &self.schedule, &self.sites, &self.objects, &self.text, &self.about, &self.frees]
-    }
-}
-
-fn allocation_words(recording: &Recording) -> Vec<u8> {
-    let mut words = Vec::with_capacity(8 * recording.objects.len());
-    for object in &recording.objects {
-        let word = AllocationWord { size: object.size, site: object.site, resized: object.resized.is_some() };
-        words.extend(word.word().to_le_bytes());
-        if let Some(old) = object.resized {
-            words.extend(old.to_le_bytes());
-        }
-    }
-    words
-}
-
-fn site_words(recording: &Recording, executable: &str) -> Vec<u8> {
-    let paths = paths_of(recording, executable);
-    let numbers = paths.iter().zip(0..u16::MAX).map(|(path, number)| (path.as_str(), number));
-    let known: HashMap<&str, u16> = numbers.filter(|(path, _)| !path.is_empty()).collect();
-    let mut words = Vec::with_capacity(8 * recording.sites.len());
-    for site in &recording.sites {
-        let object = known.get(site.object.as_str()).copied();
-        words.extend(SiteWord { address: site.address, object }.word().to_le_bytes());
-    }
-    words
 }
 
 #[cfg(test)]

@@ -9,8 +9,10 @@ pub mod live;
 pub mod recorder;
 pub mod recording;
 pub mod schedule;
+pub mod unreachable;
 
 pub use file::{About, ObjectFile, OracleFile, OracleFileError};
 pub use live::{FreePoint, Live};
 pub use recorder::Recorder;
 pub use recording::{Object, Recording, Site, Unusable};
+pub use unreachable::{Amount, RootPoints, Unreachable};

@@ -14,6 +14,8 @@ use crate::recording::Object;
 pub enum FreePoint {
     /// Before the first allocation after their last use.
     LastUse,
+    /// Before the first allocation after the point at which they could not be reached any more.
+    Unreachable,
     /// When the program frees them.
     Free,
     /// When so many bytes have been allocated since then.
@@ -83,6 +85,7 @@ impl Clock {
         };
         match point {
             FreePoint::LastUse => object.last_use as usize,
+            FreePoint::Unreachable => object.unreachable.map_or(never, |unreachable| unreachable as usize),
             FreePoint::Free => object.freed.map_or(never, |freed| freed as usize),
             FreePoint::Delay(bytes) => freed(&|now| now.saturating_add(bytes)),
             FreePoint::Collect(bytes) => freed(&|now| (now / bytes.max(1) + 1).saturating_mul(bytes.max(1))),
@@ -99,7 +102,14 @@ mod tests {
 
     /// 10 bytes used until the second allocation and freed after the third, 20 never freed, 30, 40.
     fn small() -> Vec<Object> {
-        let object = |size, last_use, freed| Object { size, site: 0, resized: None, last_use, freed };
+        let object = |size, last_use, freed| Object {
+            size,
+            site: 0,
+            resized: None,
+            last_use,
+            freed,
+            unreachable: None,
+        };
         vec![object(10, 1, Some(3)), object(20, 3, None), object(30, 3, Some(4)), object(40, 4, Some(4))]
     }
 
@@ -116,7 +126,8 @@ mod tests {
 
     #[test]
     fn a_collection_frees_what_the_program_freed_before_it() {
-        let object = |freed| Object { size: 10, site: 0, resized: None, last_use: 1, freed };
+        let object =
+            |freed| Object { size: 10, site: 0, resized: None, last_use: 1, freed, unreachable: None };
         let objects = vec![object(Some(1)), object(Some(2)), object(None), object(None), object(None)];
         // At 20 bytes the first two are gone: before the third allocation.
         assert_eq!(Live::of(&objects, FreePoint::Collect(20)).peak_bytes, 30);
@@ -137,7 +148,7 @@ mod tests {
                 .map(|(at, (size, used, more, kept))| {
                     let last_use = (at as u64 + used).min(count);
                     let freed = (!kept).then_some((last_use + more).min(count));
-                    Object { size: *size, site: 0, resized: None, last_use, freed }
+                    Object { size: *size, site: 0, resized: None, last_use, freed, unreachable: None }
                 })
                 .collect();
             let live = |point| Live::of(&objects, point);

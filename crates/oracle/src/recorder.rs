@@ -226,7 +226,8 @@ impl Recorder {
         }
         let index = self.recording.objects.len() as u32;
         let last_use = self.now() + 1;
-        self.recording.objects.push(Object { size, site, resized, last_use, freed: None });
+        let made = Object { size, site, resized, last_use, freed: None, unreachable: None };
+        self.recording.objects.push(made);
         self.place(address, index);
     }
 

@@ -15,6 +15,9 @@ pub struct Object {
     pub last_use: u64,
     /// How many had been made when the program freed it; `None`: it never did.
     pub freed: Option<u64>,
+    /// How many when it could not be reached any more, its last use at the earliest; `None`: it could to the end, or that
+    /// was not recorded.
+    pub unreachable: Option<u64>,
 }
 
 /// Where an allocation is called from.

@@ -1,23 +1,24 @@
-//! The words by which the layer frees objects at their last use: see `schedule` in [`heaptoll_oracle_file`].
+//! The words by which the layer frees objects: see `schedule` and `unreachable` in [`heaptoll_oracle_file`].
 
 use heaptoll_oracle_file::FREE;
 
-use crate::recording::Recording;
+use crate::recording::Object;
 
 /// The words, and the slots that they use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Schedule {
     /// The section.
     pub words: Vec<u32>,
-    /// Slots: the most objects alive at once, before their last use.
+    /// Slots: the most objects at once that are not freed.
     pub slots: u32,
 }
 
 impl Schedule {
-    /// Of a recording: each object is freed before the first allocation after its last use.
-    pub fn of(recording: &Recording) -> Schedule {
-        let count = recording.objects.len();
-        let dying = Dying::of(recording);
+    /// Each object is freed before the first allocation after the last one that `end` allows: its number, or more for an
+    /// object that is not freed.
+    pub fn of(objects: &[Object], end: fn(&Object) -> u64) -> Schedule {
+        let count = objects.len();
+        let dying = Dying::of(objects, end);
         let mut slot_of = vec![0u32; count];
         let mut empty: Vec<u32> = Vec::new();
         let mut schedule = Schedule { words: Vec::with_capacity(2 * count), slots: 0 };
@@ -38,7 +39,7 @@ impl Schedule {
     }
 }
 
-/// Objects by their last use.
+/// Objects by when they are freed.
 struct Dying {
     /// By number of allocations: the first of them in `objects`.
     first: Vec<u32>,
@@ -46,35 +47,35 @@ struct Dying {
 }
 
 impl Dying {
-    fn of(recording: &Recording) -> Dying {
-        let count = recording.objects.len();
+    fn of(all: &[Object], end: fn(&Object) -> u64) -> Dying {
+        let count = all.len();
         let mut first = vec![0u32; count + 2];
-        for object in &recording.objects {
-            first[place(object.last_use, count) + 1] += 1;
+        for object in all {
+            first[place(end(object), count) + 1] += 1;
         }
         for at in 1..first.len() {
             first[at] += first[at - 1];
         }
         let mut next = first.clone();
         let mut objects = vec![0; count];
-        for (index, object) in recording.objects.iter().enumerate() {
-            let next = &mut next[place(object.last_use, count)];
+        for (index, object) in all.iter().enumerate() {
+            let next = &mut next[place(end(object), count)];
             objects[*next as usize] = index as u32;
             *next += 1;
         }
         Dying { first, objects }
     }
 
-    /// Objects that are used for the last time before the allocation of this index, and not before the one before it.
+    /// Objects that are freed before the allocation of this index, and not before the one before it.
     fn before(&self, allocation: u64) -> &[u32] {
         let at = allocation as usize;
         &self.objects[self.first[at] as usize..self.first[at + 1] as usize]
     }
 }
 
-/// Objects that are used after the last allocation share a place after it.
-fn place(last_use: u64, count: usize) -> usize {
-    usize::try_from(last_use).unwrap_or(usize::MAX).min(count)
+/// Objects that are not freed before the last allocation share a place after it.
+fn place(end: u64, count: usize) -> usize {
+    usize::try_from(end).unwrap_or(usize::MAX).min(count)
 }
 
 #[cfg(test)]
@@ -110,10 +111,9 @@ mod tests {
             let objects: Vec<Object> = after
                 .iter()
                 .enumerate()
-                .map(|(at, after)| Object { size: 1, site: 0, resized: None, last_use: at as u64 + after, freed: None })
+                .map(|(at, after)| Object { size: 1, site: 0, resized: None, last_use: at as u64 + after, freed: None, unreachable: None })
                 .collect();
-            let recording = Recording { objects: objects.clone(), sites: vec![] };
-            let schedule = Schedule::of(&recording);
+            let schedule = Schedule::of(&objects, |object| object.last_use);
             let freed = followed(&schedule);
             let mut most = 0;
             prop_assert_eq!(freed.len(), objects.len());

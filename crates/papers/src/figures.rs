@@ -202,13 +202,18 @@ const OF_DELAYS: [&str; 3] = ["time_ratio", "space_ratio", "layer_time_ratio"];
 
 /// Metrics of `heaptoll reclamation`, each over the program's own free: CPU, peak memory, page faults, requested bytes alive
 /// at their peak and on average.
-const OF_RECLAMATION: [&str; 21] = [
+const OF_RECLAMATION: [&str; 26] = [
     "layer_time_ratio",
     "last_use_time_ratio",
     "last_use_space_ratio",
     "last_use_faults_ratio",
     "last_use_live_peak_ratio",
     "last_use_live_ratio",
+    "unreachable_time_ratio",
+    "unreachable_space_ratio",
+    "unreachable_faults_ratio",
+    "unreachable_live_peak_ratio",
+    "unreachable_live_ratio",
     "delay_time_ratio",
     "delay_space_ratio",
     "delay_faults_ratio",

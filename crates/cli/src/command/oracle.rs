@@ -25,7 +25,8 @@ use crate::workload_args::SizeArg;
 /// inaccessible, and another over the C library's malloc: a program that touches an object later, or shows that it knows one by
 /// its address, gets no file. The file serves `-m oracle=POINT,file=FILE/MANAGER` of
 /// `heaptoll run` and others (`oracle=POINT/MANAGER` where it is written without -o): the manager stays the same, and only
-/// the point of reclamation varies. Programs with one thread only. docs/guide/reclamation.md states what must be the same
+/// the point of reclamation varies. With --graph the file also has the points at which objects can be reached no more: those
+/// of a collector, before or after the program's own frees. Programs with one thread only. docs/guide/reclamation.md states what must be the same
 /// in each run.
 ///
 /// Exit status: 0 all well; 1 a native run differs or an early free is not safe, and there is no file; 2 the request
@@ -36,6 +37,8 @@ use crate::workload_args::SizeArg;
     gawk -f report.awk access.log\n  \
     heaptoll oracle -p lua\n  \
     heaptoll run -p lua -m oracle=free/mimalloc3 -m oracle=last-use/mimalloc3\n  \
+    heaptoll oracle --graph -p lua\n  \
+    heaptoll run -p lua -m oracle=free/mimalloc3 -m oracle=unreachable/mimalloc3\n  \
     heaptoll oracle -o oracles -p cfrac -p espresso         (a folder with a file for each program)")]
 pub struct Arguments {
     /// The file, with the ending .oracle; a folder for several programs [default: $XDG_CACHE_HOME/heaptoll/oracles, where
@@ -45,6 +48,10 @@ pub struct Arguments {
     /// Overwrite a file that exists
     #[arg(long)]
     force: bool,
+    /// Record, too, when each object can be reached no more: which objects point to which and what the roots are, while
+    /// nothing is freed; some tens of times slower (docs/guide/reclamation.md)
+    #[arg(long)]
+    graph: bool,
     /// Do not prove that early frees are safe
     #[arg(long)]
     no_proof: bool,
@@ -99,6 +106,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         },
         output,
         force: arguments.force || arguments.output.is_none(),
+        graph: arguments.graph,
         prove: !arguments.no_proof,
         timeout_s: arguments.timeout,
         expect_status: arguments.expect_status,

@@ -14,8 +14,8 @@ use crate::study_arguments::{StudyArguments, deliver};
 /// What it costs to free objects earlier or later than the program does, over one manager.
 ///
 /// A recording of each program (`heaptoll oracle`, made first where it is missing) states when each object is used last.
-/// The program then runs natively over each manager with its objects freed at their last use, when it frees them, so many
-/// bytes later, at collections, or not at all. The manager is the same and so is the layer in front of it: what differs is
+/// The program then runs natively over each manager with its objects freed at their last use, when they cannot be reached
+/// any more, when it frees them, so many bytes later, at collections, or not at all. The manager is the same and so is the layer in front of it: what differs is
 /// when objects are freed, without the work of finding out what is dead. Ratios are to the program's own free.
 ///
 /// Exit status: 0 all well; 1 a stack failed, gave wrong output or was refused, or an output file could not be written;
@@ -30,10 +30,11 @@ pub struct Arguments {
     /// [default: glibc, mimalloc3, tithe-explicit, as far as they are built]
     #[arg(short, long, value_name = "MANAGER", conflicts_with = "resume")]
     manager: Vec<String>,
-    /// When objects are freed: last-use, free, delay:SIZE after the program's free, collect:SIZE at the next multiple of so
-    /// many bytes allocated, never; free, which all are compared with, is always among them
-    #[arg(long, value_name = "POINT,...", value_delimiter = ',', value_parser = point,
-        default_value = "last-use,free,delay:64K,delay:1M,collect:64K,collect:1M,never", conflicts_with = "resume")]
+    /// When objects are freed: last-use, unreachable, free, delay:SIZE after the program's free, collect:SIZE at the next
+    /// multiple of so many bytes allocated, never; free, which all are compared with, is always among them [default:
+    /// last-use,free,delay:64K,delay:1M,collect:64K,collect:1M,never, and unreachable where all recordings have it
+    /// (`heaptoll oracle --graph`)]
+    #[arg(long, value_name = "POINT,...", value_delimiter = ',', value_parser = point, conflicts_with = "resume")]
     points: Vec<FreePoint>,
     /// Folder of the recordings; those that are missing there, or are of another build or command, are made first
     /// [default: $XDG_CACHE_HOME/heaptoll/oracles]
@@ -43,8 +44,19 @@ pub struct Arguments {
     study: StudyArguments,
 }
 
+/// Points where none are named.
+const DEFAULT: [FreePoint; 7] = [
+    FreePoint::LastUse,
+    FreePoint::Free,
+    FreePoint::Delay(64 << 10),
+    FreePoint::Delay(1 << 20),
+    FreePoint::Collect(64 << 10),
+    FreePoint::Collect(1 << 20),
+    FreePoint::Never,
+];
+
 fn point(text: &str) -> Result<FreePoint, String> {
-    point_of(text).ok_or_else(|| "give last-use, free, delay:SIZE, collect:SIZE or never".into())
+    point_of(text).ok_or_else(|| "give last-use, unreachable, free, delay:SIZE, collect:SIZE or never".into())
 }
 
 /// Runs the command.
@@ -66,7 +78,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         })?;
     let request = reclamation::Request {
         manager: arguments.manager.clone(),
-        points: arguments.points.clone(),
+        points: if arguments.points.is_empty() { DEFAULT.to_vec() } else { arguments.points.clone() },
+        adds_unreachable: arguments.points.is_empty(),
         oracles,
         study: arguments.study.request(),
     };

@@ -53,4 +53,5 @@ mod tailoring;
 mod trace_reports;
 mod tracing;
 mod typed;
+mod unreachable;
 mod variants;

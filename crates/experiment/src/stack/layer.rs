@@ -34,7 +34,8 @@ pub struct Layer {
 }
 
 /// When the oracle layer frees objects (preload/layers/oracle/core).
-pub(super) const POINTS: [&str; 6] = ["free", "last-use", "delay", "collect", "never", "record"];
+pub(super) const POINTS: [&str; 7] =
+    ["free", "last-use", "unreachable", "delay", "collect", "never", "record"];
 
 /// Every layer, in the order in which they are listed.
 pub const LAYERS: [LayerKind; 6] = [

@@ -1,5 +1,6 @@
 //! The document: what was recorded, what is alive by point of reclamation, and what the checks showed.
 
+use heaptoll_oracle::{Amount, Unreachable};
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_units::{number, percent, whole_bytes};
@@ -22,7 +23,14 @@ pub fn document(figures: &Figures, command: String) -> Document {
             .collect::<Vec<_>>()
             .join(", "),
         warnings,
-        sections: vec![recorded(&figures.programs), alive(&figures.programs)],
+        sections: [
+            Some(recorded(&figures.programs)),
+            Some(alive(&figures.programs)),
+            unreachable(&figures.programs),
+        ]
+        .into_iter()
+        .flatten()
+        .collect(),
         command,
         ..Document::default()
     }
@@ -113,4 +121,72 @@ fn alive(programs: &[Program]) -> Section {
     ];
     let table = table("", &columns, programs.iter().map(row).collect());
     Section { title: "Requested bytes alive".into(), text, items: vec![Item::Table(table)] }
+}
+
+/// Points of unreachability beside the program's own frees, where they were recorded.
+fn unreachable(programs: &[Program]) -> Option<Section> {
+    let recorded: Vec<(&Program, &Unreachable)> =
+        programs.iter().filter_map(|program| Some((program, program.unreachable.as_ref()?))).collect();
+    let amount = |amount: Amount| format!("{} ({})", number(amount.objects), whole_bytes(amount.bytes));
+    let counts = |(program, found): &(&Program, &Unreachable)| {
+        let counted = [
+            found.before_free,
+            found.at_free,
+            found.after_free,
+            found.not_known,
+            found.lost,
+            found.kept,
+            found.hidden,
+        ];
+        let head = [program.program.clone(), number(found.root_points)];
+        head.into_iter().chain(counted.map(amount)).collect()
+    };
+    let live = |(program, found): &(&Program, &Unreachable)| {
+        let lives = [program.live_last_use, found.live, program.live_free, program.live_never];
+        let peaks = lives.map(|live| whole_bytes(live.peak_bytes));
+        let means = lives.map(|live| whole_bytes(live.mean_bytes));
+        std::iter::once(program.program.clone()).chain(peaks).chain(means).collect()
+    };
+    let of_counts = [
+        "program",
+        "root points",
+        "before the free",
+        "at it",
+        "after it",
+        "not known",
+        "never freed, unreachable",
+        "never freed, kept",
+        "hidden pointers",
+    ];
+    let of_live = [
+        "program",
+        "peak, last use",
+        "peak, unreachable",
+        "peak, free",
+        "peak, never",
+        "mean, last use",
+        "mean, unreachable",
+        "mean, free",
+        "mean, never",
+    ];
+    let text = vec![
+        "Objects by the first root point at which no root leads to them and they are not used any more, beside the \
+         program's own free. At it: at the first root point after the free; after it: still reachable there. Not known: \
+         freed after the last root point. Hidden pointers: objects that nothing led to at a root point and that were used \
+         later; they are kept until then."
+            .into(),
+    ];
+    let items = vec![
+        Item::Table(table(
+            "Objects (and bytes) that become unreachable",
+            &of_counts,
+            recorded.iter().map(counts).collect(),
+        )),
+        Item::Table(table("Requested bytes alive", &of_live, recorded.iter().map(live).collect())),
+    ];
+    (!recorded.is_empty()).then(|| Section {
+        title: "When objects cannot be reached any more".into(),
+        text,
+        items,
+    })
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use heaptoll_experiment::experiment::ProgramInfo;
-use heaptoll_oracle::{Live, OracleFile};
+use heaptoll_oracle::{Live, OracleFile, Unreachable};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,8 @@ pub struct Program {
     pub live_free: Live,
     /// Requested bytes alive if nothing is freed.
     pub live_never: Live,
+    /// When objects can be reached no more, beside the program's own frees; null where it was not recorded.
+    pub unreachable: Option<Unreachable>,
     /// Whether native runs make the recorded allocations.
     pub sequence: Sequence,
     /// Whether early frees are safe; null where it was not tried.
@@ -85,6 +87,7 @@ impl Program {
             live_last_use,
             live_free,
             live_never,
+            unreachable: about.unreachable,
             sequence,
             proof,
         }

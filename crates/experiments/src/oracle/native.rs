@@ -117,24 +117,34 @@ impl Native<'_> {
         Ok(Sequence { runs: RUNS + 1, differs: Some(format!("{first}; {why}")) })
     }
 
-    /// Whether no object is touched after its last recorded use.
+    /// Whether no object is touched after its last recorded use. Points of unreachability are followed, too.
     ///
     /// # Errors
     /// A run cannot be made, or Ctrl-C.
     pub fn proof(&self) -> Result<Proof, Failure> {
-        let about = &self.recorded.about;
+        let proof = self.proof_at("last-use", self.recorded.about.most_objects)?;
+        if self.recorded.about.unreachable.is_none() || proof.fails.is_some() {
+            return Ok(proof);
+        }
+        let later = self.proof_at("unreachable", self.recorded.most_reachable())?;
+        let fails = later.fails.map(|why| format!("freed when they cannot be reached any more: {why}"));
+        Ok(Proof { fails, ..proof })
+    }
+
+    /// Runs the program with its objects, so many at once at the most, freed at a point.
+    fn proof_at(&self, point: &str, most_objects: u64) -> Result<Proof, Failure> {
         let available = Machine::now().available_bytes;
-        let Some(how) = check_of(about.most_objects, about.allocated_bytes, available) else {
+        let Some(how) = check_of(most_objects, self.recorded.about.allocated_bytes, available) else {
             let why =
                 "no memory for blocks of which none is used twice; give the program less to do".to_owned();
             return Ok(Proof { how: "none".into(), fails: Some(why) });
         };
-        let run = self.run("last-use", how, true)?;
+        let run = self.run(point, how, true)?;
         if run.difference(self.recorded).is_none() {
             // No memory was used twice. A program may compare addresses of objects that it does not touch any more: that
             // shows only where they are reused.
-            let reused = self.run("last-use", "off", true)?.difference(self.recorded);
-            let fails = reused.map(|why| format!("with memory reused after the last use: {why}"));
+            let reused = self.run(point, "off", true)?.difference(self.recorded);
+            let fails = reused.map(|why| format!("with memory reused after that point: {why}"));
             return Ok(Proof { how: how.into(), fails });
         }
         let by_addresses = |difference: String| match difference.starts_with("allocation ") {

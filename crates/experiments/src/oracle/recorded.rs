@@ -1,27 +1,31 @@
 //! A run under the tracer, of which the oracle file is made.
+//!
+//! With pointers nothing is given back that the program frees: an object's address is no other's later, so what leads to
+//! it shows beyond its free.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use heaptoll_experiment::experiment::{ProgramInfo, StackInfo};
 use heaptoll_experiment::stack::LayerKind;
-use heaptoll_oracle::{About, OracleFile, Recorder, file};
+use heaptoll_oracle::{About, OracleFile, file};
 use heaptoll_preflight::inspect_program;
-use heaptoll_reftrace_host::{Options, Tracer};
+use heaptoll_reftrace_host::{Image, Options, Tracer};
 
 use super::native::VARIABLE;
+use super::reachability::{Both, Graph};
 use super::request::Request;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::traced::{Cell, Follow, Run, TracedRunner};
 
 /// The stack under which programs are recorded: the layer, which forwards, over glibc.
-fn stack(program: &ProgramInfo, context: &Context) -> StackInfo {
+fn stack(program: &ProgramInfo, graph: bool, context: &Context) -> StackInfo {
     StackInfo {
         program: program.name.clone(),
         name: "glibc".into(),
         preload: vec![LayerKind::Oracle.object(context.places).display().to_string()],
-        environment: vec![(VARIABLE.into(), "point=record".into())],
+        environment: vec![(VARIABLE.into(), format!("point={}", if graph { "keep" } else { "record" }))],
         ..StackInfo::default()
     }
 }
@@ -49,7 +53,7 @@ pub fn record(
     let executable = executable(program)?;
     let cell = Cell {
         program: program.clone(),
-        stack: stack(program, context),
+        stack: stack(program, request.graph, context),
         is_baseline: true,
         cautions: vec![],
         follow: Follow::default(),
@@ -64,10 +68,22 @@ pub fn record(
     // Calls count where they arrive at the layer, as they do natively.
     let layer = LayerKind::Oracle.object(context.places);
     let only_in = layer.file_name().map(|name| format!("/{}", name.to_string_lossy())).unwrap_or_default();
-    let options = Options { references: true, sites: 1, only_in: only_in.into(), ..Options::default() };
-    let Run { mut traced, row } = runner
-        .run(&cell, &options, "recorded", &mut |_, _| Recorder::new())?
-        .map_err(|error| refuse(error.to_string()))?;
+    let options = Options {
+        references: true,
+        graph: request.graph,
+        sites: 1,
+        only_in: only_in.into(),
+        ..Options::default()
+    };
+    let mut graph = if request.graph {
+        Some(Graph::begin(file).map_err(|error| Failure::Refused(Box::new(error)))?)
+    } else {
+        None
+    };
+    // The first image is the program.
+    let mut begin = |_: &Cell, _: &Image| Both { graph: graph.take(), ..Both::default() };
+    let Run { mut traced, row } =
+        runner.run(&cell, &options, "recorded", &mut begin)?.map_err(|error| refuse(error.to_string()))?;
     if context.interrupt.is_set() {
         return Err(Failure::Interrupted);
     }
@@ -86,7 +102,9 @@ pub fn record(
     if !main.is_whole() {
         return Err(refuse(format!("the traced run is not whole: it {}", main.ending)));
     }
-    let recording = std::mem::take(&mut main.sink).recording().map_err(|why| refuse(why.to_string()))?;
+    let Both { oracle, graph } = std::mem::take(&mut main.sink);
+    let mut recording = oracle.recording().map_err(|why| refuse(why.to_string()))?;
+    let unreachable = graph.map(|graph| graph.complete(&mut recording)).transpose().map_err(&refuse)?;
     let about = About {
         heaptoll: env!("CARGO_PKG_VERSION").into(),
         program: program.name.clone(),
@@ -94,6 +112,7 @@ pub fn record(
         executable,
         status: request.expect_status,
         output_sha256: traced.finished.digest.clone(),
+        unreachable,
         ..About::default()
     };
     file::write(file, &recording, about).map_err(|error| Failure::Refused(Box::new(error)))

@@ -13,6 +13,8 @@ pub struct Request {
     pub output: PathBuf,
     /// Whether a file that exists is overwritten.
     pub force: bool,
+    /// Whether it is recorded when objects can be reached no more.
+    pub graph: bool,
     /// Whether early frees are proved safe.
     pub prove: bool,
     /// Time limit of a run, s.

@@ -24,15 +24,24 @@ impl OracleFiles {
         let (_, settings) = environment.iter().find(|(name, _)| name == variable)?;
         let path = settings.split(',').find_map(|pair| pair.strip_prefix("file="))?;
         let checked = self.read.entry(path.to_owned()).or_insert_with(|| checked(Path::new(path)));
+        let point = settings.split(',').find_map(|pair| pair.strip_prefix("point="));
         match checked {
             Err(why) => Some(why.clone()),
-            Ok(found) if found.about.command == program.command => None,
+            Ok(found) if found.about.command == program.command => {
+                let lacks = point == Some("unreachable") && found.about.unreachable.is_none();
+                lacks.then(|| lacks_unreachable(path))
+            }
             Ok(found) => Some(format!(
                 "{path} was recorded of another command: {}; record this one with `heaptoll oracle`",
                 found.about.command.join(" ")
             )),
         }
     }
+}
+
+/// That a file has no points of unreachability, and what to do.
+pub fn lacks_unreachable(path: &str) -> String {
+    format!("{path} has no points of unreachability; record it with `heaptoll oracle --graph`")
 }
 
 /// A whole file whose code is still the same.

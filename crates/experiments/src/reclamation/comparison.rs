@@ -176,7 +176,10 @@ fn alive(experiment: &Experiment, points: &BTreeSet<FreePoint>) -> Vec<Alive> {
         // A recording that is gone, or another by now, has no figures.
         let Some(recorded) = path.and_then(|path| file::read(Path::new(path)).ok()) else { continue };
         if recorded.about.command == program.command {
-            alive.extend(points.iter().map(|point| Alive {
+            let has = |point: &&FreePoint| {
+                **point != FreePoint::Unreachable || recorded.about.unreachable.is_some()
+            };
+            alive.extend(points.iter().filter(has).map(|point| Alive {
                 program: program.name.clone(),
                 point: *point,
                 live: recorded.live(*point),

@@ -8,10 +8,11 @@ use heaptoll_units::size;
 
 use crate::studied::size_label;
 
-/// A point as it is written: `last-use`, `free`, `delay:64K`, `collect:1M`, `never`.
+/// A point as it is written: `last-use`, `unreachable`, `free`, `delay:64K`, `collect:1M`, `never`.
 pub fn point_label(point: FreePoint) -> String {
     match point {
         FreePoint::LastUse => "last-use".into(),
+        FreePoint::Unreachable => "unreachable".into(),
         FreePoint::Free => "free".into(),
         FreePoint::Delay(bytes) => format!("delay:{}", size_label(bytes)),
         FreePoint::Collect(bytes) => format!("collect:{}", size_label(bytes)),
@@ -25,6 +26,7 @@ pub fn point_of(text: &str) -> Option<FreePoint> {
     match text.split_once(':') {
         None => match text {
             "last-use" => Some(FreePoint::LastUse),
+            "unreachable" => Some(FreePoint::Unreachable),
             "free" => Some(FreePoint::Free),
             "never" => Some(FreePoint::Never),
             _ => None,
@@ -57,6 +59,7 @@ pub(super) fn part(stack: &str) -> Option<(String, Option<FreePoint>)> {
             let bytes = || set("bytes")?.parse().ok();
             let point = match set("point")?.as_str() {
                 "last-use" => FreePoint::LastUse,
+                "unreachable" => FreePoint::Unreachable,
                 "free" => FreePoint::Free,
                 "never" => FreePoint::Never,
                 "delay" => FreePoint::Delay(bytes()?),
@@ -73,8 +76,9 @@ pub(super) fn part(stack: &str) -> Option<(String, Option<FreePoint>)> {
 mod tests {
     use super::*;
 
-    const ALL: [FreePoint; 5] = [
+    const ALL: [FreePoint; 6] = [
         FreePoint::LastUse,
+        FreePoint::Unreachable,
         FreePoint::Free,
         FreePoint::Delay(1 << 16),
         FreePoint::Collect(1),

@@ -13,6 +13,8 @@ pub struct Request {
     pub manager: Vec<String>,
     /// When objects are freed; the program's own free, which all are compared with, is always among them.
     pub points: Vec<FreePoint>,
+    /// Whether unreachability is one more point where the recordings of all programs have it.
+    pub adds_unreachable: bool,
     /// Folder of the recordings; what is missing there is recorded first.
     pub oracles: PathBuf,
     /// The programs, and how often they run.

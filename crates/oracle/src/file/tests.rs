@@ -1,10 +1,18 @@
-use heaptoll_oracle_file::FREE;
+use heaptoll_oracle_file::{AllocationWord, FREE, NameWord, SiteWord};
 
 use super::*;
 use crate::recording::{Object, Site};
+use crate::unreachable::RootPoints;
 
 fn recording(object: &str) -> Recording {
-    let made = |size, site, resized, last_use, freed| Object { size, site, resized, last_use, freed };
+    let made = |size, site, resized, last_use, freed| Object {
+        size,
+        site,
+        resized,
+        last_use,
+        freed,
+        unreachable: None,
+    };
     Recording {
         objects: vec![
             made(24, 0, None, 1, Some(2)),
@@ -104,4 +112,54 @@ fn code_that_has_changed_is_refused_by_name() {
     std::fs::remove_file(folder.path().join("x y")).expect("it was there");
     let refusal = file.require_same_code(&path).expect_err("it is gone").to_string();
     assert!(refusal.contains("not there any more"), "{refusal}");
+}
+
+/// A file with points of unreachability: the first object's at its last use, the second's never, the third's after its own.
+fn with_unreachable() -> (tempfile::TempDir, PathBuf, OracleFile) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("p.oracle");
+    let mut recording = recording("");
+    recording.objects.push(Object { last_use: 4, ..recording.objects[0] });
+    let unreachable = vec![Some(1), None, Some(3), None];
+    let points = RootPoints { at: vec![1, 3], unreachable, ..RootPoints::default() };
+    let unreachable = Some(recording.set_unreachable(&points));
+    let file = write(&path, &recording, About { unreachable, ..About::default() }).expect("a file");
+    (folder, path, file)
+}
+
+#[test]
+fn points_of_unreachability_are_read_as_they_were_written_and_are_not_needed() {
+    let (_folder, path, file) = with_unreachable();
+    let found = read(&path).expect("it is whole");
+    assert_eq!(found, file);
+    let points: Vec<_> = found.objects.iter().map(|object| (object.last_use, object.unreachable)).collect();
+    assert_eq!(points, [(1, Some(1)), (3, None), (3, Some(3)), (4, None)]);
+    let figures = found.about.unreachable.expect("recorded");
+    assert_eq!((figures.root_points, figures.live), (2, found.live(FreePoint::Unreachable)));
+    let (_folder, path, _) = written();
+    assert_eq!(read(&path).expect("a file without them").about.unreachable, None);
+}
+
+#[test]
+fn damaged_points_of_unreachability_are_refused() {
+    let (_folder, path, _) = with_unreachable();
+    let whole = std::fs::read(&path).expect("it is there");
+    let refuse = |content: &[u8]| {
+        std::fs::write(&path, content).expect("a file");
+        let refusal = read(&path).expect_err("it is refused");
+        assert!(matches!(refusal, OracleFileError::Damaged(_)), "{refusal}");
+    };
+    for at in [7, HEADER_BYTES, HEADER_BYTES + 8, HEADER_BYTES + 16, whole.len() - 1] {
+        let mut damaged = whole.clone();
+        damaged[at] ^= if at == 7 { b'1' ^ b'2' } else { 1 };
+        refuse(&damaged);
+    }
+    // A digest that fits, and the second object freed before its last use.
+    let mut damaged = whole.clone();
+    let words: Vec<u8> = [0, FREE, 0, FREE, 0, 1].into_iter().flat_map(u32::to_le_bytes).collect();
+    let schedule = whole.len() - words.len();
+    damaged[schedule..].copy_from_slice(&words);
+    let digest: [u8; 32] = Sha256::digest(&damaged[HEADER_BYTES..]).into();
+    damaged[8..40].copy_from_slice(&digest);
+    refuse(&damaged);
 }

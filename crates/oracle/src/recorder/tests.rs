@@ -107,9 +107,18 @@ fn a_realloc_ends_one_object_after_it_has_made_another() {
     run.call(Routine::Realloc, [0x4000, 0, 0], 0);
     let objects = run.objects();
     assert_eq!(objects.len(), 3);
-    assert_eq!(objects[0], Object { size: 24, site: 0, resized: None, last_use: 2, freed: Some(2) });
-    assert_eq!(objects[1], Object { size: 48, site: 0, resized: Some(24), last_use: 3, freed: Some(3) });
-    assert_eq!(objects[2], Object { size: 96, site: 0, resized: Some(48), last_use: 3, freed: Some(3) });
+    assert_eq!(
+        objects[0],
+        Object { size: 24, site: 0, resized: None, last_use: 2, freed: Some(2), unreachable: None }
+    );
+    assert_eq!(
+        objects[1],
+        Object { size: 48, site: 0, resized: Some(24), last_use: 3, freed: Some(3), unreachable: None }
+    );
+    assert_eq!(
+        objects[2],
+        Object { size: 96, site: 0, resized: Some(48), last_use: 3, freed: Some(3), unreachable: None }
+    );
 }
 
 #[test]
@@ -122,7 +131,10 @@ fn what_is_allocated_before_main_is_no_object_but_has_a_size() {
     run.call(Routine::Realloc, [0x1000, 300, 0], 0x2000);
     run.touch(0x1000, 8);
     let objects = run.objects();
-    assert_eq!(objects, [Object { size: 300, site: 0, resized: Some(100), last_use: 1, freed: None }]);
+    assert_eq!(
+        objects,
+        [Object { size: 300, site: 0, resized: Some(100), last_use: 1, freed: None, unreachable: None }]
+    );
 }
 
 #[test]

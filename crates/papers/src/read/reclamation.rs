@@ -54,6 +54,7 @@ fn place(point: FreePoint) -> Option<(&'static str, Option<f64>)> {
     match point {
         FreePoint::Free => None,
         FreePoint::LastUse => Some(("last_use", None)),
+        FreePoint::Unreachable => Some(("unreachable", None)),
         FreePoint::Delay(bytes) => Some(("delay", Some(bytes as f64))),
         FreePoint::Collect(bytes) => Some(("collect", Some(bytes as f64))),
         FreePoint::Never => Some(("never", None)),
@@ -96,6 +97,7 @@ mod tests {
             layer: Ratios { cpu: Some(interval(1.02, 8)), wall: None, peak_rss: None },
             rows: vec![
                 row(FreePoint::LastUse, Some(1.05), 50.0),
+                row(FreePoint::Unreachable, Some(1.07), 60.0),
                 row(FreePoint::Free, None, 100.0),
                 row(FreePoint::Delay(1 << 20), Some(1.3), 200.0),
                 row(FreePoint::Collect(1 << 20), Some(1.2), 150.0),
@@ -124,6 +126,7 @@ mod tests {
         assert_eq!(number(one(&cells, "last_use_space_ratio", None)), 0.9);
         assert_eq!(number(one(&cells, "last_use_faults_ratio", None)), 0.5);
         assert_exact(&cells, "mimalloc3", "last_use_live_ratio", None, 0.75);
+        assert_eq!(number(one(&cells, "unreachable_time_ratio", None)), 1.07);
         assert_eq!(number(one(&cells, "delay_time_ratio", mebibyte)), 1.3);
         assert_eq!(number(one(&cells, "collect_time_ratio", mebibyte)), 1.2);
         assert_eq!(number(one(&cells, "never_faults_ratio", None)), 9.0);

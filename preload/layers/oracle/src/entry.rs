@@ -3,6 +3,7 @@
 use core::cell::UnsafeCell;
 use core::ffi::{c_char, c_int, c_void};
 
+use crate::state::State;
 use crate::stop::stop_because;
 use crate::{environment, start};
 
@@ -37,17 +38,18 @@ pub unsafe extern "C" fn __libc_start_main(
             stop_because("no glibc comes after the layer");
         }
         let next = core::mem::transmute::<*mut c_void, StartMain>(next);
-        if !started.is_some_and(|started| started.follows) {
+        let at_main = started.map_or(State::Forward, |started| started.at_main);
+        if at_main == State::Forward {
             start::nothing_to_follow();
             return next(main, argc, argv, init, fini, rtld_fini, stack_end);
         }
-        *MAIN.0.get() = Some(main);
+        *MAIN.0.get() = Some((main, at_main));
         next(main_of_program, argc, argv, init, fini, rtld_fini, stack_end)
     }
 }
 
-/// The program's `main`, while the sequence is followed.
-struct ProgramMain(UnsafeCell<Option<Main>>);
+/// The program's `main`, and what calls do from then on.
+struct ProgramMain(UnsafeCell<Option<(Main, State)>>);
 
 // SAFETY: written by `__libc_start_main` and read by `main_of_program`, on the process's first thread.
 unsafe impl Sync for ProgramMain {}
@@ -61,8 +63,8 @@ unsafe extern "C" fn main_of_program(
 ) -> c_int {
     // SAFETY: see `ProgramMain`; the arguments are those of the C start-up code.
     match unsafe { *MAIN.0.get() } {
-        Some(main) => {
-            start::main_begins();
+        Some((main, state)) => {
+            start::main_begins(state);
             // SAFETY: it is the program's, called as the start-up code would.
             unsafe { main(argc, argv, environment) }
         }

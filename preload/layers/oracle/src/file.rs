@@ -7,7 +7,7 @@ use core::slice;
 
 use heaptoll_next::memory;
 use heaptoll_oracle_core::reader::Source;
-use heaptoll_oracle_file::{HEADER_BYTES, Header, Section};
+use heaptoll_oracle_file::{HEADER_BYTES, Header, Section, UNREACHABLE_BYTES, Unreachable};
 use heaptoll_runtime::system_call;
 
 /// Bytes of a path, its end included.
@@ -78,6 +78,16 @@ pub fn header(mut path: Path) -> Option<Header> {
         return None;
     }
     Header::of(&bytes, length).ok()
+}
+
+/// The schedule of unreachability, checked against the file's length; `None` where there is none.
+pub fn unreachable(mut path: Path, header: &Header) -> Option<Unreachable> {
+    let length = path.length()?;
+    let mut bytes = [0; UNREACHABLE_BYTES];
+    if !header.has_unreachable || !path.read(HEADER_BYTES as u64, &mut bytes) {
+        return None;
+    }
+    Unreachable::of(&bytes, length).ok()
 }
 
 /// A copy of a section of words.

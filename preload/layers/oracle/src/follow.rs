@@ -42,6 +42,7 @@ pub unsafe fn free(block: *mut c_void) {
         },
         // SAFETY: the state is `Follow`; by this function's contract the block is live.
         State::Follow => unsafe { (*oracle()).free(block) },
+        State::Keep if !early::freed(block) => {}
         State::Abandoned => {}
         state => {
             if state == State::Early {
@@ -77,17 +78,18 @@ pub unsafe fn reallocate(block: *mut c_void, size: usize, caller: usize) -> *mut
         return unsafe { forward::realloc(block, size) };
     }
     // SAFETY: by this function's contract the block is live; the copy stays within both blocks, whose sizes are the
-    // recorded ones: the sequence is the recorded one so far. In an abandoned child the old block is one of `pages`.
+    // recorded ones: the sequence is the recorded one so far. In an abandoned child the old block is one of `pages`, and
+    // where all are kept the manager's.
     unsafe {
         if size == 0 {
             free(block);
             return ptr::null_mut();
         }
-        let (moved, old) = if state == State::Abandoned {
-            (forward::malloc(size), abandoned_size(block))
-        } else {
-            (*oracle())
-                .compare_and_allocate(size, 16, caller.wrapping_sub(1), true, move || forward::malloc(size))
+        let (moved, old) = match state {
+            State::Abandoned => (forward::malloc(size), abandoned_size(block)),
+            State::Keep => (forward::malloc(size), forward::usable_size(block) as u64),
+            _ => (*oracle())
+                .compare_and_allocate(size, 16, caller.wrapping_sub(1), true, move || forward::malloc(size)),
         };
         if moved.is_null() {
             return moved;

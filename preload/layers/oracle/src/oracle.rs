@@ -34,8 +34,8 @@ pub fn attach() -> &'static Slot {
 pub enum Reclaim {
     /// When the program frees them.
     Free,
-    /// At their last use.
-    LastUse(Schedule<'static, Path>),
+    /// When the file states it: at their last use, or when they cannot be reached any more.
+    Recorded(Schedule<'static, Path>),
     /// So many bytes after the program freed them.
     Delay(u64, Pending),
     /// When the bytes allocated reach the next multiple.
@@ -49,10 +49,12 @@ impl Reclaim {
     pub fn new(point: Point, path: Path, schedule: Section, blocks: &'static [Cell<*mut c_void>]) -> Reclaim {
         match point {
             Point::Free | Point::Record => Reclaim::Free,
-            Point::LastUse => Reclaim::LastUse(Schedule::new(Reader::new(path, schedule), blocks)),
+            Point::LastUse | Point::Unreachable => {
+                Reclaim::Recorded(Schedule::new(Reader::new(path, schedule), blocks))
+            }
             Point::Delay(bytes) => Reclaim::Delay(bytes, Pending::new()),
             Point::Collect(bytes) => Reclaim::Collect(bytes, Pending::new()),
-            Point::Never => Reclaim::Never,
+            Point::Never | Point::Keep => Reclaim::Never,
         }
     }
 }
@@ -160,7 +162,7 @@ impl Oracle {
             refused();
         }
         let kept = freed.and_then(|()| match &mut self.reclaim {
-            Reclaim::LastUse(schedule) => schedule.keep(block),
+            Reclaim::Recorded(schedule) => schedule.keep(block),
             _ => Ok(()),
         });
         if let Err(what) = kept {
@@ -176,7 +178,7 @@ impl Oracle {
         let Oracle { pages, reclaim: when, allocated, .. } = self;
         match when {
             Reclaim::Free | Reclaim::Never => {}
-            Reclaim::LastUse(schedule) => {
+            Reclaim::Recorded(schedule) => {
                 schedule.before_allocation(|block| {
                     // SAFETY: the table contains a block once, until it is freed.
                     unsafe { reclaim(pages, block) }
@@ -202,7 +204,7 @@ impl Oracle {
         let added = match when {
             // SAFETY: by this function's contract the block is live.
             Reclaim::Free => return unsafe { reclaim(pages, block) },
-            Reclaim::LastUse(_) | Reclaim::Never => return,
+            Reclaim::Recorded(_) | Reclaim::Never => return,
             Reclaim::Delay(bytes, pending) => pending.add(block, allocated.saturating_add(*bytes)),
             Reclaim::Collect(bytes, pending) => {
                 pending.add(block, (*allocated / *bytes + 1).saturating_mul(*bytes))

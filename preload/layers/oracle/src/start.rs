@@ -9,7 +9,7 @@ use heaptoll_oracle_core::reader::Reader;
 use heaptoll_oracle_core::sequence::Sequence;
 use heaptoll_oracle_core::settings::{ALLOWED, Check, Point, Settings};
 use heaptoll_oracle_core::sites::Sites;
-use heaptoll_oracle_file::MOST_SLOTS;
+use heaptoll_oracle_file::{Header, MOST_SLOTS, Section};
 use heaptoll_runtime::{AtFork, at_fork};
 use heaptoll_stats_page::Slot;
 
@@ -26,8 +26,8 @@ const VARIABLE: &CStr = c"HEAPTOLL_ORACLE";
 pub struct Start {
     /// Variables that it does not see besides heaptoll's own: names separated by `+`.
     pub hidden: &'static [u8],
-    /// Whether the recorded sequence is followed from `main` on.
-    pub follows: bool,
+    /// What calls do from `main` on; [`State::Forward`] from now on.
+    pub at_main: State,
 }
 
 /// Reads the settings and opens the recorded file; `None` where there are no settings.
@@ -43,8 +43,10 @@ pub fn start() -> Option<Start> {
     let _ = heaptoll_next::next();
     let hidden = settings.hidden;
     // SAFETY: nothing reads the cell before `main_begins`.
-    if settings.point == Point::Record || !unsafe { open(&settings, slot, oracle()) } {
-        return Some(Start { hidden, follows: false });
+    let follows = settings.point.follows() && unsafe { open(&settings, slot, oracle()) };
+    if !follows {
+        let at_main = if settings.point == Point::Keep { State::Keep } else { State::Forward };
+        return Some(Start { hidden, at_main });
     }
     if at_fork::<Forks>() != 0 {
         stop_because("the C library has no memory for a handler of forks");
@@ -52,7 +54,7 @@ pub fn start() -> Option<Start> {
     if settings.check == Check::Pages {
         follow::report_touches();
     }
-    Some(Start { hidden, follows: true })
+    Some(Start { hidden, at_main: State::Follow })
 }
 
 /// There is no sequence: all calls are forwarded from here on.
@@ -60,9 +62,9 @@ pub fn nothing_to_follow() {
     set_state(State::Forward);
 }
 
-/// The sequence begins.
-pub fn main_begins() {
-    set_state(State::Follow);
+/// The program's `main` begins, and with it the sequence.
+pub fn main_begins(state: State) {
+    set_state(state);
 }
 
 /// Opens the recorded file and makes what follows it; false where the file is of another program: one that the recorded
@@ -84,11 +86,10 @@ unsafe fn open(settings: &Settings, slot: &'static Slot, oracle: *mut Oracle) ->
     if !loaded::is_program(objects, text) {
         return false;
     }
+    let (slots, schedule) = schedule(settings.point, path, &header);
     // SAFETY: 0 is an address, and null a pointer.
-    let (addresses, blocks) = unsafe {
-        let slots = if settings.point == Point::LastUse { header.slots.min(MOST_SLOTS.into()) } else { 0 };
-        (file::cells::<usize>(sites.len()), file::cells(slots as usize))
-    };
+    let (addresses, blocks) =
+        unsafe { (file::cells::<usize>(sites.len()), file::cells(slots.min(MOST_SLOTS.into()) as usize)) };
     let (Some(addresses), Some(blocks)) = (addresses, blocks) else { no_memory() };
     let retire = if settings.check == Check::Poison { Retire::Poison } else { Retire::Guard };
     let pages = if settings.check == Check::Off { None } else { Pages::new(retire) };
@@ -101,7 +102,7 @@ unsafe fn open(settings: &Settings, slot: &'static Slot, oracle: *mut Oracle) ->
         oracle.write(Oracle {
             thread: heaptoll_runtime::thread_pointer(),
             sequence: Sequence::new(Reader::new(path, header.words), sites),
-            reclaim: Reclaim::new(settings.point, path, header.schedule, blocks),
+            reclaim: Reclaim::new(settings.point, path, schedule, blocks),
             pages,
             allocated: 0,
             slot,
@@ -111,6 +112,20 @@ unsafe fn open(settings: &Settings, slot: &'static Slot, oracle: *mut Oracle) ->
         });
     }
     true
+}
+
+/// By which words objects are freed, and how many slots these use. Other points have none.
+fn schedule(point: Point, path: Path, header: &Header) -> (u64, Section) {
+    match point {
+        Point::LastUse => (header.slots, header.schedule),
+        Point::Unreachable => match file::unreachable(path, header) {
+            Some(unreachable) => (unreachable.slots, unreachable.schedule),
+            None => stop_because(
+                "its file has no points of unreachability; record it with `heaptoll oracle --graph`",
+            ),
+        },
+        _ => (0, Section::default()),
+    }
 }
 
 struct Forks;

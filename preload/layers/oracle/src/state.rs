@@ -19,6 +19,8 @@ pub enum State {
     Abandoned = 2,
     /// Calls are forwarded: there is nothing to follow, or this is a child of fork.
     Forward = 3,
+    /// Allocations are forwarded, and nothing is freed but what is from before `main`.
+    Keep = 4,
 }
 
 static STATE: AtomicU8 = AtomicU8::new(State::Early as u8);
@@ -38,6 +40,7 @@ pub fn state() -> State {
         1 => State::Follow,
         2 => State::Abandoned,
         3 => State::Forward,
+        4 => State::Keep,
         _ => State::Early,
     }
 }

@@ -1,7 +1,8 @@
-//! Frees each object before the first allocation after its last use.
+//! Frees each object before the allocation that the file states: the first after its last use, or after it could not be
+//! reached any more.
 //!
 //! The layer's table of blocks has as many slots as objects are alive at once. The file names, before each allocation,
-//! the slots whose objects have been used for the last time, and the slot of the new object.
+//! the slots whose objects are freed, and the slot of the new object.
 
 use core::cell::Cell;
 use core::ffi::c_void;
@@ -28,7 +29,7 @@ impl<'a, S: Source> Schedule<'a, S> {
         Schedule { words, blocks, slot: 0 }
     }
 
-    /// Frees, before the next allocation, what has been used for the last time.
+    /// Frees what is due before the next allocation.
     ///
     /// # Errors
     /// [`What::File`], or [`What::End`] after the last allocation.
@@ -53,7 +54,7 @@ impl<'a, S: Source> Schedule<'a, S> {
         }
     }
 
-    /// Keeps the new block until its object's last use.
+    /// Keeps the new block until its object is due.
     ///
     /// # Errors
     /// [`What::File`]: its slot does not exist, or is not empty.

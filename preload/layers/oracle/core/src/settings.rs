@@ -3,8 +3,8 @@
 use heaptoll_next::settings::{InvalidPair, each, size};
 
 /// What is allowed, as text.
-pub const ALLOWED: &str = "it takes point=record|free|last-use|delay|collect|never, bytes=BYTES for delay and collect \
-                           (1 or more; K, M, G are powers of 1024), file=PATH, check=off|pages|poison, hide=NAME+NAME, \
+pub const ALLOWED: &str = "it takes point=record|keep|free|last-use|unreachable|delay|collect|never, bytes=BYTES for \
+                           delay and collect (1 or more; K, M, G are powers of 1024), file=PATH, check=off|pages|poison, hide=NAME+NAME, \
                            separated by commas";
 
 /// When the layer frees an object.
@@ -12,16 +12,28 @@ pub const ALLOWED: &str = "it takes point=record|free|last-use|delay|collect|nev
 pub enum Point {
     /// When the program does; the sequence is not compared: as it runs while it is recorded.
     Record,
+    /// Not at all, and the sequence is not compared: as it runs while it is recorded what can be reached. No address is
+    /// used twice, so a word that leads to an object leads to no other.
+    Keep,
     /// When the program does.
     Free,
     /// Before the first allocation after its last use.
     LastUse,
+    /// Before the first allocation after the point at which it could not be reached any more.
+    Unreachable,
     /// When so many bytes have been allocated since the program freed it.
     Delay(u64),
     /// When the bytes allocated reach the next multiple of this since the program freed it.
     Collect(u64),
     /// Not at all.
     Never,
+}
+
+impl Point {
+    /// Whether the recorded sequence is followed.
+    pub fn follows(self) -> bool {
+        !matches!(self, Point::Record | Point::Keep)
+    }
 }
 
 /// How it is checked that no object is touched after it was freed.
@@ -40,7 +52,7 @@ pub enum Check {
 pub struct Settings<'a> {
     /// When objects are freed.
     pub point: Point,
-    /// The file of the recorded sequence; none for [`Point::Record`].
+    /// The file of the recorded sequence; none for [`Point::Record`] and [`Point::Keep`].
     pub file: &'a [u8],
     /// Whether early frees are checked.
     pub check: Check,
@@ -83,14 +95,16 @@ impl<'a> Settings<'a> {
         })?;
         settings.point = match (point, bytes) {
             (b"record", None) => Point::Record,
+            (b"keep", None) => Point::Keep,
             (b"free", None) => Point::Free,
             (b"last-use", None) => Point::LastUse,
+            (b"unreachable", None) => Point::Unreachable,
             (b"never", None) => Point::Never,
             (b"delay", Some(bytes)) => Point::Delay(bytes),
             (b"collect", Some(bytes)) => Point::Collect(bytes),
             _ => return Err(InvalidPair { pair: text }),
         };
-        if settings.point != Point::Record && settings.file.is_empty() {
+        if settings.point.follows() && settings.file.is_empty() {
             return Err(InvalidPair { pair: text });
         }
         Ok(settings)
@@ -110,6 +124,8 @@ mod tests {
     fn every_point_is_read() {
         let point = |text: &'static str| Settings::read(text.as_bytes()).map(|settings| settings.point);
         assert_eq!(point("point=record"), Ok(Point::Record));
+        assert_eq!(point("point=keep"), Ok(Point::Keep));
+        assert_eq!(point("point=unreachable,file=/f"), Ok(Point::Unreachable));
         assert_eq!(point("point=free,file=/f"), Ok(Point::Free));
         assert_eq!(point("file=/f,point=last-use,check=poison"), Ok(Point::LastUse));
         assert_eq!(point("point=delay,bytes=64K,file=/f"), Ok(Point::Delay(65536)));
@@ -126,6 +142,7 @@ mod tests {
         for text in [
             "",
             "point=free",
+            "point=unreachable",
             "point=free,file=relative",
             "point=delay,file=/f",
             "point=delay,bytes=0,file=/f",
