@@ -6,8 +6,7 @@
 
 use heaptoll_graph_replay::error::Error;
 use heaptoll_graph_replay::header::WORD;
-
-use crate::class::{LARGEST, class_for, pages_of_block, size_of_class};
+use heaptoll_wheel::class::{LARGEST, class_for, pages_of_block, size_of_class};
 use crate::damage::Damage;
 use crate::pages::{PAGE_BYTES, Pages};
 

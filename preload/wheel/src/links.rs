@@ -1,15 +1,22 @@
-//! The word in front of an object: its neighbours on the wheel, and its colour.
+//! The word in front of an object: its neighbours on the wheel, its colour, and whether it is parked.
 //!
 //! ```text
-//!   63      62 61                31 30                 0
-//!   colour │  │ cell before        │ cell after         │    cells by number: their distance from the heap's begin
+//!   63      62       61                31 30                 0
+//!   colour │ parked │ cell before        │ cell after         │   cells by number: their distance from the heap's begin
 //! ```
+//!
+//! A flip frees cells without touching them, so a colour alone does not show that a cell is free. A collector that finds
+//! pointers conservatively parks its free cells.
 
 use crate::class::GRANULE;
 
 const BITS: u32 = 31;
 const NUMBER: u64 = (1 << BITS) - 1;
 const COLOUR: u64 = 1 << 63;
+const PARKED: u64 = 1 << 62;
+
+/// Bytes from a heap's begin on that links reach.
+pub const REACH_BYTES: usize = GRANULE << BITS;
 
 /// Reads and writes the words of all cells of a heap.
 ///
@@ -87,6 +94,28 @@ impl Links {
         let bit = if colour { COLOUR } else { 0 };
         // SAFETY: the precondition of all functions.
         unsafe { self.set(cell, self.word(cell) & !COLOUR | bit) };
+    }
+
+    /// Whether it is parked: known to be free.
+    #[inline(always)]
+    pub unsafe fn is_parked(self, cell: usize) -> bool {
+        // SAFETY: the precondition of all functions.
+        unsafe { self.word(cell) & PARKED != 0 }
+    }
+
+    /// Parks a free cell.
+    #[inline(always)]
+    pub unsafe fn park(self, cell: usize) {
+        // SAFETY: the precondition of all functions.
+        unsafe { self.set(cell, self.word(cell) | PARKED) };
+    }
+
+    /// A cell gets an object: it is painted, and parked no longer.
+    #[inline(always)]
+    pub unsafe fn renew(self, cell: usize, colour: bool) {
+        let bit = if colour { COLOUR } else { 0 };
+        // SAFETY: the precondition of all functions.
+        unsafe { self.set(cell, self.word(cell) & !(COLOUR | PARKED) | bit) };
     }
 
     /// Makes a wheel of one cell, which is in none.
