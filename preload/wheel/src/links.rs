@@ -14,6 +14,7 @@ const BITS: u32 = 31;
 const NUMBER: u64 = (1 << BITS) - 1;
 const COLOUR: u64 = 1 << 63;
 const PARKED: u64 = 1 << 62;
+const STATE: u64 = COLOUR | PARKED;
 
 /// Bytes from a heap's begin on that links reach.
 pub const REACH_BYTES: usize = GRANULE << BITS;
@@ -130,7 +131,8 @@ impl Links {
     pub unsafe fn unlink(self, cell: usize) {
         // SAFETY: the precondition of all functions.
         unsafe {
-            let (before, after) = (self.before(cell), self.after(cell));
+            let word = self.word(cell);
+            let (before, after) = (self.cell(word >> BITS), self.cell(word));
             self.set_after(before, after);
             self.set_before(after, before);
         }
@@ -142,10 +144,25 @@ impl Links {
         // SAFETY: the precondition of all functions.
         unsafe {
             let before = self.before(after);
-            self.set_before(cell, before);
-            self.set_after(cell, after);
+            let neighbours = self.number(before) << BITS | self.number(after);
+            self.set(cell, self.word(cell) & STATE | neighbours);
             self.set_after(before, cell);
             self.set_before(after, cell);
+        }
+    }
+
+    /// Exchanges two neighbours, the first and the one after it, of a wheel of four or more.
+    #[inline(always)]
+    pub unsafe fn exchange(self, first: usize, second: usize) {
+        // SAFETY: the precondition of all functions.
+        unsafe {
+            let (of_first, of_second) = (self.word(first), self.word(second));
+            let (before, after) = (self.cell(of_first >> BITS), self.cell(of_second));
+            let (first_number, second_number) = (self.number(first), self.number(second));
+            self.set(second, of_second & STATE | of_first & NUMBER << BITS | first_number);
+            self.set(first, of_first & STATE | second_number << BITS | of_second & NUMBER);
+            self.set_after(before, second);
+            self.set_before(after, first);
         }
     }
 }

@@ -82,7 +82,7 @@ impl Wheel {
             if cell == self.bottom {
                 return None;
             }
-            self.put_before(links, cell, self.free);
+            links.exchange(self.free, cell);
             Some(cell)
         }
     }
@@ -118,7 +118,7 @@ impl Wheel {
             if cell == self.top {
                 return None;
             }
-            self.put_before(links, self.scan, cell);
+            links.exchange(cell, self.scan);
             Some(cell)
         }
     }

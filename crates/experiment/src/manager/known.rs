@@ -9,7 +9,7 @@ use super::error::ManagerError;
 use crate::places::Places;
 
 /// The order in which managers are listed; names not in it follow by alphabet.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 24] = [
     "tithe",
     "tithe-collect",
     "tithe-explicit",
@@ -25,6 +25,7 @@ const ORDER: [&str; 23] = [
     // Boehm's slides.
     "bw16",
     "bw26",
+    "treadmill",
     "knuth",
     "bestfit",
     "cartesian",

@@ -69,8 +69,9 @@ struct Layout {
     reciprocal: u32,
 }
 
-static LAYOUTS: [Layout; CLASSES] = {
-    let mut layouts = [Layout { size: 0, first: 0, count: 0, reciprocal: 0 }; CLASSES];
+/// Those of all wheels; nothing for those of large objects.
+static LAYOUTS: [Layout; WHEELS] = {
+    let mut layouts = [Layout { size: 0, first: 0, count: 0, reciprocal: 0 }; WHEELS];
     let mut class = 0;
     while class < CLASSES {
         let size = size_of_class(class);
@@ -78,6 +79,7 @@ static LAYOUTS: [Layout; CLASSES] = {
         let count = (pages_of_block(class) * PAGE - first) / size;
         let reciprocal = (1_u64 << 32).div_ceil(size as u64) as u32;
         layouts[class] = Layout { size: size as u16, first: first as u16, count: count as u16, reciprocal };
+        layouts[SCANNED + class] = layouts[class];
         class += 1;
     }
     layouts
@@ -86,7 +88,7 @@ static LAYOUTS: [Layout; CLASSES] = {
 /// Whether a wheel is of large objects.
 #[inline(always)]
 pub const fn is_large(wheel: usize) -> bool {
-    wheel % SCANNED == LARGE
+    wheel == LARGE || wheel == SCANNED + LARGE
 }
 
 /// Whether the objects of a wheel may have pointers.
@@ -110,7 +112,7 @@ pub fn wheel_for_aligned(alignment: usize, bytes: usize) -> usize {
 /// Bytes of the cells of a wheel of a class.
 #[inline(always)]
 pub fn size_of(wheel: usize) -> usize {
-    usize::from(LAYOUTS[wheel % SCANNED].size)
+    usize::from(LAYOUTS[wheel].size)
 }
 
 /// Pages of a block of cells of a class's wheel.
@@ -146,7 +148,7 @@ impl Pages {
             let cell = self.large(run, self.page(run));
             return (address >= cell.object()).then_some(cell);
         }
-        let layout = &LAYOUTS[wheel % SCANNED];
+        let layout = &LAYOUTS[wheel];
         let into = (address - block).checked_sub(layout.first.into())?;
         let index = (into as u64 * u64::from(layout.reciprocal) >> 32) as usize;
         (index < layout.count.into()).then(|| layout.cell(block, index, wheel))
@@ -164,12 +166,12 @@ impl Pages {
         let wheel = usize::from(page.wheel);
         let count = match is_large(wheel) {
             true => 1,
-            false => usize::from(LAYOUTS[wheel % SCANNED].count),
+            false => usize::from(LAYOUTS[wheel].count),
         };
         let block = self.address(run);
         (0..count).map(move |index| match is_large(wheel) {
             true => self.large(run, &page),
-            false => LAYOUTS[wheel % SCANNED].cell(block, index, wheel),
+            false => LAYOUTS[wheel].cell(block, index, wheel),
         })
     }
 
@@ -200,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_reciprocal_divides_every_distance_in_a_block() {
-        for (class, layout) in LAYOUTS.iter().enumerate() {
+        for (class, layout) in LAYOUTS[..CLASSES].iter().enumerate() {
             for into in 0..pages_of_block(class) * PAGE {
                 let index = (into as u64 * u64::from(layout.reciprocal) >> 32) as usize;
                 assert_eq!(index, into / usize::from(layout.size), "{into} of {layout:?}");
@@ -210,7 +212,7 @@ mod tests {
 
     #[test]
     fn objects_and_the_words_after_them_lie_in_their_block_as_aligned_as_their_size() {
-        for (class, layout) in LAYOUTS.iter().enumerate() {
+        for (class, layout) in LAYOUTS[..CLASSES].iter().enumerate() {
             let (size, bytes) = (usize::from(layout.size), pages_of_block(class) * PAGE);
             let last = layout.cell(0, usize::from(layout.count) - 1, class);
             assert!(last.object() + size <= bytes, "{layout:?}");

@@ -2,7 +2,7 @@
 
 use core::mem::size_of;
 
-use heaptoll_assertions::{assert_internal, assert_sound};
+use heaptoll_assertions::{assert_expensive, assert_internal, assert_sound};
 use heaptoll_collector_support::{Aborted, CollectionOutcome, Collector, Mutators, Visitor};
 use heaptoll_roots::Root;
 use heaptoll_runtime::{Collected, Heap, Phase, Reason, WORD, now_ns, thread_cpu_ns};
@@ -74,6 +74,15 @@ impl Treadmill {
             self.wheel(number).settle(self.links());
             self.wheel(number).begin(self.links());
         }
+        assert_expensive!(self.has_parked_all(), "every free cell is parked when marking begins");
+    }
+
+    /// Whether every free cell is parked: for assertions.
+    fn has_parked_all(&self) -> bool {
+        let links = self.links();
+        // SAFETY: they are cells of a wheel.
+        let parked = |cell: usize| unsafe { links.is_parked(cell) };
+        (0..WHEELS).all(|number| self.wheel(number).cells(links, Segment::Free).all(parked))
     }
 
     /// An aborted collection has reached everything.
@@ -135,6 +144,7 @@ impl Marking<'_> {
             }
         }
         self.live += cell.size;
+        assert_internal!(self.live <= self.heap.used, "bytes in objects are no fewer than are reached");
     }
 
     /// Considers all words of a range.
