@@ -57,6 +57,9 @@ impl Links {
     }
 
     /// The cell after this one.
+    ///
+    /// # Safety
+    /// That of all functions: see [`Links`].
     #[inline(always)]
     pub unsafe fn after(self, cell: usize) -> usize {
         // SAFETY: the precondition of all functions.
@@ -64,6 +67,9 @@ impl Links {
     }
 
     /// The cell before this one.
+    ///
+    /// # Safety
+    /// That of all functions: see [`Links`].
     #[inline(always)]
     pub unsafe fn before(self, cell: usize) -> usize {
         // SAFETY: the precondition of all functions.
@@ -83,6 +89,9 @@ impl Links {
     }
 
     /// Its colour, one of two.
+    ///
+    /// # Safety
+    /// That of all functions: see [`Links`].
     #[inline(always)]
     pub unsafe fn colour(self, cell: usize) -> bool {
         // SAFETY: the precondition of all functions.
@@ -90,6 +99,9 @@ impl Links {
     }
 
     /// Paints it.
+    ///
+    /// # Safety
+    /// That of all functions: see [`Links`].
     #[inline(always)]
     pub unsafe fn paint(self, cell: usize, colour: bool) {
         let bit = if colour { COLOUR } else { 0 };
@@ -98,6 +110,9 @@ impl Links {
     }
 
     /// Whether it is parked: known to be free.
+    ///
+    /// # Safety
+    /// That of all functions: see [`Links`].
     #[inline(always)]
     pub unsafe fn is_parked(self, cell: usize) -> bool {
         // SAFETY: the precondition of all functions.
@@ -105,6 +120,9 @@ impl Links {
     }
 
     /// Parks a free cell.
+    ///
+    /// # Safety
+    /// That of all functions: see [`Links`].
     #[inline(always)]
     pub unsafe fn park(self, cell: usize) {
         // SAFETY: the precondition of all functions.
@@ -112,6 +130,9 @@ impl Links {
     }
 
     /// A cell gets an object: it is painted, and parked no longer.
+    ///
+    /// # Safety
+    /// That of all functions: see [`Links`].
     #[inline(always)]
     pub unsafe fn renew(self, cell: usize, colour: bool) {
         let bit = if colour { COLOUR } else { 0 };
@@ -120,6 +141,9 @@ impl Links {
     }
 
     /// Makes a wheel of one cell, which is in none.
+    ///
+    /// # Safety
+    /// That of all functions: see [`Links`].
     pub unsafe fn alone(self, cell: usize) {
         let number = self.number(cell);
         // SAFETY: the precondition of all functions.
@@ -127,6 +151,9 @@ impl Links {
     }
 
     /// Takes a cell out of its wheel.
+    ///
+    /// # Safety
+    /// That of all functions: see [`Links`].
     #[inline(always)]
     pub unsafe fn unlink(self, cell: usize) {
         // SAFETY: the precondition of all functions.
@@ -139,6 +166,9 @@ impl Links {
     }
 
     /// Puts a cell that is in no wheel in front of one that is.
+    ///
+    /// # Safety
+    /// That of all functions: see [`Links`].
     #[inline(always)]
     pub unsafe fn link_before(self, cell: usize, after: usize) {
         // SAFETY: the precondition of all functions.
@@ -152,6 +182,9 @@ impl Links {
     }
 
     /// Exchanges two neighbours, the first and the one after it, of a wheel of four or more.
+    ///
+    /// # Safety
+    /// That of all functions: see [`Links`].
     #[inline(always)]
     pub unsafe fn exchange(self, first: usize, second: usize) {
         // SAFETY: the precondition of all functions.

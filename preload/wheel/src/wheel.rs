@@ -374,7 +374,7 @@ mod tests {
                 assert!(trial.is_whole(CELLS), "the wheel is whole");
                 for (segment, model) in SEGMENTS.into_iter().zip(&trial.model) {
                     let cells: Vec<usize> = trial.wheel.cells(trial.links(), segment).collect();
-                    assert_eq!(&cells, model, "a segment is as the model has it");
+                    assert!(&cells == model, "a segment is as the model has it");
                 }
             }
         }

@@ -150,7 +150,7 @@ impl Pages {
         }
         let layout = &LAYOUTS[wheel];
         let into = (address - block).checked_sub(layout.first.into())?;
-        let index = (into as u64 * u64::from(layout.reciprocal) >> 32) as usize;
+        let index = ((into as u64 * u64::from(layout.reciprocal)) >> 32) as usize;
         (index < layout.count.into()).then(|| layout.cell(block, index, wheel))
     }
 
@@ -204,7 +204,7 @@ mod tests {
     fn the_reciprocal_divides_every_distance_in_a_block() {
         for (class, layout) in LAYOUTS[..CLASSES].iter().enumerate() {
             for into in 0..pages_of_block(class) * PAGE {
-                let index = (into as u64 * u64::from(layout.reciprocal) >> 32) as usize;
+                let index = ((into as u64 * u64::from(layout.reciprocal)) >> 32) as usize;
                 assert_eq!(index, into / usize::from(layout.size), "{into} of {layout:?}");
             }
         }

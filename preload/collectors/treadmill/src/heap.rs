@@ -3,6 +3,7 @@
 use core::ffi::{CStr, c_int};
 use core::ptr::{self, NonNull};
 
+use heaptoll_assertions::assert_sound;
 use heaptoll_collector_support::{limit_from, status};
 use heaptoll_runtime::{ALIGNMENT, Damage, Heap, Misuse, Piece, Reason, StatsReporter};
 
@@ -87,6 +88,7 @@ impl Heap for Treadmill {
                 links.park(cell.address);
             }
         }
+        assert_sound!(self.check());
         Ok(())
     }
 

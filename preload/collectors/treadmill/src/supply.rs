@@ -2,7 +2,8 @@
 
 use core::ptr::{self, NonNull};
 
-use heaptoll_runtime::{ADDRESSES, PAGE, Reason, WORD};
+use heaptoll_assertions::assert_sound;
+use heaptoll_runtime::{ADDRESSES, Heap, PAGE, Reason, WORD};
 
 use crate::Treadmill;
 use crate::blocks::{Cell, OWN_PAGES, is_large, large_offset, pages_of, pages_of_large, size_of};
@@ -113,9 +114,8 @@ impl Treadmill {
     }
 
     fn supply<T>(&mut self, pages: usize, take: &impl Fn(&mut Treadmill) -> Option<T>) -> Option<T> {
-        let found = take(self).or_else(|| self.after_giving_back(take));
-        if found.is_some() {
-            return found;
+        if let Some(found) = self.find(take) {
+            return Some(found);
         }
         let mut reclaimed = None;
         if self.used.saturating_sub(self.live) >= self.bytes() / PART {
@@ -127,12 +127,11 @@ impl Treadmill {
                 // Without more memory the next collection comes sooner.
                 let _ = self.pages.grow(1, self.pages.count() / 2);
             }
-            if self.pages.refused && bytes < self.bytes() / SHORT {
+            if self.is_full(bytes) {
                 return None;
             }
-            let found = take(self).or_else(|| self.after_giving_back(take));
-            if found.is_some() {
-                return found;
+            if let Some(found) = self.find(take) {
+                return Some(found);
             }
         }
         if self.pages.grow(pages, pages.saturating_add(self.pages.count() / 2)).is_some() {
@@ -141,10 +140,18 @@ impl Treadmill {
         if reclaimed.is_some() {
             return None;
         }
-        let reclaimed = self.collect_for(Reason::Pressure).ok()?.reclaimed_bytes;
-        if reclaimed < self.bytes() / SHORT {
-            return None;
-        }
+        let bytes = self.collect_for(Reason::Pressure).ok()?.reclaimed_bytes;
+        if self.is_full(bytes) { None } else { self.find(take) }
+    }
+
+    /// Whether no more memory is to be had, and a collection has reclaimed so little that a program at its limit would
+    /// spend its time in collections.
+    fn is_full(&self, reclaimed: usize) -> bool {
+        self.pages.refused && reclaimed < self.bytes() / SHORT
+    }
+
+    /// What `take` finds in the heap as it is.
+    fn find<T>(&mut self, take: &impl Fn(&mut Treadmill) -> Option<T>) -> Option<T> {
         take(self).or_else(|| self.after_giving_back(take))
     }
 
@@ -162,6 +169,7 @@ impl Treadmill {
             }
             run += page.count.max(1) as usize;
         }
+        assert_sound!(self.check());
         take(self)
     }
 
