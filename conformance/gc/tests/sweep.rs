@@ -14,7 +14,7 @@ use heaptoll_statistics::median;
 /// A case needs some seconds at most on an idle machine.
 const LIMIT: Duration = Duration::from_secs(120);
 /// A layer in front of a collector would run two collectors; bdw takes no layer at all.
-const COLLECTORS: [&str; 3] = ["bdw", "bw16", "bw26"];
+const COLLECTORS: [&str; 4] = ["bdw", "bw16", "bw26", "treadmill"];
 /// Cases about limits of memory, about memory released to the system, or about Tithe's own functions: the manager
 /// decides them, not the layer.
 const MANAGERS_OWN: [&str; 3] = ["limit_", "large_", "roots_added"];

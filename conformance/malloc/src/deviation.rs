@@ -32,7 +32,7 @@ pub const DEVIATIONS: &[Deviation] = &[
         source: "Boehm, \"incr ptr / no free\"",
     },
     Deviation {
-        managers: &["tithe-collect", "bw16", "bw26"],
+        managers: &["tithe-collect", "bw16", "bw26", "treadmill"],
         cases: &["reuse_when_full", "census_freed"],
         always: true,
         hangs: false,

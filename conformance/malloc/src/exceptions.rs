@@ -67,7 +67,7 @@ pub const EXCEPTIONS: &[Deviation] = &[
          of its own, with a block left",
     ),
     exception(
-        &["kingsley", "pow2", "bw16", "bw26"],
+        &["kingsley", "pow2", "bw16", "bw26", "treadmill"],
         &["tst-dynarray-fail"],
         true,
         "the test fills the heap, frees all and requests other sizes; blocks stay in the class for which they were made",
@@ -79,7 +79,7 @@ pub const EXCEPTIONS: &[Deviation] = &[
         "its free does nothing: what the test has filled the heap with stays",
     ),
     exception(
-        &["tithe-collect", "bump", "bw16", "bw26", "sweep/glibc"],
+        &["tithe-collect", "bump", "bw16", "bw26", "treadmill", "sweep/glibc"],
         &["tst-tcfree1", "tst-tcfree2"],
         true,
         "free does nothing, nor does a second one; the test waits for SIGABRT",
@@ -130,6 +130,7 @@ pub const EXCEPTIONS: &[Deviation] = &[
             "quickfit",
             "pow2",
             "bump",
+            "treadmill",
         ],
         &["tst-malloc-thread-fail"],
         false,
@@ -166,7 +167,7 @@ pub const EXCEPTIONS: &[Deviation] = &[
         "free does nothing: what the test has filled the heap with stays until a collection finds no word that points there",
     ),
     exception(
-        &["tithe-collect", "bw16", "bw26"],
+        &["tithe-collect", "bw16", "bw26", "treadmill"],
         &["tst-malloc-tcache-leak"],
         false,
         "free does nothing, so that blocks count as in use until the next collection",

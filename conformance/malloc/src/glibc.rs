@@ -57,7 +57,7 @@ const FLAGS: [&str; 8] = [
 ];
 
 /// The managers and stacks that are tested unless others are named; those that are not built are left out.
-pub const DEFAULT_STACKS: [&str; 22] = [
+pub const DEFAULT_STACKS: [&str; 23] = [
     "glibc",
     "tithe",
     "tithe-explicit",
@@ -74,6 +74,7 @@ pub const DEFAULT_STACKS: [&str; 22] = [
     "bump",
     "bw16",
     "bw26",
+    "treadmill",
     "mimalloc3",
     "quarantine=1M,check=on/glibc",
     "quarantine=1M,check=on/mimalloc3",

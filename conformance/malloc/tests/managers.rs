@@ -7,7 +7,7 @@ use heaptoll_experiment::manager::{self, ManagerSource as Origin};
 use heaptoll_experiment::places::Places;
 
 /// Every name that a deviation may use, built here or not.
-const KNOWN_NAMES: [&str; 28] = [
+const KNOWN_NAMES: [&str; 29] = [
     "glibc",
     "tithe",
     "tithe-collect",
@@ -16,6 +16,7 @@ const KNOWN_NAMES: [&str; 28] = [
     "bdw-nofree",
     "bw16",
     "bw26",
+    "treadmill",
     "mimalloc3",
     "mimalloc2",
     "jemalloc",

@@ -247,7 +247,8 @@ fn a_collector_reports_what_a_collection_leaves_and_roots_hold_when_requested() 
 fn what_is_recorded_keeps_no_garbage_alive() {
     let fixture = Fixture::new();
     let program = fixture.program("garbage.c", &[]);
-    for (name, mode) in [("tithe", ("TITHE_MODE", "collect")), ("bw16", ("", "")), ("bw26", ("", ""))] {
+    let collectors = ["bw16", "bw26", "treadmill"].map(|name| (name, ("", "")));
+    for (name, mode) in collectors.into_iter().chain([("tithe", ("TITHE_MODE", "collect"))]) {
         let object = manager(name);
         let flags = Flags { sites: true, ..Flags::default() };
         let variables = if mode.0.is_empty() { vec![] } else { vec![mode] };

@@ -4,12 +4,11 @@
 //! Which cells are free is the collector's business; what is counted here is how many of a block are in use, so that
 //! pages of a block without any can be given back.
 
-use heaptoll_graph_replay::error::Error;
-use heaptoll_graph_replay::header::WORD;
-
-use crate::class::{LARGEST, class_for, pages_of_block, size_of_class};
 use crate::damage::Damage;
 use crate::pages::{PAGE_BYTES, Pages};
+use heaptoll_graph_replay::error::Error;
+use heaptoll_graph_replay::header::WORD;
+use heaptoll_wheel::class::{LARGEST, class_for, pages_of_block, size_of_class};
 
 /// In place of a class: a large object's pages.
 const LARGE: u8 = u8::MAX;

@@ -31,9 +31,9 @@ use heaptoll_graph_replay::error::Error;
 use heaptoll_graph_replay::header::{Header, WORD};
 use heaptoll_graph_replay::heap::Heap;
 use heaptoll_graph_replay::world::World;
+use heaptoll_wheel::class::CLASSES;
 
 use crate::cells::{Block, Cells, class_of_bytes};
-use crate::class::CLASSES;
 use crate::object;
 use cell_word::CellWord;
 

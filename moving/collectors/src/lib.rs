@@ -2,7 +2,6 @@
 //! [`Counting`], [`Treadmill`]. They run on the thread that replays, when it allocates.
 
 mod cells;
-mod class;
 mod counting;
 mod damage;
 mod mostly_copying;

@@ -25,21 +25,18 @@
 //! - A large object has pages of its own, on a wheel for all of them.
 
 mod check;
-mod links;
 mod marking;
-mod wheel;
 
 use heaptoll_graph_replay::error::Error;
 use heaptoll_graph_replay::header::{Header, WORD};
 use heaptoll_graph_replay::heap::Heap;
 use heaptoll_graph_replay::world::World;
+use heaptoll_wheel::class::CLASSES;
+use heaptoll_wheel::{Links, SENTINEL_BYTES, Segment, Wheel};
 
 use crate::cells::{Cells, class_of_bytes};
-use crate::class::CLASSES;
 use crate::object;
 use crate::pages::PAGE_BYTES;
-use links::Links;
-use wheel::{SENTINEL_BYTES, Segment, Wheel};
 
 /// The wheel of large objects; those of classes come before.
 const LARGE: usize = CLASSES;

@@ -16,7 +16,7 @@ fn layer(name: &str) -> PathBuf {
 
 /// Each object with each setting of its environment.
 fn ours() -> Vec<(PathBuf, &'static str, &'static str)> {
-    let plain = ["bw16", "bw26", "lea", "kingsley", "buddy", "bestfit", "pow2"];
+    let plain = ["bw16", "bw26", "treadmill", "lea", "kingsley", "buddy", "bestfit", "pow2"];
     let mut all: Vec<_> = plain.map(|name| (manager(name), "HEAPTOLL_NONE", "")).to_vec();
     all.extend(["hybrid", "collect", "explicit"].map(|mode| (manager("tithe"), "TITHE_MODE", mode)));
     all.extend(["free=ignore", "free=honour"].map(|free| (layer("sweep"), "HEAPTOLL_SWEEP", free)));

@@ -237,7 +237,7 @@ fn pointer_free_memory_is_recorded_in_front_of_any_manager() {
          if (!get) return 1; for (int i = 0; i < 1000; i++) { char *p = get(333); if (!p) return 2; memset(p, 1, 333); \
          free(p); } return 0; }",
     );
-    for manager in ["glibc", "kingsley", "bw16", "bw26", "tithe-collect"] {
+    for manager in ["glibc", "kingsley", "bw16", "bw26", "treadmill", "tithe-collect"] {
         let (trace, json) = (fixture.at("trace"), fixture.at("stat.json"));
         fixture.heaptoll(&["record", "-f", "-o", &trace, "-m", manager, "--", &program]).exits(0);
         fixture.heaptoll(&["stat", &trace, "--json", &json]).exits(0);

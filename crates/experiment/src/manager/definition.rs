@@ -79,7 +79,7 @@ pub struct Manager {
 }
 
 /// Managers outside of the group that collect garbage, too.
-const COLLECTORS: [&str; 4] = ["tithe", "tithe-collect", "bw16", "bw26"];
+const COLLECTORS: [&str; 5] = ["tithe", "tithe-collect", "bw16", "bw26", "treadmill"];
 
 /// Managers of the group that collect none.
 const EXPLICIT: [&str; 1] = ["tithe-explicit"];

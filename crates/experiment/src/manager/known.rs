@@ -10,7 +10,7 @@ use super::settings::with_settings;
 use crate::places::Places;
 
 /// The order in which managers are listed; names not in it follow by alphabet.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 24] = [
     "tithe",
     "tithe-collect",
     "tithe-explicit",
@@ -26,6 +26,7 @@ const ORDER: [&str; 23] = [
     // Boehm's slides.
     "bw16",
     "bw26",
+    "treadmill",
     "knuth",
     "bestfit",
     "cartesian",

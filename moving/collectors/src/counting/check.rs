@@ -4,9 +4,9 @@
 use std::collections::{HashMap, HashSet};
 
 use heaptoll_graph_replay::header::WORD;
+use heaptoll_wheel::class::CLASSES;
 
 use super::{CellWord, Counting};
-use crate::class::CLASSES;
 use crate::damage::Damage;
 use crate::object;
 use crate::pause::Sound;

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use heaptoll_graph_replay::header::WORD;
+use heaptoll_wheel::{SEGMENTS, Segment};
 
-use super::wheel::{SEGMENTS, Segment};
 use super::{Bytes, LARGE, Treadmill};
 use crate::damage::Damage;
 use crate::object;
@@ -37,7 +37,8 @@ impl Treadmill {
         let (mut segments, mut bytes) = (HashMap::new(), Bytes::default());
         let cells: usize = self.cells.blocks().map(|block| block.count).sum();
         for (number, wheel) in self.wheels.iter().enumerate() {
-            Damage::unless(wheel.is_whole(self.links, cells), "a wheel leads through its segments and back")?;
+            let whole = wheel.is_whole(self.links, cells, |cell| self.cells.is_cell(cell));
+            Damage::unless(whole, "a wheel leads through its segments and back")?;
             for segment in SEGMENTS {
                 for cell in wheel.cells(self.links, segment) {
                     let right = self.cells.is_cell(cell) && self.wheel(cell).0 == number;

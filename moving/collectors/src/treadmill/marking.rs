@@ -2,8 +2,9 @@
 
 use heaptoll_assertions::{assert_internal, assert_sound};
 use heaptoll_graph_replay::header::WORD;
+use heaptoll_wheel::Segment;
 
-use super::{LARGE, Segment, Treadmill};
+use super::{LARGE, Treadmill};
 use crate::object;
 use crate::pause::{Pause, Sound, verify};
 use crate::roots::{forget_dead, hidden, roots};

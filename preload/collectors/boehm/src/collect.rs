@@ -1,11 +1,12 @@
 //! A collection: stop the program, mark from its roots, reclaim what is not marked.
 
+use heaptoll_collector_support::{Aborted, CollectionOutcome, Collector, Mutators, Visitor};
 use heaptoll_roots::{Origin, Root};
 use heaptoll_runtime::{Collected, Phase, Reason, WORD, now_ns, thread_cpu_ns};
 
 use crate::header::{CHUNK, clear, has, set};
 use crate::stack::MarkEntry;
-use crate::{Aborted, Boehm, CollectionOutcome, Version, Visitor};
+use crate::{Boehm, Version};
 
 /// Addresses so far after the heap's end are taken for ones that it may grow to: bytes. Ten times the largest growth,
 /// as the second version has it for a heap of less than 80 MiB.
@@ -71,14 +72,6 @@ impl<V: Version> Boehm<V> {
         Ok(found)
     }
 
-    /// Collects because enough was allocated.
-    ///
-    /// # Errors
-    /// As [`Boehm::collect_for`].
-    pub fn collect_by_itself(&mut self) -> Result<CollectionOutcome, Aborted> {
-        self.collect_for(Reason::Allocation)
-    }
-
     /// Collects because the system gives no more memory.
     ///
     /// # Errors
@@ -91,11 +84,6 @@ impl<V: Version> Boehm<V> {
         if let Some(reporter) = self.reporter {
             reporter.phase(number, phase);
         }
-    }
-
-    /// The number of the last collection that began, aborted or not.
-    pub const fn collections(&self) -> u64 {
-        self.collections
     }
 
     /// Limits the mark stack: for tests of its overflow.
@@ -150,6 +138,20 @@ impl<V: Version> Boehm<V> {
             }
         }
         bytes
+    }
+}
+
+impl<V: Version> Collector for Boehm<V> {
+    fn of(mutators: &'static dyn Mutators) -> Boehm<V> {
+        Boehm::of(mutators)
+    }
+
+    fn collections(&self) -> u64 {
+        self.collections
+    }
+
+    fn collect_by_itself(&mut self) -> Result<CollectionOutcome, Aborted> {
+        self.collect_for(Reason::Allocation)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The heap: free lists of objects, chunks of them, and large objects.
 
-use core::ffi::c_int;
+use core::ffi::{CStr, c_int};
 use core::ptr::{self, NonNull};
 
+use heaptoll_collector_support::{limit_from, status};
 use heaptoll_runtime::{
     ADDRESSES, ALIGNMENT, Damage, Heap, Misuse, Piece, Reason, StatsReporter, WORD, round_up,
 };
@@ -10,8 +11,10 @@ use heaptoll_runtime::{
 use crate::chunks::Chunks;
 use crate::classes::{LISTS, MOST_CLASSES, MOST_WORDS};
 use crate::header::CHUNK;
-use crate::{BlackLists, LARGE, LARGE_POINTER_FREE, MarkStack, Mutators, Version, limit, status};
+use crate::{BlackLists, LARGE, LARGE_POINTER_FREE, MarkStack, Mutators, Version};
 
+/// The variable of a heap's limit, bytes.
+const LIMIT: &CStr = c"BW_HEAP";
 /// A heap at its limit is full when a collection reclaims less than this part of it.
 const SHORT: usize = 16;
 
@@ -349,7 +352,7 @@ impl<V: Version> Heap for Boehm<V> {
     }
 
     fn start(&mut self, reporter: &'static StatsReporter) {
-        self.limit = limit::from_environment();
+        self.limit = limit_from(LIMIT);
         self.chunks.region.report_to(reporter);
         self.reporter = Some(reporter);
         if let Some(mutators) = self.mutators {

@@ -17,25 +17,23 @@
 
 mod audit;
 mod blacklist;
-mod buffer;
 mod chunks;
 mod classes;
 mod collect;
 mod header;
 mod heap;
-mod limit;
-mod mutators;
 mod stack;
 mod sweep;
 mod version;
 
+pub use heaptoll_collector_support::{Aborted, Buffer, CollectionOutcome, Collector, Mutators, Visitor};
+
 pub use blacklist::BlackLists;
-pub use buffer::Buffer;
 pub use classes::{Classes, LARGEST_SMALL, LISTS, MOST_CLASSES, MOST_WORDS};
 pub use header::CHUNK;
 pub use heap::Boehm;
 pub use stack::MarkStack;
-pub use version::{Aborted, CollectionOutcome, Mutators, Version, Visitor, status};
+pub use version::Version;
 
 use header::Header;
 

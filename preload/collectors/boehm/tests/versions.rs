@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Mutex;
 
-use heaptoll_boehm::{Aborted, Boehm, CHUNK, Mutators, Version, Visitor};
+use heaptoll_boehm::{Aborted, Boehm, CHUNK, Collector, Mutators, Version, Visitor};
 use heaptoll_bw16::{Bw16, V16};
 use heaptoll_bw26::{Bw26, V26};
 use heaptoll_roots::{Origin, Root};

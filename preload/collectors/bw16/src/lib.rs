@@ -21,7 +21,7 @@
 //! again. Where the original ends the process for lack of memory, malloc returns null.
 #![no_std]
 
-use heaptoll_boehm::{Boehm, CHUNK, Classes, MOST_WORDS, Version};
+use heaptoll_boehm::{Boehm, CHUNK, Classes, Collector, MOST_WORDS, Version};
 
 /// Chunks of a fresh heap: 256 KiB.
 const FIRST: usize = 64;

@@ -23,7 +23,7 @@
 //! memory, malloc returns null, after one collection that was forced.
 #![no_std]
 
-use heaptoll_boehm::{Boehm, CHUNK, Classes, MOST_WORDS, Version};
+use heaptoll_boehm::{Boehm, CHUNK, Classes, Collector, MOST_WORDS, Version};
 
 /// Chunks of a fresh heap, and of its first growth: 64 KiB.
 const FIRST: usize = 16;

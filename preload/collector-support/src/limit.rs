@@ -1,36 +1,36 @@
-//! A limit of the heap's size, which neither version had: `BW_HEAP`, in bytes. So the least heap that a program can do
+//! A limit of the heap's size, an option that no collector of the papers had: so the least heap that a program can do
 //! with can be found.
 
 use core::ffi::CStr;
 
-use heaptoll_runtime::Message;
+use heaptoll_runtime::{Message, PAGE};
 
-use crate::header::CHUNK;
+/// Pages of the least heap.
+const LEAST: usize = 16;
 
-/// The variable.
-const VARIABLE: &CStr = c"BW_HEAP";
-
-/// The value of `BW_HEAP`, as whole chunks; `usize::MAX` without it. Ends the process where it is no size. Called at
-/// start, when no thread changes the environment.
-pub fn from_environment() -> usize {
+/// The value of a variable, bytes, as whole pages; `usize::MAX` without it. Ends the process where it is no size. Called
+/// at start, when no thread changes the environment.
+pub fn limit_from(variable: &CStr) -> usize {
     // SAFETY: a valid C string; this runs at process start, when no thread changes the environment.
-    let variable = unsafe { libc::getenv(VARIABLE.as_ptr()) };
-    if variable.is_null() {
+    let value = unsafe { libc::getenv(variable.as_ptr()) };
+    if value.is_null() {
         return usize::MAX;
     }
     // SAFETY: `getenv` returned a C string, as null was excluded above.
-    if let Some(bytes) = unsafe { CStr::from_ptr(variable) }.to_str().ok().and_then(read) {
+    if let Some(bytes) = unsafe { CStr::from_ptr(value) }.to_str().ok().and_then(read) {
         return bytes;
     }
-    Message::new().text("BW_HEAP is no size of a heap: give bytes, 65536 or more, as a plain number").write();
+    let name = variable.to_str().unwrap_or_default();
+    let line = Message::new().text(name);
+    line.text(" is no size of a heap: give bytes, 65536 or more, as a plain number").write();
     // SAFETY: `_exit` takes no pointers and does not return.
     unsafe { libc::_exit(2) }
 }
 
-/// Bytes as whole chunks.
+/// Bytes as whole pages.
 fn read(text: &str) -> Option<usize> {
     let bytes: usize = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())??;
-    (bytes >= 16 * CHUNK).then_some(bytes / CHUNK * CHUNK)
+    (bytes >= LEAST * PAGE).then_some(bytes / PAGE * PAGE)
 }
 
 #[cfg(test)]

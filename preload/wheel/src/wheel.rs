@@ -38,21 +38,27 @@ pub struct Wheel {
 }
 
 impl Wheel {
+    /// The one with its sentinels at an address.
+    #[inline(always)]
+    pub const fn at(at: usize) -> Wheel {
+        Wheel { bottom: at, top: at + GRANULE, scan: at + 2 * GRANULE, free: at + 3 * GRANULE }
+    }
+
     /// One without cells, its sentinels at an address.
     ///
     /// # Safety
     /// [`SENTINEL_BYTES`] from there on are the wheel's alone.
     pub unsafe fn new(links: Links, at: usize) -> Wheel {
-        let [bottom, top, scan, free] = [0, 1, 2, 3].map(|number| at + number * GRANULE);
+        let wheel = Wheel::at(at);
         // SAFETY: the precondition of this function.
         unsafe {
-            links.alone(bottom);
-            [top, scan, free].into_iter().for_each(|sentinel| {
+            links.alone(wheel.bottom);
+            [wheel.top, wheel.scan, wheel.free].into_iter().for_each(|sentinel| {
                 links.alone(sentinel);
-                links.link_before(sentinel, bottom);
+                links.link_before(sentinel, wheel.bottom);
             });
         }
-        Wheel { bottom, top, scan, free }
+        wheel
     }
 
     /// Adds a cell that is in no wheel, as the last one to be taken.
@@ -76,7 +82,7 @@ impl Wheel {
             if cell == self.bottom {
                 return None;
             }
-            self.put_before(links, cell, self.free);
+            links.exchange(self.free, cell);
             Some(cell)
         }
     }
@@ -112,7 +118,7 @@ impl Wheel {
             if cell == self.top {
                 return None;
             }
-            self.put_before(links, self.scan, cell);
+            links.exchange(cell, self.scan);
             Some(cell)
         }
     }
@@ -132,6 +138,37 @@ impl Wheel {
         }
     }
 
+    /// A black cell is free, and the next to be taken.
+    ///
+    /// # Safety
+    /// It is a black cell of this wheel, and nothing uses its object.
+    pub unsafe fn give_back(&self, links: Links, cell: usize) {
+        // SAFETY: the precondition of this function.
+        unsafe { self.put_after(links, cell, self.free) };
+    }
+
+    /// Parks the free cells that are not: those that the last flip freed and that were not taken since. They are the
+    /// last ones, where fresh cells are added only to a wheel without free ones.
+    pub fn settle(&self, links: Links) {
+        // SAFETY: the wheel's cells are linked.
+        unsafe {
+            let mut cell = links.before(self.bottom);
+            while cell != self.free && !links.is_parked(cell) {
+                links.park(cell);
+                cell = links.before(cell);
+            }
+        }
+    }
+
+    /// A collection is aborted: what is ecru or grey is black.
+    pub fn abort(&self, links: Links) {
+        // SAFETY: the wheel's cells are linked.
+        unsafe {
+            self.put_after(links, self.top, self.bottom);
+            self.put_after(links, self.scan, self.top);
+        }
+    }
+
     /// Cells of a segment, in order.
     pub fn cells(&self, links: Links, segment: Segment) -> impl Iterator<Item = usize> {
         let [from, to] = match segment {
@@ -142,18 +179,21 @@ impl Wheel {
         };
         // SAFETY: the wheel's cells are linked.
         let after = move |cell: &usize| unsafe { links.after(*cell) };
-        std::iter::successors(Some(after(&from)), move |cell| Some(after(cell)))
+        core::iter::successors(Some(after(&from)), move |cell| Some(after(cell)))
             .take_while(move |&cell| cell != to)
     }
 
     /// Whether following links leads around the wheel through the sentinels in their order, in at most so many cells,
-    /// and back.
-    pub fn is_whole(&self, links: Links, most: usize) -> bool {
+    /// and back. Nothing is followed but sentinels and what `is_cell` has in this wheel.
+    pub fn is_whole(&self, links: Links, most: usize, is_cell: impl Fn(usize) -> bool) -> bool {
         let sentinels = [self.top, self.scan, self.free, self.bottom];
         let (mut at, mut passed) = (self.bottom, 0);
         for _ in 0..most + sentinels.len() {
             // SAFETY: the wheel's cells are linked.
             let after = unsafe { links.after(at) };
+            if !sentinels.contains(&after) && !is_cell(after) {
+                return false;
+            }
             // SAFETY: what follows a cell of the wheel is one too.
             if unsafe { links.before(after) } != at {
                 return false;
@@ -184,11 +224,30 @@ impl Wheel {
             }
         }
     }
+
+    /// # Safety
+    /// Both are cells or sentinels of this wheel.
+    #[inline(always)]
+    unsafe fn put_after(&self, links: Links, cell: usize, before: usize) {
+        // SAFETY: the precondition of this function. A cell that is there already stays.
+        unsafe {
+            if links.before(cell) != before {
+                links.unlink(cell);
+                links.link_before(cell, links.after(before));
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use rand::{Rng, SeedableRng};
+    extern crate std;
+
+    use std::vec;
+    use std::vec::Vec;
+
+    use proptest::collection::vec as vec_of;
+    use proptest::prelude::{ProptestConfig, proptest};
 
     use super::*;
 
@@ -198,6 +257,7 @@ mod tests {
     struct Trial {
         memory: Vec<u128>,
         wheel: Wheel,
+        added: usize,
         model: [Vec<usize>; 4],
     }
 
@@ -207,28 +267,44 @@ mod tests {
             // SAFETY: the first four are the wheel's sentinels. Addresses that are links are never 0.
             let wheel =
                 unsafe { Wheel::new(Links::new(memory.as_ptr() as usize), memory.as_mut_ptr() as usize) };
-            Trial { memory, wheel, model: Default::default() }
+            Trial { memory, wheel, added: 0, model: Default::default() }
         }
 
         fn links(&self) -> Links {
             Links::new(self.memory.as_ptr() as usize)
         }
 
-        fn step(&mut self, operation: usize, next: &mut usize, pick: usize) {
+        fn is_whole(&self, most: usize) -> bool {
+            let first = self.memory.as_ptr() as usize + SENTINEL_BYTES;
+            self.wheel.is_whole(self.links(), most, |cell| (first..first + CELLS * 16).contains(&cell))
+        }
+
+        fn add(&mut self) {
+            if self.added < CELLS {
+                let cell = self.memory.as_mut_ptr() as usize + SENTINEL_BYTES + self.added * 16;
+                self.added += 1;
+                // SAFETY: each cell is added once.
+                unsafe {
+                    self.wheel.add_free(self.links(), cell);
+                    self.links().park(cell);
+                }
+                self.model[3].push(cell);
+            }
+        }
+
+        /// What allocation and marking do.
+        fn step(&mut self, operation: usize, pick: usize) {
             let (links, wheel) = (self.links(), self.wheel);
             let [ecru, grey, black, free] = &mut self.model;
             match operation {
-                0 if *next < CELLS => {
-                    let cell = self.memory.as_mut_ptr() as usize + (*next + 4) * 16;
-                    *next += 1;
-                    // SAFETY: each cell is added once.
-                    unsafe { wheel.add_free(links, cell) };
-                    free.push(cell);
-                }
+                // SAFETY: they are cells of the wheel.
+                0 if free.iter().all(|&cell| unsafe { links.is_parked(cell) }) => self.add(),
                 1 | 2 => {
                     let taken = wheel.take(links);
                     assert_eq!(taken, free.first().copied());
-                    taken.into_iter().for_each(|cell| black.push(cell));
+                    // SAFETY: it is a cell of the wheel.
+                    taken.into_iter().for_each(|cell| unsafe { links.renew(cell, false) });
+                    black.extend(taken);
                     free.drain(..free.len().min(1));
                 }
                 3 if !ecru.is_empty() => {
@@ -241,6 +317,15 @@ mod tests {
                     assert_eq!(wheel.blacken(links), grey.last().copied());
                     grey.pop().into_iter().for_each(|cell| black.insert(0, cell));
                 }
+                _ => self.turn(operation, pick),
+            }
+        }
+
+        /// What moves whole segments, and an explicit free.
+        fn turn(&mut self, operation: usize, pick: usize) {
+            let (links, wheel) = (self.links(), self.wheel);
+            let [ecru, grey, black, free] = &mut self.model;
+            match operation {
                 5 if grey.is_empty() => {
                     wheel.free_ecru(links);
                     free.append(ecru);
@@ -249,22 +334,47 @@ mod tests {
                         ecru.append(black);
                     }
                 }
+                6 if !black.is_empty() => {
+                    let cell = black.remove(pick % black.len());
+                    // SAFETY: it is black.
+                    unsafe {
+                        wheel.give_back(links, cell);
+                        links.park(cell);
+                    }
+                    free.insert(0, cell);
+                }
+                7 => {
+                    wheel.settle(links);
+                    // SAFETY: they are cells of the wheel.
+                    let parked = |cell: &usize| unsafe { links.is_parked(*cell) };
+                    assert!(free.iter().all(parked), "a settled wheel has no free cell that is not parked");
+                    assert!(![ecru, grey, black].into_iter().flatten().any(|cell| parked(cell)));
+                }
+                8 if pick.is_multiple_of(4) => {
+                    wheel.abort(links);
+                    ecru.append(grey);
+                    ecru.append(black);
+                    std::mem::swap(ecru, black);
+                }
                 _ => {}
             }
         }
     }
 
-    #[test]
-    fn segments_are_those_of_the_model_after_random_operations() {
-        let mut numbers = rand_chacha::ChaCha8Rng::seed_from_u64(1992);
-        for _ in 0..50 {
-            let (mut trial, mut next) = (Trial::new(), 0);
-            for _ in 0..200 {
-                trial.step(numbers.random_range(0..6), &mut next, numbers.random_range(0..1000));
-                assert!(trial.wheel.is_whole(trial.links(), CELLS), "the wheel is whole");
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn segments_are_those_of_the_model_after_random_operations(
+            steps in vec_of((0..9_usize, 0..1000_usize), 1..300)
+        ) {
+            let mut trial = Trial::new();
+            for (operation, pick) in steps {
+                trial.step(operation, pick);
+                assert!(trial.is_whole(CELLS), "the wheel is whole");
                 for (segment, model) in SEGMENTS.into_iter().zip(&trial.model) {
                     let cells: Vec<usize> = trial.wheel.cells(trial.links(), segment).collect();
-                    assert_eq!(&cells, model, "a segment is as the model has it");
+                    assert!(&cells == model, "a segment is as the model has it");
                 }
             }
         }
@@ -273,13 +383,14 @@ mod tests {
     #[test]
     fn a_wheel_with_a_link_that_leads_elsewhere_is_not_whole() {
         let mut trial = Trial::new();
-        (0..5).fold(0, |mut next, _| {
-            trial.step(0, &mut next, 0);
-            next
-        });
-        assert!(trial.wheel.is_whole(trial.links(), 5));
-        assert!(!trial.wheel.is_whole(trial.links(), 4));
+        (0..5).for_each(|_| trial.add());
+        assert!(trial.is_whole(5));
+        assert!(!trial.is_whole(4));
+        let cell = trial.memory[6];
         trial.memory[6] = trial.memory[5];
-        assert!(!trial.wheel.is_whole(trial.links(), 5));
+        assert!(!trial.is_whole(5));
+        // Beyond all cells, where nothing can be read.
+        trial.memory[6] = cell | 0x7fff_ffff;
+        assert!(!trial.is_whole(5));
     }
 }

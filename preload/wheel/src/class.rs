@@ -13,7 +13,7 @@ pub const CLASSES: usize = FINE_CLASSES + 4 * (LARGEST / FINE).ilog2() as usize;
 
 /// The class of a request of so many bytes, at most [`LARGEST`].
 #[inline(always)]
-pub fn class_for(bytes: usize) -> usize {
+pub const fn class_for(bytes: usize) -> usize {
     if bytes <= FINE {
         return bytes.saturating_sub(SMALLEST).div_ceil(GRANULE);
     }
@@ -25,7 +25,7 @@ pub fn class_for(bytes: usize) -> usize {
 
 /// Bytes of its cells.
 #[inline(always)]
-pub fn size_of_class(class: usize) -> usize {
+pub const fn size_of_class(class: usize) -> usize {
     if class < FINE_CLASSES {
         return SMALLEST + class * GRANULE;
     }
@@ -35,7 +35,7 @@ pub fn size_of_class(class: usize) -> usize {
 }
 
 /// Pages of which its cells are cut together.
-pub fn pages_of_block(class: usize) -> usize {
+pub const fn pages_of_block(class: usize) -> usize {
     if size_of_class(class) <= 512 { 1 } else { 8 }
 }
 

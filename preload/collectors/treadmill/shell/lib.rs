@@ -1,0 +1,10 @@
+//! `libtreadmill.so`: see `heaptoll_treadmill`.
+#![no_std]
+
+use heaptoll_roots::World;
+use heaptoll_runtime::Shell;
+use heaptoll_treadmill::Treadmill;
+
+static WORLD: World = World::new();
+
+heaptoll_runtime::preload!(static SHELL: Shell<Treadmill> = Shell::new(Treadmill::of(&WORLD)));

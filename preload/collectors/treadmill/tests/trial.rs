@@ -1,0 +1,6 @@
+//! The treadmill against the model of all heaps, and of all collectors.
+
+use heaptoll_treadmill::Treadmill;
+
+heaptoll_testkit::trial!(Treadmill, reuses: false);
+heaptoll_collector_trials::trials!(collector, Treadmill);
