@@ -10,6 +10,7 @@ mod figures;
 mod heap;
 mod objects;
 mod unreachable;
+mod requests;
 
 pub use figures::{DeathBounds, GraphFigures, HiddenPointers, RootCounts, RootPoint};
 pub use heap::{EACH_OBJECT, GraphHeap};
