@@ -111,7 +111,7 @@ impl Blocks {
                     self.contents(part, level);
                 }
                 Item::Warnings(warnings) => self.warnings(warnings),
-                Item::Chart(_) | Item::Raw(_) => {}
+                Item::Chart(_) | Item::Flame(_) | Item::Raw(_) => {}
             }
         }
         let charts = items.iter().filter_map(|item| match item {

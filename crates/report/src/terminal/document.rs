@@ -96,7 +96,7 @@ fn render_items(items: &[Item], style: &Style, out: &mut String) {
                 continue;
             }
             Item::Part(part) if !part.folded => (render_part(part, style), true),
-            Item::Part(_) | Item::Chart(_) | Item::Commands(_) | Item::Raw(_) => continue,
+            Item::Part(_) | Item::Chart(_) | Item::Flame(_) | Item::Commands(_) | Item::Raw(_) => continue,
         };
         if is_apart || !is_first {
             out.push('\n');
