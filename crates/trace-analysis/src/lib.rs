@@ -8,6 +8,7 @@ mod by_object;
 pub mod feed;
 pub mod graph;
 pub mod lifetimes;
+pub mod profile;
 mod share;
 pub mod slots;
 pub mod stacks;

@@ -7,7 +7,7 @@ mod reallocs;
 mod sites;
 mod sizes;
 mod threads;
-mod timeline;
+pub(crate) mod timeline;
 
 use heaptoll_trace::{Event, EventKind, Sample};
 

@@ -1,0 +1,281 @@
+//! A trace as a [`Profile`]: what each call stack allocated, and what of it was alive at the peak and at the end; of the
+//! whole run, or as if recording had begun at one moment and ended at another.
+
+mod frames;
+mod lives;
+mod sums;
+
+use std::collections::HashMap;
+
+use heaptoll_profiles::{Builder, Counter, Measure, Profile, Subject, Tracks, Unit};
+use heaptoll_trace::{Event, EventKind, Header, Sites};
+
+use crate::slots::{MAX_SIZE, Slots};
+use crate::stat::Point;
+use crate::stat::timeline::Timeline;
+use frames::Frames;
+use lives::LifeGroups;
+use sums::{Now, SITES, SiteSums, Totals};
+
+/// What the values of a stack are, in their order.
+pub const MEASURES: [Measure; 9] = [
+    Measure::AllocatedObjects,
+    Measure::AllocatedBytes,
+    Measure::EndObjects,
+    Measure::EndBytes,
+    Measure::PeakObjects,
+    Measure::PeakBytes,
+    Measure::OwnPeakObjects,
+    Measure::OwnPeakBytes,
+    Measure::LifetimeNs,
+];
+/// Bytes kept for each object that is live at the same time as others.
+pub const EACH_OBJECT: usize = size_of::<Live>();
+
+/// The part of a trace that is looked at: as if recording had begun and ended there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Window {
+    /// ns from the beginning of the trace.
+    pub from_ns: u64,
+    /// The first ns after it.
+    pub to_ns: u64,
+}
+
+impl Default for Window {
+    fn default() -> Window {
+        Window { from_ns: 0, to_ns: u64::MAX }
+    }
+}
+
+/// A live object.
+#[derive(Debug, Clone, Copy, Default)]
+struct Live {
+    size: u64,
+    /// Bytes that it had when the window began: they are not counted.
+    old: u64,
+    born_ns: u64,
+    site: u32,
+    /// Allocated within the window.
+    counts: bool,
+    is_alive: bool,
+}
+
+impl Live {
+    /// Bytes that count.
+    fn bytes(&self) -> u64 {
+        self.size.saturating_sub(self.old)
+    }
+}
+
+/// Sums up the events of a trace by call stack.
+#[derive(Debug)]
+pub struct StackSums {
+    window: Window,
+    slots: Slots<Live>,
+    sites: SiteSums,
+    now: Now,
+    peak_ns: u64,
+    clock_bytes: u64,
+    time_ns: u64,
+    timeline: Timeline,
+    lives: Option<LifeGroups>,
+}
+
+impl StackSums {
+    /// No events yet. `lives`: whether it is kept when objects lived.
+    pub fn new(window: Window, lives: bool) -> StackSums {
+        StackSums {
+            window,
+            slots: Slots::default(),
+            sites: SiteSums::default(),
+            now: Now::default(),
+            peak_ns: 0,
+            clock_bytes: 0,
+            time_ns: 0,
+            timeline: Timeline::default(),
+            lives: lives.then(LifeGroups::default),
+        }
+    }
+
+    /// Consumes the next events.
+    pub fn events(&mut self, events: &[Event]) {
+        let to_ns = self.window.to_ns;
+        for event in events.iter().take_while(|event| event.time_ns < to_ns) {
+            self.time_ns = event.time_ns;
+            match event.kind {
+                kind if kind.allocates() => self.allocate(event),
+                kind if kind.frees() => self.free(event.slot),
+                EventKind::Realloc => self.resize(event),
+                _ => {}
+            }
+            if self.is_within() {
+                self.timeline.pass(1, self.point());
+            }
+        }
+    }
+
+    fn is_within(&self) -> bool {
+        self.time_ns >= self.window.from_ns
+    }
+
+    fn allocate(&mut self, event: &Event) {
+        let size = event.size.min(MAX_SIZE);
+        let counts = self.is_within();
+        let old = if counts { 0 } else { size };
+        let live = Live { size, old, born_ns: event.time_ns, site: event.site, counts, is_alive: true };
+        let before = std::mem::replace(self.slots.claim(event.slot), live);
+        if before.is_alive {
+            self.end(event.slot, &before);
+        }
+        if !counts {
+            return;
+        }
+        self.clock_bytes = self.clock_bytes.saturating_add(size);
+        self.now.change();
+        let totals = self.sites.at(event.site, &self.now);
+        totals.allocated.add(size);
+        totals.live.add(size);
+        totals.own_peak();
+        self.now.add(size);
+        self.rise();
+    }
+
+    fn resize(&mut self, event: &Event) {
+        let size = event.size.min(MAX_SIZE);
+        let counts = self.is_within();
+        let Some(slot) = self.slots.get(event.slot).filter(|slot| slot.is_alive) else { return };
+        let before = slot.bytes();
+        slot.size = size;
+        if !counts {
+            slot.old = size;
+            return;
+        }
+        let live = *slot;
+        let after = live.bytes();
+        let growth = after.saturating_sub(before);
+        self.clock_bytes = self.clock_bytes.saturating_add(growth);
+        self.now.change();
+        let totals = self.sites.at(live.site, &self.now);
+        totals.allocated.bytes = totals.allocated.bytes.saturating_add(growth);
+        totals.live.bytes = totals.live.bytes.saturating_sub(before).saturating_add(after);
+        totals.own_peak();
+        self.now.resize(before, after);
+        if let Some(lives) = &mut self.lives {
+            lives.resize(event.slot, live.site, before, after, live.born_ns, event.time_ns);
+        }
+        self.rise();
+    }
+
+    fn free(&mut self, slot: u32) {
+        if let Some(found) = self.slots.get(slot).filter(|slot| slot.is_alive) {
+            let live = std::mem::take(found);
+            self.end(slot, &live);
+        }
+    }
+
+    /// An object has ended.
+    fn end(&mut self, slot: u32, live: &Live) {
+        if !live.counts && live.bytes() == 0 {
+            return;
+        }
+        self.now.change();
+        let totals = self.sites.at(live.site, &self.now);
+        totals.live.bytes = totals.live.bytes.saturating_sub(live.bytes());
+        if live.counts {
+            totals.live.objects = totals.live.objects.saturating_sub(1);
+            totals.lifetime_ns = totals.lifetime_ns.saturating_add(self.time_ns.saturating_sub(live.born_ns));
+        }
+        self.now.remove(live.bytes(), live.counts);
+        if let Some(lives) = &mut self.lives {
+            lives.end(slot, live, Some(self.time_ns));
+        }
+    }
+
+    /// Checks for a new maximum of live bytes.
+    fn rise(&mut self) {
+        if self.now.bytes > self.timeline.highest_bytes() {
+            self.timeline.rise(self.point());
+        }
+        if self.now.is_peak() {
+            self.peak_ns = self.time_ns;
+        }
+    }
+
+    fn point(&self) -> Point {
+        Point {
+            clock_bytes: self.clock_bytes,
+            time_ns: self.time_ns,
+            live_bytes: self.now.bytes,
+            live_objects: self.now.objects,
+        }
+    }
+
+    /// Live bytes and objects over time, and the profile. `end_ns` is the end of the trace.
+    pub fn finish(mut self, header: &Header, sites: &Sites, end_ns: u64) -> (Profile, Tracks) {
+        let to_ns = self.window.to_ns.min(end_ns.max(self.time_ns));
+        let end = Point { time_ns: to_ns, ..self.point() };
+        for (slot, live) in self.slots.iter().enumerate().filter(|(_, live)| live.is_alive) {
+            if live.counts {
+                let totals = self.sites.at(live.site, &self.now);
+                let age = to_ns.saturating_sub(live.born_ns);
+                totals.lifetime_ns = totals.lifetime_ns.saturating_add(age);
+            }
+            if let Some(lives) = &mut self.lives {
+                lives.end(slot as u32, live, None);
+            }
+        }
+        let mut builder = Builder::new(MEASURES.to_vec());
+        builder.subject(Subject {
+            command: header.command.clone(),
+            exe: header.exe.clone(),
+            pid: header.pid,
+            started_unix_s: header.started_unix_s,
+            from_ns: self.window.from_ns.min(to_ns),
+            to_ns,
+            peak_ns: self.peak_ns,
+        });
+        let mut frames = Frames::new(sites);
+        let mut stacks: HashMap<u32, u32> = HashMap::new();
+        for (site, totals) in self.sites.finish(&self.now) {
+            let stack = frames.stack(site, site + 1 == SITES, &mut builder);
+            stacks.insert(site, builder.stack(&stack, &values(&totals)));
+        }
+        if let Some(lives) = self.lives {
+            builder.lives(lives.finish(&stacks));
+        }
+        (builder.finish(), tracks(self.timeline.finish(end)))
+    }
+}
+
+fn values(totals: &Totals) -> [u64; MEASURES.len()] {
+    [
+        totals.allocated.objects,
+        totals.allocated.bytes,
+        totals.live.objects,
+        totals.live.bytes,
+        totals.at_peak.objects,
+        totals.at_peak.bytes,
+        totals.own_peak.objects,
+        totals.own_peak.bytes,
+        totals.lifetime_ns,
+    ]
+}
+
+fn tracks(points: Vec<Point>) -> Tracks {
+    let counter = |name: &str, unit, of: fn(&Point) -> u64| Counter {
+        name: name.to_owned(),
+        unit,
+        points: points.iter().map(|point| (point.time_ns, of(point))).collect(),
+    };
+    Tracks {
+        counters: vec![
+            counter("live bytes", Unit::Bytes, |point| point.live_bytes),
+            counter("live objects", Unit::Count, |point| point.live_objects),
+            counter("bytes allocated", Unit::Bytes, |point| point.clock_bytes),
+        ],
+        slices: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;
