@@ -48,13 +48,14 @@ pub(super) fn write(flame: &Flame, id: String, out: &mut String) -> Result<(), R
     if tree.nodes.is_empty() {
         return Ok(());
     }
+    let first = tree.measures.iter().position(|measure| *measure == flame.first).unwrap_or(0);
     let view = FlameView {
         id,
         title: printable(&flame.title),
         caption: printable(&flame.caption),
         left_out: left_out(&tree.left_out),
-        packed: packed::base64(&packed::pack(&tree)?)?,
-        paths: table_view(&paths::table(&tree)).render().map_err(encode)?,
+        packed: packed::base64(&packed::pack(&tree, first)?)?,
+        paths: table_view(&paths::table(&tree, first)).render().map_err(encode)?,
     };
     view.render_into(out).map_err(encode)
 }

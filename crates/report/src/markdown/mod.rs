@@ -116,6 +116,7 @@ impl Blocks {
         }
         let charts = items.iter().filter_map(|item| match item {
             Item::Chart(chart) => Some(named(chart)),
+            Item::Flame(flame) => Some(Some(flame.title.clone())),
             _ => None,
         });
         let charts: Vec<String> = charts.flatten().collect();

@@ -20,11 +20,12 @@ const BINARY_UNITS = [["KiB", 2 ** 10], ["MiB", 2 ** 20], ["GiB", 2 ** 30], ["Ti
 const TIME_UNITS = [["\u00b5s", 1e3], ["ms", 1e6], ["s", 1e9], ["h", 3600e9]];
 const DRAG_UNITS = [["KiB s", 1024e9], ["MiB s", 2 ** 20 * 1e9], ["GiB s", 2 ** 30 * 1e9]];
 
-// `1 234 567 bytes (1.18 MiB)`.
+// `1 234 567 bytes (1.18 MiB)`. Sums saturate.
 function amountText(value, unit) {
   const units = { bytes: BINARY_UNITS, ns: TIME_UNITS, "byte ns": DRAG_UNITS }[unit] ?? [];
   const short = inUnit(Number(value), units);
-  return `${exactText(value)}${unit && ` ${unit}`}${short ? ` (${short})` : ""}`;
+  const atLeast = value === 0xffffffffffffffffn ? "at least " : "";
+  return `${atLeast}${exactText(value)}${unit && ` ${unit}`}${short ? ` (${short})` : ""}`;
 }
 
 // As the tool's `percent`: what is not nothing is not shown as nothing, and what is not all not as all.

@@ -235,7 +235,7 @@ class FlameGraph {
       const merged = Uint8Array.from(calls.functions, (_, number) => (number === MERGED_CALLS ? 1 : 0));
       const unknown = matchedSum(calls, sums, merged);
       const also = unknown > 0n ? ` Smaller calls, which are not searched, hold ${percentText(unknown, sums[0])}.` : "";
-      parts.found.textContent = `${exactText(count)} function${count === 1 ? " matches" : "s match"}; stacks with at least one of them hold ${amountText(sum, measure.unit)}, ${percentText(sum, sums[0])} of all.${also}`;
+      parts.found.textContent = `${exactText(count)} function${count === 1 ? " matches" : "s match"}; call stacks with at least one of them hold ${amountText(sum, measure.unit)}, ${percentText(sum, sums[0])} of all.${also}`;
     }
     this.rebuild();
   }
@@ -251,7 +251,7 @@ class FlameGraph {
     const { parts } = this, { view } = parts;
     const keys = {
       Enter: () => this.zoom(this.selected), Escape: () => this.back(), Backspace: () => this.back(),
-      Home: () => this.zoom(this.tree.root),
+      Home: () => (this.top === this.tree.root ? this.select(this.top) : this.zoom(this.tree.root)),
     };
     view.addEventListener("keydown", (event) => {
       const does = keys[event.key] ?? (event.key.startsWith("Arrow") ? () => this.move(event.key) : undefined);
@@ -299,7 +299,7 @@ for (const figure of document.querySelectorAll("figure.flame")) {
     figure.querySelector(".drawn").hidden = true;
     const note = document.createElement("p");
     note.className = "alert";
-    note.textContent = `The flame graph cannot be drawn here (${error.message}). The table holds its largest stacks.`;
+    note.textContent = `The flame graph cannot be drawn here (${error.message}). The table holds its largest call stacks.`;
     figure.prepend(note);
   }
 }

@@ -33,8 +33,10 @@ impl Functions {
     /// Those of these frames.
     pub fn new(frames: &[Frame]) -> Functions {
         let named = |name: &str| Function { name: name.to_owned(), ..Function::default() };
-        let mut functions =
-            Functions { all: vec![named("(smaller calls)"), named("(no call stack)")], of_frames: Vec::new() };
+        let mut functions = Functions {
+            all: vec![named("(smaller calls)"), named("(no call stack)")],
+            of_frames: Vec::new(),
+        };
         let mut known = HashMap::new();
         for frame in frames {
             let name = frame.name();

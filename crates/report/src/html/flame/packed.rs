@@ -35,16 +35,11 @@ struct MeasureHead {
     unit: &'static str,
 }
 
-/// Which measure a picture begins with: bytes allocated where they are known.
-pub fn first_measure(measures: &[Measure]) -> usize {
-    measures.iter().position(|measure| *measure == Measure::AllocatedBytes).unwrap_or(0)
-}
-
-/// The tree as bytes.
+/// The tree as bytes; the picture begins with the measure at this index.
 ///
 /// # Errors
 /// `Encode` when the head cannot be written.
-pub fn pack(tree: &Tree) -> Result<Vec<u8>, ReportError> {
+pub fn pack(tree: &Tree, first: usize) -> Result<Vec<u8>, ReportError> {
     let mut texts = Texts::default();
     let mut columns = Vec::new();
     let functions: Vec<[usize; 3]> = tree
@@ -65,7 +60,7 @@ pub fn pack(tree: &Tree) -> Result<Vec<u8>, ReportError> {
     }
     let head = Head {
         measures: tree.measures.iter().map(|measure| head(*measure)).collect(),
-        first: first_measure(&tree.measures),
+        first,
         texts: texts.all,
     };
     let head = serde_json::to_vec(&head).map_err(failed)?;

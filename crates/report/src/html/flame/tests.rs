@@ -19,7 +19,8 @@ fn profile(stacks: &[(Vec<u8>, [u64; 3])]) -> Profile {
     for (stack, values) in stacks {
         // Frames of one function that differ in their line.
         let frame = |(at, function): (usize, &u8)| named(&format!("f{function}"), at as u32);
-        let frames: Vec<u32> = stack.iter().enumerate().map(frame).map(|frame| builder.frame(frame)).collect();
+        let frames: Vec<u32> =
+            stack.iter().enumerate().map(frame).map(|frame| builder.frame(frame)).collect();
         builder.stack(&frames, values);
     }
     builder.finish()
@@ -81,7 +82,7 @@ proptest! {
     #[test]
     fn what_is_packed_is_read_back(stacks in stacks(), most in 1..80_usize) {
         let tree = Tree::new(&profile(&stacks), most);
-        let decoded = decode(&packed::pack(&tree).expect("packed"));
+        let decoded = decode(&packed::pack(&tree, 0).expect("packed"));
         prop_assert_eq!(&decoded.nodes, &tree.nodes);
         for (measure, column) in decoded.values.iter().enumerate() {
             let own: Vec<u64> = (0..tree.nodes.len()).map(|node| tree.values(node)[measure]).collect();
@@ -135,7 +136,8 @@ fn by_path(tree: &Tree, measure: usize) -> std::collections::HashMap<Vec<u32>, u
 
 fn page(profile: Profile) -> String {
     let mut out = String::new();
-    let flame = Flame { title: "Who <b>".into(), caption: "Bytes.".into(), profile };
+    let flame =
+        Flame { title: "Who <b>".into(), caption: "Bytes.".into(), profile, first: Measure::AllocatedBytes };
     write(&flame, "flame-0".into(), &mut out).expect("HTML");
     out
 }
@@ -149,11 +151,14 @@ fn names_are_no_markup_and_show_every_character() {
     let profile = builder.finish();
     let html = page(profile.clone());
     assert!(html.contains("a;b &#60; two\\n") || html.contains("a;b &#60; two"), "{html}");
-    assert!(!html.contains("<img") && !html.contains("<b>") && html.matches("</script>").count() == 1, "{html}");
-    let decoded = decode(&packed::pack(&Tree::new(&profile, CALLS)).expect("packed"));
+    assert!(
+        !html.contains("<img") && !html.contains("<b>") && html.matches("</script>").count() == 1,
+        "{html}"
+    );
+    let decoded = decode(&packed::pack(&Tree::new(&profile, CALLS), 1).expect("packed"));
     let read: Vec<&str> = decoded.functions[2..].iter().map(|[name, ..]| name.as_str()).collect();
     assert_eq!(read, ["a;b", "two\\nlines", "</script><img src=x>", "\"'&\\u{202e}"]);
-    assert_eq!(decoded.head["first"], 1, "bytes");
+    assert_eq!(decoded.head["first"], 1);
 }
 
 #[test]
@@ -176,7 +181,7 @@ fn deep_recursion_is_one_node_a_call() {
     builder.stack(&vec![frame; 10_000], &[1, 1, 1]);
     let tree = Tree::new(&builder.finish(), CALLS);
     assert_eq!(tree.nodes.len(), 10_000);
-    assert_eq!(decode(&packed::pack(&tree).expect("packed")).nodes, tree.nodes);
+    assert_eq!(decode(&packed::pack(&tree, 0).expect("packed")).nodes, tree.nodes);
 }
 
 #[test]
@@ -187,7 +192,7 @@ fn what_was_merged_is_stated() {
     assert_eq!(merged, [Node { parent: 0, function: Functions::MERGED, merged: 3 }]);
     // 250, 125 and 62 of 1937 bytes are less than the share of objects, which is a fifth for each.
     assert_eq!(tree.left_out, LeftOut { all: 6, calls: 3, share: 250.0_f64.max(0.2 * 1937.0) / 1937.0 });
-    assert!(left_out(&tree.left_out).starts_with("Of 6 calls, those with at most 20.0 % of every measure"));
+    assert!(left_out(&tree.left_out).starts_with("Of 6 calls, those with at most 20 % of every measure"));
     assert_eq!(share(0.000_012_34), "0.0012 %");
     assert_eq!(left_out(&LeftOut::default()), "");
 }

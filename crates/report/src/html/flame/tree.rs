@@ -54,7 +54,8 @@ impl Tree {
     /// The tree of a profile, with about so many nodes at most.
     pub fn new(profile: &Profile, most: usize) -> Tree {
         let columns = profile.measures().iter().enumerate().filter(|(_, measure)| measure.adds_up());
-        let (columns, measures): (Vec<usize>, Vec<Measure>) = columns.map(|(at, measure)| (at, *measure)).unzip();
+        let (columns, measures): (Vec<usize>, Vec<Measure>) =
+            columns.map(|(at, measure)| (at, *measure)).unzip();
         let functions = Functions::new(profile.frames());
         let calls = Calls::new(profile, &functions);
         let shares = calls.shares(profile, &columns);
