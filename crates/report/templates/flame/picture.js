@@ -58,15 +58,18 @@ function flameColors() {
   const hue = (number) => (number === undefined ? base : value(`--hue-${number}`));
   return {
     paper, line, ink: value("--ink"), muted: value("--muted"), band: value("--band"), font: value("--font"),
+    dim: mixedColor(line, paper, 0.55),
     plain: (number) => mixedColor(hue(number), paper, 0.42),
     strong: (number) => mixedColor(hue(number), paper, 0.7),
   };
 }
 
-// As much of a text as fits into so many px, with an ellipsis; nothing where no three characters would fit.
-function fittingText(context, text, width) {
+// As much of a name as fits into so many px; nothing where it would be less than five characters. Where the whole does
+// not fit, what is in brackets and before the last parts is left out: the exact name is in the line above the picture.
+function fittingText(context, name, width) {
   // Names may have a thousand characters; no character of this font is narrower than 2.5 px on average.
-  const start = text.slice(0, Math.ceil(width / 2.5));
+  if (name.length * 2.5 <= width && context.measureText(name).width <= width) return name;
+  const text = shortName(name), start = text.slice(0, Math.ceil(width / 2.5));
   if (start.length === text.length && context.measureText(text).width <= width) return text;
   let [fits, over] = [0, start.length];
   while (over - fits > 1) {
@@ -74,7 +77,7 @@ function fittingText(context, text, width) {
     if (context.measureText(`${start.slice(0, middle)}\u2026`).width <= width) fits = middle;
     else over = middle;
   }
-  return fits >= 3 ? `${start.slice(0, fits)}\u2026` : "";
+  return fits >= 5 ? `${start.slice(0, fits)}\u2026` : "";
 }
 
 function paintBox(context, box, y, colors, look) {
@@ -86,7 +89,7 @@ function paintBox(context, box, y, colors, look) {
     context.lineWidth = 2;
     context.strokeRect(box.x + 1, y + 1, Math.max(box.w - gap - 2, 1), ROW - 3);
   }
-  if (look.name && box.w > 22) {
+  if (look.name && box.w > 16) {
     context.fillStyle = look.ink;
     context.fillText(fittingText(context, look.name, box.w - 9), box.x + 4, y + ROW / 2);
   }

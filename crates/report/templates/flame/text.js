@@ -45,6 +45,30 @@ function nodeName(calls, node) {
   return node.merged === 1 ? "(1 smaller call)" : `(${exactText(node.merged)} smaller calls)`;
 }
 
+// `get_pkg` of `<sources::registry::Source as Trait<T>>::get_pkg::<U>(int)`; a closure with its function. A name of only
+// brackets, and one without them, stays as it is.
+function shortName(name) {
+  const parts = [""];
+  let depth = 0;
+  for (let at = 0; at < name.length; at++) {
+    const letter = name[at], isArrow = letter === ">" && name[at - 1] === "-";
+    if ("<(".includes(letter)) depth++;
+    else if (")>".includes(letter) && !isArrow) depth--;
+    else if (depth === 0 && name.startsWith("::", at)) {
+      parts.push("");
+      at++;
+    } else if (depth === 0) {
+      parts[parts.length - 1] += letter;
+    }
+  }
+  const named = parts.filter((part) => part.trim() !== "");
+  while (named.length > 1 && named.at(-1).startsWith("{")) {
+    const closure = named.pop();
+    named.push(`${named.pop()}::${closure}`);
+  }
+  return named.at(-1)?.trim() || name;
+}
+
 function baseName(path) {
   return path.slice(path.lastIndexOf("/") + 1);
 }

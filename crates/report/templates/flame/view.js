@@ -116,7 +116,7 @@ class FlameGraph {
     }
     const hue = this.hues.get(calls.functions[node.function].object);
     const isDim = matches && !matches[node.function];
-    const fill = isDim ? colors.band : matches ? colors.strong(hue) : colors.plain(hue);
+    const fill = isDim ? colors.dim : matches ? colors.strong(hue) : colors.plain(hue);
     return { fill, ink: isDim ? colors.muted : colors.ink, name: nodeName(calls, node), isSelected };
   }
 
@@ -124,7 +124,8 @@ class FlameGraph {
   describe(node) {
     const { calls, measure, parts, all } = this, [name, numbers, place] = parts.status.children;
     name.textContent = nodeName(calls, node);
-    const texts = [`${amountText(node.total, measure.unit)}, ${percentText(node.total, all)} of all`];
+    const texts = [amountText(node.total, measure.unit)];
+    if (node.total !== all || node.parent) texts[0] += `, ${percentText(node.total, all)} of all`;
     if (node.parent?.parent) {
       texts.push(`${percentText(node.total, node.parent.total)} of ${this.isInverted ? "the frame above" : "its caller"}`);
     }
@@ -154,9 +155,11 @@ class FlameGraph {
     const shown = path.length > 6 ? [path[0], undefined, ...path.slice(-4)] : path;
     const entries = shown.map((node) => {
       const entry = document.createElement(node ? "button" : "span");
-      entry.textContent = node ? nodeName(this.calls, node) : `\u2026 ${exactText(path.length - 5)} more \u2026`;
+      const name = node && nodeName(this.calls, node);
+      entry.textContent = node ? shortName(name) : `\u2026 ${exactText(path.length - 5)} more \u2026`;
       if (node) {
         entry.type = "button";
+        entry.title = name;
         entry.disabled = node === this.top;
         entry.addEventListener("click", () => { this.zoom(node); });
       }
