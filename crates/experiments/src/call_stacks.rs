@@ -4,22 +4,21 @@ use std::io::Read;
 
 use heaptoll_profiles::{Measure, Profile};
 use heaptoll_report::document::{Flame, Item};
-use heaptoll_trace::{Event, Reader, Sites};
+use heaptoll_trace::{Event, Memory, Reader, Sites};
 use heaptoll_trace_analysis::profile::{EACH_OBJECT, StackSums, Window};
 
 /// Sums of a trace by call stack, where they are requested and the trace has stacks.
 pub struct CallStacks(Option<StackSums>);
 
 impl CallStacks {
-    /// Memory for each object that is live at the same time as others, bytes.
-    pub fn each_object_bytes(requested: bool) -> u64 {
-        if requested { EACH_OBJECT as u64 } else { 0 }
-    }
-
-    /// No events yet.
-    pub fn new<R: Read>(requested: bool, reader: &Reader<R>) -> CallStacks {
-        let exist = requested && reader.header().sites;
-        CallStacks(exist.then(|| StackSums::new(Window::default(), false)))
+    /// No events yet. The reader has these limits so far.
+    pub fn new<R: Read>(requested: bool, reader: &mut Reader<R>, memory: Memory) -> CallStacks {
+        if !requested || !reader.header().sites {
+            return CallStacks(None);
+        }
+        let each_object_bytes = memory.each_object_bytes + EACH_OBJECT as u64;
+        reader.limit(Memory { each_object_bytes, ..memory });
+        CallStacks(Some(StackSums::new(Window::default(), false)))
     }
 
     /// Consumes the next events.

@@ -51,9 +51,8 @@ impl Default for Request {
 /// # Errors
 /// It is no trace, or cannot be read, or needs more memory; it has no call stacks to group by.
 pub fn measure(trace: &Path, request: Request) -> Result<(Figures, Option<Profile>), Failure> {
-    let each_object_bytes = EACH_OBJECT as u64 + CallStacks::each_object_bytes(request.stacks);
-    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes };
-    let reader = trace_source::open(trace, memory)?;
+    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
+    let mut reader = trace_source::open(trace, memory)?;
     let has_sites = reader.header().sites;
     if request.by == By::Site && !has_sites {
         return Err(Failure::Usage(format!(
@@ -67,7 +66,7 @@ pub fn measure(trace: &Path, request: Request) -> Result<(Figures, Option<Profil
     {
         lifetimes.sites_alike(CallSites::new(&sites, request.frames).first_alike());
     }
-    let mut stacks = CallStacks::new(request.stacks, &reader);
+    let mut stacks = CallStacks::new(request.stacks, &mut reader, memory);
     let reader = feed(reader, |batch| {
         lifetimes.batch(batch);
         stacks.events(&batch.events);

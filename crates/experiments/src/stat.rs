@@ -45,11 +45,10 @@ impl Default for Request {
 /// # Errors
 /// It is no trace, or cannot be read, or needs more memory.
 pub fn measure(trace: &Path, request: Request) -> Result<(Figures, Option<Profile>), Failure> {
-    let each_object_bytes = EACH_OBJECT as u64 + CallStacks::each_object_bytes(request.stacks);
-    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes };
-    let reader = trace_source::open(trace, memory)?;
+    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
+    let mut reader = trace_source::open(trace, memory)?;
     let mut stat = Stat::new(reader.header().latency, reader.header().sites);
-    let mut stacks = CallStacks::new(request.stacks, &reader);
+    let mut stacks = CallStacks::new(request.stacks, &mut reader, memory);
     let reader = feed(reader, |batch| {
         stat.events(&batch.events);
         stacks.events(&batch.events);

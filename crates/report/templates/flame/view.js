@@ -235,9 +235,11 @@ class FlameGraph {
     if (this.matches) {
       const sums = inclusiveSums(calls, measure.own), sum = matchedSum(calls, sums, this.matches);
       const count = this.matches.reduce((all, one) => all + one, 0);
-      const merged = Uint8Array.from(calls.functions, (_, number) => (number === MERGED_CALLS ? 1 : 0));
-      const unknown = matchedSum(calls, sums, merged);
-      const also = unknown > 0n ? ` Smaller calls, which are not searched, hold ${percentText(unknown, sums[0])}.` : "";
+      // Call stacks that may match in calls that were merged.
+      const possible = Uint8Array.from(this.matches);
+      possible[MERGED_CALLS] = 1;
+      const unknown = matchedSum(calls, sums, possible) - sum;
+      const also = unknown > 0n ? ` Call stacks of ${percentText(unknown, sums[0])} more end in smaller calls, which are not searched.` : "";
       parts.found.textContent = `${exactText(count)} function${count === 1 ? " matches" : "s match"}; call stacks with at least one of them hold ${amountText(sum, measure.unit)}, ${percentText(sum, sums[0])} of all.${also}`;
     }
     this.rebuild();
