@@ -1,6 +1,6 @@
 //! The stacks with the largest values as a table: for readers without scripts, for paper, and to copy from.
 
-use heaptoll_units::{number, part};
+use heaptoll_units::{number, part, plural};
 
 use super::functions::Functions;
 use super::tree::{NONE, Tree};
@@ -23,9 +23,9 @@ pub fn table(tree: &Tree, column: usize) -> Table {
     let row = |node: &usize| vec![path(tree, *node), number(own(node)), part(own(node), total)];
     Table {
         caption: format!(
-            "{} of {} call stacks with most {}",
+            "the {} largest of {}, by {}",
             nodes.len(),
-            number(stacks as u64),
+            plural(stacks, "call stack"),
             measure.title()
         ),
         columns: vec![
