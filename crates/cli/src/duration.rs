@@ -9,6 +9,25 @@ pub fn duration(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "give a time such as 90s, 10m or 1h30m".to_owned())
 }
 
+/// Two times of a run, the second after the first: ns from its beginning.
+///
+/// # Errors
+/// The text is no such pair; the error is a message for the user.
+pub fn two_times(text: &str) -> Result<[u64; 2], String> {
+    let times = text.split_once(',').and_then(|(from, to)| Some([time_ns(from)?, time_ns(to)?]));
+    match times {
+        Some([from, to]) if from < to => Ok([from, to]),
+        Some(_) => Err("the second time must be after the first".into()),
+        None => Err("give two times such as 10s,60s or 0,1h30m".into()),
+    }
+}
+
+fn time_ns(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let seconds = if text == "0" { 0.0 } else { heaptoll_units::duration(text)? };
+    (seconds <= 1e9).then_some((seconds * 1e9).round() as u64)
+}
+
 /// Seconds of a time limit.
 ///
 /// # Errors
@@ -36,6 +55,15 @@ pub fn slice(text: &str) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn two_times_are_in_order() {
+        assert_eq!(two_times("10s,1m"), Ok([10_000_000_000, 60_000_000_000]));
+        assert_eq!(two_times("0, 0.5s"), Ok([0, 500_000_000]));
+        for wrong in ["", "10s", "10s,5s", "5s,5s", "a,b", "1s,2s,3s", "-1s,2s"] {
+            assert!(two_times(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn slices_are_given_in_milliseconds() {

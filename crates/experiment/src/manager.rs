@@ -7,6 +7,7 @@ mod error;
 mod find;
 mod known;
 mod selection;
+mod settings;
 mod stacked;
 #[cfg(test)]
 mod tests;

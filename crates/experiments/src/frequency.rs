@@ -179,6 +179,7 @@ mod tests {
     fn named(name: &str, options: &[&str]) -> Manager {
         let option = |_: &&str| ManagerOption {
             variable: "X".into(),
+            key: None,
             values: Values::Size(1),
             with: Default::default(),
         };

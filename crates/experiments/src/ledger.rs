@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use heaptoll_ledger::{EXTRA, Ledger, LedgerError};
 use heaptoll_report::document::Document;
 use heaptoll_report::format::shell_command;
-use heaptoll_trace::{MEMORY_LIMIT, Memory, Tables};
+use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites, Tables};
 
 use crate::failure::Failure;
 pub use figures::Figures;
@@ -16,6 +16,7 @@ mod document;
 mod figures;
 mod groups;
 mod over_time;
+mod pins;
 mod sum;
 mod trace_parts;
 
@@ -79,6 +80,7 @@ pub fn measure(trace: &Path, request: Request) -> Result<Findings, Failure> {
     Ok(Findings { figures, tables, detail: Detail::Coarse { was_requested, damage } })
 }
 
+/// What the snapshots of a trace show.
 fn of_snapshots(mut ledger: Ledger, tables: Tables) -> Findings {
     if ledger.manager.is_empty() {
         ledger.manager = trace_parts::manager(&tables);
@@ -92,6 +94,7 @@ fn of_snapshots(mut ledger: Ledger, tables: Tables) -> Findings {
         most_live: ledger.fullest(),
         max_live_bytes: tables.ending.as_ref().map(|ending| ending.max_live_bytes).filter(|most| *most > 0),
         snapshots: ledger.snapshots.clone(),
+        call_sites: pins::named_sites(&ledger, tables.sites.as_ref()),
     };
     Findings { figures, tables, detail: Detail::Pages(Box::new(ledger)) }
 }
@@ -104,6 +107,14 @@ impl Findings {
                 let mut document = document::document(ledger, program, *max_live_bytes);
                 if let Some(first) = document.sections.first_mut() {
                     first.text.extend(document::most_live(ledger, *max_live_bytes));
+                }
+                if let Some(shown) =
+                    pins::shown(ledger, self.tables.sites.as_ref().unwrap_or(&Sites::default()))
+                {
+                    document.sections.insert(document.sections.len().min(1), shown.section);
+                    if let (Some(sentence), Some(first)) = (shown.sentence, document.sections.first_mut()) {
+                        first.text.insert(0, sentence);
+                    }
                 }
                 document
             }

@@ -13,6 +13,7 @@ pub mod collector_options;
 pub mod conservatism;
 pub mod context;
 pub mod delay;
+pub mod diff;
 pub mod drag;
 pub mod export;
 pub mod failure;

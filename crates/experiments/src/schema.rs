@@ -13,8 +13,8 @@ use serde_json::{Value, json as value};
 
 use crate::labelled::{self, Unreadable};
 use crate::{
-    bound, conservatism, delay, drag, frequency, gate, instructions, ledger, lifetimes, locality, managers,
-    minheap, oracle, programs, proximity, reclamation, replay, stat, tailor,
+    bound, conservatism, delay, diff, drag, frequency, gate, instructions, ledger, lifetimes, locality,
+    managers, minheap, oracle, programs, proximity, reclamation, replay, stat, tailor,
 };
 
 /// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.
@@ -50,6 +50,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<bound::Figures>(bound::SCHEMA),
     CommandSchema::of::<conservatism::Figures>(conservatism::SCHEMA),
     CommandSchema::of::<delay::Figures>(delay::SCHEMA),
+    CommandSchema::of::<diff::Figures>(diff::SCHEMA),
     CommandSchema::of::<drag::Figures>(drag::SCHEMA),
     CommandSchema::of::<frequency::Figures>(frequency::SCHEMA),
     CommandSchema::of::<gate::figures::Figures>(gate::SCHEMA),

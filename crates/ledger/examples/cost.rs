@@ -17,8 +17,12 @@ fn main() {
         heap[page] = 1;
     }
     let (start, step) = (heap.as_ptr() as u64, bytes / count);
-    let block =
-        |place: u64| Block { address: start + place * step, requested: step * 3 / 5, usable: step * 4 / 5 };
+    let block = |place: u64| Block {
+        address: start + place * step,
+        requested: step * 3 / 5,
+        usable: step * 4 / 5,
+        ..Block::default()
+    };
     let orders = [
         ("by address, as the recorder has them", (0..count).map(block).collect::<Vec<Block>>()),
         ("as of a hash table", (0..count).map(|at| block(at.wrapping_mul(0x9e37_79b1) % count)).collect()),

@@ -272,6 +272,7 @@ mod tests {
                     requested,
                     // Sometimes unknown.
                     usable: if more == 19 { 0 } else { requested + more },
+                    ..Block::default()
                 })
                 .collect();
             blocks.sort_by_key(|block| block.address);
@@ -285,7 +286,7 @@ mod tests {
 
     #[test]
     fn blocks_at_the_end_of_the_address_space_do_not_overflow() {
-        let block = Block { address: u64::MAX - 100, requested: u64::MAX, usable: 7 };
+        let block = Block { address: u64::MAX - 100, requested: u64::MAX, usable: 7, ..Block::default() };
         let (_, defects) = attribute(&[block], &[], &[], 8, 4096);
         assert_eq!((defects.unmapped_blocks, defects.unmapped_bytes), (1, 100));
     }

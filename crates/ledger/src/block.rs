@@ -1,7 +1,7 @@
 //! Live blocks: what the recorder knows of them, and the order in which the ledger reads them.
 
 /// A block that the program holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Block {
     /// Address of its first byte.
     pub address: u64,
@@ -9,6 +9,10 @@ pub struct Block {
     pub requested: u64,
     /// Bytes the manager made usable; less than `requested`, or 0, where unknown.
     pub usable: u64,
+    /// The call site that allocated it: an index into the trace's sites; 0 where not recorded.
+    pub site: u32,
+    /// Bytes that the process had allocated before it.
+    pub allocated_at_bytes: u64,
 }
 
 impl Block {
@@ -58,7 +62,7 @@ impl Blocks for Vec<Block> {
     }
 }
 
-/// The blocks by address, in `all`: 24 bytes a live block, sorted where they are.
+/// The blocks by address, in `all`: 40 bytes a live block, sorted where they are.
 pub fn sort(blocks: &dyn Blocks, all: &mut Vec<Block>) {
     all.clear();
     all.reserve(blocks.count());

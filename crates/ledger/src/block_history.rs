@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(seen.ranges(), [(0x2000, 0x3000)]);
         seen.update(ever(), &[], &[low.clone(), high.clone()]);
         assert_eq!(seen.ranges(), [(0x2000, 0x3000)]);
-        let block = Block { address: 0x21010, requested: 0x1000, usable: 0x1000 };
+        let block = Block { address: 0x21010, requested: 0x1000, usable: 0x1000, ..Block::default() };
         seen.update(ever(), &[block], &[low.clone(), high.clone()]);
         assert_eq!(seen.ranges(), [(0x2000, 0x3000), (0x21000, 0x23000)]);
         seen.update(ever(), &[], &[low, high]);

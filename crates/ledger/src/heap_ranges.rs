@@ -234,7 +234,7 @@ mod tests {
     }
 
     fn block(address: u64, usable: u64) -> Block {
-        Block { address, requested: usable, usable }
+        Block { address, requested: usable, usable, ..Block::default() }
     }
 
     fn ranges(heap_ranges: &[HeapRange]) -> Vec<(u64, u64)> {

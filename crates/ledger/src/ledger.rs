@@ -80,11 +80,12 @@ pub struct Pace {
     last_ns: u64,
     took_ns: u64,
     most_live: u64,
+    last_live: u64,
 }
 
 impl Default for Pace {
     fn default() -> Pace {
-        Pace { interval_ns: 5_000_000, taken: 0, all: 0, last_ns: 0, took_ns: 0, most_live: 0 }
+        Pace { interval_ns: 5_000_000, taken: 0, all: 0, last_ns: 0, took_ns: 0, most_live: 0, last_live: 0 }
     }
 }
 
@@ -108,15 +109,19 @@ impl Pace {
         since >= self.interval_ns || is_peak
     }
 
-    /// Whether a program that ends with this many live bytes has more than any sample saw, or was never sampled.
+    /// Whether the samples do not show how a program ends that has this many live bytes then: it has more than any
+    /// sample saw, or has freed or allocated a sixteenth of that since the last one, or was never sampled.
     pub fn misses(&self, live_bytes: u64) -> bool {
-        self.all == 0 || live_bytes > self.most_live
+        self.all == 0
+            || live_bytes > self.most_live
+            || live_bytes.abs_diff(self.last_live) > self.most_live / 16
     }
 
     /// A sample was taken at `time_ns`; `snapshot` is its result.
     pub fn taken(&mut self, time_ns: u64, snapshot: &Snapshot) {
         (self.last_ns, self.took_ns) = (time_ns, snapshot.took_ns);
         self.most_live = self.most_live.max(snapshot.live_bytes);
+        self.last_live = snapshot.live_bytes;
         self.all += 1;
         self.taken += 1;
         if self.taken >= WANTED {
@@ -192,11 +197,15 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_larger_than_it_was_sampled_is_sampled_once_more() {
+    fn a_program_that_ends_otherwise_than_it_was_sampled_is_sampled_once_more() {
         let mut pace = Pace::default();
         assert!(pace.misses(0), "never sampled");
         pace.taken(5_000_000, &snapshot(5_000_000, 1 << 20, 1000));
         assert!(pace.misses(1001) && !pace.misses(1000));
+        // What it freed since may have left fragmentation.
+        assert!(pace.misses(930) && !pace.misses(940));
+        pace.taken(9_000_000, &snapshot(9_000_000, 1 << 20, 100));
+        assert!(!pace.misses(100) && !pace.misses(150) && pace.misses(170));
     }
 
     #[test]

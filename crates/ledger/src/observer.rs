@@ -13,6 +13,7 @@ use crate::heap_ranges::{HeapRanges, Layout};
 use crate::line::{Amount, How, Term};
 use crate::mapping::{self, Mapping};
 use crate::mapping_owners::{MappingOwners, image, resident};
+use crate::pins::pins;
 use crate::residency::{PageMap, Run, State, Walk};
 use crate::share::LineBuilder;
 use crate::snapshot::Snapshot;
@@ -112,6 +113,9 @@ impl Observer {
             estimate(&mut shares, &heap_ranges, &mappings);
         }
         let how = if no_pagemap.is_some() { How::Estimated } else { How::Counted };
+        let pins = no_pagemap
+            .is_none()
+            .then(|| pins(&self.blocks, &runs, self.layout.header(), self.page, clock_bytes));
 
         let mut snapshot = Snapshot {
             time_ns,
@@ -125,6 +129,7 @@ impl Observer {
             huge_bytes: shares.iter().map(|shares| shares.huge).sum(),
             huge_free_bytes: shares.iter().map(|shares| shares.huge_idle).sum(),
             no_pagemap,
+            pins,
             defects,
             census,
             ..Snapshot::default()
@@ -337,7 +342,7 @@ mod tests {
     /// A block with all of its memory written.
     fn block(memory: &[u8]) -> Block {
         let bytes = memory.len() as u64;
-        Block { address: memory.as_ptr() as u64, requested: bytes - 100, usable: bytes }
+        Block { address: memory.as_ptr() as u64, requested: bytes - 100, usable: bytes, ..Block::default() }
     }
 
     #[test]
@@ -365,7 +370,7 @@ mod tests {
         let rings = Some(PathBuf::from("/nowhere/rings"));
         assert!(replaced(observer(&folder, rings).observe(0, 0, &blocks, None)));
         // No block is there.
-        let nowhere = vec![Block { address: 0x1000, requested: 10, usable: 16 }];
+        let nowhere = vec![Block { address: 0x1000, requested: 10, usable: 16, ..Block::default() }];
         assert!(replaced(observer(&folder, None).observe(0, 0, &nowhere, None)));
         // Its stack begins elsewhere.
         let mut observer = observer(&folder, None);

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::census::{Census, Source};
 use crate::line::{Amount, LedgerLine, Term};
+use crate::pins::Pins;
 use crate::share::LineBuilder;
 
 /// Contradictions between the record and the process.
@@ -61,6 +62,9 @@ pub struct Snapshot {
     pub no_pagemap: Option<String>,
     /// Contradictions between record and process.
     pub defects: Defects,
+    /// Who holds the free bytes of partly live pages; none where the pages could not be read, and in files from before
+    /// this was recorded.
+    pub pins: Option<Pins>,
     /// The manager's census, taken in the process during the same pause.
     pub census: Option<Census>,
     /// ns that this sample took.

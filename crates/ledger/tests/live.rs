@@ -81,7 +81,12 @@ impl Probe {
     fn report(&mut self) -> Report {
         let (count, live, internal) = (self.word(), self.word(), self.word());
         let blocks = (0..count)
-            .map(|_| Block { address: self.word(), requested: self.word(), usable: self.word() })
+            .map(|_| Block {
+                address: self.word(),
+                requested: self.word(),
+                usable: self.word(),
+                ..Block::default()
+            })
             .collect();
         Report { blocks, live, internal }
     }
@@ -286,9 +291,9 @@ fn a_record_that_is_not_the_processs_is_a_defect() {
     let mut observer = probe.observer();
     let mut report = probe.report();
     // A block nowhere, and one within another.
-    report.blocks.push(Block { address: 0x1000, requested: 100, usable: 104 });
+    report.blocks.push(Block { address: 0x1000, requested: 100, usable: 104, ..Block::default() });
     let first = report.blocks[0];
-    report.blocks.push(Block { address: first.address + 16, requested: 10, usable: 24 });
+    report.blocks.push(Block { address: first.address + 16, requested: 10, usable: 24, ..Block::default() });
     let snapshot = observer.observe(0, 0, &report.blocks, None).expect("looks");
     assert!(snapshot.closes());
     assert_eq!((snapshot.defects.unmapped_blocks, snapshot.defects.unmapped_bytes), (1, 104));

@@ -10,7 +10,7 @@ use heaptoll_trace::Output;
 
 use crate::event_consumer::EventConsumer;
 use crate::request::Request;
-use crate::resolver::Resolver;
+use crate::resolver::{ObjectFacts, Resolver};
 
 /// A paused thread stops at its next event. Threads that record nothing for this long are taken to have stopped.
 const SILENCE: Duration = Duration::from_micros(100);
@@ -160,7 +160,8 @@ impl<W: Output> Blocks for ResolverBlocks<'_, W> {
     fn each(&self, visit: &mut dyn FnMut(Block)) {
         self.0.live().each(&mut |address, slot| {
             let requested = self.0.written().size(slot).unwrap_or(0);
-            visit(Block { address, requested, usable: self.0.usable(slot) });
+            let ObjectFacts { usable, site, allocated_at_bytes } = self.0.facts(slot);
+            visit(Block { address, requested, usable, site, allocated_at_bytes });
         });
     }
 

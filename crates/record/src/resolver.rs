@@ -19,28 +19,39 @@ struct Pending {
     block: u64,
 }
 
+/// What the ledger needs of a live object beside its size.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ObjectFacts {
+    /// Bytes usable in it; 0 where unknown.
+    pub usable: u64,
+    /// The call site that allocated it; 0 where not recorded.
+    pub site: u32,
+    /// Bytes that the process had allocated before it.
+    pub allocated_at_bytes: u64,
+}
+
 /// One process's table of live blocks, in front of its trace.
 pub struct Resolver<W> {
     writer: Writer<W>,
     live: LiveBlocks,
     /// By thread: what it is resizing, the last begun on top: a signal handler may resize during a resize.
     resizing: Vec<Vec<Pending>>,
-    /// By slot: usable sizes, where they are needed later.
-    usable: Option<Vec<u64>>,
+    /// By slot: what the ledger needs, where there is one.
+    facts: Option<Vec<ObjectFacts>>,
     brk: Brk,
     /// The first error of the writer other than a full disk, which should not occur.
     defect: Option<TraceError>,
 }
 
 impl<W: Output> Resolver<W> {
-    /// For a process that has no blocks yet. `keeps_usable`: usable sizes of live blocks are kept for
-    /// [`Resolver::usable`].
-    pub fn new(writer: Writer<W>, keeps_usable: bool) -> Resolver<W> {
+    /// For a process that has no blocks yet. `keeps_facts`: what the ledger needs of live
+    /// objects is kept for [`Resolver::facts`].
+    pub fn new(writer: Writer<W>, keeps_facts: bool) -> Resolver<W> {
         Resolver {
             writer,
             live: LiveBlocks::default(),
             resizing: Vec::new(),
-            usable: keeps_usable.then(Vec::new),
+            facts: keeps_facts.then(Vec::new),
             brk: Brk::default(),
             defect: None,
         }
@@ -50,14 +61,15 @@ impl<W: Output> Resolver<W> {
     #[inline(always)]
     pub fn allocate(&mut self, block: u64, call: &Allocation) {
         self.brk.block(block, call.usable);
-        let (writer, usable) = (&mut self.writer, &mut self.usable);
+        let (writer, facts) = (&mut self.writer, &mut self.facts);
         let put = self.live.put(block, |lost| {
             if let Some(lost) = lost {
                 writer.free(lost, EventKind::Lost, call.thread, 0)?;
             }
+            let allocated_at_bytes = writer.clock_bytes();
             let slot = writer.allocate(call)?;
-            if let Some(usable) = usable {
-                remember(usable, slot, call);
+            if let Some(facts) = facts {
+                *at(facts, slot) = ObjectFacts { usable: call.usable, site: call.site, allocated_at_bytes };
             }
             Ok(slot)
         });
@@ -105,8 +117,8 @@ impl<W: Output> Resolver<W> {
                 self.brk.block(block, call.usable);
                 let call = Allocation { kind: EventKind::Realloc, ..*call };
                 self.put_back(block, slot, call.thread).and_then(|()| {
-                    if let Some(usable) = &mut self.usable {
-                        remember(usable, slot, &call);
+                    if let Some(facts) = &mut self.facts {
+                        at(facts, slot).usable = call.usable;
                     }
                     self.writer.resize(slot, &call, block != old)
                 })
@@ -164,9 +176,9 @@ impl<W: Output> Resolver<W> {
         &self.brk
     }
 
-    /// Bytes usable in a live object; 0 where unknown.
-    pub fn usable(&self, slot: u32) -> u64 {
-        self.usable.as_ref().and_then(|usable| usable.get(slot as usize)).copied().unwrap_or(0)
+    /// What the ledger needs of a live object.
+    pub fn facts(&self, slot: u32) -> ObjectFacts {
+        self.facts.as_ref().and_then(|facts| facts.get(slot as usize)).copied().unwrap_or_default()
     }
 
     /// The trace, to be finished, and the error other than a full disk that occurred.
@@ -175,13 +187,14 @@ impl<W: Output> Resolver<W> {
     }
 }
 
+/// The facts of a slot.
 #[inline]
-fn remember(usable: &mut Vec<u64>, slot: u32, call: &Allocation) {
+fn at(facts: &mut Vec<ObjectFacts>, slot: u32) -> &mut ObjectFacts {
     let index = slot as usize;
-    if usable.len() <= index {
-        usable.resize(index + 1, 0);
+    if facts.len() <= index {
+        facts.resize(index + 1, ObjectFacts::default());
     }
-    usable[index] = call.usable;
+    &mut facts[index]
 }
 
 /// A call of which only the thread is known.

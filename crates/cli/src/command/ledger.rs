@@ -48,6 +48,9 @@ pub struct Arguments {
     /// Under a collector: force a collection at every snapshot, to see what it reclaims; this changes the run
     #[arg(long, conflicts_with = "trace")]
     collect: bool,
+    /// Do not record call sites: the program runs faster, and which of them pin pages is not known
+    #[arg(long, conflicts_with = "trace")]
+    no_sites: bool,
     /// A program of the catalog (`heaptoll programs`)
     #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
     program: Option<String>,
@@ -118,7 +121,12 @@ fn recording(arguments: &Arguments, trace: &Path) -> record::Request {
         manager: arguments.manager.clone(),
         output: Some(trace.into()),
         force: arguments.force,
-        options: RecordingOptions { ledger: true, collect: arguments.collect, ..RecordingOptions::default() },
+        options: RecordingOptions {
+            ledger: true,
+            sites: !arguments.no_sites,
+            collect: arguments.collect,
+            ..RecordingOptions::default()
+        },
         is_temporary: arguments.output.is_none(),
     }
 }
@@ -134,9 +142,8 @@ fn again(arguments: &Arguments) -> String {
     option("-m", arguments.manager.clone());
     option("--program", arguments.program.clone());
     option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
-    if arguments.collect {
-        words.push("--collect".into());
-    }
+    let switches = [(arguments.collect, "--collect"), (arguments.no_sites, "--no-sites")];
+    words.extend(switches.iter().filter(|(is_on, _)| *is_on).map(|(_, name)| (*name).to_owned()));
     if !arguments.command.is_empty() {
         words.push("--".into());
         words.extend(arguments.command.iter().map(|word| word.to_string_lossy().into_owned()));

@@ -5,6 +5,7 @@ pub mod bound;
 pub mod compare;
 pub mod conservatism;
 pub mod delay;
+pub mod diff;
 pub mod drag;
 pub mod export;
 pub mod frequency;

@@ -6,6 +6,7 @@ use super::built::built;
 use super::debian;
 use super::definition::{Manager, glibc};
 use super::error::ManagerError;
+use super::settings::with_settings;
 use crate::places::Places;
 
 /// The order in which managers are listed; names not in it follow by alphabet.
@@ -49,5 +50,6 @@ pub fn known(places: &Places) -> Result<Vec<Manager>, ManagerError> {
     let mut built: Vec<Manager> = descriptions.iter().map(|path| built(path)).collect::<Result<_, _>>()?;
     let rank = |name: &str| ORDER.iter().position(|known| *known == name).unwrap_or(ORDER.len());
     built.sort_by(|a, b| rank(&a.name).cmp(&rank(&b.name)).then_with(|| a.name.cmp(&b.name)));
-    Ok(std::iter::once(glibc()).chain(built).chain(debian::installed()).collect())
+    let all = std::iter::once(glibc()).chain(built).chain(debian::installed());
+    Ok(all.map(with_settings).collect())
 }

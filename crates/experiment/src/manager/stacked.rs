@@ -17,7 +17,11 @@ pub(super) fn with_options<'a>(
     let read = read_options(&manager.base, &known, pieces)?;
     for (option, value, text) in read {
         manager.name.push_str(&format!(",{option}={text}"));
-        let ManagerOption { variable, with, .. } = &manager.options[&option];
+        let ManagerOption { variable, key, with, .. } = &manager.options[&option];
+        let value = match key {
+            Some(key) => joined(&manager.environment, variable, &format!("{key}{value}")),
+            None => value,
+        };
         let set = std::iter::once((variable.clone(), value)).chain(with.clone());
         for (name, value) in set.collect::<Vec<_>>() {
             manager.environment.retain(|(other, _)| *other != name);
@@ -26,6 +30,14 @@ pub(super) fn with_options<'a>(
         manager.set.push(option);
     }
     Ok(manager)
+}
+
+/// What a variable is with one more of the options that it carries.
+fn joined(environment: &[(String, String)], variable: &str, part: &str) -> String {
+    match environment.iter().find(|(name, _)| name == variable) {
+        Some((_, before)) => format!("{before},{part}"),
+        None => part.to_owned(),
+    }
 }
 
 /// Puts layers in front of a manager.

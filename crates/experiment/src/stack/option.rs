@@ -27,6 +27,9 @@ pub enum Values {
 pub struct ManagerOption {
     /// The environment variable that carries it.
     pub variable: String,
+    /// Where several options are one variable, `a:1,b:2`: what stands before its value there.
+    #[serde(default)]
+    pub key: Option<String>,
     /// What it may be; sizes are handed on in bytes.
     pub values: Values,
     /// Further variables that it needs.

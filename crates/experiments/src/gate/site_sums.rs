@@ -54,11 +54,11 @@ pub(super) struct SiteSums {
 }
 
 impl SiteSums {
-    /// Adds the sites of a trace.
+    /// Adds the sites of a trace, as if its recording had ended at `until_ns` from its beginning.
     ///
     /// # Errors
     /// It is no trace, has no call stacks, cannot be read, or needs more memory.
-    pub(super) fn add(&mut self, trace: &Path, paths: &mut Paths) -> Result<(), Failure> {
+    pub(super) fn add(&mut self, trace: &Path, until_ns: u64, paths: &mut Paths) -> Result<(), Failure> {
         let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
         if !tables.header.sites {
             return Err(Failure::Usage(format!(
@@ -75,7 +75,7 @@ impl SiteSums {
                 numbered.further
             ));
         }
-        let (figures, requests) = sums(trace, &numbered.rows)?;
+        let (figures, requests) = sums(trace, until_ns, &numbered.rows)?;
         let warnings = figures.subject.warnings.iter().cloned();
         let holes = figures.subject.gaps.iter().map(|hole| hole.why.clone());
         self.warnings.extend(warnings.chain(holes).map(|why| format!("{}: {why}", trace.display())));
@@ -143,9 +143,9 @@ impl Numbered {
     }
 }
 
-/// The figures of a trace whose events have the numbers of paths in the place of their stacks; and calls and requested
+/// The figures of a trace up to a time, whose events have the numbers of paths in the place of their stacks; and calls and requested
 /// bytes by number.
-fn sums(trace: &Path, rows: &[u32]) -> Result<(StatFigures, Vec<(u64, u64)>), Failure> {
+fn sums(trace: &Path, until_ns: u64, rows: &[u32]) -> Result<(StatFigures, Vec<(u64, u64)>), Failure> {
     let memory = Memory { limit_bytes: MEMORY_LIMIT, each_object_bytes: EACH_OBJECT as u64 };
     let reader = trace_source::open(trace, memory)?;
     let mut stat = Stat::new(false, true);
@@ -153,7 +153,7 @@ fn sums(trace: &Path, rows: &[u32]) -> Result<(StatFigures, Vec<(u64, u64)>), Fa
     let mut events: Vec<Event> = Vec::new();
     let reader = feed(reader, |batch| {
         events.clear();
-        for event in &batch.events {
+        for event in batch.events.iter().take_while(|event| event.time_ns < until_ns) {
             let row = rows.get(event.site as usize).copied().unwrap_or(0);
             if event.kind.allocates() || event.kind == EventKind::Realloc {
                 add(&mut requests, row as usize, event.size);

@@ -50,10 +50,21 @@ pub struct SiteDifferences {
 /// # Errors
 /// One is no trace, has no call stacks, cannot be read, or needs more memory.
 pub fn differences(base: &[PathBuf], new: &[PathBuf]) -> Result<SiteDifferences, Failure> {
+    differences_until((base, u64::MAX), (new, u64::MAX))
+}
+
+/// The differences between two recordings, each as if it had ended at a time: ns from the beginning of each trace.
+///
+/// # Errors
+/// See [`differences`].
+pub fn differences_until(
+    base: (&[PathBuf], u64),
+    new: (&[PathBuf], u64),
+) -> Result<SiteDifferences, Failure> {
     let mut paths = Paths::default();
-    let mut side = |traces: &[PathBuf]| {
+    let mut side = |(traces, until_ns): (&[PathBuf], u64)| {
         let mut sums = SiteSums::default();
-        traces.iter().try_for_each(|trace| sums.add(trace, &mut paths))?;
+        traces.iter().try_for_each(|trace| sums.add(trace, until_ns, &mut paths))?;
         Ok::<_, Failure>(sums)
     };
     let (base, new) = (side(base)?, side(new)?);

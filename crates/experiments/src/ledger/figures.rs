@@ -1,8 +1,20 @@
 //! The figures of the ledger.
 
+use heaptoll_callsites::WholeFrame;
 use heaptoll_ledger::{Point, Snapshot};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+/// A call site that the snapshots name by its number.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NamedSite {
+    /// Its number in `pins`.
+    pub site: u32,
+    /// As tables show it: the first frames of the program's own code.
+    pub name: String,
+    /// All frames, innermost first.
+    pub stack: Vec<WholeFrame>,
+}
 
 /// What the JSON holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,6 +39,9 @@ pub enum Figures {
         /// In order of time.
         #[serde(rename = "moments")]
         snapshots: Vec<Snapshot>,
+        /// The call sites in `pins` of the snapshots, by number.
+        #[serde(default)]
+        call_sites: Vec<NamedSite>,
     },
     /// Of samples of the resident set.
     Coarse {

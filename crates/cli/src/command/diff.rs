@@ -1,0 +1,71 @@
+//! `heaptoll diff`: what changed between two recordings, by call site.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use heaptoll_experiments::diff::{self, Request};
+use heaptoll_experiments::failure::Failure;
+use heaptoll_report::format::shell_command;
+
+use crate::documents::DocumentOutputs;
+use crate::duration::two_times;
+
+/// Which call sites two recordings of a program differ by, or two times of one recording.
+///
+/// Call sites are joined by the functions of the program's own code, without lines, addresses and folders, so that two
+/// builds can be compared. The first sentences name the site that grew most: in bytes live at the peak and at the end,
+/// in bytes allocated, and in calls. All differences add up to that of the totals. Both traces need call stacks (record
+/// with --sites). docs/guide/diff.md
+///
+/// Exit status: 0 all well, whatever changed (`heaptoll gate` decides); 1 an output file could not be written; 2 one is
+/// no trace, it cannot be read, or it has no call stacks.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  heaptoll diff before.heaptoll after.heaptoll\n  \
+    heaptoll diff server.heaptoll --between 10s,60s\n  \
+    heaptoll diff before.heaptoll after.heaptoll --markdown -")]
+pub struct Arguments {
+    /// The trace from which changes are counted
+    base: PathBuf,
+    /// The other trace; the same one if not given, which takes --between
+    new: Option<PathBuf>,
+    /// Compare two times of the run: 10s,60s, from the beginning of the trace; with two traces, the first up to the
+    /// first time with the second up to the second
+    #[arg(long, value_name = "FROM,TO", value_parser = two_times)]
+    between: Option<[u64; 2]>,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.outputs.check()?;
+    if arguments.new.is_none() && arguments.between.is_none() {
+        return Err(Failure::Usage(
+            "one trace does not differ from itself: name another one, or two times of it by --between 10s,60s".into(),
+        ));
+    }
+    let [base_until_ns, new_until_ns] = arguments.between.unwrap_or([u64::MAX; 2]);
+    let request = Request {
+        base: arguments.base.clone(),
+        base_until_ns,
+        new: arguments.new.clone().unwrap_or_else(|| arguments.base.clone()),
+        new_until_ns,
+    };
+    let figures = diff::measure(&request)?;
+    let document = diff::document(&figures, &again(arguments));
+    arguments.outputs.deliver(&document, diff::SCHEMA, &figures)
+}
+
+/// The command that was given, without its output files.
+fn again(arguments: &Arguments) -> String {
+    let mut words: Vec<String> = vec!["heaptoll".into(), "diff".into(), arguments.base.display().to_string()];
+    words.extend(arguments.new.iter().map(|path| path.display().to_string()));
+    if let Some([from, to]) = arguments.between {
+        let seconds = |ns: u64| format!("{}s", ns as f64 / 1e9);
+        words.extend(["--between".into(), format!("{},{}", seconds(from), seconds(to))]);
+    }
+    shell_command(&words)
+}

@@ -1,0 +1,111 @@
+//! `heaptoll diff`: which call sites two recordings, or two times of one, differ by.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+use crate::gate::sites::{SiteDifferences, differences_until};
+use crate::trace_source;
+pub use document::document;
+
+mod document;
+
+/// Name and version of the figures as JSON.
+pub const SCHEMA: &str = "heaptoll-diff/1";
+
+/// What is compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Request {
+    /// The trace from which changes are counted.
+    pub base: PathBuf,
+    /// Where it is taken to end, ns from its beginning.
+    pub base_until_ns: u64,
+    /// The other trace; the same for two times of one.
+    pub new: PathBuf,
+    /// See `base_until_ns`.
+    pub new_until_ns: u64,
+}
+
+/// What the JSON holds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figures {
+    /// What changes are counted from.
+    pub base: Recording,
+    /// What is compared with it.
+    pub new: Recording,
+    /// The changes by call site.
+    pub sites: SiteDifferences,
+    /// What the reader of the figures must know.
+    pub warnings: Vec<String>,
+}
+
+/// One of the two.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Recording {
+    /// Path of the trace.
+    pub trace: String,
+    /// Program and arguments, as a shell takes them.
+    pub program: String,
+    /// The manager that it ran over; empty where unknown.
+    pub manager: String,
+    /// Where it was taken to end, seconds from its beginning; none for all of it.
+    pub until_s: Option<f64>,
+}
+
+/// Compares two traces with call stacks, or one with itself at an earlier time.
+///
+/// # Errors
+/// One is no trace, has no call stacks, cannot be read, or needs more memory.
+pub fn measure(request: &Request) -> Result<Figures, Failure> {
+    let base = recording(&request.base, request.base_until_ns)?;
+    let new = recording(&request.new, request.new_until_ns)?;
+    let sides = [&request.base, &request.new].map(std::slice::from_ref);
+    let sites = differences_until((sides[0], request.base_until_ns), (sides[1], request.new_until_ns))?;
+    let mut warnings = sites.warnings.clone();
+    warnings.dedup();
+    let differs = |of: fn(&Recording) -> &str| of(&base) != of(&new);
+    if differs(|side| program_name(&side.program)) {
+        warnings.push(format!("These are two programs: {} and {}.", base.program, new.program));
+    }
+    if differs(|side| &side.manager) {
+        warnings.push(format!(
+            "They ran over two managers, {} and {}: a program may request other blocks for that.",
+            base.manager, new.manager
+        ));
+    }
+    Ok(Figures { base, new, sites, warnings })
+}
+
+fn recording(trace: &Path, until_ns: u64) -> Result<Recording, Failure> {
+    let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
+    let header = &tables.header;
+    Ok(Recording {
+        trace: trace.display().to_string(),
+        program: match header.command.is_empty() {
+            true => header.exe.clone(),
+            false => heaptoll_report::format::shell_command(&header.command),
+        },
+        manager: header.manager.clone(),
+        until_s: (until_ns != u64::MAX).then_some(until_ns as f64 / 1e9),
+    })
+}
+
+/// The program's file name without its folder and arguments.
+fn program_name(program: &str) -> &str {
+    let path = program.split(' ').next().unwrap_or(program);
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_are_the_same_in_any_folder_with_any_arguments() {
+        assert_eq!(program_name("/tmp/a/cfrac 123"), program_name("./cfrac 9 8"));
+        assert_ne!(program_name("/bin/cfrac"), program_name("/bin/gawk"));
+        assert_eq!(program_name(""), "");
+    }
+}

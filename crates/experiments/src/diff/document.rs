@@ -1,0 +1,274 @@
+//! The document of the changes: a sentence and a table for each figure.
+
+use heaptoll_report::document::{Column, Document, Item, Section, Table};
+use heaptoll_report::format::{NONE, count, plural, seconds};
+use heaptoll_units::{percent, whole_bytes};
+
+use super::{Figures, Recording};
+use crate::gate::differences::{Differences, Part, less};
+
+/// A figure of the call sites.
+struct Measure {
+    title: &'static str,
+    /// What a site does more of: `requests 3 MiB more`.
+    verb: &'static str,
+    is_bytes: bool,
+    of: fn(&Figures) -> &Differences,
+}
+
+/// In the order of the document. Those of live bytes come first: they are what is looked for most often.
+const MEASURES: [Measure; 4] = [
+    Measure {
+        title: "Bytes live at the peak",
+        verb: "holds at the peak",
+        is_bytes: true,
+        of: |figures| &figures.sites.live,
+    },
+    Measure {
+        title: "Bytes live at the end",
+        verb: "holds at the end",
+        is_bytes: true,
+        of: |figures| &figures.sites.exit,
+    },
+    Measure {
+        title: "Bytes allocated",
+        verb: "allocates",
+        is_bytes: true,
+        of: |figures| &figures.sites.bytes,
+    },
+    Measure { title: "Calls", verb: "makes", is_bytes: false, of: |figures| &figures.sites.calls },
+];
+
+impl Measure {
+    fn amount(&self, amount: u64) -> String {
+        if self.is_bytes { whole_bytes(amount) } else { count(amount as f64) }
+    }
+
+    fn signed(&self, difference: i64) -> String {
+        let sign = match difference {
+            0 => "",
+            1.. => "+",
+            _ => "−",
+        };
+        format!("{sign}{}", self.amount(difference.unsigned_abs()))
+    }
+}
+
+/// The document. `command` repeats it.
+pub fn document(figures: &Figures, command: &str) -> Document {
+    let mut first = Section { title: "What changed".into(), ..Section::default() };
+    first.text = MEASURES.iter().filter_map(|measure| sentence(measure, figures)).collect();
+    if first.text.is_empty() {
+        first.text.push("Nothing: every call site requested and held the same.".into());
+    }
+    first.items.push(Item::Table(totals(figures)));
+    let mut sections = vec![first];
+    for measure in &MEASURES {
+        let differences = (measure.of)(figures);
+        let rows = rows(measure, differences);
+        if rows.is_empty() {
+            continue;
+        }
+        sections.push(Section {
+            title: measure.title.into(),
+            text: Vec::new(),
+            items: vec![Item::Table(table(measure, differences, rows))],
+        });
+    }
+    Document {
+        title: "What changed between two recordings".into(),
+        subtitle: format!("from {} to {}", in_words(&figures.base), in_words(&figures.new)),
+        warnings: figures.warnings.clone(),
+        sections,
+        facts: vec![
+            ("from".into(), fact(&figures.base)),
+            ("to".into(), fact(&figures.new)),
+            ("call stacks".into(), {
+                let stacks = [figures.sites.base_stacks, figures.sites.new_stacks];
+                format!("{} and {}", count(stacks[0] as f64), count(stacks[1] as f64))
+            }),
+        ],
+        command: command.into(),
+        ..Document::default()
+    }
+}
+
+fn in_words(recording: &Recording) -> String {
+    match recording.until_s {
+        Some(until_s) => format!("{} at {} s", recording.trace, seconds(until_s)),
+        None => recording.trace.clone(),
+    }
+}
+
+fn fact(recording: &Recording) -> String {
+    let manager = if recording.manager.is_empty() { "an unknown manager" } else { &recording.manager };
+    format!("{}: {} under {manager}", in_words(recording), recording.program)
+}
+
+/// What grew most for certain, in words.
+fn sentence(measure: &Measure, figures: &Figures) -> Option<String> {
+    let differences = (measure.of)(figures);
+    let added = differences.added();
+    let most = added.first()?;
+    let noun = if measure.is_bytes { "" } else { " calls" };
+    let change = match most.base {
+        Some(base) if base > 0 => format!(
+            "{} more{noun}: {} became {} ({})",
+            measure.amount(most.more),
+            measure.amount(base),
+            measure.amount(most.new),
+            grown(base, most.new),
+        ),
+        _ => format!("{}{noun}, and nothing before", measure.amount(most.new)),
+    };
+    let total = match differences.difference {
+        0 => "; all together did not change".to_owned(),
+        all => format!(
+            "; all together: {} ({} to {})",
+            measure.signed(all),
+            measure.amount(differences.base),
+            measure.amount(differences.new)
+        ),
+    };
+    Some(format!("{} {} {change}{total}.", most.part.name, measure.verb))
+}
+
+fn grown(base: u64, new: u64) -> String {
+    let share = (new as f64 - base as f64) / base as f64;
+    format!("{}{}", if share >= 0.0 { "+" } else { "−" }, percent(share.abs()))
+}
+
+fn totals(figures: &Figures) -> Table {
+    let rows = MEASURES.iter().map(|measure| {
+        let all = (measure.of)(figures);
+        let change = if all.base == 0 { NONE.into() } else { grown(all.base, all.new) };
+        vec![
+            measure.title.into(),
+            measure.amount(all.base),
+            measure.amount(all.new),
+            measure.signed(all.difference),
+            change,
+            plural((all.only_base.parts) as usize, "site"),
+            plural((all.only_new.parts) as usize, "site"),
+        ]
+    });
+    let columns = vec![
+        Column::text("All call sites"),
+        Column::figures("from"),
+        Column::figures("to"),
+        Column::figures("difference"),
+        Column::figures("%"),
+        Column::optional("only in from"),
+        Column::optional("only in to"),
+    ];
+    Table { columns, rows: rows.collect(), ..Table::default() }
+}
+
+/// The rows of a table: those that grew or are new, most first; those that shrank or are gone; the rest.
+fn rows(measure: &Measure, differences: &Differences) -> Vec<Vec<String>> {
+    let share = |difference: i64| match differences.difference {
+        0 => NONE.to_owned(),
+        all => percent(difference as f64 / all as f64),
+    };
+    let cells = |name: &str, base: Option<u64>, new: Option<u64>| {
+        let difference = less(new.unwrap_or(0), base.unwrap_or(0));
+        let amount =
+            |amount: Option<u64>| amount.map_or_else(|| NONE.to_owned(), |bytes| measure.amount(bytes));
+        vec![name.to_owned(), amount(base), amount(new), measure.signed(difference), share(difference)]
+    };
+    let mut changed: Vec<(i64, Vec<String>)> = Vec::new();
+    for row in differences.grown.iter().chain(&differences.shrunk) {
+        changed.push((row.difference, cells(&name(&row.part), Some(row.base), Some(row.new))));
+    }
+    for single in &differences.only_new.largest {
+        changed.push((less(single.amount, 0), cells(&name(&single.part), None, Some(single.amount))));
+    }
+    for single in &differences.only_base.largest {
+        changed.push((less(0, single.amount), cells(&name(&single.part), Some(single.amount), None)));
+    }
+    changed.sort_by_key(|(difference, _)| std::cmp::Reverse(*difference));
+    changed.into_iter().map(|(_, cells)| cells).collect()
+}
+
+fn table(measure: &Measure, differences: &Differences, mut rows: Vec<Vec<String>>) -> Table {
+    let listed = |side: &crate::gate::differences::Unmatched| {
+        side.largest.iter().fold(0_u64, |sum, single| sum.saturating_add(single.amount))
+    };
+    let (base, new) = (
+        differences.rest.base + differences.only_base.amount.saturating_sub(listed(&differences.only_base)),
+        differences.rest.new + differences.only_new.amount.saturating_sub(listed(&differences.only_new)),
+    );
+    if base > 0 || new > 0 {
+        rows.push(vec![
+            "all other call sites".into(),
+            measure.amount(base),
+            measure.amount(new),
+            measure.signed(less(new, base)),
+            NONE.into(),
+        ]);
+    }
+    Table {
+        columns: vec![
+            Column::sites("Call site"),
+            Column::figures("from"),
+            Column::figures("to"),
+            Column::figures("difference"),
+            Column::figures("% of all"),
+        ],
+        rows,
+        ..Table::default()
+    }
+}
+
+/// The name of a site, with the one that it had before where they were joined by their innermost functions.
+fn name(part: &Part) -> String {
+    match part.base_name.as_str() {
+        base if base.is_empty() || base == part.name => part.name.clone(),
+        base => format!("{} (was {base})", part.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gate::differences::Amounts;
+
+    fn part(name: &str) -> Part {
+        Part { name: name.into(), ..Part::default() }
+    }
+
+    fn figures() -> Figures {
+        let mut figures = Figures::default();
+        figures.sites.live = Differences::new([
+            (part("parse < main"), Amounts::Both(1024, 2048)),
+            (part("same < main"), Amounts::Both(500, 500)),
+            (part("gone < main"), Amounts::Base(24)),
+            (part("fresh < main"), Amounts::New(1000)),
+        ]);
+        figures
+    }
+
+    #[test]
+    fn the_sentence_names_what_grew_most_and_the_rows_close() {
+        let document = document(&figures(), "heaptoll diff a b");
+        let text = &document.sections[0].text;
+        assert_eq!(text.len(), 1);
+        assert!(
+            text[0]
+                .starts_with("parse < main holds at the peak 1.00 KiB more: 1.00 KiB became 2.00 KiB (+100"),
+            "{text:?}"
+        );
+        let Item::Table(table) = &document.sections[1].items[0] else { panic!("no table") };
+        let names: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
+        assert_eq!(names, ["parse < main", "fresh < main", "gone < main", "all other call sites"]);
+        assert_eq!(table.rows[2][1..4], ["24 B", NONE, "−24 B"]);
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
+        assert_eq!(document.sections.len(), 2, "figures that no site has are left out");
+    }
+
+    #[test]
+    fn recordings_that_are_equal_differ_in_nothing() {
+        let document = document(&Figures::default(), "");
+        assert_eq!(document.sections[0].text, ["Nothing: every call site requested and held the same."]);
+    }
+}

@@ -1,0 +1,258 @@
+//! Who pins the pages: the call sites whose live blocks keep pages resident that are otherwise free.
+
+use std::collections::BTreeSet;
+
+use heaptoll_ledger::{Ledger, Pin, Pins, Snapshot};
+use heaptoll_report::document::{Chart, Column, Form, Item, Section, Series, Table};
+use heaptoll_report::format::{NONE, count, plural, seconds};
+use heaptoll_trace::Sites;
+use heaptoll_trace_analysis::stacks::CallSites;
+use heaptoll_units::{MIB, kib, per_hundred, whole_bytes};
+
+use super::figures::NamedSite;
+use super::over_time::axis;
+
+/// Rows of the table.
+const ROWS: usize = 20;
+/// Sites of the chart.
+const SERIES: usize = 6;
+/// Less than this part of the resident set, as a divisor, is not attributed.
+const SHOWN: u64 = 100;
+/// The document begins with the worst site where the free bytes on live pages are at least this part of the resident
+/// set, as a divisor.
+const NOTABLE: u64 = 20;
+
+/// What the sites that read alike hold together.
+struct Row {
+    name: String,
+    pin: Pin,
+}
+
+/// The part of the document on pins, and the sentence that it may begin with.
+pub struct Shown {
+    /// Names the site that holds most, where that matters.
+    pub sentence: Option<String>,
+    /// The section.
+    pub section: Section,
+}
+
+/// What the snapshots have on pins; none where no snapshot has any.
+pub fn shown(ledger: &Ledger, sites: &Sites) -> Option<Shown> {
+    let worst = ledger.snapshots.iter().max_by_key(|snapshot| bytes(snapshot))?;
+    let pins = worst.pins.as_ref().filter(|pins| pins.bytes > 0)?;
+    let mut call_sites = CallSites::new(sites, heaptoll_callsites::FRAMES);
+    let rows = rows(pins, &mut call_sites);
+    let is_known = rows.iter().any(|row| row.pin.site != 0);
+    let sentence = (is_known && pins.bytes >= worst.rss_bytes / NOTABLE)
+        .then(|| rows.first().map(|row| sentence(row, worst, pins)))
+        .flatten();
+    let mut text = vec![summary(worst, pins)];
+    let mut items = Vec::new();
+    if pins.bytes < worst.rss_bytes / SHOWN {
+        text.push("That is less than a hundredth of the resident set: no call site is to blame.".into());
+    } else if is_known {
+        items.push(Item::Table(table(&rows, pins)));
+        items.push(Item::Chart(chart(ledger, &rows, &mut call_sites)));
+    } else {
+        text.push(
+            "Call sites were not recorded: `heaptoll ledger -- COMMAND`, or `heaptoll record --ledger --sites`, names \
+             those that hold the pages."
+                .into(),
+        );
+    }
+    Some(Shown { sentence, section: Section { title: "Who pins the pages".into(), text, items } })
+}
+
+/// The call sites that the snapshots name, in order of their numbers.
+pub fn named_sites(ledger: &Ledger, sites: Option<&Sites>) -> Vec<NamedSite> {
+    let Some(sites) = sites else { return Vec::new() };
+    let pins = ledger.snapshots.iter().filter_map(|snapshot| snapshot.pins.as_ref());
+    let numbers: BTreeSet<u32> = pins.flat_map(|pins| pins.sites.iter().map(|pin| pin.site)).collect();
+    let mut call_sites = CallSites::new(sites, heaptoll_callsites::FRAMES);
+    let rows: Vec<(u32, usize)> = numbers.into_iter().map(|site| (site, call_sites.row(site))).collect();
+    rows.into_iter()
+        .map(|(site, row)| NamedSite { site, name: call_sites.name(row), stack: call_sites.whole(site) })
+        .collect()
+}
+
+fn bytes(snapshot: &Snapshot) -> u64 {
+    snapshot.pins.as_ref().map_or(0, |pins| pins.bytes)
+}
+
+/// The sites of one snapshot, those that hold most first; stacks that read alike are one.
+fn rows(pins: &Pins, call_sites: &mut CallSites) -> Vec<Row> {
+    let mut by_row: Vec<(usize, Pin)> = Vec::new();
+    for pin in &pins.sites {
+        let row = call_sites.row(pin.site);
+        match by_row.iter_mut().find(|(known, _)| *known == row) {
+            Some((_, sum)) => sum.add(pin),
+            None => by_row.push((row, *pin)),
+        }
+    }
+    by_row.sort_by_key(|(_, pin)| std::cmp::Reverse(pin.bytes()));
+    by_row.into_iter().map(|(row, pin)| Row { name: call_sites.name(row), pin }).collect()
+}
+
+fn sentence(row: &Row, snapshot: &Snapshot, pins: &Pins) -> String {
+    let pin = &row.pin;
+    format!(
+        "{} pins {} with {} in {}: after {} s, {} % of the resident set are free bytes on pages that live blocks keep, \
+         and {} % of those bytes are held by this call site, {} of them on pages with no block of another.",
+        row.name,
+        whole_bytes(pin.bytes()),
+        whole_bytes(pin.block_bytes),
+        plural(pin.blocks as usize, "block"),
+        seconds(snapshot.time_ns as f64 / 1e9),
+        per_hundred(pins.bytes, snapshot.rss_bytes),
+        per_hundred(pin.bytes(), pins.bytes),
+        whole_bytes(pin.alone_bytes),
+    )
+}
+
+fn summary(snapshot: &Snapshot, pins: &Pins) -> String {
+    format!(
+        "After {} s, where it was largest, external fragmentation was {}: free bytes on {} of {} with live blocks.",
+        seconds(snapshot.time_ns as f64 / 1e9),
+        whole_bytes(pins.bytes),
+        count(pins.pages as f64),
+        plural(pins.live_pages as usize, "resident page"),
+    )
+}
+
+fn table(rows: &[Row], pins: &Pins) -> Table {
+    let columns = vec![
+        Column::sites("Call site of the live blocks"),
+        Column::figures("Holds KiB"),
+        Column::figures("%"),
+        Column::figures("alone KiB"),
+        Column::optional("pages alone"),
+        Column::optional("pages shared"),
+        Column::figures("Blocks"),
+        Column::figures("KiB in them"),
+        Column::optional("allocated since, KiB"),
+    ];
+    let cells = |name: &str, pin: &Pin| {
+        let age = if pin.blocks == 0 { NONE.into() } else { kib(pin.mean_age_bytes()) };
+        vec![
+            name.to_owned(),
+            kib(pin.bytes()),
+            per_hundred(pin.bytes(), pins.bytes).to_string(),
+            kib(pin.alone_bytes),
+            count(pin.alone_pages as f64),
+            count(pin.shared_pages as f64),
+            count(pin.blocks as f64),
+            kib(pin.block_bytes),
+            age,
+        ]
+    };
+    let mut lines: Vec<Vec<String>> = rows.iter().take(ROWS).map(|row| cells(&row.name, &row.pin)).collect();
+    let mut others = pins.others;
+    rows.iter().skip(ROWS).for_each(|row| others.add(&row.pin));
+    if others.bytes() > 0 {
+        lines.push(cells("all other call sites", &others));
+    }
+    let notes = vec![
+        "Holds: free bytes on pages with a live block of this call site. Where blocks of several call sites are on a \
+         page, each holds an equal part. Alone: pages with live blocks of one call stack only, which would be empty \
+         without them. Allocated since: bytes that the program has allocated after these blocks, on average: their age."
+            .into(),
+    ];
+    Table { columns, rows: lines, notes, ..Table::default() }
+}
+
+/// What the sites that hold most at the worst time hold over the run.
+fn chart(ledger: &Ledger, rows: &[Row], call_sites: &mut CallSites) -> Chart {
+    let names: Vec<&str> = rows.iter().take(SERIES).map(|row| row.name.as_str()).collect();
+    let mut points: Vec<Vec<(f64, f64)>> = vec![Vec::new(); names.len() + 1];
+    for snapshot in &ledger.snapshots {
+        let Some(pins) = &snapshot.pins else { continue };
+        let at = snapshot.time_ns as f64 / 1e9;
+        let now = self::rows(pins, call_sites);
+        let mut rest = pins.bytes;
+        for (series, name) in points.iter_mut().zip(&names) {
+            let held = now.iter().find(|row| row.name == **name).map_or(0, |row| row.pin.bytes());
+            rest -= held.min(rest);
+            series.push((at, held as f64 / MIB));
+        }
+        if let Some(others) = points.last_mut() {
+            others.push((at, rest as f64 / MIB));
+        }
+    }
+    let names = names.iter().copied().chain(["all others"]);
+    Chart {
+        title: "Free bytes on live pages over time, by the call site that holds them".into(),
+        caption: "The areas on top of each other are external fragmentation.".into(),
+        form: Form::Stacked,
+        x: axis("time s"),
+        y: axis("resident MiB"),
+        series: names
+            .zip(points)
+            .map(|(name, points)| Series { name: name.into(), points, ..Series::default() })
+            .collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_report::format::printable;
+    use heaptoll_trace::{Frame, Site};
+
+    use super::*;
+
+    fn sites() -> Sites {
+        let frame =
+            |function: &str| Frame { function: function.into(), object: "/bin/p".into(), ..Frame::default() };
+        Sites {
+            frames: vec![frame("log_audit"), frame("serve"), frame("main"), frame("x<b>\n;")],
+            sites: [vec![], vec![0, 1, 2], vec![3, 2], vec![0, 1, 1, 2]].map(|frames| Site { frames }).into(),
+        }
+    }
+
+    fn pin(site: u32, alone_bytes: u64, shared_bytes: u64) -> Pin {
+        Pin { site, alone_bytes, shared_bytes, blocks: 10, block_bytes: 512, ..Pin::default() }
+    }
+
+    fn ledger(pins: Vec<Pin>) -> Ledger {
+        let bytes = pins.iter().map(Pin::bytes).sum();
+        let pins = Pins { sites: pins, bytes, pages: 5, live_pages: 9, ..Pins::default() };
+        let small = Snapshot { pins: Some(Pins::default()), ..Snapshot::default() };
+        let large = Snapshot {
+            time_ns: 2_000_000_000,
+            rss_bytes: 4 * bytes,
+            pins: Some(pins),
+            ..Snapshot::default()
+        };
+        Ledger { snapshots: vec![small, large, Snapshot::default()], ..Ledger::default() }
+    }
+
+    #[test]
+    fn the_sentence_names_the_site_that_holds_most() {
+        let ledger = ledger(vec![pin(2, 100, 0), pin(1, 50, 30), pin(3, 10, 30)]);
+        let shown = shown(&ledger, &sites()).expect("there are pins");
+        let sentence = shown.sentence.expect("a quarter of the resident set");
+        assert!(sentence.starts_with("log_audit < serve (x1 to x2) < main pins 120 B with"), "{sentence}");
+        assert!(sentence.contains("25.0 % of the resident set"), "{sentence}");
+        assert!(sentence.contains("54.5 % of those bytes"), "{sentence}");
+        let Item::Table(table) = &shown.section.items[0] else { panic!("no table") };
+        assert_eq!(table.rows.len(), 2);
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
+        let Item::Chart(chart) = &shown.section.items[1] else { panic!("no chart") };
+        assert_eq!(chart.series.len(), 3);
+        let at_worst: f64 = chart.series.iter().map(|series| series.points[1].1 * MIB).sum();
+        assert!((at_worst - 220.0).abs() < 1e-6, "{at_worst}");
+        assert!(!printable(&table.rows[1][0]).contains('\n'));
+    }
+
+    #[test]
+    fn little_is_no_news_and_unknown_sites_name_the_option() {
+        let mut few = ledger(vec![pin(1, 100, 0)]);
+        few.snapshots[1].rss_bytes = 1 << 20;
+        let found = shown(&few, &sites()).expect("there are pins");
+        assert_eq!((found.sentence, found.section.items.len()), (None, 0));
+        let unknown = shown(&ledger(vec![pin(0, 100, 0)]), &sites()).expect("there are pins");
+        assert_eq!((unknown.sentence, unknown.section.items.len()), (None, 0));
+        assert!(unknown.section.text[1].contains("--sites"));
+        assert!(shown(&Ledger::default(), &sites()).is_none());
+        assert!(shown(&ledger(Vec::new()), &sites()).is_none());
+    }
+}
