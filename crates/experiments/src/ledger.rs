@@ -9,6 +9,7 @@ use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites, Tables};
 
 use crate::failure::Failure;
 pub use figures::Figures;
+pub(crate) use groups::line_name;
 
 mod coarse;
 mod collector;

@@ -1,37 +1,172 @@
-//! `heaptoll export`: a trace as Parquet.
+//! `heaptoll export`: a trace as Parquet, and its call stacks in the formats of viewers of profiles.
 
 use std::path::PathBuf;
 
-use clap::Args;
-use heaptoll_experiments::export::{self, Request};
+use clap::{Args, ValueEnum};
+use heaptoll_experiments::export::parquet;
+use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Moment, Window};
 use heaptoll_experiments::failure::Failure;
 
 use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
 
-/// Write a trace as Parquet, for DuckDB, pandas or Spark.
+/// A format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ToArg {
+    /// Every event as a row, and call stacks as a second file: DuckDB, pandas, Spark
+    Parquet,
+    /// Call stacks: `go tool pprof`, Grafana Pyroscope, Parca
+    Pprof,
+    /// Call stacks and when objects lived: profiler.firefox.com
+    Firefox,
+    /// Call stacks, a line each: flamegraph.pl and all that reads its input
+    Folded,
+    /// Call stacks and lifetimes: Valgrind's dh_view.html
+    Dhat,
+    /// Functions and calls: KCachegrind, callgrind_annotate
+    Callgrind,
+    /// Call stacks: speedscope.app
+    Speedscope,
+    /// Live bytes, resident set and ledger over time, and call stacks: ui.perfetto.dev
+    Perfetto,
+}
+
+/// When live objects are counted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum AtArg {
+    /// At the end: what was never freed
+    End,
+    /// When the program had most bytes alive
+    Peak,
+}
+
+/// The figure, in formats that have one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ValueArg {
+    /// Bytes allocated
+    AllocatedBytes,
+    /// Objects allocated
+    AllocatedObjects,
+    /// Bytes alive at the moment of --at
+    LiveBytes,
+    /// Objects alive at the moment of --at
+    LiveObjects,
+}
+
+/// Write a trace for other tools: events as Parquet, call stacks for viewers of profiles.
 ///
-/// One row an event; docs/reference/trace-parquet.md explains the columns and shows queries. When the trace has call
-/// stacks, they go to a second file (`x.sites.parquet` next to `x.parquet`).
+/// Without --to, Parquet: one row an event; docs/reference/trace-parquet.md explains the columns and shows queries. When
+/// the trace has call stacks, they go to a second file (`x.sites.parquet` next to `x.parquet`).
+///
+/// With another --to, the call stacks of a trace that was recorded with --sites, with what each allocated and what of it
+/// was alive. docs/guide/export.md shows how each viewer opens its file.
 ///
 /// Exit status: 0 all well; 1 the trace is damaged (what is whole is exported) or a file could not be written; 2 it is
-/// no trace, cannot be read, or the file exists.
+/// no trace, cannot be read, or has no call stacks, or the file exists.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll export gawk.heaptoll\n  \
     heaptoll export gawk.heaptoll -o /tmp/gawk.parquet --force\n  \
-    duckdb -c \"select kind, count(*), sum(size) from 'gawk.parquet' group by kind\"")]
+    duckdb -c \"select kind, count(*), sum(size) from 'gawk.parquet' group by kind\"\n  \
+    heaptoll export gawk.heaptoll --to pprof && go tool pprof -http : gawk.pb.gz\n  \
+    heaptoll export gawk.heaptoll --to folded --at peak -o - | flamegraph.pl > gawk.svg\n  \
+    heaptoll export server.heaptoll --to dhat --between 10s,60s")]
 pub struct Arguments {
     /// The trace that `heaptoll record` made; `-` is standard input
     trace: PathBuf,
-    /// The file to write; without it, the trace's name with .parquet at its end, in the current folder
+    /// The format
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ToArg::Parquet)]
+    to: ToArg,
+    /// The file to write, `-` for standard output; without it, a name made of the trace's, in the current folder
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Replace files that exist
     #[arg(long)]
     force: bool,
+    /// Count only what is allocated between two times of the run, and what of it is alive at the second: 10s,60s. An
+    /// older object that grows counts with its growth
+    #[arg(long, value_name = "FROM,TO", value_parser = window, help_heading = "Call stacks")]
+    between: Option<Window>,
+    /// When live objects are counted, in formats with one figure for them; end if not given
+    #[arg(long, value_enum, value_name = "MOMENT", help_heading = "Call stacks")]
+    at: Option<AtArg>,
+    /// The figure, where the format has one (folded), and the one shown first (speedscope); allocated-bytes if not given,
+    /// live-bytes with --at
+    #[arg(long, value_enum, value_name = "FIGURE", help_heading = "Call stacks")]
+    value: Option<ValueArg>,
     #[command(flatten)]
     memory: MemoryArguments,
+}
+
+/// Two times of a run.
+fn window(text: &str) -> Result<Window, String> {
+    let times = text.split_once(',').and_then(|(from, to)| Some((time_ns(from)?, time_ns(to)?)));
+    match times {
+        Some((from_ns, to_ns)) if from_ns < to_ns => Ok(Window { from_ns, to_ns }),
+        Some(_) => Err("the second time must be after the first".into()),
+        None => Err("give two times such as 10s,60s or 0,1h30m".into()),
+    }
+}
+
+fn time_ns(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let seconds = if text == "0" { 0.0 } else { heaptoll_units::duration(text)? };
+    (seconds <= 1e9).then_some((seconds * 1e9).round() as u64)
+}
+
+impl ToArg {
+    /// None for Parquet.
+    fn format(self) -> Option<Format> {
+        Some(match self {
+            ToArg::Parquet => return None,
+            ToArg::Pprof => Format::Pprof,
+            ToArg::Firefox => Format::Firefox,
+            ToArg::Folded => Format::Folded,
+            ToArg::Dhat => Format::Dhat,
+            ToArg::Callgrind => Format::Callgrind,
+            ToArg::Speedscope => Format::Speedscope,
+            ToArg::Perfetto => Format::Perfetto,
+        })
+    }
+}
+
+impl Arguments {
+    /// An option that the format has no use for is refused: its user expects something else of the file.
+    fn check(&self) -> Result<(), Failure> {
+        let is = |formats: &[ToArg]| formats.contains(&self.to);
+        let all_moments = is(&[ToArg::Parquet, ToArg::Firefox, ToArg::Dhat]);
+        let refused = [
+            ("--between", self.between.is_some() && is(&[ToArg::Parquet]), "has all events"),
+            ("--at", self.at.is_some() && all_moments, "has all moments"),
+            (
+                "--value",
+                self.value.is_some() && !is(&[ToArg::Folded, ToArg::Speedscope]),
+                "has all figures, and its viewer chooses",
+            ),
+        ];
+        let name = self.to.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned());
+        match refused.into_iter().find(|(_, is_refused, _)| *is_refused) {
+            Some((option, _, why)) => {
+                Err(Failure::Usage(format!("{option} does not go with --to {name}, which {why}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn choice(&self) -> Choice {
+        let moment = match self.at {
+            None | Some(AtArg::End) => Moment::End,
+            Some(AtArg::Peak) => Moment::Peak,
+        };
+        let count = match self.value {
+            None if self.at.is_some() => Count::LiveBytes,
+            None | Some(ValueArg::AllocatedBytes) => Count::AllocatedBytes,
+            Some(ValueArg::AllocatedObjects) => Count::AllocatedObjects,
+            Some(ValueArg::LiveBytes) => Count::LiveBytes,
+            Some(ValueArg::LiveObjects) => Count::LiveObjects,
+        };
+        Choice { moment, count }
+    }
 }
 
 /// Runs the command.
@@ -39,12 +174,34 @@ pub struct Arguments {
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
-    let request = Request {
-        trace: arguments.trace.clone(),
-        output: arguments.output.clone(),
-        force: arguments.force,
-        memory_limit_bytes: arguments.memory.limit_bytes(),
+    arguments.check()?;
+    let (trace, output) = (arguments.trace.clone(), arguments.output.clone());
+    let (force, memory_limit_bytes) = (arguments.force, arguments.memory.limit_bytes());
+    let messages = TerminalMessages::default();
+    let is_whole = match arguments.to.format() {
+        None => parquet::run(&parquet::Request { trace, output, force, memory_limit_bytes }, &messages)?,
+        Some(format) => {
+            let window = arguments.between.unwrap_or_default();
+            let choice = arguments.choice();
+            let request =
+                profile::Request { trace, output, force, memory_limit_bytes, format, window, choice };
+            profile::run(&request, &messages)?
+        }
     };
-    let is_whole = export::run(&request, &TerminalMessages::default())?;
     Ok(if is_whole { 0 } else { TROUBLE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_times_are_given_in_order() {
+        let ns = |from_ns, to_ns| Ok(Window { from_ns, to_ns });
+        assert_eq!(window("10s,1m"), ns(10_000_000_000, 60_000_000_000));
+        assert_eq!(window("0, 0.5s"), ns(0, 500_000_000));
+        for wrong in ["", "10s", "10s,5s", "5s,5s", "a,b", "1s,2s,3s", "-1s,2s"] {
+            assert!(window(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -11,6 +11,7 @@ mod disks;
 mod documented;
 mod drag;
 mod exact;
+mod exporting;
 mod files;
 mod frequency;
 mod gate;

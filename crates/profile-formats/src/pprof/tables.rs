@@ -75,10 +75,10 @@ impl<'a> Tables<'a> {
         let profile = self.profile;
         let frames = group.iter().map(|&frame| &profile.frames()[frame as usize]);
         let line: Vec<Line> = frames
-            .clone()
             .map(|frame| Line { function_id: self.function(frame), line: i64::from(frame.line) })
             .collect();
-        let (mapping_id, address) = frames.last().map_or((0, 0), |frame| self.place(frame));
+        let (mapping_id, address) =
+            group.last().map_or((0, 0), |&frame| self.place(&profile.frames()[frame as usize]));
         let id = self.tables.location.len() as u64 + 1;
         self.tables.location.push(Location { id, mapping_id, address, line });
         self.locations.insert(group.to_vec(), id);

@@ -210,7 +210,12 @@ impl StackSums {
         }
     }
 
-    /// Live bytes and objects over time, and the profile. `end_ns` is the end of the trace.
+    /// Time of the last event within the window, ns from the beginning.
+    pub fn time_ns(&self) -> u64 {
+        self.time_ns
+    }
+
+    /// The profile, and live bytes and objects over time. `end_ns` is the end of the trace.
     pub fn finish(mut self, header: &Header, sites: &Sites, end_ns: u64) -> (Profile, Tracks) {
         let to_ns = self.window.to_ns.min(end_ns.max(self.time_ns));
         let end = Point { time_ns: to_ns, ..self.point() };

@@ -1,0 +1,150 @@
+//! The call stacks of a trace in the format of a viewer of profiles.
+
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+pub use heaptoll_profile_formats::{Choice, Count, Format, Moment};
+use heaptoll_profiles::{Builder, Profile, Tracks};
+use heaptoll_report::{ReportError, files};
+use heaptoll_trace::{Header, Memory, Tables};
+use heaptoll_trace_analysis::feed::feed;
+pub use heaptoll_trace_analysis::profile::Window;
+use heaptoll_trace_analysis::profile::{EACH_OBJECT, StackSums};
+use thiserror::Error;
+
+use super::{target, tracks};
+use crate::context::Messages;
+use crate::failure::Failure;
+use crate::trace_source;
+
+/// Standard output as a file.
+const STANDARD_OUTPUT: &str = "/dev/stdout";
+
+/// What to export.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The trace; `-` is standard input.
+    pub trace: PathBuf,
+    /// The file to write, `-` is standard output; named for the trace without one.
+    pub output: Option<PathBuf>,
+    /// Whether a file that exists is replaced.
+    pub force: bool,
+    /// Memory that the objects of the trace may take, bytes.
+    pub memory_limit_bytes: u64,
+    /// The format.
+    pub format: Format,
+    /// The part of the trace.
+    pub window: Window,
+    /// What is chosen of the profile.
+    pub choice: Choice,
+}
+
+/// Why stacks are not exported.
+#[derive(Debug, Error)]
+enum NoProfile {
+    #[error(
+        "{0} has no call stacks: record the program again with `heaptoll record --sites`. (`--to perfetto` shows live \
+        bytes over time without them.)"
+    )]
+    NotRecorded(String),
+    #[error(
+        "{0} has lost its call stacks, which are at the end of a trace: the recording was cut off, or the file was. \
+        Record the program again"
+    )]
+    Lost(String),
+    #[error(
+        "{name} ends after {end_s:.3} s: nothing was allocated from {from_s:.3} s on; choose an earlier --between"
+    )]
+    AfterTheEnd { name: String, end_s: f64, from_s: f64 },
+    #[error("{0} is binary, and standard output is a terminal: name a file with -o, or redirect the output")]
+    Terminal(&'static str),
+}
+
+impl From<NoProfile> for Failure {
+    fn from(error: NoProfile) -> Failure {
+        Failure::Refused(Box::new(error))
+    }
+}
+
+/// Writes the call stacks of a trace. Returns whether the trace is whole; of a damaged one what is whole is exported.
+///
+/// # Errors
+/// It is no trace, has no call stacks, or cannot be read; the file exists, or cannot be written. A reader of standard
+/// output that has gone (`| head`) is no error.
+pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> {
+    let path = output(request)?;
+    let (profile, tracks, tables) = profile(request)?;
+    let written = files::write_atomically(&path, |out| {
+        heaptoll_profile_formats::write(request.format, &profile, &tracks, request.choice, out)
+            .map_err(|source| ReportError::Stream { form: "profile", source })
+    });
+    match written {
+        Err(ReportError::File { source, .. })
+            if is_output(&path) && source.kind() == io::ErrorKind::BrokenPipe => {}
+        written => written?,
+    }
+    if !is_output(&path) {
+        let stacks = profile.stacks().len();
+        messages.note(&format!("wrote {stacks} call stacks to {}", path.display()));
+    }
+    for warning in &tables.warnings {
+        messages.warning(warning);
+    }
+    Ok(tables.warnings.is_empty())
+}
+
+/// The profile of a trace, what a timeline shows beside it, and the tables of the trace.
+///
+/// # Errors
+/// It is no trace, has no call stacks, or cannot be read; or ends before the requested part.
+fn profile(request: &Request) -> Result<(Profile, Tracks, Tables), Failure> {
+    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
+    let reader = trace_source::open(&request.trace, memory)?;
+    let name = request.trace.display().to_string();
+    let needs_stacks = !request.format.has_tracks();
+    // A header that is damaged is the default one, without a command.
+    if needs_stacks && !reader.header().sites && *reader.header() != Header::default() {
+        return Err(NoProfile::NotRecorded(name).into());
+    }
+    let mut sums = StackSums::new(request.window, request.format.has_lives());
+    let reader = feed(reader, |batch| sums.events(&batch.events)).map_err(trace_source::refused)?;
+    let tables = reader.into_tables();
+    let sites = tables.sites.clone().unwrap_or_default();
+    if needs_stacks && sites.frames.is_empty() {
+        return Err(NoProfile::Lost(name).into());
+    }
+    let end_ns = tables.ending.as_ref().map_or(0, |ending| ending.time_ns).max(sums.time_ns());
+    let from_ns = request.window.from_ns;
+    if from_ns > 0 && from_ns >= end_ns {
+        let seconds = |ns: u64| ns as f64 / 1e9;
+        return Err(NoProfile::AfterTheEnd { name, end_s: seconds(end_ns), from_s: seconds(from_ns) }.into());
+    }
+    let (mut profile, live) = sums.finish(&tables.header, &sites, end_ns);
+    if !tables.header.sites && tables.sites.is_none() {
+        // All that it would show is one frame which states that there are none.
+        let mut without_stacks = Builder::default();
+        without_stacks.subject(profile.subject);
+        profile = without_stacks.finish();
+    }
+    let tracks = tracks::of(&tables, live, request.window);
+    Ok((profile, tracks, tables))
+}
+
+fn is_output(path: &Path) -> bool {
+    path == Path::new(STANDARD_OUTPUT)
+}
+
+/// The file to write, which can be.
+fn output(request: &Request) -> Result<PathBuf, Failure> {
+    if request.output.as_deref() == Some(Path::new("-")) {
+        if request.format.is_binary() && io::stdout().is_terminal() {
+            let name = if request.format == Format::Pprof { "pprof's format" } else { "Perfetto's format" };
+            return Err(NoProfile::Terminal(name).into());
+        }
+        return Ok(STANDARD_OUTPUT.into());
+    }
+    let file_name = |name: &str| request.format.file_name(name);
+    let path = target::path(&request.trace, request.output.as_deref(), file_name)?;
+    target::check(&path, request.force)?;
+    Ok(path)
+}
