@@ -6,6 +6,7 @@
 
 pub mod attempt;
 pub mod bound;
+mod call_stacks;
 pub mod cells;
 pub mod choose;
 pub mod clock;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use heaptoll_profiles::Profile;
 use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites};
 use heaptoll_trace_analysis::feed::feed;
 pub use heaptoll_trace_analysis::lifetimes::{By, LifetimeFigures as Figures};
@@ -9,6 +10,7 @@ use heaptoll_trace_analysis::lifetimes::{EACH_OBJECT, Lifetimes};
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_trace_analysis::subject::Subject;
 
+use crate::call_stacks::CallStacks;
 use crate::failure::Failure;
 use crate::trace_source;
 pub use document::document;
@@ -28,21 +30,29 @@ pub struct Request {
     pub frames: usize,
     /// Memory that the objects of the trace may take, bytes.
     pub memory_limit_bytes: u64,
+    /// Whether the whole call stacks are summed up, where the trace has some.
+    pub stacks: bool,
 }
 
 impl Default for Request {
     fn default() -> Request {
-        Request { by: By::Size, frames: heaptoll_callsites::FRAMES, memory_limit_bytes: MEMORY_LIMIT }
+        Request {
+            by: By::Size,
+            frames: heaptoll_callsites::FRAMES,
+            memory_limit_bytes: MEMORY_LIMIT,
+            stacks: false,
+        }
     }
 }
 
-/// Reads a trace; `-` is standard input. Damage is a warning among the figures.
+/// Reads a trace; `-` is standard input. Damage is a warning among the figures. The profile is there where it was
+/// requested and the trace has call stacks.
 ///
 /// # Errors
 /// It is no trace, or cannot be read, or needs more memory; it has no call stacks to group by.
-pub fn measure(trace: &Path, request: Request) -> Result<Figures, Failure> {
+pub fn measure(trace: &Path, request: Request) -> Result<(Figures, Option<Profile>), Failure> {
     let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
-    let reader = trace_source::open(trace, memory)?;
+    let mut reader = trace_source::open(trace, memory)?;
     let has_sites = reader.header().sites;
     if request.by == By::Site && !has_sites {
         return Err(Failure::Usage(format!(
@@ -56,12 +66,18 @@ pub fn measure(trace: &Path, request: Request) -> Result<Figures, Failure> {
     {
         lifetimes.sites_alike(CallSites::new(&sites, request.frames).first_alike());
     }
-    let reader = feed(reader, |batch| lifetimes.batch(batch)).map_err(trace_source::refused)?;
+    let mut stacks = CallStacks::new(request.stacks, &mut reader, memory);
+    let reader = feed(reader, |batch| {
+        lifetimes.batch(batch);
+        stacks.events(&batch.events);
+    })
+    .map_err(trace_source::refused)?;
     let subject =
         Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), lifetimes.time_ns());
     let sites = reader.sites().cloned().unwrap_or_default();
     let mut call_sites = CallSites::new(&sites, request.frames);
-    Ok(lifetimes.figures(subject, has_sites.then_some(&mut call_sites)))
+    let profile = stacks.finish(&reader, &sites, lifetimes.time_ns());
+    Ok((lifetimes.figures(subject, has_sites.then_some(&mut call_sites)), profile))
 }
 
 /// The call stacks of a trace whose end can be read before its events; of a pipe it cannot.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use heaptoll_profiles::Profile;
 use heaptoll_trace::{MEMORY_LIMIT, Memory};
 use heaptoll_trace_analysis::feed::feed;
 use heaptoll_trace_analysis::stacks::CallSites;
@@ -9,6 +10,7 @@ pub use heaptoll_trace_analysis::stat::StatFigures as Figures;
 use heaptoll_trace_analysis::stat::{EACH_OBJECT, Stat};
 use heaptoll_trace_analysis::subject::Subject;
 
+use crate::call_stacks::CallStacks;
 use crate::failure::Failure;
 use crate::trace_source;
 pub use document::document;
@@ -27,26 +29,35 @@ pub struct Request {
     pub frames: usize,
     /// Memory that the objects of the trace may take, bytes.
     pub memory_limit_bytes: u64,
+    /// Whether the whole call stacks are summed up, where the trace has some.
+    pub stacks: bool,
 }
 
 impl Default for Request {
     fn default() -> Request {
-        Request { frames: heaptoll_callsites::FRAMES, memory_limit_bytes: MEMORY_LIMIT }
+        Request { frames: heaptoll_callsites::FRAMES, memory_limit_bytes: MEMORY_LIMIT, stacks: false }
     }
 }
 
-/// Sums up a trace; `-` is standard input. Damage is a warning among the figures.
+/// Sums up a trace; `-` is standard input. Damage is a warning among the figures. The profile is there where it was
+/// requested and the trace has call stacks.
 ///
 /// # Errors
 /// It is no trace, or cannot be read, or needs more memory.
-pub fn measure(trace: &Path, request: Request) -> Result<Figures, Failure> {
+pub fn measure(trace: &Path, request: Request) -> Result<(Figures, Option<Profile>), Failure> {
     let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
-    let reader = trace_source::open(trace, memory)?;
+    let mut reader = trace_source::open(trace, memory)?;
     let mut stat = Stat::new(reader.header().latency, reader.header().sites);
-    let reader = feed(reader, |batch| stat.events(&batch.events)).map_err(trace_source::refused)?;
+    let mut stacks = CallStacks::new(request.stacks, &mut reader, memory);
+    let reader = feed(reader, |batch| {
+        stat.events(&batch.events);
+        stacks.events(&batch.events);
+    })
+    .map_err(trace_source::refused)?;
     let subject =
         Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), stat.time_ns());
     let sites = reader.sites().cloned().unwrap_or_default();
     let mut call_sites = CallSites::new(&sites, request.frames);
-    Ok(stat.figures(subject, reader.samples(), &mut call_sites))
+    let profile = stacks.finish(&reader, &sites, stat.time_ns());
+    Ok((stat.figures(subject, reader.samples(), &mut call_sites), profile))
 }

@@ -5,10 +5,12 @@
 //! where it is shown, not here.
 
 mod chart;
+mod flame;
 mod grid;
 mod table;
 
 pub use chart::{Axis, Chart, Form, Role, Series};
+pub use flame::Flame;
 pub(crate) use grid::number;
 pub use grid::{Cell, Effect, Grid, Intervals, Link, Ratio, Region, Tone};
 pub use table::{Column, Raw, Table};
@@ -56,6 +58,8 @@ pub enum Item {
     Table(Table),
     /// Shown on the page; the terminal and Markdown have the tables.
     Chart(Chart),
+    /// Shown on the page.
+    Flame(Flame),
     /// A table whose cells have parts; shown everywhere.
     Grid(Grid),
     /// How many of a whole are of each kind.

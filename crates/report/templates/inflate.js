@@ -1,10 +1,10 @@
 "use strict";
 // Unpacks gzip (RFC 1951 and 1952) at once. The browser's own DecompressionStream gives its bytes later, and a page that
 // is pictured as soon as it is loaded would have empty charts.
-function unpacked(packed) {
+function inflated(packed) {
   const out = new Uint8Array(new DataView(packed.buffer).getUint32(packed.length - 4, true));
   let at = 10, written = 0, held = 0, holds = 0;
-  if (packed[0] !== 0x1f || packed[1] !== 0x8b || packed[3] !== 0) throw new Error("the charting library is damaged");
+  if (packed[0] !== 0x1f || packed[1] !== 0x8b || packed[3] !== 0) throw new Error("packed data are damaged");
 
   function bits(count) {
     while (holds < count) {
@@ -35,7 +35,7 @@ function unpacked(packed) {
       first += counts[length];
       before += counts[length];
     }
-    throw new Error("the charting library is damaged");
+    throw new Error("packed data are damaged");
   }
 
   // The first of the values that share a symbol; how many share it, as bits, is the other.
@@ -105,5 +105,10 @@ function unpacked(packed) {
     if (kind === 0) stored();
     else block(kind === 1 ? fixed() : described());
   }
-  return new TextDecoder().decode(out);
+  return out;
+}
+
+// The bytes of gzip in base64.
+function unpacked(text) {
+  return inflated(Uint8Array.from(atob(text.trim()), (letter) => letter.charCodeAt(0)));
 }

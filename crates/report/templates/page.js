@@ -57,9 +57,8 @@
   }
 
   function start() {
-    const packed = document.getElementById("engine").textContent.trim();
     const script = document.createElement("script");
-    script.textContent = unpacked(Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0)));
+    script.textContent = new TextDecoder().decode(unpacked(document.getElementById("engine").textContent));
     document.head.append(script);
     if (typeof Plotly === "undefined") throw new Error("the charting library did not start");
     drawAll();

@@ -4,9 +4,12 @@
 //! Needs Chromium. Where there is none the test prints a note and passes, except in continuous integration (`CI` is
 //! set).
 
-use std::path::{Path, PathBuf};
+mod browser;
+
+use std::path::Path;
 use std::process::Command;
 
+use browser::chromium_or_note;
 use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Part, Section, Series, Table};
 use heaptoll_report::experiment::{Extras, document as of_experiment};
 use heaptoll_report::html;
@@ -57,16 +60,6 @@ function inspect(frame, [theme, width]) {
 })();
 </script>"#;
 
-fn chromium() -> Option<PathBuf> {
-    let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).chain([PathBuf::from("/usr/bin")]).collect();
-    names
-        .iter()
-        .flat_map(|name| folders.iter().map(move |folder| folder.join(name)))
-        .find(|file| file.is_file())
-}
-
 /// What the loupe found, and every line of the browser's console.
 fn inspect(browser: &Path, page: &str) -> (Vec<Value>, Vec<String>) {
     let folder = tempfile::tempdir().unwrap();
@@ -91,18 +84,6 @@ fn inspect(browser: &Path, page: &str) -> (Vec<Value>, Vec<String>) {
     let found = dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
     let found = found.unwrap_or_else(|| panic!("the charts were not drawn in time\n{log}"));
     (serde_json::from_str(found.0).unwrap(), console)
-}
-
-/// Chromium, or a note that nothing was inspected; in continuous integration it must be there.
-fn chromium_or_note() -> Option<PathBuf> {
-    let browser = chromium();
-    if browser.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "no Chromium: install the package `chromium`");
-        eprintln!(
-            "NOTE: the page was NOT inspected, there is no Chromium here: install the package `chromium`"
-        );
-    }
-    browser
 }
 
 fn check(shape: Shape) {

@@ -62,8 +62,9 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         },
         frames: arguments.frames.shown(),
         memory_limit_bytes: arguments.memory.limit_bytes(),
+        stacks: arguments.outputs.html.is_some(),
     };
-    let figures = lifetimes::measure(&arguments.trace, request)?;
-    let document = lifetimes::document(&figures, &arguments.trace);
+    let (figures, profile) = lifetimes::measure(&arguments.trace, request)?;
+    let document = lifetimes::document(&figures, profile, &arguments.trace);
     arguments.outputs.deliver(&document, lifetimes::SCHEMA, &figures)
 }

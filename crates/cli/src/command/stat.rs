@@ -14,7 +14,8 @@ use crate::memory::MemoryArguments;
 /// Sum up a trace: counts, sizes, rates, realloc, threads, sites.
 ///
 /// Table II of Detlefs, Dosser & Zorn (1994), and more: how many objects and bytes, how large, how many alive at once,
-/// how fast, how they are resized, which thread frees them. HTML has live bytes over the run.
+/// how fast, how they are resized, which thread frees them. HTML has live bytes over the run and, of a trace with call
+/// stacks (`heaptoll record --sites`), a flame graph of them.
 ///
 /// Of a trace with pointers (`heaptoll record --graph`): edges, roots, what can be reached at each root point, hidden
 /// pointers, and how far the bounds of objects' deaths are apart.
@@ -43,14 +44,17 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
-    let request =
-        Request { frames: arguments.frames.shown(), memory_limit_bytes: arguments.memory.limit_bytes() };
+    let request = Request {
+        frames: arguments.frames.shown(),
+        memory_limit_bytes: arguments.memory.limit_bytes(),
+        stacks: arguments.outputs.html.is_some(),
+    };
     if trace_source::is_graph(&arguments.trace) {
         let figures = stat::graph::measure(&arguments.trace, request.memory_limit_bytes)?;
         let document = stat::graph::document(&figures, &arguments.trace);
         return arguments.outputs.deliver(&document, stat::graph::SCHEMA, &figures);
     }
-    let figures = stat::measure(&arguments.trace, request)?;
-    let document = stat::document(&figures, &arguments.trace);
+    let (figures, profile) = stat::measure(&arguments.trace, request)?;
+    let document = stat::document(&figures, profile, &arguments.trace);
     arguments.outputs.deliver(&document, stat::SCHEMA, &figures)
 }

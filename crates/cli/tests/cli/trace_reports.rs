@@ -108,6 +108,19 @@ fn stat_counts_what_is_in_a_trace() {
     assert!(!output.out.contains("\u{1b}[2J"), "the program's name moves the cursor:\n{}", output.out);
     let page = std::fs::read_to_string(&html).expect("the page is there");
     assert!(page.contains("Live bytes by bytes allocated") && page.contains("What made allocates"));
+    let largest = [
+        "<td class=\"num\">502\u{202f}000</td>",
+        "<td class=\"num\">500\u{202f}000</td>",
+        "left_hand &#60; main",
+    ];
+    assert!(
+        page.contains("<figure class=\"flame\"") && largest.iter().all(|text| page.contains(text)),
+        "{page}"
+    );
+    let bare = self::trace(&fixture, "bare.heaptoll", false);
+    fixture.heaptoll(&["stat", &bare, "--html", &html]).exits(0);
+    let page = std::fs::read_to_string(&html).expect("the page is there");
+    assert!(!page.contains("<figure class=\"flame\""), "a trace without call stacks");
 
     let figures = read_json(&json);
     assert_eq!(figures["schema"], "heaptoll-stat/1");
@@ -165,7 +178,8 @@ fn lifetimes_are_shown_by_size_site_and_thread() {
         "Still live at exit",
         "left_hand < main",
     ]);
-    assert!(std::fs::read_to_string(&html).expect("a page").contains("Survival by bytes allocated"));
+    let page = std::fs::read_to_string(&html).expect("a page");
+    assert!(page.contains("Survival by bytes allocated") && page.contains("<figure class=\"flame\""));
     let figures = read_json(&json);
     assert_eq!(figures["schema"], "heaptoll-lifetimes/1");
     assert_eq!(figures["all"]["objects"], OBJECTS);

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
+use heaptoll_profiles::{Measure, Profile};
 use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Series};
 use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::lifetimes::{By, Clock, CurvePoint, GroupFigures, LifetimeFigures, Survival};
 use heaptoll_units::{bytes, number, objects, part, percent, time_ns, whole_bytes};
 
 use super::verdict;
+use crate::call_stacks::flame;
 use crate::subject;
 use crate::tables::{site_table, table, table_item};
 
@@ -16,8 +18,8 @@ const LISTED: usize = 20;
 /// Groups with a curve, those with the most bytes.
 const CURVES: usize = 8;
 
-/// The whole document.
-pub fn document(figures: &LifetimeFigures, trace: &Path) -> Document {
+/// The whole document; with a profile, its flame graph is on the page.
+pub fn document(figures: &LifetimeFigures, profile: Option<Profile>, trace: &Path) -> Document {
     let mut sections =
         vec![Section { title: String::new(), text: verdict::sentences(figures), items: Vec::new() }];
     if figures.all.objects > 0 {
@@ -25,6 +27,7 @@ pub fn document(figures: &LifetimeFigures, trace: &Path) -> Document {
         sections.push(groups(figures));
         sections.push(nurseries(figures));
         sections.extend(never_freed(figures));
+        sections.extend(profile.map(call_stacks));
     }
     let mut warnings = subject::warnings(&figures.subject, figures.misfits);
     if figures.lost > 0 {
@@ -299,6 +302,12 @@ fn nurseries(figures: &LifetimeFigures) -> Section {
             .to_owned(),
     );
     Section { title: "Nurseries".into(), text: Vec::new(), items: vec![Item::Table(survive)] }
+}
+
+/// Where objects come from that live long or are never freed.
+fn call_stacks(profile: Profile) -> Section {
+    let items = vec![flame(profile, Measure::LifetimeNs)];
+    Section { title: "Call stacks".into(), text: Vec::new(), items }
 }
 
 /// Never-freed objects by call site.

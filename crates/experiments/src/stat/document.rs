@@ -2,24 +2,27 @@
 
 use std::path::Path;
 
+use heaptoll_profiles::{Measure, Profile};
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::{NONE, shell_command};
 use heaptoll_trace_analysis::stat::StatFigures;
 use heaptoll_units::{bytes, number, objects, part, percent, rate, time_ns, whole_bytes};
 
 use super::sections;
+use crate::call_stacks::flame;
 use crate::subject;
 use crate::tables::table;
 
-/// The whole document.
-pub fn document(figures: &StatFigures, trace: &Path) -> Document {
+/// The whole document; with a profile, its flame graph is on the page.
+pub fn document(figures: &StatFigures, profile: Option<Profile>, trace: &Path) -> Document {
     let mut all = vec![overview(figures)];
     all.extend(sections::calls(figures));
     all.extend(sections::sizes(figures));
     all.extend(sections::reallocs(figures));
     all.extend(sections::threads(figures));
     all.extend(sections::latencies(figures));
-    all.extend(sections::sites(figures));
+    let flame = profile.map(|profile| flame(profile, Measure::AllocatedBytes));
+    all.extend(sections::sites(figures, flame));
     all.extend(sections::over_the_run(figures));
     let mut warnings = subject::warnings(&figures.subject, figures.misfits);
     let lost = figures.kinds.iter().find(|kind| kind.kind == heaptoll_trace::EventKind::Lost);

@@ -210,7 +210,7 @@ pub fn latencies(figures: &StatFigures) -> Option<Section> {
 }
 
 /// Call sites that allocate, when the trace has call stacks.
-pub fn sites(figures: &StatFigures) -> Option<Section> {
+pub fn sites(figures: &StatFigures, flame: Option<Item>) -> Option<Section> {
     let top = |caption: &str, key: fn(&CallSiteFigures) -> u64| {
         let mut sites: Vec<&CallSiteFigures> =
             figures.call_sites.iter().filter(|site| key(site) > 0).collect();
@@ -230,6 +230,7 @@ pub fn sites(figures: &StatFigures) -> Option<Section> {
         site_table(caption, &columns, rows.collect())
     };
     let items = [
+        flame,
         top("by bytes allocated", |site| site.bytes),
         top("by objects allocated", |site| site.objects),
         top("by bytes alive when most were", |site| site.at_peak.bytes),

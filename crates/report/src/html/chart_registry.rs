@@ -11,6 +11,7 @@ use super::palette::Palette;
 #[derive(Default)]
 pub(super) struct ChartRegistry {
     charts: BTreeMap<String, String>,
+    flames: usize,
     /// Names with colours and symbols of their own.
     pub(super) palette: Palette,
 }
@@ -18,7 +19,7 @@ pub(super) struct ChartRegistry {
 impl ChartRegistry {
     /// No charts yet.
     pub(super) fn new(palette: Palette) -> ChartRegistry {
-        ChartRegistry { charts: BTreeMap::new(), palette }
+        ChartRegistry { palette, ..ChartRegistry::default() }
     }
 
     /// Keeps a chart and returns the id of its element.
@@ -26,6 +27,12 @@ impl ChartRegistry {
         let id = format!("chart-{}", self.charts.len());
         self.charts.insert(id.clone(), plot.to_json());
         id
+    }
+
+    /// The id of the next flame graph, whose data stand in its element.
+    pub(super) fn flame(&mut self) -> String {
+        self.flames += 1;
+        format!("flame-{}", self.flames - 1)
     }
 
     /// All charts as a JSON object that may stand inside a script element.

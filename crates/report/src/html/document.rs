@@ -7,6 +7,7 @@ use askama::Template;
 
 use super::chart_registry::ChartRegistry;
 use super::engine;
+use super::flame;
 use super::items::{self, encode};
 use super::palette::Palette;
 use super::views::{Chip, Fact, texts};
@@ -52,6 +53,8 @@ struct SectionStart {
 struct End<'a> {
     version: &'static str,
     script: &'static str,
+    /// What draws flame graphs; empty without one.
+    flame_script: &'static str,
     engine: String,
     charts: String,
     facts: &'a [Fact],
@@ -70,6 +73,9 @@ pub fn render(document: &Document) -> Result<String, ReportError> {
     // Anchors count every section, so that links within the document hold.
     let sections = || document.sections.iter().enumerate().skip(first);
     let titled = sections().filter(|(_, section)| !section.title.is_empty());
+    let has = |is: fn(&Item) -> bool| sections().any(|(_, section)| any(&section.items, is));
+    let has_flames = has(|item| matches!(item, Item::Flame(_)));
+    let has_charts = has_flames || has(|item| matches!(item, Item::Chart(_)));
     let front = Front {
         title: printable(&document.title),
         subtitle: printable(&document.subtitle),
@@ -77,7 +83,7 @@ pub fn render(document: &Document) -> Result<String, ReportError> {
         warnings: texts(&document.warnings),
         version: env!("CARGO_PKG_VERSION"),
         style: include_str!("../../templates/style.css"),
-        has_charts: sections().any(|(_, section)| has_chart(&section.items)),
+        has_charts,
         contents: titled.map(|(at, section)| (section_id(at), short(&section.title))).collect(),
         legend: document.palette.iter().map(|name| Chip::of(name, &palette)).collect(),
         facts: &facts,
@@ -95,6 +101,7 @@ pub fn render(document: &Document) -> Result<String, ReportError> {
     let end = End {
         version: env!("CARGO_PKG_VERSION"),
         script: engine::SCRIPT,
+        flame_script: if has_flames { flame::SCRIPT } else { "" },
         engine: engine::packed()?,
         charts: registry.json(),
         facts: &facts,
@@ -118,12 +125,11 @@ fn short(title: &str) -> String {
     printable(title.split_once(": ").map_or(title, |(short, _)| short))
 }
 
-/// Whether a chart stands among these or in one of their parts.
-fn has_chart(items: &[Item]) -> bool {
+/// Whether one of these items, or of those in their parts, is such.
+fn any(items: &[Item], is: fn(&Item) -> bool) -> bool {
     items.iter().any(|item| match item {
-        Item::Chart(_) => true,
-        Item::Part(part) => has_chart(&part.items),
-        _ => false,
+        Item::Part(part) => any(&part.items, is),
+        item => is(item),
     })
 }
 

@@ -4,6 +4,7 @@ use askama::Template;
 
 use super::chart_registry::ChartRegistry;
 use super::drawing::{self, Key, Names};
+use super::flame;
 use super::grid;
 use super::views::{LONG, class, is_sortable, links, texts};
 use crate::ReportError;
@@ -15,7 +16,7 @@ const DEEPEST: usize = 6;
 
 #[derive(Template)]
 #[template(path = "items/table.html")]
-struct TableView {
+pub(super) struct TableView {
     caption: String,
     columns: Vec<(String, bool)>,
     /// Whether any column has a heading.
@@ -126,6 +127,7 @@ fn write_item(
         Item::Table(table) => table_view(table).render_into(out),
         Item::Grid(grid) => grid::view(grid, &registry.palette).render_into(out),
         Item::Chart(_) => return write_charts(std::slice::from_ref(item), registry, out),
+        Item::Flame(flame) => return flame::write(flame, registry.flame(), out),
         Item::Tally(shares) => tally_view(shares).render_into(out),
         Item::Commands(commands) => CommandsView { commands: texts(commands) }.render_into(out),
         Item::Warnings(warnings) => WarningsView { warnings: texts(warnings) }.render_into(out),
@@ -199,7 +201,8 @@ fn tally_view(shares: &[Share]) -> TallyView {
     TallyView { shares: some.map(view).collect() }
 }
 
-fn table_view(table: &Table) -> TableView {
+/// A table.
+pub(super) fn table_view(table: &Table) -> TableView {
     let figures = |at: usize| table.columns.get(at).is_some_and(|column| column.figures);
     let named = table.columns.iter().any(|column| !column.title.is_empty());
     let row =

@@ -4,6 +4,7 @@ mod chart_registry;
 pub mod document;
 mod drawing;
 mod engine;
+mod flame;
 mod grid;
 mod items;
 mod palette;

@@ -1,0 +1,84 @@
+//! A [`Flame`] on the page: the stacks, packed for the page's script, which draws them, and a table of the largest ones,
+//! which needs no script.
+
+mod functions;
+mod packed;
+mod paths;
+mod tree;
+
+use askama::Template;
+use heaptoll_units::number;
+
+use super::items::{encode, table_view};
+use crate::ReportError;
+use crate::document::Flame;
+use crate::format::{plural, printable};
+use tree::{LeftOut, Tree};
+
+/// What draws it.
+pub(super) const SCRIPT: &str = concat!(
+    include_str!("../../templates/flame/decode.js"),
+    include_str!("../../templates/flame/tree.js"),
+    include_str!("../../templates/flame/text.js"),
+    include_str!("../../templates/flame/picture.js"),
+    include_str!("../../templates/flame/view.js")
+);
+/// Calls that are drawn: those with the largest shares. A page has about 15 bytes for each.
+const CALLS: usize = 100_000;
+
+#[derive(Template)]
+#[template(path = "items/flame.html")]
+struct FlameView {
+    id: String,
+    title: String,
+    caption: String,
+    /// What the picture does not have.
+    left_out: String,
+    packed: String,
+    /// The largest stacks, as HTML.
+    paths: String,
+}
+
+/// Adds a flame graph to the page; nothing for a profile in which nothing has a value.
+///
+/// # Errors
+/// `Encode` when it cannot be packed or a template cannot be filled.
+pub(super) fn write(flame: &Flame, id: String, out: &mut String) -> Result<(), ReportError> {
+    let tree = Tree::new(&flame.profile, CALLS);
+    if tree.nodes.is_empty() {
+        return Ok(());
+    }
+    let first = tree.measures.iter().position(|measure| *measure == flame.first).unwrap_or(0);
+    let view = FlameView {
+        id,
+        title: printable(&flame.title),
+        caption: printable(&flame.caption),
+        left_out: left_out(&tree.left_out),
+        packed: packed::base64(&packed::pack(&tree, first)?)?,
+        paths: table_view(&paths::table(&tree, first)).render().map_err(encode)?,
+    };
+    view.render_into(out).map_err(encode)
+}
+
+fn left_out(left_out: &LeftOut) -> String {
+    if left_out.calls == 0 {
+        return String::new();
+    }
+    format!(
+        "Of {}, those with at most {} of every measure are merged into one grey frame below their caller, which has \
+         their exact sum and states how many they are: {} calls. A search does not find what is merged.",
+        plural(left_out.all, "call"),
+        share(left_out.share),
+        number(left_out.calls)
+    )
+}
+
+/// A share that may be small, with two digits.
+fn share(share: f64) -> String {
+    let percent = share * 100.0;
+    let digits = if percent > 0.0 { (1.0 - percent.log10().floor()).clamp(0.0, 12.0) } else { 0.0 };
+    format!("{percent:.*} %", digits as usize)
+}
+
+#[cfg(test)]
+mod tests;

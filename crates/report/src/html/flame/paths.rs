@@ -1,0 +1,59 @@
+//! The stacks with the largest values as a table: for readers without scripts, for paper, and to copy from.
+
+use heaptoll_units::{number, part, plural};
+
+use super::functions::Functions;
+use super::tree::{NONE, Tree};
+use crate::document::{Column, Table};
+
+/// Rows.
+const ROWS: usize = 20;
+/// Functions of a stack that are shown.
+const FRAMES: usize = 8;
+
+/// The largest stacks by the measure at this index.
+pub fn table(tree: &Tree, column: usize) -> Table {
+    let Some(measure) = tree.measures.get(column) else { return Table::default() };
+    let own = |node: &usize| tree.values(*node)[column];
+    let total = (0..tree.nodes.len()).fold(0_u64, |sum, node| sum.saturating_add(own(&node)));
+    let mut nodes: Vec<usize> = (0..tree.nodes.len()).filter(|node| own(node) > 0).collect();
+    let stacks = nodes.len();
+    nodes.sort_by_key(|node| std::cmp::Reverse(own(node)));
+    nodes.truncate(ROWS);
+    let row = |node: &usize| vec![path(tree, *node), number(own(node)), part(own(node), total)];
+    Table {
+        caption: format!(
+            "the {} largest of {}, by {}",
+            nodes.len(),
+            plural(stacks, "call stack"),
+            measure.title()
+        ),
+        columns: vec![
+            Column::text("call stack, innermost function first"),
+            Column::figures(measure.title()),
+            Column::figures("of all"),
+        ],
+        rows: nodes.iter().map(row).collect(),
+        notes: vec![format!("Together: {}.", number(total))],
+    }
+}
+
+/// `f < g < main`, abridged in the middle.
+fn path(tree: &Tree, node: usize) -> String {
+    let parent = |node: &usize| Some(tree.nodes[*node].parent).filter(|parent| *parent != NONE);
+    let path: Vec<usize> =
+        std::iter::successors(Some(node), |node| parent(node).map(|at| at as usize)).collect();
+    let name = |node: &usize| match tree.nodes[*node] {
+        node if node.function == Functions::MERGED => format!("({} smaller calls)", number(node.merged)),
+        node => tree.functions[node.function as usize].name.clone(),
+    };
+    let names: Vec<String> = match path.len() {
+        0..=FRAMES => path.iter().map(name).collect(),
+        all => {
+            let left_out = format!("… {} more …", number((all - FRAMES) as u64));
+            let (first, last) = (&path[..FRAMES - 1], &path[all - 1..]);
+            first.iter().map(name).chain([left_out]).chain(last.iter().map(name)).collect()
+        }
+    };
+    names.join(" < ")
+}

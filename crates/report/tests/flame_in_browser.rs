@@ -1,0 +1,319 @@
+//! Flame graphs in a real browser: what the page's script reads, what keys, search and filter show, on a phone and on a
+//! desktop.
+//!
+//! Needs Chromium; see `page_in_browser.rs`.
+
+mod browser;
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use browser::chromium_or_note;
+use heaptoll_profiles::{Builder, Frame, Measure, Profile};
+use heaptoll_report::document::{Document, Flame, Item, Section};
+use heaptoll_report::html;
+use serde_json::{Value, json};
+
+const MEASURES: [Measure; 2] = [Measure::AllocatedObjects, Measure::AllocatedBytes];
+
+fn page(profile: Profile) -> String {
+    let flame = Flame {
+        title: "Who allocates".into(),
+        caption: "Requested bytes.".into(),
+        profile,
+        first: Measure::AllocatedBytes,
+    };
+    let section = Section { title: "Stacks".into(), items: vec![Item::Flame(flame)], ..Section::default() };
+    html::document::render(&Document { title: "t".into(), sections: vec![section], ..Document::default() })
+        .unwrap()
+}
+
+/// A profile of stacks, innermost function first; those with a colon have an object file before it.
+fn profile(stacks: &[(&[&str], [u64; 2])]) -> Profile {
+    let mut builder = Builder::new(MEASURES.to_vec());
+    for (stack, values) in stacks {
+        let frames: Vec<u32> = stack.iter().map(|name| builder.frame(frame(name))).collect();
+        builder.stack(&frames, values);
+    }
+    builder.finish()
+}
+
+fn frame(name: &str) -> Frame {
+    let (object, function) = name.split_once(": ").unwrap_or(("/usr/bin/a", name));
+    Frame { function: function.into(), object: object.into(), file: "a.c".into(), ..Frame::default() }
+}
+
+/// What a script in the page found, whose body fills `found`, and every line of the browser's console.
+fn drive(browser: &Path, page: &str, script: &str, width: u32) -> (Value, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let driver = format!(
+        r#"<script>addEventListener("load", async () => {{
+  const figure = document.querySelector("figure.flame"), flame = figure.flame, part = (name) => figure.querySelector(`[data-part="${{name}}"]`);
+  const key = (name) => part("view").dispatchEvent(new KeyboardEvent("keydown", {{ key: name, bubbles: true, cancelable: true }}));
+  const status = () => [...part("status").children].map((one) => one.textContent);
+  const set = (name, value) => {{ part(name)[typeof value === "boolean" ? "checked" : "value"] = value; part(name).dispatchEvent(new Event(name === "measure" ? "change" : "input")); }};
+  const found = {{}};
+  try {{ {script} }} catch (error) {{ found.error = error.stack; }}
+  const result = document.createElement("pre");
+  result.id = "found";
+  result.textContent = JSON.stringify(found, (_, value) => typeof value === "bigint" ? value.toString() : value).replaceAll("<", "\\u003c").replaceAll(">", "\\u003e").replaceAll("&", "\\u0026");
+  document.body.append(result);
+}});</script></body>"#
+    );
+    std::fs::write(folder.path().join("page.html"), page.replace("</body>", &driver)).unwrap();
+    let outer = format!(
+        "<!DOCTYPE html><body style='margin:0'><iframe src=page.html style='border:0;width:{width}px;height:900px'></iframe><script>
+        const frame = document.querySelector('iframe');
+        (async () => {{
+          while (!frame.contentDocument?.getElementById('found')) await new Promise((done) => setTimeout(done, 50));
+          const found = frame.contentDocument.getElementById('found');
+          frame.remove();
+          document.body.append(found);
+        }})();</script>"
+    );
+    std::fs::write(folder.path().join("outer.html"), outer).unwrap();
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-dev-shm-usage"])
+        .args([
+            "--disable-background-networking",
+            "--allow-file-access-from-files",
+            "--enable-logging=stderr",
+        ])
+        .args(["--v=0", "--virtual-time-budget=120000", "--window-size=1400,1000", "--dump-dom"])
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .arg(format!("file://{}", folder.path().join("outer.html").display()))
+        .output()
+        .unwrap();
+    let (dom, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let console = log.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect();
+    let found = dom.split_once("<pre id=\"found\">").and_then(|(_, rest)| rest.split_once("</pre>"));
+    let found: Value = serde_json::from_str(found.unwrap_or_else(|| panic!("{log}")).0).unwrap();
+    assert_eq!(found["error"], Value::Null, "{found}");
+    (found, console)
+}
+
+#[test]
+fn the_script_reads_names_and_64_bits() {
+    let Some(browser) = chromium_or_note() else { return };
+    let most = (1_u64 << 63) + 12_345;
+    let stacks: &[(&[&str], [u64; 2])] = &[
+        (&["a;b", "two\nlines", "</script><img src=x onerror=alert(1)>"], [1, most]),
+        (
+            &["\"quoted' &amp;", "two\nlines", "</script><img src=x onerror=alert(1)>"],
+            [200, 9_007_199_254_740_993],
+        ),
+        (&[], [3, 0]),
+    ];
+    let script = r#"
+      const { calls } = flame, path = (call) => call === 0 ? [] : [...path(calls.parents[call]), calls.functions[calls.functionOf[call]].name];
+      found.own = Array.from({ length: calls.count }, (_, call) => [path(call).join(" / "), ...calls.measures.map((one) => one.own[call])]).filter(([, ...own]) => own.some((one) => one > 0n));
+      found.all = status();
+      key("ArrowDown"), key("ArrowDown"), key("ArrowDown");
+      found.innermost = status();
+      found.images = document.querySelectorAll("img").length;
+    "#;
+    let (found, console) = drive(&browser, &page(profile(stacks)), script, 1280);
+    assert!(console.is_empty(), "{console:#?}");
+    let outer = "</script><img src=x onerror=alert(1)> / two\\nlines";
+    assert_eq!(
+        found["own"],
+        json!([
+            [format!("{outer} / a;b"), "1", most.to_string()],
+            [format!("{outer} / \"quoted' &amp;"), "200", "9007199254740993"],
+            ["(no call stack)", "3", "0"],
+        ])
+    );
+    let plain = |value: &Value| value.to_string().replace('\u{202f}', "");
+    assert!(plain(&found["all"]).contains(&format!("{} bytes", most + 9_007_199_254_740_993)), "{found}");
+    assert!(
+        plain(&found["innermost"]).contains(&format!("\"a;b\",\"bytes allocated: {most} bytes")),
+        "{found}"
+    );
+    assert_eq!(found["images"], 0);
+}
+
+#[test]
+fn keys_move_and_zoom() {
+    let Some(browser) = chromium_or_note() else { return };
+    let stacks: &[(&[&str], [u64; 2])] = &[
+        (&["parse", "main"], [1, 600]),
+        (&["log", "parse", "main"], [50, 100]),
+        (&["/lib/b.so: load", "main"], [1, 300]),
+    ];
+    let script = r#"
+      const name = () => status()[0], zoomed = () => [...part("path").children].map((one) => one.textContent).join();
+      const steps = ["ArrowDown", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft", "Enter", "ArrowDown", "ArrowUp", "ArrowUp", "Backspace", "Escape", "Escape"];
+      found.steps = steps.map((step) => { key(step); return `${step} ${name()} (${zoomed()})`; });
+      key("Home");
+      key("ArrowDown");
+      found.main = status();
+      set("measure", "0");
+      key("ArrowDown");
+      found.objects = status();
+      set("inverted", true);
+      found.inverted = zoomed();
+      key("ArrowDown");
+      found.innermost = status();
+      key("ArrowDown");
+      found.caller = status();
+      found.focus = part("view").tabIndex === 0;
+      found.legend = part("legend").textContent;
+    "#;
+    let (found, console) = drive(&browser, &page(profile(stacks)), script, 1280);
+    assert!(console.is_empty(), "{console:#?}");
+    let steps = json!([
+        "ArrowDown main (all)",
+        "ArrowDown parse (all)",
+        "ArrowRight load (all)",
+        "ArrowRight load (all)",
+        "ArrowLeft parse (all)",
+        "Enter parse (all,main,parse)",
+        "ArrowDown log (all,main,parse)",
+        "ArrowUp parse (all,main,parse)",
+        "ArrowUp main (all,main)",
+        "Backspace parse (all,main,parse)",
+        "Escape parse (all)",
+        "Escape parse (all)",
+    ]);
+    assert_eq!(found["steps"], steps, "{found:#}");
+    assert_eq!(
+        found["main"],
+        json!(["main", "bytes allocated: 1000 bytes, 100 % of all; itself 0", "/usr/bin/a · a.c"])
+    );
+    let parse = "objects allocated: 51, 98.1 % of all; 98.1 % of its caller; itself 1, 1.9 %";
+    assert_eq!(found["objects"], json!(["parse", parse, "/usr/bin/a · a.c"]));
+    assert_eq!(found["inverted"], "all");
+    assert_eq!(
+        found["innermost"],
+        json!(["log", "objects allocated: 50, 96.2 % of all", "/usr/bin/a · a.c"])
+    );
+    assert_eq!(found["caller"][0], "parse");
+    assert_eq!((&found["focus"], &found["legend"]), (&true.into(), &"ab.so".into()));
+}
+
+#[test]
+fn a_search_counts_a_stack_once_and_filters() {
+    let Some(browser) = chromium_or_note() else { return };
+    let stacks: &[(&[&str], [u64; 2])] = &[
+        (&["walk", "step", "walk", "main"], [1, 100]),
+        (&["walk", "main"], [1, 50]),
+        (&["/lib/b.so: load", "main"], [1, 850]),
+    ];
+    let script = r#"
+      const text = () => part("found").textContent;
+      set("search", "WALK");
+      found.text = text();
+      set("only", true);
+      key("ArrowDown");
+      found.filtered = status();
+      set("inverted", true);
+      key("ArrowDown");
+      found.innermost = status();
+      set("inverted", false);
+      set("pattern", true);
+      set("search", "^(wal|loa)");
+      found.pattern = text();
+      set("search", "(");
+      found.broken = text();
+      set("search", "b.so");
+      found.object = text();
+      set("search", "nothing");
+      found.nothing = [text(), status()];
+      set("search", "");
+      found.cleared = [text(), status()[1]];
+    "#;
+    let (found, console) = drive(&browser, &page(profile(stacks)), script, 1280);
+    assert!(console.is_empty(), "{console:#?}");
+    assert_eq!(
+        found["text"],
+        "1 function matches; call stacks with at least one of them hold 150 bytes, 15.0 % of all."
+    );
+    assert_eq!(found["filtered"][1], "bytes allocated: 150 bytes, 15.0 % of all; itself 0");
+    assert_eq!(found["innermost"][0], "walk");
+    assert_eq!(found["innermost"][1], "bytes allocated: 150 bytes, 15.0 % of all");
+    assert!(found["pattern"].as_str().unwrap().contains("hold 1000 bytes, 100 % of all"), "{found}");
+    assert!(found["broken"].as_str().unwrap().starts_with("This is no regular expression"), "{found}");
+    assert!(found["object"].as_str().unwrap().contains("850 bytes, 85.0 %"), "{found}");
+    assert!(found["nothing"][0].as_str().unwrap().starts_with("0 functions match"), "{found}");
+    assert_eq!(found["cleared"], json!(["", "bytes allocated: 1000 bytes, 100 % of all"]));
+}
+
+#[test]
+fn deep_recursion_scrolls_and_a_phone_shows_it_all() {
+    let Some(browser) = chromium_or_note() else { return };
+    let mut builder = Builder::new(MEASURES.to_vec());
+    let name = "std::very_long_namespace::a_function_with_a_long_name<and, templates>".repeat(9);
+    let frames = ["main", &name, "leaf"].map(|name| builder.frame(frame(name)));
+    let stack = std::iter::once(frames[2]).chain(std::iter::repeat_n(frames[1], 10_000)).chain([frames[0]]);
+    builder.stack(&stack.collect::<Vec<_>>(), &[1, 10]);
+    let script = r#"
+      const view = part("view"), root = document.documentElement;
+      for (let step = 0; step < 10002; step++) key("ArrowDown");
+      found.innermost = status()[0];
+      found.scrolled = view.scrollTop > 199000;
+      for (let step = 0; step < 3; step++) key("ArrowUp");
+      key("Enter");
+      found.path = part("path").childElementCount;
+      found.overflow = root.scrollWidth - root.clientWidth;
+      found.width = view.querySelector("canvas").getBoundingClientRect().width;
+      const pixels = view.querySelector("canvas").getContext("2d").getImageData(0, 0, 200, 100).data;
+      found.colors = new Set(new Uint32Array(pixels.buffer)).size;
+    "#;
+    let page = page(builder.finish());
+    for width in [390, 1280] {
+        let (found, console) = drive(&browser, &page, script, width);
+        assert!(console.is_empty(), "{console:#?}");
+        assert_eq!((&found["innermost"], &found["scrolled"]), (&"leaf".into(), &true.into()), "{found}");
+        assert_eq!((&found["path"], &found["overflow"]), (&6.into(), &0.into()), "{found}");
+        assert!(found["width"].as_f64().unwrap() <= f64::from(width), "{found}");
+        assert!(found["colors"].as_u64().unwrap() > 2, "it is painted: {found}");
+    }
+}
+
+#[test]
+#[ignore = "slow: a million stacks"]
+fn a_million_stacks_open() {
+    let Some(browser) = chromium_or_note() else { return };
+    let mut builder = Builder::new(MEASURES.to_vec());
+    let frames: Vec<u32> = (0..3000).map(|at| builder.frame(frame(&format!("function_{at}")))).collect();
+    let mut seed = 1_u64;
+    let mut total = 0;
+    for _ in 0..1_000_000_u64 {
+        let mut next = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        let depth = 8 + next(12);
+        // Few outer functions, many inner ones.
+        let stack: Vec<u32> =
+            (0..depth).rev().map(|at| frames[next((1 << at.min(11)) + 1) as usize]).collect();
+        let bytes = 16 << next(12);
+        total += bytes;
+        builder.stack(&stack, &[1, bytes]);
+    }
+    let profile = builder.finish();
+    let (stacks, calls) = (profile.stacks().len(), profile.calls().len());
+    let started = Instant::now();
+    let page = page(profile);
+    let rendered = started.elapsed();
+    let script = r#"
+      let start = performance.now();
+      const again = new FlameGraph(figure);
+      found.drawn = performance.now() - start;
+      start = performance.now();
+      set("search", "function_7");
+      found.searched = performance.now() - start;
+      found.text = part("found").textContent;
+      start = performance.now();
+      set("inverted", true);
+      found.inverted = performance.now() - start;
+      found.all = flame.all;
+      found.note = figure.querySelector("figcaption").textContent;
+    "#;
+    let (found, console) = drive(&browser, &page, script, 1280);
+    assert!(console.is_empty(), "{console:#?}");
+    eprintln!("{stacks} stacks, {calls} calls: {} bytes, rendered in {rendered:?}; {found:#}", page.len());
+    assert!(stacks > 900_000 && page.len() < 6_000_000, "{} bytes", page.len());
+    assert_eq!(found["all"], total.to_string(), "sums stay exact");
+}
