@@ -8,6 +8,7 @@
 pub mod conservatism;
 mod figures;
 mod heap;
+pub mod lost;
 mod objects;
 
 pub use figures::{DeathBounds, GraphFigures, HiddenPointers, RootCounts, RootPoint};
