@@ -18,6 +18,7 @@ mod graphs;
 mod heaps;
 mod instructions;
 mod launcher;
+mod leaks;
 mod ledgers;
 mod locality;
 mod lockstep;

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::growth::Rise;
+use crate::subject::Subject;
 use crate::sum::Sum;
 
 /// Objects that were never freed, by kind.
@@ -94,14 +95,8 @@ pub struct Suppressed {
 /// All figures.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LeakFigures {
-    /// The command, as it was recorded.
-    pub command: Vec<String>,
-    /// The executable.
-    pub exe: String,
-    /// The manager over which it was recorded.
-    pub manager: String,
-    /// How the program ended; none when the trace is cut.
-    pub ended: Option<String>,
+    /// The process image.
+    pub subject: Subject,
     /// Whether the trace has pointers: without them nothing is known of kinds.
     pub pointers: bool,
     /// Whether the trace has call stacks.
@@ -130,6 +125,4 @@ pub struct LeakFigures {
     pub suppressed: Suppressed,
     /// Events that name objects that are not there.
     pub misfits: u64,
-    /// Damage and omissions.
-    pub warnings: Vec<String>,
 }
