@@ -14,6 +14,7 @@
 #include "log.h"
 #include "options.h"
 #include "ring.h"
+#include "roots.h"
 #include "routine.h"
 #include "signal.h"
 #include "symbols.h"
@@ -87,6 +88,8 @@ static Int exit_status;
 
 static void on_end(Int unknown)
 {
+   /* Where a signal ends it; a request to end has its point before other threads are gone. */
+   ht_roots_ending();
    ht_functions_report();
    ht_thread_end(exits, exit_status);
    ht_ring_close();
@@ -97,6 +100,8 @@ static void before_syscall(ThreadId tid, UInt number, UWord *arguments, UInt n)
    exits = number == __NR_exit_group || number == __NR_exit;
    if (exits)
       exit_status = (Int)(arguments[0] & 0xff);
+   if (number == __NR_exit_group)
+      ht_roots_ending();
    ht_exec_before(number, arguments);
    if (ht_is_exec(number)) {
       ht_functions_report();

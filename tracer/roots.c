@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later
  *
- * Root points. They are recorded when a block was returned, so no routine of the thread that runs is under way. Words
- * whose value lies in the range of the heap are recorded, one event each; which of them lead to live blocks, the
+ * Root points. They are recorded when a block was returned, so no routine of the thread that runs is under way, and
+ * where the program ends: what is lost is decided there. Words whose value lies in the range of the heap are recorded, one event each; which of them lead to live blocks, the
  * consumer knows.
  *
  * A manager's own memory is left out: its tables know every block. That is what its routines map, what contains a block,
- * and the data of the object that replaces malloc. Pages that are not in memory hold nothing and are left out as well,
+ * the data of the object that replaces malloc, and glibc's arena in the data of the C library. Pages that are not in memory hold nothing and are left out as well,
  * so that reservations of gigabytes cost little.
  */
 #include "roots.h"
@@ -150,12 +150,17 @@ static const HChar *name_of(const HChar *path)
    return slash == NULL ? path : slash + 1;
 }
 
+static Bool is_c_library(const HChar *path)
+{
+   const HChar *const name = name_of(path);
+   return begins_with(name, "libc.") || begins_with(name, "libc-");
+}
+
 /* Whether this file is a library that replaces malloc. The C library's own data are scanned as well: the program's
  * streams and its environment are there. */
 static Bool is_manager(const HChar *path)
 {
-   const HChar *const name = name_of(path);
-   if (begins_with(name, "libc.") || begins_with(name, "libc-") || VG_(strstr)(name, ".so") == NULL)
+   if (is_c_library(path) || VG_(strstr)(name_of(path), ".so") == NULL)
       return False;
    for (const DebugInfo *info = VG_(next_DebugInfo)(NULL); info != NULL; info = VG_(next_DebugInfo)(info)) {
       const HChar *const of = VG_(DebugInfo_get_filename)(info);
@@ -165,10 +170,53 @@ static Bool is_manager(const HChar *path)
    return False;
 }
 
-/* ---- The scan ---- */
-
 static ULong heap_low;
 static ULong heap_length;
+
+/* glibc's first arena (struct malloc_state) lies in the data of the C library, among what the program reaches. Its words
+ * lead to the headers of free chunks, and a header begins in the last word of the block before it. It is recognised by
+ * its bins, two words each: those of an empty bin lead to the address two words before them. */
+enum { BINS = 127, BIN = 2 * sizeof(ULong), FEWEST_EMPTY = 16, BEFORE_BINS = 104, AFTER_BINS = 16 };
+
+static Bool is_empty_bin(Addr bin)
+{
+   const ULong *const words = (const ULong *)bin;
+   return words[0] == bin - BIN && words[1] == bin - BIN;
+}
+
+/* Whether the word before the bins and the one before that are the last remainder and the top chunk, which ends with a
+ * page: so the bins begin here and not later. */
+static Bool follows_top(Addr bins)
+{
+   const ULong top = *(const ULong *)(bins - BIN);
+   if (top == bins - BIN)
+      return True;
+   return top - heap_low < heap_length + VKI_PAGE_SIZE && top % BIN == 0 &&
+          VG_(am_is_valid_for_client)(top, BIN, VKI_PROT_READ) &&
+          VG_IS_PAGE_ALIGNED(top + (((const ULong *)top)[1] & ~(ULong)7));
+}
+
+static void find_arena(Addr start, Addr end)
+{
+   for (Addr first = start + BEFORE_BINS; first + BINS * BIN <= end; first += sizeof(ULong)) {
+      UInt empty = 0;
+      if (!is_empty_bin(first))
+         continue;
+      for (UInt i = 0; i < BINS; i++)
+         empty += is_empty_bin(first + i * BIN);
+      if (empty < FEWEST_EMPTY)
+         continue;
+      for (Addr bins = first; bins >= start + BEFORE_BINS && first - bins < BINS * BIN; bins -= BIN)
+         if (follows_top(bins)) {
+            const Addr arena_end = bins + BINS * BIN + AFTER_BINS;
+            add(&managers, bins - BEFORE_BINS, arena_end < end ? arena_end : end);
+            return;
+         }
+      return;
+   }
+}
+
+/* ---- The scan ---- */
 
 /* Values recorded last at this point: the same value is often there many times. */
 enum { RECENT = 4096 };
@@ -243,8 +291,14 @@ static UInt find_stacks(Stack **found)
    return used;
 }
 
-/* Registers of a thread. At the return of a routine only those count that a routine keeps, and its result. */
-static void registers(ThreadId tid, Bool returned)
+/* Where a thread is at a root point. */
+typedef enum {
+   RETURNED, /* at the return of a routine: only those registers count that a routine keeps, and its result */
+   RUNNING,  /* anywhere */
+   ENDING    /* at its end: it computes no more, and what is in its vectors is what was copied last */
+} Where;
+
+static void registers(ThreadId tid, Where where)
 {
    HtGuest guest;
    VG_(get_shadow_regs_area)(tid, (UChar *)&guest, 0, 0, sizeof guest);
@@ -265,11 +319,12 @@ static void registers(ThreadId tid, Bool returned)
 #endif
    for (UInt i = 0; i < sizeof kept / sizeof *kept; i++)
       value(kept[i], HT_ROOT_REGISTER);
-   if (returned)
+   if (where == RETURNED)
       return;
    for (UInt i = 0; i < sizeof others / sizeof *others; i++)
       value(others[i], HT_ROOT_REGISTER);
-   words(vectors, vectors_end, HT_ROOT_REGISTER);
+   if (where == RUNNING)
+      words(vectors, vectors_end, HT_ROOT_REGISTER);
 }
 
 /* Scans a segment but for what is a dead stack, or the manager's. */
@@ -317,6 +372,8 @@ static void memory(const Stack *stacks, UInt count)
       if (path != NULL || here->start == object_end) {
          if (path != NULL)
             of_manager = here->hasW && is_manager(path);
+         if (path != NULL && here->hasR && here->hasW && is_c_library(path))
+            find_arena(here->start, here->end + 1);
          kind = HT_ROOT_STATIC;
          object_end = here->end + 1;
       }
@@ -326,6 +383,7 @@ static void memory(const Stack *stacks, UInt count)
    }
 }
 
+/* Records a point; `running` is the thread that has returned from a routine, or none where the program ends. */
 static void record_point(ThreadId running)
 {
    ht_call_heap(&heap_low, &heap_length);
@@ -337,7 +395,7 @@ static void record_point(ThreadId running)
    Addr low, high;
    VG_(thread_stack_reset_iter)(&tid);
    while (VG_(thread_stack_next)(&tid, &low, &high))
-      registers(tid, tid == running);
+      registers(tid, running == VG_INVALID_THREADID ? ENDING : tid == running ? RETURNED : RUNNING);
    for (UInt i = 0; i < count; i++)
       if (!contains(&managers, stacks[i].sp))
          range(stacks[i].low, stacks[i].high, HT_ROOT_STACK);
@@ -369,4 +427,13 @@ void ht_roots_allocated(ThreadId tid, Addr block, ULong size)
       distance *= 2;
    }
    record_point(tid);
+}
+
+void ht_roots_ending(void)
+{
+   static Bool ended;
+   if (!ht_options.graph || ended || !ht_ring_is_open())
+      return;
+   ended = True;
+   record_point(VG_INVALID_THREADID);
 }

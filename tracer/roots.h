@@ -15,5 +15,7 @@ void ht_roots_unmapped(Addr address, SizeT length);
 void ht_roots_thread_ended(ThreadId tid);
 /* A call of the malloc family has returned a block to the program. Records a root point if it is time for one. */
 void ht_roots_allocated(ThreadId tid, Addr block, ULong size);
+/* The process ends now, with all its threads: the last root point, once. */
+void ht_roots_ending(void);
 
 #endif

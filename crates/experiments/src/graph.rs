@@ -11,6 +11,7 @@ use heaptoll_trace::{Ending, GraphSettings, Header, Settings, TraceError, TraceF
 use crate::clock;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::trace_source;
 use crate::traced::{self, Cell, Run, plan, remarks_of};
 
 /// Frames recorded of a call site.
@@ -33,6 +34,8 @@ pub struct Request {
     pub references: bool,
     /// Bytes allocated between root points; where there are none, as many as make some hundred.
     pub roots_every_bytes: Option<u32>,
+    /// Whether the traces are for one command only: what is in them is then not reported.
+    pub is_temporary: bool,
 }
 
 /// What was recorded.
@@ -164,6 +167,16 @@ impl Files<'_> {
     }
 }
 
+/// The traces of a run whose first one is this, the others in order of their names.
+pub fn traces(output: &Path) -> Vec<PathBuf> {
+    let others = std::fs::read_dir(others(output)).into_iter().flatten().flatten();
+    let mut all: Vec<PathBuf> =
+        others.map(|entry| entry.path()).filter(|path| trace_source::is_graph(path)).collect();
+    all.sort();
+    all.insert(0, output.to_owned());
+    all
+}
+
 /// The folder of the traces of other images than the first.
 fn others(output: &Path) -> PathBuf {
     let mut name = output.as_os_str().to_owned();
@@ -194,7 +207,9 @@ fn finish(
         }
         all.push((path, counts));
     }
-    report(request, &all, context);
+    if !request.is_temporary {
+        report(request, &all, context);
+    }
     remarks.iter().for_each(|remark| context.messages.warning(remark));
     let status = match traced.finished.ended {
         heaptoll_launcher::Ended::Exit(status) => u8::try_from(status).ok(),

@@ -23,6 +23,7 @@ pub mod gate;
 pub mod graph;
 pub mod instructions;
 pub mod labelled;
+pub mod leaks;
 pub mod ledger;
 pub mod lifetimes;
 pub mod locality;

@@ -13,7 +13,7 @@ use serde_json::{Value, json as value};
 
 use crate::labelled::{self, Unreadable};
 use crate::{
-    bound, choose, conservatism, delay, diff, drag, frequency, gate, instructions, ledger, lifetimes,
+    bound, choose, conservatism, delay, diff, drag, frequency, gate, instructions, leaks, ledger, lifetimes,
     locality, managers, minheap, oracle, programs, proximity, reclamation, replay, stat, tailor,
 };
 
@@ -57,6 +57,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<gate::figures::Figures>(gate::SCHEMA),
     CommandSchema::of::<stat::graph::Figures>(stat::graph::SCHEMA),
     CommandSchema::of::<instructions::Figures>(instructions::SCHEMA),
+    CommandSchema::of::<leaks::Figures>(leaks::SCHEMA),
     CommandSchema::of::<ledger::Figures>(ledger::SCHEMA),
     CommandSchema::of::<lifetimes::Figures>(lifetimes::SCHEMA),
     CommandSchema::of::<locality::Figures>(locality::SCHEMA),

@@ -1,5 +1,5 @@
-//! Confidence intervals of ratios that hold for a whole table at once, intervals by Student's t, the median, and the
-//! geometric mean.
+//! Confidence intervals of ratios that hold for a whole table at once, intervals by Student's t, the median, the
+//! geometric mean, and the trend of a series.
 //!
 //! A crate of its own because the intervals of one table take thousands of sign flips: only this is compiled at full
 //! optimisation.
@@ -11,9 +11,11 @@ mod intervals;
 mod median;
 mod over_programs;
 pub mod student;
+mod trend;
 
 pub use geometric_mean::geometric_mean;
 pub use interval::Interval;
 pub use intervals::{ALPHA, FEWEST_PAIRS, paired, unpaired};
 pub use median::median;
 pub use over_programs::over_programs;
+pub use trend::{Trend, trend};

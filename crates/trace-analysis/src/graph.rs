@@ -8,6 +8,7 @@
 pub mod conservatism;
 mod figures;
 mod heap;
+pub mod lost;
 mod objects;
 mod unreachable;
 mod requests;

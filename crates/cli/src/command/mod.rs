@@ -12,6 +12,7 @@ pub mod export;
 pub mod frequency;
 pub mod gate;
 pub mod instructions;
+pub mod leaks;
 pub mod ledger;
 pub mod lifetimes;
 pub mod locality;

@@ -186,6 +186,7 @@ fn record_graph(arguments: &Arguments) -> Result<u8, Failure> {
         sites: arguments.sites,
         references: arguments.references,
         roots_every_bytes: arguments.roots_every,
+        is_temporary: false,
     };
     let outcome = graph::record(&request, &session.context())?;
     Ok(match outcome.status {

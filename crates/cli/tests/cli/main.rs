@@ -21,6 +21,7 @@ mod graphs;
 mod heaps;
 mod instructions;
 mod launcher;
+mod leaks;
 mod ledgers;
 mod locality;
 mod lockstep;

@@ -1,0 +1,222 @@
+//! `heaptoll leaks`: what a program never frees, and what of it is a leak.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::leaks::{self, Fault, Figures, Request, Suppressions};
+use heaptoll_experiments::preparation::baseline::DEFAULT;
+use heaptoll_experiments::traced::{self, LIMIT_S};
+use heaptoll_experiments::workload::Workload;
+use heaptoll_experiments::graph;
+use heaptoll_report::format::{printable, shell_command};
+
+use crate::documents::DocumentOutputs;
+use crate::duration::positive_seconds;
+use crate::frames::FramesArguments;
+use crate::memory::MemoryArguments;
+use crate::outputs::own_arguments;
+use crate::session::Session;
+use crate::workload_args::SizeArg;
+use crate::{exit, terminal};
+
+/// What makes the command fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FaultArg {
+    /// Objects that nothing leads to
+    Definite,
+    /// Objects to which only pointers into objects lead
+    Possible,
+    /// Call sites whose live bytes rise over the whole run
+    Growing,
+    /// Anything that is not freed at the end
+    NeverFreed,
+}
+
+/// What leaks: lost, still reachable but not touched any more, or growing without bound.
+///
+/// A program runs under the tracer, some tens of times slower, with its own manager: what pointers lead to at its end is
+/// known for every object, and when each was touched last. Lost objects have the kinds of Valgrind's memcheck
+/// (definitely, indirectly, possibly), by call site. Of a trace, `heaptoll record --graph --sites` makes the same; one
+/// without pointers (`heaptoll record --sites`), which costs little, shows what was never freed and what grows.
+///
+/// Exit status: 0 all well; 1 a leak was found that --fail-on names, the program failed, or an output file could not be
+/// written; 2 the request cannot be carried out, or the trace does not show what --fail-on names; 130 interrupted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  heaptoll leaks -- ./requests 200\n  \
+    heaptoll leaks --fail-on definite --suppress known.txt --markdown - -- ./tests\n  \
+    heaptoll record --sites -o server.heaptoll -- ./server && heaptoll leaks server.heaptoll")]
+pub struct Arguments {
+    /// A trace, with pointers or without; `-` is standard input, of one without
+    #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"])]
+    trace: Option<PathBuf>,
+    /// Exit with status 1 if there is such a leak; may be given several times
+    #[arg(long, value_enum, value_name = "KIND", value_delimiter = ',')]
+    fail_on: Vec<FaultArg>,
+    /// A file of leaks that are known: lines `function PATTERN` or `object PATTERN`, where `*` stands for any text. Call
+    /// stacks with such a frame are left out, and summed up; may be given several times
+    #[arg(long, value_name = "FILE")]
+    suppress: Vec<PathBuf>,
+    /// The manager to run over, by name (`heaptoll managers`) or path [default: the program's own]
+    #[arg(short, long, value_name = "MANAGER", conflicts_with = "trace")]
+    manager: Option<String>,
+    /// Keep the trace; those of the program's other processes go to FILE.children [default: a temporary file]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "trace")]
+    output: Option<PathBuf>,
+    /// Overwrite the trace when it exists
+    #[arg(short, long, requires = "output")]
+    force: bool,
+    /// Seconds after which the run is ended
+    #[arg(long, value_name = "T", default_value_t = LIMIT_S, conflicts_with = "trace", allow_negative_numbers = true,
+        value_parser = positive_seconds)]
+    timeout: f64,
+    /// A program of the catalog (`heaptoll programs`)
+    #[arg(short, long, value_name = "NAME", conflicts_with_all = ["command", "trace"])]
+    program: Option<String>,
+    /// Input size of the catalog program [default: quick]
+    #[arg(long, value_enum, value_name = "SIZE", requires = "program")]
+    size: Option<SizeArg>,
+    #[command(flatten)]
+    frames: FramesArguments,
+    #[command(flatten)]
+    memory: MemoryArguments,
+    #[command(flatten)]
+    outputs: DocumentOutputs,
+    /// The program and its arguments
+    #[arg(last = true, value_name = "COMMAND", conflicts_with = "trace")]
+    command: Vec<OsString>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    arguments.outputs.check()?;
+    let suppressions =
+        Suppressions::read(&arguments.suppress).map_err(|error| Failure::Refused(Box::new(error)))?;
+    let request = Request {
+        frames: arguments.frames.shown(),
+        memory_limit_bytes: arguments.memory.limit_bytes(),
+        suppressions,
+    };
+    if let Some(trace) = &arguments.trace {
+        let figures = leaks::measure(trace, &request)?;
+        let again = shell_command(&["heaptoll".into(), "leaks".into(), trace.display().to_string()]);
+        let shown = show(&figures, trace, &again, arguments)?;
+        return Ok(shown.max(judged(&[(trace.clone(), figures)], arguments)?));
+    }
+    of_command(arguments, &request)
+}
+
+/// Records a run, and shows the process image that lost most.
+fn of_command(arguments: &Arguments, request: &Request) -> Result<u8, Failure> {
+    let session = Session::begin()?;
+    let scratch = heaptoll_scratch::Scratch::make().map_err(|error| {
+        Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
+    })?;
+    let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("run.graph"));
+    terminal::note("the program runs under the tracer, some tens of times slower; its output is not shown");
+    let outcome = graph::record(&recording(arguments, &first), &session.context())?;
+    let Some(status) = outcome.status else { return Ok(exit::INTERRUPTED) };
+    let mut all = Vec::new();
+    for trace in graph::traces(&first) {
+        all.push((trace.clone(), leaks::measure(&trace, request)?));
+    }
+    // Of equal ones the first.
+    let Some((trace, figures)) = all.iter().rev().max_by_key(|(_, figures)| weight(figures)) else {
+        return Ok(exit::TROUBLE);
+    };
+    if all.len() > 1 {
+        terminal::note(&format!(
+            "of {} process images, {} lost most: these are its leaks",
+            all.len(),
+            printable(&shell_command(&figures.subject.command))
+        ));
+    }
+    let shown = show(figures, trace, &again(arguments), arguments)?;
+    let found = judged(&all, arguments)?;
+    let failed = if status == 0 && outcome.is_whole { 0 } else { exit::TROUBLE };
+    Ok(shown.max(found).max(failed))
+}
+
+/// By what one image is worse than another.
+fn weight(figures: &Figures) -> [u64; 3] {
+    let kinds = &figures.kinds;
+    [kinds.definite.plus(kinds.indirect).bytes, kinds.possible.bytes, kinds.never_freed().bytes]
+}
+
+fn recording(arguments: &Arguments, trace: &Path) -> graph::Request {
+    let manager = arguments.manager.clone();
+    graph::Request {
+        traced: traced::Request {
+            workload: Workload {
+                program: arguments.program.iter().cloned().collect(),
+                all: false,
+                size: arguments.size.unwrap_or(SizeArg::Quick).into(),
+                catalog: None,
+                stdin: None,
+                serve: None,
+                command: arguments.command.clone(),
+            },
+            baseline: manager.clone().unwrap_or_else(|| DEFAULT.into()),
+            manager: manager.into_iter().collect(),
+            timeout_s: arguments.timeout,
+            expect_status: 0,
+            pin: true,
+            db: None,
+            allocator_symbols: None,
+            command: own_arguments(),
+        },
+        output: trace.to_owned(),
+        force: arguments.force,
+        sites: true,
+        references: false,
+        roots_every_bytes: None,
+        is_temporary: arguments.output.is_none(),
+    }
+}
+
+/// The command that was given, without its output files.
+fn again(arguments: &Arguments) -> String {
+    let mut words: Vec<String> = vec!["heaptoll".into(), "leaks".into()];
+    let mut option = |name: &str, value: Option<String>| {
+        if let Some(value) = value {
+            words.extend([name.to_owned(), value]);
+        }
+    };
+    option("-m", arguments.manager.clone());
+    option("--program", arguments.program.clone());
+    option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
+    for file in &arguments.suppress {
+        option("--suppress", Some(file.display().to_string()));
+    }
+    if !arguments.command.is_empty() {
+        words.push("--".into());
+        words.extend(arguments.command.iter().map(|word| word.to_string_lossy().into_owned()));
+    }
+    shell_command(&words)
+}
+
+fn show(figures: &Figures, trace: &Path, again: &str, arguments: &Arguments) -> Result<u8, Failure> {
+    let document = leaks::document(figures, trace, again);
+    arguments.outputs.deliver(&document, leaks::SCHEMA, figures)
+}
+
+/// The exit status by what was to make the command fail.
+fn judged(all: &[(PathBuf, Figures)], arguments: &Arguments) -> Result<u8, Failure> {
+    let mut found = false;
+    for (trace, figures) in all {
+        for fault in &arguments.fail_on {
+            let fault = match fault {
+                FaultArg::Definite => Fault::Definite,
+                FaultArg::Possible => Fault::Possible,
+                FaultArg::Growing => Fault::Growing,
+                FaultArg::NeverFreed => Fault::NeverFreed,
+            };
+            found |= fault.is_in(figures, trace)?;
+        }
+    }
+    Ok(if found { exit::TROUBLE } else { 0 })
+}

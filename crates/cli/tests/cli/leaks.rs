@@ -1,0 +1,252 @@
+//! `heaptoll leaks`: kinds against memcheck's, planted leaks, gates, and traces that do not show leaks.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::fixture::{Fixture, read_json};
+
+/// Each case is a function whose stack is cleared when it has returned.
+const CASES: &str = r#"
+    #define _GNU_SOURCE
+    #include <malloc.h>
+    #include <pthread.h>
+    #include <semaphore.h>
+    #include <sys/mman.h>
+    #include <unistd.h>
+    typedef struct node { struct node *volatile next; struct node *volatile other; } node;
+    #define CASE __attribute__((noinline)) static void
+    static void *volatile kept, *volatile start, *volatile inside, *volatile end, *volatile aligned, *volatile resized;
+    static struct { char c; void *volatile p; } __attribute__((packed)) odd;
+    static __thread void *volatile of_thread;
+    static sem_t ready, never;
+
+    CASE clear(void) { volatile char over[16384]; for (int at = 0; at < 16384; at++) over[at] = 0; }
+    CASE case_lost(void) { malloc(1001); }
+    CASE case_lost_often(void) { for (int i = 0; i < 7; i++) malloc(24); }
+    CASE case_nothing(void) { malloc(0); }
+    CASE case_zeroed(void) { calloc(3, 11); }
+    CASE case_kept(void) { kept = malloc(53); }
+    CASE case_chain(void) { node *a = malloc(40), *b = malloc(56), *c = malloc(72); a->next = b; b->next = c; }
+    CASE case_chain_backwards(void) { node *c = malloc(41), *b = malloc(57), *a = malloc(73); a->next = b; b->next = c; }
+    CASE case_chain_inside(void) { node *a = malloc(40), *b = malloc(90); a->next = (node *)((char *)b + 16); }
+    CASE case_tree(void) { node *a = malloc(32), *b = malloc(33), *c = malloc(34), *d = malloc(35);
+        a->next = b; a->other = c; b->next = d; c->next = d; }
+    CASE case_ring(void) { node *a = malloc(48), *b = malloc(64), *c = malloc(80); a->next = b; b->next = c; c->next = a; }
+    CASE case_ring_led_to(void) { node *a = malloc(48), *b = malloc(64), *c = malloc(80);
+        a->next = b; b->next = a; c->next = a; }
+    CASE case_itself(void) { node *a = malloc(96); a->next = a; }
+    CASE case_start(void) { node *a = malloc(40), *b = malloc(104); a->next = b; start = a; }
+    CASE case_start_inside(void) { node *a = malloc(40), *b = malloc(105), *c = malloc(64);
+        a->next = (node *)((char *)b + 8); b->next = c; a->other = start; start = a; }
+    CASE case_inside(void) { node *a = malloc(200), *b = malloc(120); a->next = b; inside = (char *)a + 16; }
+    CASE case_end(void) { end = (char *)malloc(136) + 136; }
+    CASE case_odd(void) { odd.p = malloc(152); }
+    CASE case_freed(void) { node *a = malloc(500); a[20].next = malloc(168); free(a); }
+    CASE case_mapped(void) { void **p = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        p[7] = malloc(184); }
+    CASE case_unmapped(void) { void **p = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        p[7] = malloc(185); munmap(p, 4096); }
+    CASE case_own(void) { of_thread = malloc(216); }
+    CASE case_aligned(void) { void *p; posix_memalign(&p, 256, 1000); aligned = aligned_alloc(64, 640); }
+    CASE case_resized(void) { void *p = realloc(malloc(10), 5000); kept = (void *)1; (void)p; }
+    CASE case_resized_kept(void) { resized = realloc(malloc(11), 6000); }
+    CASE case_large(void) { malloc(1 << 20); }
+    CASE case_of_thread(void) { of_thread = malloc(217); }
+    CASE case_on_stack(void) { void *volatile p = malloc(232); sem_post(&ready); sem_wait(&never); (void)p; }
+    static void *ends(void *unused) { case_of_thread(); return 0; }
+    static void *stays(void *unused) { case_on_stack(); return 0; }
+    CASE exits(void) { pthread_t thread; pthread_create(&thread, 0, ends, 0); pthread_join(thread, 0); }
+    CASE waits(void) { pthread_t thread; pthread_create(&thread, 0, stays, 0); sem_wait(&ready); }
+    __attribute__((noinline)) static void *case_in_register(void) { return malloc(248); }
+
+    int main(void) {
+        void (*cases[])(void) = {
+            case_lost, case_lost_often, case_nothing, case_zeroed, case_kept, case_chain, case_chain_backwards,
+            case_chain_inside, case_tree, case_ring, case_ring_led_to, case_itself, case_start, case_start_inside,
+            case_inside, case_end, case_odd, case_freed, case_mapped, case_unmapped, case_own, case_aligned,
+            case_resized, case_resized_kept, case_large, exits, waits };
+        for (unsigned at = 0; at < sizeof cases / sizeof *cases; at++) { cases[at](); clear(); }
+        void *only = case_in_register();
+        __asm__ volatile("mov %0, %%r12\n xor %%eax, %%eax\n call *%1\n xor %%edi, %%edi\n mov $231, %%eax\n syscall"
+            : : "r"(only), "r"(clear) : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "memory");
+        return 0;
+    }
+"#;
+
+/// Objects and bytes by case and kind.
+type Kinds = BTreeMap<(String, &'static str), (u64, u64)>;
+
+const KINDS: [(&str, &str); 4] = [
+    ("definite", "definitely lost"),
+    ("indirect", "indirectly lost"),
+    ("possible", "possibly lost"),
+    ("reachable", "still reachable"),
+];
+
+/// What memcheck states of a program. Its guesses about pointers into C++ objects need the content of blocks.
+fn of_memcheck(program: &str) -> Kinds {
+    let options = [
+        "--leak-check=full",
+        "--show-leak-kinds=all",
+        "--leak-check-heuristics=none",
+        "--run-libc-freeres=no",
+        "--leak-resolution=high",
+    ];
+    let output = Command::new("valgrind").args(options).arg(program).output().expect("valgrind runs");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let number = |text: &str| text.replace(',', "").parse::<u64>().expect("a number");
+    let (mut found, mut record) = (Kinds::new(), None);
+    for line in text.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        if line.contains("in loss record") {
+            let kind = KINDS.iter().find(|(_, words)| line.contains(words)).expect("a kind").0;
+            let direct = words.iter().position(|word| *word == "direct,");
+            let bytes = direct.map_or(words[1], |at| words[at - 1].trim_start_matches('('));
+            let blocks = words.iter().position(|word| *word == "blocks").expect("blocks");
+            record = Some((kind, number(words[blocks - 1]), number(bytes)));
+        } else if let Some(function) = words.iter().find(|word| word.starts_with("case_"))
+            && let Some((kind, blocks, bytes)) = record.take()
+        {
+            let sum = found.entry(((*function).to_owned(), kind)).or_default();
+            *sum = (sum.0 + blocks, sum.1 + bytes);
+        }
+    }
+    found
+}
+
+fn of_heaptoll(figures: &Value) -> Kinds {
+    let mut found = Kinds::new();
+    for row in figures["rows"].as_array().expect("rows") {
+        let name = row["name"].as_str().expect("a name");
+        let function = name.split(' ').next().unwrap_or(name);
+        for (kind, _) in KINDS {
+            let of = |what: &str| row["kinds"][kind][what].as_u64().expect("a number");
+            if function.starts_with("case_") && of("objects") > 0 {
+                let sum = found.entry((function.to_owned(), kind)).or_default();
+                *sum = (sum.0 + of("objects"), sum.1 + of("bytes"));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn kinds_are_those_of_memcheck_to_the_byte() {
+    let fixture = Fixture::new();
+    let (program, json) = (fixture.program("cases", CASES), fixture.at("a.json"));
+    fixture.heaptoll(&["leaks", "--json", &json, "--frames", "1", "--", &program]).exits(0);
+    let mut memcheck = of_memcheck(&program);
+    let ours = of_heaptoll(&read_json(&json));
+    assert!(memcheck.len() > 30, "{memcheck:?}");
+    // The stack of a thread that has ended is a root for memcheck, where the C library keeps it for another thread.
+    let ended = |kind| ("case_of_thread".to_owned(), kind);
+    if let Some(sum) = memcheck.remove(&ended("reachable")) {
+        memcheck.insert(ended("definite"), sum);
+    }
+    assert_eq!(ours, memcheck);
+}
+
+/// Two thousand call sites, of which one loses a block in each round. Others keep what they have, replace it, or rise at
+/// the start only.
+fn many_sites(leaking: usize) -> String {
+    let mut text = "static void *volatile all[2000]; static volatile int now;\n".to_owned();
+    for site in 0..2000 {
+        let bytes = 16 + site % 200;
+        let body = match site {
+            _ if site == leaking => format!("*(char *volatile *)&all[{site}] = malloc(300);"),
+            _ if site % 3 == 0 => format!("if (!all[{site}]) all[{site}] = malloc({bytes});"),
+            _ if site % 3 == 1 => format!("free(all[{site}]); all[{site}] = malloc({bytes});"),
+            _ => format!("free(malloc({bytes}));"),
+        };
+        text.push_str(&format!("__attribute__((noinline)) static void site_{site}(void) {{ {body} }}\n"));
+    }
+    text.push_str("int main(void) { for (int round = 0; round < 30; round++) {\n");
+    (0..2000).for_each(|site| text.push_str(&format!("site_{site}();\n")));
+    text + "} return 0; }"
+}
+
+#[test]
+fn a_planted_leak_among_two_thousand_sites_is_first_in_the_list() {
+    let fixture = Fixture::new();
+    let (program, trace) = (fixture.program("many", &many_sites(1234)), fixture.at("a.graph"));
+    let (json, page) = (fixture.at("a.json"), fixture.at("a.html"));
+    let leaks = ["leaks", "-o", &trace, "--json", &json, "--html", &page, "--", &program];
+    let shown = fixture.heaptoll(&leaks).exits(0);
+    // The last block is reachable.
+    shown.shows(&["`site_1234` lost 8.50 KiB in 29 objects: definitely.", "Growing without bound"]);
+    let figures = read_json(&json);
+    assert_eq!(figures["kinds"]["definite"]["objects"], 29, "{:#}", figures["kinds"]);
+    let first = |list: &str| figures[list][0]["name"].as_str().expect("a name").to_owned();
+    assert!(first("rows").starts_with("site_1234 "), "{}", first("rows"));
+    assert!(first("growing").starts_with("site_1234 "), "{}", first("growing"));
+    assert_eq!(figures["growing"].as_array().map(Vec::len), Some(1));
+    assert!(std::fs::read_to_string(&page).expect("a page").contains("site_1234"));
+    // As a gate, of the trace that was kept.
+    fixture.heaptoll(&["leaks", &trace, "--fail-on", "definite"]).exits(1).shows(&["site_1234"]);
+    fixture.heaptoll(&["leaks", &trace, "--fail-on", "possible"]).exits(0);
+    let known = fixture.at("known.txt");
+    std::fs::write(&known, "# known\nfunction site_123*\n").expect("writes");
+    let gate = ["leaks", &trace, "--fail-on", "definite,growing", "--suppress", &known];
+    let suppressed = fixture.heaptoll(&gate).exits(0);
+    suppressed.shows(&["Nothing is lost", "suppressed"]);
+    std::fs::write(&known, "leak:site_1\n").expect("writes");
+    fixture.heaptoll(&gate).exits(2).complains(&["line 1", "leak:site_1", "function PATTERN"]);
+}
+
+#[test]
+fn a_plain_trace_shows_what_was_never_freed_and_what_grows_and_fails_no_gate_on_kinds() {
+    let source = r#"
+        struct node { struct node *next; char rest[92]; } *volatile list;
+        __attribute__((noinline)) static void append(void) {
+            struct node *one = malloc(sizeof *one); one->next = list; list = one; }
+        __attribute__((noinline)) static void start(void) { for (int i = 0; i < 500; i++) malloc(400); }
+        int main(void) { start(); for (int i = 0; i < 5000; i++) { append(); free(malloc(200)); } return 0; }
+    "#;
+    let fixture = Fixture::new();
+    let (program, plain, bare) =
+        (fixture.program("list", source), fixture.at("a.heaptoll"), fixture.at("b.heaptoll"));
+    fixture.heaptoll(&["record", "--sites", "-o", &plain, "--", &program]).exits(0);
+    let json = fixture.at("a.json");
+    let shown = fixture.heaptoll(&["leaks", &plain, "--json", &json]).exits(0);
+    shown.shows(&["`append` grows over the whole run: by ", "no pointers", "Never freed", "start"]);
+    let figures = read_json(&json);
+    assert_eq!(figures["growing"].as_array().map(Vec::len), Some(1), "{:#}", figures["growing"]);
+    assert_eq!(figures["kinds"]["unjudged"]["objects"], 5500);
+    fixture.heaptoll(&["leaks", &plain, "--fail-on", "definite"]).exits(2).complains(&["no pointers"]);
+    fixture.heaptoll(&["leaks", &plain, "--fail-on", "growing"]).exits(1);
+    fixture.heaptoll(&["record", "-o", &bare, "--", &program]).exits(0);
+    fixture.heaptoll(&["leaks", &bare]).exits(0).shows(&["were never freed", "record with --sites"]);
+    fixture.heaptoll(&["leaks", &bare, "--fail-on", "growing"]).exits(2).complains(&["no call stacks"]);
+    fixture.heaptoll(&["leaks", &bare, "--fail-on", "never-freed"]).exits(1);
+}
+
+#[test]
+fn a_stripped_program_that_crashes_and_a_damaged_trace_have_what_is_there() {
+    let source = "int main(void) { for (int i = 0; i < 40; i++) *(char *volatile *)&(char *){0} = malloc(1000); abort(); }";
+    let fixture = Fixture::new();
+    let (program, graph) = (fixture.program("stripped", source), fixture.at("a.graph"));
+    assert!(Command::new("strip").arg(&program).status().expect("strip runs").success());
+    let crashed = fixture.heaptoll(&["leaks", "-o", &graph, "--", &program]).exits(1);
+    crashed.shows(&["`stripped+0x", "39.1 KiB in 40 objects", "signal 6"]);
+    let bytes = std::fs::read(&graph).expect("the trace");
+    std::fs::write(fixture.path("cut.graph"), &bytes[..bytes.len() - 40]).expect("writes");
+    fixture.heaptoll(&["leaks", &fixture.at("cut.graph")]).exits(0).shows(&["cut off"]);
+    std::fs::write(fixture.path("head.graph"), &bytes[..600]).expect("writes");
+    let head = fixture.at("head.graph");
+    fixture.heaptoll(&["leaks", &head]).exits(0).shows(&["no whole root point"]);
+    fixture.heaptoll(&["leaks", &head, "--fail-on", "definite"]).exits(2).complains(&["no whole root point"]);
+    fixture.heaptoll(&["leaks", &program]).exits(2).complains(&["stripped"]);
+    fixture.heaptoll(&["leaks"]).exits(2).complains(&["TRACE"]);
+}
+
+#[test]
+fn of_several_process_images_the_one_that_lost_most_is_shown() {
+    let fixture = Fixture::new();
+    let loses = "int main(void) { for (int i = 0; i < 3; i++) *(char *volatile *)&(char *){0} = malloc(7000); return 0; }";
+    let program = fixture.program("loses", loses);
+    let script = format!("{program}; exit 0");
+    let shown = fixture.heaptoll(&["leaks", "--fail-on", "definite", "--", "/bin/sh", "-c", &script]).exits(1);
+    shown.shows(&["`main`", "lost 20.5 KiB in 3 objects"]).complains(&["process images", "loses"]);
+}

@@ -1,0 +1,187 @@
+//! Its sections.
+
+use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
+use heaptoll_report::format::NONE;
+use heaptoll_trace_analysis::Sum;
+use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures as Figures, SiteLeaks, Slope};
+use heaptoll_units::{bytes, mib, number, part, percent, whole_bytes};
+
+use crate::tables::{site_table, table_item};
+
+/// Rows listed of a table.
+const LISTED: usize = 20;
+/// Curves of a chart.
+const CURVES: usize = 8;
+
+/// What the trace does not show, and how to record one that does.
+pub fn hints(figures: &Figures) -> Vec<String> {
+    let mut hints = Vec::new();
+    if !figures.pointers {
+        hints.push(
+            "The trace has no pointers: whether what was never freed is lost or still reachable shows in one of `heaptoll \
+             leaks -- PROGRAM`, or `heaptoll record --graph --sites`."
+                .to_owned(),
+        );
+    }
+    if !figures.sites {
+        hints.push("The trace has no call stacks: record with --sites to see where it comes from.".to_owned());
+    }
+    hints
+}
+
+fn cells(name: &str, sum: Sum, of: Sum) -> Vec<String> {
+    vec![name.to_owned(), number(sum.objects), whole_bytes(sum.bytes), part(sum.bytes, of.bytes)]
+}
+
+/// The sums by kind.
+pub fn kinds(figures: &Figures) -> Vec<Item> {
+    let (kinds, all) = (&figures.kinds, figures.allocated);
+    let mut rows = Vec::new();
+    if figures.judged_at_bytes.is_some() {
+        rows.push(cells("definitely lost", kinds.definite, all));
+        rows.push(cells("indirectly lost", kinds.indirect, all));
+        rows.push(cells("possibly lost", kinds.possible, all));
+        rows.push(cells("reachable", kinds.reachable, all));
+        rows.push(cells("  of these, not touched in the second half", kinds.idle, all));
+        rows.push(cells("    and never before", kinds.untouched, all));
+        if kinds.unjudged.objects > 0 {
+            rows.push(cells("of no known kind", kinds.unjudged, all));
+        }
+    } else {
+        rows.push(cells("never freed", kinds.never_freed(), all));
+    }
+    if figures.suppressed.stacks > 0 {
+        let suppressed = &figures.suppressed.kinds;
+        rows.push(cells("suppressed", suppressed.never_freed(), all));
+        if figures.judged_at_bytes.is_some() {
+            rows.push(cells("  of these, definitely lost", suppressed.definite, all));
+        }
+    }
+    table_item("", &["", "objects", "bytes", "of the bytes allocated"], rows).into_iter().collect()
+}
+
+/// The rows that have something of a kind, most bytes first, and a table of those listed.
+fn listed(
+    figures: &Figures,
+    columns: &[&str],
+    of: impl Fn(&SiteLeaks) -> Sum,
+    more: impl Fn(&SiteLeaks) -> Vec<String>,
+) -> Option<Item> {
+    let mut rows: Vec<(&SiteLeaks, Sum)> =
+        figures.rows.iter().map(|row| (row, of(row))).filter(|(_, sum)| sum.objects > 0).collect();
+    rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.bytes));
+    let all = rows.len() as u64 + figures.other_rows;
+    rows.truncate(LISTED);
+    let caption = match all > rows.len() as u64 {
+        true => format!("the {} with the most bytes of {}", rows.len(), number(all)),
+        false => String::new(),
+    };
+    let cells = rows.into_iter().map(|(row, _)| {
+        let mut cells = vec![row.name.clone()];
+        cells.extend(more(row));
+        cells
+    });
+    let columns: Vec<&str> = ["call site"].into_iter().chain(columns.iter().copied()).collect();
+    site_table(&caption, &columns, cells.collect())
+}
+
+fn section(title: &str, text: &str, item: Option<Item>) -> Option<Section> {
+    let text = if text.is_empty() { Vec::new() } else { vec![text.to_owned()] };
+    item.map(|item| Section { title: title.to_owned(), text, items: vec![item] })
+}
+
+fn sum(sum: Sum) -> [String; 2] {
+    [number(sum.objects), whole_bytes(sum.bytes)]
+}
+
+/// What is definitely lost, with what is lost through it.
+pub fn definite(figures: &Figures) -> Option<Section> {
+    let lost = |row: &SiteLeaks| if row.kinds.definite.objects > 0 { row.lost() } else { Sum::default() };
+    let more = |row: &SiteLeaks| [sum(row.kinds.definite), sum(row.led)].concat();
+    let item = listed(figures, &["objects", "bytes", "lost with them", "their bytes"], lost, more);
+    section("Definitely lost", "", item)
+}
+
+/// What is possibly lost.
+pub fn possible(figures: &Figures) -> Option<Section> {
+    let item = listed(
+        figures,
+        &["objects", "bytes"],
+        |row| row.kinds.possible,
+        |row| sum(row.kinds.possible).to_vec(),
+    );
+    let text = "Only pointers into objects lead to these, not to their starts.";
+    section("Possibly lost", text, item)
+}
+
+/// What is reachable and not touched any more.
+pub fn idle(figures: &Figures) -> Option<Section> {
+    let more = |row: &SiteLeaks| {
+        let share = row.idle_share.map_or_else(|| NONE.to_owned(), percent);
+        [sum(row.kinds.idle).as_slice(), &[whole_bytes(row.kinds.untouched.bytes), share]].concat()
+    };
+    let columns = ["objects", "bytes", "never touched", "of the run untouched"];
+    let item = listed(figures, &columns, |row| row.kinds.idle, more);
+    section("Reachable, and not touched in the second half of the run", "", item)
+}
+
+/// What was never freed and has no kind.
+pub fn unjudged(figures: &Figures) -> Option<Section> {
+    let of = |kinds: &Kinds| kinds.unjudged;
+    let item = listed(
+        figures,
+        &["objects", "bytes"],
+        |row| of(&row.kinds),
+        |row| sum(of(&row.kinds)).to_vec(),
+    );
+    section("Never freed", "", item)
+}
+
+/// What grows without bound.
+pub fn growing(figures: &Figures) -> Option<Section> {
+    let has_time = figures.growing.iter().any(|one| one.rise.per_s.is_some());
+    let mut columns = vec!["call site", "live at the end", "growth a MiB allocated", "95 % interval"];
+    if has_time {
+        columns.extend(["growth a second", "95 % interval"]);
+    }
+    let rows = figures.growing.iter().take(LISTED).map(|one| {
+        let mut cells = vec![one.name.clone(), whole_bytes(one.at_end.bytes)];
+        cells.extend(slope(Some(&one.rise.per_mib)));
+        if has_time {
+            cells.extend(slope(one.rise.per_s.as_ref()));
+        }
+        cells
+    });
+    let caption = match figures.growing.len() > LISTED {
+        true => format!("the {LISTED} steepest of {}", figures.growing.len()),
+        false => String::new(),
+    };
+    let text = "The least live bytes of these rise in each fifth of the run.";
+    let mut found = section("Growing without bound", text, site_table(&caption, &columns, rows.collect()))?;
+    found.items.push(Item::Chart(Chart {
+        title: "Live bytes of the sites that grow".to_owned(),
+        caption: "The least of each sixtieth of the run: what comes and goes within one does not show.".to_owned(),
+        form: Form::Lines,
+        x: Axis::even("bytes allocated, MiB"),
+        y: Axis::even("MiB"),
+        series: figures.growing.iter().take(CURVES).map(|one| curve(one, figures.clock_bytes)).collect(),
+    }));
+    Some(found)
+}
+
+fn slope(slope: Option<&Slope>) -> [String; 2] {
+    slope.map_or([NONE.to_owned(), NONE.to_owned()], |slope| {
+        [bytes(slope.value), format!("{} to {}", bytes(slope.low), bytes(slope.high))]
+    })
+}
+
+fn curve(one: &Growing, clock_bytes: u64) -> Series {
+    let floors = &one.rise.floors_bytes;
+    let step = clock_bytes as f64 / floors.len().max(1) as f64;
+    let points = floors.iter().enumerate();
+    Series {
+        name: one.name.clone(),
+        points: points.map(|(at, floor)| (mib(((at + 1) as f64 * step) as u64), mib(*floor))).collect(),
+        ..Series::default()
+    }
+}

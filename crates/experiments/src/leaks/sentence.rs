@@ -1,0 +1,153 @@
+//! The sentence that an answer begins with: the worst call site, in words.
+
+use heaptoll_report::format::printable;
+use heaptoll_trace_analysis::Sum;
+use heaptoll_trace_analysis::leaks::{Growing, Kinds, LeakFigures, SiteLeaks};
+use heaptoll_units::{bytes, objects, whole_bytes};
+
+/// `365 objects` with their bytes: `22.0 MiB in 365 objects`.
+fn amount(sum: Sum) -> String {
+    format!("{} in {}", whole_bytes(sum.bytes), objects(sum.objects))
+}
+
+/// The innermost own frame of a row, its function marked: `` `log_audit` (audit.c:88) ``.
+fn place(name: &str) -> String {
+    let first = name.split(" < ").next().unwrap_or(name);
+    match first.split_once(" (") {
+        Some((function, line)) if !function.is_empty() => {
+            format!("`{}` ({}", printable(function), printable(line))
+        }
+        _ => format!("`{}`", printable(first)),
+    }
+}
+
+/// The row with the most bytes of a kind.
+fn most(figures: &LeakFigures, of: fn(&Kinds) -> Sum) -> Option<(&SiteLeaks, Sum)> {
+    let rows = figures.rows.iter().map(|row| (row, of(&row.kinds))).filter(|(_, sum)| sum.objects > 0);
+    // Of equal ones the first.
+    rows.rev().max_by_key(|(_, sum)| sum.bytes)
+}
+
+fn definite(row: &SiteLeaks) -> String {
+    let lost = format!("{} lost {}: definitely", place(&row.name), amount(row.kinds.definite));
+    match row.led.objects {
+        0 => format!("{lost}."),
+        _ => format!("{lost}, and with them {}.", amount(row.led)),
+    }
+}
+
+fn grows(one: &Growing) -> String {
+    let slope = &one.rise.per_mib;
+    format!(
+        "{} grows over the whole run: by {} for each MiB allocated ({} to {}).",
+        place(&one.name),
+        bytes(slope.value),
+        bytes(slope.low),
+        bytes(slope.high)
+    )
+}
+
+/// The worst that was found.
+pub fn worst(figures: &LeakFigures) -> String {
+    if let Some(row) = figures.rows.first().filter(|row| row.kinds.definite.objects > 0) {
+        return definite(row);
+    }
+    let lost = figures.kinds.definite.plus(figures.kinds.indirect);
+    if lost.objects > 0 {
+        return format!("{} are lost: definitely.", amount(lost));
+    }
+    if let Some((row, possible)) = most(figures, |kinds| kinds.possible) {
+        return format!("{} lost {}: possibly.", place(&row.name), amount(possible));
+    }
+    if figures.kinds.possible.objects > 0 {
+        return format!("{} are lost: possibly.", amount(figures.kinds.possible));
+    }
+    if let Some(one) = figures.growing.first() {
+        return grows(one);
+    }
+    if let Some((row, idle)) = most(figures, |kinds| kinds.idle) {
+        return format!(
+            "Nothing is lost; {} holds {} that the program does not touch in the second half of the run.",
+            place(&row.name),
+            amount(idle)
+        );
+    }
+    if let Some((row, left)) = most(figures, |kinds| kinds.unjudged) {
+        return format!("{} never freed {}.", place(&row.name), amount(left));
+    }
+    let left = figures.kinds.never_freed();
+    match (left.objects, figures.judged_at_bytes) {
+        (0, _) if figures.suppressed.stacks > 0 => "All that was never freed is suppressed.".to_owned(),
+        (0, _) => "Everything was freed.".to_owned(),
+        (_, Some(_)) => format!("Nothing is lost: {} are reachable at the end.", amount(left)),
+        (_, None) => format!("{} were never freed.", amount(left)),
+    }
+}
+
+/// What grows, where the first sentence is of another kind.
+pub fn growth(figures: &LeakFigures) -> Option<String> {
+    let worst = worst(figures);
+    let one = figures.growing.first().map(grows).filter(|sentence| *sentence != worst);
+    one.or_else(|| {
+        let rise = figures.rise_of_all.as_ref().filter(|_| figures.growing.is_empty())?;
+        Some(format!(
+            "No call site alone grows, but all live bytes do: by {} for each MiB allocated ({} to {}).",
+            bytes(rise.per_mib.value),
+            bytes(rise.per_mib.low),
+            bytes(rise.per_mib.high)
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(rows: Vec<SiteLeaks>) -> LeakFigures {
+        let sum = |of: fn(&Kinds) -> Sum| {
+            rows.iter().map(|row| of(&row.kinds)).fold(Sum::default(), Sum::plus)
+        };
+        let kinds = Kinds {
+            definite: sum(|kinds| kinds.definite),
+            possible: sum(|kinds| kinds.possible),
+            reachable: sum(|kinds| kinds.reachable),
+            idle: sum(|kinds| kinds.idle),
+            unjudged: sum(|kinds| kinds.unjudged),
+            ..Kinds::default()
+        };
+        LeakFigures { kinds, rows, judged_at_bytes: Some(1), ..LeakFigures::default() }
+    }
+
+    fn row(name: &str, kinds: Kinds) -> SiteLeaks {
+        SiteLeaks { name: name.into(), kinds, ..SiteLeaks::default() }
+    }
+
+    const SOME: Sum = Sum { objects: 365, bytes: 22 << 20 };
+
+    #[test]
+    fn the_worst_site_is_named_with_what_it_lost() {
+        let kinds = Kinds { definite: SOME, ..Kinds::default() };
+        let mut lost = row("log_audit (audit.c:88) < main (m.c:2)", kinds);
+        let found = figures(vec![lost.clone()]);
+        assert_eq!(worst(&found), "`log_audit` (audit.c:88) lost 22.0 MiB in 365 objects: definitely.");
+        lost.led = Sum { objects: 1, bytes: 10 };
+        assert!(worst(&figures(vec![lost])).ends_with("definitely, and with them 10 B in 1 object."));
+    }
+
+    #[test]
+    fn other_kinds_come_when_nothing_is_definite() {
+        let small = Sum { objects: 1, bytes: 8 };
+        let idle = Kinds { reachable: SOME, idle: small, ..Kinds::default() };
+        let possible = Kinds { possible: small, ..Kinds::default() };
+        let both = figures(vec![row("f", idle), row("g\u{1b}[31m < main", possible)]);
+        assert!(worst(&both).contains("lost 8 B in 1 object: possibly"), "{}", worst(&both));
+        assert!(!worst(&both).contains('\u{1b}'), "escaped");
+        assert!(worst(&figures(vec![row("f", idle)])).starts_with("Nothing is lost; `f` holds 8 B"));
+        let reachable = Kinds { reachable: small, ..Kinds::default() };
+        let nothing = figures(vec![row("f", reachable)]);
+        assert_eq!(worst(&nothing), "Nothing is lost: 8 B in 1 object are reachable at the end.");
+        let plain = figures(vec![row("f", Kinds { unjudged: small, ..Kinds::default() })]);
+        assert_eq!(worst(&plain), "`f` never freed 8 B in 1 object.");
+        assert_eq!(worst(&figures(vec![])), "Everything was freed.");
+    }
+}

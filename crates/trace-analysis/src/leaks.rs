@@ -1,0 +1,127 @@
+//! What a program never frees, and what of it is a leak: lost (by the kinds of memcheck), reachable and not touched any
+//! more, or growing without bound. By call site.
+//!
+//! A trace with pointers has all three. A plain trace has what was never freed and what grows.
+
+mod figures;
+mod growth;
+mod plain;
+mod series;
+mod sites;
+
+use std::collections::HashMap;
+
+use heaptoll_trace::graph::Event;
+
+pub use figures::{Growing, Kinds, LeakFigures, SiteLeaks, Suppressed};
+pub use growth::{Rise, Slope};
+pub use plain::{EACH_OBJECT, NeverFreedOf};
+pub use sites::{By, LEAVE_NONE_OUT};
+
+use crate::graph::lost::{Fate, Lost};
+use crate::sum::Sum;
+use series::LiveSeries;
+
+/// Of an object that is reachable, the last touch lies so far back: this part of the run.
+const IDLE: u64 = 2;
+
+/// The sums of one call stack.
+#[derive(Debug, Clone, Copy, Default)]
+struct SiteSums {
+    kinds: Kinds,
+    led: Sum,
+    /// Bytes times bytes allocated since the last touch, of the idle ones.
+    idle_area: u128,
+}
+
+/// What was found in a trace, before call stacks are made rows.
+#[derive(Debug)]
+pub struct Found {
+    sums: HashMap<u32, SiteSums>,
+    series: LiveSeries,
+    allocated: Sum,
+    clock_bytes: u64,
+    has_time: bool,
+    /// The root point that was judged; none of a plain trace.
+    judged_at_bytes: Option<u64>,
+    /// The program went on after it.
+    goes_on: bool,
+    misfits: u64,
+}
+
+/// Takes the events of a trace with pointers.
+#[derive(Debug, Default)]
+pub struct GraphLeaks {
+    lost: Lost,
+    series: LiveSeries,
+    /// Site and size of live objects.
+    live: HashMap<u64, (u32, u64)>,
+    allocated: Sum,
+    clock_bytes: u64,
+}
+
+impl GraphLeaks {
+    /// Takes the events of a batch; before it, events may be missing.
+    pub fn events(&mut self, events: &[Event], after_gap: bool) {
+        self.lost.events(events, after_gap);
+        for event in events {
+            match *event {
+                Event::Allocate { object, size, site, .. } => {
+                    self.allocated.add(size);
+                    self.clock_bytes = self.clock_bytes.saturating_add(size);
+                    self.live.insert(object, (site, size));
+                    self.series.add(site, size, self.clock_bytes, 0);
+                }
+                Event::Free { object, .. } => {
+                    if let Some((site, size)) = self.live.remove(&object) {
+                        self.series.remove(site, size, self.clock_bytes, 0);
+                    }
+                }
+                Event::RootsBegin { clock_bytes } => {
+                    self.clock_bytes = self.clock_bytes.max(clock_bytes);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// What was found, when all events were taken.
+    pub fn finish(self) -> Found {
+        let clock_bytes = self.clock_bytes;
+        let (judged_at_bytes, goes_on) = (self.lost.judged_at_bytes(), self.lost.goes_on());
+        let mut sums: HashMap<u32, SiteSums> = HashMap::new();
+        for object in self.lost.finish() {
+            let of = &mut sums.entry(object.site).or_default();
+            match object.fate {
+                Fate::Definite => of.kinds.definite.add(object.size),
+                Fate::Indirect { .. } => of.kinds.indirect.add(object.size),
+                Fate::Possible => of.kinds.possible.add(object.size),
+                Fate::Unjudged => of.kinds.unjudged.add(object.size),
+                Fate::Reachable => {
+                    of.kinds.reachable.add(object.size);
+                    let idle = object.idle_bytes.filter(|idle| *idle > clock_bytes / IDLE);
+                    if let Some(idle) = idle {
+                        of.kinds.idle.add(object.size);
+                        of.idle_area += u128::from(object.size) * u128::from(idle);
+                        if object.is_untouched {
+                            of.kinds.untouched.add(object.size);
+                        }
+                    }
+                }
+            }
+            if let Fate::Indirect { leader_site } = object.fate {
+                sums.entry(leader_site).or_default().led.add(object.size);
+            }
+        }
+        Found {
+            sums,
+            series: self.series,
+            allocated: self.allocated,
+            clock_bytes,
+            has_time: false,
+            judged_at_bytes,
+            goes_on,
+            misfits: 0,
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The figures of `heaptoll leaks`.
+
+use heaptoll_callsites::WholeFrame;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::growth::Rise;
+use crate::subject::Subject;
+use crate::sum::Sum;
+
+/// Objects that were never freed, by kind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Kinds {
+    /// Definitely lost: nothing leads to them.
+    pub definite: Sum,
+    /// Indirectly lost: only lost objects lead to them.
+    pub indirect: Sum,
+    /// Possibly lost: only chains with an interior pointer lead to them.
+    pub possible: Sum,
+    /// Reachable by pointers to starts of objects.
+    pub reachable: Sum,
+    /// Of the reachable ones, those that the program did not touch in the second half of the run, in bytes allocated.
+    pub idle: Sum,
+    /// Of these, those that it never touched.
+    pub untouched: Sum,
+    /// Of no known kind: those of a plain trace, and those after whose allocation events are missing.
+    pub unjudged: Sum,
+}
+
+impl Kinds {
+    /// All that was never freed.
+    pub fn never_freed(&self) -> Sum {
+        self.definite.plus(self.indirect).plus(self.possible).plus(self.reachable).plus(self.unjudged)
+    }
+
+    pub(super) fn plus(&self, other: &Kinds) -> Kinds {
+        Kinds {
+            definite: self.definite.plus(other.definite),
+            indirect: self.indirect.plus(other.indirect),
+            possible: self.possible.plus(other.possible),
+            reachable: self.reachable.plus(other.reachable),
+            idle: self.idle.plus(other.idle),
+            untouched: self.untouched.plus(other.untouched),
+            unjudged: self.unjudged.plus(other.unjudged),
+        }
+    }
+}
+
+/// What call stacks that read alike never freed.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SiteLeaks {
+    /// Their text.
+    pub name: String,
+    /// Number of them.
+    pub stacks: u64,
+    /// All frames of the one with the most bytes, innermost first.
+    pub stack: Vec<WholeFrame>,
+    /// Their objects.
+    pub kinds: Kinds,
+    /// Objects of any site that are indirectly lost with the definitely lost ones of this: only these lead to them.
+    pub led: Sum,
+    /// The share of the run, in bytes allocated, since the idle objects were touched last: their mean by bytes.
+    pub idle_share: Option<f64>,
+}
+
+impl SiteLeaks {
+    /// Definitely lost objects with what is lost through them.
+    pub fn lost(&self) -> Sum {
+        self.kinds.definite.plus(self.led)
+    }
+}
+
+/// Call stacks that read alike, whose live bytes rise over the whole run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Growing {
+    /// Their text.
+    pub name: String,
+    /// All frames of one of them, innermost first.
+    pub stack: Vec<WholeFrame>,
+    /// What is live of them at the end.
+    pub at_end: Sum,
+    /// How it rises.
+    pub rise: Rise,
+}
+
+/// What suppressions left out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Suppressed {
+    /// Call stacks of which something was never freed.
+    pub stacks: u64,
+    /// Their objects.
+    pub kinds: Kinds,
+}
+
+/// All figures.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LeakFigures {
+    /// The process image.
+    pub subject: Subject,
+    /// Whether the trace has pointers: without them nothing is known of kinds.
+    pub pointers: bool,
+    /// Whether the trace has call stacks.
+    pub sites: bool,
+    /// Objects allocated, and their bytes.
+    pub allocated: Sum,
+    /// Bytes allocated in the run.
+    pub clock_bytes: u64,
+    /// Bytes allocated until the root point at which kinds were decided; none where there is none.
+    pub judged_at_bytes: Option<u64>,
+    /// Whether the program went on after it.
+    pub goes_on: bool,
+    /// All that was never freed and is not suppressed.
+    pub kinds: Kinds,
+    /// By call site: most bytes lost first, then possibly lost, idle, of unknown kind, reachable.
+    pub rows: Vec<SiteLeaks>,
+    /// Sites that are not listed.
+    pub other_rows: u64,
+    /// Call sites that grow, steepest first.
+    pub growing: Vec<Growing>,
+    /// How all live bytes rise; none where they do not over the whole run.
+    pub rise_of_all: Option<Rise>,
+    /// The run is too short to see growth.
+    pub is_short: bool,
+    /// What suppressions left out.
+    pub suppressed: Suppressed,
+    /// Events that name objects that are not there.
+    pub misfits: u64,
+}

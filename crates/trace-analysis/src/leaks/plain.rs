@@ -1,0 +1,100 @@
+//! What a plain trace shows: what was never freed, and what grows.
+
+use std::collections::HashMap;
+
+use heaptoll_trace::{Event, EventKind};
+
+use super::series::LiveSeries;
+use super::{Found, SiteSums};
+use crate::slots::{MAX_SIZE, Slots};
+use crate::sum::Sum;
+
+/// A slot: of a live object, or of none.
+#[derive(Debug, Clone, Copy, Default)]
+struct Block {
+    size: u64,
+    site: u32,
+    is_live: bool,
+}
+
+/// Bytes kept for each object that is live at the same time as others.
+pub const EACH_OBJECT: usize = size_of::<Block>();
+
+/// Takes the events of a plain trace.
+#[derive(Debug, Default)]
+pub struct NeverFreedOf {
+    slots: Slots<Block>,
+    series: LiveSeries,
+    allocated: Sum,
+    clock_bytes: u64,
+    misfits: u64,
+}
+
+impl NeverFreedOf {
+    /// Takes the next events.
+    pub fn events(&mut self, events: &[Event]) {
+        events.iter().for_each(|event| self.event(event));
+    }
+
+    fn event(&mut self, event: &Event) {
+        let size = event.size.min(MAX_SIZE);
+        match event.kind {
+            kind if kind.allocates() => {
+                let block = Block { size, site: event.site, is_live: true };
+                let before = std::mem::replace(self.slots.claim(event.slot), block);
+                self.end(before, event.time_ns, true);
+                self.allocated.add(size);
+                self.clock_bytes = self.clock_bytes.saturating_add(size);
+                self.series.add(event.site, size, self.clock_bytes, event.time_ns);
+            }
+            kind if kind.frees() => {
+                let block = self.slots.get(event.slot).map(std::mem::take).unwrap_or_default();
+                self.misfits += u64::from(!block.is_live);
+                self.end(block, event.time_ns, false);
+            }
+            EventKind::Realloc => self.resize(event.slot, size, event.time_ns),
+            _ => {}
+        }
+    }
+
+    /// An object keeps its site.
+    fn resize(&mut self, slot: u32, size: u64, time_ns: u64) {
+        let Some(block) = self.slots.get(slot).filter(|block| block.is_live) else {
+            self.misfits += 1;
+            return;
+        };
+        let (old, site) = (std::mem::replace(&mut block.size, size), block.site);
+        let growth = size.saturating_sub(old);
+        self.allocated.bytes = self.allocated.bytes.saturating_add(growth);
+        self.clock_bytes = self.clock_bytes.saturating_add(growth);
+        match size > old {
+            true => self.series.add(site, growth, self.clock_bytes, time_ns),
+            false => self.series.remove(site, old - size, self.clock_bytes, time_ns),
+        }
+    }
+
+    fn end(&mut self, block: Block, time_ns: u64, is_misfit: bool) {
+        if block.is_live {
+            self.misfits += u64::from(is_misfit);
+            self.series.remove(block.site, block.size, self.clock_bytes, time_ns);
+        }
+    }
+
+    /// What was found, when all events were taken.
+    pub fn finish(self) -> Found {
+        let mut sums: HashMap<u32, SiteSums> = HashMap::new();
+        for block in self.slots.iter().filter(|block| block.is_live) {
+            sums.entry(block.site).or_default().kinds.unjudged.add(block.size);
+        }
+        Found {
+            sums,
+            series: self.series,
+            allocated: self.allocated,
+            clock_bytes: self.clock_bytes,
+            has_time: true,
+            judged_at_bytes: None,
+            goes_on: false,
+            misfits: self.misfits,
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! Call stacks as rows, those that read alike together: what they never freed, and how they grow.
+
+use std::cmp::Reverse;
+
+use heaptoll_callsites::WholeFrame;
+
+use super::figures::{Growing, LeakFigures, SiteLeaks};
+use super::growth::{may_grow, rise};
+use super::series::{LiveSeries, PARTS};
+use super::{Found, SiteSums};
+use crate::stacks::CallSites;
+use crate::sum::Sum;
+
+/// Most rows in the result.
+const ROWS: usize = 1000;
+/// Most rows whose slope is computed: those that rose most.
+const SLOPES: usize = 100;
+
+/// Whether a call stack is suppressed, innermost frame first.
+pub type Suppress<'a> = &'a dyn Fn(&[WholeFrame]) -> bool;
+
+/// No suppressions.
+pub const LEAVE_NONE_OUT: Suppress<'static> = &|_| false;
+
+/// By what rows are made.
+pub struct By<'a, 'b> {
+    /// The trace's call stacks; none where it has none.
+    pub call_sites: Option<&'a mut CallSites<'b>>,
+    /// What is left out.
+    pub suppress: Suppress<'a>,
+}
+
+/// A row under way.
+#[derive(Default)]
+struct Row {
+    sums: SiteSums,
+    stacks: u64,
+    /// The site with the most bytes, and these.
+    largest: Option<(u32, u64)>,
+    /// All sites of which something was ever live.
+    sites: Vec<u32>,
+}
+
+impl Found {
+    /// The figures. What is about the file is left to the caller.
+    pub fn figures(self, by: By<'_, '_>) -> LeakFigures {
+        let ends = self.series.ends();
+        let mut figures = LeakFigures {
+            pointers: self.judged_at_bytes.is_some(),
+            sites: by.call_sites.is_some(),
+            allocated: self.allocated,
+            clock_bytes: self.clock_bytes,
+            judged_at_bytes: self.judged_at_bytes,
+            goes_on: self.goes_on,
+            is_short: ends.is_none(),
+            misfits: self.misfits,
+            ..LeakFigures::default()
+        };
+        if let Some(ends) = &ends {
+            let floors = self.series.floors_of_all();
+            figures.rise_of_all = may_grow(&floors).then(|| rise(&floors, ends, self.has_time)).flatten();
+        }
+        match by.call_sites {
+            Some(call_sites) => self.by_site(call_sites, by.suppress, ends.as_deref(), &mut figures),
+            None => self.sums.values().for_each(|sums| figures.kinds = figures.kinds.plus(&sums.kinds)),
+        }
+        figures
+    }
+
+    fn by_site(
+        self,
+        call_sites: &mut CallSites<'_>,
+        suppress: Suppress<'_>,
+        ends: Option<&[(u64, u64)]>,
+        figures: &mut LeakFigures,
+    ) {
+        let last = self.sums.keys().max().map_or(0, |last| last + 1);
+        let mut rows: Vec<Row> = Vec::new();
+        for site in 0..self.series.sites().max(last) {
+            let sums = self.sums.get(&site).copied().unwrap_or_default();
+            let bytes = sums.kinds.never_freed();
+            if suppress(&call_sites.whole(site)) {
+                figures.suppressed.stacks += u64::from(bytes.objects > 0);
+                figures.suppressed.kinds = figures.suppressed.kinds.plus(&sums.kinds);
+                continue;
+            }
+            figures.kinds = figures.kinds.plus(&sums.kinds);
+            let row = call_sites.row(site);
+            if row >= rows.len() {
+                rows.resize_with(row + 1, Row::default);
+            }
+            rows[row].add(site, &sums, bytes);
+        }
+        if let Some(ends) = ends {
+            figures.growing = growing(&rows, &self.series, ends, self.has_time, call_sites);
+        }
+        leaks(&rows, self.clock_bytes, call_sites, figures);
+    }
+}
+
+impl Row {
+    fn add(&mut self, site: u32, sums: &SiteSums, never_freed: Sum) {
+        self.sites.push(site);
+        if never_freed.objects == 0 {
+            return;
+        }
+        self.stacks += 1;
+        self.sums.kinds = self.sums.kinds.plus(&sums.kinds);
+        self.sums.led = self.sums.led.plus(sums.led);
+        self.sums.idle_area += sums.idle_area;
+        if self.largest.is_none_or(|(_, most)| never_freed.bytes > most) {
+            self.largest = Some((site, never_freed.bytes));
+        }
+    }
+}
+
+/// What rows never freed, worst first.
+fn leaks(rows: &[Row], clock_bytes: u64, call_sites: &CallSites<'_>, figures: &mut LeakFigures) {
+    let mut all: Vec<(usize, &Row)> = rows.iter().enumerate().filter(|(_, row)| row.stacks > 0).collect();
+    all.sort_by_key(|(number, row)| {
+        let kinds = &row.sums.kinds;
+        let lost = kinds.definite.plus(row.sums.led).bytes * u64::from(kinds.definite.objects > 0);
+        let others = [kinds.possible, kinds.idle, kinds.unjudged, kinds.never_freed()];
+        (Reverse(lost), others.map(|sum| Reverse(sum.bytes)), *number)
+    });
+    figures.other_rows = all.len().saturating_sub(ROWS) as u64;
+    all.truncate(ROWS);
+    let leaks = all.into_iter().map(|(number, row)| {
+        let kinds = row.sums.kinds;
+        let most = u128::from(kinds.idle.bytes) * u128::from(clock_bytes);
+        SiteLeaks {
+            name: call_sites.name(number),
+            stacks: row.stacks,
+            stack: row.largest.map_or_else(Vec::new, |(site, _)| call_sites.whole(site)),
+            kinds,
+            led: row.sums.led,
+            idle_share: (most > 0).then(|| row.sums.idle_area as f64 / most as f64),
+        }
+    });
+    figures.rows = leaks.collect();
+}
+
+/// Rows whose live bytes rise over the whole run, steepest first.
+fn growing(
+    rows: &[Row],
+    series: &LiveSeries,
+    ends: &[(u64, u64)],
+    has_time: bool,
+    call_sites: &CallSites<'_>,
+) -> Vec<Growing> {
+    let mut candidates: Vec<(usize, [u64; PARTS])> = Vec::new();
+    for (number, row) in rows.iter().enumerate() {
+        let mut floors = [0; PARTS];
+        row.sites.iter().for_each(|site| series.add_floors(*site, &mut floors));
+        if may_grow(&floors) {
+            candidates.push((number, floors));
+        }
+    }
+    candidates.sort_by_key(|(number, floors)| (Reverse(floors[PARTS - 1] - floors[0]), *number));
+    candidates.truncate(SLOPES);
+    let grown = candidates.into_iter().filter_map(|(number, floors)| {
+        let row = &rows[number];
+        let site = row.largest.map(|(site, _)| site).or_else(|| row.sites.first().copied());
+        Some(Growing {
+            name: call_sites.name(number),
+            stack: site.map_or_else(Vec::new, |site| call_sites.whole(site)),
+            at_end: row.sums.kinds.never_freed(),
+            rise: rise(&floors, ends, has_time)?,
+        })
+    });
+    let mut grown: Vec<Growing> = grown.collect();
+    grown.sort_by(|one, other| other.rise.per_mib.value.total_cmp(&one.rise.per_mib.value));
+    grown
+}
