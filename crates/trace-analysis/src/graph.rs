@@ -10,8 +10,8 @@ mod figures;
 mod heap;
 pub mod lost;
 mod objects;
-mod unreachable;
 mod requests;
+mod unreachable;
 
 pub use figures::{DeathBounds, GraphFigures, HiddenPointers, RootCounts, RootPoint};
 pub use heap::{EACH_OBJECT, GraphHeap};

@@ -247,6 +247,7 @@ fn of_several_process_images_the_one_that_lost_most_is_shown() {
     let loses = "int main(void) { for (int i = 0; i < 3; i++) *(char *volatile *)&(char *){0} = malloc(7000); return 0; }";
     let program = fixture.program("loses", loses);
     let script = format!("{program}; exit 0");
-    let shown = fixture.heaptoll(&["leaks", "--fail-on", "definite", "--", "/bin/sh", "-c", &script]).exits(1);
+    let shown =
+        fixture.heaptoll(&["leaks", "--fail-on", "definite", "--", "/bin/sh", "-c", &script]).exits(1);
     shown.shows(&["`main`", "lost 20.5 KiB in 3 objects"]).complains(&["process images", "loses"]);
 }
