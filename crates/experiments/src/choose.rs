@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::run::{self, Run};
 
 pub use figures::{Candidate, Figures, Finalist};
-pub use score::Wish;
+pub use score::Preference;
 use score::{Measured, measured};
 
 /// Name and version of the figures as JSON.
@@ -46,7 +46,7 @@ pub struct Request {
     /// Whether managers that were named are tried with settings, too.
     pub settings: bool,
     /// What is wanted.
-    pub wish: Wish,
+    pub preference: Preference,
     /// Peak resident memory that a run may take, bytes.
     pub memory_limit_bytes: Option<u64>,
 }
@@ -166,7 +166,7 @@ impl Search<'_> {
             Ok(Measured { cpu, memory, peak_bytes }) => {
                 (row.cpu_ratio, row.memory_ratio, row.peak_bytes) =
                     (Some(cpu), Some(memory), Some(peak_bytes));
-                row.score = Some(self.request.wish.score(cpu, memory));
+                row.score = Some(self.request.preference.score(cpu, memory));
                 let limit = self.request.memory_limit_bytes.filter(|limit| peak_bytes > *limit as f64);
                 row.why_out = limit.map(|_| "takes more than the memory limit".into());
             }
@@ -179,7 +179,7 @@ impl Search<'_> {
         let finalists: Vec<Finalist> = experiment
             .stacks
             .iter()
-            .map(|stack| figures::finalist(&stack.name, comparison, self.request.wish))
+            .map(|stack| figures::finalist(&stack.name, comparison, self.request.preference))
             .collect();
         self.rows.sort_by(|a, b| {
             let score = |row: &Candidate| row.score.unwrap_or(f64::INFINITY);
@@ -189,7 +189,7 @@ impl Search<'_> {
         Figures {
             programs: experiment.programs.iter().map(|program| program.name.clone()).collect(),
             baseline: self.request.run.baseline.clone(),
-            wish: self.request.wish,
+            preference: self.request.preference,
             memory_limit_bytes: self.request.memory_limit_bytes,
             choice: best,
             finalists,

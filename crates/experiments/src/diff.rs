@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::failure::Failure;
-use crate::gate::sites::{SiteDifferences, differences_until};
+use crate::gate::sites::differences_until;
 use crate::trace_source;
 pub use document::document;
+pub use figures::{Figures, Recording};
 
 mod document;
+mod figures;
 
 /// Name and version of the figures as JSON.
 pub const SCHEMA: &str = "heaptoll-diff/1";
@@ -26,32 +25,6 @@ pub struct Request {
     pub new: PathBuf,
     /// See `base_until_ns`.
     pub new_until_ns: u64,
-}
-
-/// What the JSON holds.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Figures {
-    /// What changes are counted from.
-    pub base: Recording,
-    /// What is compared with it.
-    pub new: Recording,
-    /// The changes by call site.
-    pub sites: SiteDifferences,
-    /// What the reader of the figures must know.
-    pub warnings: Vec<String>,
-}
-
-/// One of the two.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Recording {
-    /// Path of the trace.
-    pub trace: String,
-    /// Program and arguments, as a shell takes them.
-    pub program: String,
-    /// The manager that it ran over; empty where unknown.
-    pub manager: String,
-    /// Where it was taken to end, seconds from its beginning; none for all of it.
-    pub until_s: Option<f64>,
 }
 
 /// Compares two traces with call stacks, or one with itself at an earlier time.

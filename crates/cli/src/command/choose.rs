@@ -1,7 +1,7 @@
 //! `heaptoll choose`: which manager, with which settings, fits a program best.
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiments::choose::{self, Request, Wish};
+use heaptoll_experiments::choose::{self, Preference, Request};
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::preparation::baseline;
 use heaptoll_experiments::run;
@@ -17,7 +17,7 @@ use crate::{exit, terminal};
 
 /// What is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum WishArg {
+enum PreferenceArg {
     /// Little CPU time
     Time,
     /// Little memory
@@ -51,7 +51,7 @@ pub struct Arguments {
     settings: bool,
     /// What is wanted
     #[arg(long, value_enum, value_name = "WHAT", default_value = "balance")]
-    prefer: WishArg,
+    prefer: PreferenceArg,
     /// Peak resident memory that a run may take: what takes more is no candidate
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     memory_limit: Option<u64>,
@@ -91,10 +91,10 @@ impl Arguments {
             },
             manager: self.manager.clone(),
             settings: self.settings,
-            wish: match self.prefer {
-                WishArg::Time => Wish::Time,
-                WishArg::Memory => Wish::Memory,
-                WishArg::Balance => Wish::Balance,
+            preference: match self.prefer {
+                PreferenceArg::Time => Preference::Time,
+                PreferenceArg::Memory => Preference::Memory,
+                PreferenceArg::Balance => Preference::Balance,
             },
             memory_limit_bytes: self.memory_limit,
         }

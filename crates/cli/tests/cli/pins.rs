@@ -41,8 +41,7 @@ fn assert_first(fixture: &Fixture, manager: &str, program: &str) {
     let output = fixture.heaptoll(&["ledger", "-m", manager, "--json", "-", "--", program]);
     assert_eq!(output.code, Some(0), "{manager}: {}\n{}", output.out, output.err);
     let figures: Value = serde_json::from_str(&output.out).expect("JSON");
-    let last =
-        figures["moments"].as_array().and_then(|moments| moments.last()).expect("a snapshot at the end");
+    let last = figures["moments"].as_array().and_then(|all| all.last()).expect("a snapshot at the end");
     let pins = &last["pins"];
     let bytes = pins["bytes"].as_u64().expect("a figure");
     let external: u64 = last["lines"]

@@ -16,10 +16,10 @@ pub fn document(figures: &Figures, experiment: &Experiment, places: &Places, com
         title: format!("Which memory manager for {}?", and_list(&figures.programs)),
         subtitle: format!(
             "wanted: {}{}; compared with {}",
-            match figures.wish {
-                super::Wish::Time => "little CPU time",
-                super::Wish::Memory => "little memory",
-                super::Wish::Balance => "little CPU time and little memory",
+            match figures.preference {
+                super::Preference::Time => "little CPU time",
+                super::Preference::Memory => "little memory",
+                super::Preference::Balance => "little CPU time and little memory",
             },
             figures
                 .memory_limit_bytes

@@ -5,7 +5,7 @@ use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::score::{Measured, Wish, measured};
+use super::score::{Measured, Preference, measured};
 
 /// What the JSON holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,7 +15,7 @@ pub struct Figures {
     /// The stack that ratios are to.
     pub baseline: String,
     /// What was wanted.
-    pub wish: Wish,
+    pub preference: Preference,
     /// Peak resident memory that a run was to take at most, bytes.
     pub memory_limit_bytes: Option<u64>,
     /// The stack that is recommended: the baseline where no finalist is better for certain.
@@ -42,7 +42,7 @@ pub struct Finalist {
     pub memory: Option<Interval>,
     /// The largest median of a program's peak resident memory, bytes.
     pub peak_bytes: Option<f64>,
-    /// The wish's score by these: below 0 is better than the baseline.
+    /// The preference's score by these: below 0 is better than the baseline.
     pub score: Option<f64>,
     /// What went wrong in its runs; empty when nothing did.
     pub trouble: String,
@@ -61,14 +61,14 @@ pub struct Candidate {
     pub memory_ratio: Option<f64>,
     /// The largest median of a program's peak resident memory, bytes.
     pub peak_bytes: Option<f64>,
-    /// The wish's score in that round.
+    /// The preference's score in that round.
     pub score: Option<f64>,
     /// Why it is no candidate; none where it is one.
     pub why_out: Option<String>,
 }
 
 /// A stack's fresh runs.
-pub(super) fn finalist(stack: &str, comparison: &Comparison, wish: Wish) -> Finalist {
+pub(super) fn finalist(stack: &str, comparison: &Comparison, preference: Preference) -> Finalist {
     let mut found = Finalist { stack: stack.to_owned(), ..Finalist::default() };
     if stack == comparison.baseline {
         found.score = Some(0.0);
@@ -80,19 +80,18 @@ pub(super) fn finalist(stack: &str, comparison: &Comparison, wish: Wish) -> Fina
     }
     match measured(stack, comparison) {
         Ok(Measured { cpu, memory, peak_bytes }) => {
-            (found.score, found.peak_bytes) = (Some(wish.score(cpu, memory)), Some(peak_bytes));
+            (found.score, found.peak_bytes) = (Some(preference.score(cpu, memory)), Some(peak_bytes));
         }
         Err(why) => found.trouble = why,
     }
     (found.cpu, found.memory) = match &comparison.tables[..] {
         [only] => {
             let row = only.rows.iter().find(|row| row.stack == stack);
-            let ratio =
-                |metric| row.and_then(|row| row.figures.get(&metric)).and_then(|figure| figure.ratio.clone());
+            let ratio = |metric| row.and_then(|row| row.figures.get(&metric)).and_then(|figure| figure.ratio);
             (ratio(Metric::Cpu), ratio(Metric::PeakRss))
         }
         _ => match comparison.overall.iter().find(|row| row.stack == stack) {
-            Some(row) => (row.cpu.clone(), row.peak_rss.clone()),
+            Some(row) => (row.cpu, row.peak_rss),
             None => (None, None),
         },
     };
@@ -133,22 +132,22 @@ mod tests {
         Some(Interval { ratio: (low * high).sqrt(), low, high, differs, pairs: 20 })
     }
 
-    fn one(stack: &str, cpu: (f64, f64), memory: (f64, f64), wish: Wish) -> Finalist {
+    fn one(stack: &str, cpu: (f64, f64), memory: (f64, f64), preference: Preference) -> Finalist {
         let (cpu, memory) = (interval(cpu.0, cpu.1), interval(memory.0, memory.1));
         let ratio = |interval: &Option<Interval>| interval.as_ref().map_or(1.0, |interval| interval.ratio);
-        let score = Some(wish.score(ratio(&cpu), ratio(&memory)));
+        let score = Some(preference.score(ratio(&cpu), ratio(&memory)));
         Finalist { stack: stack.into(), cpu, memory, score, peak_bytes: Some(1000.0), trouble: String::new() }
     }
 
     #[test]
     fn only_what_is_better_for_certain_replaces_the_default() {
-        let wish = Wish::Memory;
+        let preference = Preference::Memory;
         let default = Finalist { stack: "glibc".into(), peak_bytes: Some(2000.0), ..Finalist::default() };
-        let lean = one("lean", (1.02, 1.06), (0.6, 0.7), wish);
-        let unsure = one("unsure", (0.9, 1.05), (0.7, 1.1), wish);
+        let lean = one("lean", (1.02, 1.06), (0.6, 0.7), preference);
+        let unsure = one("unsure", (0.9, 1.05), (0.7, 1.1), preference);
         let broken = Finalist {
             trouble: "3x killed by signal 11".into(),
-            ..one("broken", (0.1, 0.2), (0.1, 0.2), wish)
+            ..one("broken", (0.1, 0.2), (0.1, 0.2), preference)
         };
         let best = |finalists: &[&Finalist], limit| {
             super::best(&finalists.iter().map(|one| (*one).clone()).collect::<Vec<_>>(), "glibc", limit)

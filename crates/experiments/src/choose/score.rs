@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// What is wanted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Wish {
+pub enum Preference {
     /// Little CPU time: ten per cent of memory are worth about one of it.
     Time,
     /// Little memory: ten per cent of CPU time are worth about one of it.
@@ -17,22 +17,22 @@ pub enum Wish {
     Balance,
 }
 
-impl Wish {
+impl Preference {
     /// The name in options and sentences.
     pub fn name(self) -> &'static str {
         match self {
-            Wish::Time => "time",
-            Wish::Memory => "memory",
-            Wish::Balance => "balance",
+            Preference::Time => "time",
+            Preference::Memory => "memory",
+            Preference::Balance => "balance",
         }
     }
 
     /// The logarithm of a mean of two ratios to the baseline, weighted as is wanted; 0 for the baseline itself.
     pub fn score(self, cpu: f64, memory: f64) -> f64 {
         let weight = match self {
-            Wish::Time => 0.9,
-            Wish::Memory => 0.1,
-            Wish::Balance => 0.5,
+            Preference::Time => 0.9,
+            Preference::Memory => 0.1,
+            Preference::Balance => 0.5,
         };
         weight * cpu.ln() + (1.0 - weight) * memory.ln()
     }
@@ -77,18 +77,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wish_weighs_time_and_memory() {
+    fn a_preference_weighs_time_and_memory() {
         // 35 % less memory for 4 % more CPU.
         let (cpu, memory) = (1.04, 0.65);
-        assert!(Wish::Memory.score(cpu, memory) < 0.0 && Wish::Balance.score(cpu, memory) < 0.0);
+        assert!(Preference::Memory.score(cpu, memory) < 0.0 && Preference::Balance.score(cpu, memory) < 0.0);
         assert!(
-            Wish::Time.score(1.10, 0.65) > 0.0,
+            Preference::Time.score(1.10, 0.65) > 0.0,
             "ten per cent of time are worth more than a third of memory"
         );
-        assert!(Wish::Time.score(1.01, 0.5) < 0.0);
-        for wish in [Wish::Time, Wish::Memory, Wish::Balance] {
-            assert!(wish.score(1.0, 1.0).abs() < 1e-12);
-            assert!(wish.score(0.9, 0.9) < wish.score(1.0, 1.0));
+        assert!(Preference::Time.score(1.01, 0.5) < 0.0);
+        for preference in [Preference::Time, Preference::Memory, Preference::Balance] {
+            assert!(preference.score(1.0, 1.0).abs() < 1e-12);
+            assert!(preference.score(0.9, 0.9) < preference.score(1.0, 1.0));
         }
     }
 }

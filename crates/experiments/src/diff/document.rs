@@ -4,7 +4,7 @@ use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, count, plural, seconds};
 use heaptoll_units::{percent, whole_bytes};
 
-use super::{Figures, Recording};
+use super::figures::{Figures, Recording};
 use crate::gate::differences::{Differences, Part, less};
 
 /// A figure of the call sites.

@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_no_news_and_unknown_sites_name_the_option() {
+    fn little_is_not_attributed_and_unknown_sites_name_the_option() {
         let mut few = ledger(vec![pin(1, 100, 0)]);
         few.snapshots[1].rss_bytes = 1 << 20;
         let found = shown(&few, &sites()).expect("there are pins");

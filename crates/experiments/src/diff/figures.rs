@@ -1,0 +1,32 @@
+//! The figures of a comparison of recordings.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::gate::sites::SiteDifferences;
+
+/// What the JSON holds.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figures {
+    /// What changes are counted from.
+    pub base: Recording,
+    /// What is compared with it.
+    pub new: Recording,
+    /// The changes by call site.
+    pub sites: SiteDifferences,
+    /// What the reader of the figures must know.
+    pub warnings: Vec<String>,
+}
+
+/// One of the two.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Recording {
+    /// Path of the trace.
+    pub trace: String,
+    /// Program and arguments, as a shell takes them.
+    pub program: String,
+    /// The manager that it ran over; empty where unknown.
+    pub manager: String,
+    /// Where it was taken to end, seconds from its beginning; none for all of it.
+    pub until_s: Option<f64>,
+}
