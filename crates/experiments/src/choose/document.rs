@@ -9,6 +9,7 @@ use heaptoll_statistics::Interval;
 use heaptoll_units::rounded_percent;
 
 use super::figures::{Candidate, Figures, Finalist};
+use super::score::Preference;
 
 /// The document. `command` repeats it.
 pub fn document(figures: &Figures, experiment: &Experiment, places: &Places, command: &str) -> Document {
@@ -17,9 +18,9 @@ pub fn document(figures: &Figures, experiment: &Experiment, places: &Places, com
         subtitle: format!(
             "wanted: {}{}; compared with {}",
             match figures.preference {
-                super::Preference::Time => "little CPU time",
-                super::Preference::Memory => "little memory",
-                super::Preference::Balance => "little CPU time and little memory",
+                Preference::Time => "little CPU time",
+                Preference::Memory => "little memory",
+                Preference::Balance => "little CPU time and little memory",
             },
             figures
                 .memory_limit_bytes
