@@ -3,6 +3,7 @@
 mod block;
 mod calls;
 mod copying;
+mod keeping;
 mod kept;
 mod recorder;
 mod sites;

@@ -35,7 +35,7 @@ pub struct RootPoints {
     pub hidden: Amount,
 }
 
-/// Points of unreachability beside the program's own frees. Root points are some allocations apart, and each object that
+/// Points of unreachability compared with the program's own frees. Root points are some allocations apart, and each object that
 /// the program frees is in one of `before_free`, `at_free`, `after_free` and `not_known`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Unreachable {
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn each_object_is_counted_where_its_point_lies_beside_its_free() {
+    fn each_object_is_counted_by_its_point_and_its_free() {
         let objects = vec![
             object(1, 1, Some(4)),
             object(2, 2, Some(4)),

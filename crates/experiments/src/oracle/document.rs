@@ -123,7 +123,7 @@ fn alive(programs: &[Program]) -> Section {
     Section { title: "Requested bytes alive".into(), text, items: vec![Item::Table(table)] }
 }
 
-/// Points of unreachability beside the program's own frees, where they were recorded.
+/// Points of unreachability compared with the program's own frees, where they were recorded.
 fn unreachable(programs: &[Program]) -> Option<Section> {
     let recorded: Vec<(&Program, &Unreachable)> =
         programs.iter().filter_map(|program| Some((program, program.unreachable.as_ref()?))).collect();
@@ -170,7 +170,7 @@ fn unreachable(programs: &[Program]) -> Option<Section> {
         "mean, never",
     ];
     let text = vec![
-        "Objects by the first root point at which no root leads to them and they are not used any more, beside the \
+        "Objects by the first root point at which no root leads to them and they are not used any more, compared with the \
          program's own free. At it: at the first root point after the free; after it: still reachable there. Not known: \
          freed after the last root point. Hidden pointers: objects that nothing led to at a root point and that were used \
          later; they are kept until then."

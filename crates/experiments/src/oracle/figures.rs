@@ -39,7 +39,7 @@ pub struct Program {
     pub live_free: Live,
     /// Requested bytes alive if nothing is freed.
     pub live_never: Live,
-    /// When objects can be reached no more, beside the program's own frees; null where it was not recorded.
+    /// When objects can be reached no more, compared with the program's own frees; null where it was not recorded.
     pub unreachable: Option<Unreachable>,
     /// Whether native runs make the recorded allocations.
     pub sequence: Sequence,

@@ -1,5 +1,5 @@
 //! When objects can be reached no more, from the same traced run: its records become a trace with pointers in a temporary
-//! file beside the oracle's, which is read when the last uses are known.
+//! file next to the oracle's, which is read when the last uses are known.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ impl Drop for TemporaryFile {
 }
 
 impl Graph {
-    /// Begins a trace beside the oracle's `file`.
+    /// Begins a trace next to the oracle's `file`.
     ///
     /// # Errors
     /// It cannot be written.

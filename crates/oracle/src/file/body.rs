@@ -6,7 +6,7 @@ use heaptoll_oracle_file::{
     AllocationWord, HEADER_BYTES, Header, NEVER, NameWord, Section, SiteWord, UNREACHABLE_BYTES, Unreachable,
 };
 
-use super::About;
+use super::about::About;
 use crate::recording::{Object, Recording};
 use crate::schedule::Schedule;
 
