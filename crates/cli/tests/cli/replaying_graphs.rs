@@ -161,6 +161,7 @@ fn an_object_that_a_collection_lost_is_trouble_and_so_is_a_collector_that_crashe
 const REQUESTS: &str = r#"
     struct node { struct node *volatile next; volatile long more[30]; };
     static struct node *volatile list;
+    static volatile long sum;
     int main(void) {
         for (int at = 0; at < 500; at++) {
             struct node *made = malloc(sizeof *made);
@@ -169,7 +170,7 @@ const REQUESTS: &str = r#"
         }
         for (int request = 0; request < 2000; request++) {
             heaptoll_event_begin();
-            for (struct node *node = list; node; node = node->next) node->more[0];
+            for (struct node *node = list; node; node = node->next) sum += node->more[0];
             for (int at = 0; at < 4; at++) {
                 volatile char *garbage = malloc(1000);
                 *garbage = 1;

@@ -24,7 +24,7 @@ pub(super) struct Simulator {
 impl Simulator {
     pub fn new(machine: &Machine) -> Simulator {
         let level = |(entries, ways)| Level { bytes: entries * PAGE, ways, line: PAGE };
-        // What references wait for these is not asked.
+        // Waits for these are not counted.
         let tlbs = Machine { levels: TLBS.map(level).into(), cycles: vec![0; TLBS.len()] };
         Simulator { caches: Hierarchy::new(machine), tlbs: Hierarchy::new(&tlbs), machine: machine.clone() }
     }

@@ -52,6 +52,19 @@ pub enum GraphReplayError {
         /// The trace.
         trace: String,
     },
+    /// What replays read does not fit into memory.
+    #[error(
+        "{trace} takes {needs} of memory while it is replayed, and this machine has {available} free: record a shorter run, \
+         or without --references"
+    )]
+    TooLong {
+        /// The trace.
+        trace: String,
+        /// What it takes.
+        needs: String,
+        /// What is free.
+        available: String,
+    },
     /// A heap that the machine has no memory for.
     #[error(
         "a heap of {heap} is more than the {available} that this machine has free: give a smaller one with --heap"

@@ -1,5 +1,7 @@
 //! What the machine's memory cannot hold is not tried.
 
+use std::path::Path;
+
 use heaptoll_replay::mmtk::Prepared;
 use heaptoll_replay::study::available;
 use heaptoll_units::bytes;
@@ -22,6 +24,22 @@ pub fn can_hold(heap_bytes: u64) -> Result<(), Failure> {
     }
     Err(Failure::Refused(Box::new(GraphReplayError::TooLarge {
         heap: bytes(heap_bytes as f64),
+        available: bytes(free as f64),
+    })))
+}
+
+/// Refuses a trace made ready that is larger than free memory, for replays read all of it.
+///
+/// # Errors
+/// It is.
+pub fn can_read(trace: &Path, needs_bytes: u64) -> Result<(), Failure> {
+    let free = available();
+    if needs_bytes <= free {
+        return Ok(());
+    }
+    Err(Failure::Refused(Box::new(GraphReplayError::TooLong {
+        trace: trace.display().to_string(),
+        needs: bytes(needs_bytes as f64),
         available: bytes(free as f64),
     })))
 }
@@ -56,6 +74,14 @@ mod tests {
         let mut rows = ["nogc"].map(PlanRow::new);
         refuse_what_it_cannot_hold(&mut rows, &Prepared { allocated_bytes: 1000, ..Prepared::default() });
         assert_eq!(rows[0].refused, None);
+    }
+
+    #[test]
+    fn a_trace_that_memory_cannot_hold_is_refused_with_both_sizes() {
+        assert!(can_read(Path::new("a.graph"), 4096).is_ok());
+        let refused =
+            can_read(Path::new("a.graph"), u64::MAX).expect_err("no machine has as much").to_string();
+        assert!(refused.contains("a.graph") && refused.contains("--references"), "{refused}");
     }
 
     #[test]

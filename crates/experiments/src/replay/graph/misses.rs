@@ -5,12 +5,11 @@
 //! many collections, so that what a request does besides is seen as chance.
 
 use heaptoll_locality::machine::Machine;
-use heaptoll_replay::mmtk::{ByAccessor, Caches, Prepared, Replayed, Simulated, SimulatedRequest};
+use heaptoll_replay::mmtk::{ByAccessor, Caches, Replayed, Simulated, SimulatedRequest};
 use heaptoll_statistics::{ALPHA, Interval};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::memory::all_objects_bytes;
 use crate::proximity::{Distances, Sample, portions, series};
 
 /// Parts of a run that are compared with each other.
@@ -30,9 +29,9 @@ pub struct Question {
 }
 
 impl Question {
-    /// Bytes that are allocated between two collections on request; 0 where there are none.
-    pub fn every_bytes(&self, prepared: &Prepared) -> u64 {
-        self.collections.map_or(0, |times| all_objects_bytes(prepared) / u64::from(times + 1) + 1)
+    /// Bytes that are allocated between two collections on request, of so many in all; 0 where there are none.
+    pub fn every_bytes(&self, all_bytes: u64) -> u64 {
+        self.collections.map_or(0, |times| all_bytes / u64::from(times + 1) + 1)
     }
 }
 
@@ -206,8 +205,7 @@ mod tests {
     #[test]
     fn collections_on_request_are_as_many_as_requested() {
         let question = Question { machine: Machine::usual(), origin: "", collections: Some(9) };
-        let prepared = Prepared { allocated_bytes: 8400, objects: 100, ..Prepared::default() };
-        assert_eq!(question.every_bytes(&prepared), 1001);
-        assert_eq!(Question { collections: None, ..question }.every_bytes(&prepared), 0);
+        assert_eq!(question.every_bytes(10_000), 1001);
+        assert_eq!(Question { collections: None, ..question }.every_bytes(10_000), 0);
     }
 }

@@ -9,6 +9,7 @@ use heaptoll_scratch::Scratch;
 use heaptoll_trace::Memory;
 
 use super::error::GraphReplayError;
+use super::memory;
 use super::request::Request;
 use crate::context::Messages;
 use crate::failure::Failure;
@@ -41,7 +42,10 @@ pub fn ready(request: &Request, mmtk: &Mmtk, messages: &dyn Messages) -> Result<
     let file = folder.path().join("ready");
     let answered = mmtk.prepare(&request.trace, &file, request.memory_limit_bytes);
     match answered.map_err(|error| Failure::Refused(Box::new(error)))? {
-        Answered::Done(prepared) => Ok(Ready { prepared, file, _folder: folder }),
+        Answered::Done(prepared) => {
+            memory::can_read(&request.trace, std::fs::metadata(&file).map_or(0, |file| file.len()))?;
+            Ok(Ready { prepared, file, _folder: folder })
+        }
         Answered::Interrupted => Err(Failure::Interrupted),
         Answered::Failed(why) => Err(Failure::Refused(Box::new(GraphReplayError::NotReady {
             trace: request.trace.display().to_string(),

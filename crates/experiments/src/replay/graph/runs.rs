@@ -15,6 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use super::cells::{Cell, Purpose};
 use super::figures::{PlanRow, Smallest};
 use super::heaps;
+use super::memory::all_objects_bytes;
 use super::plans::row_name;
 use super::ready::Ready;
 use super::request::{HeapSize, Request};
@@ -91,7 +92,7 @@ impl Runner<'_> {
             (Purpose::Simulate, Some(question)) => {
                 let machine = serde_json::to_string(&question.machine)
                     .map_err(|error| Failure::Trouble(Box::new(error)))?;
-                let every_bytes = question.every_bytes(&self.ready.prepared);
+                let every_bytes = question.every_bytes(all_objects_bytes(&self.ready.prepared));
                 self.mmtk.simulate(&self.ready.file, plan, heap, &machine, every_bytes)
             }
             _ => self.mmtk.replay(&self.ready.file, plan, heap, purpose == Purpose::Check),
