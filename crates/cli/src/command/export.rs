@@ -68,7 +68,7 @@ enum ValueArg {
 #[command(after_help = "Examples:\n  heaptoll export gawk.heaptoll\n  \
     heaptoll export gawk.heaptoll -o /tmp/gawk.parquet --force\n  \
     duckdb -c \"select kind, count(*), sum(size) from 'gawk.parquet' group by kind\"\n  \
-    heaptoll export gawk.heaptoll --to pprof && go tool pprof -http : gawk.pb.gz\n  \
+    heaptoll export gawk.heaptoll --to pprof                   (then: go tool pprof -http : gawk.pb.gz)\n  \
     heaptoll export gawk.heaptoll --to folded --at peak -o - | flamegraph.pl > gawk.svg\n  \
     heaptoll export server.heaptoll --to dhat --between 10s,60s")]
 pub struct Arguments {
