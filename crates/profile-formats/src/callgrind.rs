@@ -7,8 +7,7 @@ use std::io::{self, Write};
 
 use heaptoll_profiles::{Measure, Profile, Stack};
 
-use crate::Moment;
-use crate::format::four;
+use crate::format::{Instant, four};
 use crate::line::one_line;
 
 /// Events of the file, in the order of [`four`].
@@ -38,8 +37,8 @@ struct Functions<'a> {
     costs: Vec<Costly>,
 }
 
-pub fn write(profile: &Profile, moment: Moment, out: &mut dyn Write) -> io::Result<()> {
-    let measures = four(moment);
+pub fn write(profile: &Profile, instant: Instant, out: &mut dyn Write) -> io::Result<()> {
+    let measures = four(instant);
     let mut functions = Functions::of(profile);
     let columns = measures.map(|measure| profile.column(measure));
     for stack in profile.stacks() {
@@ -126,9 +125,14 @@ impl<'a> Functions<'a> {
             writeln!(out, "{line} {}", shown(costs))?;
         }
         for ((line, called), costs) in &costly.calls {
-            let (object, file, name) = &self.names[*called];
-            writeln!(out, "cob={}", names.objects.shown(object))?;
-            writeln!(out, "cfi={}", names.files.shown(file))?;
+            let (called_object, called_file, name) = &self.names[*called];
+            // As callgrind writes them: what is not named is that of the caller.
+            if called_object != object {
+                writeln!(out, "cob={}", names.objects.shown(called_object))?;
+            }
+            if called_file != file {
+                writeln!(out, "cfi={}", names.files.shown(called_file))?;
+            }
             writeln!(out, "cfn={}", names.functions.shown(name))?;
             let first_line = self.costs[*called].first_line();
             writeln!(out, "calls={} {first_line}\n{line} {}", costs[0], shown(costs))?;

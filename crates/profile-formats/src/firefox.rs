@@ -1,5 +1,5 @@
 //! The Firefox Profiler's JSON. Allocations are its "native allocations": each has a time, an address and a size, and a
-//! free has the same address. So its retained view, of whatever stretch its user selects, works.
+//! free has the same address. So its retained view, of whatever stretch of time its user selects, works.
 //!
 //! A trace may have a thousand million objects. So an allocation here stands for all objects of one stack that were
 //! allocated within one interval and freed within another ([`Lives`](heaptoll_profiles::Lives)); its address is a number

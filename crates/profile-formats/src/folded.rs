@@ -7,11 +7,12 @@ use std::io::{self, Write};
 
 use heaptoll_profiles::Profile;
 
-use crate::Choice;
+use crate::format::Choice;
+
 use crate::line::one_line;
 
 pub fn write(profile: &Profile, choice: Choice, out: &mut dyn Write) -> io::Result<()> {
-    let Some(column) = profile.column(choice.count.measure(choice.moment)) else { return Ok(()) };
+    let Some(column) = profile.column(choice.count.measure(choice.instant)) else { return Ok(()) };
     let names: Vec<String> =
         profile.frames().iter().map(|frame| one_line(&frame.name()).trim().replace(';', ":")).collect();
     for stack in profile.stacks().filter(|stack| stack.values[column] > 0) {
@@ -28,7 +29,7 @@ pub fn write(profile: &Profile, choice: Choice, out: &mut dyn Write) -> io::Resu
 #[cfg(test)]
 mod tests {
     use crate::testing::{CHOICE, hostile, small, text};
-    use crate::{Choice, Count, Format, Moment};
+    use crate::{Choice, Count, Format, Instant};
 
     #[test]
     fn a_stack_is_a_line_from_the_outermost_function_on() {
@@ -36,7 +37,7 @@ mod tests {
             text(Format::Folded, &small(), CHOICE),
             "main;parse;xmalloc 96\nmain;grow;xmalloc 40\nmain 8\n"
         );
-        let live = Choice { count: Count::LiveObjects, moment: Moment::End };
+        let live = Choice { count: Count::LiveObjects, instant: Instant::End };
         assert_eq!(text(Format::Folded, &small(), live), "main;parse;xmalloc 1\n", "nothing of none");
     }
 

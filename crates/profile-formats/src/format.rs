@@ -53,19 +53,19 @@ impl Format {
 
 /// When live objects are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Moment {
+pub enum Instant {
     /// At the end.
     End,
     /// When most bytes were alive.
     Peak,
 }
 
-impl Moment {
+impl Instant {
     /// The live objects then, and their bytes.
     pub fn measures(self) -> [Measure; 2] {
         match self {
-            Moment::End => [Measure::EndObjects, Measure::EndBytes],
-            Moment::Peak => [Measure::PeakObjects, Measure::PeakBytes],
+            Instant::End => [Measure::EndObjects, Measure::EndBytes],
+            Instant::Peak => [Measure::PeakObjects, Measure::PeakBytes],
         }
     }
 }
@@ -77,26 +77,35 @@ pub enum Count {
     AllocatedBytes,
     /// Objects allocated.
     AllocatedObjects,
-    /// Live bytes at the chosen moment.
+    /// Live bytes at the chosen instant.
     LiveBytes,
-    /// Live objects at the chosen moment.
+    /// Live objects at the chosen instant.
     LiveObjects,
 }
 
 impl Count {
     /// What it is of a profile.
-    pub fn measure(self, moment: Moment) -> Measure {
+    pub fn measure(self, instant: Instant) -> Measure {
         match self {
             Count::AllocatedBytes => Measure::AllocatedBytes,
             Count::AllocatedObjects => Measure::AllocatedObjects,
-            Count::LiveObjects => moment.measures()[0],
-            Count::LiveBytes => moment.measures()[1],
+            Count::LiveObjects => instant.measures()[0],
+            Count::LiveBytes => instant.measures()[1],
         }
     }
 }
 
+/// What is chosen of a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// When the live objects are counted, in formats that have one figure for them.
+    pub instant: Instant,
+    /// The figure, in formats that have one.
+    pub count: Count,
+}
+
 /// What was allocated and what was alive then: objects and bytes of each.
-pub(crate) fn four(moment: Moment) -> [Measure; 4] {
-    let [objects, bytes] = moment.measures();
+pub(crate) fn four(instant: Instant) -> [Measure; 4] {
+    let [objects, bytes] = instant.measures();
     [Measure::AllocatedObjects, Measure::AllocatedBytes, objects, bytes]
 }

@@ -19,16 +19,7 @@ use std::io::{self, Write};
 
 use heaptoll_profiles::{Profile, Tracks};
 
-pub use format::{Count, Format, Moment};
-
-/// What is chosen of a profile.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Choice {
-    /// When the live objects are counted, in formats that have one figure for them.
-    pub moment: Moment,
-    /// The figure, in formats that have one.
-    pub count: Count,
-}
+pub use format::{Choice, Count, Format, Instant};
 
 /// Writes a profile. `tracks` is what a timeline shows beside it.
 ///
@@ -42,12 +33,12 @@ pub fn write(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     match format {
-        Format::Pprof => pprof::write(profile, choice.moment, out),
+        Format::Pprof => pprof::write(profile, choice.instant, out),
         Format::Firefox => firefox::write(profile, tracks, out),
         Format::Folded => folded::write(profile, choice, out),
         Format::Dhat => dhat::write(profile, out),
-        Format::Callgrind => callgrind::write(profile, choice.moment, out),
+        Format::Callgrind => callgrind::write(profile, choice.instant, out),
         Format::Speedscope => speedscope::write(profile, choice, out),
-        Format::Perfetto => perfetto::write(profile, tracks, choice.moment, out),
+        Format::Perfetto => perfetto::write(profile, tracks, choice.instant, out),
     }
 }

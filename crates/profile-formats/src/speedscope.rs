@@ -7,8 +7,7 @@ use std::io::{self, Write};
 use heaptoll_profiles::{Frame, Profile, Unit};
 use serde::Serialize;
 
-use crate::Choice;
-use crate::format::four;
+use crate::format::{Choice, four};
 
 #[derive(Serialize)]
 struct SharedFrame<'a> {
@@ -29,8 +28,8 @@ pub fn write(profile: &Profile, choice: Choice, out: &mut dyn Write) -> io::Resu
     )?;
     field("name", profile.subject.program(), out)?;
     let shown: Vec<_> =
-        four(choice.moment).into_iter().filter(|measure| profile.column(*measure).is_some()).collect();
-    let active = shown.iter().position(|measure| *measure == choice.count.measure(choice.moment));
+        four(choice.instant).into_iter().filter(|measure| profile.column(*measure).is_some()).collect();
+    let active = shown.iter().position(|measure| *measure == choice.count.measure(choice.instant));
     write!(out, ",\"activeProfileIndex\":{},\"shared\":{{\"frames\":[", active.unwrap_or(0))?;
     for (at, frame) in profile.frames().iter().enumerate() {
         comma(at, out)?;
@@ -87,7 +86,7 @@ mod tests {
     use serde_json::Value;
 
     use crate::testing::{CHOICE, hostile, small, text};
-    use crate::{Choice, Count, Format, Moment};
+    use crate::{Choice, Count, Format, Instant};
 
     fn read(text: &str) -> Value {
         serde_json::from_str(text).expect("JSON")
@@ -95,7 +94,7 @@ mod tests {
 
     #[test]
     fn it_has_the_members_that_the_schema_requires_and_the_profiles_sums() {
-        let choice = Choice { count: Count::LiveBytes, moment: Moment::Peak };
+        let choice = Choice { count: Count::LiveBytes, instant: Instant::Peak };
         let file = read(&text(Format::Speedscope, &small(), choice));
         assert_eq!(file["$schema"], "https://www.speedscope.app/file-format-schema.json");
         assert_eq!(file["activeProfileIndex"], 3);

@@ -4,9 +4,9 @@ use heaptoll_profiles::{
     Builder, Counter, Frame, Life, Lives, Measure, Profile, Slice, SliceTrack, Subject, Tracks, Unit,
 };
 
-use crate::{Choice, Count, Format, Moment, write};
+use crate::{Choice, Count, Format, Instant, write};
 
-pub const CHOICE: Choice = Choice { moment: Moment::End, count: Count::AllocatedBytes };
+pub const CHOICE: Choice = Choice { instant: Instant::End, count: Count::AllocatedBytes };
 
 const MEASURES: [Measure; 9] = [
     Measure::AllocatedObjects,

@@ -44,7 +44,7 @@ impl Frame {
 }
 
 /// For each frame of a stack, innermost first, whether it was inlined into the next: it has the same address, and the
-/// expansion of that address has not begun anew (then it is recursion). `place` names the position of a frame,
+/// expansion of that address has not begun again (then it is recursion). `place` names the position of a frame,
 /// `number` the frame itself.
 pub fn inlined<Place: PartialEq, Number: PartialEq>(stack: &[(Place, Number)]) -> Vec<bool> {
     let mut group = 0;

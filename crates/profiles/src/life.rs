@@ -1,4 +1,4 @@
-//! When objects lived: what viewers need that show the memory retained between two moments of their user's choice.
+//! When objects lived: what viewers need that show the memory retained between two times of their user's choice.
 
 /// Bytes of one stack that were allocated within one interval and freed within another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,6 +21,6 @@ pub struct Life {
 pub struct Lives {
     /// Length of an interval, ns. The first begins at 0 ns of the trace.
     pub interval_ns: u64,
-    /// In the order of stacks and births.
+    /// In the order of stacks and times.
     pub lives: Vec<Life>,
 }

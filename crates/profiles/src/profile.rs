@@ -15,7 +15,7 @@ pub struct Subject {
     pub pid: i32,
     /// Unix seconds at the beginning of the trace; 0 when unknown.
     pub started_unix_s: u64,
-    /// What was measured, ns from the beginning of the trace: all of it, or between two moments.
+    /// What was measured, ns from the beginning of the trace: all of it, or between two times.
     pub from_ns: u64,
     /// See `from_ns`.
     pub to_ns: u64,

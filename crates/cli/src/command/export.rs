@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use heaptoll_experiments::export::parquet;
-use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Moment, Window};
+use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Instant, Window};
 use heaptoll_experiments::failure::Failure;
 
 use crate::exit::TROUBLE;
@@ -48,9 +48,9 @@ enum ValueArg {
     AllocatedBytes,
     /// Objects allocated
     AllocatedObjects,
-    /// Bytes alive at the moment of --at
+    /// Bytes alive at the instant of --at
     LiveBytes,
-    /// Objects alive at the moment of --at
+    /// Objects alive at the instant of --at
     LiveObjects,
 }
 
@@ -68,7 +68,7 @@ enum ValueArg {
 #[command(after_help = "Examples:\n  heaptoll export gawk.heaptoll\n  \
     heaptoll export gawk.heaptoll -o /tmp/gawk.parquet --force\n  \
     duckdb -c \"select kind, count(*), sum(size) from 'gawk.parquet' group by kind\"\n  \
-    heaptoll export gawk.heaptoll --to pprof && go tool pprof -http : gawk.pb.gz\n  \
+    heaptoll export gawk.heaptoll --to pprof                   (then: go tool pprof -http : gawk.pb.gz)\n  \
     heaptoll export gawk.heaptoll --to folded --at peak -o - | flamegraph.pl > gawk.svg\n  \
     heaptoll export server.heaptoll --to dhat --between 10s,60s")]
 pub struct Arguments {
@@ -88,7 +88,7 @@ pub struct Arguments {
     #[arg(long, value_name = "FROM,TO", value_parser = window, help_heading = "Call stacks")]
     between: Option<Window>,
     /// When live objects are counted, in formats with one figure for them; end if not given
-    #[arg(long, value_enum, value_name = "MOMENT", help_heading = "Call stacks")]
+    #[arg(long, value_enum, value_name = "WHEN", help_heading = "Call stacks")]
     at: Option<AtArg>,
     /// The figure, where the format has one (folded), and the one shown first (speedscope); allocated-bytes if not given,
     /// live-bytes with --at
@@ -134,10 +134,10 @@ impl Arguments {
     /// An option that the format has no use for is refused: its user expects something else of the file.
     fn check(&self) -> Result<(), Failure> {
         let is = |formats: &[ToArg]| formats.contains(&self.to);
-        let all_moments = is(&[ToArg::Parquet, ToArg::Firefox, ToArg::Dhat]);
+        let needs_none = is(&[ToArg::Parquet, ToArg::Firefox, ToArg::Dhat]);
         let refused = [
             ("--between", self.between.is_some() && is(&[ToArg::Parquet]), "has all events"),
-            ("--at", self.at.is_some() && all_moments, "has all moments"),
+            ("--at", self.at.is_some() && needs_none, "has the peak and the end"),
             (
                 "--value",
                 self.value.is_some() && !is(&[ToArg::Folded, ToArg::Speedscope]),
@@ -154,9 +154,9 @@ impl Arguments {
     }
 
     fn choice(&self) -> Choice {
-        let moment = match self.at {
-            None | Some(AtArg::End) => Moment::End,
-            Some(AtArg::Peak) => Moment::Peak,
+        let instant = match self.at {
+            None | Some(AtArg::End) => Instant::End,
+            Some(AtArg::Peak) => Instant::Peak,
         };
         let count = match self.value {
             None if self.at.is_some() => Count::LiveBytes,
@@ -165,7 +165,7 @@ impl Arguments {
             Some(ValueArg::LiveBytes) => Count::LiveBytes,
             Some(ValueArg::LiveObjects) => Count::LiveObjects,
         };
-        Choice { moment, count }
+        Choice { instant, count }
     }
 }
 

@@ -278,3 +278,63 @@ int main(void) { for (int i = 0; i < 20; i++) keep(); return 0; }
     assert_eq!(file[..2], [0x1f, 0x8b]);
     assert_eq!(pprof_sums(&pprof)[1], folded_sum(&folded));
 }
+
+/// `handle` keeps every third block of `parse`.
+const REQUESTS: &str = r#"
+__attribute__((noinline)) char *parse(int n) { char *p = malloc(100); p[0] = n; return p; }
+__attribute__((noinline)) void handle(int n) { char *p = parse(n); if (n % 3) free(p); }
+int main(void) { for (int i = 0; i < 300; i++) handle(i); return 0; }
+"#;
+
+/// Records [`REQUESTS`] and exports it; the file's path.
+fn requests(fixture: &Fixture, format: &str) -> String {
+    let program = fixture.program("requests", REQUESTS);
+    let (trace, file) = (fixture.at("requests.heaptoll"), fixture.at("exported"));
+    fixture.heaptoll(&["record", "--sites", "-o", &trace, "--", &program]).exits(0);
+    fixture.heaptoll(&["export", &trace, "--to", format, "-o", &file]).exits(0);
+    file
+}
+
+#[test]
+#[ignore = "slow: starts callgrind_annotate of Valgrind"]
+fn callgrind_annotate_shows_the_functions_with_their_bytes() {
+    let fixture = Fixture::new();
+    let file = requests(&fixture, "callgrind");
+    let output = Command::new("callgrind_annotate").args(["--inclusive=yes", &file]).output();
+    let output: CommandOutput = output.expect("callgrind_annotate runs").into();
+    let output = output.exits(0);
+    assert_eq!(output.err, "");
+    for function in ["parse", "handle", "main"] {
+        let of = |line: &&str| line.contains(&format!(":{function} "));
+        let line = output.out.lines().find(of).unwrap_or_else(|| panic!("{function} in {}", output.out));
+        assert!(line.contains("30,000") && line.contains("10,000"), "{line}");
+    }
+}
+
+#[test]
+#[ignore = "slow: starts Chromium"]
+fn dhats_viewer_shows_the_totals() {
+    let fixture = Fixture::new();
+    let data = std::fs::read_to_string(requests(&fixture, "dhat")).expect("text").replace('<', "\\u003c");
+    let viewer = std::fs::read_to_string("/usr/libexec/valgrind/dh_view.js").expect("Valgrind's viewer");
+    let page = format!(
+        "<!DOCTYPE html><script>{viewer}</script><script id=data type=application/json>{data}</script>\
+        <body onload='onLoad(); gData = JSON.parse(document.getElementById(\"data\").textContent); buildTree(); \
+        displayTree(0, 0, 0)'>"
+    );
+    std::fs::write(fixture.path("page.html"), page).expect("writes");
+    let mut chromium = Command::new("chromium");
+    chromium.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--dump-dom",
+        "--virtual-time-budget=5000",
+    ]);
+    chromium.arg(format!("--user-data-dir={}", fixture.at("browser")));
+    let output = chromium.arg(format!("file://{}", fixture.at("page.html"))).output().expect("Chromium runs");
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    for text in ["30,000 bytes (100%", "300 blocks", "10,000 bytes (100%)", "parse (in "] {
+        assert!(shown.contains(text), "no `{text}` in {shown}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
-pub use heaptoll_profile_formats::{Choice, Count, Format, Moment};
+pub use heaptoll_profile_formats::{Choice, Count, Format, Instant};
 use heaptoll_profiles::{Builder, Profile, Tracks};
 use heaptoll_report::{ReportError, files};
 use heaptoll_trace::{Header, Memory, Tables};

@@ -1,4 +1,4 @@
-//! The call stacks as a heap profile: what each allocated, and what of it was freed until the chosen moment.
+//! The call stacks as a heap profile: what each allocated, and what of it was freed until the chosen instant.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,7 @@ use heaptoll_profiles::{Frame, Profile};
 use super::schema::{
     self, Callstack, HeapSample, InternedString, Mapping, ProcessHeapSamples, ProfilePacket, TracePacket,
 };
-use crate::Moment;
-use crate::format::four;
+use crate::format::{Instant, four};
 
 /// The heap that the UI shows as that of malloc.
 const HEAP: &str = "libc.malloc";
@@ -27,7 +26,7 @@ struct Tables<'a> {
 }
 
 /// The packets of a profile; none when it has no stack.
-pub fn packets(profile: &Profile, moment: Moment) -> Vec<TracePacket> {
+pub fn packets(profile: &Profile, instant: Instant) -> Vec<TracePacket> {
     if profile.stacks().len() == 0 {
         return Vec::new();
     }
@@ -37,18 +36,18 @@ pub fn packets(profile: &Profile, moment: Moment) -> Vec<TracePacket> {
     tables.names.push(InternedString { iid: Some(0), str: Some(Vec::new()) });
     let numbers: Vec<u64> =
         profile.frames().iter().zip(&names).map(|(frame, name)| tables.frame(frame, name)).collect();
-    let (callstacks, samples) = stacks(profile, moment, &numbers);
+    let (callstacks, samples) = stacks(profile, instant, &numbers);
     let mut packets: Vec<ProfilePacket> = Vec::new();
     chunks(tables.names, &mut packets, |strings| ProfilePacket { strings, ..ProfilePacket::default() });
     chunks(tables.mappings, &mut packets, |mappings| ProfilePacket { mappings, ..ProfilePacket::default() });
     chunks(tables.frames, &mut packets, |frames| ProfilePacket { frames, ..ProfilePacket::default() });
     chunks(callstacks, &mut packets, |callstacks| ProfilePacket { callstacks, ..ProfilePacket::default() });
     chunks(samples, &mut packets, |samples| ProfilePacket {
-        process_dumps: vec![dump(profile, moment, samples)],
+        process_dumps: vec![dump(profile, instant, samples)],
         ..ProfilePacket::default()
     });
     let last = packets.len() - 1;
-    let time_ns = at_ns(profile, moment);
+    let time_ns = at_ns(profile, instant);
     let packet = |(at, packet): (usize, ProfilePacket)| TracePacket {
         timestamp: Some(time_ns),
         profile_packet: Some(ProfilePacket { continued: Some(at < last), index: Some(at as u64), ..packet }),
@@ -64,16 +63,16 @@ fn chunks<T>(mut items: Vec<T>, packets: &mut Vec<ProfilePacket>, packet: impl F
     }
 }
 
-fn at_ns(profile: &Profile, moment: Moment) -> u64 {
-    match moment {
-        Moment::End => profile.subject.to_ns,
-        Moment::Peak => profile.subject.peak_ns,
+fn at_ns(profile: &Profile, instant: Instant) -> u64 {
+    match instant {
+        Instant::End => profile.subject.to_ns,
+        Instant::Peak => profile.subject.peak_ns,
     }
 }
 
 /// Stacks and their values. Stacks whose frames are the same in this format are one: it knows no lines.
-fn stacks(profile: &Profile, moment: Moment, numbers: &[u64]) -> (Vec<Callstack>, Vec<HeapSample>) {
-    let columns = four(moment).map(|measure| profile.column(measure));
+fn stacks(profile: &Profile, instant: Instant, numbers: &[u64]) -> (Vec<Callstack>, Vec<HeapSample>) {
+    let columns = four(instant).map(|measure| profile.column(measure));
     let mut known: HashMap<Vec<u64>, usize> = HashMap::new();
     let mut sums: Vec<[u64; 4]> = Vec::new();
     let mut callstacks = Vec::new();
@@ -103,12 +102,12 @@ fn stacks(profile: &Profile, moment: Moment, numbers: &[u64]) -> (Vec<Callstack>
     (callstacks, (1..).zip(sums).map(sample).collect())
 }
 
-fn dump(profile: &Profile, moment: Moment, samples: Vec<HeapSample>) -> ProcessHeapSamples {
+fn dump(profile: &Profile, instant: Instant, samples: Vec<HeapSample>) -> ProcessHeapSamples {
     ProcessHeapSamples {
         pid: u64::try_from(profile.subject.pid).ok(),
         samples,
         from_startup: Some(profile.subject.from_ns == 0),
-        timestamp: Some(at_ns(profile, moment)),
+        timestamp: Some(at_ns(profile, instant)),
         heap_name: Some(HEAP.to_owned()),
         // Every byte is counted.
         sampling_interval_bytes: Some(1),

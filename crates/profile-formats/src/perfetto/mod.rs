@@ -1,5 +1,5 @@
 //! Perfetto's traces: figures over time as counter tracks, what took a while as slices, and the call stacks as a heap
-//! profile at the chosen moment, which its UI shows as a flame graph.
+//! profile at the chosen instant, which its UI shows as a flame graph.
 //!
 //! Perfetto opens Chrome's JSON as well. Protocol buffers are written since JSON has no heap profiles, its times are
 //! floating-point microseconds, and its numbers above 2^53 are not exact. A file is a sequence of packets, each a
@@ -11,9 +11,10 @@ mod schema;
 use std::io::{self, Write};
 
 use heaptoll_profiles::{Counter, Profile, Slice, SliceTrack, Tracks, Unit};
+
+use crate::format::Instant;
 use prost::Message;
 
-use crate::Moment;
 use schema::{
     COUNTER, Clock, ClockSnapshot, CounterDescriptor, DebugAnnotation, ProcessDescriptor, SLICE_BEGIN,
     SLICE_END, Trace, TracePacket, TrackDescriptor, TrackEvent,
@@ -30,7 +31,7 @@ const REALTIME: u32 = 1;
 const MONOTONIC_COARSE: u32 = 4;
 const BOOTTIME: u32 = 6;
 
-pub fn write(profile: &Profile, tracks: &Tracks, moment: Moment, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(profile: &Profile, tracks: &Tracks, instant: Instant, out: &mut dyn Write) -> io::Result<()> {
     let mut writer = Writer { out };
     writer.begin(profile)?;
     let mut uuid = PROCESS_TRACK;
@@ -42,7 +43,7 @@ pub fn write(profile: &Profile, tracks: &Tracks, moment: Moment, out: &mut dyn W
         uuid += 1;
         writer.slices(uuid, track)?;
     }
-    for packet in heap::packets(profile, moment) {
+    for packet in heap::packets(profile, instant) {
         writer.packet(packet)?;
     }
     writer.out.flush()

@@ -7,7 +7,7 @@ use prost::Message;
 
 use super::schema::{HeapSample, ProfilePacket, Trace, TrackEvent};
 use crate::testing::{CHOICE, bytes, hostile, small};
-use crate::{Choice, Format, Moment};
+use crate::{Choice, Format, Instant};
 
 fn decoded(profile: &Profile, choice: Choice) -> Trace {
     Trace::decode(&bytes(Format::Perfetto, profile, choice)[..]).expect("a message")
@@ -45,8 +45,8 @@ fn counters_and_slices_are_tracks_of_the_process() {
 
 #[test]
 fn the_heap_profile_has_the_profiles_sums() {
-    for (moment, time) in [(Moment::End, 3_000_000), (Moment::Peak, 1_000_000)] {
-        let trace = decoded(&small(), Choice { moment, ..CHOICE });
+    for (instant, time) in [(Instant::End, 3_000_000), (Instant::Peak, 1_000_000)] {
+        let trace = decoded(&small(), Choice { instant, ..CHOICE });
         let packets = profile_packets(&trace);
         let continued: Vec<_> = packets.iter().filter_map(|packet| packet.continued).collect();
         assert_eq!(continued, [true, true, true, true, false]);
@@ -56,11 +56,11 @@ fn the_heap_profile_has_the_profiles_sums() {
         let sum = |of: fn(&HeapSample) -> Option<u64>| -> u64 {
             dumps.iter().flat_map(|dump| &dump.samples).filter_map(of).sum()
         };
-        let (all, live) = (small().total(Measure::AllocatedBytes), small().total(moment.measures()[1]));
+        let (all, live) = (small().total(Measure::AllocatedBytes), small().total(instant.measures()[1]));
         assert_eq!(sum(|sample| sample.self_allocated), all);
         assert_eq!(sum(|sample| sample.self_freed), all - live);
         let (objects, alive) =
-            (small().total(Measure::AllocatedObjects), small().total(moment.measures()[0]));
+            (small().total(Measure::AllocatedObjects), small().total(instant.measures()[0]));
         assert_eq!(sum(|sample| sample.alloc_count), objects);
         assert_eq!(sum(|sample| sample.free_count), objects - alive);
     }

@@ -13,8 +13,7 @@ use flate2::write::GzEncoder;
 use heaptoll_profiles::Profile;
 use prost::Message;
 
-use crate::Moment;
-use crate::format::four;
+use crate::format::{Instant, four};
 use schema::{Sample, ValueType};
 use tables::Tables;
 
@@ -26,11 +25,11 @@ const TYPES: [(&str, &str); 4] = [
     ("inuse_space", "bytes"),
 ];
 
-pub fn write(profile: &Profile, moment: Moment, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(profile: &Profile, instant: Instant, out: &mut dyn Write) -> io::Result<()> {
     let mut gzip = GzEncoder::new(out, Compression::default());
     let mut tables = Tables::new(profile);
-    part(&head(profile, moment, &mut tables), &mut gzip)?;
-    let columns = four(moment).map(|measure| profile.column(measure));
+    part(&head(profile, instant, &mut tables), &mut gzip)?;
+    let columns = four(instant).map(|measure| profile.column(measure));
     for stack in profile.stacks() {
         let value = columns.map(|column| column.map_or(0, |column| stack.values[column]));
         let sample = Sample {
@@ -44,15 +43,15 @@ pub fn write(profile: &Profile, moment: Moment, out: &mut dyn Write) -> io::Resu
 }
 
 /// What a profile is of.
-fn head(profile: &Profile, moment: Moment, tables: &mut Tables) -> schema::Profile {
+fn head(profile: &Profile, instant: Instant, tables: &mut Tables) -> schema::Profile {
     let subject = &profile.subject;
     let sample_type =
         TYPES.map(|(name, unit)| ValueType { r#type: tables.text(name), unit: tables.text(unit) }).to_vec();
-    let live = profile.total(moment.measures()[1]);
+    let live = profile.total(instant.measures()[1]);
     let shown_first = if live > 0 { TYPES[3] } else { TYPES[1] };
-    let when = match moment {
-        Moment::End => format!("inuse: live at {:.3} s, the end", subject.to_ns as f64 / 1e9),
-        Moment::Peak => format!("inuse: live at {:.3} s, the peak", subject.peak_ns as f64 / 1e9),
+    let when = match instant {
+        Instant::End => format!("inuse: live at {:.3} s, the end", subject.to_ns as f64 / 1e9),
+        Instant::Peak => format!("inuse: live at {:.3} s, the peak", subject.peak_ns as f64 / 1e9),
     };
     let comment = [subject.command.join(" "), when].map(|text| tables.text(&text)).to_vec();
     let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);

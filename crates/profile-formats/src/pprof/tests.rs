@@ -7,7 +7,7 @@ use prost::Message;
 
 use super::schema;
 use crate::testing::{CHOICE, bytes, hostile, small};
-use crate::{Choice, Format, Moment};
+use crate::{Choice, Format, Instant};
 use heaptoll_profiles::{Measure, Profile};
 
 fn decoded(profile: &Profile, choice: Choice) -> schema::Profile {
@@ -27,15 +27,15 @@ fn names(read: &schema::Profile, sample: usize) -> Vec<Vec<(&str, i64)>> {
 
 #[test]
 fn samples_have_the_types_of_gos_heap_profiles_and_the_profiles_sums() {
-    for moment in [Moment::End, Moment::Peak] {
-        let read = decoded(&small(), Choice { moment, ..CHOICE });
+    for instant in [Instant::End, Instant::Peak] {
+        let read = decoded(&small(), Choice { instant, ..CHOICE });
         let text = |index: i64| read.string_table[index as usize].as_str();
         assert_eq!(read.string_table[0], "");
         let types: Vec<_> =
             read.sample_type.iter().map(|kind| (text(kind.r#type), text(kind.unit))).collect();
         assert_eq!(types, super::TYPES);
         assert_eq!(text(read.default_sample_type), "inuse_space");
-        for (at, measure) in crate::format::four(moment).into_iter().enumerate() {
+        for (at, measure) in crate::format::four(instant).into_iter().enumerate() {
             let sum: i64 = read.sample.iter().map(|sample| sample.value[at]).sum();
             assert_eq!(sum as u64, small().total(measure), "{}", measure.name());
         }

@@ -2,13 +2,13 @@
 //! same. When there are too many groups, intervals become twice as long. So the sums are exact, and memory does not grow
 //! with the trace.
 //!
-//! An object that grows is made of pieces, each with its own birth; one that shrinks loses the youngest.
+//! An object that grows is made of pieces, each with the time of its allocation; one that shrinks loses the youngest.
 
 use std::collections::HashMap;
 
 use heaptoll_profiles::{Life, Lives};
 
-use super::Live;
+use super::live::Live;
 use super::sums::SITES;
 use crate::sum::Sum;
 
@@ -18,7 +18,7 @@ const INTERVAL_NS: u64 = 1 << 20;
 const GROUPS: usize = 1 << 18;
 const GROUPS_EACH: usize = 4;
 
-/// Site, birth and death by interval.
+/// Site, and by interval allocation and free.
 type Key = (u32, u32, Option<u32>);
 
 /// The groups so far.
@@ -26,7 +26,7 @@ type Key = (u32, u32, Option<u32>);
 pub struct LifeGroups {
     interval_ns: u64,
     groups: HashMap<Key, Sum>,
-    /// By slot: births and bytes of pieces that were added later.
+    /// By slot: times and bytes of pieces that were added later.
     pieces: HashMap<u32, Vec<(u64, u64)>>,
     highest_site: u32,
     /// Groups that are always kept.

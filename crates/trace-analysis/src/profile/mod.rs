@@ -1,7 +1,8 @@
 //! A trace as a [`Profile`]: what each call stack allocated, and what of it was alive at the peak and at the end; of the
-//! whole run, or as if recording had begun at one moment and ended at another.
+//! whole run, or as if recording had begun at one time and ended at another.
 
 mod frames;
+mod live;
 mod lives;
 mod sums;
 
@@ -14,6 +15,7 @@ use crate::slots::{MAX_SIZE, Slots};
 use crate::stat::Point;
 use crate::stat::timeline::Timeline;
 use frames::Frames;
+use live::Live;
 use lives::LifeGroups;
 use sums::{Now, SITES, SiteSums, Totals};
 
@@ -44,26 +46,6 @@ pub struct Window {
 impl Default for Window {
     fn default() -> Window {
         Window { from_ns: 0, to_ns: u64::MAX }
-    }
-}
-
-/// A live object.
-#[derive(Debug, Clone, Copy, Default)]
-struct Live {
-    size: u64,
-    /// Bytes that it had when the window began: they are not counted.
-    old: u64,
-    born_ns: u64,
-    site: u32,
-    /// Allocated within the window.
-    counts: bool,
-    is_alive: bool,
-}
-
-impl Live {
-    /// Bytes that count.
-    fn bytes(&self) -> u64 {
-        self.size.saturating_sub(self.old)
     }
 }
 

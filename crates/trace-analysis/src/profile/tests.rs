@@ -1,4 +1,4 @@
-//! The sums of profiles against those of `stat`, and moments within a trace.
+//! The sums of profiles against those of `stat`, and times within a trace.
 
 use heaptoll_trace::{Event, EventKind, Frame, Site};
 
@@ -100,7 +100,7 @@ fn the_sums_are_those_of_stat_to_the_unit() {
 }
 
 #[test]
-fn between_two_moments_counts_what_happens_there() {
+fn between_two_times_counts_what_happens_there() {
     let events = [
         event(EventKind::Malloc, 0, 100, 1, 0), // before; grows by 50 within
         event(EventKind::Malloc, 1, 10, 2, 5),  // before, freed within: counts nowhere
