@@ -57,8 +57,7 @@ fn of_plain(trace: &Path, request: &Request) -> Result<Figures, Failure> {
         time_ns = batch.events.last().map_or(time_ns, |event| event.time_ns);
     });
     let reader = reader.map_err(trace_source::refused)?;
-    let subject =
-        Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), time_ns);
+    let subject = Subject::new(reader.header(), reader.ending(), reader.gaps(), reader.warnings(), time_ns);
     Ok(by_site(leaks.finish(), reader.header(), reader.sites(), subject, request))
 }
 
@@ -85,9 +84,7 @@ fn by_site(
     let none = Sites::default();
     let mut call_sites = CallSites::new(sites.unwrap_or(&none), request.frames);
     let suppress = |stack: &[WholeFrame]| request.suppressions.matches(stack);
-    let by = By {
-        call_sites: (header.sites && sites.is_some()).then_some(&mut call_sites),
-        suppress: &suppress,
-    };
+    let by =
+        By { call_sites: (header.sites && sites.is_some()).then_some(&mut call_sites), suppress: &suppress };
     Figures { subject, pointers: header.graph.is_some(), ..found.figures(by) }
 }

@@ -13,8 +13,8 @@ use serde_json::{Value, json as value};
 
 use crate::labelled::{self, Unreadable};
 use crate::{
-    bound, conservatism, delay, drag, frequency, gate, instructions, leaks, ledger, lifetimes, locality, managers,
-    minheap, oracle, programs, proximity, reclamation, replay, stat, tailor,
+    bound, conservatism, delay, drag, frequency, gate, instructions, leaks, ledger, lifetimes, locality,
+    managers, minheap, oracle, programs, proximity, reclamation, replay, stat, tailor,
 };
 
 /// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::graph;
 use heaptoll_experiments::leaks::{self, Fault, Figures, Request, Suppressions};
 use heaptoll_experiments::preparation::baseline::DEFAULT;
 use heaptoll_experiments::traced::{self, LIMIT_S};
 use heaptoll_experiments::workload::Workload;
-use heaptoll_experiments::graph;
 use heaptoll_report::format::{printable, shell_command};
 
 use crate::documents::DocumentOutputs;

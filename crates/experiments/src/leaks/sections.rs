@@ -24,7 +24,8 @@ pub fn hints(figures: &Figures) -> Vec<String> {
         );
     }
     if !figures.sites {
-        hints.push("The trace has no call stacks: record with --sites to see where it comes from.".to_owned());
+        hints
+            .push("The trace has no call stacks: record with --sites to see where it comes from.".to_owned());
     }
     hints
 }
@@ -128,12 +129,8 @@ pub fn idle(figures: &Figures) -> Option<Section> {
 /// What was never freed and has no kind.
 pub fn unjudged(figures: &Figures) -> Option<Section> {
     let of = |kinds: &Kinds| kinds.unjudged;
-    let item = listed(
-        figures,
-        &["objects", "bytes"],
-        |row| of(&row.kinds),
-        |row| sum(of(&row.kinds)).to_vec(),
-    );
+    let item =
+        listed(figures, &["objects", "bytes"], |row| of(&row.kinds), |row| sum(of(&row.kinds)).to_vec());
     section("Never freed", "", item)
 }
 
@@ -160,7 +157,8 @@ pub fn growing(figures: &Figures) -> Option<Section> {
     let mut found = section("Growing without bound", text, site_table(&caption, &columns, rows.collect()))?;
     found.items.push(Item::Chart(Chart {
         title: "Live bytes of the sites that grow".to_owned(),
-        caption: "The least of each sixtieth of the run: what comes and goes within one does not show.".to_owned(),
+        caption: "The least of each sixtieth of the run: what comes and goes within one does not show."
+            .to_owned(),
         form: Form::Lines,
         x: Axis::even("bytes allocated, MiB"),
         y: Axis::even("MiB"),

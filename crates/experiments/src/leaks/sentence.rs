@@ -104,9 +104,8 @@ mod tests {
     use super::*;
 
     fn figures(rows: Vec<SiteLeaks>) -> LeakFigures {
-        let sum = |of: fn(&Kinds) -> Sum| {
-            rows.iter().map(|row| of(&row.kinds)).fold(Sum::default(), Sum::plus)
-        };
+        let sum =
+            |of: fn(&Kinds) -> Sum| rows.iter().map(|row| of(&row.kinds)).fold(Sum::default(), Sum::plus);
         let kinds = Kinds {
             definite: sum(|kinds| kinds.definite),
             possible: sum(|kinds| kinds.possible),

@@ -85,9 +85,7 @@ impl Suppressions {
     pub fn matches(&self, stack: &[WholeFrame]) -> bool {
         let matches = |frame: &WholeFrame| {
             self.patterns.iter().any(|(of, pattern)| match of {
-                Of::Function => {
-                    like(pattern, &frame.function) || like(pattern, &short(&frame.function))
-                }
+                Of::Function => like(pattern, &frame.function) || like(pattern, &short(&frame.function)),
                 Of::Object => {
                     let name = frame.object.rsplit('/').next().unwrap_or_default();
                     like(pattern, &frame.object) || like(pattern, name)
