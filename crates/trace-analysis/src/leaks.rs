@@ -125,3 +125,6 @@ impl GraphLeaks {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! Rows of made-up traces.
+
+use heaptoll_callsites::WholeFrame;
+use heaptoll_trace::graph::{AllocationKind, Event, FreeCause, RootKind};
+use heaptoll_trace::{Frame, Site, Sites};
+
+use super::*;
+use crate::stacks::CallSites;
+
+/// Site 1 is `f`, 2 is `g`, 3 is `f` by way of the standard library, so that it reads as 1 does.
+fn sites() -> Sites {
+    let frame = |function: &str| Frame { function: function.into(), ..Frame::default() };
+    Sites {
+        sites: [vec![], vec![0], vec![1], vec![2, 0]].map(|frames| Site { frames }).into(),
+        frames: ["f", "g", "std::a"].map(frame).into(),
+    }
+}
+
+fn allocate(object: u64, site: u32, size: u64) -> Event {
+    Event::Allocate { object, size, site, thread: 0, kind: AllocationKind::Plain, align_log2: 0 }
+}
+
+fn figures(events: &[Event], suppress: &dyn Fn(&[WholeFrame]) -> bool) -> LeakFigures {
+    let mut leaks = GraphLeaks::default();
+    leaks.events(events, false);
+    let sites = sites();
+    let mut call_sites = CallSites::new(&sites, 3);
+    leaks.finish().figures(By { call_sites: Some(&mut call_sites), suppress })
+}
+
+fn some() -> Vec<Event> {
+    let edge = |from, to| Event::Edge { from, offset: 0, to, to_offset: 0 };
+    vec![
+        allocate(0, 1, 10),
+        allocate(1, 3, 20),
+        allocate(2, 2, 1000),
+        allocate(3, 2, 50),
+        allocate(4, 1, 100),
+        Event::Free { object: 4, thread: 0, cause: FreeCause::Free, last_touch: None },
+        edge(0, 2),
+        Event::RootsBegin { clock_bytes: 1180 },
+        Event::Root { object: 3, offset: 0, kind: RootKind::Stack },
+        Event::RootsEnd { whole: true },
+        Event::Kept { object: 3, last_touch: None },
+    ]
+}
+
+#[test]
+fn what_is_lost_with_an_object_counts_at_its_site_and_stacks_that_read_alike_are_one_row() {
+    let found = figures(&some(), LEAVE_NONE_OUT);
+    let sum = |objects, bytes| Sum { objects, bytes };
+    assert_eq!(found.rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["f", "g"]);
+    let [f, g] = &found.rows[..] else { panic!("two rows") };
+    assert_eq!((f.stacks, f.kinds.definite, f.led, f.lost()), (2, sum(2, 30), sum(1, 1000), sum(3, 1030)));
+    assert_eq!((g.kinds.indirect, g.kinds.reachable, g.led), (sum(1, 1000), sum(1, 50), sum(0, 0)));
+    assert_eq!((found.kinds.definite, found.kinds.never_freed()), (sum(2, 30), sum(4, 1080)));
+    assert_eq!((found.allocated, found.clock_bytes, found.is_short), (sum(5, 1180), 1180, true));
+    // Made after 1030 of 1180 bytes: not before the second half.
+    assert_eq!(found.kinds.idle, sum(0, 0));
+}
+
+#[test]
+fn what_is_not_touched_in_the_second_half_is_idle() {
+    let mut events = some();
+    events.insert(5, allocate(5, 1, 2000));
+    let found = figures(&events, LEAVE_NONE_OUT);
+    let row = found.rows.iter().find(|row| row.name == "g").expect("g");
+    assert_eq!((row.kinds.idle.bytes, row.kinds.untouched.bytes), (50, 50));
+    assert!(row.idle_share.is_some_and(|share| (0.6..1.0).contains(&share)), "{row:?}");
+}
+
+#[test]
+fn suppressed_stacks_are_summed_up_and_in_no_row() {
+    let is_f = |stack: &[WholeFrame]| stack.iter().any(|frame| frame.function == "f");
+    let found = figures(&some(), &is_f);
+    assert_eq!(found.rows.iter().map(|row| row.name.as_str()).collect::<Vec<_>>(), ["g"]);
+    assert_eq!((found.suppressed.stacks, found.suppressed.kinds.definite.objects), (2, 2));
+    assert_eq!(found.kinds.definite.objects, 0);
+}
+
+#[test]
+fn a_site_that_grows_is_found_among_those_that_do_not() {
+    let mut events = Vec::new();
+    for object in 0..3000_u64 {
+        let site = [1, 2][object as usize % 2];
+        events.push(allocate(object, site, 32));
+        if site == 2 && object > 200 {
+            events.push(Event::Free { object, thread: 0, cause: FreeCause::Free, last_touch: None });
+        }
+    }
+    let found = figures(&events, LEAVE_NONE_OUT);
+    assert_eq!(found.growing.iter().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["f"]);
+    let slope = found.growing[0].rise.per_mib;
+    // Half of what is allocated.
+    assert!((480_000.0..570_000.0).contains(&slope.value) && slope.low > 0.0, "{slope:?}");
+    assert_eq!(found.growing[0].rise.per_s, None);
+    assert!(found.rise_of_all.is_some());
+}
