@@ -1,13 +1,18 @@
-//! Hints for command lines that clap refuses: what the user most likely meant.
+//! Hints for command lines that are refused: what the user most likely meant.
 
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use heaptoll_experiments::failure::Failure;
+use heaptoll_report::format::shell_command;
 
 /// Commands that take a program after `--`.
-const TAKE_A_PROGRAM: [&str; 13] = [
+const TAKE_A_PROGRAM: [&str; 14] = [
     "run",
     "record",
+    "leaks",
     "ledger",
     "instructions",
     "locality",
@@ -20,6 +25,19 @@ const TAKE_A_PROGRAM: [&str; 13] = [
     "reclamation",
     "gate",
 ];
+
+/// Adds to a failure how a program is measured, where one was given in place of a trace.
+pub fn with_dashes(failure: Failure, command: &str, trace: &Path) -> Failure {
+    let is_program =
+        trace.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
+    match failure {
+        Failure::Refused(_) if is_program => Failure::Usage(format!(
+            "{failure}; to measure a program, put it after `--`: heaptoll {command} -- {}",
+            shell_command(&[trace.display().to_string()])
+        )),
+        other => other,
+    }
+}
 
 /// The words with `--` in front of the program, where that is what was left out.
 pub fn left_out_dashes(error: &clap::Error, words: &[OsString]) -> Option<String> {
@@ -34,11 +52,12 @@ pub fn left_out_dashes(error: &clap::Error, words: &[OsString]) -> Option<String
     })
 }
 
-/// `ledger` takes a trace without `--`: what it took for one is the program, and the refused word its first argument.
+/// `ledger` and `leaks` take a trace without `--`: what they took for one is the program, and the refused
+/// word its first argument.
 fn program_before<'a>(command: &str, refused: &str, words: &'a [OsString]) -> Option<&'a str> {
     let at = words.iter().position(|word| word == refused)?;
     let before = words.get(at.checked_sub(1)?)?.to_str()?;
-    (command == "ledger" && at > 2 && !before.starts_with('-')).then_some(before)
+    (matches!(command, "ledger" | "leaks") && at > 2 && !before.starts_with('-')).then_some(before)
 }
 
 #[cfg(test)]

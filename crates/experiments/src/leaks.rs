@@ -85,6 +85,6 @@ fn by_site(
     let mut call_sites = CallSites::new(sites.unwrap_or(&none), request.frames);
     let suppress = |stack: &[WholeFrame]| request.suppressions.matches(stack);
     let by =
-        By { call_sites: (header.sites && sites.is_some()).then_some(&mut call_sites), suppress: &suppress };
+        By { call_sites: header.sites.then_some(&mut call_sites), suppress: &suppress };
     Figures { subject, pointers: header.graph.is_some(), ..found.figures(by) }
 }

@@ -19,7 +19,7 @@ use crate::memory::MemoryArguments;
 use crate::outputs::own_arguments;
 use crate::session::Session;
 use crate::workload_args::SizeArg;
-use crate::{exit, terminal};
+use crate::{exit, hints, terminal};
 
 /// What makes the command fail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -102,7 +102,8 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         suppressions,
     };
     if let Some(trace) = &arguments.trace {
-        let figures = leaks::measure(trace, &request)?;
+        let figures = leaks::measure(trace, &request)
+            .map_err(|failure| hints::with_dashes(failure, "leaks", trace))?;
         let again = shell_command(&["heaptoll".into(), "leaks".into(), trace.display().to_string()]);
         let shown = show(&figures, trace, &again, arguments)?;
         return Ok(shown.max(judged(&[(trace.clone(), figures)], arguments)?));

@@ -1,7 +1,6 @@
 //! `heaptoll ledger`: where the memory of a program is.
 
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -15,7 +14,7 @@ use crate::documents::DocumentOutputs;
 use crate::memory::MemoryArguments;
 use crate::recording::record;
 use crate::workload_args::SizeArg;
-use crate::{exit, terminal};
+use crate::{exit, hints, terminal};
 
 /// Where the memory of a program is: one sum that closes against its resident set.
 ///
@@ -74,7 +73,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     if let Some(trace) = &arguments.trace {
         let shown = show(trace, &ledger::command(trace), arguments);
-        return shown.map_err(|failure| with_dashes(failure, trace));
+        return shown.map_err(|failure| hints::with_dashes(failure, "ledger", trace));
     }
     let scratch = heaptoll_scratch::Scratch::make().map_err(|error| {
         Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
@@ -94,19 +93,6 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     }
     let shown = show(&trace, &again(arguments), arguments)?;
     Ok(if status == 0 { shown } else { exit::TROUBLE })
-}
-
-/// Adds to a failure how a program is measured, where one was given in place of a trace.
-fn with_dashes(failure: Failure, trace: &Path) -> Failure {
-    let is_program =
-        trace.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0);
-    match failure {
-        Failure::Refused(_) if is_program => Failure::Usage(format!(
-            "{failure}; to measure a program, put it after `--`: heaptoll ledger -- {}",
-            shell_command(&[trace.display().to_string()])
-        )),
-        other => other,
-    }
 }
 
 /// What is recorded for the ledger, into this trace.

@@ -71,10 +71,17 @@ fn listed(
     let mut rows: Vec<(&SiteLeaks, Sum)> =
         figures.rows.iter().map(|row| (row, of(row))).filter(|(_, sum)| sum.objects > 0).collect();
     rows.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.bytes));
-    let all = rows.len() as u64 + figures.other_rows;
+    let all = rows.len();
+    // Rows are in the order of what is worst: where the last one has some of it, those left out may have.
+    let is_cut = figures.other_rows > 0 && figures.rows.last().is_some_and(|row| of(row).objects > 0);
     rows.truncate(LISTED);
-    let caption = match all > rows.len() as u64 {
-        true => format!("the {} with the most bytes of {}", rows.len(), number(all)),
+    let caption = match all > rows.len() {
+        true => format!(
+            "the {} with the most bytes of {}{}",
+            rows.len(),
+            number(all as u64),
+            if is_cut { " or more" } else { "" }
+        ),
         false => String::new(),
     };
     let cells = rows.into_iter().map(|(row, _)| {

@@ -77,6 +77,7 @@ pub fn worst(figures: &LeakFigures) -> String {
     }
     let left = figures.kinds.never_freed();
     match (left.objects, figures.judged_at_bytes) {
+        (0, _) if figures.allocated.objects == 0 => "No object is in the trace.".to_owned(),
         (0, _) if figures.suppressed.stacks > 0 => "All that was never freed is suppressed.".to_owned(),
         (0, _) => "Everything was freed.".to_owned(),
         (_, Some(_)) => format!("Nothing is lost: {} are reachable at the end.", amount(left)),
@@ -147,6 +148,8 @@ mod tests {
         assert_eq!(worst(&nothing), "Nothing is lost: 8 B in 1 object are reachable at the end.");
         let plain = figures(vec![row("f", Kinds { unjudged: small, ..Kinds::default() })]);
         assert_eq!(worst(&plain), "`f` never freed 8 B in 1 object.");
-        assert_eq!(worst(&figures(vec![])), "Everything was freed.");
+        assert_eq!(worst(&figures(vec![])), "No object is in the trace.");
+        let freed = LeakFigures { allocated: small, ..figures(vec![]) };
+        assert_eq!(worst(&freed), "Everything was freed.");
     }
 }
