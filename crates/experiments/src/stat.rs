@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use heaptoll_trace::{MEMORY_LIMIT, Memory};
+use heaptoll_trace::{MEMORY_LIMIT, Memory, Reader};
 use heaptoll_trace_analysis::feed::feed;
 use heaptoll_trace_analysis::stacks::CallSites;
 pub use heaptoll_trace_analysis::stat::StatFigures as Figures;
@@ -40,8 +40,39 @@ impl Default for Request {
 /// # Errors
 /// It is no trace, or cannot be read, or needs more memory.
 pub fn measure(trace: &Path, request: Request) -> Result<Figures, Failure> {
-    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
-    let reader = trace_source::open(trace, memory)?;
+    of_reader(trace_source::open(trace, memory(request))?, request)
+}
+
+/// The figures of a trace of either kind.
+pub enum OfEitherKind {
+    /// Of one without pointers.
+    Plain(Box<Figures>),
+    /// Of one with pointers.
+    Graph(Box<graph::Figures>),
+}
+
+/// Sums up a trace of either kind; `-` is standard input.
+///
+/// # Errors
+/// See [`measure`].
+pub fn of_either_kind(trace: &Path, request: Request) -> Result<OfEitherKind, Failure> {
+    let opened = trace_source::of_either_kind(trace)?;
+    if opened.has_pointers {
+        let reader = heaptoll_trace::graph::Reader::with_name(opened.source, &opened.name);
+        let reader = reader.map_err(trace_source::refused)?;
+        let figures = graph::measure(reader, request)?;
+        return Ok(OfEitherKind::Graph(Box::new(figures)));
+    }
+    let mut reader = Reader::with_name(opened.source, &opened.name).map_err(trace_source::refused)?;
+    reader.limit(memory(request));
+    Ok(OfEitherKind::Plain(Box::new(of_reader(reader, request)?)))
+}
+
+fn memory(request: Request) -> Memory {
+    Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 }
+}
+
+fn of_reader(reader: Reader<trace_source::Source>, request: Request) -> Result<Figures, Failure> {
     let mut stat = Stat::new(reader.header().latency, reader.header().sites);
     let reader = feed(reader, |batch| stat.events(&batch.events)).map_err(trace_source::refused)?;
     let subject =

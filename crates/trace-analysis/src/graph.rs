@@ -9,6 +9,8 @@ pub mod conservatism;
 mod figures;
 mod heap;
 mod objects;
+mod sites;
 
 pub use figures::{DeathBounds, GraphFigures, HiddenPointers, RootCounts, RootPoint};
 pub use heap::{EACH_OBJECT, GraphHeap};
+pub use sites::GraphSite;

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::stat::{self, Request};
-use heaptoll_experiments::trace_source;
+use heaptoll_experiments::stat::{self, OfEitherKind, Request};
 
 use crate::documents::DocumentOutputs;
 use crate::frames::FramesArguments;
@@ -45,12 +44,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     let request =
         Request { frames: arguments.frames.shown(), memory_limit_bytes: arguments.memory.limit_bytes() };
-    if trace_source::is_graph(&arguments.trace) {
-        let figures = stat::graph::measure(&arguments.trace, request.memory_limit_bytes)?;
-        let document = stat::graph::document(&figures, &arguments.trace);
-        return arguments.outputs.deliver(&document, stat::graph::SCHEMA, &figures);
+    match stat::of_either_kind(&arguments.trace, request)? {
+        OfEitherKind::Graph(figures) => {
+            let document = stat::graph::document(&figures, &arguments.trace);
+            arguments.outputs.deliver(&document, stat::graph::SCHEMA, &figures)
+        }
+        OfEitherKind::Plain(figures) => {
+            let document = stat::document(&figures, &arguments.trace);
+            arguments.outputs.deliver(&document, stat::SCHEMA, &figures)
+        }
     }
-    let figures = stat::measure(&arguments.trace, request)?;
-    let document = stat::document(&figures, &arguments.trace);
-    arguments.outputs.deliver(&document, stat::SCHEMA, &figures)
 }
