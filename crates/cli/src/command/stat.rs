@@ -16,7 +16,7 @@ use crate::memory::MemoryArguments;
 /// how fast, how they are resized, which thread frees them. HTML has live bytes over the run.
 ///
 /// Of a trace with pointers (`heaptoll record --graph`): edges, roots, what can be reached at each root point, hidden
-/// pointers, and how far the bounds of objects' deaths are apart.
+/// pointers, how far the bounds of objects' deaths are apart, and call sites where they were recorded.
 ///
 /// Exit status: 0 all well; 1 an output file could not be written; 2 it is no trace, or cannot be read. Damage is a
 /// warning: what is whole is summed up.
