@@ -23,6 +23,7 @@ mod pairing_arg;
 mod precision;
 mod progress_bar;
 mod recording;
+mod same_file;
 mod session;
 mod study_arguments;
 mod terminal;
@@ -33,7 +34,7 @@ mod workload_args;
 use std::ffi::OsString;
 use std::sync::Arc;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use heaptoll_experiments::failure::Failure;
 
 /// What does memory management cost this program, and what would another manager cost?
@@ -86,7 +87,11 @@ enum Command {
 
 fn main() -> std::process::ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    let cli = Cli::try_parse_from(&words).unwrap_or_else(|error| {
+    let read = Cli::command().try_get_matches_from(&words).and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
+        Ok((cli, matches))
+    });
+    let (cli, matches) = read.unwrap_or_else(|error| {
         let hint = hints::left_out_dashes(&error, &words);
         let _ = error.print();
         if let Some(hint) = hint {
@@ -94,6 +99,10 @@ fn main() -> std::process::ExitCode {
         }
         std::process::exit(command::gate::status_of_usage(&words, error.exit_code()))
     });
+    if let Err(failure) = same_file::refuse(&Cli::command(), &matches) {
+        terminal::error(&failure.to_string());
+        std::process::exit(command::gate::status_of_usage(&words, exit::code(&failure).into()))
+    }
     match run(cli.command) {
         Ok(code) => std::process::ExitCode::from(code),
         Err(failure) => {

@@ -73,6 +73,7 @@ impl TracedArguments {
             timeout_s: self.timeout,
             expect_status: self.expect_status,
             pin: !self.no_pin,
+            is_stored: true,
             db: self.db.clone(),
             allocator_symbols: self.allocator_symbols.clone(),
             command: own_arguments(),

@@ -72,7 +72,7 @@ fn second_pass(mut reader: Reader<File>, lives: &Lives) -> Result<Figures, Failu
     let header = reader.header().clone();
     let tables = reader.into_tables();
     let figures = pass.figures();
-    let mut warnings = tables.warnings;
+    let mut warnings = tables.incomplete();
     if figures.left_out > 0 {
         warnings.push(format!(
             "{} root points have no figures: they are not whole, or come after missing events",

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use heaptoll_graph_record::{Counts, Recorder};
+use heaptoll_launcher::Ended;
 use heaptoll_reftrace_host::{Image, ImageEnding, Options, TracedImage};
 use heaptoll_report::format::{count, plural, printable, ratio, shell_path};
 use heaptoll_trace::graph::Writer;
@@ -11,11 +12,15 @@ use heaptoll_trace::{Ending, GraphSettings, Header, Settings, TraceError, TraceF
 use crate::clock;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::record::NOTHING_TO_RECORD;
 use crate::trace_source;
 use crate::traced::{self, Cell, Run, plan, remarks_of};
+use crate::writable;
 
 /// Frames recorded of a call site.
 const FRAMES: u32 = 12;
+/// What the names of traces of other images than the first end with.
+const ENDING: &str = ".graph";
 /// Distance of the first root points where none is set, bytes; the tracer's own.
 const FIRST_DISTANCE: u64 = 1024;
 
@@ -57,6 +62,9 @@ type Sink = Recorder<TraceFile>;
 /// See [`plan`]; several programs or managers; a trace cannot be made.
 pub fn record(request: &Request, context: &Context) -> Result<Outcome, Failure> {
     check_output(request)?;
+    if request.traced.workload.is_empty() {
+        return Err(Failure::Usage(NOTHING_TO_RECORD.into()));
+    }
     let mut plan = plan(&request.traced, context)?;
     let cell = match &plan.cells[..] {
         [one] => one.clone(),
@@ -92,7 +100,9 @@ fn check_output(request: &Request) -> Result<(), Failure> {
         let name = request.output.display().to_string();
         return Err(Failure::Refused(Box::new(TraceError::Exists { name })));
     }
-    Ok(())
+    let refuse = |why: String| Failure::Usage(format!("cannot write {}: {why}", request.output.display()));
+    writable::regular(&request.output).map_err(refuse)?;
+    writable::check(&request.output).map_err(refuse)
 }
 
 /// Makes the files of the traces.
@@ -125,8 +135,8 @@ impl Files<'_> {
         }
         let folder = others(&self.request.output);
         match image.number {
-            0 => folder.join(format!("{}.graph", image.pid)),
-            number => folder.join(format!("{}.{}.graph", image.pid, number + 1)),
+            0 => folder.join(format!("{}{ENDING}", image.pid)),
+            number => folder.join(format!("{}.{}{ENDING}", image.pid, number + 1)),
         }
     }
 
@@ -139,6 +149,9 @@ impl Files<'_> {
             })?;
         }
         let file = TraceFile::create(path, self.request.force)?;
+        if self.made.is_empty() && self.request.force {
+            forget_others(path);
+        }
         let writer = Writer::new(file, &self.header(image), &Settings::default())?;
         Ok(Recorder::new(writer, self.request.references))
     }
@@ -184,6 +197,20 @@ fn others(output: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Removes the other traces of a recording whose first one is overwritten.
+fn forget_others(output: &Path) {
+    let folder = others(output);
+    for path in std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        let name = path.file_name().and_then(|name| name.to_str()?.strip_suffix(ENDING));
+        if name.is_some_and(|name| name.split('.').all(|part| part.parse::<u32>().is_ok())) {
+            // One that stays is overwritten where its process number comes again.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+    // Not where there is something else in it.
+    let _ = std::fs::remove_dir(folder);
+}
+
 /// Completes the traces, and reports what is in them.
 fn finish(
     request: &Request,
@@ -195,15 +222,17 @@ fn finish(
     let Run { mut traced, row } = run;
     let mut is_whole = traced.is_whole();
     let remarks = remarks_of(cell, &traced, &row.outcome);
+    let first = traced.images.first().map(|image| image.image.pid);
+    let ended = traced.finished.ended;
     let mut all = Vec::new();
     for (image, path) in std::mem::take(&mut traced.images).into_iter().zip(made) {
-        let (ending, sink) = (ending(&image), image.sink);
+        let (ending, sink) = (ending(&image, first, ended), image.sink);
         let Some(recorder) = sink else { continue };
         let (_, counts, refused) =
             recorder.finish(&ending).map_err(|error| Failure::Trouble(Box::new(error)))?;
-        if let Some(error) = refused {
+        if let Some(why) = refused {
             is_whole = false;
-            context.messages.error(&format!("{} is not whole: {error}", path.display()));
+            context.messages.error(&not_whole(&path, &why, counts.lost));
         }
         all.push((path, counts));
     }
@@ -211,20 +240,36 @@ fn finish(
         report(request, &all, context);
     }
     remarks.iter().for_each(|remark| context.messages.warning(remark));
-    let status = match traced.finished.ended {
-        heaptoll_launcher::Ended::Exit(status) => u8::try_from(status).ok(),
-        heaptoll_launcher::Ended::Signal(signal) => u8::try_from(128 + signal).ok(),
+    let status = match ended {
+        Ended::Exit(status) => u8::try_from(status).ok(),
+        Ended::Signal(signal) => u8::try_from(128 + signal).ok(),
         _ => None,
     };
     Ok(Outcome { status, is_whole })
 }
 
-fn ending(image: &TracedImage<Option<Sink>>) -> Ending {
-    let status = match image.ending {
-        ImageEnding::Ended(status) => Some(status),
-        _ => None,
+fn not_whole(path: &Path, why: &str, lost: u64) -> String {
+    let path = path.display();
+    match lost {
+        0 => format!("{path} is not whole: {why}"),
+        lost => format!(
+            "{path} is not whole ({why}): {} events are lost, the gap is marked in it",
+            count(lost as f64)
+        ),
+    }
+}
+
+/// How an image ended, in the words of a plain trace. `ended` is how the first process did, whose number is `first`.
+fn ending(image: &TracedImage<Option<Sink>>, first: Option<i32>, ended: Ended) -> Ending {
+    let (how, status) = match (&image.ending, ended) {
+        (ImageEnding::Ended(status), _) => (format!("exited with status {status}"), Some(*status)),
+        (ImageEnding::Exec, _) => ("replaced itself by exec".to_owned(), None),
+        (ImageEnding::Killed, Ended::Signal(signal)) if Some(image.image.pid) == first => {
+            (format!("killed by signal {signal}"), None)
+        }
+        (other, _) => (other.to_string(), None),
     };
-    Ending { how: image.ending.to_string(), status, ..Ending::default() }
+    Ending { how, status, ..Ending::default() }
 }
 
 fn report(request: &Request, all: &[(PathBuf, Counts)], context: &Context) {
@@ -234,7 +279,7 @@ fn report(request: &Request, all: &[(PathBuf, Counts)], context: &Context) {
         format!(
             "{}: {} events ({} bytes each before compression), {}, {} edges, {}{}",
             path.display(),
-            count(counts.events as f64),
+            count((counts.events - counts.lost) as f64),
             ratio(each),
             plural_count(counts.objects, "object"),
             count(counts.edges as f64),
@@ -244,15 +289,26 @@ fn report(request: &Request, all: &[(PathBuf, Counts)], context: &Context) {
     };
     let Some(((path, counts), others_made)) = all.split_first() else { return };
     context.messages.note(&line(path, counts));
-    if !others_made.is_empty() {
-        let folder = printable(&others(&request.output).display().to_string());
-        context
-            .messages
-            .note(&format!("and {} of other process images in {folder}", plural(others_made.len(), "trace")));
-    }
-    if let Some((path, _)) = all.iter().max_by_key(|(_, counts)| counts.events) {
-        context.messages.note(&format!("what it points to: heaptoll stat {}", shell_path(path)));
-    }
+    // The first of those that are as large.
+    let largest = |of: &[(PathBuf, Counts)]| {
+        let most = of.iter().rev().max_by_key(|(_, counts)| counts.events);
+        most.map_or_else(PathBuf::new, |(path, _)| path.clone())
+    };
+    let what = match others_made {
+        [] => "what points to what",
+        made => {
+            let folder = printable(&others(&request.output).display().to_string());
+            let events: u64 = made.iter().map(|(_, counts)| counts.events).sum();
+            context.messages.note(&format!(
+                "and {} of other process images with {} events, in {folder}; the largest is {}",
+                plural(made.len(), "trace"),
+                count(events as f64),
+                printable(&largest(made).display().to_string())
+            ));
+            "what points to what in the largest of all"
+        }
+    };
+    context.messages.note(&format!("{what}: heaptoll stat {}", shell_path(&largest(all))));
 }
 
 fn plural_count(number: u64, what: &str) -> String {

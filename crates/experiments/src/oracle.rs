@@ -10,6 +10,7 @@ mod native;
 mod reachability;
 mod recorded;
 mod request;
+mod unchecked;
 
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,7 @@ use crate::writable;
 pub use figures::{Figures, Program, Proof, Sequence};
 pub use native::{NativeRun, check_of};
 pub use request::Request;
+use unchecked::Unchecked;
 
 /// The schema of the figures' JSON.
 pub const SCHEMA: &str = "heaptoll-oracle/1";
@@ -109,7 +111,10 @@ fn checked(file: PathBuf, force: bool) -> Result<PathBuf, Failure> {
     if file.exists() && !force {
         return Err(Failure::Usage(format!("{} exists; overwrite it with --force", file.display())));
     }
-    std::path::absolute(&file).map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))
+    let refuse = |why: String| Failure::Usage(format!("{}: {why}", file.display()));
+    // The recording takes its place by its name.
+    writable::regular(&file).map_err(refuse)?;
+    std::path::absolute(&file).map_err(|error| refuse(error.to_string()))
 }
 
 /// Records one program and checks the recording. A recording that no native run follows is removed.
@@ -121,31 +126,15 @@ pub(crate) fn of_program(
     context: &Context,
 ) -> Result<Program, Failure> {
     // A file that nothing has checked yet must not be taken for one that serves, however this ends.
-    let unchecked = Unchecked(unchecked_name(file));
-    let recorded = recorded::record(request, program, &unchecked.0, tracer, context)?;
-    let checked = check(request, program, &unchecked.0, &recorded, context)?;
+    let refuse = |why: String| Failure::Usage(format!("cannot name the recording {}: {why}", file.display()));
+    let place = writable::regular(file).map_err(refuse)?;
+    let unchecked = Unchecked::beside(&place);
+    let recorded = recorded::record(request, program, unchecked.path(), tracer, context)?;
+    let checked = check(request, program, unchecked.path(), &recorded, context)?;
     if checked.is_good() {
-        std::fs::rename(&unchecked.0, file).map_err(|error| {
-            Failure::Usage(format!("cannot name the recording {}: {error}", file.display()))
-        })?;
+        std::fs::rename(unchecked.path(), &place).map_err(|error| refuse(error.to_string()))?;
     }
     Ok(checked.named(file))
-}
-
-/// The name of a recording until it is checked, in the same folder.
-fn unchecked_name(file: &Path) -> PathBuf {
-    let name = file.file_name().unwrap_or_default().to_string_lossy();
-    file.with_file_name(format!(".{name}.{}.unchecked", std::process::id()))
-}
-
-/// A recording that is removed unless it was given its name.
-struct Unchecked(PathBuf);
-
-impl Drop for Unchecked {
-    fn drop(&mut self) {
-        // It is not there any more where it was given its name.
-        let _ = std::fs::remove_file(&self.0);
-    }
 }
 
 fn check(

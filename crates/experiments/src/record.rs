@@ -14,6 +14,7 @@ use crate::failure::Failure;
 use crate::preparation::stand_ins;
 use messages::ProgressMessages;
 pub(crate) use messages::machine;
+pub(crate) use program::NOTHING_TO_RECORD;
 pub use program::ProgramChoice;
 use program::RecordedCommand;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use heaptoll_profiles::Profile;
-use heaptoll_trace::{MEMORY_LIMIT, Memory};
+use heaptoll_trace::{MEMORY_LIMIT, Memory, Reader};
 use heaptoll_trace_analysis::feed::feed;
 use heaptoll_trace_analysis::stacks::CallSites;
 pub use heaptoll_trace_analysis::stat::StatFigures as Figures;
@@ -45,10 +45,45 @@ impl Default for Request {
 /// # Errors
 /// It is no trace, or cannot be read, or needs more memory.
 pub fn measure(trace: &Path, request: Request) -> Result<(Figures, Option<Profile>), Failure> {
-    let memory = Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 };
-    let mut reader = trace_source::open(trace, memory)?;
+    of_reader(trace_source::open(trace, memory(request))?, request)
+}
+
+/// The figures of a trace of either kind.
+pub enum OfEitherKind {
+    /// Of one without pointers, with its profile where that was requested.
+    Plain(Box<Figures>, Option<Box<Profile>>),
+    /// Of one with pointers.
+    Graph(Box<graph::Figures>),
+}
+
+/// Sums up a trace of either kind; `-` is standard input.
+///
+/// # Errors
+/// See [`measure`].
+pub fn of_either_kind(trace: &Path, request: Request) -> Result<OfEitherKind, Failure> {
+    let opened = trace_source::of_either_kind(trace)?;
+    if opened.has_pointers {
+        let reader = heaptoll_trace::graph::Reader::with_name(opened.source, &opened.name);
+        let reader = reader.map_err(trace_source::refused)?;
+        let figures = graph::measure(reader, request)?;
+        return Ok(OfEitherKind::Graph(Box::new(figures)));
+    }
+    let mut reader = Reader::with_name(opened.source, &opened.name).map_err(trace_source::refused)?;
+    reader.limit(memory(request));
+    let (figures, profile) = of_reader(reader, request)?;
+    Ok(OfEitherKind::Plain(Box::new(figures), profile.map(Box::new)))
+}
+
+fn memory(request: Request) -> Memory {
+    Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT as u64 }
+}
+
+fn of_reader(
+    mut reader: Reader<trace_source::Source>,
+    request: Request,
+) -> Result<(Figures, Option<Profile>), Failure> {
     let mut stat = Stat::new(reader.header().latency, reader.header().sites);
-    let mut stacks = CallStacks::new(request.stacks, &mut reader, memory);
+    let mut stacks = CallStacks::new(request.stacks, &mut reader, memory(request));
     let reader = feed(reader, |batch| {
         stat.events(&batch.events);
         stacks.events(&batch.events);

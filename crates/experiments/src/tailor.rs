@@ -53,11 +53,20 @@ impl Default for Request {
 /// The trace cannot be read, is not whole or too small; a file exists or cannot be written; there is no C compiler, or
 /// it fails; what it made is not loaded.
 pub fn make(trace: &Path, request: &Request) -> Result<Figures, Failure> {
-    if let Some(object) = &request.object {
-        check(object, request.force)?;
-    }
+    // The object takes its place by its name: what a link leads to is replaced, and nothing but a file.
+    let object_place = request
+        .object
+        .as_ref()
+        .map(|object| {
+            check(object, request.force)?;
+            writable::regular(object).map_err(|why| cannot_write(object, &why))
+        })
+        .transpose()?;
     let source_path = source_path(request)?;
     check(&source_path, request.force)?;
+    if writable::are_same(&source_path, trace) {
+        return Err(cannot_write(&source_path, "it is the trace; name another with --source"));
+    }
     let compiler = request
         .object
         .is_some()
@@ -79,8 +88,8 @@ pub fn make(trace: &Path, request: &Request) -> Result<Figures, Failure> {
     })?;
     figures.source = source_path.display().to_string();
     figures.source_lines = text.lines().count() as u64;
-    if let (Some(object), Some(compiler)) = (&request.object, compiler) {
-        compiler.compile(&source_path, object).map_err(trouble)?;
+    if let (Some(object), Some(place), Some(compiler)) = (&request.object, object_place, compiler) {
+        compiler.compile(&source_path, &place).map_err(trouble)?;
         let found = std::path::absolute(object).unwrap_or_else(|_| object.clone());
         inspect_manager(&found)?;
         check_load(&found)?;
@@ -112,11 +121,15 @@ fn source_path(request: &Request) -> Result<PathBuf, Failure> {
 
 /// Refuses a file that could not be written, or that is there.
 fn check(path: &Path, force: bool) -> Result<(), Failure> {
-    writable::check(path).map_err(|why| Failure::Usage(format!("cannot write {}: {why}", path.display())))?;
+    writable::check(path).map_err(|why| cannot_write(path, &why))?;
     if path.exists() && !force {
         return Err(refused(TailorError::Exists { path: path.to_owned() }));
     }
     Ok(())
+}
+
+fn cannot_write(path: &Path, why: &str) -> Failure {
+    Failure::Usage(format!("cannot write {}: {why}", path.display()))
 }
 
 /// What the trace shows.

@@ -1,7 +1,7 @@
 //! The trace that a command reads: a file, or standard input.
 
 use std::fs::File;
-use std::io::{Read, stdin};
+use std::io::{Cursor, Read, stdin};
 use std::path::Path;
 
 use heaptoll_trace::{Memory, Reader, TraceError, graph};
@@ -31,9 +31,40 @@ fn unlimited(path: &Path) -> Result<Reader<Source>, Failure> {
     Reader::with_name(Box::new(file) as Source, &name).map_err(refused)
 }
 
-/// Whether a trace comes as a stream, which gives its bytes once: standard input or a pipe. So does what is no file.
+/// A trace of either kind, whose first bytes tell which.
+pub struct Opened {
+    /// All of its bytes.
+    pub source: Source,
+    /// Its name in messages.
+    pub name: String,
+    /// Whether it is one with pointers.
+    pub has_pointers: bool,
+}
+
+/// Opens a trace of either kind; `-` is standard input.
+///
+/// # Errors
+/// The file cannot be opened.
+pub fn of_either_kind(path: &Path) -> Result<Opened, Failure> {
+    let is_stdin = path == Path::new("-");
+    let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
+    let mut source: Source =
+        match is_stdin {
+            true => Box::new(stdin()),
+            false => Box::new(File::open(path).map_err(|source| {
+                refused(TraceError::System { action: "open", name: name.clone(), source })
+            })?),
+        };
+    let mut first = Vec::new();
+    // What cannot be read fails again for the reader, which has the words for it.
+    let _ = source.by_ref().take(8).read_to_end(&mut first);
+    let has_pointers = graph::is_graph(&first);
+    Ok(Opened { source: Box::new(Cursor::new(first).chain(source)), name, has_pointers })
+}
+
+/// Whether a trace comes as a stream, which gives its bytes once: standard input, a pipe or a device.
 pub fn is_stream(trace: &Path) -> bool {
-    trace == Path::new("-") || trace.metadata().is_ok_and(|facts| !facts.is_file())
+    trace == Path::new("-") || trace.metadata().is_ok_and(|facts| !facts.is_file() && !facts.is_dir())
 }
 
 /// Whether this is a file with a trace with pointers. What cannot be read is none: who opens it finds the reason.

@@ -28,6 +28,8 @@ pub struct Counts {
     pub events: u64,
     /// See `events`.
     pub plain_bytes: u64,
+    /// Of the events, those that the output refused.
+    pub lost: u64,
     /// Objects, and their requested bytes.
     pub objects: u64,
     /// See `objects`.
@@ -111,8 +113,9 @@ impl<W: Output> Recorder<W> {
     /// Ends the trace: objects that live are kept to its end.
     ///
     /// # Errors
-    /// The output refuses even the last chunk. What was refused before is a gap in the trace, and the second value.
-    pub fn finish(mut self, ending: &Ending) -> Result<(W, Counts, Option<TraceError>), TraceError> {
+    /// The output refuses even the last chunk. What was refused before is a gap in the trace: its events are counted as
+    /// lost, and the last value is the reason.
+    pub fn finish(mut self, ending: &Ending) -> Result<(W, Counts, Option<String>), TraceError> {
         self.settle();
         let resizing = std::mem::take(&mut self.resizing);
         let objects = std::mem::take(&mut self.objects);
@@ -124,8 +127,11 @@ impl<W: Output> Recorder<W> {
         if sites.sites.len() > 1 {
             self.writer.sites(&sites);
         }
-        let refused = self.writer.flush().err();
+        let refused = self.writer.flush().err().map(|error| error.to_string());
+        // The output may take chunks again, and events are lost all the same.
+        let refused = refused.or_else(|| self.writer.loss().map(TraceError::to_string));
         let counts = self.counts();
+        let counts = Counts { lost: counts.events - self.writer.written(), ..counts };
         Ok((self.writer.finish(ending)?, counts, refused))
     }
 
@@ -431,5 +437,50 @@ impl<W> std::fmt::Debug for Recorder<W> {
             .field("live", &self.objects.len())
             .field("words", &self.words.alive())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use heaptoll_trace::graph::{Allocation, AllocationKind};
+    use heaptoll_trace::{Header, Settings};
+
+    use super::*;
+
+    /// A disk that is full for a while.
+    struct FullForAWhile {
+        calls: usize,
+    }
+
+    impl Output for FullForAWhile {
+        fn add(&mut self, _: &[u8]) -> io::Result<()> {
+            self.calls += 1;
+            if (3..6).contains(&self.calls) { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        }
+
+        fn conclude(&mut self, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn name(&self) -> String {
+            "the disk".into()
+        }
+    }
+
+    #[test]
+    fn events_that_a_full_disk_refused_are_reported_though_it_takes_the_last() {
+        let settings = Settings { level: 1, events_per_chunk: 100 };
+        let mut writer =
+            Writer::new(FullForAWhile { calls: 0 }, &Header::default(), &settings).expect("takes the header");
+        for _ in 0..1000 {
+            let kind = AllocationKind::Plain;
+            writer.allocate(&Allocation { size: 8, site: 0, thread: 0, kind, align_log2: 0 });
+        }
+        let (_, counts, refused) =
+            Recorder::new(writer, false).finish(&Ending::default()).expect("takes the ending");
+        assert_eq!((counts.events, counts.lost), (1000, 300));
+        assert!(refused.is_some_and(|why| why.contains("the disk")));
     }
 }

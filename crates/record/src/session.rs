@@ -257,6 +257,10 @@ impl Last {
         if let Err(error) = writer.flush() {
             trouble.get_or_insert(error.to_string());
         }
+        // A disk may have had space again before anything looked.
+        if let Some(error) = writer.loss() {
+            trouble.get_or_insert(error.to_string());
+        }
         // Not the writer's `lost`: the writer no longer counts a gap that is marked already.
         let (events, lost) = (writer.kept(), writer.events() - writer.kept());
         if let Err(error) = writer.finish(&ending) {

@@ -11,8 +11,10 @@ mod heap;
 pub mod lost;
 mod objects;
 mod requests;
+mod sites;
 mod unreachable;
 
 pub use figures::{DeathBounds, GraphFigures, HiddenPointers, RootCounts, RootPoint};
 pub use heap::{EACH_OBJECT, GraphHeap};
+pub use sites::GraphSite;
 pub use unreachable::{NoPoints, Unreachability, UnreachablePoints, Use};

@@ -24,6 +24,8 @@ pub(crate) struct Chunks<W> {
     /// Payloads of JSON chunks that are not yet written.
     pending: Vec<(u8, Vec<u8>)>,
     trouble: Option<TraceError>,
+    /// The first error for which events were lost.
+    loss: Option<TraceError>,
 }
 
 impl<W: Output> Chunks<W> {
@@ -40,7 +42,7 @@ impl<W: Output> Chunks<W> {
         }
         out.add(&first).map_err(|source| TraceError::system("write", &out.name(), source))?;
         let sequence = payload.len() as u64;
-        Ok(Chunks { out, sequence, kept: 0, lost: 0, pending: Vec::new(), trouble: None })
+        Ok(Chunks { out, sequence, kept: 0, lost: 0, pending: Vec::new(), trouble: None, loss: None })
     }
 
     /// Adds a chunk of events. After a refusal, the gap goes before the chunk, and only together with it: a chunk that
@@ -55,6 +57,9 @@ impl<W: Output> Chunks<W> {
             self.trouble = None;
         } else {
             self.lost += events;
+            if self.loss.is_none() {
+                self.loss = self.trouble.as_ref().map(TraceError::copy);
+            }
         }
     }
 
@@ -175,6 +180,11 @@ impl<W> Chunks<W> {
     /// Events lost since the last chunk that could be written.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// The first error of the output for which events were lost, even if it has taken chunks since.
+    pub(crate) fn loss(&self) -> Option<&TraceError> {
+        self.loss.as_ref()
     }
 
     /// The last error of the output; none once it takes chunks again.

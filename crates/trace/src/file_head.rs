@@ -27,7 +27,7 @@ pub(crate) fn read<R: Read>(framer: &mut Framer<R>, name: &str, kind: FileKind) 
         framer.consume(FILE_HEAD);
         return Ok(whole);
     }
-    if let Some(content) = sniff::other_kind(state) {
+    if let Some(content) = sniff::other_kind(state, kind) {
         return Err(kind.refuse(name, content.to_string()));
     }
     // A trace that lost its first bytes still has chunks.

@@ -78,6 +78,13 @@ pub struct Ending {
     pub peak_heap_bytes: Option<u64>,
 }
 
+impl Ending {
+    /// Whether the program, or its recording, ended before the program would have: by a signal, or cut short.
+    pub fn is_early(&self) -> bool {
+        self.how.starts_with("killed") || self.how.starts_with("not traced")
+    }
+}
+
 /// A sample of the process, taken from outside.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -21,8 +21,11 @@ const KNOWN: [(&[u8], &str); 14] = [
     (b"<!DOCTYPE html", "an HTML page"),
 ];
 
-/// The kind of a file whose first bytes are those of a trace, of either kind, to follow `it seems to be`.
-pub(crate) fn other_kind(bytes: &[u8]) -> Option<&'static str> {
+/// The kind of a file whose first bytes are those of a trace of another kind, to follow `it seems to be`.
+pub(crate) fn other_kind(bytes: &[u8], wanted: FileKind) -> Option<&'static str> {
+    if bytes.starts_with(&wanted.magic()) {
+        return None;
+    }
     if bytes.starts_with(&FILE_MAGIC) {
         return Some("a trace without pointers");
     }
@@ -53,4 +56,20 @@ pub(crate) fn describe(bytes: &[u8], kind: FileKind) -> String {
     }
     let bytes: Vec<String> = start.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     format!("binary data that begin with {}", bytes.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_cut_in_its_first_bytes_is_no_trace_of_its_own_kind() {
+        for (kind, other) in [(FileKind::Trace, FileKind::Graph), (FileKind::Graph, FileKind::Trace)] {
+            let mut first = kind.magic().to_vec();
+            first.extend([1, 0, 0, 0]);
+            assert_eq!(other_kind(&first, kind), None);
+            assert!(describe(&first, kind).contains("cut off within its first bytes"));
+            assert!(other_kind(&first, other).is_some());
+        }
+    }
 }

@@ -64,6 +64,20 @@ impl Tables {
         self.extras.keys().map(String::as_str)
     }
 
+    /// Sentences on what makes the figures of the trace incomplete: damage, holes, and a program that did not come to its
+    /// end. For a trace that was read to the end.
+    pub fn incomplete(&self) -> Vec<String> {
+        let mut all = self.warnings.clone();
+        all.extend(self.gaps.iter().map(|gap| match gap.events {
+            Some(events) => format!("{events} events are missing: {}", gap.why),
+            None => format!("events are missing: {}", gap.why),
+        }));
+        if let Some(ending) = self.ending.as_ref().filter(|ending| ending.is_early()) {
+            all.push(format!("the program was {}: the trace is of its run until then", ending.how));
+        }
+        all
+    }
+
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

@@ -250,6 +250,11 @@ impl<W: Output> Writer<W> {
         self.chunks.trouble()
     }
 
+    /// The first error of the output for which events were lost, even if it has taken chunks since.
+    pub fn loss(&self) -> Option<&TraceError> {
+        self.chunks.loss()
+    }
+
     /// Events lost so far because the output refused chunks, and not yet marked by a gap.
     pub fn lost(&self) -> u64 {
         self.chunks.lost()

@@ -10,7 +10,7 @@ use std::path::Path;
 use common::{call, read, trace};
 use heaptoll_trace::{
     Batch, Ending, EventKind, Gap, Header, Output, Reader, Sample, Settings, Stream, TraceError, TraceFile,
-    Writer, tables,
+    Writer, graph, tables,
 };
 
 /// An output that takes a number of bytes, then refuses for a while, then takes again.
@@ -40,6 +40,29 @@ impl Output for Narrow {
     }
 }
 
+#[test]
+fn a_trace_with_pointers_says_after_the_disk_has_space_again_that_events_are_lost() {
+    let narrow = Narrow { bytes: Vec::new(), refuses: 4..7, calls: 0 };
+    let settings = Settings { level: 1, events_per_chunk: 100 };
+    let mut writer = graph::Writer::new(narrow, &Header::default(), &settings).unwrap();
+    for size in 0..1000 {
+        let kind = graph::AllocationKind::Plain;
+        writer.allocate(&graph::Allocation { size, site: 0, thread: 0, kind, align_log2: 0 });
+    }
+    writer.flush().unwrap();
+    assert!(writer.loss().is_some_and(TraceError::is_full));
+    let lost = writer.position() - writer.written();
+    assert!((1..1000).contains(&lost), "{lost}");
+    let ending = Ending { how: "killed by signal 9".into(), ..Ending::default() };
+    let bytes = writer.finish(&ending).unwrap().bytes;
+    let mut reader = graph::Reader::with_name(&bytes[..], "the test").unwrap();
+    while reader.read(&mut graph::Batch::default()).unwrap() {}
+    let missing = reader.tables().incomplete();
+    let marked = format!("{lost} events are missing: disk full");
+    assert!(missing.contains(&marked), "{missing:?}");
+    assert!(missing.iter().any(|line| line.contains("was killed by signal 9")), "{missing:?}");
+}
+
 fn fill(writer: &mut Writer<impl Output>, events: u64) {
     let mut slots = Vec::new();
     for at in 0..events {
@@ -65,6 +88,7 @@ fn an_output_that_takes_chunks_again_gets_a_gap_and_the_rest() {
     fill(&mut writer, 600);
     assert!(writer.trouble().is_none());
     assert_eq!(writer.events(), 1000);
+    assert!(writer.loss().is_some_and(TraceError::is_full), "what was lost is not forgotten");
     let _ = writer.flush();
     let kept = writer.kept();
     let bytes = writer.finish(&Ending::default()).unwrap().bytes;

@@ -35,7 +35,7 @@ pub fn prepare(trace: &Path, program: &Path, memory_limit_bytes: u64) -> Result<
     }
     translation.release(u64::MAX - 1)?;
     let mut prepared = translation.finish()?;
-    prepared.warnings = reader.tables().warnings.clone();
+    prepared.warnings = reader.tables().incomplete();
     Ok(prepared)
 }
 

@@ -7,6 +7,7 @@ use heaptoll_experiments::export::parquet;
 use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Instant, Window};
 use heaptoll_experiments::failure::Failure;
 
+use crate::duration::two_times;
 use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
@@ -100,18 +101,7 @@ pub struct Arguments {
 
 /// Two times of a run.
 fn window(text: &str) -> Result<Window, String> {
-    let times = text.split_once(',').and_then(|(from, to)| Some((time_ns(from)?, time_ns(to)?)));
-    match times {
-        Some((from_ns, to_ns)) if from_ns < to_ns => Ok(Window { from_ns, to_ns }),
-        Some(_) => Err("the second time must be after the first".into()),
-        None => Err("give two times such as 10s,60s or 0,1h30m".into()),
-    }
-}
-
-fn time_ns(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let seconds = if text == "0" { 0.0 } else { heaptoll_units::duration(text)? };
-    (seconds <= 1e9).then_some((seconds * 1e9).round() as u64)
+    two_times(text).map(|[from_ns, to_ns]| Window { from_ns, to_ns })
 }
 
 impl ToArg {
@@ -189,19 +179,4 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         }
     };
     Ok(if is_whole { 0 } else { TROUBLE })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_times_are_given_in_order() {
-        let ns = |from_ns, to_ns| Ok(Window { from_ns, to_ns });
-        assert_eq!(window("10s,1m"), ns(10_000_000_000, 60_000_000_000));
-        assert_eq!(window("0, 0.5s"), ns(0, 500_000_000));
-        for wrong in ["", "10s", "10s,5s", "5s,5s", "a,b", "1s,2s,3s", "-1s,2s"] {
-            assert!(window(wrong).is_err(), "{wrong}");
-        }
-    }
 }

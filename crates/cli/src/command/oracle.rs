@@ -26,7 +26,9 @@ use crate::workload_args::SizeArg;
 /// its address, gets no file. The file serves `-m oracle=POINT,file=FILE/MANAGER` of
 /// `heaptoll run` and others (`oracle=POINT/MANAGER` where it is written without -o): the manager stays the same, and only
 /// the point of reclamation varies. With --graph the file also has the points at which objects can be reached no more: those
-/// of a collector, before or after the program's own frees. Programs with one thread only. docs/guide/reclamation.md states what must be the same
+/// of a collector, before or after the program's own frees. Programs with one thread only. What the program does to files
+/// and other processes happens in each of these runs; their standard input is empty unless --stdin names a file.
+/// docs/guide/reclamation.md states what must be the same
 /// in each run.
 ///
 /// Exit status: 0 all well; 1 a native run differs or an early free is not safe, and there is no file; 2 the request

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use heaptoll_experiment::places::Places;
 
+use crate::duration::positive_seconds;
 use crate::memory::bytes;
 use crate::outputs::own_arguments;
 use crate::session::Session;
@@ -43,6 +44,10 @@ pub enum ChildrenArg {
 /// heaptoll is killed the program goes on, and the trace ends there.
 ///
 /// The first Ctrl-C is the program's; a second one stops the recording and leaves the program alone.
+///
+/// With --graph the program runs at least twice, with standard input empty and its output not shown: natively, which
+/// proves that the manager serves it, then under the tracer. What it does to files and other processes happens each
+/// time. Ctrl-C then ends it: during the first run there is no trace, later one of what was recorded until then.
 ///
 /// The rings take memory in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: 64 KiB a thread that begins, more for those
 /// that allocate much, together at most 256 MiB, and at most half of what is free there and a quarter of the memory
@@ -100,6 +105,18 @@ pub struct Arguments {
     /// With --graph, bytes allocated from one root point to the next [default: some hundred points over the run]
     #[arg(long, value_name = "SIZE", requires = "graph", value_parser = root_distance)]
     roots_every: Option<u32>,
+    /// With --graph, seconds after which the program is ended; what was recorded until then is kept
+    #[arg(long, value_name = "T", requires = "graph", default_value_t = LIMIT_S, allow_negative_numbers = true,
+        value_parser = positive_seconds)]
+    timeout: f64,
+    /// With --graph, the exit status with which the program ends when all is well
+    #[arg(long, value_name = "STATUS", requires = "graph", default_value_t = 0,
+        value_parser = clap::value_parser!(i32).range(0..=255))]
+    expect_status: i32,
+    /// With --graph, a file with allocators under names of their own, which are followed where a program brings one
+    /// along (docs/guide/own-allocators.md)
+    #[arg(long, value_name = "FILE", requires = "graph")]
+    allocator_symbols: Option<PathBuf>,
     /// A program of the catalog (`heaptoll programs`)
     #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     program: Option<String>,
@@ -174,11 +191,12 @@ fn record_graph(arguments: &Arguments) -> Result<u8, Failure> {
             },
             baseline: manager.clone().unwrap_or_else(|| DEFAULT.into()),
             manager: manager.into_iter().collect(),
-            timeout_s: LIMIT_S,
-            expect_status: 0,
+            timeout_s: arguments.timeout,
+            expect_status: arguments.expect_status,
             pin: true,
+            is_stored: false,
             db: None,
-            allocator_symbols: None,
+            allocator_symbols: arguments.allocator_symbols.clone(),
             command: own_arguments(),
         },
         output: output.unwrap_or_else(|| PathBuf::from(format!("{}.graph", name.unwrap_or_default()))),

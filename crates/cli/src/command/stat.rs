@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::stat::{self, Request};
-use heaptoll_experiments::trace_source;
+use heaptoll_experiments::stat::{self, OfEitherKind, Request};
 
 use crate::documents::DocumentOutputs;
 use crate::frames::FramesArguments;
@@ -18,7 +17,7 @@ use crate::memory::MemoryArguments;
 /// stacks (`heaptoll record --sites`), a flame graph of them.
 ///
 /// Of a trace with pointers (`heaptoll record --graph`): edges, roots, what can be reached at each root point, hidden
-/// pointers, and how far the bounds of objects' deaths are apart.
+/// pointers, how far the bounds of objects' deaths are apart, and call sites where they were recorded.
 ///
 /// Exit status: 0 all well; 1 an output file could not be written; 2 it is no trace, or cannot be read. Damage is a
 /// warning: what is whole is summed up.
@@ -49,12 +48,14 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         memory_limit_bytes: arguments.memory.limit_bytes(),
         stacks: arguments.outputs.html.is_some(),
     };
-    if trace_source::is_graph(&arguments.trace) {
-        let figures = stat::graph::measure(&arguments.trace, request.memory_limit_bytes)?;
-        let document = stat::graph::document(&figures, &arguments.trace);
-        return arguments.outputs.deliver(&document, stat::graph::SCHEMA, &figures);
+    match stat::of_either_kind(&arguments.trace, request)? {
+        OfEitherKind::Graph(figures) => {
+            let document = stat::graph::document(&figures, &arguments.trace);
+            arguments.outputs.deliver(&document, stat::graph::SCHEMA, &figures)
+        }
+        OfEitherKind::Plain(figures, profile) => {
+            let document = stat::document(&figures, profile.map(|profile| *profile), &arguments.trace);
+            arguments.outputs.deliver(&document, stat::SCHEMA, &figures)
+        }
     }
-    let (figures, profile) = stat::measure(&arguments.trace, request)?;
-    let document = stat::document(&figures, profile, &arguments.trace);
-    arguments.outputs.deliver(&document, stat::SCHEMA, &figures)
 }

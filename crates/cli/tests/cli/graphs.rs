@@ -1,6 +1,6 @@
 //! `heaptoll record --graph` and `heaptoll stat` of what it writes.
 
-use crate::fixture::{Fixture, read_json};
+use crate::fixture::{CommandOutput, Fixture, read_json};
 
 /// A list of ten nodes, and an object whose only pointer is stored inverted.
 const PROGRAM: &str = r#"
@@ -101,4 +101,65 @@ fn options_of_the_other_way_to_record_are_refused() {
     fixture.heaptoll(&["record", "--references", "--", "/bin/true"]).exits(2).complains(&["--graph"]);
     let zero = ["record", "--graph", "--roots-every", "0", "--", "/bin/true"];
     fixture.heaptoll(&zero).exits(2).complains(&["between 1 byte and 2 GiB"]);
+}
+
+/// Ends with status 3, after blocks of two sites.
+const ENDS: &str = r#"
+    __attribute__((noinline)) static void keeps(void) { for (int at = 0; at < 50; at++) *(volatile char **)malloc(100) = 0; }
+    int main(void) {
+        keeps();
+        for (int at = 0; at < 50; at++) { char *volatile made = malloc(1000); free(made); }
+        return 3;
+    }
+"#;
+
+#[test]
+fn a_graph_of_a_program_that_fails_has_its_end_and_sites_and_needs_no_state_folder() {
+    let fixture = Fixture::new();
+    let (program, graph, json) = (fixture.program("ends", ENDS), fixture.at("e.graph"), fixture.at("e.json"));
+    let stale = fixture.path("e.graph.children");
+    std::fs::create_dir(&stale).expect("makes");
+    std::fs::write(&graph, "older").expect("writes");
+    std::fs::write(stale.join("77.graph"), "of an earlier run").expect("writes");
+    let record = ["record", "--graph", "--sites", "-f", "--expect-status", "3", "-o", &graph, "--", &program];
+    let mut command = fixture.command(&record);
+    let output: CommandOutput = command.env("XDG_STATE_HOME", "/proc/state").output().expect("runs").into();
+    output.exits(3).complains(&["heaptoll stat"]);
+    assert!(!stale.exists(), "traces of the earlier run are removed");
+    // Standard input is read, and a pipe that has the trace.
+    let mut stat = fixture.command(&["stat", "-", "--json", &json]);
+    let piped = std::fs::File::open(&graph).expect("it is there");
+    let output: CommandOutput = stat.stdin(piped).output().expect("runs").into();
+    output.exits(0).shows(&["exited with status 3", "Call sites", "keeps"]);
+    let figures = read_json(&json);
+    assert_eq!(figures["ended"], "exited with status 3");
+    assert!(figures["call_sites"].as_array().is_some_and(|sites| sites.len() >= 2), "{figures:#}");
+    let cut = fixture.at("cut.graph");
+    let bytes = std::fs::read(&graph).expect("reads");
+    std::fs::write(&cut, &bytes[..12]).expect("writes");
+    for command in ["stat", "conservatism"] {
+        fixture.heaptoll(&[command, &cut]).exits(2).complains(&["cut off within its first bytes"]);
+        fixture.heaptoll(&[command, &fixture.at(".")]).exits(2).complains(&["seems to be a folder"]);
+    }
+}
+
+#[test]
+fn an_output_that_is_an_input_or_no_file_is_refused_before_anything_runs() {
+    let fixture = Fixture::new();
+    let (trace, pipe) = (fixture.at("a.graph"), fixture.at("pipe"));
+    std::fs::write(&trace, "a trace").expect("writes");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    for command in [
+        &["stat", &trace, "--json", &trace][..],
+        &["stat", &trace, "--html", &trace],
+        &["tailor", &trace, "-o", &trace, "--force"],
+    ] {
+        fixture.heaptoll(command).exits(2).complains(&["the same file"]);
+        assert_eq!(std::fs::read_to_string(&trace).expect("it is there"), "a trace");
+    }
+    fixture.heaptoll(&["tailor", &trace, "-o", &pipe, "--force"]).exits(2).complains(&["must be a file"]);
+    let record = ["record", "--graph", "-f", "-o", &pipe, "--", "/bin/true"];
+    fixture.heaptoll(&record).exits(2).complains(&["must be a file"]);
+    assert!(!fixture.path("pipe").is_file(), "the pipe stays one");
+    fixture.heaptoll(&["record", "--graph"]).exits(2).complains(&["nothing to record"]);
 }

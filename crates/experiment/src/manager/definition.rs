@@ -84,6 +84,11 @@ const COLLECTORS: [&str; 5] = ["tithe", "tithe-collect", "bw16", "bw26", "treadm
 /// Managers of the group that collect none.
 const EXPLICIT: [&str; 1] = ["tithe-explicit"];
 
+/// A setting or a stack's name with the name of the program in place of `{program}`, as a file has it.
+pub fn filled(text: &str, program: &str) -> String {
+    text.replace("{program}", &program.replace('/', "_"))
+}
+
 impl Manager {
     /// Whether garbage is collected, by the manager or by a layer, so that freed blocks may wait: by group or by name,
     /// for nothing in an object shows it.
@@ -102,9 +107,7 @@ impl Manager {
 
     /// Its environment for a program, whose name replaces `{program}`.
     pub fn environment_for(&self, program: &str) -> Vec<(String, String)> {
-        let file = program.replace('/', "_");
-        let filled = |value: &String| value.replace("{program}", &file);
-        self.environment.iter().map(|(name, value)| (name.clone(), filled(value))).collect()
+        self.environment.iter().map(|(name, value)| (name.clone(), filled(value, program))).collect()
     }
 
     /// The objects to preload: the layers', then its own.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
+use heaptoll_experiment::manager::filled;
 use heaptoll_experiment::observation::{Observation, Phase};
 use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::Progress;
@@ -66,7 +67,8 @@ impl Progress for Bar {
             let left = Duration::from_secs(seconds.ceil() as u64);
             format!("{} left, ", indicatif::HumanDuration(left))
         });
-        self.bar.set_text(&format!("{}now {} under {}", left.unwrap_or_default(), stack.program, stack.name));
+        let name = filled(&stack.name, &stack.program);
+        self.bar.set_text(&format!("{}now {} under {}", left.unwrap_or_default(), stack.program, name));
     }
 
     fn ended(&mut self, cell: &Cell, row: Option<&Observation>) {

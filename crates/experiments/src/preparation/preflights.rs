@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use heaptoll_experiment::experiment::{Experiment, Pairing, ProgramInfo, StackInfo};
 use heaptoll_experiment::lockstep;
-use heaptoll_experiment::manager::Manager;
+use heaptoll_experiment::manager::{Manager, filled};
 use heaptoll_experiment::runner::PINNED;
 use heaptoll_experiment::stack::LayerKind;
 use heaptoll_experiment::working_copy;
@@ -254,7 +254,7 @@ impl Preflights<'_> {
         let mut proven: Vec<(&Manager, StackInfo, ProofRun)> = Vec::new();
         let mut oracles = OracleFiles::default();
         for (index, (manager, name)) in self.managers.iter().zip(&self.names).enumerate() {
-            self.bar.set_text(&format!("preflight: {} under {name}", program.name));
+            self.bar.set_text(&format!("preflight: {} under {}", program.name, filled(name, &program.name)));
             let like = proven.iter().find(|(other, ..)| same_objects(other, manager));
             let found = match (oracles.why_not(manager, program), like) {
                 (Some(why), _) => PreflightOutcome::Refused(Refusal::Oracle { why }),

@@ -3,7 +3,7 @@
 use heaptoll_oracle::FreePoint;
 use heaptoll_report::document::Document;
 use heaptoll_report::format::{and_list, claim, plural};
-use heaptoll_statistics::Interval;
+use heaptoll_statistics::{FEWEST_PAIRS, Interval};
 
 use super::figures::{Ratios, Reclamation};
 use super::part::point_label;
@@ -52,7 +52,12 @@ fn verdicts(found: &Reclamation, manager: &str) -> Vec<String> {
             .into_iter()
             .filter_map(|(interval, noun)| claim(&interval?, noun))
             .collect();
-        if claimed.is_empty() { "no difference".to_owned() } else { and_list(&claimed) }
+        let sees = |interval: Option<Interval>| interval.is_some_and(|of| of.pairs as usize >= FEWEST_PAIRS);
+        match claimed.is_empty() {
+            false => and_list(&claimed),
+            true if sees(ratios.cpu) => "no difference seen".to_owned(),
+            true => "too few repetitions to judge".to_owned(),
+        }
     };
     let others = found.points.iter().filter(|point| **point != FreePoint::Free);
     let sentences: Vec<String> = others
@@ -74,9 +79,12 @@ fn best(found: &Reclamation, manager: &str) -> Option<String> {
     };
     let (point, interval) =
         found.points.iter().filter_map(cpu).min_by(|one, other| one.1.ratio.total_cmp(&other.1.ratio))?;
+    if (interval.pairs as usize) < FEWEST_PAIRS {
+        return None;
+    }
     Some(if interval.differs && interval.ratio < 1.0 {
         format!("{manager}: the least CPU is at {}.", point_label(point))
     } else {
-        format!("{manager}: no point takes less CPU than the program's own free.")
+        format!("{manager}: no point is seen to take less CPU than the program's own free.")
     })
 }

@@ -4,7 +4,7 @@ use heaptoll_oracle::FreePoint;
 use heaptoll_report::document::{Axis, Chart, Form, Item, Section, Series};
 use heaptoll_report::format::{NONE, mib_from_kib, seconds};
 use heaptoll_statistics::Interval;
-use heaptoll_units::{number, percent, whole_bytes};
+use heaptoll_units::{figure, number, percent, whole_bytes};
 
 use super::figures::{Alive, Curve, Medians, Ratios, Reclamation};
 use super::part::point_label;
@@ -46,13 +46,21 @@ fn cells(ratios: &Ratios) -> [String; 3] {
     [ratios.cpu, ratios.wall, ratios.peak_rss].map(ratio_cell)
 }
 
+/// Bytes over others: a share, or from ten times as many on a factor.
+fn share(bytes: u64, of: u64) -> String {
+    match bytes as f64 / of as f64 {
+        _ if of == 0 => NONE.into(),
+        times if times >= 10.0 => format!("{}x", figure(times)),
+        share => percent(share),
+    }
+}
+
 /// Requested bytes alive: exact, and the same over every manager.
 pub fn alive(found: &Reclamation) -> Option<Section> {
     let free = |program: &str| {
         let of_free = |one: &&Alive| one.program == program && one.point == FreePoint::Free;
         found.alive.iter().find(of_free).map_or(0, |one| one.live.peak_bytes)
     };
-    let share = |bytes: u64, of: u64| if of == 0 { NONE.into() } else { percent(bytes as f64 / of as f64) };
     let rows: Vec<Vec<String>> = found
         .alive
         .iter()
@@ -156,4 +164,16 @@ fn series(found: &Reclamation, manager: &str, metric: RatioOf, of: RatiosOf) -> 
         line.band.push(ends);
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_times_as_many_bytes_are_a_factor_and_no_percentage() {
+        assert_eq!(share(38_261, 100), "383x");
+        assert_eq!(share(1, 2), percent(0.5));
+        assert_eq!(share(1, 0), NONE);
+    }
 }

@@ -13,6 +13,10 @@ use crate::context::Messages;
 use crate::failure::Failure;
 use crate::workload::{catalog, catalog_places};
 
+/// The request names no program.
+pub const NOTHING_TO_RECORD: &str =
+    "nothing to record: give a command after `--`, or --program NAME (`heaptoll programs` lists them)";
+
 /// The program as the user named it: a command, or an entry of the catalog.
 #[derive(Debug, Clone)]
 pub struct ProgramChoice {
@@ -49,9 +53,7 @@ pub fn find(choice: &ProgramChoice, places: &Places) -> Result<RecordedCommand, 
         return of_catalog(name, choice, places);
     }
     let Some(first) = choice.command.first().filter(|first| !first.is_empty()) else {
-        return Err(Failure::Usage(
-            "nothing to record: give a command after `--`, or --program NAME (`heaptoll programs` lists them)".into(),
-        ));
+        return Err(Failure::Usage(NOTHING_TO_RECORD.into()));
     };
     let path = PathBuf::from(first);
     let name = path.file_name().unwrap_or(first).to_string_lossy().into_owned();

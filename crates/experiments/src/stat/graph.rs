@@ -1,16 +1,19 @@
 //! `heaptoll stat` of a trace with pointers.
 
+use std::io::Read;
 use std::path::Path;
 
 use heaptoll_report::document::{Axis, Chart, Document, Form, Item, Section, Series};
 use heaptoll_report::format::{NONE, printable, shell_command};
 use heaptoll_trace::Memory;
-use heaptoll_trace::graph::Batch;
+use heaptoll_trace::graph::{Batch, Reader};
 use heaptoll_trace_analysis::graph::{EACH_OBJECT, GraphFigures, GraphHeap, RootPoint};
+use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{figure, mib, number, part, percent, whole_bytes};
 
+use super::Request;
 use crate::failure::Failure;
-use crate::tables::table;
+use crate::tables::{site_table, table};
 use crate::trace_source;
 
 pub use heaptoll_trace_analysis::graph::GraphFigures as Figures;
@@ -19,14 +22,15 @@ pub use heaptoll_trace_analysis::graph::GraphFigures as Figures;
 pub const SCHEMA: &str = "heaptoll-graph/1";
 /// Root points in the table.
 const SHOWN: usize = 12;
+/// Call sites in the table.
+const SITES_SHOWN: usize = 12;
 
 /// Sums up a trace with pointers. Damage is a warning among the figures.
 ///
 /// # Errors
-/// It is no trace with pointers, cannot be read, or needs more memory.
-pub fn measure(trace: &Path, memory_limit_bytes: u64) -> Result<GraphFigures, Failure> {
-    let memory = Memory { limit_bytes: memory_limit_bytes, each_object_bytes: EACH_OBJECT };
-    let mut reader = trace_source::open_graph(trace, memory)?;
+/// It cannot be read, or needs more memory.
+pub fn measure(mut reader: Reader<impl Read>, request: Request) -> Result<GraphFigures, Failure> {
+    reader.limit(Memory { limit_bytes: request.memory_limit_bytes, each_object_bytes: EACH_OBJECT });
     let (mut heap, mut batch, mut events) = (GraphHeap::new(), Batch::default(), 0);
     while reader.read(&mut batch).map_err(trace_source::refused)? {
         heap.events(&batch.events, batch.next_event);
@@ -35,6 +39,9 @@ pub fn measure(trace: &Path, memory_limit_bytes: u64) -> Result<GraphFigures, Fa
     let plain_bytes = reader.plain_bytes();
     let header = reader.header().clone();
     let tables = reader.into_tables();
+    let warnings = tables.incomplete();
+    let sites = tables.sites.unwrap_or_default();
+    let mut call_sites = CallSites::new(&sites, request.frames);
     Ok(GraphFigures {
         command: header.command,
         manager: header.manager,
@@ -42,8 +49,8 @@ pub fn measure(trace: &Path, memory_limit_bytes: u64) -> Result<GraphFigures, Fa
         ended: tables.ending.map(|ending| ending.how),
         events,
         plain_bytes,
-        warnings: tables.warnings,
-        ..heap.figures()
+        warnings,
+        ..heap.figures(&mut call_sites)
     })
 }
 
@@ -53,9 +60,9 @@ pub fn document(figures: &GraphFigures, trace: &Path) -> Document {
     let name = program.rsplit('/').next().unwrap_or(program);
     Document {
         title: format!("What points to what in {}", printable(name)),
-        subtitle: format!("under {}, {} events", printable(&figures.manager), number(figures.events)),
+        subtitle: subtitle(figures),
         warnings: figures.warnings.clone(),
-        sections: [Some(overview(figures)), points(figures), Some(bounds(figures))]
+        sections: [Some(overview(figures)), points(figures), Some(bounds(figures)), sites(figures)]
             .into_iter()
             .flatten()
             .collect(),
@@ -69,6 +76,11 @@ pub fn document(figures: &GraphFigures, trace: &Path) -> Document {
         command: shell_command(&["heaptoll".into(), "stat".into(), trace.display().to_string()]),
         ..Document::default()
     }
+}
+
+fn subtitle(figures: &GraphFigures) -> String {
+    let ended = figures.ended.as_ref().map_or_else(|| "the trace is cut off".into(), |how| printable(how));
+    format!("under {}, {} events ({ended})", printable(&figures.manager), number(figures.events))
 }
 
 fn overview(figures: &GraphFigures) -> Section {
@@ -175,6 +187,23 @@ fn points(figures: &GraphFigures) -> Option<Section> {
         text: Vec::new(),
         items: vec![Item::Table(table(&caption, &columns, rows.collect())), Item::Chart(chart)],
     })
+}
+
+/// Who allocates, and whose objects are held by hidden pointers, when the trace has call stacks.
+fn sites(figures: &GraphFigures) -> Option<Section> {
+    let rows = figures.call_sites.iter().take(SITES_SHOWN).map(|site| {
+        vec![
+            site.name.clone(),
+            number(site.objects),
+            whole_bytes(site.bytes),
+            part(site.bytes, figures.bytes),
+            number(site.hidden_objects),
+            whole_bytes(site.hidden_bytes),
+        ]
+    });
+    let columns = ["site", "objects", "bytes", "of all", "hidden", "their bytes"];
+    let table = site_table("by bytes allocated", &columns, rows.collect())?;
+    Some(Section { title: "Call sites".into(), text: Vec::new(), items: vec![table] })
 }
 
 /// How far the bounds of bounds are apart.

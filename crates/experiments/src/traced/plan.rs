@@ -47,6 +47,8 @@ pub struct Request {
     pub expect_status: i32,
     /// Whether the program's randomness is pinned.
     pub pin: bool,
+    /// Whether the runs are kept.
+    pub is_stored: bool,
     /// The file that keeps the runs; a new one in `$XDG_STATE_HOME/heaptoll` without one.
     pub db: Option<PathBuf>,
     /// A file with allocators besides those of the tool's table.
@@ -122,7 +124,9 @@ pub fn plan(request: &Request, context: &Context) -> Result<Plan, Failure> {
     request.workload.require(false)?;
     let tracer = Tracer::find(places).map_err(|error| Failure::Refused(Box::new(error)))?;
     let table = Arc::new(symbol_table(request.allocator_symbols.as_deref(), places)?);
-    experiment_file::check(request.db.as_deref())?;
+    if request.is_stored {
+        experiment_file::check(request.db.as_deref())?;
+    }
     let known = manager::known(places)?;
     let managers = choose(request, &known, context.messages)?;
     let programs =

@@ -100,7 +100,7 @@ fn refused<S>(traced: &Traced<S>) -> Vec<String> {
         .map(|((call, errno), count)| {
             let error = std::io::Error::from_raw_os_error(errno as i32);
             let call = syscalls::name(call);
-            format!("{call} failed {count} times under the tracer ({error}), as natively it would not")
+            format!("{call} failed {count} times under the tracer ({error}); natively it may not fail")
         })
         .collect()
 }

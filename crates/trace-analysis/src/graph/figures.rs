@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::sites::GraphSite;
+
 /// Roots by kind, summed over all root points.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct RootCounts {
@@ -115,6 +117,9 @@ pub struct GraphFigures {
     pub hidden: HiddenPointers,
     /// Bounds of lifetimes.
     pub bounds: DeathBounds,
+    /// By call site, the most bytes first; empty where call stacks were not recorded.
+    #[serde(default)]
+    pub call_sites: Vec<GraphSite>,
     /// Damage and omissions.
     pub warnings: Vec<String>,
 }

@@ -5,6 +5,8 @@ use heaptoll_trace::graph::{Event, LastTouch, RootKind};
 use super::figures::{GraphFigures, RootCounts, RootPoint};
 use super::objects::{Node, Objects};
 use super::requests::Requests;
+use super::sites::SiteSums;
+use crate::stacks::CallSites;
 
 /// Bytes that are kept of a live object, without its edges.
 pub const EACH_OBJECT: u64 = 160;
@@ -20,6 +22,7 @@ struct Seen {
     /// Clock of the first of the root points since which it was not reached.
     unreached_bytes: Option<u64>,
     is_hidden: bool,
+    site: u32,
 }
 
 /// Takes events in order.
@@ -27,6 +30,7 @@ struct Seen {
 pub struct GraphHeap {
     objects: Objects<Seen>,
     figures: GraphFigures,
+    sites: SiteSums,
     clock_bytes: u64,
     live_bytes: u64,
     /// Numbers of the events at which root points began, in order.
@@ -57,7 +61,7 @@ impl GraphHeap {
 
     fn take(&mut self, event: &Event) {
         match *event {
-            Event::Allocate { object, size, .. } => self.allocate(object, size),
+            Event::Allocate { object, size, site, .. } => self.allocate(object, size, site),
             Event::Free { object, last_touch, .. } => self.end(object, last_touch, true),
             Event::Kept { object, last_touch } => self.end(object, last_touch, false),
             Event::Edge { from, offset, to, to_offset } => {
@@ -91,10 +95,12 @@ impl GraphHeap {
         }
     }
 
-    fn allocate(&mut self, object: u64, size: u64) {
+    fn allocate(&mut self, object: u64, size: u64, site: u32) {
+        self.sites.allocate(site, size);
         self.figures.objects += 1;
         self.figures.bytes = self.figures.bytes.saturating_add(size);
-        let seen = Seen { born_bytes: self.clock_bytes, born_point: self.points_at.len(), ..Seen::default() };
+        let (born_bytes, born_point) = (self.clock_bytes, self.points_at.len());
+        let seen = Seen { born_bytes, born_point, site, ..Seen::default() };
         self.clock_bytes = self.clock_bytes.saturating_add(size);
         self.live_bytes = self.live_bytes.saturating_add(size);
         self.figures.max_live_bytes = self.figures.max_live_bytes.max(self.live_bytes);
@@ -158,6 +164,7 @@ impl GraphHeap {
             if !std::mem::replace(&mut node.data.is_hidden, true) {
                 hidden.objects += 1;
                 hidden.bytes += node.size;
+                self.sites.hidden(node.data.site, node.size);
             }
         }
     }
@@ -203,7 +210,7 @@ impl GraphHeap {
     }
 
     /// The figures, when all events were taken. What is about the file is left to the caller.
-    pub fn figures(mut self) -> GraphFigures {
+    pub fn figures(mut self, call_sites: &mut CallSites) -> GraphFigures {
         let mut used = 0_i128;
         for (point, change) in
             self.figures.points.iter_mut().zip(self.used.iter().chain(std::iter::repeat(&0)))
@@ -213,7 +220,7 @@ impl GraphHeap {
         }
         self.figures.requests = self.requests.ended;
         self.figures.request_accesses = self.requests.accesses;
-        self.figures
+        GraphFigures { call_sites: self.sites.figures(call_sites), ..self.figures }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The writer: numbers objects, counts, fills chunks and passes them to the output.
 //!
-//! While the output refuses chunks, the writer continues to number and to count; [`Writer::flush`] reports it.
+//! While the output refuses chunks, the writer continues to number and to count; [`Writer::flush`] reports it, and
+//! [`Writer::loss`] once the output takes chunks again.
 
 use serde::Serialize;
 
@@ -155,6 +156,16 @@ impl<W: Output> Writer<W> {
     #[inline]
     pub fn position(&self) -> u64 {
         self.encoder.position()
+    }
+
+    /// Events in the chunks that the output took: what a reader finds of those so far.
+    pub fn written(&self) -> u64 {
+        self.chunks.kept()
+    }
+
+    /// The first error of the output for which events were lost, even if it has taken chunks since.
+    pub fn loss(&self) -> Option<&TraceError> {
+        self.chunks.loss()
     }
 
     /// Number of the next object.

@@ -28,7 +28,7 @@ fn roots(clock_bytes: u64, objects: &[u64]) -> Vec<Event> {
 fn figures(events: &[Event]) -> GraphFigures {
     let mut heap = GraphHeap::new();
     heap.events(events, events.len() as u64);
-    heap.figures()
+    heap.figures(&mut CallSites::new(&heaptoll_trace::Sites::default(), 3))
 }
 
 #[test]
