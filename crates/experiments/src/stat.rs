@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use heaptoll_profiles::Profile;
-use heaptoll_trace::{MEMORY_LIMIT, Memory, Reader};
+use heaptoll_trace::{Memory, Reader};
 use heaptoll_trace_analysis::feed::feed;
 use heaptoll_trace_analysis::stacks::CallSites;
 pub use heaptoll_trace_analysis::stat::StatFigures as Figures;
@@ -14,30 +14,15 @@ use crate::call_stacks::CallStacks;
 use crate::failure::Failure;
 use crate::trace_source;
 pub use document::document;
+pub use request::Request;
 
 mod document;
 pub mod graph;
+mod request;
 mod sections;
 
 /// Name and version of the figures as JSON.
 pub const SCHEMA: &str = "heaptoll-stat/1";
-
-/// What is requested of a trace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
-    /// Frames of the program's own code by which call stacks are distinguished.
-    pub frames: usize,
-    /// Memory that the objects of the trace may take, bytes.
-    pub memory_limit_bytes: u64,
-    /// Whether the whole call stacks are summed up, where the trace has some.
-    pub stacks: bool,
-}
-
-impl Default for Request {
-    fn default() -> Request {
-        Request { frames: heaptoll_callsites::FRAMES, memory_limit_bytes: MEMORY_LIMIT, stacks: false }
-    }
-}
 
 /// Sums up a trace; `-` is standard input. Damage is a warning among the figures. The profile is there where it was
 /// requested and the trace has call stacks.

@@ -31,7 +31,7 @@ fn unlimited(path: &Path) -> Result<Reader<Source>, Failure> {
     Reader::with_name(Box::new(file) as Source, &name).map_err(refused)
 }
 
-/// A trace of either kind, whose first bytes tell which.
+/// A trace of either kind, whose first bytes show which.
 pub struct Opened {
     /// All of its bytes.
     pub source: Source,

@@ -19,7 +19,7 @@ struct Pending {
     block: u64,
 }
 
-/// What the ledger needs of a live object beside its size.
+/// What the ledger needs of a live object in addition to its size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ObjectFacts {
     /// Bytes usable in it; 0 where unknown.

@@ -11,7 +11,7 @@ use heaptoll_trace_analysis::graph::{EACH_OBJECT, GraphFigures, GraphHeap, RootP
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{figure, mib, number, part, percent, whole_bytes};
 
-use super::Request;
+use super::request::Request;
 use crate::failure::Failure;
 use crate::tables::{site_table, table};
 use crate::trace_source;

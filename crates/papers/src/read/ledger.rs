@@ -93,6 +93,7 @@ mod tests {
             collected: true,
             peak: Some(1),
             most_live: Some(0),
+            call_sites: Vec::new(),
             max_live_bytes: Some(1),
             snapshots: vec![snapshot(1), snapshot(rss)],
         };

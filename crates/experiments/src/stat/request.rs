@@ -1,0 +1,20 @@
+//! What is requested of a trace that is summed up.
+
+use heaptoll_trace::MEMORY_LIMIT;
+
+/// What is requested of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Frames of the program's own code by which call stacks are distinguished.
+    pub frames: usize,
+    /// Memory that the objects of the trace may take, bytes.
+    pub memory_limit_bytes: u64,
+    /// Whether the whole call stacks are summed up, where the trace has some.
+    pub stacks: bool,
+}
+
+impl Default for Request {
+    fn default() -> Request {
+        Request { frames: heaptoll_callsites::FRAMES, memory_limit_bytes: MEMORY_LIMIT, stacks: false }
+    }
+}
