@@ -221,3 +221,8 @@ void ht_call_announced(ULong event)
    const ULong value = *(const ULong *)(event + EVENT_VALUE_AT);
    ht_thread_event(VG_(get_running_tid)(), HT_ANNOUNCED, kind, &value, 1);
 }
+
+void ht_call_request(ULong begins)
+{
+   ht_ring_event(HT_REQUEST, begins, NULL, 0);
+}

@@ -24,6 +24,8 @@ void ht_call_starts(ULong main);
 void ht_call_main(void);
 /* The manager announced an event. */
 void ht_call_announced(ULong event);
+/* The program marks that a request begins (1) or ends (0). */
+void ht_call_request(ULong begins);
 
 /* Removes frames that a thread with this stack pointer has left by longjmp. */
 void ht_call_unwind(ThreadId tid, HtThread *thread, Addr sp);

@@ -395,6 +395,11 @@ static void entry(Block *block, HtRoutine *routine)
       call(block, "ht_call_announced", &ht_call_announced, mkIRExprVec_1(get(block, HT_GUEST_ARGUMENT_0)), NULL);
       return;
    }
+   if (routine->number == HT_REQUEST_BEGIN || routine->number == HT_REQUEST_END) {
+      IRExpr *const begins = number(routine->number == HT_REQUEST_BEGIN);
+      call(block, "ht_call_request", &ht_call_request, mkIRExprVec_1(begins), NULL);
+      return;
+   }
    if (routine->number == HT_STARTER) {
       call(block, "ht_call_starts", &ht_call_starts, mkIRExprVec_1(get(block, HT_GUEST_ARGUMENT_0)), NULL);
       return;

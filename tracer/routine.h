@@ -26,6 +26,9 @@ typedef struct HtRoutine {
 #define HT_STARTER (HT_ROUTINES + 1)
 /* The program's main. */
 #define HT_MAIN_FUNCTION (HT_ROUTINES + 2)
+/* Nor these: the functions by which a program marks its requests (include/heaptoll_events.h). */
+#define HT_REQUEST_BEGIN (HT_ROUTINES + 4)
+#define HT_REQUEST_END (HT_ROUTINES + 5)
 /* Nor this: a function that only routines of its family call, so that a call from elsewhere shows an inlined one. */
 #define HT_INSIDE (HT_ROUTINES + 3)
 

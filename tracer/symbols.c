@@ -72,6 +72,8 @@ static const struct {
    { "_ZdlPvSt11align_val_tRKSt9nothrow_t", HT_DELETE },
    { "_ZdaPvSt11align_val_tRKSt9nothrow_t", HT_DELETE },
    { "heaptoll_tracer_event", HT_ANNOUNCER },
+   { "heaptoll_event_begin_v1", HT_REQUEST_BEGIN },
+   { "heaptoll_event_end_v1", HT_REQUEST_END },
    { "__libc_start_main", HT_STARTER },
 };
 

@@ -55,7 +55,8 @@ enum {
    HT_MAIN = 25,            /* the program's main begins; I, M */
    HT_WORD_AT = 26,         /* payload: the pointer in a word that the kernel wrote; the word's address */
    HT_ROOTS = 27,           /* payload: 1: a root point begins, 0: it ends */
-   HT_ROOT = 28             /* payload: a word that may be a pointer + 2^48 x HT_ROOT_... */
+   HT_ROOT = 28,            /* payload: a word that may be a pointer + 2^48 x HT_ROOT_... */
+   HT_REQUEST = 29          /* payload: 1: a request begins, 0: it ends */
 };
 
 /* Flag of the thread that started another: code of the manager did, also outside of its routines. */

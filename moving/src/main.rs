@@ -2,8 +2,9 @@
 //!
 //!     heaptoll-mmtk prepare TRACE PROGRAM MEMORY_LIMIT_BYTES
 //!     heaptoll-mmtk replay PROGRAM PLAN HEAP_BYTES COLLECTOR_THREADS check|unchecked
+//!     heaptoll-mmtk simulate PROGRAM PLAN HEAP_BYTES COLLECTOR_THREADS MACHINE COLLECT_EVERY_BYTES
 //!
-//! Each prints one line of JSON. Exit status: 0 done, 1 it cannot be, 2 wrong arguments.
+//! MACHINE is the simulated caches as JSON, COLLECT_EVERY_BYTES 0 where only full heaps are collected. Each prints one line of JSON. Exit status: 0 done, 1 it cannot be, 2 wrong arguments.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,6 +13,8 @@ use heaptoll_graph_replay::error::Error;
 use heaptoll_graph_replay::prepare::prepare;
 use heaptoll_graph_replay::program::Program;
 use heaptoll_graph_replay::settings::Settings;
+use heaptoll_graph_replay::simulate;
+use heaptoll_locality::machine::Machine;
 use heaptoll_mmtk::collector::Collector;
 use serde_json::{Value, json};
 
@@ -55,11 +58,28 @@ fn run(arguments: &[&str]) -> Result<Option<Value>, Error> {
             let (Ok(heap_bytes), Ok(threads)) = (heap.parse(), threads.parse()) else {
                 return Ok(None);
             };
-            let collector = Collector::named(plan)?;
-            let settings = Settings { heap_bytes, check: *check == "check" };
-            let program = Program::open(Path::new(program))?;
-            Ok(Some(json!(collector.replay(&program, &settings, threads)?)))
+            let settings = Settings { heap_bytes, check: *check == "check", simulate: None };
+            replayed(program, plan, &settings, threads)
+        }
+        [_, "simulate", program, plan, heap, threads, machine, every] => {
+            let (Ok(heap_bytes), Ok(threads), Ok(machine), Ok(every)) = (
+                heap.parse(),
+                threads.parse(),
+                serde_json::from_str::<Machine>(machine),
+                every.parse::<u64>(),
+            ) else {
+                return Ok(None);
+            };
+            let simulate = simulate::Settings { machine, collect_every_bytes: (every > 0).then_some(every) };
+            let settings = Settings { heap_bytes, check: false, simulate: Some(simulate) };
+            replayed(program, plan, &settings, threads)
         }
         _ => Ok(None),
     }
+}
+
+fn replayed(program: &str, plan: &str, settings: &Settings, threads: usize) -> Result<Option<Value>, Error> {
+    let collector = Collector::named(plan)?;
+    let program = Program::open(Path::new(program))?;
+    Ok(Some(json!(collector.replay(&program, settings, threads)?)))
 }

@@ -145,6 +145,12 @@ impl Heap for Mutator {
         }
     }
 
+    fn collect(&mut self) {
+        // SAFETY: any number is an address; MMTk only hands it back.
+        let name = OpaquePointer::from_address(unsafe { Address::from_usize(binding::mutator_name()) });
+        memory_manager::handle_user_collection_request(statics::instance(), VMMutatorThread(VMThread(name)));
+    }
+
     fn copied(&self) -> Copied {
         copied()
     }

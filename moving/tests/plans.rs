@@ -8,7 +8,7 @@ use std::process::Command;
 use common::{Scenario, program_of, trace_of};
 use heaptoll_graph_replay::prepare::prepare;
 use heaptoll_mmtk::collector;
-use heaptoll_moving_answers::{Prepared, Replayed};
+use heaptoll_moving_answers::{Prepared, Replayed, Simulated};
 
 const MIB: u64 = 1 << 20;
 
@@ -295,4 +295,83 @@ fn the_smallest_heap_of_a_copying_collector_is_nearly_twice_that_of_one_in_place
     };
     let ratio = smallest("semispace") / smallest("marksweep");
     assert!((1.5..2.2).contains(&ratio), "{ratio}");
+}
+
+/// Replays with the caches of a machine, and a collection every so many bytes, under every collector.
+fn simulated(every: u64, make: impl FnOnce(&mut Builder), mut see: impl FnMut(&str, &Replayed, &Simulated)) {
+    let (_folder, trace) = trace_of(make);
+    let program = program_of(&trace);
+    let prepared = prepare(&trace, &program, 1 << 30).unwrap();
+    let machine = "32K/8,1M/16".parse::<heaptoll_locality::machine::Machine>().unwrap();
+    let machine = serde_json::to_string(&machine).unwrap();
+    for collector in collector::all() {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_heaptoll-mmtk"));
+        command.arg("simulate").arg(&program);
+        command.args([collector.name(), &(64 * MIB).to_string(), "1", &machine, &every.to_string()]);
+        let output = command.output().unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{}: {error}", collector.name());
+        let answer: Replayed = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((answer.accesses, answer.lost_accesses), (prepared.accesses, 0), "{}", collector.name());
+        see(collector.name(), &answer, answer.simulated.as_ref().unwrap());
+    }
+}
+
+/// Twice over 1024 lines of one object: more than the first cache has, less than the second.
+#[test]
+fn a_program_whose_misses_are_known_has_them_under_every_collector() {
+    const LINES: u64 = 1024;
+    let make = |scenario: &mut Builder| {
+        let object = scenario.allocate(64 * (LINES + 1));
+        scenario.request(|scenario| {
+            for access in 0..2 * LINES {
+                scenario.access(object, 64 * (1 + access % LINES), access % 2 == 1);
+            }
+        });
+    };
+    simulated(0, make, |plan, answer, found| {
+        assert_eq!(answer.collections.pauses_ns.len(), 0, "{plan}");
+        for caches in [&found.touched, &found.emptied] {
+            assert_eq!(caches.references.program, 2 * LINES, "{plan}");
+            let misses: Vec<u64> = caches.misses.iter().map(|level| level.program).collect();
+            assert_eq!(misses, [2 * LINES, LINES], "{plan}");
+            // 64 KiB are 17 pages where they do not begin with one; the header's may be one of them.
+            assert!((15..=17).contains(&caches.tlb_misses[0].program), "{plan}: {caches:?}");
+        }
+        let cycles = 2 * LINES + LINES * 200 + LINES * 14;
+        let [request] = &found.requests[..] else { panic!("{plan}: {found:?}") };
+        assert_eq!((request.accesses, request.cycles), (2 * LINES, [cycles, cycles]), "{plan}");
+    });
+}
+
+/// Requests load a list after every sixteenth of a mebibyte of garbage; collections come every mebibyte.
+#[test]
+fn collections_on_request_come_at_the_same_places_of_the_program_and_empty_caches_miss_more() {
+    let make = |scenario: &mut Builder| {
+        let nodes: Vec<u64> = (0..64).map(|_| scenario.allocate(64)).collect();
+        scenario.roots(&nodes);
+        for _ in 0..256 {
+            (0..16).for_each(|_| {
+                let garbage = scenario.allocate(4096);
+                scenario.free(garbage);
+            });
+            scenario.roots(&nodes);
+            scenario.request(|scenario| nodes.iter().for_each(|node| scenario.access(*node, 0, false)));
+        }
+    };
+    simulated(MIB, make, |plan, answer, found| {
+        let on_request = answer.collections.pauses_ns.len();
+        let ours = ["mostlycopying", "counting", "treadmill", "nogc"].contains(&plan);
+        assert!(ours || on_request == 15 || on_request == 16, "{plan}: {on_request} collections");
+        assert_eq!((found.requests.len(), found.requests[0].accesses), (256, 64), "{plan}");
+        let after = found.requests.last().unwrap().after;
+        assert!(ours || after as usize == on_request, "{plan}: {after}");
+        let [touched, emptied] = [&found.touched, &found.emptied].map(|caches| caches.misses[1].program);
+        assert!(touched <= emptied, "{plan}: {touched} {emptied}");
+        if !ours {
+            let first =
+                found.requests.iter().find(|request| request.since == 0 && request.after == 4).unwrap();
+            assert!(first.cycles[1] > first.cycles[0] + 32 * 100, "{plan}: {first:?}");
+        }
+    });
 }

@@ -29,7 +29,7 @@ pub struct Request {
     pub force: bool,
     /// Whether call stacks are recorded.
     pub sites: bool,
-    /// Whether every load and store is recorded.
+    /// Whether every load and store is recorded, and the requests that the program marks.
     pub references: bool,
     /// Bytes allocated between root points; where there are none, as many as make some hundred.
     pub roots_every_bytes: Option<u32>,
@@ -68,6 +68,7 @@ pub fn record(request: &Request, context: &Context) -> Result<Outcome, Failure> 
         references: true,
         graph: true,
         roots_every_bytes: request.roots_every_bytes.unwrap_or(0),
+        requests: request.references,
         sites: if request.sites { FRAMES } else { 0 },
         ..Options::default()
     };
@@ -214,14 +215,16 @@ fn ending(image: &TracedImage<Option<Sink>>) -> Ending {
 fn report(request: &Request, all: &[(PathBuf, Counts)], context: &Context) {
     let line = |path: &Path, counts: &Counts| {
         let each = counts.plain_bytes as f64 / counts.events.max(1) as f64;
+        let requests = plural_count(counts.requests, "request");
         format!(
-            "{}: {} events ({} bytes each before compression), {}, {} edges, {}",
+            "{}: {} events ({} bytes each before compression), {}, {} edges, {}{}",
             path.display(),
             count(counts.events as f64),
             ratio(each),
             plural_count(counts.objects, "object"),
             count(counts.edges as f64),
             plural_count(counts.root_points, "root point"),
+            if request.references { format!(", {requests}") } else { String::new() },
         )
     };
     let Some(((path, counts), others_made)) = all.split_first() else { return };

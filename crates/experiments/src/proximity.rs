@@ -23,9 +23,11 @@ use crate::preparation::stand_ins;
 use crate::studied::{VisitOutcome, visit};
 use crate::workload::Workload;
 
+pub(crate) use distance::{Distances, Sample};
 pub use figures::{Figures, Program, PublishedPair, Scale, Stack};
 pub use groups::{Group, Grouped, Shape};
 pub use portions::{Portion, Ratio, Series};
+pub(crate) use portions::{portions, series};
 pub use published_nearness::Nearness;
 
 /// The schema of the figures' JSON.

@@ -3,7 +3,7 @@
 //! A reference belongs to the object that contains its first byte; those of the program are touches. Every store
 //! overwrites edges, by any owner. What a word then holds is recorded by the tracer where it may be a pointer.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use heaptoll_drag::objects::{Index, Objects};
 use heaptoll_reftrace::word::{Place, Text};
@@ -33,6 +33,8 @@ pub struct Counts {
     pub edges: u64,
     /// Root points.
     pub root_points: u64,
+    /// Requests that the program marked and that ended, with references.
+    pub requests: u64,
     /// Frees and reallocs of blocks that are not known.
     pub unknown: u64,
 }
@@ -63,6 +65,8 @@ pub struct Recorder<W> {
     pub(crate) resizing: FxHashMap<u32, Vec<Resizing>>,
     roots: FxHashMap<(RootKind, u64), u64>,
     references: bool,
+    /// Threads in a request.
+    requests: BTreeSet<u32>,
     sites: SiteNames,
     pub(crate) counts: Counts,
 }
@@ -82,6 +86,7 @@ impl<W: Output> Recorder<W> {
             resizing: FxHashMap::default(),
             roots: FxHashMap::default(),
             references,
+            requests: BTreeSet::new(),
             sites: SiteNames::default(),
             counts: Counts::default(),
         }
@@ -320,6 +325,18 @@ impl<W: Output> Recorder<W> {
         *lowest = offset.min(*lowest);
     }
 
+    fn request(&mut self, begin: bool) {
+        self.settle();
+        let thread = self.thread_index();
+        if begin {
+            self.writer.request_begin(thread)
+        } else {
+            self.writer.request_end(thread)
+        }
+        let was_open = if begin { self.requests.insert(thread) } else { self.requests.remove(&thread) };
+        self.counts.requests += u64::from(!begin && was_open);
+    }
+
     fn switch(&mut self, thread: u32) {
         let others = self.copying_of_others.remove(&thread).unwrap_or_default();
         let mine = std::mem::replace(&mut self.copying, others);
@@ -391,6 +408,7 @@ impl<W: Output> Sink for Recorder<W> {
                 self.roots(begin);
             }
             Event::Root { value, place } => self.root(value, place),
+            Event::Request { begin } if self.references => self.request(begin),
             Event::Unmap { address, length } => self.unmapped(address, length),
             Event::Site { site, frames } => self.sites.define(site, frames),
             Event::Text { what: Text::Frame, word, bytes } => self.sites.name(word, bytes),

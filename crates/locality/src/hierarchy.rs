@@ -96,6 +96,12 @@ impl Hierarchy {
         }
     }
 
+    /// Empties all caches; what was counted stays.
+    pub fn empty(&mut self) {
+        self.levels.iter_mut().for_each(|cache| cache.entries.fill(0));
+        self.last = u64::MAX;
+    }
+
     /// Processes references of one accessor. One that lies across lines misses once if any of them is missing.
     pub fn references(&mut self, accessor: impl Into<Accessor>, references: &[Reference]) {
         let accessor = accessor.into() as usize;
@@ -204,6 +210,17 @@ mod tests {
         assert_eq!(hierarchy.misses()[0].program, loads(4 * 1024));
         assert_eq!(hierarchy.misses()[1].program, loads(1024));
         assert_eq!(hierarchy.references_made().program, loads(4 * 8192));
+    }
+
+    #[test]
+    fn caches_that_were_emptied_miss_everything_once_more_and_keep_their_counts() {
+        let mut hierarchy = Hierarchy::new(&"1K/2,4K/4".parse().expect("a machine"));
+        let line = Reference::new(0x1000, 8, false);
+        hierarchy.references(Owner::Program, &[line, line]);
+        hierarchy.empty();
+        hierarchy.references(Owner::Program, &[line, line]);
+        assert_eq!(hierarchy.misses().iter().map(|level| all(level).program).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!(hierarchy.references_made().program.loads, 4);
     }
 
     #[test]

@@ -5,10 +5,12 @@ mod collections;
 pub mod plans;
 mod prepared;
 mod replayed;
+mod simulated;
 
 pub use collections::Collections;
 pub use prepared::Prepared;
 pub use replayed::Replayed;
+pub use simulated::{ByAccessor, Caches, Simulated, SimulatedRequest};
 
 /// Bytes of a page: heaps are whole pages.
 pub const PAGE: u64 = 4096;

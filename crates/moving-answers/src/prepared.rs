@@ -26,6 +26,15 @@ pub struct Prepared {
     pub threads: u64,
     /// Objects of which the trace does not have the end (it was cut): kept to the end of the replay.
     pub endless: u64,
+    /// Loads and stores of the program; 0 where the trace was recorded without `--references`.
+    #[serde(default)]
+    pub accesses: u64,
+    /// Of these, to objects of no bytes: not replayed.
+    #[serde(default)]
+    pub accesses_beyond: u64,
+    /// Ends of requests that the program marked.
+    #[serde(default)]
+    pub requests: u64,
     /// What the reader of the trace warns of.
     pub warnings: Vec<String>,
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Collections;
+use crate::{Collections, Simulated};
 
 /// What a replay found.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,6 +33,15 @@ pub struct Replayed {
     pub mutator_cpu_ns: u64,
     /// CPU time of the collector, ns; with checks, theirs too.
     pub collector_cpu_ns: u64,
+    /// Loads and stores of the program that were made.
+    #[serde(default)]
+    pub accesses: u64,
+    /// Loads and stores to objects that had been collected: none, unless the trace is damaged.
+    #[serde(default)]
+    pub lost_accesses: u64,
+    /// What caches would miss of them, in the run in which they are simulated.
+    #[serde(default)]
+    pub simulated: Option<Simulated>,
     /// Its collections.
     pub collections: Collections,
 }

@@ -227,7 +227,18 @@ const OF_RECLAMATION: [&str; 21] = [
 ];
 
 /// Metrics of `heaptoll replay --graph`.
-const OF_GRAPHS: [&str; 8] = [
+const OF_GRAPHS: [&str; 19] = [
+    "first_misses_per_thousand",
+    "last_misses_per_thousand",
+    "tlb_misses_per_thousand",
+    "cycles_per_access",
+    "first_cycles_ratio",
+    "near_cycles_ratio",
+    "second_cycles_ratio",
+    "last_cycles_ratio",
+    "near_emptied_ratio",
+    "second_emptied_ratio",
+    "last_emptied_ratio",
     "smallest_heap_kib",
     "smallest_heap_over_live",
     "smallest_heap_ratio",

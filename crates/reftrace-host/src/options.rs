@@ -23,6 +23,8 @@ pub struct Options {
     pub graph: bool,
     /// Bytes allocated between root points; 0: chosen as the program runs.
     pub roots_every_bytes: u32,
+    /// Requests that the program marks: the events layer has to be preloaded, for without it the marks call nothing.
+    pub requests: bool,
     /// Whether randomness is pinned, so that runs repeat.
     pub pin: bool,
     /// Pages by which the brk segment begins higher and mappings end lower than usual: other addresses, for finding
@@ -46,6 +48,7 @@ impl Default for Options {
             pointers: false,
             graph: false,
             roots_every_bytes: 0,
+            requests: false,
             pin: true,
             shift_pages: 0,
             only_in: "".into(),

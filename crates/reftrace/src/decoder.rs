@@ -235,6 +235,7 @@ impl Decoder {
                 sink.event(&Event::WordAt { address: more[0], value: payload & word::ADDRESS })
             }
             EventKind::Roots => sink.event(&Event::Roots { begin: payload != 0 }),
+            EventKind::Request => sink.event(&Event::Request { begin: payload != 0 }),
             EventKind::Root => {
                 let place = Place::from_number(payload >> 48)?;
                 sink.event(&Event::Root { value: payload & word::ADDRESS, place });

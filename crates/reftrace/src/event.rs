@@ -129,6 +129,8 @@ pub enum Event<'a> {
     Roots { begin: bool },
     /// A word of a root point that may be a pointer.
     Root { value: u64, place: Place },
+    /// The program marks that a request of the running thread begins or ends.
+    Request { begin: bool },
     /// A child process was started, which has a stream of its own.
     Fork { child: u32 },
     /// The program's `main` begins, with what each owner has executed before, by number of owner: the loader's and the

@@ -121,6 +121,8 @@ pub enum EventKind {
     Roots = 27,
     /// Payload: a word that may be a pointer + 2^48 x the number of its [`Place`]. Nothing.
     Root = 28,
+    /// Payload: 1: a request that the program marks begins, 0: it ends. Nothing.
+    Request = 29,
 }
 
 /// Where a root lies.
@@ -190,7 +192,7 @@ impl Text {
 }
 
 impl EventKind {
-    const ALL: [EventKind; 29] = [
+    const ALL: [EventKind; 30] = [
         EventKind::Nothing,
         EventKind::Thread,
         EventKind::Enter,
@@ -220,6 +222,7 @@ impl EventKind {
         EventKind::WordAt,
         EventKind::Roots,
         EventKind::Root,
+        EventKind::Request,
     ];
 
     /// The kind of a number.
@@ -237,7 +240,8 @@ impl EventKind {
             | EventKind::Pointer
             | EventKind::Fork
             | EventKind::Roots
-            | EventKind::Root => 0,
+            | EventKind::Root
+            | EventKind::Request => 0,
             EventKind::KernelLoad | EventKind::KernelStore | EventKind::ThreadStart | EventKind::WordAt => 1,
             EventKind::Abandon
             | EventKind::Signal
@@ -284,6 +288,6 @@ mod tests {
         for (number, kind) in EventKind::ALL.into_iter().enumerate() {
             assert_eq!((EventKind::from_number(number as u64), kind as usize), (Some(kind), number));
         }
-        assert_eq!(EventKind::from_number(29), None);
+        assert_eq!(EventKind::from_number(30), None);
     }
 }

@@ -8,7 +8,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-pub use heaptoll_moving_answers::{Collections, PAGE, Prepared, Replayed, plans};
+pub use heaptoll_moving_answers::{
+    ByAccessor, Caches, Collections, PAGE, Prepared, Replayed, Simulated, SimulatedRequest, plans,
+};
 use serde::de::DeserializeOwned;
 
 use crate::child::{self, End};
@@ -70,6 +72,26 @@ impl Mmtk<'_> {
         command.arg("replay").arg(ready);
         command.args([plan, &heap_bytes.to_string(), &self.collector_threads.to_string()]);
         command.arg(if check { "check" } else { "unchecked" });
+        self.answer(command)
+    }
+
+    /// Replays with the caches of a machine (JSON), collecting whenever so many bytes were allocated, too; 0: only when
+    /// the heap is full.
+    ///
+    /// # Errors
+    /// See [`Mmtk::prepare`].
+    pub fn simulate(
+        &self,
+        ready: &Path,
+        plan: &str,
+        heap_bytes: u64,
+        machine: &str,
+        collect_every_bytes: u64,
+    ) -> Result<Answered<Replayed>, ReplayError> {
+        let mut command = Command::new(&self.program);
+        command.arg("simulate").arg(ready);
+        command.args([plan, &heap_bytes.to_string(), &self.collector_threads.to_string(), machine]);
+        command.arg(collect_every_bytes.to_string());
         self.answer(command)
     }
 

@@ -9,6 +9,7 @@ pub mod conservatism;
 mod figures;
 mod heap;
 mod objects;
+mod requests;
 
 pub use figures::{DeathBounds, GraphFigures, HiddenPointers, RootCounts, RootPoint};
 pub use heap::{EACH_OBJECT, GraphHeap};

@@ -34,7 +34,7 @@ pub const USUAL: Shape =
 
 /// A world whose collections are checked.
 pub fn world(program: &Program, heap_bytes: u64) -> World {
-    World::new(program.handles(), &Settings { heap_bytes, check: true })
+    World::new(program.handles(), &Settings { heap_bytes, check: true, simulate: None })
 }
 
 /// Replays, and ends the test at what is wrong.

@@ -38,6 +38,9 @@ pub trait Heap {
         self.world().table.root(handle);
     }
 
+    /// Collects the whole heap, or as much of it as the collector does on request; where there is no such thing, nothing.
+    fn collect(&mut self) {}
+
     /// What collections have copied.
     fn copied(&self) -> Copied {
         Copied::default()

@@ -13,5 +13,6 @@ pub mod prepare;
 pub mod program;
 pub mod replay;
 pub mod settings;
+pub mod simulate;
 pub mod table;
 pub mod world;

@@ -11,7 +11,7 @@ use heaptoll_moving_answers::Prepared;
 use heaptoll_trace::graph::{Batch, Event, Reader};
 
 use crate::error::Error;
-use crate::program::{Assembler, Operation};
+use crate::program::{Access, Assembler, HANDLES, Operation};
 use handles::Handles;
 use incoming::Edges;
 use lives::Lives;
@@ -85,11 +85,27 @@ impl<'a> Translation<'a> {
                 Ok(())
             }
             Event::RootsEnd { whole } => self.point(whole),
-            Event::Kept { .. }
-            | Event::Access { .. }
-            | Event::RequestBegin { .. }
-            | Event::RequestEnd { .. } => Ok(()),
+            Event::Access { object, offset, size, store, .. } => self.access(object, offset, size, store),
+            Event::RequestBegin { thread } => self.out.push(Operation::RequestBegin(thread % HANDLES)),
+            Event::RequestEnd { thread } => {
+                self.prepared.requests += 1;
+                self.out.push(Operation::RequestEnd(thread % HANDLES))
+            }
+            Event::Kept { .. } => Ok(()),
         }
+    }
+
+    /// An access that goes on beyond the object's end is cut off there: what lies behind it is another's in a replay.
+    fn access(&mut self, object: u64, offset: u64, bytes: u64, store: bool) -> Result<(), Error> {
+        let Some((handle, size)) = self.handles.with_size(object) else { return Ok(()) };
+        self.prepared.accesses += 1;
+        let own_bytes = size.next_multiple_of(8);
+        let bytes = bytes.min(own_bytes.saturating_sub(offset)).min(u64::from(Access::MOST_BYTES)) as u32;
+        if bytes == 0 {
+            self.prepared.accesses_beyond += 1;
+            return Ok(());
+        }
+        self.out.push(Operation::Access(Access { handle, offset, bytes, store }))
     }
 
     fn too_large(&self, what: &'static str) -> Error {

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::program::Program;
-use heaptoll_trace::graph::{Allocation, AllocationKind, Edge, FreeCause, LastTouch, Root, RootKind, Writer};
+use heaptoll_trace::graph::{
+    Access as Recorded, Allocation, AllocationKind, Edge, FreeCause, LastTouch, Root, RootKind, Writer,
+};
 use heaptoll_trace::{Ending, Header, Settings, TraceError};
 
 type Builder = Writer<Vec<u8>>;
@@ -96,6 +98,42 @@ fn a_root_point_ends_the_roots_before_it_and_names_each_of_its_own_once() {
     });
     assert!(operations.ends_with(&[Point, Rooted(0), Rooted(1), Rooted(0)]), "{operations:?}");
     assert_eq!((prepared.root_points, prepared.partial_root_points), (1, 0));
+}
+
+#[test]
+fn accesses_and_requests_are_replayed_where_they_were_and_end_with_their_object() {
+    let access = |writer: &mut Builder, object, offset, size, store| {
+        writer.access(&Recorded { object, offset, size, store, thread: 0 });
+    };
+    let (prepared, operations) = made(|writer| {
+        let (first, empty) = (allocate(writer, 20), allocate(writer, 0));
+        writer.request_begin(3);
+        access(writer, first, 16, 32, true);
+        access(writer, first, 0, 4, false);
+        access(writer, empty, 0, 1, false);
+        writer.request_end(3);
+    });
+    let replayed = |offset, bytes, store| Operation::Access(Access { handle: 0, offset, bytes, store });
+    let expected = [
+        Operation::RequestBegin(3),
+        // The object's last word is whole.
+        replayed(16, 8, true),
+        replayed(0, 4, false),
+        Operation::RequestEnd(3),
+    ];
+    assert_eq!(operations[2..], expected);
+    assert_eq!((prepared.accesses, prepared.accesses_beyond, prepared.requests), (3, 1, 1));
+}
+
+#[test]
+fn an_object_is_held_until_its_last_access() {
+    let (_, operations) = made(|writer| {
+        let object = allocate(writer, 8);
+        writer.access(&Recorded { object, offset: 0, size: 8, store: false, thread: 0 });
+        let last_touch = touch(writer);
+        writer.free(object, 8, 0, FreeCause::Free, last_touch);
+    });
+    assert!(matches!(operations[..], [_, Operation::Access(_), Release(0), End(0)]), "{operations:?}");
 }
 
 #[test]

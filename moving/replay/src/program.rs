@@ -53,6 +53,61 @@ pub enum Operation {
     Release(u32),
     /// The trace ends the object; the handle is used again.
     End(u32),
+    /// The program loads or stores.
+    Access(Access),
+    /// A request of this thread begins.
+    RequestBegin(u32),
+    /// It ends.
+    RequestEnd(u32),
+}
+
+/// A load or store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Access {
+    /// The object.
+    pub handle: u32,
+    /// First byte, from the first word of the program's own.
+    pub offset: u64,
+    /// Bytes, from 1 to [`Access::MOST_BYTES`].
+    pub bytes: u32,
+    /// It stores.
+    pub store: bool,
+}
+
+impl Access {
+    /// Most bytes of one.
+    pub const MOST_BYTES: u32 = (1 << 10) - 1;
+    /// Bits of an offset in the shorter form.
+    const SHORT_OFFSET_BITS: u32 = 21;
+
+    /// The second word of the shorter form, or the third of the longer, with the offset's part that belongs there.
+    fn tail(self, offset: u64) -> u32 {
+        offset as u32 | self.bytes << Self::SHORT_OFFSET_BITS | u32::from(self.store) << 31
+    }
+
+    fn encode(self, out: &mut Vec<u32>) {
+        if self.offset >> Self::SHORT_OFFSET_BITS == 0 {
+            out.extend([7 << 28 | self.handle, self.tail(self.offset)]);
+        } else {
+            out.extend([8 << 28 | self.handle, self.offset as u32, self.tail(self.offset >> 32)]);
+        }
+    }
+
+    #[inline(always)]
+    fn decode(handle: u32, tail: u32) -> Access {
+        Access {
+            handle,
+            offset: u64::from(tail & ((1 << Self::SHORT_OFFSET_BITS) - 1)),
+            bytes: tail >> Self::SHORT_OFFSET_BITS & Self::MOST_BYTES,
+            store: tail >> 31 != 0,
+        }
+    }
+
+    #[inline(always)]
+    fn decode_long(handle: u32, low: u32, tail: u32) -> Access {
+        let short = Access::decode(handle, tail);
+        Access { offset: short.offset << 32 | u64::from(low), ..short }
+    }
 }
 
 impl Operation {
@@ -65,6 +120,9 @@ impl Operation {
             Operation::Point => out.push(4 << 28),
             Operation::Release(handle) => out.push(5 << 28 | handle),
             Operation::End(handle) => out.push(6 << 28 | handle),
+            Operation::Access(access) => access.encode(out),
+            Operation::RequestBegin(thread) => out.push(9 << 28 | thread),
+            Operation::RequestEnd(thread) => out.push(10 << 28 | thread),
         }
     }
 
@@ -80,6 +138,10 @@ impl Operation {
             4 => (Operation::Point, 1),
             5 => (Operation::Release(handle), 1),
             6 => (Operation::End(handle), 1),
+            7 => (Operation::Access(Access::decode(handle, *rest.get(1)?)), 2),
+            8 => (Operation::Access(Access::decode_long(handle, *rest.get(1)?, *rest.get(2)?)), 3),
+            9 => (Operation::RequestBegin(handle), 1),
+            10 => (Operation::RequestEnd(handle), 1),
             _ => return None,
         })
     }
@@ -147,7 +209,8 @@ impl<'a> Assembler<'a> {
     }
 }
 
-/// A program in memory. Every operation names handles below [`Program::handles`], and words that its object has.
+/// A program in memory. Every operation names handles below [`Program::handles`], and words and bytes that its object
+/// has.
 #[derive(Debug)]
 pub struct Program {
     words: Vec<u32>,
@@ -200,10 +263,10 @@ impl Program {
     }
 
     fn check(&self) -> Result<(), &'static str> {
-        let mut scanned_of: Vec<Option<u32>> = vec![None; self.handles as usize];
+        let mut sizes: Vec<Option<Size>> = vec![None; self.handles as usize];
         let mut operations = self.operations();
         for operation in operations.by_ref() {
-            check_operation(&operation, &mut scanned_of).ok_or("an operation names what is not there")?;
+            check_operation(&operation, &mut sizes).ok_or("an operation names what is not there")?;
         }
         if operations.rest.is_empty() { Ok(()) } else { Err("an operation is none") }
     }
@@ -222,21 +285,32 @@ fn read_words(file: &mut File) -> std::io::Result<Vec<u32>> {
     Ok(words)
 }
 
-fn check_operation(operation: &Operation, scanned_of: &mut [Option<u32>]) -> Option<()> {
-    let live = |scanned_of: &[Option<u32>], handle: u32| scanned_of.get(handle as usize).copied().flatten();
+/// What is known of a live object.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    words: u32,
+    scanned: u32,
+}
+
+fn check_operation(operation: &Operation, sizes: &mut [Option<Size>]) -> Option<()> {
+    let live = |sizes: &[Option<Size>], handle: u32| sizes.get(handle as usize).copied().flatten();
     match *operation {
         Operation::Allocate { handle, words, scanned } => {
-            let entry = scanned_of.get_mut(handle as usize)?;
-            (entry.is_none() && scanned <= words).then(|| *entry = Some(scanned))
+            let entry = sizes.get_mut(handle as usize)?;
+            (entry.is_none() && scanned <= words).then(|| *entry = Some(Size { words, scanned }))
         }
         Operation::Edge { from, word, to } => {
-            live(scanned_of, to)?;
-            (word < live(scanned_of, from)?).then_some(())
+            live(sizes, to)?;
+            (word < live(sizes, from)?.scanned).then_some(())
         }
-        Operation::Clear { from, word } => (word < live(scanned_of, from)?).then_some(()),
-        Operation::Root(handle) | Operation::Release(handle) => live(scanned_of, handle).map(|_| ()),
-        Operation::Point => Some(()),
-        Operation::End(handle) => scanned_of.get_mut(handle as usize)?.take().map(|_| ()),
+        Operation::Clear { from, word } => (word < live(sizes, from)?.scanned).then_some(()),
+        Operation::Root(handle) | Operation::Release(handle) => live(sizes, handle).map(|_| ()),
+        Operation::Point | Operation::RequestBegin(_) | Operation::RequestEnd(_) => Some(()),
+        Operation::End(handle) => sizes.get_mut(handle as usize)?.take().map(|_| ()),
+        Operation::Access(access) => {
+            let end = access.offset + u64::from(access.bytes);
+            (access.bytes > 0 && end <= 8 * u64::from(live(sizes, access.handle)?.words)).then_some(())
+        }
     }
 }
 
@@ -272,7 +346,11 @@ mod tests {
         (folder, path)
     }
 
-    const LEGAL: [Operation; 8] = [
+    const fn access(handle: u32, offset: u64, bytes: u32, store: bool) -> Operation {
+        Operation::Access(Access { handle, offset, bytes, store })
+    }
+
+    const LEGAL: [Operation; 13] = [
         Operation::Allocate { handle: 0, words: 3, scanned: 2 },
         Operation::Allocate { handle: 1, words: 0, scanned: 0 },
         Operation::Edge { from: 0, word: 1, to: 1 },
@@ -280,7 +358,12 @@ mod tests {
         Operation::Root(1),
         Operation::Release(0),
         Operation::Clear { from: 0, word: 1 },
+        Operation::RequestBegin(3),
+        access(0, 0, 24, true),
+        access(0, 23, 1, false),
+        Operation::RequestEnd(3),
         Operation::End(1),
+        Operation::Point,
     ];
 
     #[test]
@@ -292,9 +375,26 @@ mod tests {
     }
 
     #[test]
+    fn accesses_of_large_objects_have_offsets_beyond_four_gigabytes() {
+        let large = u32::MAX;
+        let last = 8 * u64::from(large) - u64::from(Access::MOST_BYTES);
+        let mut all = vec![Operation::Allocate { handle: 0, words: large, scanned: 0 }];
+        for offset in [0, (1 << 21) - 1, 1 << 21, (1 << 32) - 1, 1 << 32, last] {
+            all.extend([access(0, offset, 1, true), access(0, offset, Access::MOST_BYTES, false)]);
+        }
+        let program = Program::of(&all, 1).unwrap();
+        assert_eq!(program.operations().collect::<Vec<_>>(), all);
+        all.push(access(0, last + 1, Access::MOST_BYTES, false));
+        assert!(Program::of(&all, 1).is_err());
+    }
+
+    #[test]
     fn operations_on_what_is_not_there_are_refused() {
         let edge = |from, word, to| Operation::Edge { from, word, to };
-        for wrong in [edge(0, 2, 1), edge(0, 0, 2), edge(2, 0, 0), Operation::End(7), LEGAL[0]] {
+        let accesses =
+            [access(0, 24, 1, false), access(0, 20, 5, true), access(1, 0, 1, false), access(0, 0, 0, false)];
+        let others = [edge(0, 2, 1), edge(0, 0, 2), edge(2, 0, 0), Operation::End(7), LEGAL[0]];
+        for wrong in others.into_iter().chain(accesses) {
             let (_folder, path) = written(&[&LEGAL[..3], &[wrong]].concat(), 2);
             assert!(Program::open(&path).is_err(), "{wrong:?}");
         }

@@ -5,22 +5,35 @@ use std::time::Instant;
 use heaptoll_moving_answers::{PAGE, Replayed};
 
 use crate::check::in_heap;
-use crate::header::Header;
+use crate::header::{Header, WORD};
 use crate::heap::Heap;
-use crate::program::{Operation, Program};
+use crate::program::{Access, Operation, Program};
+use crate::simulate::{Simulation, Unwatched, Watch};
+use crate::table::Entry;
 
 /// Replays over a heap that nothing has used, of the collector of this name.
 pub fn replay<H: Heap>(program: &Program, plan: &str, heap: &mut H) -> Replayed {
+    match heap.world().simulate.take() {
+        None => watched(program, plan, heap, &mut Unwatched),
+        Some(settings) => {
+            let mut simulation = Simulation::new(program.handles(), &settings);
+            let replayed = watched(program, plan, heap, &mut simulation);
+            Replayed { simulated: Some(simulation.finish()), ..replayed }
+        }
+    }
+}
+
+fn watched<H: Heap, W: Watch>(program: &Program, plan: &str, heap: &mut H, watch: &mut W) -> Replayed {
     let heap_pages = heap.world().heap_pages;
     let check = heap.world().model.is_some();
-    let mut replay = Replay { heap, objects: 0, lost_edges: 0 };
+    let mut replay = Replay { heap, watch, objects: 0, lost_edges: 0, accesses: 0, lost_accesses: 0 };
     let (process, thread) = (cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID), cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID));
     let begin = Instant::now();
     let fits = if check { replay.run::<true>(program) } else { replay.run::<false>(program) };
     let replay_ns = begin.elapsed().as_nanos() as u64;
     let thread_cpu_ns = cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID) - thread;
     let others_cpu_ns = (cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID) - process).saturating_sub(thread_cpu_ns);
-    let Replay { heap, objects, lost_edges } = replay;
+    let Replay { heap, objects, lost_edges, accesses, lost_accesses, .. } = replay;
     let own_cpu_ns = heap.collector_cpu_ns();
     let copied = heap.copied();
     let world = heap.world();
@@ -38,6 +51,9 @@ pub fn replay<H: Heap>(program: &Program, plan: &str, heap: &mut H) -> Replayed 
         replay_ns,
         mutator_cpu_ns: thread_cpu_ns.saturating_sub(own_cpu_ns.unwrap_or(0)),
         collector_cpu_ns: own_cpu_ns.unwrap_or(others_cpu_ns),
+        accesses,
+        lost_accesses,
+        simulated: None,
         collections: std::mem::take(&mut world.record),
     }
 }
@@ -50,13 +66,19 @@ pub fn cpu_ns(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-struct Replay<'a, H> {
+struct Replay<'a, H, W> {
     heap: &'a mut H,
+    watch: &'a mut W,
     objects: u64,
     lost_edges: u64,
+    accesses: u64,
+    lost_accesses: u64,
 }
 
-impl<H: Heap> Replay<'_, H> {
+/// Bytes of a cache's line.
+const LINE: usize = 64;
+
+impl<H: Heap, W: Watch> Replay<'_, H, W> {
     /// Whether everything fits.
     fn run<const CHECK: bool>(&mut self, program: &Program) -> bool {
         for operation in program.operations() {
@@ -79,6 +101,9 @@ impl<H: Heap> Replay<'_, H> {
                         model.end(handle);
                     }
                 }
+                Operation::Access(access) => self.access(&access),
+                Operation::RequestBegin(thread) => self.watch.request_begins(thread),
+                Operation::RequestEnd(thread) => self.watch.request_ends(thread),
             }
         }
         true
@@ -88,18 +113,65 @@ impl<H: Heap> Replay<'_, H> {
     #[inline(always)]
     fn allocate<const CHECK: bool>(&mut self, handle: u32, words: u32, scanned: u32) -> Option<bool> {
         let header = Header { words, scanned, number: self.objects };
+        let collections = self.collections();
+        if self.watch.wants_collection(header.total_bytes()) {
+            self.heap.collect();
+        }
         let address = self.heap.allocate(&header);
+        if self.collections() != collections {
+            let world = self.heap.world();
+            self.watch.collected(&world.table, world.record.full != collections.0);
+        }
         if address == 0 {
             return None;
         }
         self.objects += 1;
         let world = self.heap.world();
         world.table.add(handle, address, words);
+        self.watch.allocated(handle, address, &header);
         if CHECK && let Some(model) = &mut world.model {
             model.add(handle);
             return Some(world.record.violation.is_none());
         }
         Some(true)
+    }
+
+    /// Collections of the whole heap, and of a nursery.
+    #[inline(always)]
+    fn collections(&mut self) -> (u64, u64) {
+        let record = &self.heap.world().record;
+        (record.full, record.nursery)
+    }
+
+    /// Loads, and where the program stores, stores what is there: what the program stored is not known, and references
+    /// go through the barrier.
+    #[inline(always)]
+    fn access(&mut self, access: &Access) {
+        let Entry { address: object, words, .. } = self.heap.world().table.entry(access.handle);
+        if object == 0 {
+            self.lost_accesses += 1;
+            return;
+        }
+        self.accesses += 1;
+        let own_words = Header { words, scanned: 0, number: 0 }.own_words() as usize;
+        let begin = object + own_words * WORD + access.offset as usize;
+        let last = begin + access.bytes as usize - 1;
+        let mut at = begin;
+        loop {
+            // SAFETY: the program has been checked for the bytes: they are the object's, which is in the heap. No
+            // collector runs, and no reference of Rust leads there.
+            unsafe {
+                let byte = (at as *const u8).read_volatile();
+                if access.store {
+                    (at as *mut u8).write_volatile(byte);
+                }
+            }
+            if at == last {
+                break;
+            }
+            at = last.min(at + LINE);
+        }
+        self.watch.access(begin, access);
     }
 
     #[inline(always)]

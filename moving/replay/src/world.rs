@@ -7,6 +7,7 @@ use heaptoll_moving_answers::{Collections, PAGE};
 
 use crate::check::Model;
 use crate::settings::Settings;
+use crate::simulate;
 use crate::table::Table;
 
 /// See the module.
@@ -18,6 +19,8 @@ pub struct World {
     pub table: Table,
     /// What collections have done.
     pub record: Collections,
+    /// What the replay simulates.
+    pub simulate: Option<simulate::Settings>,
     /// The trace's own graph, where collections are checked.
     pub model: Option<Model>,
 }
@@ -29,6 +32,7 @@ impl World {
             heap_pages: (settings.heap_bytes / PAGE).max(1) as usize,
             table: Table::new(handles),
             record: Collections::default(),
+            simulate: settings.simulate.clone(),
             model: settings.check.then(|| Model::new(handles)),
         }
     }

@@ -5,7 +5,9 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use heaptoll_trace::graph::{Allocation, AllocationKind, Edge, FreeCause, LastTouch, Root, RootKind, Writer};
+use heaptoll_trace::graph::{
+    Access, Allocation, AllocationKind, Edge, FreeCause, LastTouch, Root, RootKind, Writer,
+};
 use heaptoll_trace::{Ending, Header, Output, Settings};
 
 pub mod gcbench;
@@ -54,6 +56,22 @@ impl<W: Output> Scenario<W> {
     pub fn set_inside(&mut self, from: u64, word: u64, to: u64, to_offset: u64) {
         self.touch(from);
         self.writer.edge(&Edge { from, offset: 8 * word, to, to_offset });
+    }
+
+    /// A load or store of eight bytes.
+    pub fn access(&mut self, object: u64, offset: u64, store: bool) {
+        self.touch(object);
+        self.writer.access(&Access { object, offset, size: 8, store, thread: 0 });
+        let event = self.writer.position();
+        if let Some(touch) = &mut self.live.get_mut(&object).unwrap().touch {
+            touch.event = event;
+        }
+    }
+
+    pub fn request(&mut self, make: impl FnOnce(&mut Scenario<W>)) {
+        self.writer.request_begin(0);
+        make(self);
+        self.writer.request_end(0);
     }
 
     pub fn clear(&mut self, from: u64, word: u64) {

@@ -94,7 +94,7 @@ pub struct Arguments {
     /// times slower, and the program's output is not shown (docs/guide/graph.md)
     #[arg(long, conflicts_with_all = ["latency", "time", "ledger", "children", "brief"])]
     graph: bool,
-    /// With --graph, every load and store of the program as well
+    /// With --graph, every load and store of the program as well, and the requests that it marks (docs/guide/events.md)
     #[arg(long, requires = "graph")]
     references: bool,
     /// With --graph, bytes allocated from one root point to the next [default: some hundred points over the run]

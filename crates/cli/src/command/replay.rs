@@ -58,7 +58,8 @@ pub enum TouchArg {
     heaptoll replay server.heaptoll --scale 8                  (eight copies at once)\n  \
     heaptoll replay threads.heaptoll --order exact --touch all (as recorded, contents checked)\n  \
     heaptoll replay --graph lua.graph --heap 2x,3x             (collectors that move objects)\n  \
-    heaptoll replay --graph lua.graph -m mmtk:marksweep -m mmtk:gencopy --heap 16M --check")]
+    heaptoll replay --graph lua.graph -m mmtk:marksweep -m mmtk:gencopy --heap 16M --check\n  \
+    heaptoll replay --graph kv.graph --heap 64M --misses --collections 100    (caches, and requests after a collection)")]
 pub struct Arguments {
     /// The trace that `heaptoll record` made, with --graph that of `heaptoll record --graph`
     trace: PathBuf,
@@ -150,6 +151,7 @@ fn run_graph(arguments: &Arguments, session: &Session) -> Result<u8, Failure> {
         base: options.base(),
         tolerance: options.tolerance,
         check: options.check,
+        misses: options.misses()?,
         runs: arguments.runs,
         seed: arguments.seed,
         collector_threads: options.collector_threads,

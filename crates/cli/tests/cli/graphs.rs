@@ -49,6 +49,44 @@ fn a_graph_is_recorded_and_summed_up_and_is_no_plain_trace() {
     }
 }
 
+/// A request of ten stores and five loads, one that is begun twice, and one that ends without a beginning.
+const MARKED: &str = r#"
+    int main(void) {
+        volatile char *block = malloc(64);
+        heaptoll_event_end(7);
+        block[0] = 1;
+        heaptoll_event_begin();
+        for (int at = 0; at < 10; at++) block[at] = 1;
+        for (int at = 0; at < 5; at++) block[at];
+        heaptoll_event_end(1);
+        block[1];
+        heaptoll_event_begin();
+        block[2];
+        heaptoll_event_begin();
+        block[3] = 1;
+        heaptoll_event_end(2);
+        return 0;
+    }
+"#;
+
+#[test]
+fn a_trace_with_references_has_each_load_and_store_and_the_requests_that_the_program_marks() {
+    let fixture = Fixture::new();
+    let header = include_str!("../../../../include/heaptoll_events.h");
+    let program = fixture.program("marked", &format!("{header}\n{MARKED}"));
+    let (graph, json) = (fixture.at("a.graph"), fixture.at("a.json"));
+    let record = ["record", "--graph", "--references", "-o", &graph, "--", &program];
+    fixture.heaptoll(&record).exits(0).complains(&["2 requests"]);
+    fixture.heaptoll(&["stat", &graph, "--json", &json]).exits(0).shows(&["loads and stores", "requests"]);
+    let figures = read_json(&json);
+    let counts = ["accesses", "stores", "requests", "request_accesses"].map(|name| figures[name].as_u64());
+    assert_eq!(counts, [Some(19), Some(12), Some(2), Some(16)], "{figures:#}");
+    let without = ["record", "--graph", "--force", "-o", &graph, "--", &program];
+    fixture.heaptoll(&without).exits(0);
+    fixture.heaptoll(&["stat", &graph, "--json", &json]).exits(0);
+    assert_eq!(read_json(&json)["accesses"], 0);
+}
+
 #[test]
 fn options_of_the_other_way_to_record_are_refused() {
     let fixture = Fixture::new();

@@ -157,6 +157,74 @@ fn an_object_that_a_collection_lost_is_trouble_and_so_is_a_collector_that_crashe
     in_home(&fixture, &home(&fixture, None), &all).exits(2).complains(&["heaptoll-mmtk", "make build"]);
 }
 
+/// Requests that go over a list that lives and make a few kilobytes of garbage.
+const REQUESTS: &str = r#"
+    struct node { struct node *volatile next; volatile long more[30]; };
+    static struct node *volatile list;
+    int main(void) {
+        for (int at = 0; at < 500; at++) {
+            struct node *made = malloc(sizeof *made);
+            made->next = list;
+            list = made;
+        }
+        for (int request = 0; request < 2000; request++) {
+            heaptoll_event_begin();
+            for (struct node *node = list; node; node = node->next) node->more[0];
+            for (int at = 0; at < 4; at++) {
+                volatile char *garbage = malloc(1000);
+                *garbage = 1;
+                free((void *)garbage);
+            }
+            heaptoll_event_end(0);
+        }
+        return 0;
+    }
+"#;
+
+#[test]
+fn the_program_s_accesses_are_replayed_and_their_misses_simulated_request_by_request() {
+    let fixture = Fixture::new();
+    let header = include_str!("../../../../include/heaptoll_events.h");
+    let program = fixture.program("marked", &format!("{header}\n{REQUESTS}"));
+    let (graph, json) = (fixture.at("t.graph"), fixture.at("a.json"));
+    fixture.heaptoll(&["record", "--graph", "--references", "-o", &graph, "--", &program]).exits(0);
+    fixture.heaptoll(&["stat", &graph, "--json", &json]).exits(0);
+    let accesses = read_json(&json)["accesses"].clone();
+    assert!(accesses.as_u64() >= Some(2000 * 1004), "{accesses}");
+    let plans = ["-m", "mmtk:marksweep", "-m", "mmtk:semispace", "-m", "own:treadmill"];
+    let options = ["-n", "1", "--heap", "32M", "--misses", "--cache", "32K/8,1M/16", "--collections", "40"];
+    let replay = ["replay", "--graph", &graph, "--json", &json];
+    let shown = fixture.heaptoll(&[&replay[..], &plans, &options].concat()).exits(0);
+    shown.shows(&["Simulated misses", "misses of 32K", "first 10 %, emptied", "Requests by their place"]);
+    let figures = read_json(&json);
+    assert_eq!(figures["prepared"]["accesses"], accesses);
+    let rows = rows(&figures, 0);
+    for row in &rows[..2] {
+        let misses = &row["misses"];
+        assert_eq!((&misses["accesses"], &misses["requests"]["all"]), (&accesses, &2000.into()), "{row:#}");
+        assert!((38..=42).contains(&misses["collections"].as_u64().expect("a number")), "{row:#}");
+        // The list is larger than the first cache and smaller than the second: empty ones wait for memory.
+        let near = &misses["requests"]["portions"][1];
+        let ratio = |of: &str| near[of]["ratio"].as_f64().expect("a ratio");
+        assert!(ratio("emptied") > 1.2 && ratio("touched") < 1.1 * ratio("emptied"), "{near:#}");
+        assert!(misses["emptied_cycles"].as_u64() > misses["touched_cycles"].as_u64(), "{row:#}");
+    }
+    // It collects when its heap is full, which it never is here.
+    assert_eq!((&rows[2]["misses"]["accesses"], &rows[2]["misses"]["collections"]), (&accesses, &0.into()));
+}
+
+#[test]
+fn misses_of_a_trace_without_references_and_of_no_machine_are_refused() {
+    let fixture = Fixture::new();
+    let graph = record(&fixture, "lists", "1");
+    let refused = |words: &[&str], because: &[&str]| {
+        fixture.heaptoll(&[&["replay", "--graph", &graph], words].concat()).exits(2).complains(because);
+    };
+    refused(&["--misses"], &["no loads and stores", "--references"]);
+    refused(&["--misses", "--cache", "32K"], &["32K", "SIZE/WAYS"]);
+    refused(&["--collections", "10"], &["--misses"]);
+}
+
 #[test]
 fn other_files_managers_plans_and_heaps_are_refused() {
     let fixture = Fixture::new();

@@ -54,6 +54,13 @@ impl From<Interval> for Ratio {
     }
 }
 
+impl From<Ratio> for Interval {
+    fn from(ratio: Ratio) -> Interval {
+        let Ratio { ratio, low, high, differs, runs } = ratio;
+        Interval { ratio, low, high, differs, pairs: runs }
+    }
+}
+
 /// Fewer requests than this in a portion of a run give no ratio.
 const FEWEST: usize = 5;
 

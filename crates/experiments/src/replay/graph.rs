@@ -8,6 +8,8 @@ mod figures;
 mod findings;
 mod heaps;
 mod memory;
+mod miss_tables;
+mod misses;
 mod plans;
 mod ready;
 mod request;
@@ -28,6 +30,8 @@ pub use error::GraphReplayError;
 pub use heaptoll_replay::mmtk::Prepared;
 
 pub use figures::{Checked, Ending, Figures, Heap, PlanRow, Row, Smallest, Spent};
+pub use heaptoll_replay::mmtk::{ByAccessor, Caches};
+pub use misses::{Misses, Portion, Question, Requests, SimulatedMachine};
 pub use plans::{is_known, is_plan};
 pub use request::{HeapBase, HeapSize, MOST_HEAPS, Request};
 
@@ -56,6 +60,10 @@ pub fn run(request: &Request, context: &Context) -> Result<GraphReplayed, Failur
         timeout: request.timeout,
     };
     let ready = ready::ready(request, &mmtk, context.messages)?;
+    if request.misses.is_some() && ready.prepared.accesses == 0 {
+        let trace = request.trace.display().to_string();
+        return Err(Failure::Refused(Box::new(GraphReplayError::NoAccesses { trace })));
+    }
     let runner =
         Runner { mmtk: &mmtk, ready: &ready, request, plans: &plans, seed, messages: context.messages };
     let mut all: Vec<PlanRow> = plans.iter().map(|plan| PlanRow::new(plan)).collect();

@@ -111,7 +111,17 @@ fn overview(figures: &GraphFigures) -> Section {
         ),
     ];
     if figures.references {
-        rows.push(row("loads and stores", number(figures.accesses), String::new()));
+        let stores = format!("{} of them stores", part(figures.stores, figures.accesses));
+        rows.push(row("loads and stores", number(figures.accesses), stores));
+        let within = format!(
+            "{} of the loads and stores are in them",
+            part(figures.request_accesses, figures.accesses)
+        );
+        rows.push(row(
+            "requests",
+            number(figures.requests),
+            if figures.requests > 0 { within } else { String::new() },
+        ));
     }
     let mut overview = table("", &["", "", ""], rows);
     overview.columns[2].figures = false;

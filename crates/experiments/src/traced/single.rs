@@ -56,7 +56,7 @@ impl TracedRunner<'_> {
         begin: &mut impl FnMut(&Cell, &Image) -> S,
     ) -> Result<Result<Run<S>, TracerError>, Failure> {
         let scratch = scratch::make()?;
-        let invocation = invocation(self, cell, &scratch)?;
+        let invocation = invocation(self, cell, options, &scratch)?;
         let shown = self.context.messages.progress(None);
         let title = format!("{place}  {} under {}", cell.program.name, cell.stack.name);
         shown.set_text(&title);
@@ -96,6 +96,7 @@ fn how_far(progress: &Progress) -> String {
 fn invocation(
     runner: &TracedRunner,
     cell: &Cell,
+    options: &Options,
     scratch: &heaptoll_scratch::Scratch,
 ) -> Result<Invocation, Failure> {
     let copy = runner.copied.map(|folder| working_copy::make(folder, scratch.path())).transpose();
@@ -108,6 +109,11 @@ fn invocation(
     let announce = runner.context.places.announce_layer();
     if cell.stack.reports_statistics && announce.is_file() {
         preload.insert(0, announce);
+    }
+    // Its functions are what marks call. Without a file for its own records it keeps none.
+    let events = runner.context.places.layer("events");
+    if options.requests && events.is_file() {
+        preload.insert(0, events);
     }
     Ok(Invocation {
         command: cell.stack.command_in(&cell.program, scratch.path()),

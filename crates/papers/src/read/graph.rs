@@ -1,6 +1,6 @@
 //! `heaptoll replay --graph` of one recording: collectors on the same trace, by the heap.
 
-use heaptoll_experiments::replay::graph::{Figures, HeapSize, PlanRow, Row};
+use heaptoll_experiments::replay::graph::{ByAccessor, Figures, HeapSize, Misses, PlanRow, Row};
 
 use super::cell_writer::CellWriter;
 use super::reading::Reading;
@@ -20,7 +20,10 @@ pub fn reading(found: &Figures, step: &Step, program: &str) -> Reading {
         put_smallest(&mut writer, bounds(plan), first);
         put_over_live(&mut writer, bounds(plan), found.prepared.most_live_bytes as f64);
         for heap in &found.heaps {
-            let HeapSize::Times(at) = heap.size else { continue };
+            let at = match heap.size {
+                HeapSize::Times(times) => times,
+                HeapSize::Bytes(bytes) => bytes as f64,
+            };
             heap.rows.iter().filter(|row| row.plan == plan.plan).for_each(|row| put(&mut writer, at, row));
         }
     }
@@ -62,6 +65,9 @@ fn put_over_live(writer: &mut CellWriter<'_>, own: Option<[f64; 2]>, live: f64) 
 fn put(writer: &mut CellWriter<'_>, at: f64, row: &Row) {
     writer.ratio("cpu_ratio", Some(at), row.cpu_ratio);
     writer.ratio("mutator_ratio", Some(at), row.mutator_ratio);
+    if let Some(misses) = &row.misses {
+        put_misses(writer, at, misses);
+    }
     let Some(spent) = row.spent else { return };
     let mut single = |metric: &str, value: f64| writer.put(metric, Some(at), Value::Single(value));
     if spent.cpu_s > 0.0 {
@@ -71,10 +77,39 @@ fn put(writer: &mut CellWriter<'_>, at: f64, row: &Row) {
     single("longest_pause_us", spent.longest_pause_ns / 1000.0);
 }
 
+/// Portions of requests between two collections as `heaptoll proximity` names them, and as metrics.
+const PORTIONS: [(&str, &str); 4] =
+    [("first 1 %", "first"), ("first 10 %", "near"), ("second 10 %", "second"), ("last 20 %", "last")];
+
+fn put_misses(writer: &mut CellWriter<'_>, at: f64, found: &Misses) {
+    let each = |count: u64| Value::Single(1000.0 * count as f64 / found.accesses.max(1) as f64);
+    let mut put = |metric: &str, counts: Option<&ByAccessor>| {
+        if let Some(counts) = counts {
+            writer.put(metric, Some(at), each(counts.program));
+        }
+    };
+    put("first_misses_per_thousand", found.touched.misses.first());
+    put("last_misses_per_thousand", found.touched.misses.last());
+    put("tlb_misses_per_thousand", found.touched.tlb_misses.first());
+    let cycles = found.touched_cycles as f64 / found.accesses.max(1) as f64;
+    writer.put("cycles_per_access", Some(at), Value::Single(cycles));
+    for (of, name) in PORTIONS {
+        let Some(portion) = found.requests.portions.iter().find(|portion| portion.name == of) else {
+            continue;
+        };
+        writer.ratio(&format!("{name}_cycles_ratio"), Some(at), portion.touched);
+        if name != "first" {
+            writer.ratio(&format!("{name}_emptied_ratio"), Some(at), portion.emptied);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use heaptoll_experiments::minheap::{Answer, End};
-    use heaptoll_experiments::replay::graph::{Ending, Heap, HeapBase, Prepared, Smallest, Spent};
+    use heaptoll_experiments::replay::graph::{
+        Caches, Ending, Heap, HeapBase, Portion, Prepared, Requests, Smallest, Spent,
+    };
 
     use super::super::testing::{interval, number, one, step};
     use super::*;
@@ -124,6 +159,36 @@ mod tests {
             cpu_ratio: cpu_ratio.map(|ratio| interval(ratio, 8)),
             mutator_ratio: None,
             checked: None,
+            misses: None,
+        }
+    }
+
+    fn misses() -> Misses {
+        let of = |program| ByAccessor { program, ..ByAccessor::default() };
+        let caches = |last| Caches {
+            references: of(1000),
+            misses: vec![of(100), of(last)],
+            tlb_misses: vec![of(7), of(0)],
+        };
+        let portion = |name: &str, touched: f64, emptied: f64| Portion {
+            name: name.into(),
+            distance_accesses: 5,
+            touched: Some(interval(touched, 10)),
+            emptied: Some(interval(emptied, 10)),
+        };
+        Misses {
+            accesses: 1000,
+            collections: 9,
+            touched: caches(2),
+            touched_cycles: 2400,
+            emptied: caches(50),
+            emptied_cycles: 9000,
+            requests: Requests {
+                all: 90,
+                interrupted: 9,
+                before_first: 1,
+                portions: vec![portion("first 1 %", 1.3, 3.0), portion("first 10 %", 1.02, 1.5)],
+            },
         }
     }
 
@@ -136,6 +201,7 @@ mod tests {
             runs: 8,
             seed: 1,
             checked: false,
+            simulated: None,
             complete: true,
             least_heap_bytes: Some(100 << 10),
             plans: vec![
@@ -143,13 +209,31 @@ mod tests {
                 plan("mmtk:semispace", 170 << 10, Some(174 << 10)),
                 plan("mmtk:immix", 0, None),
             ],
-            heaps: vec![Heap {
-                size: HeapSize::Times(2.0),
-                rows: vec![row("mmtk:marksweep", None), row("mmtk:semispace", Some(1.2))],
-            }],
+            heaps: vec![
+                Heap {
+                    size: HeapSize::Times(2.0),
+                    rows: vec![row("mmtk:marksweep", None), row("mmtk:semispace", Some(1.2))],
+                },
+                Heap {
+                    size: HeapSize::Bytes(64 << 20),
+                    rows: vec![Row { misses: Some(misses()), ..row("mmtk:semispace", None) }],
+                },
+            ],
             warnings: vec![],
         };
         reading(&found, &step(StepKind::Graph), "lua").cells
+    }
+
+    #[test]
+    fn misses_are_of_the_program_and_requests_by_their_portion() {
+        let cells: Vec<Cell> = cells().into_iter().filter(|cell| cell.manager == "mmtk:semispace").collect();
+        let of = |metric: &str| number(one(&cells, metric, Some(f64::from(64 << 20))));
+        let misses = ["first_misses_per_thousand", "last_misses_per_thousand", "tlb_misses_per_thousand"];
+        assert_eq!(misses.map(of), [100.0, 2.0, 7.0]);
+        assert_eq!(of("cycles_per_access"), 2.4);
+        let ratios = ["first_cycles_ratio", "near_cycles_ratio", "near_emptied_ratio"];
+        assert_eq!(ratios.map(of), [1.3, 1.02, 1.5]);
+        assert!(cells.iter().all(|cell| is_metric(StepKind::Graph, &cell.metric)));
     }
 
     #[test]

@@ -123,12 +123,19 @@ impl<'a> Extent<'a> {
             words.extend(["--ledger", "--collect"].map(Into::into));
         }
         if self.step.kind.replays() {
-            words.extend(["--graph", "--force", "-o"].map(Into::into));
+            words.extend(["--graph", "--force"].map(Into::into));
+            words.extend(self.needs_references().then(|| "--references".to_owned()));
+            words.push("-o".into());
         } else {
             words.extend(["--children", "ignore", "--force", "--brief", "-o"].map(Into::into));
         }
         words.push(trace.display().to_string());
         words
+    }
+
+    /// Whether a recording has every load and store: where they are replayed.
+    fn needs_references(&self) -> bool {
+        self.step.kind.replays() && self.step.options.iter().any(|option| option == "--misses")
     }
 
     /// The arguments of the step's command for its trace.
@@ -159,6 +166,7 @@ impl<'a> Extent<'a> {
         }
         let quoted = |words: &[String]| shell_command(words);
         let (record, over) = match self.managers() {
+            _ if self.needs_references() => ("heaptoll record --graph --references -p $p".to_owned(), None),
             _ if self.step.kind.replays() => ("heaptoll record --graph -p $p".to_owned(), None),
             [] => ("heaptoll record -p $p".to_owned(), None),
             [one] => (format!("heaptoll record -m {} -p $p", quoted(std::slice::from_ref(one))), None),

@@ -101,6 +101,12 @@ pub struct GraphFigures {
     pub touches: u64,
     /// Loads and stores, where they were recorded.
     pub accesses: u64,
+    /// Of these, stores.
+    pub stores: u64,
+    /// Requests that the program marked and that ended, where loads and stores were recorded.
+    pub requests: u64,
+    /// Loads and stores in them.
+    pub request_accesses: u64,
     /// Roots.
     pub roots: RootCounts,
     /// Root points, in order.

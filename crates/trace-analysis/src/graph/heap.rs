@@ -4,6 +4,7 @@ use heaptoll_trace::graph::{Event, LastTouch, RootKind};
 
 use super::figures::{GraphFigures, RootCounts, RootPoint};
 use super::objects::{Node, Objects};
+use super::requests::Requests;
 
 /// Bytes that are kept of a live object, without its edges.
 pub const EACH_OBJECT: u64 = 160;
@@ -34,6 +35,7 @@ pub struct GraphHeap {
     used: Vec<i128>,
     /// Slots of the roots of the point that is read.
     roots: Vec<u32>,
+    requests: Requests,
     /// Number of the next event, as far as it is known.
     event: u64,
 }
@@ -79,8 +81,13 @@ impl GraphHeap {
             }
             Event::Root { object, kind, .. } => self.root(object, kind),
             Event::RootsEnd { whole } => self.mark(whole),
-            Event::Access { .. } => self.figures.accesses += 1,
-            Event::RequestBegin { .. } | Event::RequestEnd { .. } => {}
+            Event::Access { store, thread, .. } => {
+                self.figures.accesses += 1;
+                self.figures.stores += u64::from(store);
+                self.requests.access(thread);
+            }
+            Event::RequestBegin { thread } => self.requests.begin(thread),
+            Event::RequestEnd { thread } => self.requests.end(thread),
         }
     }
 
@@ -204,6 +211,8 @@ impl GraphHeap {
             used += change;
             point.used_bytes = u64::try_from(used).unwrap_or(0);
         }
+        self.figures.requests = self.requests.ended;
+        self.figures.request_accesses = self.requests.accesses;
         self.figures
     }
 }

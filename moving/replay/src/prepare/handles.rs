@@ -39,6 +39,11 @@ impl Handles {
         self.live.get(&object).map(|(handle, _)| *handle)
     }
 
+    /// The handle and size of a live object.
+    pub(super) fn with_size(&self, object: u64) -> Option<(u32, u64)> {
+        self.live.get(&object).copied()
+    }
+
     /// Ends an object; gives its handle and size.
     pub(super) fn end(&mut self, object: u64) -> Option<(u32, u64)> {
         let (handle, size) = self.live.remove(&object)?;

@@ -3,7 +3,8 @@
 use clap::{Args, ValueEnum};
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::minheap::tolerance;
-use heaptoll_experiments::replay::graph::{HeapBase, HeapSize, MOST_HEAPS};
+use heaptoll_experiments::replay::graph::{HeapBase, HeapSize, MOST_HEAPS, Question};
+use heaptoll_experiments::simulated_machine;
 
 use crate::memory;
 
@@ -24,6 +25,23 @@ pub struct Options {
     /// is reachable or used later, and is gone or changed, ends the run
     #[arg(long, requires = "graph")]
     pub check: bool,
+    /// Simulate what the program's loads and stores miss in caches and TLB where each collector puts the objects, in one
+    /// run more of each collector in each heap, and how that changes for requests after a collection; of a trace of
+    /// `record --graph --references`
+    #[arg(long, requires = "graph")]
+    misses: bool,
+    /// With --misses, a machine's data caches, nearest first, each SIZE/WAYS or SIZE/WAYS/LINE [default: those of this
+    /// machine]
+    #[arg(long, value_name = "CACHES", requires = "misses")]
+    cache: Option<String>,
+    /// With --misses, cycles that an access waits for level 2, level 3, ..., and for memory [default: 14, 50, ... and 200
+    /// for memory]
+    #[arg(long, value_name = "CYCLES", requires = "misses")]
+    latency: Option<String>,
+    /// With --misses, collections on request over the run, evenly by bytes allocated, besides those of full heaps: at the
+    /// same places under each collector of MMTk
+    #[arg(long, value_name = "N", requires = "misses", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    collections: Option<u32>,
     /// How far a smallest heap may be above the truth, as a percentage of it
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = tolerance, requires = "graph")]
     pub tolerance: f64,
@@ -73,6 +91,19 @@ impl Options {
             )));
         }
         Ok(heaps)
+    }
+
+    /// What is simulated.
+    ///
+    /// # Errors
+    /// A text is no machine.
+    pub fn misses(&self) -> Result<Option<Question>, Failure> {
+        if !self.misses {
+            return Ok(None);
+        }
+        let (machine, origin) = simulated_machine::choose(self.cache.as_deref(), self.latency.as_deref())
+            .map_err(Failure::Usage)?;
+        Ok(Some(Question { machine, origin, collections: self.collections }))
     }
 
     /// What they are multiples of.

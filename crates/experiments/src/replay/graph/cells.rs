@@ -11,6 +11,17 @@ use crate::failure::Failure;
 /// A plan that failed so often in a row in a heap is not run there again.
 const GIVE_UP_AFTER: u32 = 2;
 
+/// What a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be compared with the trace.
+    Check,
+    /// To simulate caches.
+    Simulate,
+    /// To be timed; the repetition.
+    Time(u32),
+}
+
 /// One plan in one heap, and its runs.
 #[derive(Debug, Clone, Default)]
 pub struct Cell {
@@ -22,6 +33,8 @@ pub struct Cell {
     pub heap_bytes: u64,
     /// The run that was compared with the trace.
     pub checked: Option<Replayed>,
+    /// The run in which caches were simulated.
+    pub simulated: Option<Replayed>,
     /// Good runs, each with its number.
     pub runs: Vec<(u32, Replayed)>,
     /// The run in which an object found no memory: there are no others.
@@ -39,7 +52,11 @@ impl Cell {
 
     /// Whether nothing is known of it.
     pub fn is_empty(&self) -> bool {
-        self.checked.is_none() && self.runs.is_empty() && self.full.is_none() && self.failures.is_empty()
+        self.checked.is_none()
+            && self.simulated.is_none()
+            && self.runs.is_empty()
+            && self.full.is_none()
+            && self.failures.is_empty()
     }
 
     /// The object that a collection lost or changed.
@@ -52,14 +69,15 @@ impl Cell {
         self.full.is_some() || self.violation().is_some() || self.in_a_row >= GIVE_UP_AFTER
     }
 
-    /// Takes the answer of a run; `number` is none of the one with checks.
-    pub fn add(&mut self, number: Option<u32>, answer: Replayed) {
+    /// Takes the answer of a run.
+    pub fn add(&mut self, purpose: Purpose, answer: Replayed) {
         self.in_a_row = 0;
-        match number {
+        match purpose {
             // A violation ends a run as well, and is found in a heap that may be too small.
             _ if !answer.fits && answer.collections.violation.is_none() => self.full = Some(answer),
-            None => self.checked = Some(answer),
-            Some(number) => self.runs.push((number, answer)),
+            Purpose::Check => self.checked = Some(answer),
+            Purpose::Simulate => self.simulated = Some(answer),
+            Purpose::Time(number) => self.runs.push((number, answer)),
         }
     }
 

@@ -6,6 +6,7 @@ use heaptoll_units::{bytes, number};
 
 use super::charts;
 use super::figures::Figures;
+use super::miss_tables;
 use super::request::HeapBase;
 use super::sections;
 
@@ -14,7 +15,11 @@ pub fn document(found: &Figures, command: &str) -> Document {
     let mut all: Vec<_> = sections::smallest(found).into_iter().collect();
     all.extend(charts::over_heaps(found));
     let heaps = found.heaps.iter().enumerate();
-    all.extend(heaps.filter_map(|(at, heap)| sections::heap(found, heap, at == 0)));
+    all.extend(heaps.flat_map(|(at, heap)| {
+        [sections::heap(found, heap, at == 0), miss_tables::section(found, heap, at == 0)]
+            .into_iter()
+            .flatten()
+    }));
     Document {
         title: title(found),
         subtitle: format!(

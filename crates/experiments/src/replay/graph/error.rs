@@ -43,6 +43,15 @@ pub enum GraphReplayError {
         /// Why.
         why: String,
     },
+    /// Misses of a trace without loads and stores.
+    #[error(
+        "{trace} has no loads and stores, so that caches have nothing to miss: record it with `heaptoll record --graph \
+         --references`"
+    )]
+    NoAccesses {
+        /// The trace.
+        trace: String,
+    },
     /// A heap that the machine has no memory for.
     #[error(
         "a heap of {heap} is more than the {available} that this machine has free: give a smaller one with --heap"

@@ -5,6 +5,7 @@ use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::misses::{Misses, SimulatedMachine};
 use super::plans::{collects, row_name};
 use super::request::{HeapBase, HeapSize};
 use crate::minheap::Answer;
@@ -26,6 +27,9 @@ pub struct Figures {
     pub seed: u64,
     /// Whether a run of each plan in each heap was compared with the trace.
     pub checked: bool,
+    /// The machine whose caches were simulated.
+    #[serde(default)]
+    pub simulated: Option<SimulatedMachine>,
     /// Whether all runs were made.
     pub complete: bool,
     /// The least of the plans' smallest heaps, bytes; none where no heap was requested as a multiple.
@@ -105,6 +109,9 @@ pub struct Row {
     pub mutator_ratio: Option<Interval>,
     /// What the comparison with the trace found.
     pub checked: Option<Checked>,
+    /// What simulated caches miss of the program's loads and stores.
+    #[serde(default)]
+    pub misses: Option<Misses>,
 }
 
 impl Row {

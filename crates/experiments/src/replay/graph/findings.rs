@@ -7,6 +7,7 @@ use heaptoll_statistics::{ALPHA, Interval, median};
 use super::cells::Cell;
 use super::figures::{Checked, Ending, Figures, Heap, PlanRow, Row, Spent};
 use super::heaps;
+use super::misses::{self, Misses, SimulatedMachine};
 use super::request::Request;
 
 /// What was measured.
@@ -31,7 +32,10 @@ pub fn findings(measured: Measured) -> Figures {
     let ratios = ratios(&measured);
     let rows_of = |heap: usize| -> Vec<Row> {
         let here = |cell: &&Cell| cell.heap.is_none_or(|of| of == heap);
-        let row = |cell: &Cell| row(cell, &measured.plans[cell.plan].plan, ratios.of(cell.plan, heap));
+        let row = |cell: &Cell| Row {
+            misses: simulated(cell, &measured),
+            ..row(cell, &measured.plans[cell.plan].plan, ratios.of(cell.plan, heap))
+        };
         measured.cells.iter().filter(here).map(row).collect()
     };
     let heaps = (0..request.heaps.len()).map(|at| Heap { size: request.heaps[at], rows: rows_of(at) });
@@ -42,6 +46,11 @@ pub fn findings(measured: Measured) -> Figures {
         runs: request.runs,
         seed: measured.seed,
         checked: request.check,
+        simulated: request.misses.as_ref().map(|question| SimulatedMachine {
+            machine: question.machine.clone(),
+            origin: question.origin.into(),
+            collections: question.collections,
+        }),
         complete: measured.complete,
         least_heap_bytes: heaps::least(&measured.plans),
         heaps: heaps.collect(),
@@ -111,7 +120,13 @@ fn row(cell: &Cell, plan: &str, [cpu_ratio, mutator_ratio]: [Option<Interval>; 2
         cpu_ratio,
         mutator_ratio,
         checked: cell.checked.as_ref().map(checked),
+        misses: None,
     }
+}
+
+fn simulated(cell: &Cell, measured: &Measured) -> Option<Misses> {
+    let question = measured.request.misses.as_ref()?;
+    misses::misses(cell.simulated.as_ref()?, &question.machine, measured.seed)
 }
 
 fn ending(cell: &Cell) -> Ending {
@@ -122,7 +137,8 @@ fn ending(cell: &Cell) -> Ending {
             present_bytes: full.present_bytes,
         };
     }
-    let whole = !cell.runs.is_empty() || cell.checked.as_ref().is_some_and(|run| run.fits);
+    let mut others = [&cell.checked, &cell.simulated].into_iter().flatten();
+    let whole = !cell.runs.is_empty() || others.any(|run| run.fits);
     if whole { Ending::Fits } else { Ending::Unknown }
 }
 
@@ -169,6 +185,7 @@ mod tests {
     use heaptoll_replay::mmtk::Collections;
 
     use super::*;
+    use crate::replay::graph::cells::Purpose;
     use crate::replay::graph::request::{HeapBase, HeapSize};
 
     fn run(mutator_cpu_ns: u64, collector_cpu_ns: u64, pauses_ns: Vec<u64>) -> Replayed {
@@ -190,6 +207,7 @@ mod tests {
             base: HeapBase::Least,
             tolerance: 0.01,
             check: false,
+            misses: None,
             runs: 2,
             seed: Some(1),
             collector_threads: 1,
@@ -224,7 +242,7 @@ mod tests {
     fn a_plan_that_collects_nothing_is_in_every_heap_and_one_that_does_not_fit_has_no_ratio() {
         let live = Replayed { fits: false, live_bytes: 77, present_bytes: 99, ..Replayed::default() };
         let mut full = cell(0, Some(1), vec![]);
-        full.add(Some(0), live);
+        full.add(Purpose::Time(0), live);
         assert!(full.is_settled());
         let cells = vec![
             cell(0, Some(0), vec![run(1000, 100, vec![]), run(1000, 100, vec![])]),

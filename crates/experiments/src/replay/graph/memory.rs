@@ -27,7 +27,7 @@ pub fn can_hold(heap_bytes: u64) -> Result<(), Failure> {
 }
 
 /// Bytes that all objects of a trace take, about, where nothing is collected.
-fn all_objects_bytes(prepared: &Prepared) -> u64 {
+pub fn all_objects_bytes(prepared: &Prepared) -> u64 {
     prepared.allocated_bytes.saturating_add(prepared.objects.saturating_mul(EACH_OBJECT_BYTES))
 }
 

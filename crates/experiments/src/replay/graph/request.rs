@@ -6,6 +6,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::misses::Question;
+
 /// Heaps at most: each is a run under each plan.
 pub const MOST_HEAPS: usize = 12;
 
@@ -24,6 +26,8 @@ pub struct Request {
     pub tolerance: f64,
     /// Whether each collection is compared with the trace, in a run of its own for each plan and heap.
     pub check: bool,
+    /// Caches to simulate, in a run of its own for each plan and heap.
+    pub misses: Option<Question>,
     /// Timed runs of each plan in each heap.
     pub runs: u32,
     /// Seed of the order of runs; from the clock without one.

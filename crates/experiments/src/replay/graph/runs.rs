@@ -1,4 +1,5 @@
-//! The runs: searches for smallest heaps, one run with checks of each cell, then timed ones, interleaved.
+//! The runs: searches for smallest heaps, one run with checks and one with simulated caches of each cell, then
+//! timed ones, interleaved.
 
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::cells::Cell;
+use super::cells::{Cell, Purpose};
 use super::figures::{PlanRow, Smallest};
 use super::heaps;
 use super::plans::row_name;
@@ -38,8 +39,8 @@ pub struct Runner<'a> {
     pub messages: &'a dyn Messages,
 }
 
-/// One run: the place of its cell, and its number; none is that with checks.
-type Run = (usize, Option<u32>);
+/// One run: the place of its cell, and what it is for.
+type Run = (usize, Purpose);
 
 impl Runner<'_> {
     /// Finds each plan's smallest heap, where a heap is a multiple of one. False: interrupted.
@@ -75,7 +76,7 @@ impl Runner<'_> {
 
     /// False: interrupted.
     fn attempt(&self, search: &mut Search, plan: &str, heap: u64) -> Result<bool, Failure> {
-        let outcome = match self.replay(plan, heap, false)? {
+        let outcome = match self.replay(plan, heap, Purpose::Time(0))? {
             Answered::Interrupted => return Ok(false),
             Answered::Done(answer) if answer.fits => Outcome::Done,
             Answered::Done(_) => Outcome::OutOfMemory,
@@ -85,8 +86,17 @@ impl Runner<'_> {
         Ok(true)
     }
 
-    fn replay(&self, plan: &str, heap: u64, check: bool) -> Result<Answered<Replayed>, Failure> {
-        self.mmtk.replay(&self.ready.file, plan, heap, check).map_err(failure)
+    fn replay(&self, plan: &str, heap: u64, purpose: Purpose) -> Result<Answered<Replayed>, Failure> {
+        let answered = match (purpose, &self.request.misses) {
+            (Purpose::Simulate, Some(question)) => {
+                let machine = serde_json::to_string(&question.machine)
+                    .map_err(|error| Failure::Trouble(Box::new(error)))?;
+                let every_bytes = question.every_bytes(&self.ready.prepared);
+                self.mmtk.simulate(&self.ready.file, plan, heap, &machine, every_bytes)
+            }
+            _ => self.mmtk.replay(&self.ready.file, plan, heap, purpose == Purpose::Check),
+        };
+        answered.map_err(failure)
     }
 
     /// Makes all runs. False: interrupted.
@@ -94,15 +104,18 @@ impl Runner<'_> {
     /// # Errors
     /// The system gives no process.
     pub fn measure(&self, cells: &mut [Cell]) -> Result<bool, Failure> {
-        let runs = order(cells.len(), self.request.check, self.request.runs, self.seed);
+        let mut first = Vec::new();
+        first.extend(self.request.check.then_some(Purpose::Check));
+        first.extend(self.request.misses.as_ref().map(|_| Purpose::Simulate));
+        let runs = order(cells.len(), &first, self.request.runs, self.seed);
         let mut progress = ReplayProgress::new(self.messages);
         let begun = Instant::now();
-        for (done, (at, number)) in runs.iter().enumerate() {
+        for (done, (at, purpose)) in runs.iter().enumerate() {
             if done == cells.len() {
                 progress.first_round(begun.elapsed(), done, runs.len() - done);
             }
             let cell = &mut cells[*at];
-            if !cell.is_settled() && !self.run(cell, *number, &mut progress)? {
+            if !cell.is_settled() && !self.run(cell, *purpose, &mut progress)? {
                 return Ok(false);
             }
             progress.ran(done + 1, runs.len());
@@ -111,19 +124,18 @@ impl Runner<'_> {
     }
 
     /// False: interrupted.
-    fn run(
-        &self,
-        cell: &mut Cell,
-        number: Option<u32>,
-        progress: &mut ReplayProgress,
-    ) -> Result<bool, Failure> {
+    fn run(&self, cell: &mut Cell, purpose: Purpose, progress: &mut ReplayProgress) -> Result<bool, Failure> {
         let plan = self.plans[cell.plan];
-        let what = if number.is_none() { "checking" } else { "replaying under" };
+        let what = match purpose {
+            Purpose::Check => "checking",
+            Purpose::Simulate => "simulating caches under",
+            Purpose::Time(_) => "replaying under",
+        };
         progress.message(&format!("{what} {}", row_name(plan)));
-        match self.replay(plan, cell.heap_bytes, number.is_none())? {
+        match self.replay(plan, cell.heap_bytes, purpose)? {
             Answered::Interrupted => return Ok(false),
             Answered::Failed(why) => cell.fail(printable_lines(&why)),
-            Answered::Done(answer) => cell.add(number, answer),
+            Answered::Done(answer) => cell.add(purpose, answer),
         }
         if let Some(violation) = cell.violation() {
             let heap = bytes(cell.heap_bytes as f64);
@@ -133,14 +145,15 @@ impl Runner<'_> {
     }
 }
 
-/// Runs with checks first; then all cells of a repetition before the next one's, in a fresh random order.
-fn order(cells: usize, check: bool, repetitions: u32, seed: u64) -> Vec<Run> {
+/// Runs that are made once first; then all cells of a repetition before the next one's, in a fresh random order.
+fn order(cells: usize, first: &[Purpose], repetitions: u32, seed: u64) -> Vec<Run> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let mut runs: Vec<Run> = if check { (0..cells).map(|at| (at, None)).collect() } else { vec![] };
+    let mut runs: Vec<Run> =
+        first.iter().flat_map(|purpose| (0..cells).map(move |at| (at, *purpose))).collect();
     for number in 0..repetitions {
         let mut places: Vec<usize> = (0..cells).collect();
         places.shuffle(&mut rng);
-        runs.extend(places.into_iter().map(|at| (at, Some(number))));
+        runs.extend(places.into_iter().map(|at| (at, Purpose::Time(number))));
     }
     runs
 }
@@ -155,15 +168,17 @@ mod tests {
 
     #[test]
     fn each_repetition_has_every_cell_once_in_an_order_of_the_seed_after_the_checks() {
-        let runs = order(6, true, 3, 7);
-        assert!(runs[..6].iter().all(|(_, number)| number.is_none()));
-        for (number, repetition) in runs[6..].chunks(6).enumerate() {
+        let first = [Purpose::Check, Purpose::Simulate];
+        let runs = order(6, &first, 3, 7);
+        assert!(runs[..6].iter().all(|(_, purpose)| *purpose == Purpose::Check));
+        assert!(runs[6..12].iter().all(|(_, purpose)| *purpose == Purpose::Simulate));
+        for (number, repetition) in runs[12..].chunks(6).enumerate() {
             let mut places: Vec<usize> = repetition.iter().map(|(at, _)| *at).collect();
-            assert!(repetition.iter().all(|(_, run)| *run == Some(number as u32)));
+            assert!(repetition.iter().all(|(_, run)| *run == Purpose::Time(number as u32)));
             places.sort_unstable();
             assert_eq!(places, [0, 1, 2, 3, 4, 5]);
         }
-        assert_eq!(runs, order(6, true, 3, 7));
-        assert_ne!(runs, order(6, true, 3, 8));
+        assert_eq!(runs, order(6, &first, 3, 7));
+        assert_ne!(runs, order(6, &first, 3, 8));
     }
 }
