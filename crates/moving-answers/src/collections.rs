@@ -39,4 +39,14 @@ pub struct Collections {
     pub last_reached_bytes: u64,
     /// The first object that was gone or changed.
     pub violation: Option<String>,
+    /// The first invariant of the collector's own heap that did not hold: its accounts or its structure.
+    #[serde(default)]
+    pub damage: Option<String>,
+}
+
+impl Collections {
+    /// Whether a check has found the collector wrong.
+    pub fn is_wrong(&self) -> bool {
+        self.violation.is_some() || self.damage.is_some()
+    }
 }

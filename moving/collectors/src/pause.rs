@@ -51,7 +51,7 @@ pub fn verify(heap: &mut impl Sound) {
         return;
     }
     if let Err(damage) = heap.check() {
-        heap.world().record.violation.get_or_insert(damage.invariant.to_string());
+        heap.world().record.damage.get_or_insert(damage.to_string());
     }
     // SAFETY: this thread is the mutator and the collector, and the collection is complete.
     unsafe { heap.world().check() };

@@ -131,7 +131,7 @@ impl<H: Heap, W: Watch> Replay<'_, H, W> {
         self.watch.allocated(handle, address, &header);
         if CHECK && let Some(model) = &mut world.model {
             model.add(handle);
-            return Some(world.record.violation.is_none());
+            return Some(!world.record.is_wrong());
         }
         Some(true)
     }

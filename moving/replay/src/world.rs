@@ -61,7 +61,7 @@ impl World {
     pub unsafe fn check(&mut self) {
         let begin = Instant::now();
         if let Some(model) = &mut self.model
-            && self.record.violation.is_none()
+            && !self.record.is_wrong()
         {
             // SAFETY: the precondition of this function.
             self.record.violation = unsafe { model.check(&self.table, &mut self.record) }.err();
