@@ -149,7 +149,12 @@ fn an_object_that_a_collection_lost_is_trouble_and_so_is_a_collector_that_crashe
     let lost = "\"REAL\" \"$@\" | sed 's/\"violation\":null/\"violation\":\"object 7 is gone\"/'";
     let script = format!("#!/bin/sh\ncase \"$3\" in gencopy) {lost} ;; *) exec \"REAL\" \"$@\" ;; esac\n");
     let output = in_home(&fixture, &home(&fixture, Some(&script)), &all).exits(1);
-    output.complains(&["mmtk:gencopy in 4.00 MiB: object 7 is gone"]).shows(&["reachability is violated"]);
+    output.complains(&["mmtk:gencopy in 4.00 MiB: reachability is violated: object 7 is gone"]).shows(&["reachability is violated"]);
+    let damaged = "\"REAL\" \"$@\" | sed 's/\"damage\":null/\"damage\":\"pages in use: 8, in blocks: 7\"/'";
+    let script = format!("#!/bin/sh\ncase \"$3\" in gencopy) {damaged} ;; *) exec \"REAL\" \"$@\" ;; esac\n");
+    let output = in_home(&fixture, &home(&fixture, Some(&script)), &all).exits(1);
+    let output = output.shows(&["the collector's heap is damaged: pages in use: 8, in blocks: 7"]);
+    assert!(!output.out.contains("reachability is violated"), "{}", output.out);
     let crash = "#!/bin/sh\ncase \"$3\" in gencopy) echo no copies >&2; kill -SEGV $$ ;; *) exec \"REAL\" \"$@\" ;; esac\n";
     let output = in_home(&fixture, &home(&fixture, Some(crash)), &all).exits(1);
     output.shows(&["killed by signal 11; it wrote: no copies", "baseline", "failed"]);

@@ -29,7 +29,7 @@ use runs::Runner;
 pub use error::GraphReplayError;
 pub use heaptoll_replay::mmtk::Prepared;
 
-pub use figures::{Checked, Ending, Figures, Heap, PlanRow, Row, Smallest, Spent};
+pub use figures::{Checked, Ending, Figures, Heap, PlanRow, Row, Smallest, Spent, Wrong};
 pub use heaptoll_replay::mmtk::{ByAccessor, Caches};
 pub use misses::{Misses, Portion, Question, Requests, SimulatedMachine};
 pub use plans::{is_known, is_plan};
@@ -88,7 +88,7 @@ impl GraphReplayed {
     /// Whether a collection lost or changed an object, or a replay failed. That a program does not fit is a result.
     pub fn has_trouble(&self) -> bool {
         let rows = self.figures.heaps.iter().flat_map(|heap| &heap.rows);
-        rows.into_iter().any(|row| row.violation().is_some() || !row.failures.is_empty())
+        rows.into_iter().any(|row| row.wrong().is_some() || !row.failures.is_empty())
             || self.figures.plans.iter().any(PlanRow::has_trouble)
     }
 }

@@ -57,10 +57,9 @@ fn warnings(found: &Figures) -> Vec<String> {
         all.extend(row.refused.as_ref().map(|why| format!("{} was not replayed: {why}", row.plan)));
     }
     for row in found.heaps.iter().flat_map(|heap| &heap.rows) {
-        if let Some(violation) = row.violation() {
+        if let Some(wrong) = row.wrong() {
             let heap = row.heap_bytes.map_or("no limit".into(), |heap| bytes(heap as f64));
-            let line = format!("{} in {heap}: reachability is violated: {violation}", row.plan);
-            all.push(line);
+            all.push(format!("{} in {heap}: {}", row.plan, wrong.text()));
         }
         let failed = row.failures.iter().map(|(why, times)| format!("{}: {times}x {why}", row.plan));
         all.extend(failed);

@@ -115,9 +115,10 @@ pub struct Row {
 }
 
 impl Row {
-    /// The object that a collection lost or changed.
-    pub fn violation(&self) -> Option<&str> {
-        self.checked.as_ref()?.violation.as_deref()
+    /// What the check found wrong.
+    pub fn wrong(&self) -> Option<Wrong<'_>> {
+        let checked = self.checked.as_ref()?;
+        Wrong::of(checked.violation.as_deref(), checked.damage.as_deref())
     }
 }
 
@@ -180,6 +181,9 @@ pub struct Checked {
     pub collections: u64,
     /// The first object that was gone or changed.
     pub violation: Option<String>,
+    /// The first invariant of the collector's own heap that did not hold: its accounts or its structure.
+    #[serde(default)]
+    pub damage: Option<String>,
     /// Objects that the trace reaches, over all of them.
     pub reached_objects: u64,
     /// Their bytes.
@@ -188,4 +192,34 @@ pub struct Checked {
     pub beyond_objects: u64,
     /// Their bytes.
     pub beyond_bytes: u64,
+}
+
+/// What a check found wrong: an object, or the collector's own heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong<'a> {
+    /// An object that the trace reaches was gone or changed.
+    Reachability(&'a str),
+    /// The collector's accounts or the structure of its heap are damaged; all objects were there.
+    Damage(&'a str),
+}
+
+impl<'a> Wrong<'a> {
+    /// Of what a replay states; the object first.
+    pub fn of(violation: Option<&'a str>, damage: Option<&'a str>) -> Option<Wrong<'a>> {
+        violation.map(Wrong::Reachability).or(damage.map(Wrong::Damage))
+    }
+
+    /// As a verdict.
+    pub const fn verdict(self) -> &'static str {
+        match self {
+            Wrong::Reachability(_) => "reachability is violated",
+            Wrong::Damage(_) => "the collector's heap is damaged",
+        }
+    }
+
+    /// The verdict with what is wrong.
+    pub fn text(self) -> String {
+        let (Wrong::Reachability(what) | Wrong::Damage(what)) = self;
+        format!("{}: {what}", self.verdict())
+    }
 }

@@ -147,6 +147,7 @@ fn checked(run: &Replayed) -> Checked {
     Checked {
         collections: found.checked,
         violation: found.violation.clone(),
+        damage: found.damage.clone(),
         reached_objects: found.reached_objects,
         reached_bytes: found.reached_bytes,
         beyond_objects: found.beyond_objects,

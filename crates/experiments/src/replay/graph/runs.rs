@@ -137,9 +137,9 @@ impl Runner<'_> {
             Answered::Failed(why) => cell.fail(printable_lines(&why)),
             Answered::Done(answer) => cell.add(purpose, answer),
         }
-        if let Some(violation) = cell.violation() {
+        if let Some(wrong) = cell.wrong() {
             let heap = bytes(cell.heap_bytes as f64);
-            self.messages.error(&format!("{} in {heap}: {violation}", row_name(plan)));
+            self.messages.error(&format!("{} in {heap}: {}", row_name(plan), wrong.text()));
         }
         Ok(true)
     }

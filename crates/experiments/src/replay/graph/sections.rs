@@ -176,8 +176,8 @@ fn collections(found: &Figures, heap: &Heap) -> Table {
 
 /// What the runs of a plan show, in words.
 fn verdict(row: &Row, is_first: bool) -> String {
-    if row.violation().is_some() {
-        return "reachability is violated".into();
+    if let Some(wrong) = row.wrong() {
+        return wrong.verdict().into();
     }
     match row.ending {
         Ending::DoesNotFit { live_bytes, present_bytes, .. } => {
