@@ -16,6 +16,9 @@ pub struct Collections {
     pub pauses_ns: Vec<u64>,
     /// Time of bookkeeping in collections: the replay's table in place of stacks and static data, ns.
     pub bookkeeping_ns: u64,
+    /// CPU time of it, ns: a part of the collector's.
+    #[serde(default)]
+    pub bookkeeping_cpu_ns: u64,
     /// Time of checks after collections, ns.
     pub check_ns: u64,
     /// Objects that only their last touch ahead kept, over all collections: the program reaches them by pointers that

@@ -152,7 +152,7 @@ pub struct Spent {
     pub mutator_cpu_s: f64,
     /// CPU of the collector without the replay's bookkeeping, s.
     pub collector_cpu_s: f64,
-    /// The replay's bookkeeping in collections, which is taken off, s.
+    /// CPU of the replay's bookkeeping in collections, which is taken off, s.
     pub bookkeeping_s: f64,
     /// From the first operation to the last, s.
     pub elapsed_s: f64,
