@@ -22,6 +22,7 @@ use heaptoll_report::document::Document;
 use crate::clock;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::measurement::warned_of_load;
 use cells::cells;
 use findings::{Measured, findings};
 use runs::Runner;
@@ -71,7 +72,7 @@ pub fn run(request: &Request, context: &Context) -> Result<GraphReplayed, Failur
     let searched = runner.search(&mut all)?;
     heaps::over_least(&mut all);
     let mut cells = cells(request, &all)?;
-    let complete = searched && runner.measure(&mut cells)?;
+    let complete = searched && warned_of_load(context.messages, || runner.measure(&mut cells))?;
     if !complete && all.iter().all(|row| row.smallest.is_none()) && cells.iter().all(|cell| cell.is_empty()) {
         return Err(Failure::Interrupted);
     }

@@ -55,6 +55,13 @@ fn warnings(found: &Figures) -> Vec<String> {
     }
     for row in &found.plans {
         all.extend(row.refused.as_ref().map(|why| format!("{} was not replayed: {why}", row.plan)));
+        all.extend(row.failed_in().map(|(heap, why)| {
+            format!(
+                "the smallest heap of {} may be smaller than found: in {} its replay failed twice: {why}",
+                row.plan,
+                bytes(heap as f64)
+            )
+        }));
     }
     for row in found.heaps.iter().flat_map(|heap| &heap.rows) {
         if let Some(wrong) = row.wrong() {

@@ -70,9 +70,16 @@ impl PlanRow {
         PlanRow { plan: row_name(plan), collects: collects(plan), refused: None, smallest: None }
     }
 
-    /// Whether it was not run, or completes in no heap.
+    /// Whether it was not run, completes in no heap, or failed twice in one while its smallest was searched.
     pub fn has_trouble(&self) -> bool {
-        self.refused.is_some() || self.smallest.as_ref().is_some_and(|found| found.search.heap.is_none())
+        let failed = |found: &Smallest| found.search.heap.is_none() || found.search.has_others();
+        self.refused.is_some() || self.smallest.as_ref().is_some_and(failed)
+    }
+
+    /// The heaps in which a replay failed twice while the smallest was searched, and why.
+    pub fn failed_in(&self) -> impl Iterator<Item = (u64, &str)> {
+        let tried = self.smallest.iter().flat_map(|found| &found.search.tried);
+        tried.flat_map(|tried| tried.other.iter().map(|why| (tried.heap, why.as_str())))
     }
 
     /// Its smallest heap, bytes.

@@ -190,7 +190,12 @@ mod tests {
     use crate::replay::graph::request::{HeapBase, HeapSize};
 
     fn run(mutator_cpu_ns: u64, collector_cpu_ns: u64, pauses_ns: Vec<u64>) -> Replayed {
-        let collections = Collections { pauses_ns, bookkeeping_ns: 100_000, bookkeeping_cpu_ns: 100, ..Collections::default() };
+        let collections = Collections {
+            pauses_ns,
+            bookkeeping_ns: 100_000,
+            bookkeeping_cpu_ns: 100,
+            ..Collections::default()
+        };
         Replayed { fits: true, mutator_cpu_ns, collector_cpu_ns, collections, ..Replayed::default() }
     }
 

@@ -76,7 +76,12 @@ impl Runner<'_> {
 
     /// False: interrupted.
     fn attempt(&self, search: &mut Search, plan: &str, heap: u64) -> Result<bool, Failure> {
-        let outcome = match self.replay(plan, heap, Purpose::Time(0))? {
+        let mut answered = self.replay(plan, heap, Purpose::Time(0))?;
+        // What killed it may have nothing to do with the heap.
+        if matches!(answered, Answered::Failed(_)) {
+            answered = self.replay(plan, heap, Purpose::Time(0))?;
+        }
+        let outcome = match answered {
             Answered::Interrupted => return Ok(false),
             Answered::Done(answer) if answer.fits => Outcome::Done,
             Answered::Done(_) => Outcome::OutOfMemory,
