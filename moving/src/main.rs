@@ -6,6 +6,8 @@
 //!
 //! MACHINE is the simulated caches as JSON, COLLECT_EVERY_BYTES 0 where only full heaps are collected. Each prints one line of JSON. Exit status: 0 done, 1 it cannot be, 2 wrong arguments.
 
+use std::fmt::Display;
+use std::io::{Write, stderr, stdout};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -23,19 +25,19 @@ fn main() -> ExitCode {
     let arguments: Vec<String> =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     match run(&arguments.iter().map(String::as_str).collect::<Vec<_>>()) {
-        Ok(Some(answer)) => {
-            println!("{answer}");
-            ExitCode::SUCCESS
-        }
-        Ok(None) => {
-            eprintln!("heaptoll-mmtk: its arguments are wrong; see the first lines of its source");
-            ExitCode::from(2)
-        }
-        Err(error) => {
-            eprintln!("heaptoll-mmtk: {error}");
-            ExitCode::FAILURE
-        }
+        Ok(Some(answer)) => match writeln!(stdout(), "{answer}") {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(&format_args!("cannot write the answer: {error}"), 1),
+        },
+        Ok(None) => fail(&"its arguments are wrong; see the first lines of its source", 2),
+        Err(error) => fail(&error, 1),
     }
+}
+
+/// States why; where that cannot be written either, the status is left.
+fn fail(why: &dyn Display, status: u8) -> ExitCode {
+    let _ = writeln!(stderr(), "heaptoll-mmtk: {why}");
+    ExitCode::from(status)
 }
 
 /// A thread of the collector that ended alone would leave the others waiting for it.

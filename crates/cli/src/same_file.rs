@@ -61,7 +61,8 @@ fn words<'a>(argument: &Arg, matches: &'a ArgMatches) -> Vec<Word<'a>> {
         return Vec::new();
     }
     let option = argument.get_long().map_or_else(|| id.to_uppercase(), |long| format!("--{long}"));
-    let all = matches.get_raw(id).into_iter().flatten();
+    // `-` is standard input or output.
+    let all = matches.get_raw(id).into_iter().flatten().filter(|text| *text != "-");
     let one = |text| Word { option: option.clone(), text, is_output: OUTPUTS.contains(&id) };
     match argument.is_last_set() {
         true => all.take(1).filter(|text| text.as_encoded_bytes().contains(&b'/')).map(one).collect(),

@@ -7,7 +7,7 @@ use heaptoll_experiment::runner::{self, Ending, RunContext};
 use heaptoll_experiment::store::Store;
 
 use crate::cells;
-use crate::context::Context;
+use crate::context::{Context, Messages};
 use crate::preparation::pairing;
 
 mod load;
@@ -41,16 +41,21 @@ pub fn measure_unless(
     context: &Context,
     stop_reason: StopReason,
 ) -> (Result<Ending, runner::RunError>, Option<String>) {
+    warned_of_load(context.messages, || measure_lacking(experiment, store, context, stop_reason))
+}
+
+/// Measures, and warns of other work on the machine before and meanwhile.
+pub fn warned_of_load<T>(messages: &dyn Messages, measure: impl FnOnce() -> T) -> T {
     if let Some(text) = load::at_the_beginning(&machine::read()) {
-        context.messages.warning(&text);
+        messages.warning(&text);
     }
     let since = Since::now();
-    let measured = measure_lacking(experiment, store, context, stop_reason);
+    let measured = measure();
     let found = since.and_then(|since| since.disturbance(None));
     // Not the cores of the machine's description, of which a limit of CPU time takes some off.
     let processors = pairing::Machine::now().processors;
     for text in found.map_or(vec![], |found| load::meanwhile(&found, processors)) {
-        context.messages.warning(&text);
+        messages.warning(&text);
     }
     measured
 }

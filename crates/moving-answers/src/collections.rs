@@ -16,6 +16,9 @@ pub struct Collections {
     pub pauses_ns: Vec<u64>,
     /// Time of bookkeeping in collections: the replay's table in place of stacks and static data, ns.
     pub bookkeeping_ns: u64,
+    /// CPU time of it, ns: a part of the collector's.
+    #[serde(default)]
+    pub bookkeeping_cpu_ns: u64,
     /// Time of checks after collections, ns.
     pub check_ns: u64,
     /// Objects that only their last touch ahead kept, over all collections: the program reaches them by pointers that
@@ -39,4 +42,14 @@ pub struct Collections {
     pub last_reached_bytes: u64,
     /// The first object that was gone or changed.
     pub violation: Option<String>,
+    /// The first invariant of the collector's own heap that did not hold: its accounts or its structure.
+    #[serde(default)]
+    pub damage: Option<String>,
+}
+
+impl Collections {
+    /// Whether a check has found the collector wrong.
+    pub fn is_wrong(&self) -> bool {
+        self.violation.is_some() || self.damage.is_some()
+    }
 }

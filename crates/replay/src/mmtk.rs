@@ -102,7 +102,11 @@ impl Mmtk<'_> {
                 path: self.program.clone(),
             });
         }
-        let file = || tempfile::tempfile().map_err(ReplayError::system("make a temporary file"));
+        // In memory: a full temporary folder shall not take the reason away.
+        let file = || {
+            let made = rustix::fs::memfd_create("heaptoll-answer", rustix::fs::MemfdFlags::CLOEXEC);
+            made.map(File::from).map_err(|error| ReplayError::system("make a file in memory")(error.into()))
+        };
         let (mut answer, messages) = (file()?, file()?);
         let copy = |file: &File| file.try_clone().map_err(ReplayError::system("make a file for the output"));
         command.stdin(Stdio::null()).stdout(copy(&answer)?).stderr(copy(&messages)?);

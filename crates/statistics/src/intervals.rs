@@ -198,15 +198,10 @@ fn interval(mean: f64, se: f64, claim: f64, width: f64, pairs: usize) -> Interva
     // The observed statistic is one of those that the critical value was taken from, so it may be that value itself
     // but for rounding; a tie is no claim. And the exponentials shall differ from 1, too.
     const APART: f64 = 1e-12;
-    let differs = mean.abs() - claim * se * (1.0 + TIE) > APART;
+    let differs = mean.abs() - claim.max(width) * se * (1.0 + TIE) > APART;
     // The widest interval that still prints: a factor of a million either way.
     let half = (width * se * (1.0 + TIE)).min(14.0).max(if differs { 0.0 } else { mean.abs() });
-    let (mut low, mut high) = (mean - half, mean + half);
-    if differs && mean > 0.0 {
-        low = low.max(APART);
-    } else if differs {
-        high = high.min(-APART);
-    }
+    let (low, high) = (mean - half, mean + half);
     Interval { ratio: mean.exp(), low: low.exp(), high: high.exp(), differs, pairs: pairs as u32 }
 }
 

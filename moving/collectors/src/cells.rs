@@ -40,6 +40,8 @@ pub struct Block {
     pub size: usize,
     /// How many.
     pub count: usize,
+    /// Pages of it: cells need not fill the last.
+    pages: usize,
 }
 
 impl Block {
@@ -132,11 +134,12 @@ impl Cells {
             LARGE => {
                 let own = |page: &&Page| page.class == LARGE && page.first as usize == first;
                 let pages = self.map[first..].iter().take_while(own).count();
-                Block { class: None, first: address, size: pages * PAGE_BYTES, count: 1 }
+                Block { class: None, first: address, size: pages * PAGE_BYTES, count: 1, pages }
             }
             class => {
-                let (size, bytes) = (size_of_class(class.into()), pages_of_block(class.into()) * PAGE_BYTES);
-                Block { class: Some(class.into()), first: address, size, count: bytes / size }
+                let (size, pages) = (size_of_class(class.into()), pages_of_block(class.into()));
+                let count = pages * PAGE_BYTES / size;
+                Block { class: Some(class.into()), first: address, size, count, pages }
             }
         }
     }
@@ -202,9 +205,8 @@ impl Cells {
 
     fn give_back(&mut self, block: Block) {
         let first = self.pages.number(block.first);
-        let count = (block.size * block.count).div_ceil(PAGE_BYTES);
-        self.map[first..first + count].fill(FREE);
-        self.pages.release(first, count);
+        self.map[first..first + block.pages].fill(FREE);
+        self.pages.release(first, block.pages);
     }
 
     /// All blocks.
@@ -232,14 +234,28 @@ impl Cells {
     /// # Errors
     /// One is not, or pages are miscounted.
     pub fn check(&self, is_used: impl Fn(usize) -> bool) -> Result<(), Damage> {
-        let mut pages = self.own;
         for block in self.blocks() {
             let used = block.cells().filter(|&cell| is_used(cell)).count();
-            let counted = self.map[self.pages.number(block.first)].used;
-            Damage::unless(used == usize::from(counted), "the cells in use of a block are counted")?;
-            pages += (block.size * block.count).div_ceil(PAGE_BYTES);
+            let counted = usize::from(self.map[self.pages.number(block.first)].used);
+            let invariant = "the cells in use of a block are counted";
+            Damage::unless_equal(
+                invariant,
+                ("cells of a block that are in use", used),
+                ("counted", counted),
+            )?;
         }
-        Damage::unless(pages == self.pages.used(), "every page in use belongs to a block")
+        self.check_pages()
+    }
+
+    /// Proves that each page in use is one of a block or of the collector's own.
+    ///
+    /// # Errors
+    /// They are not as many.
+    pub fn check_pages(&self) -> Result<(), Damage> {
+        let in_blocks: usize = self.blocks().map(|block| block.pages).sum();
+        let invariant = "every page in use belongs to a block";
+        let used = self.pages.used() - self.own;
+        Damage::unless_equal(invariant, ("pages in use", used), ("in blocks", in_blocks))
     }
 }
 
@@ -252,6 +268,7 @@ pub fn class_of_bytes(bytes: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::CLASSES;
 
     #[test]
     fn blocks_are_cut_into_cells_and_given_back_when_none_is_in_use() {
@@ -269,6 +286,38 @@ mod tests {
         assert_eq!(cells.check(|_| true).map_err(|damage| damage.invariant.len() > 9), Err(true));
         cells.give_back_free_blocks();
         assert_eq!((cells.used_pages(), cells.is_cell(cell)), (0, false));
+    }
+
+    #[test]
+    fn blocks_of_every_class_and_size_give_back_as_many_pages_as_they_took() {
+        let mut cells = Cells::new(256).unwrap();
+        let all = || (0..CLASSES).map(Some).chain([None]);
+        for round in 0..3 {
+            for class in all() {
+                let block = match class {
+                    Some(class) => cells.cut(class).unwrap(),
+                    None => cells.take_large(LARGEST + 1 + 4096 * round).unwrap(),
+                };
+                let cell = block.cells().last().unwrap();
+                if class.is_some() {
+                    cells.use_cell(cell);
+                }
+                assert_eq!(cells.check(|other| other == cell), Ok(()), "{class:?}");
+                cells.free_cell(cell);
+                cells.give_back_free_blocks();
+                assert_eq!((cells.check(|_| false), cells.used_pages()), (Ok(()), 0), "{class:?}");
+                assert!(cells.map.iter().all(|page| page.class == NONE), "{class:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_that_no_block_has_is_stated_with_both_counts() {
+        let mut cells = Cells::new(16).unwrap();
+        cells.cut(0).unwrap();
+        cells.pages.take(1).unwrap();
+        let damage = cells.check_pages().unwrap_err();
+        assert_eq!(damage.to_string(), "pages in use: 2, in blocks: 1");
     }
 
     #[test]

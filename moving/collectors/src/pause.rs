@@ -1,10 +1,8 @@
 //! A time for which the mutator waits: how long it was, and the CPU time that goes to the collector.
 
-use std::time::Instant;
-
 use heaptoll_assertions::assert_sound;
+use heaptoll_graph_replay::clock::Span;
 use heaptoll_graph_replay::heap::Heap;
-use heaptoll_graph_replay::replay::cpu_ns;
 use heaptoll_graph_replay::world::World;
 
 use crate::damage::Damage;
@@ -12,8 +10,7 @@ use crate::damage::Damage;
 /// See the module.
 #[derive(Debug)]
 pub struct Pause {
-    began: Instant,
-    began_cpu_ns: u64,
+    began: Span,
     bookkeeping_ns: u64,
 }
 
@@ -22,16 +19,15 @@ impl Pause {
     pub fn begin(world: &mut World, used_pages: usize) -> Pause {
         let record = &mut world.record;
         record.most_pages = record.most_pages.max(used_pages as u64);
-        let (began, bookkeeping_ns) = (Instant::now(), record.bookkeeping_ns);
-        Pause { began, began_cpu_ns: cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID), bookkeeping_ns }
+        Pause { bookkeeping_ns: record.bookkeeping_ns, began: Span::begin() }
     }
 
     /// Ends it, and adds the CPU time.
     pub fn end(self, world: &mut World, cpu: &mut u64) {
         let record = &mut world.record;
-        let pause_ns = self.began.elapsed().as_nanos() as u64;
+        let pause_ns = self.began.elapsed_ns();
         record.pauses_ns.push(pause_ns.saturating_sub(record.bookkeeping_ns - self.bookkeeping_ns));
-        *cpu += cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID) - self.began_cpu_ns;
+        *cpu += self.began.cpu_ns();
     }
 }
 
@@ -51,7 +47,7 @@ pub fn verify(heap: &mut impl Sound) {
         return;
     }
     if let Err(damage) = heap.check() {
-        heap.world().record.violation.get_or_insert(damage.invariant.to_string());
+        heap.world().record.damage.get_or_insert(damage.to_string());
     }
     // SAFETY: this thread is the mutator and the collector, and the collection is complete.
     unsafe { heap.world().check() };

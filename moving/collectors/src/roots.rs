@@ -1,18 +1,16 @@
 //! What a collection begins from and what it reports, by the replay's table of objects. The table stands in place of
 //! stacks and static data, so the time of passing over it is bookkeeping.
 
-use std::time::Instant;
-
 use heaptoll_graph_replay::world::World;
 
 /// Addresses of the roots.
 pub fn roots(world: &mut World) -> Vec<usize> {
-    bookkeeping(world, |world| world.table.present(true).map(|entry| entry.address).collect())
+    world.bookkeeping(|world| world.table.present(true).map(|entry| entry.address).collect())
 }
 
 /// Addresses of objects whose last touch lies ahead and that are no roots.
 pub fn held(world: &mut World) -> Vec<usize> {
-    bookkeeping(world, |world| {
+    world.bookkeeping(|world| {
         world.table.present(false).filter(|entry| entry.is_held()).map(|entry| entry.address).collect()
     })
 }
@@ -28,12 +26,5 @@ pub fn hidden(world: &mut World, is_live: impl Fn(usize) -> bool) -> Vec<usize> 
 
 /// Has the table forget the dead, to which the new address is 0.
 pub fn forget_dead(world: &mut World, new_address: impl FnMut(usize) -> usize) {
-    bookkeeping(world, |world| world.forget_dead(new_address));
-}
-
-fn bookkeeping<T>(world: &mut World, pass: impl FnOnce(&mut World) -> T) -> T {
-    let begin = Instant::now();
-    let result = pass(world);
-    world.record.bookkeeping_ns += begin.elapsed().as_nanos() as u64;
-    result
+    world.bookkeeping(|world| world.forget_dead(new_address));
 }

@@ -261,6 +261,13 @@ mod tests {
     }
 
     #[test]
+    fn objects_of_every_size_class_are_kept_and_no_page_is_lost() {
+        let program = random(5, &Shape { objects: 3000, words: 1..1100, ..USUAL });
+        let answer = run(&mut heap(&program, 6 << 20), &program);
+        assert!(answer.fits && answer.collections.full > 2, "{answer:?}");
+    }
+
+    #[test]
     fn a_heap_that_is_too_small_ends_the_replay_with_a_sound_heap() {
         for pages in (1..60).step_by(3) {
             let program = random(pages, &USUAL);

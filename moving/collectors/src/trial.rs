@@ -8,7 +8,7 @@ use heaptoll_graph_replay::program::{Operation, Program};
 use heaptoll_graph_replay::replay::replay;
 use heaptoll_graph_replay::settings::Settings;
 use heaptoll_graph_replay::world::World;
-use heaptoll_moving_answers::Replayed;
+use heaptoll_moving_answers::{Collections, Replayed};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -40,16 +40,18 @@ pub fn world(program: &Program, heap_bytes: u64) -> World {
 /// Replays, and ends the test at what is wrong.
 pub fn run(heap: &mut impl Sound, program: &Program) -> Replayed {
     let answer = replay(program, "trial", heap);
-    if let Some(violation) = &answer.collections.violation {
-        panic!("{violation}");
-    }
+    end_if_wrong(&answer.collections);
     answer
 }
 
 /// Ends the test if a collection since the replay was wrong.
 pub fn right(heap: &mut impl Sound) {
-    if let Some(violation) = heap.world().record.violation.take() {
-        panic!("{violation}");
+    end_if_wrong(&heap.world().record);
+}
+
+fn end_if_wrong(found: &Collections) {
+    if let Some(wrong) = found.violation.as_ref().or(found.damage.as_ref()) {
+        panic!("{wrong}");
     }
 }
 

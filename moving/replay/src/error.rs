@@ -1,6 +1,9 @@
 //! What may go wrong, in words for the person who began the replay.
 
+use std::io::ErrorKind;
+
 use heaptoll_trace::TraceError;
+use heaptoll_units::{size_text, whole_bytes};
 
 /// A replay that cannot begin or go on.
 #[derive(Debug, thiserror::Error)]
@@ -31,15 +34,37 @@ pub enum Error {
     },
     /// Tables of the trace's objects take more memory than is allowed.
     #[error(
-        "{path} has so many objects that their tables need {needs_mib} MiB, more than {limit_mib} MiB: allow more"
+        "{path} has {objects} objects: their tables need {} of memory, and {} are allowed; allow it with --memory-limit {}",
+        whole_bytes(*needs_bytes), whole_bytes(*limit_bytes), size_text(needs_bytes.next_multiple_of(1 << 20))
     )]
     Memory {
         /// The trace.
         path: String,
-        /// MiB needed.
-        needs_mib: u64,
-        /// MiB allowed.
-        limit_mib: u64,
+        /// How many it has.
+        objects: u64,
+        /// Bytes needed.
+        needs_bytes: u64,
+        /// Bytes allowed.
+        limit_bytes: u64,
+    },
+    /// Events of the trace contradict each other.
+    #[error(
+        "{path} is damaged, although its checksums are right: {what}; record it again, or take a copy that is whole"
+    )]
+    Damaged {
+        /// The trace.
+        path: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The temporary folder is full.
+    #[error(
+        "there is no space left in the folder {folder}, where the trace is kept in the form that replays read: set \
+         TMPDIR to a folder with more space"
+    )]
+    Space {
+        /// The folder.
+        folder: String,
     },
     /// The file of a program is not as it was written.
     #[error("{path} is no prepared replay, or damaged: {what}; prepare it from the trace again")]
@@ -65,6 +90,11 @@ pub enum Error {
 impl Error {
     /// An error of the system about a file.
     pub fn system(what: &'static str, path: &std::path::Path) -> impl FnOnce(std::io::Error) -> Error {
-        move |source| Error::System { what, path: path.display().to_string(), source }
+        move |source| match source.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                Error::Space { folder: path.parent().unwrap_or(path).display().to_string() }
+            }
+            _ => Error::System { what, path: path.display().to_string(), source },
+        }
     }
 }

@@ -6,6 +6,7 @@
 //! whatever the graph states. docs/method/moving.md has the reasons.
 
 pub mod check;
+pub mod clock;
 pub mod error;
 pub mod header;
 pub mod heap;

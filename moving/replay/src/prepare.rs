@@ -11,7 +11,7 @@ use heaptoll_moving_answers::Prepared;
 use heaptoll_trace::graph::{Batch, Event, Reader};
 
 use crate::error::Error;
-use crate::program::{Access, Assembler, HANDLES, Operation};
+use crate::program::{Access, Assembler, HANDLES, Operation, Program};
 use handles::Handles;
 use incoming::Edges;
 use lives::Lives;
@@ -35,6 +35,11 @@ pub fn prepare(trace: &Path, program: &Path, memory_limit_bytes: u64) -> Result<
     }
     translation.release(u64::MAX - 1)?;
     let mut prepared = translation.finish()?;
+    // Every replay would refuse it, and could not name the trace.
+    Program::open(program).map_err(|error| match error {
+        Error::Program { what, .. } => Error::Damaged { path: trace.display().to_string(), what },
+        error => error,
+    })?;
     prepared.warnings = reader.tables().incomplete();
     Ok(prepared)
 }

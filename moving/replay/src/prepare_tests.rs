@@ -1,7 +1,6 @@
 //! Tests of the parent: traces made by the writer of traces, and the programs that they become.
 
 use super::*;
-use crate::program::Program;
 use heaptoll_trace::graph::{
     Access as Recorded, Allocation, AllocationKind, Edge, FreeCause, LastTouch, Root, RootKind, Writer,
 };
@@ -186,5 +185,25 @@ fn tables_that_take_more_memory_than_is_allowed_are_refused() {
             allocate(writer, 8);
         }
     });
-    assert!(matches!(of_bytes(&many, 1000), Err(Error::Memory { .. })));
+    let refused = of_bytes(&many, 1000).unwrap_err();
+    assert!(matches!(refused, Error::Memory { objects: 100, needs_bytes: 1200, limit_bytes: 1000, .. }));
+    assert!(refused.to_string().contains("allow it with --memory-limit 1M"), "{refused}");
+}
+
+#[test]
+fn a_trace_whose_events_contradict_each_other_is_refused_by_its_own_name() {
+    let contradictory = bytes(|writer| {
+        let (empty, other) = (allocate(writer, 0), allocate(writer, 8));
+        edge(writer, empty, 0, other);
+    });
+    let refused = of_bytes(&contradictory, 1 << 20).unwrap_err();
+    assert!(matches!(refused, Error::Damaged { .. }), "{refused}");
+    assert!(refused.to_string().contains("/trace is damaged"), "{refused}");
+}
+
+#[test]
+fn a_full_folder_is_named_with_the_lack_of_space() {
+    let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
+    let text = Error::system("write", Path::new("/some/where/ready"))(full).to_string();
+    assert!(text.contains("no space left in the folder /some/where,") && text.contains("TMPDIR"), "{text}");
 }

@@ -1,10 +1,9 @@
 //! The replay of a program over a heap.
 
-use std::time::Instant;
-
 use heaptoll_moving_answers::{PAGE, Replayed};
 
 use crate::check::in_heap;
+use crate::clock::{Span, process_cpu_ns};
 use crate::header::{Header, WORD};
 use crate::heap::Heap;
 use crate::program::{Access, Operation, Program};
@@ -27,12 +26,10 @@ fn watched<H: Heap, W: Watch>(program: &Program, plan: &str, heap: &mut H, watch
     let heap_pages = heap.world().heap_pages;
     let check = heap.world().model.is_some();
     let mut replay = Replay { heap, watch, objects: 0, lost_edges: 0, accesses: 0, lost_accesses: 0 };
-    let (process, thread) = (cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID), cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID));
-    let begin = Instant::now();
+    let (process, begin) = (process_cpu_ns(), Span::begin());
     let fits = if check { replay.run::<true>(program) } else { replay.run::<false>(program) };
-    let replay_ns = begin.elapsed().as_nanos() as u64;
-    let thread_cpu_ns = cpu_ns(libc::CLOCK_THREAD_CPUTIME_ID) - thread;
-    let others_cpu_ns = (cpu_ns(libc::CLOCK_PROCESS_CPUTIME_ID) - process).saturating_sub(thread_cpu_ns);
+    let (replay_ns, thread_cpu_ns) = (begin.elapsed_ns(), begin.cpu_ns());
+    let others_cpu_ns = (process_cpu_ns() - process).saturating_sub(thread_cpu_ns);
     let Replay { heap, objects, lost_edges, accesses, lost_accesses, .. } = replay;
     let own_cpu_ns = heap.collector_cpu_ns();
     let copied = heap.copied();
@@ -56,14 +53,6 @@ fn watched<H: Heap, W: Watch>(program: &Program, plan: &str, heap: &mut H, watch
         simulated: None,
         collections: std::mem::take(&mut world.record),
     }
-}
-
-/// Time of a clock of the system, ns.
-pub fn cpu_ns(clock: libc::clockid_t) -> u64 {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a local variable; both clocks always exist.
-    unsafe { libc::clock_gettime(clock, &mut time) };
-    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 struct Replay<'a, H, W> {
@@ -131,7 +120,7 @@ impl<H: Heap, W: Watch> Replay<'_, H, W> {
         self.watch.allocated(handle, address, &header);
         if CHECK && let Some(model) = &mut world.model {
             model.add(handle);
-            return Some(world.record.violation.is_none());
+            return Some(!world.record.is_wrong());
         }
         Some(true)
     }

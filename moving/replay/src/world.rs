@@ -1,11 +1,10 @@
 //! What a replay and its collector share: the table of objects, what collections have done, and the trace's own graph
 //! where they are checked.
 
-use std::time::Instant;
-
 use heaptoll_moving_answers::{Collections, PAGE};
 
 use crate::check::Model;
+use crate::clock::Span;
 use crate::settings::Settings;
 use crate::simulate;
 use crate::table::Table;
@@ -37,6 +36,15 @@ impl World {
         }
     }
 
+    /// A pass over the table in a collection: its time is bookkeeping.
+    pub fn bookkeeping<T>(&mut self, pass: impl FnOnce(&mut World) -> T) -> T {
+        let begin = Span::begin();
+        let result = pass(self);
+        self.record.bookkeeping_cpu_ns += begin.cpu_ns();
+        self.record.bookkeeping_ns += begin.elapsed_ns();
+        result
+    }
+
     /// Counts objects that only their last touch ahead keeps in a collection.
     pub fn count_hidden(&mut self, objects: u64) {
         self.record.hidden += objects;
@@ -59,13 +67,29 @@ impl World {
     /// # Safety
     /// Nothing else uses the heap, the collection is complete, and the table is up to date.
     pub unsafe fn check(&mut self) {
-        let begin = Instant::now();
+        let begin = Span::begin();
         if let Some(model) = &mut self.model
-            && self.record.violation.is_none()
+            && !self.record.is_wrong()
         {
             // SAFETY: the precondition of this function.
             self.record.violation = unsafe { model.check(&self.table, &mut self.record) }.err();
         }
-        self.record.check_ns += begin.elapsed().as_nanos() as u64;
+        self.record.check_ns += begin.elapsed_ns();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn bookkeeping_that_waits_takes_time_and_no_cpu_time() {
+        let mut world = World::new(1, &Settings { heap_bytes: PAGE, check: false, simulate: None });
+        world.bookkeeping(|_| std::thread::sleep(Duration::from_millis(200)));
+        let record = &world.record;
+        assert!(record.bookkeeping_ns >= 200_000_000, "{record:?}");
+        assert!(record.bookkeeping_cpu_ns < record.bookkeeping_ns / 2, "{record:?}");
     }
 }

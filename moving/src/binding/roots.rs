@@ -4,8 +4,6 @@
 //! the roots reach has been marked, and is then retained; so it is known how much of that there is. Entries of dead
 //! objects are cleared, all others get the objects' new addresses.
 
-use std::time::Instant;
-
 use heaptoll_graph_replay::header::{Header, WORD};
 use heaptoll_graph_replay::world::World;
 use mmtk::Mutator;
@@ -44,18 +42,19 @@ impl Scanning<Binding> for Binding {
     ) {
         // SAFETY: the mutator waits, and one worker scans its roots.
         let world = unsafe { world() };
-        let begin = Instant::now();
-        let mut slots = Vec::with_capacity(PACKET);
-        for entry in world.table.present(true) {
-            slots.push(SimpleSlot::from_address(Address::from_mut_ptr(&raw mut entry.address)));
-            if slots.len() == PACKET {
-                factory.create_process_roots_work(std::mem::replace(&mut slots, Vec::with_capacity(PACKET)));
+        world.bookkeeping(|world| {
+            let mut slots = Vec::with_capacity(PACKET);
+            for entry in world.table.present(true) {
+                slots.push(SimpleSlot::from_address(Address::from_mut_ptr(&raw mut entry.address)));
+                if slots.len() == PACKET {
+                    factory
+                        .create_process_roots_work(std::mem::replace(&mut slots, Vec::with_capacity(PACKET)));
+                }
             }
-        }
-        if !slots.is_empty() {
-            factory.create_process_roots_work(slots);
-        }
-        world.record.bookkeeping_ns += nanoseconds(begin);
+            if !slots.is_empty() {
+                factory.create_process_roots_work(slots);
+            }
+        });
     }
 
     fn scan_vm_specific_roots(_thread: VMWorkerThread, _factory: impl RootsWorkFactory<SimpleSlot>) {}
@@ -71,34 +70,30 @@ impl Scanning<Binding> for Binding {
     fn process_weak_refs(worker: &mut GCWorker<Binding>, context: impl ObjectTracerContext<Binding>) -> bool {
         // SAFETY: the mutator waits, and MMTk has one worker call this while the others have nothing to do.
         let world = unsafe { world() };
-        let begin = Instant::now();
-        let hidden = retain_hidden(world, worker, context);
-        if !hidden {
-            forget_dead(world);
-        }
-        world.record.bookkeeping_ns += nanoseconds(begin);
-        hidden
+        world.bookkeeping(|world| {
+            let hidden = retain_hidden(world, worker, context);
+            if !hidden {
+                forget_dead(world);
+            }
+            hidden
+        })
     }
 
     fn forward_weak_refs(worker: &mut GCWorker<Binding>, context: impl ObjectTracerContext<Binding>) {
         // SAFETY: the mutator waits, and MMTk has one worker call this while the others have nothing to do.
         let world = unsafe { world() };
-        let begin = Instant::now();
-        context.with_tracer(worker, |tracer| {
-            let mut forward = |address: &mut usize| {
-                if let Some(object) = reference(*address) {
-                    *address = tracer.trace_object(object).to_raw_address().as_usize();
-                }
-            };
-            world.table.present(false).for_each(|entry| forward(&mut entry.address));
-            world.table.ended.iter_mut().for_each(forward);
+        world.bookkeeping(|world| {
+            context.with_tracer(worker, |tracer| {
+                let mut forward = |address: &mut usize| {
+                    if let Some(object) = reference(*address) {
+                        *address = tracer.trace_object(object).to_raw_address().as_usize();
+                    }
+                };
+                world.table.present(false).for_each(|entry| forward(&mut entry.address));
+                world.table.ended.iter_mut().for_each(forward);
+            });
         });
-        world.record.bookkeeping_ns += nanoseconds(begin);
     }
-}
-
-fn nanoseconds(begin: Instant) -> u64 {
-    begin.elapsed().as_nanos() as u64
 }
 
 fn reference(address: usize) -> Option<ObjectReference> {

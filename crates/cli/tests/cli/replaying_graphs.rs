@@ -149,12 +149,37 @@ fn an_object_that_a_collection_lost_is_trouble_and_so_is_a_collector_that_crashe
     let lost = "\"REAL\" \"$@\" | sed 's/\"violation\":null/\"violation\":\"object 7 is gone\"/'";
     let script = format!("#!/bin/sh\ncase \"$3\" in gencopy) {lost} ;; *) exec \"REAL\" \"$@\" ;; esac\n");
     let output = in_home(&fixture, &home(&fixture, Some(&script)), &all).exits(1);
-    output.complains(&["mmtk:gencopy in 4.00 MiB: object 7 is gone"]).shows(&["reachability is violated"]);
+    output
+        .complains(&["mmtk:gencopy in 4.00 MiB: reachability is violated: object 7 is gone"])
+        .shows(&["reachability is violated"]);
+    let damaged = "\"REAL\" \"$@\" | sed 's/\"damage\":null/\"damage\":\"pages in use: 8, in blocks: 7\"/'";
+    let script = format!("#!/bin/sh\ncase \"$3\" in gencopy) {damaged} ;; *) exec \"REAL\" \"$@\" ;; esac\n");
+    let output = in_home(&fixture, &home(&fixture, Some(&script)), &all).exits(1);
+    let output = output.shows(&["the collector's heap is damaged: pages in use: 8, in blocks: 7"]);
+    assert!(!output.out.contains("reachability is violated"), "{}", output.out);
     let crash = "#!/bin/sh\ncase \"$3\" in gencopy) echo no copies >&2; kill -SEGV $$ ;; *) exec \"REAL\" \"$@\" ;; esac\n";
     let output = in_home(&fixture, &home(&fixture, Some(crash)), &all).exits(1);
     output.shows(&["killed by signal 11; it wrote: no copies", "baseline", "failed"]);
     std::fs::remove_file(fixture.path("home/lib/heaptoll/heaptoll-mmtk")).expect("removes");
     in_home(&fixture, &home(&fixture, None), &all).exits(2).complains(&["heaptoll-mmtk", "make build"]);
+}
+
+#[test]
+fn a_replay_that_is_killed_while_a_smallest_heap_is_searched_is_repeated_and_then_marked() {
+    let fixture = Fixture::new();
+    let graph = record(&fixture, "lists", "1");
+    let replay =
+        ["replay", "--graph", &graph, "--heap", "2x", "-n", "1", "--tolerance", "10", "-m", "mmtk:immix"];
+    let marker = fixture.at("killed");
+    let once = format!(
+        "#!/bin/sh\n[ $1 = replay ] && [ ! -e '{marker}' ] && : >'{marker}' && kill -KILL $$\nexec \"REAL\" \"$@\"\n"
+    );
+    let output = in_home(&fixture, &home(&fixture, Some(&once)), &replay).exits(0);
+    assert!(std::fs::exists(&marker).is_ok_and(|there| there), "it was never killed");
+    assert!(!output.out.contains("at most") && !output.out.contains("failed twice"), "{}", output.out);
+    let below = "#!/bin/sh\n[ $1 = replay ] && [ $4 -lt 3000000 ] && kill -KILL $$\nexec \"REAL\" \"$@\"\n";
+    let output = in_home(&fixture, &home(&fixture, Some(below)), &replay).exits(1);
+    output.shows(&["at most", "failed twice: killed by signal 9"]);
 }
 
 /// Requests that go over a list that lives and make a few kilobytes of garbage.

@@ -31,7 +31,7 @@ pub fn document(figures: &Figures, trace: &Path) -> Document {
             number(figures.points.len() as u64),
             number(figures.objects)
         ),
-        warnings: figures.warnings.clone(),
+        warnings: sections::hidden_warning(figures).into_iter().chain(figures.warnings.clone()).collect(),
         sections: measured,
         facts: vec![
             ("trace".into(), trace.display().to_string()),

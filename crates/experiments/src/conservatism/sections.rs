@@ -27,6 +27,25 @@ fn peak(level: &Level) -> [String; 2] {
 /// The columns of [`level`].
 const LEVEL: [&str; 5] = ["", "mean", "of live", "peak", "of live then"];
 
+/// The part of the bytes used later that may be unreachable, so that figures of what is reachable hold.
+const HIDDEN: f64 = 0.1;
+
+/// Whether the trace lacks so many pointers that nothing follows from what is reachable.
+pub fn hides(figures: &Figures) -> bool {
+    figures.hidden.mean_bytes > HIDDEN * figures.used.mean_bytes
+}
+
+/// The warning that the figures do not hold; nothing where they do.
+pub fn hidden_warning(figures: &Figures) -> Option<String> {
+    hides(figures).then(|| {
+        format!(
+            "the figures do not hold: {} of the live bytes are used later and not reachable, so the program has pointers \
+             that the trace lacks (encoded ones, or where the recorder does not look)",
+            percent(figures.hidden.of_live)
+        )
+    })
+}
+
 /// Of a trace without root points.
 pub fn no_points() -> Section {
     let text = "The trace has no whole root point: the program allocates too little, or the trace is damaged. With \
@@ -76,11 +95,16 @@ pub fn levels(figures: &Figures) -> Section {
         series("at most", |point| point.at_most_bytes),
         series("at least", |point| point.at_least_bytes),
     ];
-    let text = format!(
-        "Conservatism keeps between {} and {} of the live bytes on the average.",
-        percent(figures.at_least.of_live),
-        percent(figures.at_most.of_live)
-    );
+    let text = match hides(figures) {
+        false => format!(
+            "Conservatism keeps between {} and {} of the live bytes on the average.",
+            percent(figures.at_least.of_live),
+            percent(figures.at_most.of_live)
+        ),
+        true => "What conservatism keeps is not known: much of what the program uses later is not reachable by pointers that \
+                 the trace has."
+            .to_owned(),
+    };
     Section {
         title: String::new(),
         text: vec![text],
@@ -194,5 +218,22 @@ pub fn ends(figures: &Figures) -> Section {
         title: "Unreachability and the program's own free".into(),
         text: vec![text],
         items: vec![Item::Table(table("", &columns, rows))],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_trace_analysis::graph::conservatism::Level;
+
+    use super::*;
+
+    #[test]
+    fn hidden_pointers_take_the_bounds_away() {
+        let amount = |mean_bytes| Level { mean_bytes, of_live: mean_bytes / 1000.0, ..Level::default() };
+        let figures = |hidden| Figures { used: amount(900.0), hidden: amount(hidden), ..Figures::default() };
+        assert_eq!(hidden_warning(&figures(10.0)), None);
+        assert!(levels(&figures(10.0)).text[0].contains("between"));
+        assert!(hidden_warning(&figures(899.0)).is_some_and(|text| text.contains("89.9 %")));
+        assert!(levels(&figures(899.0)).text[0].contains("not known"));
     }
 }

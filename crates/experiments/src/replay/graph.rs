@@ -22,6 +22,7 @@ use heaptoll_report::document::Document;
 use crate::clock;
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::measurement::warned_of_load;
 use cells::cells;
 use findings::{Measured, findings};
 use runs::Runner;
@@ -29,7 +30,7 @@ use runs::Runner;
 pub use error::GraphReplayError;
 pub use heaptoll_replay::mmtk::Prepared;
 
-pub use figures::{Checked, Ending, Figures, Heap, PlanRow, Row, Smallest, Spent};
+pub use figures::{Checked, Ending, Figures, Heap, PlanRow, Row, Smallest, Spent, Wrong};
 pub use heaptoll_replay::mmtk::{ByAccessor, Caches};
 pub use misses::{Misses, Portion, Question, Requests, SimulatedMachine};
 pub use plans::{is_known, is_plan};
@@ -71,7 +72,7 @@ pub fn run(request: &Request, context: &Context) -> Result<GraphReplayed, Failur
     let searched = runner.search(&mut all)?;
     heaps::over_least(&mut all);
     let mut cells = cells(request, &all)?;
-    let complete = searched && runner.measure(&mut cells)?;
+    let complete = searched && warned_of_load(context.messages, || runner.measure(&mut cells))?;
     if !complete && all.iter().all(|row| row.smallest.is_none()) && cells.iter().all(|cell| cell.is_empty()) {
         return Err(Failure::Interrupted);
     }
@@ -88,7 +89,7 @@ impl GraphReplayed {
     /// Whether a collection lost or changed an object, or a replay failed. That a program does not fit is a result.
     pub fn has_trouble(&self) -> bool {
         let rows = self.figures.heaps.iter().flat_map(|heap| &heap.rows);
-        rows.into_iter().any(|row| row.violation().is_some() || !row.failures.is_empty())
+        rows.into_iter().any(|row| row.wrong().is_some() || !row.failures.is_empty())
             || self.figures.plans.iter().any(PlanRow::has_trouble)
     }
 }

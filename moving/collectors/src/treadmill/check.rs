@@ -13,6 +13,7 @@ use crate::pause::Sound;
 
 impl Sound for Treadmill {
     fn check(&self) -> Result<(), Damage> {
+        self.cells.check_pages()?;
         let segments = self.segments()?;
         let is_used = |object: usize| segments.get(&(object - WORD)).is_some_and(|&in_| in_ != Segment::Free);
         let table = &self.world.table;

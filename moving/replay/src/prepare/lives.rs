@@ -11,6 +11,10 @@ const EACH_BYTES: u64 = 12;
 /// Later than every event.
 const NEVER: u64 = u64::MAX;
 
+const fn needs_bytes(objects: u64) -> u64 {
+    objects.saturating_mul(EACH_BYTES)
+}
+
 /// What is known of an object from its beginning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Life {
@@ -28,19 +32,21 @@ pub(super) struct Lives {
 }
 
 impl Lives {
-    pub(super) fn read(trace: &Path, memory_limit_bytes: u64) -> Result<Lives, Error> {
+    pub(super) fn read(trace: &Path, limit_bytes: u64) -> Result<Lives, Error> {
         let path = trace.display().to_string();
         let mut reader = Reader::open(trace)?;
         let mut lives = Lives::default();
-        let mut batch = Batch::default();
+        let (mut batch, mut objects) = (Batch::default(), 0);
         while reader.read(&mut batch)? {
-            let needs_bytes = batch.objects.saturating_mul(EACH_BYTES);
-            if needs_bytes > memory_limit_bytes {
-                let (needs_mib, limit_mib) = (needs_bytes >> 20, memory_limit_bytes >> 20);
-                return Err(Error::Memory { path, needs_mib, limit_mib });
+            objects = batch.objects;
+            // The rest is read all the same: it is refused with what it needs as a whole.
+            if needs_bytes(objects) <= limit_bytes {
+                lives.grow(objects);
+                batch.events.iter().for_each(|event| lives.event(event));
             }
-            lives.grow(batch.objects);
-            batch.events.iter().for_each(|event| lives.event(event));
+        }
+        if needs_bytes(objects) > limit_bytes {
+            return Err(Error::Memory { path, objects, needs_bytes: needs_bytes(objects), limit_bytes });
         }
         if lives.last_touches.is_empty() { Err(Error::Empty(path)) } else { Ok(lives) }
     }

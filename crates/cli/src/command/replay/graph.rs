@@ -8,6 +8,9 @@ use heaptoll_experiments::simulated_machine;
 
 use crate::memory;
 
+/// The least heap, bytes: a page.
+const PAGE: u64 = 4096;
+
 /// Options of replays with pointers.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Traces with pointers")]
@@ -15,7 +18,7 @@ pub struct Options {
     /// The trace has pointers: replay it under collectors of MMTk (docs/guide/replay-graph.md)
     #[arg(long)]
     pub graph: bool,
-    /// Sizes of the heap: multiples of the smallest one (2x), or bytes (16M)
+    /// Sizes of the heap: multiples of the smallest one (2x), or sizes with K, M or G (16M)
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = size, default_value = "1.5x,2x,3x", requires = "graph")]
     heap: Vec<HeapSize>,
     /// What heaps are multiples of
@@ -60,15 +63,16 @@ enum BaseArg {
 }
 
 fn size(text: &str) -> Result<HeapSize, String> {
-    let wrong =
-        "give multiples of the smallest heap, 1 or more, such as 1.5x, or sizes such as 16M".to_owned();
+    let wrong = "give multiples of the smallest heap, 1 or more, such as 1.5x, or sizes such as 16M: a whole number with K, M \
+                 or G, 4K or more"
+        .to_owned();
     match text.strip_suffix('x') {
         Some(times) => {
             let times: Option<f64> =
                 times.parse().ok().filter(|times: &f64| times.is_finite() && *times >= 1.0);
             times.map(HeapSize::Times).ok_or(wrong)
         }
-        None => memory::bytes(text).ok().filter(|bytes| *bytes > 0).map(HeapSize::Bytes).ok_or(wrong),
+        None => memory::bytes(text).ok().filter(|bytes| *bytes >= PAGE).map(HeapSize::Bytes).ok_or(wrong),
     }
 }
 
@@ -123,8 +127,11 @@ mod tests {
     fn heaps_are_multiples_or_sizes() {
         assert_eq!(size("1.5x"), Ok(HeapSize::Times(1.5)));
         assert_eq!(size("16M"), Ok(HeapSize::Bytes(16 << 20)));
-        for wrong in ["0.5x", "x", "-2x", "NaNx", "0", "many", "", "2y"] {
-            assert!(size(wrong).is_err_and(|text| text.contains("1.5x")), "{wrong}");
+        for wrong in ["0.5x", "x", "-2x", "NaNx", "0", "1", "4095", "1T", "many", "", "2y"] {
+            assert!(
+                size(wrong).is_err_and(|text| text.contains("1.5x") && text.contains("K, M or G")),
+                "{wrong}"
+            );
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use heaptoll_replay::mmtk::{PAGE, Replayed};
 
-use super::figures::PlanRow;
+use super::figures::{PlanRow, Wrong};
 use super::heaps;
 use super::memory;
 use super::request::{HeapSize, Request};
@@ -59,22 +59,23 @@ impl Cell {
             && self.failures.is_empty()
     }
 
-    /// The object that a collection lost or changed.
-    pub fn violation(&self) -> Option<&str> {
-        self.checked.as_ref()?.collections.violation.as_deref()
+    /// What the check found wrong.
+    pub fn wrong(&self) -> Option<Wrong<'_>> {
+        let found = &self.checked.as_ref()?.collections;
+        Wrong::of(found.violation.as_deref(), found.damage.as_deref())
     }
 
     /// Whether another run would show nothing new: none fits, the collector is wrong, or every run fails.
     pub fn is_settled(&self) -> bool {
-        self.full.is_some() || self.violation().is_some() || self.in_a_row >= GIVE_UP_AFTER
+        self.full.is_some() || self.wrong().is_some() || self.in_a_row >= GIVE_UP_AFTER
     }
 
     /// Takes the answer of a run.
     pub fn add(&mut self, purpose: Purpose, answer: Replayed) {
         self.in_a_row = 0;
         match purpose {
-            // A violation ends a run as well, and is found in a heap that may be too small.
-            _ if !answer.fits && answer.collections.violation.is_none() => self.full = Some(answer),
+            // What is wrong ends a run as well, and is found in a heap that may be too small.
+            _ if !answer.fits && !answer.collections.is_wrong() => self.full = Some(answer),
             Purpose::Check => self.checked = Some(answer),
             Purpose::Simulate => self.simulated = Some(answer),
             Purpose::Time(number) => self.runs.push((number, answer)),

@@ -55,12 +55,18 @@ fn warnings(found: &Figures) -> Vec<String> {
     }
     for row in &found.plans {
         all.extend(row.refused.as_ref().map(|why| format!("{} was not replayed: {why}", row.plan)));
+        all.extend(row.failed_in().map(|(heap, why)| {
+            format!(
+                "the smallest heap of {} may be smaller than found: in {} its replay failed twice: {why}",
+                row.plan,
+                bytes(heap as f64)
+            )
+        }));
     }
     for row in found.heaps.iter().flat_map(|heap| &heap.rows) {
-        if let Some(violation) = row.violation() {
+        if let Some(wrong) = row.wrong() {
             let heap = row.heap_bytes.map_or("no limit".into(), |heap| bytes(heap as f64));
-            let line = format!("{} in {heap}: reachability is violated: {violation}", row.plan);
-            all.push(line);
+            all.push(format!("{} in {heap}: {}", row.plan, wrong.text()));
         }
         let failed = row.failures.iter().map(|(why, times)| format!("{}: {times}x {why}", row.plan));
         all.extend(failed);

@@ -70,9 +70,16 @@ impl PlanRow {
         PlanRow { plan: row_name(plan), collects: collects(plan), refused: None, smallest: None }
     }
 
-    /// Whether it was not run, or completes in no heap.
+    /// Whether it was not run, completes in no heap, or failed twice in one while its smallest was searched.
     pub fn has_trouble(&self) -> bool {
-        self.refused.is_some() || self.smallest.as_ref().is_some_and(|found| found.search.heap.is_none())
+        let failed = |found: &Smallest| found.search.heap.is_none() || found.search.has_others();
+        self.refused.is_some() || self.smallest.as_ref().is_some_and(failed)
+    }
+
+    /// The heaps in which a replay failed twice while the smallest was searched, and why.
+    pub fn failed_in(&self) -> impl Iterator<Item = (u64, &str)> {
+        let tried = self.smallest.iter().flat_map(|found| &found.search.tried);
+        tried.flat_map(|tried| tried.other.iter().map(|why| (tried.heap, why.as_str())))
     }
 
     /// Its smallest heap, bytes.
@@ -115,9 +122,10 @@ pub struct Row {
 }
 
 impl Row {
-    /// The object that a collection lost or changed.
-    pub fn violation(&self) -> Option<&str> {
-        self.checked.as_ref()?.violation.as_deref()
+    /// What the check found wrong.
+    pub fn wrong(&self) -> Option<Wrong<'_>> {
+        let checked = self.checked.as_ref()?;
+        Wrong::of(checked.violation.as_deref(), checked.damage.as_deref())
     }
 }
 
@@ -151,7 +159,7 @@ pub struct Spent {
     pub mutator_cpu_s: f64,
     /// CPU of the collector without the replay's bookkeeping, s.
     pub collector_cpu_s: f64,
-    /// The replay's bookkeeping in collections, which is taken off, s.
+    /// CPU of the replay's bookkeeping in collections, which is taken off, s.
     pub bookkeeping_s: f64,
     /// From the first operation to the last, s.
     pub elapsed_s: f64,
@@ -180,6 +188,9 @@ pub struct Checked {
     pub collections: u64,
     /// The first object that was gone or changed.
     pub violation: Option<String>,
+    /// The first invariant of the collector's own heap that did not hold: its accounts or its structure.
+    #[serde(default)]
+    pub damage: Option<String>,
     /// Objects that the trace reaches, over all of them.
     pub reached_objects: u64,
     /// Their bytes.
@@ -188,4 +199,34 @@ pub struct Checked {
     pub beyond_objects: u64,
     /// Their bytes.
     pub beyond_bytes: u64,
+}
+
+/// What a check found wrong: an object, or the collector's own heap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wrong<'a> {
+    /// An object that the trace reaches was gone or changed.
+    Reachability(&'a str),
+    /// The collector's accounts or the structure of its heap are damaged; all objects were there.
+    Damage(&'a str),
+}
+
+impl<'a> Wrong<'a> {
+    /// Of what a replay states; the object first.
+    pub fn of(violation: Option<&'a str>, damage: Option<&'a str>) -> Option<Wrong<'a>> {
+        violation.map(Wrong::Reachability).or(damage.map(Wrong::Damage))
+    }
+
+    /// As a verdict.
+    pub const fn verdict(self) -> &'static str {
+        match self {
+            Wrong::Reachability(_) => "reachability is violated",
+            Wrong::Damage(_) => "the collector's heap is damaged",
+        }
+    }
+
+    /// The verdict with what is wrong.
+    pub fn text(self) -> String {
+        let (Wrong::Reachability(what) | Wrong::Damage(what)) = self;
+        format!("{}: {what}", self.verdict())
+    }
 }

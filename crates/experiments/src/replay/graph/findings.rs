@@ -60,10 +60,10 @@ pub fn findings(measured: Measured) -> Figures {
     }
 }
 
-/// CPU of a run, ns: of the thread that replays, and of the collector without the replay's bookkeeping.
+/// CPU of a run, ns: of the thread that replays, and of the collector without the replay's bookkeeping, which ran on the
+/// collector's threads and is measured by their CPU clocks.
 fn cpu_ns(run: &Replayed) -> [f64; 2] {
-    let collector = run.collector_cpu_ns.saturating_sub(run.collections.bookkeeping_ns);
-    [run.mutator_cpu_ns as f64, collector as f64]
+    [run.mutator_cpu_ns as f64, run.collector_cpu_ns as f64 - run.collections.bookkeeping_cpu_ns as f64]
 }
 
 /// What is compared: CPU of all threads, and of the one that replays.
@@ -147,6 +147,7 @@ fn checked(run: &Replayed) -> Checked {
     Checked {
         collections: found.checked,
         violation: found.violation.clone(),
+        damage: found.damage.clone(),
         reached_objects: found.reached_objects,
         reached_bytes: found.reached_bytes,
         beyond_objects: found.beyond_objects,
@@ -165,7 +166,7 @@ fn spent(cell: &Cell) -> Option<Spent> {
         cpu_s: of(&|run| cpu_ns(run).iter().sum::<f64>() / 1e9),
         mutator_cpu_s: of(&|run| cpu_ns(run)[0] / 1e9),
         collector_cpu_s: of(&|run| cpu_ns(run)[1] / 1e9),
-        bookkeeping_s: of(&|run| run.collections.bookkeeping_ns as f64 / 1e9),
+        bookkeeping_s: of(&|run| run.collections.bookkeeping_cpu_ns as f64 / 1e9),
         elapsed_s: of(&|run| run.replay_ns as f64 / 1e9),
         full_collections: of(&|run| run.collections.full as f64),
         nursery_collections: of(&|run| run.collections.nursery as f64),
@@ -189,7 +190,12 @@ mod tests {
     use crate::replay::graph::request::{HeapBase, HeapSize};
 
     fn run(mutator_cpu_ns: u64, collector_cpu_ns: u64, pauses_ns: Vec<u64>) -> Replayed {
-        let collections = Collections { pauses_ns, bookkeeping_ns: 100, ..Collections::default() };
+        let collections = Collections {
+            pauses_ns,
+            bookkeeping_ns: 100_000,
+            bookkeeping_cpu_ns: 100,
+            ..Collections::default()
+        };
         Replayed { fits: true, mutator_cpu_ns, collector_cpu_ns, collections, ..Replayed::default() }
     }
 

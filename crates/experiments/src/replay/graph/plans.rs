@@ -75,6 +75,16 @@ fn named(word: &str) -> Result<&'static str, GraphReplayError> {
     })
 }
 
+/// What takes the part of a full heap in which no objects are, under the plan of a row.
+pub fn rest_of_heap(row_name: &str) -> &'static str {
+    match row_name.split_once(':').map_or(row_name, |(_, plan)| plan) {
+        "semispace" | "gencopy" | "mostlycopying" => "the rest is kept free to copy into",
+        "immix" | "genimmix" | "stickyimmix" => "the rest is lost between objects, or kept free to copy into",
+        "markcompact" => "the rest is lost between objects, or the plan's own",
+        _ => "the rest is lost between objects and in pages of other sizes",
+    }
+}
+
 /// Whether a plan ever collects.
 pub fn collects(plan: &str) -> bool {
     plan != NO_COLLECTION
@@ -100,6 +110,14 @@ mod tests {
         assert!(
             usual.len() == NAMES.len() - 1 && usual.iter().all(|plan| NAMES.contains(plan) && collects(plan))
         );
+    }
+
+    #[test]
+    fn the_part_of_a_full_heap_without_objects_is_a_copy_reserve_where_there_is_one() {
+        for (plan, word) in [("mmtk:semispace", "copy"), ("mmtk:marksweep", "lost"), ("own:counting", "lost")]
+        {
+            assert!(rest_of_heap(plan).contains(word), "{plan}");
+        }
     }
 
     #[test]

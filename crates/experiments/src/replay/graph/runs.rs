@@ -77,7 +77,12 @@ impl Runner<'_> {
 
     /// False: interrupted.
     fn attempt(&self, search: &mut Search, plan: &str, heap: u64) -> Result<bool, Failure> {
-        let outcome = match self.replay(plan, heap, Purpose::Time(0))? {
+        let mut answered = self.replay(plan, heap, Purpose::Time(0))?;
+        // What killed it may have nothing to do with the heap.
+        if matches!(answered, Answered::Failed(_)) {
+            answered = self.replay(plan, heap, Purpose::Time(0))?;
+        }
+        let outcome = match answered {
             Answered::Interrupted => return Ok(false),
             Answered::Done(answer) if answer.fits => Outcome::Done,
             Answered::Done(_) => Outcome::OutOfMemory,
@@ -138,9 +143,9 @@ impl Runner<'_> {
             Answered::Failed(why) => cell.fail(printable_lines(&why)),
             Answered::Done(answer) => cell.add(purpose, answer),
         }
-        if let Some(violation) = cell.violation() {
+        if let Some(wrong) = cell.wrong() {
             let heap = bytes(cell.heap_bytes as f64);
-            self.messages.error(&format!("{} in {heap}: {violation}", row_name(plan)));
+            self.messages.error(&format!("{} in {heap}: {}", row_name(plan), wrong.text()));
         }
         Ok(true)
     }

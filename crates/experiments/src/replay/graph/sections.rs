@@ -2,10 +2,11 @@
 
 use heaptoll_report::document::{Column, Item, Section, Table};
 use heaptoll_report::format::{NONE, claim, count, interval, mib_from_bytes, milliseconds, ratio, seconds};
-use heaptoll_statistics::FEWEST_PAIRS;
-use heaptoll_units::{bytes, part};
+use heaptoll_statistics::{FEWEST_PAIRS, median};
+use heaptoll_units::{bytes, part, percent_off};
 
 use super::figures::{Ending, Figures, Heap, PlanRow, Row, Spent};
+use super::plans::rest_of_heap;
 use super::request::{HeapBase, HeapSize};
 
 fn columns(text: &str, figures: &[&str]) -> Vec<Column> {
@@ -16,7 +17,8 @@ fn columns(text: &str, figures: &[&str]) -> Vec<Column> {
 pub fn smallest(found: &Figures) -> Option<Section> {
     let row = |row: &PlanRow| {
         let smallest = row.smallest.as_ref()?;
-        let heap = smallest.search.heap.map(|heap| mib_from_bytes(heap as f64));
+        let at_most = if smallest.search.failed_otherwise.is_empty() { "" } else { "at most " };
+        let heap = smallest.search.heap.map(|heap| format!("{at_most}{}", bytes(heap as f64)));
         let failed = Some(smallest.search.failed_at).filter(|heap| *heap > 0);
         let over_live =
             row.smallest_bytes().map(|heap| heap as f64 / found.prepared.most_live_bytes.max(1) as f64);
@@ -25,14 +27,14 @@ pub fn smallest(found: &Figures) -> Option<Section> {
             heap.unwrap_or_else(|| "none found".into()),
             smallest.over_least.map_or(NONE.into(), ratio),
             over_live.map_or(NONE.into(), ratio),
-            failed.map_or(NONE.into(), |heap| mib_from_bytes(heap as f64)),
+            failed.map_or(NONE.into(), |heap| bytes(heap as f64)),
             count(smallest.search.tried.len() as f64),
         ])
     };
     let rows: Vec<Vec<String>> = found.plans.iter().filter_map(row).collect();
     let table = Table {
         caption: String::new(),
-        columns: columns("plan", &["smallest MiB", "over the least", "over live", "too small MiB", "heaps tried"]),
+        columns: columns("plan", &["smallest", "over the least", "over live", "too small", "heaps tried"]),
         rows,
         notes: vec![
             "Over the least: of these plans. Over live: the most bytes that the program had not freed, as requested. A \
@@ -83,6 +85,7 @@ pub fn heap(found: &Figures, heap: &Heap, is_first: bool) -> Option<Section> {
         text: without
             .map(|first| format!("No ratios: they are to {}, which has no figures here.", first.plan))
             .into_iter()
+            .chain(detectable(heap))
             .collect(),
         items: tables.map(Item::Table).into(),
     })
@@ -100,7 +103,7 @@ fn time(found: &Figures, heap: &Heap) -> Table {
         };
         vec![
             row.plan.clone(),
-            row.heap_bytes.map_or("no limit".into(), |heap| mib_from_bytes(heap as f64)),
+            row.heap_bytes.map_or("no limit".into(), |heap| bytes(heap as f64)),
             spent(|spent| spent.cpu_s),
             ratio(row.cpu_ratio),
             spent(|spent| spent.mutator_cpu_s),
@@ -110,7 +113,7 @@ fn time(found: &Figures, heap: &Heap) -> Table {
         ]
     };
     let mut columns =
-        columns("plan", &["heap MiB", "CPU s", "CPU ratio", "mutator s", "mutator ratio", "collector s"]);
+        columns("plan", &["heap", "CPU s", "CPU ratio", "mutator s", "mutator ratio", "collector s"]);
     columns.push(Column::text("verdict"));
     Table {
         caption: "CPU".into(),
@@ -119,10 +122,21 @@ fn time(found: &Figures, heap: &Heap) -> Table {
         notes: vec![
             "Mutator: allocation, stores through the plan's barrier, and the replay's own work, which is the same under \
              each plan. The program's other work is not replayed, so ratios are larger than a program would see. \
-             Collector: without the replay's table, which stands in place of stacks and static data."
+             Collector: without the replay's table, which stands in place of stacks and static data. Plans are compared \
+             with each other only, not with malloc and free."
                 .into(),
         ],
     }
+}
+
+/// The smallest difference of CPU that these runs could have shown, as the median over the plans.
+fn detectable(heap: &Heap) -> Option<String> {
+    let ratios = heap.rows.iter().filter_map(|row| row.cpu_ratio);
+    let judged = ratios.filter(|ratio| ratio.pairs as usize >= FEWEST_PAIRS);
+    let half_widths: Vec<f64> = judged.map(|ratio| ratio.high / ratio.ratio).collect();
+    (!half_widths.is_empty()).then(|| {
+        format!("CPU differences under about {} could not be seen here.", percent_off(median(&half_widths)))
+    })
 }
 
 fn collections(found: &Figures, heap: &Heap) -> Table {
@@ -156,8 +170,10 @@ fn collections(found: &Figures, heap: &Heap) -> Table {
         cells
     };
     let mut titles =
-        vec!["full", "nursery", "copied MiB", "median pause ms", "longest ms", "hidden", "lost edges"];
+        vec!["full", "partial", "copied MiB", "median pause ms", "longest ms", "hidden", "lost edges"];
     let mut notes = vec![
+        "Partial: collections of a nursery; of own:counting, which has none, reconciliations of its zero count table."
+            .to_owned(),
         "Hidden: objects, over all collections, that roots do not reach and that the program still touches; they are \
          kept. Lost edges: stores of pointers to objects that were collected, their last touches being over."
             .to_owned(),
@@ -176,15 +192,16 @@ fn collections(found: &Figures, heap: &Heap) -> Table {
 
 /// What the runs of a plan show, in words.
 fn verdict(row: &Row, is_first: bool) -> String {
-    if row.violation().is_some() {
-        return "reachability is violated".into();
+    if let Some(wrong) = row.wrong() {
+        return wrong.verdict().into();
     }
     match row.ending {
         Ending::DoesNotFit { live_bytes, present_bytes, .. } => {
             return format!(
-                "does not fit: {} live, {} in the heap",
+                "does not fit: {} live, {} in the heap; {}",
                 bytes(live_bytes as f64),
-                bytes(present_bytes as f64)
+                bytes(present_bytes as f64),
+                rest_of_heap(&row.plan)
             );
         }
         Ending::Unknown if row.failures.is_empty() => return "not run".into(),
