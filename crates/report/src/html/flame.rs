@@ -9,7 +9,8 @@ mod tree;
 use askama::Template;
 use heaptoll_units::number;
 
-use super::items::{encode, table_view};
+use super::table::table_view;
+use super::views::encode;
 use crate::ReportError;
 use crate::document::Flame;
 use crate::format::{plural, printable};

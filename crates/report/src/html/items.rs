@@ -6,27 +6,14 @@ use super::chart_registry::ChartRegistry;
 use super::drawing::{self, Key, Names};
 use super::flame;
 use super::grid;
-use super::views::{LONG, class, is_sortable, links, texts};
+use super::table::table_view;
+use super::views::{class, encode, links, texts};
 use crate::ReportError;
-use crate::document::{Item, Part, Raw, Share, Table};
+use crate::document::{Item, Part, Raw, Share};
 use crate::format::printable;
 
 /// Level of the deepest heading.
 const DEEPEST: usize = 6;
-
-#[derive(Template)]
-#[template(path = "items/table.html")]
-pub(super) struct TableView {
-    caption: String,
-    columns: Vec<(String, bool)>,
-    /// Whether any column has a heading.
-    named: bool,
-    /// Each cell with whether it is a figure; the first is the row's heading.
-    rows: Vec<Vec<(String, bool)>>,
-    notes: Vec<String>,
-    sortable: bool,
-    long: bool,
-}
 
 #[derive(Template)]
 #[template(path = "items/chart.html")]
@@ -163,11 +150,6 @@ fn write_charts(items: &[Item], registry: &mut ChartRegistry, out: &mut String) 
     Ok(())
 }
 
-/// An error of a template.
-pub(super) fn encode(error: askama::Error) -> ReportError {
-    ReportError::Encode { form: "HTML", detail: error.to_string() }
-}
-
 fn write_part(
     part: &Part,
     level: usize,
@@ -199,23 +181,6 @@ fn tally_view(shares: &[Share]) -> TallyView {
         class: class(share.tone),
     };
     TallyView { shares: some.map(view).collect() }
-}
-
-/// A table.
-pub(super) fn table_view(table: &Table) -> TableView {
-    let figures = |at: usize| table.columns.get(at).is_some_and(|column| column.figures);
-    let named = table.columns.iter().any(|column| !column.title.is_empty());
-    let row =
-        |row: &Vec<String>| row.iter().enumerate().map(|(at, cell)| (printable(cell), figures(at))).collect();
-    TableView {
-        caption: printable(&table.caption),
-        columns: table.columns.iter().map(|column| (printable(&column.title), column.figures)).collect(),
-        named,
-        rows: table.rows.iter().map(row).collect(),
-        notes: texts(&table.notes),
-        sortable: named && is_sortable(table.rows.iter().map(|row| row.first().map(String::as_str))),
-        long: table.rows.len() > LONG,
-    }
 }
 
 #[cfg(test)]

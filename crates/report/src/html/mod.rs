@@ -9,4 +9,5 @@ mod grid;
 mod items;
 mod palette;
 mod sparkline;
+mod table;
 mod views;

@@ -1,6 +1,7 @@
 //! Small values that templates show; all text in them is already printable.
 
 use super::palette::{Mark, Palette};
+use crate::ReportError;
 use crate::document::{Link, Tone};
 use crate::format::{self, printable};
 
@@ -32,6 +33,11 @@ impl Chip {
     pub fn of(name: &str, palette: &Palette) -> Self {
         Chip { name: printable(name), mark: palette.find(name) }
     }
+}
+
+/// An error of a template.
+pub(super) fn encode(error: askama::Error) -> ReportError {
+    ReportError::Encode { form: "HTML", detail: error.to_string() }
 }
 
 /// Longer tables scroll in their box.
