@@ -21,7 +21,7 @@ use heaptoll_profiles::{Profile, Tracks};
 
 pub use format::{Choice, Count, Format, Instant};
 
-/// Writes a profile. `tracks` is what a timeline shows beside it.
+/// Writes a profile. `tracks` is what a timeline shows next to it.
 ///
 /// # Errors
 /// `out` refuses.

@@ -93,7 +93,7 @@ pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> 
     Ok(tables.warnings.is_empty())
 }
 
-/// The profile of a trace, what a timeline shows beside it, and the tables of the trace.
+/// The profile of a trace, what a timeline shows next to it, and the tables of the trace.
 ///
 /// # Errors
 /// It is no trace, has no call stacks, or cannot be read; or ends before the requested part.

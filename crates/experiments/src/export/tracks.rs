@@ -1,4 +1,4 @@
-//! What a trace holds over time beside its events: samples of the process from outside, and the ledger.
+//! What a trace holds over time next to its events: samples of the process from outside, and the ledger.
 
 use heaptoll_ledger::{EXTRA, Ledger, Snapshot, TERMS};
 use heaptoll_profiles::{Counter, Slice, SliceTrack, Tracks, Unit};

@@ -22,7 +22,7 @@ use schema::{
 
 /// The one sequence of packets in the file.
 const SEQUENCE: u32 = 1;
-/// Flag of its first packet: nothing was said before.
+/// Flag of its first packet: no packet came before.
 const STATE_CLEARED: u32 = 1;
 /// The track of the process; those of counters and slices follow.
 const PROCESS_TRACK: u64 = 1;
