@@ -84,7 +84,6 @@ fn by_site(
     let none = Sites::default();
     let mut call_sites = CallSites::new(sites.unwrap_or(&none), request.frames);
     let suppress = |stack: &[WholeFrame]| request.suppressions.matches(stack);
-    let by =
-        By { call_sites: header.sites.then_some(&mut call_sites), suppress: &suppress };
+    let by = By { call_sites: header.sites.then_some(&mut call_sites), suppress: &suppress };
     Figures { subject, pointers: header.graph.is_some(), ..found.figures(by) }
 }

@@ -112,10 +112,15 @@ fn of_memcheck(program: &str) -> (Kinds, BTreeMap<&'static str, (u64, u64)>) {
         {
             let sum = found.entry(((*function).to_owned(), kind)).or_default();
             *sum = (sum.0 + blocks, sum.1 + bytes);
-        } else if let Some((kind, words_of)) = KINDS.iter().find(|(_, words)| line.contains(&format!("{words}:"))) {
+        } else if let Some((kind, words_of)) =
+            KINDS.iter().find(|(_, words)| line.contains(&format!("{words}:")))
+        {
             let rest = line.split(words_of).nth(1).expect("its sums");
-            let numbers: Vec<u64> =
-                rest.split_whitespace().filter(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(number).collect();
+            let numbers: Vec<u64> = rest
+                .split_whitespace()
+                .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+                .map(number)
+                .collect();
             sums.insert(*kind, (numbers[1], numbers[0]));
         }
     }
