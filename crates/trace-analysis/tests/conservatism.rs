@@ -285,7 +285,17 @@ fn model(events: &[Event]) -> Vec<Point> {
     points.iter().enumerate().map(of).collect()
 }
 
+/// The same with a program that goes on after its last root point.
+fn going_on(events: &[Event]) -> Vec<Event> {
+    let mut events = events.to_vec();
+    let end =
+        events.iter().rposition(|event| !matches!(event, Event::Kept { .. })).map_or(0, |last| last + 1);
+    events.insert(end, Event::RequestEnd { thread: 0 });
+    events
+}
+
 fn analysed(events: &[Event]) -> ConservatismFigures {
+    let events = &going_on(events);
     let mut lives = Lives::default();
     lives.events(events).expect("memory");
     let mut pass = Conservatism::new(&lives);

@@ -45,6 +45,8 @@ pub struct Conservatism<'a> {
     /// Number of the event with which the root point that is read began.
     point_at: u64,
     roots: Vec<Root>,
+    /// A whole root point was read. It counts when the program goes on: of what comes to its end nothing is used later.
+    is_pending: bool,
     sums: Sums,
     ends: Ends,
     left_out: u64,
@@ -64,6 +66,7 @@ impl<'a> Conservatism<'a> {
             event: 0,
             point_at: 0,
             roots: Vec::new(),
+            is_pending: false,
             sums: Sums::default(),
             ends: Ends::default(),
             left_out: 0,
@@ -74,6 +77,9 @@ impl<'a> Conservatism<'a> {
     /// Takes the events of a batch, the last of which comes before the event `next_event`. Where events are missing before
     /// it, this one and all that follow are left out.
     pub fn events(&mut self, events: &[Event], next_event: u64, after_gap: bool) {
+        if after_gap {
+            self.count_pending();
+        }
         self.is_cut |= after_gap;
         self.event = next_event.saturating_sub(events.len() as u64).max(self.event);
         for event in events {
@@ -87,6 +93,9 @@ impl<'a> Conservatism<'a> {
     }
 
     fn take(&mut self, event: &Event) {
+        if !matches!(event, Event::Kept { .. }) {
+            self.count_pending();
+        }
         match *event {
             Event::Allocate { object, size, .. } => self.allocate(object, size),
             Event::Free { object, cause, .. } => {
@@ -116,7 +125,7 @@ impl<'a> Conservatism<'a> {
                 let slot = self.objects.slot(object);
                 self.roots.extend(slot.map(|slot| Root { slot, kind, is_interior: offset != 0 }));
             }
-            Event::RootsEnd { whole: true } => self.point(),
+            Event::RootsEnd { whole: true } => self.is_pending = true,
             Event::RootsEnd { whole: false } => self.left_out += 1,
             Event::Access { .. } | Event::RequestBegin { .. } | Event::RequestEnd { .. } => {}
         }
@@ -137,6 +146,13 @@ impl<'a> Conservatism<'a> {
         seen.is_hidden |= seen.was_unreached;
         seen.was_unreached = false;
         seen.unreached_bytes = None;
+    }
+
+    /// The program goes on after the root point that was read, if one was.
+    fn count_pending(&mut self) {
+        if std::mem::take(&mut self.is_pending) {
+            self.point();
+        }
     }
 
     fn point(&mut self) {

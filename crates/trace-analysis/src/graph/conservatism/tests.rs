@@ -33,7 +33,17 @@ fn roots(clock_bytes: u64, roots: &[(u64, RootKind, u64)]) -> Vec<Event> {
     events
 }
 
+/// The same with a program that goes on after its last root point.
+fn going_on(events: &[Event]) -> Vec<Event> {
+    let mut events = events.to_vec();
+    let end =
+        events.iter().rposition(|event| !matches!(event, Event::Kept { .. })).map_or(0, |last| last + 1);
+    events.insert(end, Event::RequestEnd { thread: 0 });
+    events
+}
+
 fn figures(events: &[Event]) -> ConservatismFigures {
+    let events = &going_on(events);
     let mut lives = Lives::default();
     lives.events(events).expect("memory");
     let mut pass = Conservatism::new(&lives);
@@ -170,6 +180,21 @@ fn points_that_are_not_whole_and_all_after_missing_events_are_left_out() {
     let found = pass.figures();
     assert_eq!((found.points.len(), found.left_out, found.ends.unknown), (1, 2, 1));
     assert_eq!(found.used.peak_bytes, 10, "an object whose end is not in the trace may be used");
+}
+
+#[test]
+fn a_point_at_the_programs_end_is_none() {
+    let mut events = vec![allocate(0, 10)];
+    events.extend(roots(10, &[(0, RootKind::Stack, 0)]));
+    events.push(Event::Touch { object: 0 });
+    events.extend(roots(10, &[(0, RootKind::Stack, 0)]));
+    events.push(kept(0, 4));
+    let mut lives = Lives::default();
+    lives.events(&events).expect("memory");
+    let mut pass = Conservatism::new(&lives);
+    pass.events(&events, events.len() as u64, false);
+    assert_eq!(pass.figures().points.len(), 1);
+    assert_eq!(figures(&events).points.len(), 2);
 }
 
 #[test]
