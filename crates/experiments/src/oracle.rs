@@ -128,7 +128,7 @@ pub(crate) fn of_program(
     // A file that nothing has checked yet must not be taken for one that serves, however this ends.
     let refuse = |why: String| Failure::Usage(format!("cannot name the recording {}: {why}", file.display()));
     let place = writable::regular(file).map_err(refuse)?;
-    let unchecked = Unchecked::beside(&place);
+    let unchecked = Unchecked::next_to(&place);
     let recorded = recorded::record(request, program, unchecked.path(), tracer, context)?;
     let checked = check(request, program, unchecked.path(), &recorded, context)?;
     if checked.is_good() {

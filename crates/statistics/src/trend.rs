@@ -1,5 +1,5 @@
 //! How fast a series rises: the median of the slopes between all pairs of its points (Theil 1950, Sen 1968), which a
-//! fifth of wild points does not move, with an interval.
+//! fifth of outliers does not move, with an interval.
 //!
 //! Values of a series in time depend on those before them, so intervals for independent points would be far too
 //! narrow. The interval is that of a block bootstrap (Künsch 1989) of the *steps* from point to point: series are made of
@@ -84,11 +84,12 @@ mod tests {
     }
 
     #[test]
-    fn a_line_has_its_slope_and_wild_points_do_not_move_it() {
+    fn a_line_has_its_slope_and_outliers_do_not_move_it() {
         let found = trend(&series(|at| 3.0 * at as f64)).expect("a trend");
         assert_eq!((found.slope, found.low, found.high), (3.0, 3.0, 3.0));
-        let wild = trend(&series(|at| if at % 7 == 3 { 1e6 } else { 3.0 * at as f64 })).expect("a trend");
-        assert!((2.5..3.5).contains(&wild.slope), "{wild:?}");
+        let with_outliers =
+            trend(&series(|at| if at % 7 == 3 { 1e6 } else { 3.0 * at as f64 })).expect("a trend");
+        assert!((2.5..3.5).contains(&with_outliers.slope), "{with_outliers:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! A trace with pointers has all three. A plain trace has what was never freed and what grows.
 
 mod figures;
+mod found;
 mod growth;
 mod plain;
 mod series;
@@ -14,40 +15,18 @@ use std::collections::HashMap;
 use heaptoll_trace::graph::Event;
 
 pub use figures::{Growing, Kinds, LeakFigures, SiteLeaks, Suppressed};
+pub use found::Found;
 pub use growth::{Rise, Slope};
 pub use plain::{EACH_OBJECT, NeverFreedOf};
 pub use sites::{By, LEAVE_NONE_OUT};
 
-use crate::graph::lost::{Fate, Lost};
+use crate::graph::lost::{Kind, Lost};
 use crate::sum::Sum;
+use found::SiteSums;
 use series::LiveSeries;
 
 /// Of an object that is reachable, the last touch lies so far back: this part of the run.
 const IDLE: u64 = 2;
-
-/// The sums of one call stack.
-#[derive(Debug, Clone, Copy, Default)]
-struct SiteSums {
-    kinds: Kinds,
-    led: Sum,
-    /// Bytes times bytes allocated since the last touch, of the idle ones.
-    idle_area: u128,
-}
-
-/// What was found in a trace, before call stacks are made rows.
-#[derive(Debug)]
-pub struct Found {
-    sums: HashMap<u32, SiteSums>,
-    series: LiveSeries,
-    allocated: Sum,
-    clock_bytes: u64,
-    has_time: bool,
-    /// The root point that was judged; none of a plain trace.
-    judged_at_bytes: Option<u64>,
-    /// The program went on after it.
-    goes_on: bool,
-    misfits: u64,
-}
 
 /// Takes the events of a trace with pointers.
 #[derive(Debug, Default)]
@@ -92,12 +71,12 @@ impl GraphLeaks {
         let mut sums: HashMap<u32, SiteSums> = HashMap::new();
         for object in self.lost.finish() {
             let of = &mut sums.entry(object.site).or_default();
-            match object.fate {
-                Fate::Definite => of.kinds.definite.add(object.size),
-                Fate::Indirect { .. } => of.kinds.indirect.add(object.size),
-                Fate::Possible => of.kinds.possible.add(object.size),
-                Fate::Unjudged => of.kinds.unjudged.add(object.size),
-                Fate::Reachable => {
+            match object.kind {
+                Kind::Definite => of.kinds.definite.add(object.size),
+                Kind::Indirect { .. } => of.kinds.indirect.add(object.size),
+                Kind::Possible => of.kinds.possible.add(object.size),
+                Kind::Unjudged => of.kinds.unjudged.add(object.size),
+                Kind::Reachable => {
                     of.kinds.reachable.add(object.size);
                     let idle = object.idle_bytes.filter(|idle| *idle > clock_bytes / IDLE);
                     if let Some(idle) = idle {
@@ -109,7 +88,7 @@ impl GraphLeaks {
                     }
                 }
             }
-            if let Fate::Indirect { leader_site } = object.fate {
+            if let Kind::Indirect { leader_site } = object.kind {
                 sums.entry(leader_site).or_default().led.add(object.size);
             }
         }

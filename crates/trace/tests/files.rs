@@ -41,7 +41,7 @@ impl Output for Narrow {
 }
 
 #[test]
-fn a_trace_with_pointers_says_after_the_disk_has_space_again_that_events_are_lost() {
+fn a_trace_with_pointers_shows_lost_events_after_the_disk_has_space_again() {
     let narrow = Narrow { bytes: Vec::new(), refuses: 4..7, calls: 0 };
     let settings = Settings { level: 1, events_per_chunk: 100 };
     let mut writer = graph::Writer::new(narrow, &Header::default(), &settings).unwrap();

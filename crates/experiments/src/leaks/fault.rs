@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::Figures;
+use heaptoll_trace_analysis::leaks::LeakFigures as Figures;
+
 use crate::failure::Failure;
 
 /// A kind of leak that a gate looks for.

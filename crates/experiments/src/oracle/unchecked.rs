@@ -1,4 +1,4 @@
-//! A recording until it is checked: beside its place, under a name that no stack looks for.
+//! A recording until it is checked: next to its place, under a name that no stack looks for.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ pub struct Unchecked(PathBuf);
 
 impl Unchecked {
     /// The recording that is to take this place. Removes those which processes that are gone have left there.
-    pub fn beside(place: &Path) -> Unchecked {
+    pub fn next_to(place: &Path) -> Unchecked {
         let start = start(place);
         for path in left(place, &start) {
             let _ = std::fs::remove_file(path);
@@ -69,7 +69,7 @@ mod tests {
         for path in others.iter().chain([&left]) {
             std::fs::write(path, "x").expect("writes");
         }
-        let unchecked = Unchecked::beside(&at("a.oracle"));
+        let unchecked = Unchecked::next_to(&at("a.oracle"));
         assert!(!left.exists());
         assert!(others.iter().all(|path| path.exists()));
         assert_eq!(unchecked.path(), others[0]);

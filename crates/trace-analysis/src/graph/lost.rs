@@ -12,7 +12,7 @@ use super::objects::Objects;
 
 /// What became of an object that was never freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum Kind {
     /// Pointers to starts of objects lead to it.
     Reachable,
     /// Only chains with interior pointers do.
@@ -36,7 +36,7 @@ pub struct NeverFreed {
     /// Requested bytes.
     pub size: u64,
     /// What became of it.
-    pub fate: Fate,
+    pub kind: Kind,
     /// Bytes allocated since it was touched last, or since its allocation when it never was; none where the trace has no
     /// end.
     pub idle_bytes: Option<u64>,
@@ -239,7 +239,7 @@ impl Lost {
     }
 
     fn never_freed(&mut self, slot: u32) -> NeverFreed {
-        let fate = self.fate(slot);
+        let kind = self.kind(slot);
         let clock_bytes = self.clock_bytes;
         let node = self.objects.node_mut(slot);
         let held = &node.data;
@@ -247,21 +247,21 @@ impl Lost {
         NeverFreed {
             site: held.site,
             size: node.size,
-            fate,
+            kind,
             idle_bytes: touched_bytes.map(|touched| clock_bytes.saturating_sub(touched)),
             is_untouched: held.kept == Some(None),
         }
     }
 
-    fn fate(&mut self, slot: u32) -> Fate {
+    fn kind(&mut self, slot: u32) -> Kind {
         let held = &self.objects.node_mut(slot).data;
         match held.mark {
-            _ if held.is_unsure || self.judged.is_none() => Fate::Unjudged,
-            Mark::Reachable => Fate::Reachable,
-            Mark::Possible => Fate::Possible,
-            Mark::Definite => Fate::Definite,
-            Mark::Indirect(leader) => Fate::Indirect { leader_site: self.leader_site(leader) },
-            Mark::None => Fate::Unjudged,
+            _ if held.is_unsure || self.judged.is_none() => Kind::Unjudged,
+            Mark::Reachable => Kind::Reachable,
+            Mark::Possible => Kind::Possible,
+            Mark::Definite => Kind::Definite,
+            Mark::Indirect(leader) => Kind::Indirect { leader_site: self.leader_site(leader) },
+            Mark::None => Kind::Unjudged,
         }
     }
 

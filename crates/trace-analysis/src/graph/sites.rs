@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::stacks::CallSites;
 
-/// Sites that are told apart: what a hostile trace can cost.
+/// Sites that are distinguished: what a hostile trace can cost.
 const SITES: usize = 1 << 20;
 
 /// All objects of the call stacks that read alike.

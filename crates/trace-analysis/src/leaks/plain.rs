@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use heaptoll_trace::{Event, EventKind};
 
+use super::found::{Found, SiteSums};
 use super::series::LiveSeries;
-use super::{Found, SiteSums};
 use crate::slots::{MAX_SIZE, Slots};
 use crate::sum::Sum;
 

@@ -71,7 +71,7 @@ impl LiveSeries {
         }
         let interval = (self.clock_bytes / self.length) as usize;
         let before = self.times_ns.last().copied().unwrap_or(0);
-        // Intervals that one large object passed over end when it began.
+        // Intervals that one large object spans end when it began.
         self.times_ns.resize(interval + 1, before);
         self.times_ns[interval] = time_ns.max(before);
         let site = (site as usize).min(SITES - 1);

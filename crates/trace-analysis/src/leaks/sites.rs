@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use heaptoll_callsites::WholeFrame;
 
 use super::figures::{Growing, LeakFigures, SiteLeaks};
+use super::found::{Found, SiteSums};
 use super::growth::{may_grow, rise};
 use super::series::{LiveSeries, PARTS};
-use super::{Found, SiteSums};
 use crate::stacks::CallSites;
 use crate::sum::Sum;
 

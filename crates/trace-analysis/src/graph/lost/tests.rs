@@ -27,25 +27,25 @@ fn kept(object: u64, touched_bytes: Option<u64>) -> Event {
     Event::Kept { object, last_touch }
 }
 
-fn fates(events: &[Event]) -> Vec<Fate> {
+fn kinds(events: &[Event]) -> Vec<Kind> {
     let mut lost = Lost::default();
     lost.events(events, false);
-    lost.finish().iter().map(|object| object.fate).collect()
+    lost.finish().iter().map(|object| object.kind).collect()
 }
 
-fn led_by(leader_site: u32) -> Fate {
-    Fate::Indirect { leader_site }
+fn led_by(leader_site: u32) -> Kind {
+    Kind::Indirect { leader_site }
 }
 
 /// The nine cases of memcheck's manual, in its order: one object, or A (even) with B.
 #[test]
 fn kinds_are_those_of_the_nine_cases() {
-    use Fate::{Definite, Possible, Reachable};
+    use Kind::{Definite, Possible, Reachable};
     let of = |roots: &[(u64, u64)], edges: &[Event]| {
         let mut events = vec![allocate(0), allocate(1)];
         events.extend(edges);
         events.extend(point(3, roots));
-        fates(&events)
+        kinds(&events)
     };
     let (start, inside) = ([edge(0, 1, 0)], [edge(0, 1, 4)]);
     assert_eq!(of(&[(0, 0), (1, 0)], &[]), [Reachable, Reachable], "1");
@@ -61,16 +61,16 @@ fn kinds_are_those_of_the_nine_cases() {
 
 #[test]
 fn one_object_of_a_ring_is_definite_and_an_object_that_leads_to_a_leader_takes_its_place() {
-    use Fate::Definite;
+    use Kind::Definite;
     let mut events: Vec<Event> = (0..6).map(allocate).collect();
     // A ring of 0, 1, 2; 5 leads to 4, which leads to 3 and to itself.
     events.extend([edge(0, 1, 0), edge(1, 2, 0), edge(2, 0, 0)]);
     events.extend([edge(4, 3, 0), edge(4, 4, 0), edge(5, 4, 0)]);
     events.extend(point(63, &[]));
-    assert_eq!(fates(&events), [Definite, led_by(0), led_by(0), led_by(5), led_by(5), Definite]);
+    assert_eq!(kinds(&events), [Definite, led_by(0), led_by(0), led_by(5), led_by(5), Definite]);
     // 3 leads to the first of the ring: nothing of it is definite any more.
     events.insert(6, edge(3, 0, 0));
-    assert_eq!(fates(&events), [led_by(5), led_by(5), led_by(5), led_by(5), led_by(5), Definite]);
+    assert_eq!(kinds(&events), [led_by(5), led_by(5), led_by(5), led_by(5), led_by(5), Definite]);
 }
 
 #[test]
@@ -82,21 +82,21 @@ fn what_lives_on_after_the_last_point_counts_as_reachable() {
     lost.events(&events, false);
     assert!(lost.goes_on());
     assert_eq!((lost.judged_at_bytes(), lost.clock_bytes()), (Some(7), 15));
-    let fates: Vec<Fate> = lost.finish().iter().map(|object| object.fate).collect();
-    assert_eq!(fates, [Fate::Definite, Fate::Reachable, Fate::Reachable, Fate::Reachable]);
+    let kinds: Vec<Kind> = lost.finish().iter().map(|object| object.kind).collect();
+    assert_eq!(kinds, [Kind::Definite, Kind::Reachable, Kind::Reachable, Kind::Reachable]);
 }
 
 #[test]
 fn nothing_is_judged_without_a_whole_point_or_across_missing_events() {
     let cut = [allocate(0), Event::RootsBegin { clock_bytes: 1 }, Event::RootsEnd { whole: false }];
-    assert_eq!(fates(&cut), [Fate::Unjudged]);
+    assert_eq!(kinds(&cut), [Kind::Unjudged]);
     let mut lost = Lost::default();
     lost.events(&[allocate(0)], false);
     let mut rest = vec![allocate(1), edge(0, 1, 0), allocate(2)];
     rest.extend(point(7, &[]));
     lost.events(&rest, true);
-    let fates: Vec<Fate> = lost.finish().iter().map(|object| object.fate).collect();
-    assert_eq!(fates, [Fate::Unjudged, Fate::Reachable, Fate::Definite]);
+    let kinds: Vec<Kind> = lost.finish().iter().map(|object| object.kind).collect();
+    assert_eq!(kinds, [Kind::Unjudged, Kind::Reachable, Kind::Definite]);
 }
 
 #[test]
@@ -109,6 +109,6 @@ fn an_edge_ends_with_its_object_and_the_last_touch_is_known_at_the_end() {
     lost.events(&events, false);
     assert!(!lost.goes_on());
     let found = lost.finish();
-    assert_eq!((found[0].fate, found[0].idle_bytes, found[0].is_untouched), (Fate::Definite, Some(4), false));
-    assert_eq!((found[1].fate, found[1].idle_bytes, found[1].is_untouched), (Fate::Reachable, Some(4), true));
+    assert_eq!((found[0].kind, found[0].idle_bytes, found[0].is_untouched), (Kind::Definite, Some(4), false));
+    assert_eq!((found[1].kind, found[1].idle_bytes, found[1].is_untouched), (Kind::Reachable, Some(4), true));
 }
