@@ -267,8 +267,9 @@ pub fn class_of_bytes(bytes: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use heaptoll_wheel::class::CLASSES;
+
     use super::*;
-    use crate::class::CLASSES;
 
     #[test]
     fn blocks_are_cut_into_cells_and_given_back_when_none_is_in_use() {
