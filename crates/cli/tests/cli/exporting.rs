@@ -212,7 +212,7 @@ fn what_cannot_be_exported_is_refused_with_the_way_out() {
     fixture
         .heaptoll(&["export", &trace, "--to", "dhat", "-o", &trace])
         .exits(2)
-        .complains(&["the trace itself"]);
+        .complains(&["are the same file"]);
     fixture.heaptoll(&["export", "-", "--to", "folded"]).exits(2).complains(&["has no name"]);
 }
 

@@ -150,7 +150,7 @@ fn an_output_that_is_an_input_or_no_file_is_refused_before_anything_runs() {
     std::fs::write(&trace, "a trace").expect("writes");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
     for command in [
-        &["stat", &trace, "--json", &trace][..],
+        &["stat", &trace, "--markdown", &trace][..],
         &["stat", &trace, "--html", &trace],
         &["tailor", &trace, "-o", &trace, "--force"],
     ] {

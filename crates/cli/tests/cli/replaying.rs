@@ -199,7 +199,7 @@ fn what_is_no_trace_is_refused() {
     fixture.heaptoll(&["replay", &none]).exits(2).complains(&["none", "No such file"]);
     std::fs::write(fixture.path("text"), "allocations: many\n").expect("writes");
     fixture.heaptoll(&["replay", &fixture.at("text")]).exits(2).complains(&["text"]);
-    fixture.heaptoll(&["replay", &fixture.at(".")]).exits(2).complains(&["must be a file"]);
+    fixture.heaptoll(&["replay", &fixture.at(".")]).exits(2).complains(&["seems to be a folder"]);
     fixture.heaptoll(&["replay", "-"]).exits(2).complains(&["must be a file"]);
     synthetic(&fixture, 0);
     fixture
