@@ -9,12 +9,11 @@
 //! the distribution of the studentised statistic under random sign flips is known exactly, whatever the shape of the
 //! noise. The 95 % point of the *largest* |t| over the table (Westfall and Young's single-step maxT) gives one critical
 //! value for all of its ratios. Whole repetitions are flipped, which keeps the correlation that ratios have because
-//! they share a baseline (for several ratios at once this requires that the noise be symmetric as well). This decides
-//! what is claimed.
+//! they share a baseline (for several ratios at once this requires that the noise be symmetric as well).
 //!
 //! Flips of ratios with a real effect all peak on the same few sign vectors, and with many such ratios the critical
-//! value would come out too small for the *widths* of their intervals, though not for the claims. So for widths it is
-//! also taken from the ratios less their means, and the larger of the two counts; at 1 itself the exact test decides.
+//! value would come out too small for the *widths* of their intervals. So it is also taken from the ratios less their
+//! means, and the larger of the two counts. A difference is claimed where the interval does not hold 1, and nowhere else.
 //! `benches/self` measures false claims on this machine's noise, tests below the coverage.
 //!
 //! *Unpaired* (two experiments). The same with permuted group labels and Welch's statistic.
@@ -186,19 +185,19 @@ pub fn paired(series: &[Vec<Option<f64>>], alpha: f64, seed: u64) -> Vec<Option<
                 }),
                 n => {
                     let (mean, se) = trimmed(&mut plain, cut(n));
-                    Some(interval(mean, se, claim, width, pairs))
+                    Some(interval(mean, se, width, pairs))
                 }
             }
         })
         .collect()
 }
 
-/// `mean ± width·se` on the log scale, and whether |mean| exceeds `claim`·se; when it does, the interval ends before 1.
-fn interval(mean: f64, se: f64, claim: f64, width: f64, pairs: usize) -> Interval {
+/// `mean ± width·se` on the log scale, and whether it ends before 1: the one rule by which a difference is claimed.
+fn interval(mean: f64, se: f64, width: f64, pairs: usize) -> Interval {
     // The observed statistic is one of those that the critical value was taken from, so it may be that value itself
     // but for rounding; a tie is no claim. And the exponentials shall differ from 1, too.
     const APART: f64 = 1e-12;
-    let differs = mean.abs() - claim.max(width) * se * (1.0 + TIE) > APART;
+    let differs = mean.abs() - width * se * (1.0 + TIE) > APART;
     // The widest interval that still prints: a factor of a million either way.
     let half = (width * se * (1.0 + TIE)).min(14.0).max(if differs { 0.0 } else { mean.abs() });
     let (low, high) = (mean - half, mean + half);
@@ -243,7 +242,7 @@ pub fn unpaired(series: &[(Vec<f64>, Vec<f64>)], alpha: f64, seed: u64) -> Vec<O
         .map(|(pair, values)| {
             enough(pair).then(|| {
                 let (difference, se) = welch(&pair.0, &pair.1);
-                interval(difference, se, c, c, values.0.len().min(values.1.len()))
+                interval(difference, se, c, values.0.len().min(values.1.len()))
             })
         })
         .collect()

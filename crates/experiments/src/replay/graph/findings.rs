@@ -253,7 +253,7 @@ mod tests {
         let cells = vec![
             cell(0, Some(0), vec![run(1000, 100, vec![]), run(1000, 100, vec![])]),
             full,
-            cell(1, None, vec![run(500, 0, vec![]), run(500, 0, vec![])]),
+            cell(1, None, vec![run(500, 100, vec![]), run(500, 100, vec![])]),
         ];
         let figures = of(&request(2), &["immix", "nogc"], cells);
         let rows = figures.heaps.iter().map(|heap| &heap.rows).collect::<Vec<_>>();
