@@ -238,7 +238,7 @@ mod tests {
         };
         assert_eq!(
             price(&finalist, "glibc"),
-            "35 % less memory (33 % to 37 %), 4 % more CPU time (2 % to 6 %) than glibc, in fresh runs"
+            "35 % less memory (33 % to 37 %), 4.0 % more CPU time (2.0 % to 6.0 %) than glibc, in fresh runs"
         );
         let unsure = Finalist { cpu: interval(1.0, 0.99, 1.02), ..finalist };
         assert!(

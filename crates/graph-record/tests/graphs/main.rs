@@ -228,9 +228,11 @@ int main(void)
 #[test]
 fn a_root_point_has_what_is_reachable_from_outside_of_objects_and_where() {
     let graph = record(ROOTS, 8000);
-    let begin =
-        graph.events.iter().rposition(|event| matches!(event, Event::RootsBegin { .. })).expect("a point");
-    let roots: BTreeSet<(u64, u64, RootKind)> = graph.events[begin..]
+    let is_begin = |at: &usize| matches!(graph.events[*at], Event::RootsBegin { .. });
+    let begins: Vec<usize> = (0..graph.events.len()).filter(is_begin).collect();
+    // The last one is at the program's end, where main has returned.
+    let [.., begin, end] = begins[..] else { panic!("two points: {begins:?}") };
+    let roots: BTreeSet<(u64, u64, RootKind)> = graph.events[begin..end]
         .iter()
         .filter_map(|event| match *event {
             Event::Root { object, offset, kind } => Some((graph.sizes[&object], offset, kind)),
