@@ -21,6 +21,10 @@ pub struct Deviation {
     pub source: &'static str,
 }
 
+/// The cases in which a program forks while other threads are at work.
+const FORKS_WITH_THREADS: [&str; 5] =
+    ["fork_threaded", "fork_handlers", "fork_handlers_of_library", "fork_in_handler", "fork_streams"];
+
 /// All of them.
 pub const DEVIATIONS: &[Deviation] = &[
     Deviation {
@@ -201,13 +205,7 @@ pub const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         managers: &["tcmalloc"],
-        cases: &[
-            "fork_threaded",
-            "fork_handlers",
-            "fork_handlers_of_library",
-            "fork_in_handler",
-            "fork_streams",
-        ],
+        cases: &FORKS_WITH_THREADS,
         always: false,
         hangs: false,
         reason: "it has no fork handlers: a child forked while another thread holds one of its locks waits for ever",
@@ -215,13 +213,7 @@ pub const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         managers: &["mimalloc3"],
-        cases: &[
-            "fork_threaded",
-            "fork_handlers",
-            "fork_handlers_of_library",
-            "fork_in_handler",
-            "fork_streams",
-        ],
+        cases: &FORKS_WITH_THREADS,
         always: false,
         hangs: false,
         reason: "it has no fork handlers: a child forked while another thread allocates for the first time, by a thread that has not allocated yet, waits for ever for the lock of the list of heaps",
@@ -293,13 +285,7 @@ pub const DEVIATIONS: &[Deviation] = &[
     },
     Deviation {
         managers: &["debian-tbb"],
-        cases: &[
-            "fork_threaded",
-            "fork_handlers",
-            "fork_handlers_of_library",
-            "fork_in_handler",
-            "fork_streams",
-        ],
+        cases: &FORKS_WITH_THREADS,
         always: false,
         hangs: false,
         reason: "a child forked while another thread allocates may hang in malloc or free",
