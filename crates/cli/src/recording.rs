@@ -3,9 +3,20 @@
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::record::{self, Request};
+use heaptoll_scratch::Scratch;
 
 use crate::messages::TerminalMessages;
 use crate::{exit, interrupt};
+
+/// A temporary folder for a trace that is not kept.
+///
+/// # Errors
+/// None can be made.
+pub fn scratch_for_trace() -> Result<Scratch, Failure> {
+    Scratch::make().map_err(|error| {
+        Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
+    })
+}
 
 /// Records a program to its end. Gives the exit status of `heaptoll record`.
 ///

@@ -17,6 +17,7 @@ use crate::duration::positive_seconds;
 use crate::frames::FramesArguments;
 use crate::memory::MemoryArguments;
 use crate::outputs::own_arguments;
+use crate::recording::scratch_for_trace;
 use crate::session::Session;
 use crate::workload_args::SizeArg;
 use crate::{exit, hints, terminal};
@@ -114,9 +115,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
 /// Records a run, and shows the process image that lost most.
 fn of_command(arguments: &Arguments, request: &Request) -> Result<u8, Failure> {
     let session = Session::begin()?;
-    let scratch = heaptoll_scratch::Scratch::make().map_err(|error| {
-        Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
-    })?;
+    let scratch = scratch_for_trace()?;
     let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("run.graph"));
     terminal::note("the program runs under the tracer, some tens of times slower; its output is not shown");
     let outcome = graph::record(&recording(arguments, &first), &session.context())?;

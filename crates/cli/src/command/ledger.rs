@@ -12,7 +12,7 @@ use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
 use crate::memory::MemoryArguments;
-use crate::recording::record;
+use crate::recording::{record, scratch_for_trace};
 use crate::workload_args::SizeArg;
 use crate::{exit, hints, terminal};
 
@@ -75,9 +75,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         let shown = show(trace, &ledger::command(trace), arguments);
         return shown.map_err(|failure| hints::with_dashes(failure, "ledger", trace));
     }
-    let scratch = heaptoll_scratch::Scratch::make().map_err(|error| {
-        Failure::Usage(format!("no temporary folder for the trace: {error}; name a file by -o"))
-    })?;
+    let scratch = scratch_for_trace()?;
     let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("trace"));
     let status = record(&recording(arguments, &first), &Places::find()?)?;
     if status == exit::INTERRUPTED {
