@@ -174,8 +174,9 @@ impl Encoder {
         }
     }
 
+    #[inline(always)]
     fn site(&mut self, site: u32) {
-        // As in `turn`: a number that a reader would take for damage is not written.
+        // As in `time_and_thread`: a number that a reader would take for damage is not written.
         let site = if u64::from(site) < SITE_SLACK + self.before { site } else { 0 };
         self.columns[column::SITES].number(u64::from(site));
     }

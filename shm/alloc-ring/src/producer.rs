@@ -15,7 +15,7 @@ use crate::sys::Errno;
 use crate::thread_word::{ThreadWord, mark};
 use crate::word::{
     ADDRESS_BITS, ADDRESS_MASK, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_NEW, NEW, PREDICTED,
-    RESIZE_BEGIN, RESIZE_END, SHORT_SIZES, note, note_word, plain, tagged,
+    RESIZE_BEGIN, RESIZE_END, SHORT_SIZES, note, note_word, plain, prefix, prefix_word, tagged,
 };
 
 /// Maximum number of frames of a call stack.
@@ -156,8 +156,7 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
     #[inline(always)]
     fn short(&mut self, tag: u64, block: usize, size: usize, usable: usize) {
         let word = tagged(tag, (size as u64) << ADDRESS_BITS | block as u64 >> 3);
-        let written = self.site == 0
-            && self.latency_ns == 0
+        let written = self.latency_ns == 0
             && size < PREDICTED
             && plain(block)
             && self.write_short(word, |state| usize::from(state.usable[size].get()) == usable);
@@ -166,8 +165,9 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
         }
     }
 
-    /// The fast path: writes one word, if `fits`. A signal handler that records an event meanwhile finds that the state
-    /// has been entered, so nothing changes between the checks and the store.
+    /// The fast path: writes one word, with the call stack before it if there is one, if `fits`. A signal handler that
+    /// records an event meanwhile finds that the state has been entered, so nothing changes between the checks and the
+    /// store.
     #[inline(always)]
     fn write_short(&self, word: u64, fits: impl FnOnce(&State) -> bool) -> bool {
         let state = self.state;
@@ -175,12 +175,22 @@ impl<'a, W: ThreadWord> Producer<'a, W> {
             return false;
         }
         let at = state.at.get();
-        let written = self.attachment.gate() == state.fast.get() && fits(state) && at < state.limit.get();
+        let last = at.wrapping_add(usize::from(self.site != 0));
+        let written = self.attachment.gate() == state.fast.get() && fits(state) && last < state.limit.get();
         if written {
-            // SAFETY: `at` is before `limit`, the end of its block, so within the ring; a wiped state has `fast` 0,
-            // which no gate equals.
-            unsafe { (*at).store(word | state.lap.get(), Ordering::Release) };
-            state.at.set(at.wrapping_add(1));
+            let lap = state.lap.get();
+            // SAFETY: `at` and `last` are before `limit`, the end of their block, so within the ring; a wiped state has
+            // `fast` 0, which no gate equals. The first word is written last: a reader that sees it sees both.
+            unsafe {
+                if self.site == 0 {
+                    (*at).store(word | lap, Ordering::Release);
+                } else {
+                    (*last).store(word | lap, Ordering::Relaxed);
+                    let site = prefix_word(prefix::SITE, u64::from(self.site));
+                    (*at).store(site | lap, Ordering::Release);
+                }
+            }
+            state.at.set(last.wrapping_add(1));
         }
         state.leave();
         written

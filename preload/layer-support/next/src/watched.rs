@@ -56,6 +56,12 @@ pub trait Watch: Sized {
         true
     }
 
+    /// Whether frees take it: they may where allocations may not.
+    #[inline(always)]
+    fn free_fast_path() -> bool {
+        Self::fast_path()
+    }
+
     /// Whether calls that do not take the fast path bypass the layer.
     #[inline(always)]
     fn bypasses() -> bool {
@@ -176,7 +182,7 @@ unsafe fn forward_free<W: Watch>(block: *mut c_void, operator: bool) {
     if block.is_null() {
         return;
     }
-    if !W::fast_path() || !W::before_free(block, operator) {
+    if !W::free_fast_path() || !W::before_free(block, operator) {
         // SAFETY: by this function's contract the block is live, and it is not null.
         return unsafe { free_slow::<W>(block, operator) };
     }

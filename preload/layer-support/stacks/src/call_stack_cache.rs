@@ -14,7 +14,7 @@ use crate::walk::{Cursor, ReadLog, Readable};
 /// Words of an entry: the return addresses of a walk and some frame pointers.
 const WORDS: usize = 80;
 /// Sets of two entries, a power of two.
-const SETS: usize = 128;
+const SETS: usize = 256;
 
 /// One walk.
 #[repr(C, align(64))]
@@ -47,12 +47,12 @@ pub struct CallStackCache {
 impl CallStackCache {
     #[inline(always)]
     fn set(at: &Cursor, hint: usize) -> usize {
-        let mixed = (at.frame ^ at.pointer << 17 ^ hint << 31).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mixed = (at.frame ^ at.pointer << 17 ^ hint).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         mixed >> (usize::BITS - SETS.trailing_zeros())
     }
 
-    /// The site, if the thread was at this call stack; otherwise 0. `at` was returned by [`Cursor::rebased`]; `hint` is
-    /// what else of the call stack is known.
+    /// The site, if the thread was at this call stack; otherwise 0. `at` is the beginning of a walk;
+    /// `hint` is what else of the call stack is known.
     ///
     /// # Safety
     /// `at` is a frame of the calling thread's current stack, at which `stack` began.

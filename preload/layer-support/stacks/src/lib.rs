@@ -16,6 +16,7 @@
 
 mod call_stack_cache;
 mod elf_header;
+mod hints;
 mod loaded;
 mod mappings;
 mod numbers;
@@ -184,21 +185,13 @@ impl CallStacks {
     }
 
     #[inline(always)]
-    fn recognised(&self, mut at: Cursor) -> Option<u32> {
+    fn recognised(&self, at: Cursor) -> Option<u32> {
         let mut guard = self.threads.current()?.enter()?;
         let rules = &self.state()?.rules;
         let local = guard.local();
         let stack = &mut local.stack;
         stack.begin(at.pointer);
-        let step_by_rule = |at: &mut Cursor, stack: &mut Readable| {
-            let rule = rules.get(at.code())?;
-            (at.step(rule, stack, &mut NoLog) == Step::Caller).then_some(())
-        };
-        while self.own(at.frame) {
-            step_by_rule(&mut at, stack)?;
-        }
-        let at = at.rebased(stack)?;
-        let hint = hint(rules, at, stack);
+        let hint = local.hints.hint(&at, rules, |frame| self.own(frame), stack);
         // SAFETY: `at` is a frame of the calling thread's current stack, this call's caller, and `stack` began there.
         let site = unsafe { local.call_stack_cache.find(&at, hint, self.era.load(Ordering::Relaxed), stack) };
         if cfg!(feature = "figures") && site != 0 {
@@ -228,22 +221,18 @@ impl CallStacks {
     }
 
     /// The site, and how many words its definition has when it is new.
-    fn discovered(&self, mut at: Cursor, words: &mut [usize; WORDS]) -> Option<(u32, usize)> {
+    fn discovered(&self, at: Cursor, words: &mut [usize; WORDS]) -> Option<(u32, usize)> {
         let state = self.state()?;
         let era = self.era.load(Ordering::Relaxed);
         let mut guard = self.threads.claim().and_then(|thread| thread.enter());
         let mut local = guard.as_mut().map(|guard| guard.local());
         let mut stack = local.as_ref().map_or(Readable::new(0), |local| local.stack);
         stack.begin(at.pointer);
-        let mut computed = 0;
-        while self.own(at.frame) {
-            let rule = state.rule(at.code(), &mut computed);
-            if at.step(rule, &mut stack, &mut NoLog) != Step::Caller {
-                return None;
-            }
+        let (mut computed, mut hint) = (0, 0);
+        if let Some(local) = &mut local {
+            self.compute_hint_rules(state, at, &mut stack, &mut computed);
+            hint = local.hints.hint(&at, &state.rules, |frame| self.own(frame), &mut stack);
         }
-        let at = at.rebased(&mut stack)?;
-        let hint = hint(&state.rules, at, &mut stack);
         let call_stack_cache = local.as_mut().map(|local| local.call_stack_cache.entry(&at, hint));
         let (number, count) = match call_stack_cache {
             Some(entry) => {
@@ -266,6 +255,14 @@ impl CallStacks {
             guard.thread().rules.add(computed);
         }
         Some((number.number, if number.new { count } else { 0 }))
+    }
+
+    /// Computes the rules that a hint needs: of the layer's frames, and of its caller.
+    fn compute_hint_rules(&self, state: &State, mut at: Cursor, stack: &mut Readable, computed: &mut u64) {
+        while self.own(at.frame)
+            && at.step(state.rule(at.code(), computed), stack, &mut NoLog) == Step::Caller
+        {}
+        state.rule(at.code(), computed);
     }
 
     /// Walks to the end, and folds recursion; returns the number of words.
@@ -356,23 +353,6 @@ impl CallStacks {
         let [hits, walks, rules] = self.threads.figures();
         Figures { hits, walks, rules, stacks: self.state().map_or(0, |state| state.numbers.assigned()) }
     }
-}
-
-/// Frames above the first that choose an entry of the call-stack cache: a function that wraps `malloc` is called from
-/// many places at one depth.
-const HINTS: usize = 1;
-
-/// A number that distinguishes call stacks with the same innermost frame.
-#[inline(always)]
-fn hint(rules: &Rules, mut at: Cursor, stack: &mut Readable) -> usize {
-    let mut hint = 0usize;
-    for _ in 0..HINTS {
-        match rules.get(at.code()).map(|rule| at.step(rule, stack, &mut NoLog)) {
-            Some(Step::Caller) => hint = hint.rotate_left(11) ^ at.frame,
-            _ => break,
-        }
-    }
-    hint
 }
 
 impl State {

@@ -88,10 +88,23 @@ impl Rule {
         self.0
     }
 
+    #[inline(always)]
+    fn bytes(self) -> isize {
+        ((self.0 << 2) as i32 >> 10) as isize * 8
+    }
+
+    /// The offsets, in bytes, of a rule as most functions have: the CFA is the stack pointer plus the first, and the
+    /// frame pointer lies the second below the CFA, or is untouched where that is 0.
+    #[inline(always)]
+    pub fn by_stack_pointer(self) -> Option<(usize, usize)> {
+        let base = self.0 >> 3 & 31;
+        (self.0 & 7 == 1 && base != POINTED).then(|| (self.bytes() as usize, base as usize * 8))
+    }
+
     /// How the CFA is found.
     #[inline(always)]
     pub fn cfa_rule(self) -> CfaRule {
-        let bytes = ((self.0 << 2) as i32 >> 10) as isize * 8;
+        let bytes = self.bytes();
         match self.0 & 7 {
             1 => CfaRule::Stack(bytes as usize),
             2 => CfaRule::Base(bytes),
@@ -136,6 +149,12 @@ mod tests {
             };
             let rule = Rule::from_packed(Rule::new(cfa_rule, base).packed());
             prop_assert_eq!((rule.cfa_rule(), rule.base()), (cfa_rule, base));
+            let by_stack_pointer = match (cfa_rule, base) {
+                (CfaRule::Stack(bytes), Base::Same) => Some((bytes, 0)),
+                (CfaRule::Stack(bytes), Base::Below(below)) => Some((bytes, below)),
+                _ => None,
+            };
+            prop_assert_eq!(rule.by_stack_pointer(), by_stack_pointer);
             prop_assert!(rule.packed() < 1 << BITS && rule.packed() != 0);
         }
     }

@@ -11,6 +11,7 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering
 use heaptoll_runtime::{thread_pointer, thread_word};
 
 use crate::call_stack_cache::CallStackCache;
+use crate::hints::Hints;
 use crate::system;
 use crate::walk::Readable;
 
@@ -57,6 +58,8 @@ impl Tally {
 pub struct Local {
     /// Its stack.
     pub stack: Readable,
+    /// Where the words are by which the cache is searched.
+    pub hints: Hints,
     /// Call stacks that it has been at.
     pub call_stack_cache: CallStackCache,
 }

@@ -155,17 +155,18 @@ impl Cursor {
         Cursor { frame, pointer, base, base_location: BaseLocation::Register }
     }
 
-    /// The same, with the frame pointer as if it were in its register.
-    #[inline(always)]
-    pub fn rebased(mut self, stack: &mut Readable) -> Option<Cursor> {
-        let base = self.base(stack, &mut NoLog)?;
-        Some(Cursor::new(self.frame, self.pointer, base))
-    }
-
-    /// The frame pointer, of a cursor returned by [`Cursor::rebased`].
+    /// The frame pointer at the walk's beginning.
     #[inline(always)]
     pub fn register(&self) -> usize {
         self.base
+    }
+
+    /// The address of the word with the frame pointer; `None` while it is in its register, or was read.
+    pub fn saved_base(&self) -> Option<usize> {
+        match self.base_location {
+            BaseLocation::At(place) => Some(place),
+            BaseLocation::Register | BaseLocation::Logged => None,
+        }
     }
 
     /// The address by which the rule is found.
@@ -191,6 +192,14 @@ impl Cursor {
     /// Goes to the caller.
     #[inline(always)]
     pub fn step(&mut self, rule: Rule, stack: &mut Readable, log: &mut impl ReadLog) -> Step {
+        if let Some((bytes, below)) = rule.by_stack_pointer() {
+            let cfa = self.pointer.wrapping_add(bytes);
+            let stepped = self.return_to(cfa, stack, log);
+            if below != 0 && stepped.is_some() {
+                self.base_location = BaseLocation::At(cfa.wrapping_sub(below));
+            }
+            return stepped.unwrap_or(Step::Lost);
+        }
         match rule.cfa_rule() {
             CfaRule::Outermost => Step::Outermost,
             CfaRule::Unknown => Step::Lost,
@@ -218,16 +227,24 @@ impl Cursor {
                 cfa
             }
         };
+        let base_location = match base {
+            Base::Same => self.base_location,
+            Base::Below(bytes) => BaseLocation::At(cfa.wrapping_sub(bytes)),
+            Base::Pointed => BaseLocation::At(self.base(stack, log)?),
+        };
+        let step = self.return_to(cfa, stack, log)?;
+        self.base_location = base_location;
+        Some(step)
+    }
+
+    /// To the frame whose stack pointer is `cfa`, below which the return address to it lies.
+    #[inline(always)]
+    fn return_to(&mut self, cfa: usize, stack: &mut Readable, log: &mut impl ReadLog) -> Option<Step> {
         if cfa <= self.pointer {
             return None;
         }
         let frame = stack.read(cfa.wrapping_sub(8))?;
         log.word(cfa - 8, frame);
-        match base {
-            Base::Same => {}
-            Base::Below(bytes) => self.base_location = BaseLocation::At(cfa.wrapping_sub(bytes)),
-            Base::Pointed => self.base_location = BaseLocation::At(self.base(stack, log)?),
-        }
         (self.frame, self.pointer) = (frame, cfa);
         // The C library's `clone` leaves 0 below a thread's first function.
         Some(if frame == 0 { Step::Outermost } else { Step::Caller })

@@ -22,7 +22,7 @@ static BEGUN: AtomicBool = AtomicBool::new(false);
 /// The mode.
 #[inline(always)]
 pub fn mode() -> u64 {
-    // Acquire: when the mode is 0 the next family is known.
+    // Acquire: when the mode has neither STARTING nor DETACHED the next family is known.
     MODE.load(Ordering::Acquire)
 }
 

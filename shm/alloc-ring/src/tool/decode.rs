@@ -237,7 +237,8 @@ impl Reader {
         read
     }
 
-    /// Delivers events of a single word, to the end of the block at most; returns how many.
+    /// Delivers events of a single word, and those that have a call stack before it, to the end of the block at most;
+    /// returns how many words.
     #[inline(always)]
     fn run(&mut self, map: &Map, budget: usize, sink: &mut impl Sink) -> usize {
         let begin = self.at;
@@ -250,12 +251,23 @@ impl Reader {
                 break;
             }
             match tag(word) {
-                ALLOC => self.single_word(thread, word, 0, sink),
+                ALLOC => self.single_word(thread, word, 0, 0, sink),
                 FREE if !latencies => {
                     let delete = word & FREE_DELETE != 0;
                     sink.event(thread, RingEvent::Free { address: address(word, 0), delete, latency_ns: 0 });
                 }
-                NEW => self.single_word(thread, word, KIND_NEW, sink),
+                NEW => self.single_word(thread, word, KIND_NEW, 0, sink),
+                // A group of two words ends in its block, unless it was overwritten.
+                PREFIX if which(word) == prefix::SITE && at & self.block_mask != self.block_mask => {
+                    let event = self.word(at + 1);
+                    let kind = match tag(event) {
+                        ALLOC => 0,
+                        NEW => KIND_NEW,
+                        _ => break,
+                    };
+                    self.single_word(thread, event, kind, (word & VALUE_MASK) as u32, sink);
+                    at += 1;
+                }
                 _ => break,
             }
             at += 1;
@@ -276,7 +288,7 @@ impl Reader {
             if self.at & self.block_mask == self.block_mask { NOT_AN_EVENT } else { self.word(self.at + 1) };
         let mut words = match tag(word) {
             ALLOC | NEW => {
-                self.single_word(self.thread, word, if tag(word) == NEW { KIND_NEW } else { 0 }, sink);
+                self.single_word(self.thread, word, if tag(word) == NEW { KIND_NEW } else { 0 }, 0, sink);
                 self.advance(map, 2);
                 2
             }
@@ -297,7 +309,7 @@ impl Reader {
     }
 
     #[inline(always)]
-    fn single_word(&self, thread: u32, word: u64, kind: u8, sink: &mut impl Sink) {
+    fn single_word(&self, thread: u32, word: u64, kind: u8, site: u32, sink: &mut impl Sink) {
         let size = word >> ADDRESS_BITS & 0xffff;
         let event = RingEvent::Alloc {
             address: address(word, 0),
@@ -305,7 +317,7 @@ impl Reader {
             usable: self.usable.predicted(size),
             kind,
             align_log2: 0,
-            site: 0,
+            site,
             latency_ns: 0,
         };
         sink.event(thread, event);
