@@ -43,6 +43,10 @@ impl Fault {
         }?;
         let subject = &figures.subject;
         let is_whole = subject.ended.is_some() && subject.gaps.is_empty() && subject.warnings.is_empty();
-        if found || is_whole { Ok(found) } else { undecided("it is not whole, and has none up to where it is") }
+        if found || is_whole {
+            Ok(found)
+        } else {
+            undecided("it is not whole, and has none up to where it is")
+        }
     }
 }
