@@ -222,7 +222,10 @@ fn a_program_that_allocates_nothing_has_a_profile_without_stacks() {
     let fixture = Fixture::new();
     let (program, trace) =
         (fixture.program("idle", "int main(void) { _exit(0); }"), fixture.at("idle.heaptoll"));
-    fixture.heaptoll(&["record", "--sites", "-o", &trace, "--", &program]).exits(0);
+    fixture
+        .heaptoll(&["record", "--sites", "-o", &trace, "--", &program])
+        .exits(1)
+        .complains(&["no allocation arrived"]);
     for (format, _) in FORMATS {
         let output =
             fixture.heaptoll(&["export", &trace, "--to", format, "-o", &fixture.at(format)]).exits(0);
