@@ -4,6 +4,7 @@
 //! whose rows read alike are merged ([`Rows`]). Everything that shows call sites uses this, for the recorder's stacks
 //! and the tracer's.
 
+mod end;
 mod frame;
 mod own;
 mod path;
@@ -12,8 +13,9 @@ mod rows;
 mod short;
 mod variant;
 
+pub use end::whole;
 pub use frame::{Frame, WholeFrame};
-pub use own::is_own;
+pub use own::{is_folded, is_own};
 pub use path::{Paths, Steps};
 pub use row::Row;
 pub use rows::Rows;

@@ -90,7 +90,7 @@ pub fn is_own(frame: &Frame, short: &str) -> bool {
 }
 
 /// Whether a frame is the mark that callers which occur again and again were left out.
-pub(crate) fn is_folded(function: &str) -> bool {
+pub fn is_folded(function: &str) -> bool {
     function == REPEATED
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::end::Place;
 use crate::frame::Frame;
 use crate::frame::file_name;
 use crate::own::{allocates, begins, is_folded, is_own};
@@ -36,6 +37,7 @@ pub(crate) struct Named {
     allocates: bool,
     begins: bool,
     folded: bool,
+    pub(crate) place: Place,
 }
 
 impl Named {
@@ -51,6 +53,7 @@ impl Named {
             allocates: allocates(&function),
             begins: begins(&function),
             folded: is_folded(frame.function),
+            place: Place::of(frame),
             line: frame.short_line().to_owned(),
             name,
         }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use crate::end::length;
 use crate::frame::Frame;
 use crate::row::{Named, Row};
 
@@ -32,7 +33,9 @@ impl<Number: Copy + Eq + Hash> Rows<Number> {
                 self.frames.insert(number, Named::new(&frame));
             }
         }
-        let row = Row::new(stack.iter().filter_map(|number| self.frames.get(number)), self.shown);
+        let named = stack.iter().filter_map(|number| self.frames.get(number));
+        let code = length(named.clone().map(|frame| frame.place));
+        let row = Row::new(named.take(code), self.shown);
         if row.key().is_empty() {
             return self.text("not recorded");
         }
@@ -79,5 +82,20 @@ mod tests {
         assert_eq!((rows.name(1), rows.name(2)), ("f < main".into(), "not recorded".into()));
         assert_eq!(rows.text("not recorded"), 2);
         assert_eq!(rows.name(9), "");
+    }
+    /// What a library's constructor allocates has no frame of the program's: before, its row was made of the words that
+    /// the tracer met past the dynamic linker's first function.
+    #[test]
+    fn a_stack_of_the_dynamic_linker_is_not_named_by_words_past_its_end() {
+        let stack = [
+            Frame { object: "/lib/libstdc++.so.6", offset: 0xa57ba, ..Frame::default() },
+            Frame { function: "_dl_init", object: "/lib64/ld-linux-x86-64.so.2", ..Frame::default() },
+            Frame { object: "/lib64/ld-linux-x86-64.so.2", offset: 9, ..Frame::default() },
+            Frame { offset: 2, ..Frame::default() },
+            Frame { offset: 0x7fff_0000, ..Frame::default() },
+        ];
+        let mut rows = Rows::new(3);
+        let row = rows.stack(&[0, 1, 2, 3, 4], |number: u64| stack.get(number as usize).copied());
+        assert_eq!(rows.name(row), "libstdc++.so.6+0xa57ba < _dl_init < ld-linux-x86-64.so.2+0x9");
     }
 }

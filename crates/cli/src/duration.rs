@@ -18,14 +18,20 @@ pub fn two_times(text: &str) -> Result<[u64; 2], String> {
     match times {
         Some([from, to]) if from < to => Ok([from, to]),
         Some(_) => Err("the second time must be after the first".into()),
-        None => Err("give two times such as 10s,60s or 0,1h30m".into()),
+        None => Err("give two times such as 10s,60s or 0,1h30m or 5ms,20ms".into()),
     }
 }
 
 fn time_ns(text: &str) -> Option<u64> {
     let text = text.trim();
-    let seconds = if text == "0" { 0.0 } else { heaptoll_units::duration(text)? };
-    (seconds <= 1e9).then_some((seconds * 1e9).round() as u64)
+    let number = text.trim_end_matches(char::is_alphabetic);
+    let seconds = match (number.parse::<f64>(), &text[number.len()..]) {
+        (Ok(number), "" | "h" | "m" | "s" | "ms" | "us" | "µs") if number == 0.0 => 0.0,
+        (Ok(number), "ms") => number / 1e3,
+        (Ok(number), "us" | "µs") => number / 1e6,
+        _ => heaptoll_units::duration(text)?,
+    };
+    (0.0..=1e9).contains(&seconds).then_some((seconds * 1e9).round() as u64)
 }
 
 /// Seconds of a time limit.
@@ -60,9 +66,26 @@ mod tests {
     fn two_times_are_in_order() {
         assert_eq!(two_times("10s,1m"), Ok([10_000_000_000, 60_000_000_000]));
         assert_eq!(two_times("0, 0.5s"), Ok([0, 500_000_000]));
-        for wrong in ["", "10s", "10s,5s", "5s,5s", "a,b", "1s,2s,3s", "-1s,2s"] {
+        assert_eq!(
+            two_times("1.5ms,250 ms"),
+            Err("give two times such as 10s,60s or 0,1h30m or 5ms,20ms".into())
+        );
+        for wrong in
+            ["", "10s", "10s,5s", "5s,5s", "a,b", "1s,2s,3s", "-1s,2s", "-1ms,2s", "0,infms", "0x,1s"]
+        {
             assert!(two_times(wrong).is_err(), "{wrong}");
         }
+    }
+
+    /// Before, `0s,10s` was refused, which reports write as the command that repeats them, and so was the unit in which
+    /// `stat` states when most was live.
+    #[test]
+    fn a_time_may_be_zero_in_any_unit_or_shorter_than_a_second() {
+        for zero in ["0", "0s", "0ms", "0m", "0.0s"] {
+            assert_eq!(two_times(&format!("{zero},10s")), Ok([0, 10_000_000_000]), "{zero}");
+        }
+        assert_eq!(two_times("1.5ms,250ms"), Ok([1_500_000, 250_000_000]));
+        assert_eq!(two_times("20us,30µs"), Ok([20_000, 30_000]));
     }
 
     #[test]

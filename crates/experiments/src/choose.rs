@@ -19,6 +19,7 @@ use heaptoll_scratch::Scratch;
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::preparation::experiment_file;
 use crate::run::{self, Run};
 
 pub use figures::{Candidate, Figures, Finalist};
@@ -67,6 +68,7 @@ pub struct Findings {
 /// The request cannot be carried out, no candidate works, or Ctrl-C.
 pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     request.run.workload.require(false)?;
+    experiment_file::check(request.run.db.as_deref())?;
     let known = manager::known(context.places)?;
     let names = candidates::names(&known, &request.manager, request.settings, &request.run.baseline)?;
     let mut search = Search { request, context, scratch: scratch()?, rows: Vec::new(), runs: 0 };

@@ -32,12 +32,13 @@ pub struct Request {
 /// # Errors
 /// One is no trace, has no call stacks, cannot be read, or needs more memory.
 pub fn measure(request: &Request) -> Result<Figures, Failure> {
-    let base = recording(&request.base, request.base_until_ns)?;
-    let new = recording(&request.new, request.new_until_ns)?;
+    let (base, base_ends) = recording(&request.base, request.base_until_ns)?;
+    let (new, new_ends) = recording(&request.new, request.new_until_ns)?;
     let sides = [&request.base, &request.new].map(std::slice::from_ref);
     let sites = differences_until((sides[0], request.base_until_ns), (sides[1], request.new_until_ns))?;
     let mut warnings = sites.warnings.clone();
     warnings.dedup();
+    warnings.extend([base_ends, new_ends].into_iter().flatten());
     let differs = |of: fn(&Recording) -> &str| of(&base) != of(&new);
     if differs(|side| program_name(&side.program)) {
         warnings.push(format!("These are two programs: {} and {}.", base.program, new.program));
@@ -51,10 +52,16 @@ pub fn measure(request: &Request) -> Result<Figures, Failure> {
     Ok(Figures { base, new, sites, warnings })
 }
 
-fn recording(trace: &Path, until_ns: u64) -> Result<Recording, Failure> {
+/// A recording, and a warning where it ends before the time up to which it is taken.
+fn recording(trace: &Path, until_ns: u64) -> Result<(Recording, Option<String>), Failure> {
     let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
     let header = &tables.header;
-    Ok(Recording {
+    let end_ns = tables.ending.as_ref().map(|ending| ending.time_ns);
+    let ends = end_ns.filter(|end_ns| until_ns != u64::MAX && until_ns > *end_ns).map(|end_ns| {
+        let [end, until] = [end_ns, until_ns].map(|ns| heaptoll_units::time_ns(ns as f64));
+        format!("{} ends after {end}: what is shown at {until} is its end.", trace.display())
+    });
+    let recording = Recording {
         trace: trace.display().to_string(),
         program: match header.command.is_empty() {
             true => header.exe.clone(),
@@ -62,7 +69,8 @@ fn recording(trace: &Path, until_ns: u64) -> Result<Recording, Failure> {
         },
         manager: header.manager.clone(),
         until_s: (until_ns != u64::MAX).then_some(until_ns as f64 / 1e9),
-    })
+    };
+    Ok((recording, ends))
 }
 
 /// The program's file name without its folder and arguments.

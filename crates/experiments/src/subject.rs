@@ -20,6 +20,19 @@ pub fn subtitle(subject: &Subject) -> String {
 
 /// Holes, damage, events that do not fit.
 pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
+    let mut warnings = incomplete(subject);
+    warnings.extend(own_heap_of_trace(Path::new(&subject.exe)));
+    if misfits > 0 {
+        warnings.push(format!(
+            "{} events name objects that are not there: lifetimes and live bytes are off by them",
+            number(misfits)
+        ));
+    }
+    warnings
+}
+
+/// What is missing in a trace.
+pub fn incomplete(subject: &Subject) -> Vec<String> {
     let mut warnings = subject.warnings.clone();
     for gap in &subject.gaps {
         warnings.push(match gap.events {
@@ -29,13 +42,6 @@ pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
     }
     if subject.ended.is_none() && warnings.is_empty() {
         warnings.push("the trace has no end: what came after its last event is not known".to_owned());
-    }
-    warnings.extend(own_heap_of_trace(Path::new(&subject.exe)));
-    if misfits > 0 {
-        warnings.push(format!(
-            "{} events name objects that are not there: lifetimes and live bytes are off by them",
-            number(misfits)
-        ));
     }
     warnings
 }

@@ -25,6 +25,9 @@ pub fn check(path: &Path) -> Result<(), String> {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             Err(format!("no permission to write in {}; check its permissions", folder.display()))
         }
+        Err(error) if error.kind() == ErrorKind::NotFound && folder.is_dir() => {
+            Err(format!("no file can be made in {}; name another folder", folder.display()))
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(format!("there is no folder {}; create it, or name another", folder.display()))
         }
@@ -75,6 +78,15 @@ fn place(path: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_folder_in_which_the_kernel_makes_no_file_is_not_called_missing() {
+        assert_eq!(
+            check(Path::new("/proc/x")),
+            Err("no file can be made in /proc; name another folder".into())
+        );
+        assert!(check(Path::new("/no/such/x")).unwrap_err().contains("there is no folder /no/such"));
+    }
 
     #[test]
     fn only_a_regular_file_may_be_replaced_and_links_are_followed() {

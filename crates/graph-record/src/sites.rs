@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use heaptoll_callsites::whole;
 use heaptoll_trace::{Frame, Site, Sites};
 
 /// Most sites and frames kept.
@@ -68,6 +69,11 @@ impl SiteNames {
                 });
                 site.frames.extend_from_slice(numbers);
             }
+            let code = whole(site.frames.iter().map(|&number| {
+                let Frame { function, line, object, offset } = &sites.frames[number as usize];
+                heaptoll_callsites::Frame { function, line, object, offset: *offset }
+            }));
+            site.frames.truncate(code);
             sites.sites.push(site);
         }
         sites

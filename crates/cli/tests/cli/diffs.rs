@@ -75,6 +75,9 @@ fn two_times_of_one_run_show_what_is_live_at_each() {
     let json = json.to_str().expect("a name of text");
     let output = fixture.heaptoll(&["diff", trace, "--between", "0.2s,1h", "--json", json]);
     assert_eq!(output.code, Some(0), "{}", output.err);
+    // Before, two times after the end were equal without a word.
+    assert!(output.out.contains("what is shown at 3600 s is its end"), "{}", output.out);
+    assert!(!output.out.contains("at 200 ms is its end"), "{}", output.out);
     let exit = &read_json(json)["sites"]["exit"];
     assert_eq!(exit["grown"][0]["part"]["name"], "session < main", "{exit:#}");
     assert_eq!(exit["grown"][0]["new"], 1000 << 10);

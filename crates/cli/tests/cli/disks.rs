@@ -168,6 +168,17 @@ fn a_state_folder_that_cannot_be_made_makes_db_required() {
     output.exits(2).complains(&["/proc/state", "name a file with --db"]);
 }
 
+/// Before, all candidates had been searched when it was refused, with advice that `choose` has no option for.
+#[test]
+fn a_state_folder_that_cannot_be_made_ends_a_choice_before_its_search() {
+    let fixture = Fixture::new();
+    let words = ["choose", "-m", "knuth", "-m", "bump", "-m", "buddy", "--", "ls", "/"];
+    let mut command = fixture.command(&words);
+    let output: CommandOutput = command.env("XDG_STATE_HOME", "/proc/state").output().expect("runs").into();
+    assert!(!output.err.contains("round 1"), "{}", output.err);
+    output.exits(2).complains(&["/proc/state", "XDG_STATE_HOME"]);
+}
+
 #[test]
 fn a_temporary_folder_that_fills_up_ends_the_run_with_the_rows_so_far() {
     let fixture = Fixture::new();

@@ -5,7 +5,7 @@ use std::io::Read;
 use std::process::{Command, Stdio};
 
 use heaptoll_trace::{
-    Allocation, Ending, EventKind, Frame, Header, Settings, Site, Sites, TraceFile, Writer,
+    Allocation, Ending, EventKind, Frame, Gap, Header, Settings, Site, Sites, TraceFile, Writer,
 };
 use serde_json::Value;
 
@@ -214,6 +214,40 @@ fn what_cannot_be_exported_is_refused_with_the_way_out() {
         .exits(2)
         .complains(&["are the same file"]);
     fixture.heaptoll(&["export", "-", "--to", "folded"]).exits(2).complains(&["has no name"]);
+}
+
+/// Before, its trace was called cut off.
+#[test]
+fn a_program_that_allocates_nothing_has_a_profile_without_stacks() {
+    let fixture = Fixture::new();
+    let (program, trace) =
+        (fixture.program("idle", "int main(void) { _exit(0); }"), fixture.at("idle.heaptoll"));
+    fixture
+        .heaptoll(&["record", "--sites", "-o", &trace, "--", &program])
+        .exits(1)
+        .complains(&["no allocation arrived"]);
+    for (format, _) in FORMATS {
+        let output =
+            fixture.heaptoll(&["export", &trace, "--to", format, "-o", &fixture.at(format)]).exits(0);
+        output.complains(&["wrote 0 call stacks"]);
+    }
+}
+
+/// Before, a profile of a part was written without a word, with exit status 0.
+#[test]
+fn a_profile_of_a_trace_with_missing_events_is_marked_as_one_of_a_part() {
+    let fixture = Fixture::new();
+    let header = Header { sites: true, recorder: "1".into(), ..Header::default() };
+    let out = TraceFile::create(&fixture.path("part.heaptoll"), true).expect("makes the trace");
+    let mut writer = Writer::new(out, &header, &Settings::default()).expect("begins");
+    writer.allocate(&call(100, 1)).expect("writes");
+    writer.gap(&Gap { why: "disk full".into(), events: Some(7000) });
+    let frame = Frame { function: "f".into(), ..Frame::default() };
+    writer.sites(&Sites { sites: vec![Site::default(), Site { frames: vec![0] }], frames: vec![frame] });
+    writer.finish(&Ending { how: "exited".into(), time_ns: 1, ..Ending::default() }).expect("ends");
+    let output =
+        fixture.heaptoll(&["export", &fixture.at("part.heaptoll"), "--to", "folded", "-o", "-"]).exits(1);
+    output.shows(&["f 100"]).complains(&["7000 events are missing: disk full"]);
 }
 
 /// The table of call stacks is at the end of a trace.

@@ -249,6 +249,9 @@ fn a_stripped_program_that_crashes_and_a_damaged_trace_have_what_is_there() {
     let head = fixture.at("head.graph");
     fixture.heaptoll(&["leaks", &head]).exits(0).shows(&["no whole root point"]);
     fixture.heaptoll(&["leaks", &head, "--fail-on", "definite"]).exits(2).complains(&["no whole root point"]);
+    // Before, a gate over a damaged trace without a leak in what was left passed.
+    fixture.heaptoll(&["leaks", &head, "--fail-on", "never-freed"]).exits(2).complains(&["is not whole"]);
+    fixture.heaptoll(&["leaks", &head, "--fail-on", "growing"]).exits(2).complains(&["is not whole"]);
     fixture.heaptoll(&["leaks", &program]).exits(2).complains(&["heaptoll leaks -- ", "stripped"]);
     fixture.heaptoll(&["leaks"]).exits(2).complains(&["TRACE"]);
 }

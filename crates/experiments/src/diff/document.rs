@@ -168,7 +168,7 @@ fn totals(figures: &Figures) -> Table {
 fn rows(measure: &Measure, differences: &Differences) -> Vec<Vec<String>> {
     let share = |difference: i64| match differences.difference {
         0 => NONE.to_owned(),
-        all => percent(difference as f64 / all as f64),
+        all => signed_share(difference as f64 / all as f64),
     };
     let cells = |name: &str, base: Option<u64>, new: Option<u64>| {
         let difference = less(new.unwrap_or(0), base.unwrap_or(0));
@@ -188,6 +188,11 @@ fn rows(measure: &Measure, differences: &Differences) -> Vec<Vec<String>> {
     }
     changed.sort_by_key(|(difference, _)| std::cmp::Reverse(*difference));
     changed.into_iter().map(|(_, cells)| cells).collect()
+}
+
+/// A share of the whole difference; negative where a site changed in the other direction.
+fn signed_share(share: f64) -> String {
+    format!("{}{}", if share < 0.0 { "−" } else { "" }, percent(share.abs()))
 }
 
 fn table(measure: &Measure, differences: &Differences, mut rows: Vec<Vec<String>>) -> Table {
@@ -264,6 +269,16 @@ mod tests {
         assert_eq!(table.rows[2][1..4], ["24 B", NONE, "−24 B"]);
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
         assert_eq!(document.sections.len(), 2, "figures that no site has are left out");
+    }
+
+    /// Before, every such share was 0 %.
+    #[test]
+    fn a_site_that_shrank_where_all_together_grew_has_a_negative_share() {
+        let differences =
+            Differences::new([(part("up"), Amounts::Both(0, 150)), (part("down"), Amounts::Both(50, 0))]);
+        let rows = rows(&MEASURES[0], &differences);
+        let shares: Vec<&str> = rows.iter().map(|row| row[4].as_str()).collect();
+        assert_eq!(shares, ["150 %", "−50.0 %"]);
     }
 
     #[test]

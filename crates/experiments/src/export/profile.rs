@@ -10,11 +10,13 @@ use heaptoll_trace::{Header, Memory, Tables};
 use heaptoll_trace_analysis::feed::feed;
 pub use heaptoll_trace_analysis::profile::Window;
 use heaptoll_trace_analysis::profile::{EACH_OBJECT, StackSums};
+use heaptoll_trace_analysis::subject::Subject;
 use thiserror::Error;
 
 use super::{target, tracks};
 use crate::context::Messages;
 use crate::failure::Failure;
+use crate::subject::incomplete;
 use crate::trace_source;
 
 /// Standard output as a file.
@@ -87,10 +89,11 @@ pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> 
         let stacks = profile.stacks().len();
         messages.note(&format!("wrote {stacks} call stacks to {}", path.display()));
     }
-    for warning in &tables.warnings {
-        messages.warning(warning);
+    let subject = Subject::new(&tables.header, tables.ending.as_ref(), &tables.gaps, &tables.warnings, 0);
+    for warning in incomplete(&subject) {
+        messages.warning(&warning);
     }
-    Ok(tables.warnings.is_empty())
+    Ok(tables.warnings.is_empty() && tables.gaps.is_empty())
 }
 
 /// The profile of a trace, what a timeline shows next to it, and the tables of the trace.
@@ -107,10 +110,17 @@ fn profile(request: &Request) -> Result<(Profile, Tracks, Tables), Failure> {
         return Err(NoProfile::NotRecorded(name).into());
     }
     let mut sums = StackSums::new(request.window, request.format.has_lives());
-    let reader = feed(reader, |batch| sums.events(&batch.events)).map_err(trace_source::refused)?;
+    let mut has_events = false;
+    let reader = feed(reader, |batch| {
+        has_events |= !batch.events.is_empty();
+        sums.events(&batch.events);
+    });
+    let reader = reader.map_err(trace_source::refused)?;
     let tables = reader.into_tables();
     let sites = tables.sites.clone().unwrap_or_default();
-    if needs_stacks && sites.frames.is_empty() {
+    // A program that allocated nothing has a whole trace without a stack.
+    let has_nothing = !has_events && tables.ending.is_some();
+    if needs_stacks && sites.frames.is_empty() && !has_nothing {
         return Err(NoProfile::Lost(name).into());
     }
     let end_ns = tables.ending.as_ref().map_or(0, |ending| ending.time_ns).max(sums.time_ns());

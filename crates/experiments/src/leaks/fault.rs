@@ -20,7 +20,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Whether there is such a leak that is not suppressed.
+    /// Whether there is such a leak that is not suppressed. One that is in a damaged trace is; that there is none, only a
+    /// whole one shows.
     ///
     /// # Errors
     /// The trace does not show it.
@@ -33,12 +34,19 @@ impl Fault {
             None => undecided("it has no pointers; record with `heaptoll record --graph --sites`"),
             Some(_) => Ok(objects > 0),
         };
-        match self {
+        let found = match self {
             Fault::Definite => is_lost(figures.kinds.definite.objects),
             Fault::Possible => is_lost(figures.kinds.possible.objects),
             Fault::Growing if !figures.sites => undecided("it has no call stacks; record with --sites"),
             Fault::Growing => Ok(!figures.growing.is_empty()),
             Fault::NeverFreed => Ok(figures.kinds.never_freed().objects > 0),
+        }?;
+        let subject = &figures.subject;
+        let is_whole = subject.ended.is_some() && subject.gaps.is_empty() && subject.warnings.is_empty();
+        if found || is_whole {
+            Ok(found)
+        } else {
+            undecided("it is not whole, and has none up to where it is")
         }
     }
 }

@@ -21,7 +21,10 @@ pub fn check(db: Option<&Path>) -> Result<(), Failure> {
             let folder = Places::experiments();
             let there = folder.ancestors().find(|folder| folder.is_dir()).unwrap_or(&folder);
             writable::check(&there.join("e.db")).map_err(|why| {
-                Failure::Usage(format!("cannot write in {}: {why}; name a file with --db", folder.display()))
+                Failure::Usage(format!(
+                    "cannot write in {}: {why}; name a file with --db, or another folder by XDG_STATE_HOME",
+                    folder.display()
+                ))
             })
         }
     }
@@ -31,7 +34,10 @@ pub fn check(db: Option<&Path>) -> Result<(), Failure> {
 pub fn default_path(experiment: &Experiment) -> Result<PathBuf, Failure> {
     let folder = Places::experiments();
     std::fs::create_dir_all(&folder).map_err(|error| {
-        Failure::Usage(format!("cannot make {}: {error}; name a file with --db", folder.display()))
+        Failure::Usage(format!(
+            "cannot make {}: {error}; name a file with --db, or another folder by XDG_STATE_HOME",
+            folder.display()
+        ))
     })?;
     let program = match experiment.programs.as_slice() {
         [one] => one.name.replace(|c: char| !c.is_ascii_alphanumeric() && !"-_.".contains(c), "_"),

@@ -55,13 +55,15 @@ pub(super) fn may_grow(floors: &[u64; PARTS]) -> bool {
 /// How floors rise; none where the interval is not above 0. `ends` has the clock and the time of each part's end.
 pub(super) fn rise(floors: &[u64; PARTS], ends: &[(u64, u64)], has_time: bool) -> Option<Rise> {
     const MIB: f64 = 1_048_576.0;
-    let slope = |x: fn(&(u64, u64)) -> f64| -> Option<Slope> {
-        let points: Vec<(f64, f64)> =
-            ends.iter().zip(floors).map(|(end, floor)| (x(end), *floor as f64)).collect();
-        trend(&points).map(|Trend { slope, low, high }| Slope { value: slope, low, high })
-    };
-    let per_mib = slope(|end| end.0 as f64 / MIB).filter(|slope| slope.low > 0.0)?;
-    let per_s = has_time.then(|| slope(|end| end.1 as f64 / 1e9)).flatten();
+    let points: Vec<(f64, f64)> =
+        ends.iter().zip(floors).map(|(end, floor)| (end.0 as f64 / MIB, *floor as f64)).collect();
+    let Trend { slope, low, high } = trend(&points).filter(|trend| trend.low > 0.0)?;
+    // By the mean rate of the run, and not by slopes over time: parts of equal bytes have next to no time in bursts, and
+    // all of an idle hour is in one, so that their median is the rate of the bursts.
+    let mib_per_s = ends.last().map_or(0.0, |end| end.0 as f64 / MIB / (end.1 as f64 / 1e9));
+    let times = |factor: f64| Slope { value: slope * factor, low: low * factor, high: high * factor };
+    let per_mib = times(1.0);
+    let per_s = (has_time && mib_per_s.is_finite()).then(|| times(mib_per_s));
     Some(Rise { per_mib, per_s, fifths_bytes: fifths(floors), floors_bytes: floors.to_vec() })
 }
 
@@ -85,6 +87,18 @@ mod tests {
         assert_eq!((found.per_mib.value, found.per_mib.low, found.per_mib.high), (200.0, 200.0, 200.0));
         assert_eq!(found.per_s.map(|slope| slope.value), Some(400.0));
         assert_eq!(found.fifths_bytes, [1000, 2400, 2400, 2400, 2400]);
+    }
+
+    /// Before, a server's growth a second was that of its bursts: an idle hour counted as one of sixty parts.
+    #[test]
+    fn growth_a_second_is_that_of_the_whole_run_with_its_idle_times() {
+        let floors = floors(|part| 1000 + 200 * part);
+        let idle = |part: u64| if part > 30 { 3_600_000_000_000 } else { 0 };
+        let ends: Vec<(u64, u64)> =
+            (1..=PARTS as u64).map(|part| (part << 20, part * 1_000_000 + idle(part))).collect();
+        let per_s = rise(&floors, &ends, true).and_then(|rise| rise.per_s).expect("it grows");
+        let gained = 200.0 * 60.0;
+        assert!((per_s.value - gained / 3600.06).abs() < 1e-6, "{per_s:?}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The frames of a trace as those of a profile.
 
+use std::collections::HashSet;
+
 use heaptoll_callsites as callsites;
 use heaptoll_profiles::{Builder, Frame, inlined};
 use heaptoll_trace::Sites;
@@ -26,6 +28,7 @@ impl<'a> Frames<'a> {
             return remark("[further call stacks]", builder);
         }
         let numbers: &[u32] = self.sites.sites.get(site as usize).map_or(&[], |stack| &stack.frames);
+        let numbers = &self.in_place(numbers);
         if numbers.is_empty() {
             return remark("[not recorded]", builder);
         }
@@ -37,6 +40,25 @@ impl<'a> Frames<'a> {
         let inlined = inlined(&places);
         let numbers = numbers.iter().zip(inlined);
         numbers.filter_map(|(&number, inlined)| self.number(number, inlined, builder)).collect()
+    }
+
+    /// A stack with the mark of folded recursion where callers were left out, and not at its end, where the recorder puts
+    /// it: an address is kept twice, so the others lie beyond the outermost one that occurs again. At the end it would be
+    /// another caller of `main`.
+    fn in_place(&self, numbers: &[u32]) -> Vec<u32> {
+        let mut numbers = numbers.to_vec();
+        let is_mark = |&number: &u32| {
+            let frame = self.sites.frames.get(number as usize);
+            frame.is_some_and(|frame| callsites::is_folded(&frame.function))
+        };
+        let Some(mark) = numbers.iter().position(is_mark) else { return numbers };
+        let mut known = HashSet::new();
+        let again = numbers.iter().enumerate().filter(|(_, number)| !known.insert(**number));
+        if let Some((outermost, _)) = again.last().filter(|(outermost, _)| *outermost < mark) {
+            let mark = numbers.remove(mark);
+            numbers.insert(outermost + 1, mark);
+        }
+        numbers
     }
 
     fn number(&mut self, number: u32, inlined: bool, builder: &mut Builder) -> Option<u32> {
@@ -61,5 +83,45 @@ fn of_trace(frame: &heaptoll_trace::Frame, inlined: bool) -> Frame {
         object: whole.object,
         offset: whole.offset,
         inlined,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use heaptoll_trace::{Frame, Site};
+
+    use super::*;
+
+    fn in_place(names: &[&str]) -> Vec<String> {
+        let mut sites = Sites::default();
+        let mut stack = Vec::new();
+        for name in names {
+            let known = sites.frames.iter().position(|frame| frame.function == *name);
+            stack.push(known.unwrap_or(sites.frames.len()) as u32);
+            if known.is_none() {
+                sites.frames.push(Frame { function: (*name).to_owned(), ..Frame::default() });
+            }
+        }
+        sites.sites.push(Site { frames: stack.clone() });
+        let frames = Frames::new(&sites);
+        let placed = frames.in_place(&stack);
+        placed.iter().map(|&number| sites.frames[number as usize].function.clone()).collect()
+    }
+
+    /// Before, the mark was the caller of `_start`, and a flame graph had `main` twice.
+    #[test]
+    fn folded_recursion_is_marked_where_callers_were_left_out() {
+        let mark = "[repeated callers]";
+        assert_eq!(
+            in_place(&["grow", "grow", "root", "main", "_start", mark]),
+            ["grow", "grow", mark, "root", "main", "_start"]
+        );
+        assert_eq!(
+            in_place(&["l", "r", "x", "l", "r", "main", mark, "[deeper frames]"]),
+            ["l", "r", "x", "l", "r", mark, "main", "[deeper frames]"]
+        );
+        for unchanged in [&["f", "main"][..], &["f", "main", mark], &[mark], &[]] {
+            assert_eq!(in_place(unchanged), unchanged);
+        }
     }
 }
