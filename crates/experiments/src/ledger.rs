@@ -11,12 +11,14 @@ use crate::failure::Failure;
 pub use figures::Figures;
 pub(crate) use groups::line_name;
 
+mod around;
 mod coarse;
 mod collector;
 mod document;
 mod figures;
 mod groups;
 mod over_time;
+mod picture;
 mod pins;
 mod sum;
 mod trace_parts;

@@ -13,6 +13,7 @@ use crate::heap_ranges::{HeapRanges, Layout};
 use crate::line::{Amount, How, Term};
 use crate::mapping::{self, Mapping};
 use crate::mapping_owners::{MappingOwners, image, resident};
+use crate::picture::{Subject, picture};
 use crate::pins::pins;
 use crate::residency::{PageMap, Run, State, Walk};
 use crate::share::LineBuilder;
@@ -45,6 +46,8 @@ pub struct Observer {
     block_history: BlockHistory,
     /// Buffer for the blocks, kept from sample to sample.
     blocks: Vec<Block>,
+    /// Most external fragmentation of a sample, bytes.
+    most_pinned: u64,
 }
 
 impl Observer {
@@ -68,6 +71,7 @@ impl Observer {
             page,
             block_history: BlockHistory::new(page),
             blocks: Vec::new(),
+            most_pinned: 0,
         }
     }
 
@@ -116,6 +120,17 @@ impl Observer {
         let pins = no_pagemap
             .is_none()
             .then(|| pins(&self.blocks, &runs, self.layout.header(), self.page, clock_bytes));
+        let picture = pins.as_ref().filter(|pins| pins.bytes > self.most_pinned).map(|pins| {
+            self.most_pinned = pins.bytes;
+            picture(&Subject {
+                blocks: &self.blocks,
+                runs: &runs,
+                header: self.layout.header(),
+                page_size: self.page,
+                clock_bytes,
+                freed: blocks.freed(),
+            })
+        });
 
         let mut snapshot = Snapshot {
             time_ns,
@@ -130,6 +145,7 @@ impl Observer {
             huge_free_bytes: shares.iter().map(|shares| shares.huge_idle).sum(),
             no_pagemap,
             pins,
+            picture,
             defects,
             census,
             ..Snapshot::default()

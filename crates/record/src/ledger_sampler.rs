@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use heaptoll_alloc_ring::{Shared, Tap};
-use heaptoll_ledger::{Block, Blocks, Census, Ledger, Observer, Options, Pace};
+use heaptoll_ledger::{Block, Blocks, Census, FreedBlocks, Ledger, Observer, Options, Pace};
 use heaptoll_trace::Output;
 
 use crate::event_consumer::EventConsumer;
@@ -171,6 +171,10 @@ impl<W: Output> Blocks for ResolverBlocks<'_, W> {
 
     fn ever(&self, visit: &mut dyn FnMut(u64, u64)) {
         self.0.live().ever(visit);
+    }
+
+    fn freed(&self) -> Option<&FreedBlocks> {
+        self.0.freed()
     }
 }
 
