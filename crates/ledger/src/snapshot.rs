@@ -33,6 +33,8 @@ pub struct Snapshot {
     pub time_ns: u64,
     /// Bytes allocated until then.
     pub clock_bytes: u64,
+    /// Events of the trace until then; 0 in files from before this was recorded.
+    pub events: u64,
     /// Resident set, bytes: the sum over the mappings as the kernel gives it (`Rss` of `/proc/PID/smaps`). The resident
     /// bytes of all lines and `difference_bytes` make exactly this.
     pub rss_bytes: u64,

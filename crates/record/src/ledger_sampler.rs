@@ -88,6 +88,7 @@ impl LedgerSampler {
             {
                 snapshot.collected(&after);
             }
+            snapshot.events = consumer.resolver().written().events();
             snapshot.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.pace.taken(now_ns, &snapshot);
             self.ledger.push(snapshot);

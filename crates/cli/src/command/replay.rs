@@ -38,6 +38,16 @@ pub enum TouchArg {
     All,
 }
 
+impl From<TouchArg> for Touch {
+    fn from(word: TouchArg) -> Touch {
+        match word {
+            TouchArg::None => Touch::None,
+            TouchArg::Write => Touch::Write,
+            TouchArg::All => Touch::All,
+        }
+    }
+}
+
 /// Replay a trace under other managers: what would each have done with exactly these calls?
 ///
 /// A fresh process with the manager preloaded makes the calls of the trace and nothing else. CPU, the latency of single
@@ -128,11 +138,7 @@ fn request(arguments: &Arguments) -> Request {
             OrderArg::Exact => Order::Exact,
             OrderArg::PerThread => Order::PerThread,
         }),
-        touch: arguments.touch.map(|word| match word {
-            TouchArg::None => Touch::None,
-            TouchArg::Write => Touch::Write,
-            TouchArg::All => Touch::All,
-        }),
+        touch: arguments.touch.map(Touch::from),
         repetitions: arguments.repetitions,
         copies: arguments.scale,
         runs: arguments.runs,

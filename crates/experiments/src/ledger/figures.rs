@@ -5,6 +5,8 @@ use heaptoll_ledger::{Point, Snapshot};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::replays::Replays;
+
 /// A call site that the snapshots name by its number.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedSite {
@@ -42,6 +44,9 @@ pub enum Figures {
         /// The call sites in `pins` of the snapshots, by number.
         #[serde(default)]
         call_sites: Vec<NamedSite>,
+        /// The trace under other managers, where it was replayed.
+        #[serde(default)]
+        replays: Option<Replays>,
     },
     /// Of samples of the resident set.
     Coarse {
@@ -51,5 +56,8 @@ pub enum Figures {
         manager: String,
         /// In order of time.
         points: Vec<Point>,
+        /// The trace under other managers, where it was replayed.
+        #[serde(default)]
+        replays: Option<Replays>,
     },
 }

@@ -98,7 +98,7 @@ fn bytes(snapshot: &Snapshot) -> u64 {
 }
 
 /// The sites of one snapshot, those that hold most first; stacks that read alike are one.
-fn rows(pins: &Pins, call_sites: &mut CallSites) -> Vec<Row> {
+pub fn rows(pins: &Pins, call_sites: &mut CallSites) -> Vec<Row> {
     let mut by_row: Vec<(usize, Pin)> = Vec::new();
     for pin in &pins.sites {
         let row = call_sites.row(pin.site);
