@@ -104,14 +104,20 @@ fn the_picture_has_the_pages_of_the_worst_snapshot_and_what_was_freed_there() {
     let sum = |key: &str| cells.iter().map(|cell| number(&cell[key])).sum::<u64>();
     assert_eq!(sum("held_bytes"), number(&pins["bytes"]), "the free bytes on live pages");
     let pages = number(&picture["pages"]) * number(&picture["page_bytes"]);
-    assert_eq!(sum("live_bytes") + sum("held_bytes") + sum("empty_pages") * number(&picture["page_bytes"]), pages);
+    assert_eq!(
+        sum("live_bytes") + sum("held_bytes") + sum("empty_pages") * number(&picture["page_bytes"]),
+        pages
+    );
     let audited = cells.iter().filter(|cell| {
         cell["holders"].get(0).is_some_and(|first| name(&figures, &first["site"]) == "log_audit < main")
     });
     assert!(audited.count() * 10 > cells.len() * 8, "eight tiles in ten are its");
     // All other sites were freed around it, each with a few of the bytes.
     let around = &picture["around"][0];
-    assert_eq!((name(&figures, &around["site"]), number(&picture["followed_one_in"])), ("log_audit < main", 1));
+    assert_eq!(
+        (name(&figures, &around["site"]), number(&picture["followed_one_in"])),
+        ("log_audit < main", 1)
+    );
     let held = number(&around["held_bytes"]);
     assert!(number(&around["unused_bytes"]) * 5 < held, "{around:#}");
     let freed: u64 = array(&around["freed"]).iter().map(|freed| number(&freed["bytes"])).sum();

@@ -76,7 +76,7 @@ fn sentence(group: &Group, call_sites: &CallSites) -> String {
         parts.push("no block that was freed".into());
     }
     format!(
-        "On the free bytes that {} holds there lay last, by the call site of the freed blocks: {}.",
+        "Of the free bytes that {} holds, the last blocks that were freed there were: {}.",
         call_sites.name(group.row),
         parts.join("; ")
     )

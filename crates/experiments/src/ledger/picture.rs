@@ -36,7 +36,7 @@ pub fn mosaic(picture: &Picture, snapshot: &Snapshot, rows: &[Row], call_sites: 
             text: text(picture, at, cell, &holders, call_sites),
         });
     }
-    let age = ["last fifth of the run", "fourth", "third", "second", "first fifth"];
+    let age = ["allocated in the last fifth of the run", "fourth", "third", "second", "first"];
     Mosaic {
         title: "The heap's pages, by the call site that holds them".into(),
         caption: caption(picture, snapshot),
@@ -46,7 +46,7 @@ pub fn mosaic(picture: &Picture, snapshot: &Snapshot, rows: &[Row], call_sites: 
             "no live block on its page".into(),
         ],
         keys: rows.iter().take(COLOURS).map(key).collect(),
-        steps: ("colour by age: allocated in the".into(), age.map(str::to_owned).into()),
+        steps: ("colour by age".into(), age.map(str::to_owned).into()),
         tiles,
     }
 }
@@ -57,10 +57,10 @@ fn caption(picture: &Picture, snapshot: &Snapshot) -> String {
         pages => format!("A tile is {pages} neighbouring pages"),
     };
     format!(
-        "{tile} of {}, in order of address, after {} s, when external fragmentation was largest: {} of the heap, without \
+        "{tile} of {} KiB, in order of address, after {} s, when external fragmentation was largest: {} of the heap, without \
          what is not resident. Its colour is that of the call site with most of it (grey: any other), and its levels \
          are shares of its bytes; each is drawn at least so high that it is seen.",
-        whole_bytes(picture.page_bytes),
+        picture.page_bytes / 1024,
         seconds(snapshot.time_ns as f64 / 1e9),
         plural(picture.pages as usize, "resident page"),
     )

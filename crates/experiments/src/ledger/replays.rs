@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
-use heaptoll_ledger::{Pins, Snapshot};
+use heaptoll_ledger::{Pins, Snapshot, Term};
 use heaptoll_replay::error::ReplayError;
 use heaptoll_replay::job::Touch;
 use heaptoll_replay::ledger::{self as driven, Prepared, Replayed, Sampled};
@@ -76,6 +76,8 @@ pub struct ReplayedPoint {
     pub live_bytes: u64,
     /// Free bytes on resident pages with live blocks.
     pub external_bytes: u64,
+    /// Resident bytes of the heap on pages without a live block.
+    pub empty_bytes: u64,
 }
 
 /// Replays the trace that `findings` are of, and adds what was found.
@@ -191,7 +193,13 @@ fn point(sampled: &Sampled, external_bytes: u64) -> ReplayedPoint {
         resident_bytes: sampled.resident_bytes,
         live_bytes: sampled.snapshot.live_bytes,
         external_bytes,
+        empty_bytes: empty(&sampled.snapshot),
     }
+}
+
+/// Resident bytes of the heap on pages without a live block, as far as the manager's census leaves them there.
+fn empty(snapshot: &Snapshot) -> u64 {
+    [Term::Caches, Term::Fresh].iter().map(|term| snapshot.amount(*term).resident).sum()
 }
 
 impl ReplayedManager {

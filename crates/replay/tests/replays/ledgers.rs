@@ -85,7 +85,10 @@ fn blocks_that_stay_hold_the_pages_by_the_call_site_of_the_recorded_run() {
     assert!(held > (EACH * STAYING * 128 / 4) as u64 && held < last.resident_bytes, "{held}");
     let most = all.iter().map(|one| one.resident_bytes).max().expect("some");
     let requested = (EACH * STAYING * 120) as u64;
-    assert!(most > requested && most < 2 * requested, "{most} resident of {requested}: without the driver's own");
+    assert!(
+        most > requested && most < 2 * requested,
+        "{most} resident of {requested}: without the driver's own"
+    );
     let times: Vec<u64> = all.iter().map(|one| one.snapshot.clock_bytes).collect();
     assert!(times.is_sorted());
 }

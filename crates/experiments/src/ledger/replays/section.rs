@@ -10,7 +10,7 @@ use heaptoll_units::{MIB, kib, number, per_hundred, whole_bytes};
 
 use super::super::groups::GROUPS;
 use super::super::pins::{Row, rows};
-use super::{ReplayedManager, Replays};
+use super::{ReplayedManager, Replays, empty};
 
 /// Call sites with a column of their own.
 const SITES: usize = 3;
@@ -107,10 +107,17 @@ fn headings(sites: &[&Row]) -> Vec<Column> {
         Column::figures("live KiB"),
         Column::figures("external KiB"),
         Column::figures("%"),
+        Column::figures("no live block KiB"),
         Column::optional("most external KiB"),
     ];
-    columns.extend(sites.iter().map(|row| Column::figures(&format!("held by {}, KiB", row.name))));
     columns
+        .extend(sites.iter().map(|row| Column::figures(&format!("held by {}, KiB", innermost(&row.name)))));
+    columns
+}
+
+/// The first frame of a call site.
+fn innermost(name: &str) -> &str {
+    name.split_once(" < ").map_or(name, |(first, _)| first)
 }
 
 fn recorded_line(
@@ -132,6 +139,7 @@ fn recorded_line(
         kib(snapshot.live_bytes),
         kib(pins.bytes),
         per_hundred(pins.bytes, heap),
+        kib(empty(snapshot)),
         kib(pins.bytes),
     ];
     cells.extend(sites.iter().map(|row| kib(held(pins, row, call_sites))));
@@ -151,6 +159,7 @@ fn line(manager: &ReplayedManager, events: u64, sites: &[&Row], call_sites: &mut
         kib(point.live_bytes),
         kib(point.external_bytes),
         per_hundred(point.external_bytes, point.resident_bytes),
+        kib(point.empty_bytes),
         kib(most),
     ];
     let pins = manager.pins.as_ref();
@@ -168,8 +177,9 @@ fn notes(replays: &Replays) -> Vec<String> {
     };
     vec![
         "Resident: more than before the first call, without the driver's own memory; as recorded: without what is not \
-         heap. External: free bytes on resident pages with live blocks; % of resident. Most external: at any of the \
-         points that were sampled. Held by: the part of the call sites that hold most when recorded."
+         heap. External: free bytes on resident pages with live blocks; % of resident. No live block: pages that could be \
+         given back. Most external: at any of the points that were sampled. Held by: the part of external fragmentation \
+         of the call sites that hold most when recorded."
             .into(),
         format!(
             "{touched} The order of calls is that of the recording, one at a time; nothing of the program but its calls \
