@@ -7,10 +7,11 @@ use heaptoll_report::document::{Document, Section};
 use heaptoll_report::format::shell_command;
 use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites, Tables};
 
+use crate::context::Context;
 use crate::failure::Failure;
 pub use figures::Figures;
 pub(crate) use groups::line_name;
-use replays::Replays;
+pub use replays::ReplayRequest;
 use replays::section::{Recorded, section};
 
 mod around;
@@ -21,8 +22,9 @@ mod figures;
 mod groups;
 mod over_time;
 mod picture;
+mod pin_rows;
 mod pins;
-pub mod replays;
+mod replays;
 mod sum;
 mod trace_parts;
 
@@ -108,11 +110,22 @@ fn of_snapshots(mut ledger: Ledger, tables: Tables) -> Findings {
 }
 
 impl Findings {
-    /// Adds what other managers hold of the program.
-    fn set_replays(&mut self, found: Replays) {
-        match &mut self.figures {
-            Figures::Pages { replays, .. } | Figures::Coarse { replays, .. } => *replays = Some(found),
-        }
+    /// Replays the trace that this was found of under other managers, and adds what each of them holds of the program.
+    ///
+    /// # Errors
+    /// It is no file, or cannot be replayed; a manager is unknown; Ctrl-C before all was replayed.
+    pub fn replay(
+        &mut self,
+        trace: &Path,
+        request: &ReplayRequest,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        let (snapshots, kept) = match &mut self.figures {
+            Figures::Pages { snapshots, replays, .. } => (snapshots.as_slice(), replays),
+            Figures::Coarse { replays, .. } => (&[][..], replays),
+        };
+        *kept = Some(replays::replay(trace, (&self.tables.header.manager, snapshots), request, context)?);
+        Ok(())
     }
 
     /// Whether the trace was replayed and a manager failed.

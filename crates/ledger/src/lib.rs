@@ -7,6 +7,7 @@
 mod attribution;
 mod block;
 mod block_history;
+mod canvas;
 mod census;
 mod coarse;
 mod error;

@@ -6,12 +6,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-mod canvas;
-#[cfg(test)]
-mod tests;
-
-pub use canvas::{Subject, picture};
-
 /// The resident pages of the heap, in order of address.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]

@@ -7,17 +7,16 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::ledger::replays::ReplayRequest;
-use heaptoll_experiments::ledger::{self, Request};
+use heaptoll_experiments::ledger::{self, ReplayRequest, Request};
 use heaptoll_experiments::record::{self, ProgramChoice, RecordingOptions};
 use heaptoll_report::format::shell_command;
 
-use crate::command::replay::TouchArg;
 use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::MemoryArguments;
 use crate::recording::{record, scratch_for_trace};
 use crate::session::Session;
+use crate::touch_arg::TouchArg;
 use crate::workload_args::SizeArg;
 use crate::{exit, hints, outputs, terminal};
 
@@ -29,11 +28,11 @@ use crate::{exit, hints, outputs, terminal};
 ///
 /// Of a command, the process image with the largest resident set is shown. It runs as under `heaptoll record`.
 ///
-/// With -m, a trace is also replayed under other managers, its blocks attributed to the call sites of the recorded run: what
-/// would each of them hold of the same program, and which call site would pin it?
+/// With -m, a trace is also replayed under other managers, its blocks attributed to the call sites of the recorded run:
+/// what would each of them hold of the same program, and which call site would pin it?
 ///
-/// Exit status: 0 all well; 1 the program failed, the trace is not whole, a replay failed, or an output file could not be written; 2 the
-/// request cannot be carried out, or the trace has nothing to show; 130 stopped before the program ended.
+/// Exit status: 0 all well; 1 the program failed, the trace is not whole, a replay failed, or an output file could not be
+/// written; 2 the request cannot be carried out, or the trace has nothing to show; 130 stopped before the program ended.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll ledger -m tithe --html perl.html -- perl script.pl\n  \
     heaptoll ledger --program gawk --size demo\n  \
@@ -172,7 +171,7 @@ fn compare(trace: &Path, arguments: &Arguments) -> Result<u8, Failure> {
         timeout: Duration::from_secs_f64(arguments.timeout),
         memory_limit_bytes,
     };
-    ledger::replays::add(&mut found, trace, &request, &session.context())?;
+    found.replay(trace, &request, &session.context())?;
     let mut words = outputs::own_arguments();
     if let Some(first) = words.first_mut() {
         *first = "heaptoll".into();

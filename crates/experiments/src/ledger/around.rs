@@ -5,7 +5,7 @@ use heaptoll_report::document::{Column, Table};
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{kib, part, per_hundred};
 
-use super::pins::Row;
+use super::pin_rows::Row;
 
 /// Call sites of live blocks that are shown.
 const HOLDERS: usize = 5;

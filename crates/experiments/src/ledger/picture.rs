@@ -6,7 +6,7 @@ use heaptoll_report::format::{plural, seconds};
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{number, part, whole_bytes};
 
-use super::pins::Row;
+use super::pin_rows::Row;
 
 /// Call sites with a colour of their own.
 const COLOURS: usize = 6;

@@ -13,6 +13,7 @@ use super::around;
 use super::figures::NamedSite;
 use super::over_time::axis;
 use super::picture::mosaic;
+use super::pin_rows::{self, Row, rows};
 
 /// Rows of the table.
 const ROWS: usize = 20;
@@ -23,16 +24,6 @@ const SHOWN: u64 = 100;
 /// The document begins with the worst site where the free bytes on live pages are at least this part of the resident
 /// set, as a divisor.
 const NOTABLE: u64 = 20;
-
-/// What the sites that read alike hold together.
-pub struct Row {
-    /// Number among the call sites that read alike.
-    pub row: usize,
-    /// As tables show it.
-    pub name: String,
-    /// What they hold.
-    pub pin: Pin,
-}
 
 /// The part of the document on pins, and the sentence that it may begin with.
 pub struct Shown {
@@ -95,20 +86,6 @@ pub fn named_sites(ledger: &Ledger, sites: Option<&Sites>) -> Vec<NamedSite> {
 
 fn bytes(snapshot: &Snapshot) -> u64 {
     snapshot.pins.as_ref().map_or(0, |pins| pins.bytes)
-}
-
-/// The sites of one snapshot, those that hold most first; stacks that read alike are one.
-pub fn rows(pins: &Pins, call_sites: &mut CallSites) -> Vec<Row> {
-    let mut by_row: Vec<(usize, Pin)> = Vec::new();
-    for pin in &pins.sites {
-        let row = call_sites.row(pin.site);
-        match by_row.iter_mut().find(|(known, _)| *known == row) {
-            Some((_, sum)) => sum.add(pin),
-            None => by_row.push((row, *pin)),
-        }
-    }
-    by_row.sort_by_key(|(_, pin)| std::cmp::Reverse(pin.bytes()));
-    by_row.into_iter().map(|(row, pin)| Row { row, name: call_sites.name(row), pin }).collect()
 }
 
 fn sentence(row: &Row, snapshot: &Snapshot, pins: &Pins) -> String {
@@ -185,7 +162,7 @@ fn chart(ledger: &Ledger, rows: &[Row], call_sites: &mut CallSites) -> Chart {
     for snapshot in &ledger.snapshots {
         let Some(pins) = &snapshot.pins else { continue };
         let at = snapshot.time_ns as f64 / 1e9;
-        let now = self::rows(pins, call_sites);
+        let now = pin_rows::rows(pins, call_sites);
         let mut rest = pins.bytes;
         for (series, first) in points.iter_mut().zip(first) {
             let held = now.iter().find(|row| row.row == first.row).map_or(0, |row| row.pin.bytes());

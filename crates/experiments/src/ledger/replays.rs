@@ -6,16 +6,13 @@ use std::time::Duration;
 
 use heaptoll_experiment::manager::{self, Manager};
 use heaptoll_experiment::places::Places;
-use heaptoll_ledger::{Pins, Snapshot, Term};
+use heaptoll_ledger::{Snapshot, Term};
 use heaptoll_replay::error::ReplayError;
 use heaptoll_replay::job::Touch;
 use heaptoll_replay::ledger::{self as driven, Prepared, Replayed, Sampled};
 use heaptoll_replay::start::Stack;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
 
-use super::Findings;
-use super::figures::Figures;
+use super::figures::{ReplayedManager, ReplayedPoint, Replays};
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::preparation::{preflights, stand_ins};
@@ -37,65 +34,18 @@ pub struct ReplayRequest {
     pub memory_limit_bytes: u64,
 }
 
-/// The trace under other managers.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Replays {
-    /// The point that is compared: so many events of the trace.
-    pub events: u64,
-    /// Number of the recorded run's snapshot there; null where the trace has none.
-    pub recorded: Option<usize>,
-    /// What was done with blocks.
-    pub touch: Touch,
-    /// By manager; that of the recorded run first.
-    pub managers: Vec<ReplayedManager>,
-}
-
-/// The trace under one manager.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ReplayedManager {
-    /// Its name.
-    pub name: String,
-    /// Why there are no figures, if there are none.
-    pub failed: Option<String>,
-    /// In order of the trace.
-    pub points: Vec<ReplayedPoint>,
-    /// Who holds the free bytes at the point that is compared.
-    pub pins: Option<Pins>,
-}
-
-/// The process at one point of a replay.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ReplayedPoint {
-    /// Events of the trace until then.
-    pub events: u64,
-    /// Bytes allocated until then.
-    pub clock_bytes: u64,
-    /// Resident bytes, less those before the first call and those of the driver.
-    pub resident_bytes: u64,
-    /// Requested bytes of live blocks.
-    pub live_bytes: u64,
-    /// Free bytes on resident pages with live blocks.
-    pub external_bytes: u64,
-    /// Resident bytes of the heap on pages without a live block.
-    pub empty_bytes: u64,
-}
-
-/// Replays the trace that `findings` are of, and adds what was found.
+/// Replays a trace that was recorded under this manager, and has these snapshots.
 ///
 /// # Errors
 /// It is no file, or cannot be replayed; a manager is unknown; Ctrl-C before all was replayed.
-pub fn add(
-    findings: &mut Findings,
+pub fn replay(
     trace: &Path,
+    (recorded, snapshots): (&str, &[Snapshot]),
     request: &ReplayRequest,
     context: &Context,
-) -> Result<(), Failure> {
+) -> Result<Replays, Failure> {
     trace_file::several_times(trace)?;
-    let managers = managers(&findings.tables.header.manager, request, context)?;
-    let snapshots: &[Snapshot] = match &findings.figures {
-        Figures::Pages { snapshots, .. } => snapshots,
-        Figures::Coarse { .. } => &[],
-    };
+    let managers = managers(recorded, request, context)?;
     let mut after: Vec<u64> =
         snapshots.iter().map(|snapshot| snapshot.events).filter(|events| *events > 0).collect();
     after.sort_unstable();
@@ -128,9 +78,7 @@ pub fn add(
         .filter(|(_, snapshot)| snapshot.events > 0)
         .max_by_key(|(_, snapshot)| snapshot.pins.as_ref().map_or(0, |pins| pins.bytes))
         .map(|(at, snapshot)| (at, snapshot.events));
-    let replays = compare(replayed, worst, request.touch);
-    findings.set_replays(replays);
-    Ok(())
+    Ok(compare(replayed, worst, request.touch))
 }
 
 /// That of the recorded run first, if it is known here.
@@ -200,11 +148,4 @@ fn point(sampled: &Sampled, external_bytes: u64) -> ReplayedPoint {
 /// Resident bytes of the heap on pages without a live block, as far as the manager's census leaves them there.
 fn empty(snapshot: &Snapshot) -> u64 {
     [Term::Caches, Term::Fresh].iter().map(|term| snapshot.amount(*term).resident).sum()
-}
-
-impl ReplayedManager {
-    /// The process at the point after so many events.
-    pub fn at(&self, events: u64) -> Option<&ReplayedPoint> {
-        self.points.iter().find(|point| point.events == events)
-    }
 }

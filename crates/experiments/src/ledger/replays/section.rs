@@ -8,9 +8,10 @@ use heaptoll_trace::Sites;
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{MIB, kib, number, per_hundred, whole_bytes};
 
+use super::super::figures::{ReplayedManager, Replays};
 use super::super::groups::GROUPS;
-use super::super::pins::{Row, rows};
-use super::{ReplayedManager, Replays, empty};
+use super::super::pin_rows::{Row, rows};
+use super::empty;
 
 /// Call sites with a column of their own.
 const SITES: usize = 3;

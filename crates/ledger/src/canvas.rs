@@ -4,14 +4,14 @@ use std::cmp::Reverse;
 
 use rustc_hash::FxHashMap;
 
-use super::{Around, Cell, FreedBytes, Holder, Picture};
 use crate::block::Block;
 use crate::freed_blocks::FreedBlocks;
 use crate::laid_pages::{LaidPage, PageVisitor, lay};
+use crate::picture::{Around, Cell, FreedBytes, Holder, Picture};
 use crate::residency::{Run, State, Walk};
 
 /// Cells, at most.
-pub(super) const MOST_CELLS: u64 = 1536;
+const MOST_CELLS: u64 = 1536;
 /// Call sites that a cell names.
 const MOST_HOLDERS: usize = 3;
 /// Call sites of which it is kept what was freed around their blocks, and sites of freed blocks of each.
@@ -41,7 +41,7 @@ pub fn picture(subject: &Subject) -> Picture {
     draw(subject, pages.div_ceil(MOST_CELLS).max(1))
 }
 
-pub(super) fn draw(subject: &Subject, cell_pages: u64) -> Picture {
+fn draw(subject: &Subject, cell_pages: u64) -> Picture {
     let resident = subject.runs.iter().filter(|run| run.state != State::Swapped);
     let pages: u64 = resident.clone().map(|run| (run.end - run.start) / subject.page_size).sum();
     let mut canvas = Canvas {
@@ -226,3 +226,6 @@ fn around(tallies: FxHashMap<u32, Tally>) -> Vec<Around> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

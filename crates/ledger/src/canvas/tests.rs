@@ -2,12 +2,8 @@
 
 use proptest::prelude::*;
 
-use super::canvas::{MOST_CELLS, draw};
 use super::*;
 use crate::attribution::{HeapRange, attribute};
-use crate::block::Block;
-use crate::freed_blocks::FreedBlocks;
-use crate::residency::{Run, State};
 
 const PAGE: u64 = 64;
 
