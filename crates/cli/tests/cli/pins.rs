@@ -143,10 +143,16 @@ fn a_replay_shows_what_other_managers_hold_of_the_same_program_by_call_site() {
         array(&replays["managers"]).iter().map(|one| one["name"].as_str().expect("a name")).collect();
     assert_eq!(names, ["glibc", "knuth", "bump"], "that of the recording first");
     let recorded = &figures["moments"][number(&replays["recorded"]) as usize];
+    // One from before the first call has nothing to compare.
+    let events: std::collections::BTreeSet<u64> = array(&figures["moments"])
+        .iter()
+        .map(|snapshot| number(&snapshot["events"]))
+        .filter(|at| *at > 0)
+        .collect();
     for manager in array(&replays["managers"]) {
         let first = &manager["pins"]["sites"][0];
         assert_eq!(name(&figures, &first["site"]), "log_audit < main", "{manager:#}");
-        assert_eq!(array(&manager["points"]).len(), array(&figures["moments"]).len(), "at the same points");
+        assert_eq!(array(&manager["points"]).len(), events.len(), "at the same points");
     }
     let bytes = |pins: &Value| number(&pins["bytes"]) as f64;
     let again = bytes(&replays["managers"][0]["pins"]) / bytes(&recorded["pins"]);
