@@ -82,12 +82,13 @@ fn tile(tile: &Tile) -> TileView {
     TileView { class: format!("{}{step}", hue(tile.key)), solid, upper, text: text.join("\n") }
 }
 
-/// Heights of both bands. What is there is seen, and so is what is left: a tile is full where it is all solid only.
+/// Heights of both bands. What is there is seen, and so is what is left: only a tile without an empty part is full.
 fn levels(solid: f64, pale: f64) -> (u32, u32) {
     let band = |share: f64| if share > 0.0 { (share * 100.0).max(LEAST) } else { 0.0 };
-    let empty =
-        band((1.0 - solid - pale).clamp(0.0, 1.0).max(0.0) * f64::from(u8::from(solid + pale < 0.9999)));
-    let (solid, pale) = (band(solid.clamp(0.0, 1.0)), band(pale.clamp(0.0, 1.0)));
+    let rest = 1.0 - solid - pale;
+    // Less is an error of rounding.
+    let empty = if rest > 1e-4 { band(rest) } else { 0.0 };
+    let (solid, pale) = (band(solid), band(pale));
     let all = (solid + pale + empty).max(1.0);
     let hundredths = |height: f64| (height * 100.0 / all).round() as u32;
     (hundredths(solid), hundredths(solid + pale))

@@ -179,8 +179,8 @@ fn notes(replays: &Replays) -> Vec<String> {
     vec![
         "Resident: more than before the first call, without the driver's own memory; as recorded: without what is not \
          heap. External: free bytes on resident pages with live blocks; % of resident. No live block: pages that could be \
-         given back. Most external: at any of the points that were sampled. Held by: the part of external fragmentation \
-         of the call sites that hold most when recorded."
+         given back, those from before the first call included. Most external: at any of the points that were sampled. \
+         Held by: the part of external fragmentation of the call sites that hold most when recorded."
             .into(),
         format!(
             "{touched} The order of calls is that of the recording, one at a time; nothing of the program but its calls \
