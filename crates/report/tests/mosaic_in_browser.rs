@@ -42,7 +42,7 @@ const SCRIPT: &str = r#"
 
 fn page(tiles: usize) -> String {
     let tile = |at: usize| Tile {
-        key: (at % 4 == 0).then_some(0),
+        key: at.is_multiple_of(4).then_some(0),
         step: Some(at % 3),
         solid: 0.1,
         pale: 0.5,

@@ -32,9 +32,9 @@ fn trace(folder: &Path) -> PathBuf {
     for at in 0..EACH * STAYING {
         let thread = u32::from(at % 1000 > 900);
         going.push(writer.allocate(&call(1, thread)).expect("a slot"));
-        if at % EACH == 0 {
+        if at.is_multiple_of(EACH) {
             let mut slot = writer.allocate(&call(2, 0)).expect("a slot");
-            if at % (2 * EACH) == 0 {
+            if at.is_multiple_of(2 * EACH) {
                 let larger = Allocation { kind: EventKind::Realloc, size: 140, ..call(1, 0) };
                 writer.resize(slot, &larger, true).expect("resizes");
                 slot = going.pop().expect("one");
