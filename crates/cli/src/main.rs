@@ -27,6 +27,7 @@ mod same_file;
 mod session;
 mod study_arguments;
 mod terminal;
+mod touch_arg;
 mod traced_arguments;
 mod version;
 mod workload_args;

@@ -3,21 +3,28 @@
 use std::path::{Path, PathBuf};
 
 use heaptoll_ledger::{EXTRA, Ledger, LedgerError};
-use heaptoll_report::document::Document;
+use heaptoll_report::document::{Document, Section};
 use heaptoll_report::format::shell_command;
 use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites, Tables};
 
+use crate::context::Context;
 use crate::failure::Failure;
 pub use figures::Figures;
 pub(crate) use groups::line_name;
+pub use replays::ReplayRequest;
+use replays::section::{Recorded, section};
 
+mod around;
 mod coarse;
 mod collector;
 mod document;
 mod figures;
 mod groups;
 mod over_time;
+mod picture;
+mod pin_rows;
 mod pins;
+mod replays;
 mod sum;
 mod trace_parts;
 
@@ -77,6 +84,7 @@ pub fn measure(trace: &Path, request: Request) -> Result<Findings, Failure> {
         program: trace_parts::program(&tables),
         manager: trace_parts::manager(&tables),
         points,
+        replays: None,
     };
     Ok(Findings { figures, tables, detail: Detail::Coarse { was_requested, damage } })
 }
@@ -96,11 +104,47 @@ fn of_snapshots(mut ledger: Ledger, tables: Tables) -> Findings {
         max_live_bytes: tables.ending.as_ref().map(|ending| ending.max_live_bytes).filter(|most| *most > 0),
         snapshots: ledger.snapshots.clone(),
         call_sites: pins::named_sites(&ledger, tables.sites.as_ref()),
+        replays: None,
     };
     Findings { figures, tables, detail: Detail::Pages(Box::new(ledger)) }
 }
 
 impl Findings {
+    /// Replays the trace that this was found of under other managers, and adds what each of them holds of the program.
+    ///
+    /// # Errors
+    /// It is no file, or cannot be replayed; a manager is unknown; Ctrl-C before all was replayed.
+    pub fn replay(
+        &mut self,
+        trace: &Path,
+        request: &ReplayRequest,
+        context: &Context,
+    ) -> Result<(), Failure> {
+        let (snapshots, kept) = match &mut self.figures {
+            Figures::Pages { snapshots, replays, .. } => (snapshots.as_slice(), replays),
+            Figures::Coarse { replays, .. } => (&[][..], replays),
+        };
+        *kept = Some(replays::replay(trace, (&self.tables.header.manager, snapshots), request, context)?);
+        Ok(())
+    }
+
+    /// Whether the trace was replayed and a manager failed.
+    pub fn has_failed_replay(&self) -> bool {
+        let (Figures::Pages { replays, .. } | Figures::Coarse { replays, .. }) = &self.figures;
+        replays.iter().flat_map(|replays| &replays.managers).any(|manager| manager.failed.is_some())
+    }
+
+    /// The section on other managers, where the trace was replayed.
+    fn replays(&self) -> Option<Section> {
+        let (manager, replays, snapshots) = match &self.figures {
+            Figures::Pages { manager, replays, snapshots, .. } => (manager, replays, snapshots.as_slice()),
+            Figures::Coarse { manager, replays, .. } => (manager, replays, &[][..]),
+        };
+        let none = Sites::default();
+        let sites = self.tables.sites.as_ref().unwrap_or(&none);
+        Some(section(replays.as_ref()?, &Recorded { manager, snapshots, sites }))
+    }
+
     /// The document that shows it. `command` repeats it.
     pub fn document(&self, command: &str) -> Document {
         let mut document = match (&self.figures, &self.detail) {
@@ -119,7 +163,7 @@ impl Findings {
                 }
                 document
             }
-            (Figures::Coarse { program, manager, points }, Detail::Coarse { was_requested, damage }) => {
+            (Figures::Coarse { program, manager, points, .. }, Detail::Coarse { was_requested, damage }) => {
                 let mut document = coarse::document(points, manager, program, *was_requested);
                 // Reading the events finds damage that the tables do not show.
                 let hidden = damage.iter().filter(|text| !self.tables.warnings.contains(text));
@@ -128,6 +172,9 @@ impl Findings {
             }
             _ => Document::default(),
         };
+        // After what is of the recorded run at its worst.
+        let at = document.sections.len().min(2);
+        document.sections.splice(at..at, self.replays());
         trace_parts::finish(&mut document, &self.tables, command);
         document
     }

@@ -25,7 +25,7 @@ mod document;
 pub mod graph;
 mod progress;
 mod sections;
-mod trace_file;
+pub(crate) mod trace_file;
 mod verdict;
 
 /// Name and version of the figures as JSON.

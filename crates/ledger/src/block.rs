@@ -1,5 +1,7 @@
 //! Live blocks: what the recorder knows of them, and the order in which the ledger reads them.
 
+use crate::freed_blocks::FreedBlocks;
+
 /// A block that the program holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Block {
@@ -40,6 +42,11 @@ pub trait Blocks {
     /// Visits ranges of addresses, `start..end` in bytes, in which blocks have ever been, in any order and as coarse as
     /// they are known. Without it the ledger knows only where blocks were at the time of a sample.
     fn ever(&self, _visit: &mut dyn FnMut(u64, u64)) {}
+
+    /// What was freed where, if it is known.
+    fn freed(&self) -> Option<&FreedBlocks> {
+        None
+    }
 }
 
 impl Blocks for [Block] {

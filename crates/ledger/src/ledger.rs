@@ -28,14 +28,18 @@ const WANTED: usize = 40;
 
 impl Ledger {
     /// Adds a snapshot. When there are too many, every second one is dropped, but never the first, the one with the
-    /// largest resident set, the one with the most live bytes, and the last.
+    /// largest resident set, the one with the most live bytes, the one with the most external fragmentation, and the
+    /// last. A picture takes the place of that before.
     pub fn push(&mut self, snapshot: Snapshot) {
+        if snapshot.picture.is_some() {
+            self.snapshots.iter_mut().for_each(|before| before.picture = None);
+        }
         self.snapshots.push(snapshot);
         if self.snapshots.len() <= 2 * WANTED {
             return;
         }
         let last = self.snapshots.len() - 1;
-        let kept = [self.peak(), self.fullest(), Some(0), Some(last)];
+        let kept = [self.peak(), self.fullest(), self.most_pinned(), Some(0), Some(last)];
         let mut at = 0;
         self.snapshots.retain(|_| {
             let keep = at % 2 == 0 || kept.contains(&Some(at));
@@ -52,6 +56,11 @@ impl Ledger {
     /// Index of the snapshot with the most live bytes, the first of them.
     pub fn fullest(&self) -> Option<usize> {
         first_most(&self.snapshots, |snapshot| snapshot.live_bytes)
+    }
+
+    /// Index of the snapshot with the most external fragmentation on pages whose holders are known, the first of them.
+    pub fn most_pinned(&self) -> Option<usize> {
+        first_most(&self.snapshots, |snapshot| snapshot.pins.as_ref().map_or(0, |pins| pins.bytes))
     }
 }
 
@@ -135,6 +144,8 @@ impl Pace {
 mod tests {
     use super::*;
     use crate::line::How;
+    use crate::picture::Picture;
+    use crate::pins::Pins;
 
     fn snapshot(time_ns: u64, rss_bytes: u64, live_bytes: u64) -> Snapshot {
         Snapshot { time_ns, rss_bytes, live_bytes, took_ns: 1_000_000, ..Snapshot::default() }
@@ -235,6 +246,21 @@ mod tests {
         );
         assert!(ledger.snapshots.len() <= 2 * WANTED);
         assert_eq!(Ledger::default().peak(), None);
+    }
+
+    #[test]
+    fn the_worst_fragmentation_stays_and_has_the_only_picture() {
+        let mut ledger = Ledger::default();
+        for at in 0..1000 {
+            let is_worst = at <= 77;
+            let pins = Some(Pins { bytes: if is_worst { 100 + at } else { 1 }, ..Pins::default() });
+            let picture = is_worst.then(Picture::default);
+            ledger.push(Snapshot { pins, picture, ..snapshot(at, at, at) });
+        }
+        let worst = ledger.most_pinned().expect("there are snapshots");
+        assert_eq!(ledger.snapshots[worst].time_ns, 77);
+        let pictures = ledger.snapshots.iter().filter(|snapshot| snapshot.picture.is_some());
+        assert_eq!(pictures.map(|snapshot| snapshot.time_ns).collect::<Vec<u64>>(), [77]);
     }
 
     #[test]

@@ -7,13 +7,16 @@ use std::time::Instant;
 use crate::attribution::{HeapRange, Shares, attribute};
 use crate::block::{Block, Blocks, sort};
 use crate::block_history::BlockHistory;
+use crate::canvas::{Subject, picture};
 use crate::census::Census;
 use crate::error::LedgerError;
+use crate::freed_blocks::FreedBlocks;
 use crate::heap_ranges::{HeapRanges, Layout};
 use crate::line::{Amount, How, Term};
 use crate::mapping::{self, Mapping};
 use crate::mapping_owners::{MappingOwners, image, resident};
-use crate::pins::pins;
+use crate::picture::Picture;
+use crate::pins::{Pins, pins};
 use crate::residency::{PageMap, Run, State, Walk};
 use crate::share::LineBuilder;
 use crate::snapshot::Snapshot;
@@ -45,6 +48,8 @@ pub struct Observer {
     block_history: BlockHistory,
     /// Buffer for the blocks, kept from sample to sample.
     blocks: Vec<Block>,
+    /// Most external fragmentation of a sample, bytes.
+    most_pinned: u64,
 }
 
 impl Observer {
@@ -68,6 +73,7 @@ impl Observer {
             page,
             block_history: BlockHistory::new(page),
             blocks: Vec::new(),
+            most_pinned: 0,
         }
     }
 
@@ -113,9 +119,10 @@ impl Observer {
             estimate(&mut shares, &heap_ranges, &mappings);
         }
         let how = if no_pagemap.is_some() { How::Estimated } else { How::Counted };
-        let pins = no_pagemap
-            .is_none()
-            .then(|| pins(&self.blocks, &runs, self.layout.header(), self.page, clock_bytes));
+        let (pins, picture) = match no_pagemap {
+            None => self.pins_and_picture(&runs, clock_bytes, blocks.freed()),
+            Some(_) => (None, None),
+        };
 
         let mut snapshot = Snapshot {
             time_ns,
@@ -130,6 +137,7 @@ impl Observer {
             huge_free_bytes: shares.iter().map(|shares| shares.huge_idle).sum(),
             no_pagemap,
             pins,
+            picture,
             defects,
             census,
             ..Snapshot::default()
@@ -150,6 +158,23 @@ impl Observer {
             (i128::from(snapshot.rss_bytes) - i128::from(snapshot.sum().resident)) as i64;
         snapshot.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
         Ok(snapshot)
+    }
+
+    /// Who holds the free bytes on live pages, and a picture where they are more than in each sample before.
+    fn pins_and_picture(
+        &mut self,
+        runs: &[Run],
+        clock_bytes: u64,
+        freed: Option<&FreedBlocks>,
+    ) -> (Option<Pins>, Option<Picture>) {
+        let (header, page_size) = (self.layout.header(), self.page);
+        let pins = pins(&self.blocks, runs, header, page_size, clock_bytes);
+        if pins.bytes <= self.most_pinned {
+            return (Some(pins), None);
+        }
+        self.most_pinned = pins.bytes;
+        let subject = Subject { blocks: &self.blocks, runs, header, page_size, clock_bytes, freed };
+        (Some(pins), Some(picture(&subject)))
     }
 
     /// The runs of pages in all ranges; where the kernel does not show them none, and why.

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::block::Block;
+use crate::laid_pages::{LaidPage, PageVisitor, lay};
 use crate::residency::{Run, Walk};
 
 /// Sites that a snapshot keeps; the rest is in [`Pins::others`].
@@ -77,24 +78,11 @@ impl Pin {
     }
 }
 
-/// The page that the pass is on.
-#[derive(Debug, Default)]
-struct Page {
-    start: u64,
-    /// Bytes of live blocks and of their headers.
-    taken: u64,
-    /// Blocks on it: their indices.
-    blocks: Vec<usize>,
-    /// Sites of these, each once.
-    sites: Vec<u32>,
-}
-
 struct Pass<'a> {
     blocks: &'a [Block],
     walk: Walk<'a>,
     page_size: u64,
     clock_bytes: u64,
-    page: Page,
     by_site: HashMap<u32, Pin>,
     /// The last block that was counted: a block on two pages counts once.
     counted: Option<usize>,
@@ -109,64 +97,20 @@ pub fn pins(blocks: &[Block], runs: &[Run], header: u64, page: u64, clock_bytes:
         walk: Walk::new(runs),
         page_size: page,
         clock_bytes,
-        page: Page::default(),
         by_site: HashMap::new(),
         counted: None,
         pins: Pins::default(),
     };
-    // Up to here, every byte has an owner.
-    let mut owned = 0;
-    for (index, block) in blocks.iter().enumerate() {
-        pass.lay(index, block.address.saturating_sub(header).max(owned), block.end());
-        owned = owned.max(block.end());
-    }
-    pass.end_page();
+    lay(blocks, header, page, &mut pass);
     pass.finish()
 }
 
-impl Pass<'_> {
-    /// A block takes the bytes from `start` to before `end`.
-    fn lay(&mut self, index: usize, start: u64, end: u64) {
-        let mut from = start;
-        while from < end {
-            let page = from / self.page_size * self.page_size;
-            if page != self.page.start || self.page.blocks.is_empty() {
-                self.end_page();
-                self.page.start = page;
-            }
-            let to = end.min(page.saturating_add(self.page_size));
-            self.page.taken += to - from;
-            self.page.blocks.push(index);
-            let site = self.blocks[index].site;
-            if !self.page.sites.contains(&site) {
-                self.page.sites.push(site);
-            }
-            // The pages between the first and the last are the block's alone, without a free byte.
-            let last = (end - 1) / self.page_size * self.page_size;
-            from = if to < last {
-                self.end_page();
-                self.whole_pages(to, last);
-                last
-            } else {
-                to
-            };
-        }
-    }
-
-    /// Pages that one block fills.
-    fn whole_pages(&mut self, start: u64, end: u64) {
+impl PageVisitor for Pass<'_> {
+    fn filled(&mut self, start: u64, end: u64, _: usize) {
         self.pins.live_pages += self.walk.measure(start, end).amount.resident / self.page_size;
     }
 
-    fn end_page(&mut self) {
-        let page = std::mem::take(&mut self.page);
-        if !page.blocks.is_empty() {
-            self.attribute(&page);
-        }
-        self.page = Page { start: page.start, ..Page::default() };
-    }
-
-    fn attribute(&mut self, page: &Page) {
+    fn page(&mut self, page: &LaidPage) {
         let end = page.start.saturating_add(self.page_size);
         if self.walk.measure(page.start, end).amount.resident < self.page_size {
             return;
@@ -203,7 +147,9 @@ impl Pass<'_> {
                 pin.age_kib.saturating_add(self.clock_bytes.saturating_sub(block.allocated_at_bytes) / 1024);
         }
     }
+}
 
+impl Pass<'_> {
     fn finish(self) -> Pins {
         let mut pins = self.pins;
         let mut all: Vec<Pin> = self.by_site.into_values().collect();

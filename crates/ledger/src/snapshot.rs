@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::census::{Census, Source};
 use crate::line::{Amount, LedgerLine, Term};
+use crate::picture::Picture;
 use crate::pins::Pins;
 use crate::share::LineBuilder;
 
@@ -32,6 +33,8 @@ pub struct Snapshot {
     pub time_ns: u64,
     /// Bytes allocated until then.
     pub clock_bytes: u64,
+    /// Events of the trace until then; 0 in files from before this was recorded.
+    pub events: u64,
     /// Resident set, bytes: the sum over the mappings as the kernel gives it (`Rss` of `/proc/PID/smaps`). The resident
     /// bytes of all lines and `difference_bytes` make exactly this.
     pub rss_bytes: u64,
@@ -65,6 +68,8 @@ pub struct Snapshot {
     /// Who holds the free bytes of partly live pages; none where the pages could not be read, and in files from before
     /// this was recorded.
     pub pins: Option<Pins>,
+    /// The pages of the heap as a picture, where external fragmentation is larger than in all other snapshots.
+    pub picture: Option<Picture>,
     /// The manager's census, taken in the process during the same pause.
     pub census: Option<Census>,
     /// ns that this sample took.
@@ -93,6 +98,12 @@ impl Snapshot {
         let mut lines = LineBuilder::of(&self.lines);
         lines.divide_dead(&census);
         self.lines = lines.finish();
+    }
+
+    /// The call sites that it names, some of them several times.
+    pub fn sites(&self) -> impl Iterator<Item = u32> {
+        let pins = self.pins.iter().flat_map(|pins| pins.sites.iter().map(|pin| pin.site));
+        pins.chain(self.picture.iter().flat_map(Picture::sites))
     }
 
     /// The sum of all lines. Its resident part and `difference_bytes` make `rss_bytes`.

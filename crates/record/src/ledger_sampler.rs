@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use heaptoll_alloc_ring::{Shared, Tap};
-use heaptoll_ledger::{Block, Blocks, Census, Ledger, Observer, Options, Pace};
+use heaptoll_ledger::{Block, Blocks, Census, FreedBlocks, Ledger, Observer, Options, Pace};
 use heaptoll_trace::Output;
 
 use crate::event_consumer::EventConsumer;
@@ -88,6 +88,7 @@ impl LedgerSampler {
             {
                 snapshot.collected(&after);
             }
+            snapshot.events = consumer.resolver().written().events();
             snapshot.took_ns = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.pace.taken(now_ns, &snapshot);
             self.ledger.push(snapshot);
@@ -171,6 +172,10 @@ impl<W: Output> Blocks for ResolverBlocks<'_, W> {
 
     fn ever(&self, visit: &mut dyn FnMut(u64, u64)) {
         self.0.live().ever(visit);
+    }
+
+    fn freed(&self) -> Option<&FreedBlocks> {
+        self.0.freed()
     }
 }
 

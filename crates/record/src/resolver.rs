@@ -5,6 +5,7 @@
 //! resize is two calls: at its beginning the object is taken out of the table, since another thread may get its address
 //! before the end, and at its end it is put where it is then.
 
+use heaptoll_ledger::FreedBlocks;
 use heaptoll_trace::{Allocation, EventKind, Output, TraceError, Writer};
 
 use crate::brk::Brk;
@@ -38,6 +39,8 @@ pub struct Resolver<W> {
     resizing: Vec<Vec<Pending>>,
     /// By slot: what the ledger needs, where there is one.
     facts: Option<Vec<ObjectFacts>>,
+    /// What was freed where, for the ledger.
+    freed: Option<FreedBlocks>,
     brk: Brk,
     /// The first error of the writer other than a full disk, which should not occur.
     defect: Option<TraceError>,
@@ -52,6 +55,7 @@ impl<W: Output> Resolver<W> {
             live: LiveBlocks::default(),
             resizing: Vec::new(),
             facts: keeps_facts.then(Vec::new),
+            freed: keeps_facts.then(|| FreedBlocks::new(rustix::param::page_size() as u64)),
             brk: Brk::default(),
             defect: None,
         }
@@ -82,7 +86,10 @@ impl<W: Output> Resolver<W> {
     #[inline(always)]
     pub fn free(&mut self, block: u64, kind: EventKind, thread: u32, latency_ns: u32) {
         let freed = match self.live.take(block) {
-            Some(slot) => self.writer.free(slot, kind, thread, latency_ns),
+            Some(slot) => {
+                self.note_freed(block, slot);
+                self.writer.free(slot, kind, thread, latency_ns)
+            }
             None => self.writer.note(EventKind::Foreign, &nothing(thread, latency_ns)),
         };
         if let Err(error) = freed {
@@ -108,6 +115,7 @@ impl<W: Output> Resolver<W> {
         let Pending { slot, block: old } = pending.unwrap_or(Pending { slot: None, block: 0 });
         let resized = match (slot, block) {
             (Some(slot), 0) if call.size == 0 => {
+                self.note_freed(old, slot);
                 self.writer.free(slot, EventKind::ReallocFree, call.thread, call.latency_ns)
             }
             (Some(slot), 0) => {
@@ -116,6 +124,9 @@ impl<W: Output> Resolver<W> {
             (Some(slot), _) => {
                 self.brk.block(block, call.usable);
                 let call = Allocation { kind: EventKind::Realloc, ..*call };
+                if block != old {
+                    self.note_freed(old, slot);
+                }
                 self.put_back(block, slot, call.thread).and_then(|()| {
                     if let Some(facts) = &mut self.facts {
                         at(facts, slot).usable = call.usable;
@@ -151,6 +162,18 @@ impl<W: Output> Resolver<W> {
         })
     }
 
+    /// The object has its place at `block` no longer.
+    #[inline]
+    fn note_freed(&mut self, block: u64, slot: u32) {
+        let (Some(freed), Some(facts)) = (&mut self.freed, &self.facts) else { return };
+        let facts = facts.get(slot as usize).copied().unwrap_or_default();
+        if facts.site == 0 {
+            return;
+        }
+        let bytes = facts.usable.max(self.writer.size(slot).unwrap_or(0));
+        freed.free(block, block.saturating_add(bytes), facts.site);
+    }
+
     #[cold]
     fn fails(&mut self, error: TraceError) {
         self.defect.get_or_insert(error);
@@ -174,6 +197,11 @@ impl<W: Output> Resolver<W> {
     /// The brk segment, computed as if the manager were glibc.
     pub fn brk(&self) -> &Brk {
         &self.brk
+    }
+
+    /// What was freed where, if it is kept.
+    pub fn freed(&self) -> Option<&FreedBlocks> {
+        self.freed.as_ref()
     }
 
     /// What the ledger needs of a live object.

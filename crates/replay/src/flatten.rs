@@ -22,7 +22,7 @@ use crate::source::Source;
 use crate::word::{self, Operation};
 
 /// How a trace is made ready.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Flattening {
     /// Order of threads.
     pub order: Order,
@@ -32,13 +32,23 @@ pub struct Flattening {
     pub lag: u64,
     /// Events between two marks.
     pub mark_every: u64,
+    /// In place of these: marks after so many events of the trace, those that are left out counted; in order. Then slots
+    /// are those of the trace. Only of one copy in exact order.
+    pub mark_after: Option<Vec<u64>>,
     /// Most bytes of the program that are kept in memory; more go to the temporary folder.
     pub most_in_memory: u64,
 }
 
 impl Default for Flattening {
     fn default() -> Flattening {
-        Flattening { order: Order::Exact, copies: 1, lag: 0, mark_every: 4096, most_in_memory: u64::MAX }
+        Flattening {
+            order: Order::Exact,
+            copies: 1,
+            lag: 0,
+            mark_every: 4096,
+            mark_after: None,
+            most_in_memory: u64::MAX,
+        }
     }
 }
 
@@ -52,6 +62,7 @@ pub fn flatten(mut sources: Vec<Box<dyn Source + '_>>, how: &Flattening) -> Resu
         while let Some(events) = source.events()? {
             for event in events {
                 flattener.take(0, event)?;
+                flattener.mark_after_event()?;
             }
         }
         return flattener.finish();
@@ -147,6 +158,11 @@ struct Flattener {
     live_bytes: u64,
     unmarked: u64,
     marks: u64,
+    /// Events taken, and after which of them marks are wanted, the next one last.
+    taken: u64,
+    wanted_marks: Option<Vec<u64>>,
+    /// Where marks were wanted and are.
+    marked_after: Vec<u64>,
     waits: u64,
     facts: Facts,
 }
@@ -173,6 +189,9 @@ impl Flattener {
             live_bytes: 0,
             unmarked: 0,
             marks: 0,
+            taken: 0,
+            wanted_marks: how.mark_after.as_ref().map(|wanted| wanted.iter().rev().copied().collect()),
+            marked_after: Vec::new(),
             waits: 0,
             facts: Facts::default(),
         })
@@ -272,12 +291,30 @@ impl Flattener {
     fn count_call(&mut self) -> Result<(), ReplayError> {
         self.facts.calls += 1;
         self.unmarked += 1;
-        if self.unmarked == self.mark_every {
+        if self.unmarked == self.mark_every && self.wanted_marks.is_none() {
             self.unmarked = 0;
             self.marks += 1;
             self.emit(self.current, Operation::Mark)?;
         }
         Ok(())
+    }
+
+    /// Counts an event, and emits a mark where one is wanted after it. Before the first call there is nothing to mark.
+    #[inline]
+    fn mark_after_event(&mut self) -> Result<(), ReplayError> {
+        self.taken += 1;
+        let taken = self.taken;
+        let Some(wanted) = &mut self.wanted_marks else { return Ok(()) };
+        if wanted.last().is_none_or(|next| *next > taken) {
+            return Ok(());
+        }
+        while wanted.pop_if(|next| *next <= taken).is_some() {}
+        if self.threads.is_empty() {
+            return Ok(());
+        }
+        self.marks += 1;
+        self.marked_after.push(taken);
+        self.emit(self.current, Operation::Mark)
     }
 
     /// Waits for the last call on a slot, when another thread made it.
@@ -298,9 +335,16 @@ impl Flattener {
         self.emit(self.current, Operation::Wait { slot, generation })
     }
 
-    /// A slot for a new object of the present thread.
+    /// A slot for a new object of the present thread, which has this one in the trace.
     #[inline]
-    fn slot(&mut self) -> Result<u32, ReplayError> {
+    fn slot(&mut self, in_trace: u32) -> Result<u32, ReplayError> {
+        if self.wanted_marks.is_some() {
+            let slots = (in_trace as usize).saturating_add(1);
+            if self.generations.len() < slots {
+                self.generations.resize(slots, 0);
+            }
+            return if in_trace < u32::MAX { Ok(in_trace) } else { Err(ReplayError::TooManyObjects) };
+        }
         let pool = match self.order {
             Order::Exact => 0,
             Order::PerThread => self.current,
@@ -326,7 +370,7 @@ impl Flattener {
 
     #[inline]
     fn allocate(&mut self, copy: usize, event: &Event) -> Result<(), ReplayError> {
-        let slot = self.slot()?;
+        let slot = self.slot(event.slot)?;
         let size = event.size;
         let operation = match event.kind {
             EventKind::Calloc => Operation::Calloc { slot, size },
@@ -376,8 +420,10 @@ impl Flattener {
             Order::Exact => 0,
             Order::PerThread => self.current,
         };
-        self.threads[pool].free.push_back(slot);
-        self.free_slots += 1;
+        if self.wanted_marks.is_none() {
+            self.threads[pool].free.push_back(slot);
+            self.free_slots += 1;
+        }
         self.facts.frees += 1;
         self.live_bytes = self.live_bytes.saturating_sub(size);
         self.live_objects -= 1;
@@ -427,7 +473,7 @@ impl Flattener {
             threads: index.streams.len() as u32,
             ..self.facts
         };
-        Ok(Program::new(self.words.finish(), index, facts, self.order))
+        Ok(Program::new(self.words.finish(), index, facts, self.order).marked_after(self.marked_after))
     }
 }
 

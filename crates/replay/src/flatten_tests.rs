@@ -176,6 +176,44 @@ proptest! {
     }
 
     #[test]
+    fn marks_are_where_they_were_wanted_and_slots_are_the_traces(
+        seed: u64,
+        events in 1usize..400,
+        threads in 1u32..5,
+        wanted in prop::collection::btree_set(1_u64..500, 0..9),
+    ) {
+        let events = trace(seed, events, threads);
+        let wanted: Vec<u64> = wanted.into_iter().collect();
+        let how = Flattening { mark_after: Some(wanted.clone()), ..Flattening::default() };
+        let program = program(&events, how);
+        prop_assert_eq!(replayed(&program, seed), recorded(&events));
+        let there: Vec<u64> = wanted.into_iter().filter(|after| *after <= events.len() as u64).collect();
+        prop_assert_eq!(&program.marked_after, &there);
+        prop_assert_eq!(program.index.marks, there.len() as u64);
+        // With one thread the stream has the calls in order.
+        if program.index.streams.len() == 1 {
+            let words = program.words(&program.index.streams[0]).expect("reads");
+            let (mut rest, mut calls, mut marks) = (words.as_slice(), 0, Vec::new());
+            while let Some((operation, took)) = Operation::read(rest) {
+                rest = &rest[took..];
+                let slot = match operation {
+                    Operation::Mark => {
+                        marks.push(calls as u64);
+                        continue;
+                    }
+                    Operation::Malloc { slot, .. } | Operation::Calloc { slot, .. } => slot,
+                    Operation::Aligned { slot, .. } | Operation::Realloc { slot, .. } => slot,
+                    Operation::Free { slot } => slot,
+                    other => panic!("{other:?} of one thread"),
+                };
+                prop_assert_eq!(slot, events[calls].slot);
+                calls += 1;
+            }
+            prop_assert_eq!(marks, there);
+        }
+    }
+
+    #[test]
     fn what_lies_on_disk_is_what_would_lie_in_memory(seed: u64, most_in_memory in 0u64..20_000) {
         let events = trace(seed, 1000, 3);
         let (small, large) = (

@@ -18,6 +18,8 @@ pub enum Pass {
     Latency,
     /// Live bytes and the process's memory at checkpoints.
     Memory,
+    /// Live blocks, by address, at marks: to the tool, which reads the process's pages meanwhile.
+    Ledger,
 }
 
 /// What is done with blocks in addition to the calls.
@@ -45,6 +47,9 @@ pub struct Job {
     pub checkpoints: u32,
     /// Whether the manager is the null manager, which may drop contents.
     pub null: bool,
+    /// The descriptor of the socket that live blocks go to, of a ledger.
+    #[serde(default)]
+    pub ledger: Option<i32>,
     /// The program.
     pub index: Index,
 }
@@ -167,6 +172,7 @@ impl Pass {
             Pass::Throughput => "throughput",
             Pass::Latency => "latency",
             Pass::Memory => "memory",
+            Pass::Ledger => "ledger",
         }
     }
 }

@@ -97,11 +97,17 @@ pub struct Program {
     pub facts: Facts,
     /// Order of its threads.
     pub order: Order,
+    /// Events of the trace after which its marks are, where such were wanted.
+    pub marked_after: Vec<u64>,
 }
 
 impl Program {
     pub(crate) fn new(file: File, index: Index, facts: Facts, order: Order) -> Program {
-        Program { file, index, facts, order }
+        Program { file, index, facts, order, marked_after: Vec::new() }
+    }
+
+    pub(crate) fn marked_after(self, events: Vec<u64>) -> Program {
+        Program { marked_after: events, ..self }
     }
 
     /// Bytes of the words.

@@ -77,7 +77,7 @@ impl Starter<'_> {
                 ReplayError::system("make the statistics page")(io::Error::other(error.to_string()))
             })?;
         let handed = [program.as_fd().as_raw_fd(), job_file.as_raw_fd(), answer.as_raw_fd()];
-        let mut command = self.command(stack, handed, padding);
+        let mut command = self.command(stack, handed, job.ledger, padding);
         if let Some(page) = &page {
             command.env("HEAPTOLL_STATS", page.path());
         }
@@ -110,7 +110,7 @@ impl Starter<'_> {
         })
     }
 
-    fn command(&self, stack: &Stack, handed: [RawFd; 3], padding: u32) -> Command {
+    fn command(&self, stack: &Stack, handed: [RawFd; 3], also: Option<RawFd>, padding: u32) -> Command {
         let mut command = Command::new(&self.driver);
         command.args(handed.map(|descriptor| descriptor.to_string()));
         for name in ["LD_PRELOAD", "LD_AUDIT", "HEAPTOLL_STATS", "HEAPTOLL_RECORD"] {
@@ -122,7 +122,7 @@ impl Starter<'_> {
         }
         command.envs(stack.environment.iter().map(|(name, value)| (name, value)));
         command.env("HEAPTOLL_PADDING", "x".repeat(padding as usize));
-        child::apart(&mut command, handed.to_vec());
+        child::apart(&mut command, handed.into_iter().chain(also).collect());
         command
     }
 }

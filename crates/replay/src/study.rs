@@ -163,13 +163,14 @@ fn prepare(request: &Request, events: Option<u64>, order: Order) -> Result<Progr
         copies,
         lag: events.unwrap_or(0) / LAG_SHARE / u64::from(copies.max(1)),
         mark_every: all.map_or(4096, |all| all / u64::from(CHECKPOINTS)).max(1),
+        mark_after: None,
         most_in_memory: available() / 4,
     };
     flatten(sources, &how)
 }
 
 /// Whether the machine can hold it.
-fn fits(program: &Program, touches: bool, available: u64) -> Result<(), ReplayError> {
+pub(crate) fn fits(program: &Program, touches: bool, available: u64) -> Result<(), ReplayError> {
     let slots = u64::from(program.index.slots);
     let table = slots * if program.index.generations { 24 } else { 16 };
     if table > available / 2 {
@@ -303,6 +304,7 @@ impl StudyRunner<'_> {
             repetitions: self.request.repetitions,
             checkpoints: CHECKPOINTS,
             null,
+            ledger: None,
             index: program.index.clone(),
         };
         (program, job)

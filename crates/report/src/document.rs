@@ -7,12 +7,14 @@
 mod chart;
 mod flame;
 mod grid;
+mod mosaic;
 mod table;
 
 pub use chart::{Axis, Chart, Form, Role, Series};
 pub use flame::Flame;
 pub(crate) use grid::number;
 pub use grid::{Cell, Effect, Grid, Intervals, Link, Ratio, Region, Tone};
+pub use mosaic::{Key, Mosaic, Tile};
 pub use table::{Column, Raw, Table};
 
 /// A whole result.
@@ -60,6 +62,8 @@ pub enum Item {
     Chart(Chart),
     /// Shown on the page.
     Flame(Flame),
+    /// Shown on the page.
+    Mosaic(Mosaic),
     /// A table whose cells have parts; shown everywhere.
     Grid(Grid),
     /// How many of a whole are of each kind.

@@ -2,19 +2,23 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::failure::Failure;
-use heaptoll_experiments::ledger::{self, Request};
+use heaptoll_experiments::ledger::{self, ReplayRequest, Request};
 use heaptoll_experiments::record::{self, ProgramChoice, RecordingOptions};
 use heaptoll_report::format::shell_command;
 
 use crate::documents::DocumentOutputs;
+use crate::duration::positive_seconds;
 use crate::memory::MemoryArguments;
 use crate::recording::{record, scratch_for_trace};
+use crate::session::Session;
+use crate::touch_arg::TouchArg;
 use crate::workload_args::SizeArg;
-use crate::{exit, hints, terminal};
+use crate::{exit, hints, outputs, terminal};
 
 /// Where the memory of a program is: one sum that closes against its resident set.
 ///
@@ -24,20 +28,31 @@ use crate::{exit, hints, terminal};
 ///
 /// Of a command, the process image with the largest resident set is shown. It runs as under `heaptoll record`.
 ///
-/// Exit status: 0 all well; 1 the program failed, the trace is not whole, or an output file could not be written; 2 the
-/// request cannot be carried out, or the trace has nothing to show; 130 stopped before the program ended.
+/// With -m, a trace is also replayed under other managers, its blocks attributed to the call sites of the recorded run:
+/// what would each of them hold of the same program, and which call site would pin it?
+///
+/// Exit status: 0 all well; 1 the program failed, the trace is not whole, a replay failed, or an output file could not be
+/// written; 2 the request cannot be carried out, or the trace has nothing to show; 130 stopped before the program ended.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll ledger -m tithe --html perl.html -- perl script.pl\n  \
     heaptoll ledger --program gawk --size demo\n  \
-    heaptoll record --ledger -o perl.heaptoll -- perl script.pl && heaptoll ledger perl.heaptoll")]
+    heaptoll record --ledger --sites -o perl.heaptoll -- perl script.pl && heaptoll ledger perl.heaptoll\n  \
+    heaptoll ledger perl.heaptoll -m jemalloc -m mimalloc3   (what would these hold of the same program?)")]
 pub struct Arguments {
     /// A trace that was recorded with --ledger
     #[arg(value_name = "TRACE", required_unless_present_any = ["command", "program"])]
     trace: Option<PathBuf>,
     /// The manager to run over, by name (`heaptoll managers`) or path, with layers in front (`sweep/mimalloc`) and
-    /// options after the name (`tithe,heap=32M`) where wanted [default: the program's own]
-    #[arg(short, long, value_name = "MANAGER", conflicts_with = "trace")]
-    manager: Option<String>,
+    /// options after the name (`tithe,heap=32M`) where wanted [default: the program's own]. With a TRACE: replay it under
+    /// this manager, group or stack, too, to see what each would hold of the same program; may be given several times
+    #[arg(short, long, value_name = "MANAGER")]
+    manager: Vec<String>,
+    /// What a replay under other managers does with blocks: `write` writes each once in full when it is allocated
+    #[arg(long, value_enum, value_name = "HOW", default_value = "write", requires_all = ["trace", "manager"])]
+    touch: TouchArg,
+    /// Seconds after which a replay under another manager is killed and marked
+    #[arg(long, value_name = "T", default_value_t = 600.0, allow_negative_numbers = true, value_parser = positive_seconds, requires_all = ["trace", "manager"])]
+    timeout: f64,
     /// Keep the trace; those of the program's other processes go to FILE.children [default: a temporary file]
     #[arg(short, long, value_name = "FILE", conflicts_with = "trace")]
     output: Option<PathBuf>,
@@ -72,8 +87,18 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
     if let Some(trace) = &arguments.trace {
-        let shown = show(trace, &ledger::command(trace), arguments);
+        let shown = match arguments.manager.is_empty() {
+            true => show(trace, &ledger::command(trace), arguments),
+            false => compare(trace, arguments),
+        };
         return shown.map_err(|failure| hints::with_dashes(failure, "ledger", trace));
+    }
+    if arguments.manager.len() > 1 {
+        return Err(Failure::Usage(
+            "a program runs over one manager: record it with `heaptoll record --ledger --sites`, then compare with \
+             `heaptoll ledger TRACE -m ONE -m ANOTHER`"
+                .into(),
+        ));
     }
     let scratch = scratch_for_trace()?;
     let first = arguments.output.clone().unwrap_or_else(|| scratch.path().join("trace"));
@@ -102,7 +127,7 @@ fn recording(arguments: &Arguments, trace: &Path) -> record::Request {
             size: arguments.size.unwrap_or(SizeArg::Full).into(),
             catalog: None,
         },
-        manager: arguments.manager.clone(),
+        manager: arguments.manager.first().cloned(),
         output: Some(trace.into()),
         force: arguments.force,
         options: RecordingOptions {
@@ -123,7 +148,7 @@ fn again(arguments: &Arguments) -> String {
             words.extend([name.to_owned(), value]);
         }
     };
-    option("-m", arguments.manager.clone());
+    option("-m", arguments.manager.first().cloned());
     option("--program", arguments.program.clone());
     option("--size", arguments.size.and_then(|size| Some(size.to_possible_value()?.get_name().into())));
     let switches = [(arguments.collect, "--collect"), (arguments.no_sites, "--no-sites")];
@@ -133,6 +158,27 @@ fn again(arguments: &Arguments) -> String {
         words.extend(arguments.command.iter().map(|word| word.to_string_lossy().into_owned()));
     }
     shell_command(&words)
+}
+
+/// Shows the ledger of a trace, and what other managers make of it.
+fn compare(trace: &Path, arguments: &Arguments) -> Result<u8, Failure> {
+    let session = Session::begin()?;
+    let memory_limit_bytes = arguments.memory.limit_bytes();
+    let mut found = ledger::measure(trace, Request { memory_limit_bytes })?;
+    let request = ReplayRequest {
+        manager: arguments.manager.clone(),
+        touch: arguments.touch.into(),
+        timeout: Duration::from_secs_f64(arguments.timeout),
+        memory_limit_bytes,
+    };
+    found.replay(trace, &request, &session.context())?;
+    let mut words = outputs::own_arguments();
+    if let Some(first) = words.first_mut() {
+        *first = "heaptoll".into();
+    }
+    let document = found.document(&shell_command(&words));
+    let code = arguments.outputs.deliver(&document, ledger::SCHEMA, &found.figures)?;
+    Ok(if found.has_failed_replay() { exit::TROUBLE } else { code })
 }
 
 /// Shows the ledger of a trace.

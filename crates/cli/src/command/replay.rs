@@ -16,6 +16,7 @@ use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::MemoryArguments;
 use crate::session::Session;
+use crate::touch_arg::TouchArg;
 use crate::{exit, outputs, terminal};
 
 /// Order of a trace's threads.
@@ -25,17 +26,6 @@ pub enum OrderArg {
     Exact,
     /// Each thread as fast as it can; only an object's own calls keep their order
     PerThread,
-}
-
-/// Accesses to blocks in addition to the calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TouchArg {
-    /// Nothing
-    None,
-    /// Each is written once in full when it is allocated
-    Write,
-    /// And read in full, and compared, before it is freed
-    All,
 }
 
 /// Replay a trace under other managers: what would each have done with exactly these calls?
@@ -128,11 +118,7 @@ fn request(arguments: &Arguments) -> Request {
             OrderArg::Exact => Order::Exact,
             OrderArg::PerThread => Order::PerThread,
         }),
-        touch: arguments.touch.map(|word| match word {
-            TouchArg::None => Touch::None,
-            TouchArg::Write => Touch::Write,
-            TouchArg::All => Touch::All,
-        }),
+        touch: arguments.touch.map(Touch::from),
         repetitions: arguments.repetitions,
         copies: arguments.scale,
         runs: arguments.runs,

@@ -72,6 +72,101 @@ fn assert_first(fixture: &Fixture, manager: &str, program: &str) {
     assert!(held <= 40 * 67, "{manager}: no more blocks than were made: {held}");
 }
 
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("a figure: {value}"))
+}
+
+fn array(value: &Value) -> &[Value] {
+    value.as_array().map_or_else(|| panic!("an array: {value}"), Vec::as_slice)
+}
+
+fn name<'a>(figures: &'a Value, site: &Value) -> &'a str {
+    let named = array(&figures["call_sites"]).iter().find(|named| named["site"] == *site);
+    named.and_then(|named| named["name"].as_str()).unwrap_or_else(|| panic!("{site} has a name"))
+}
+
+#[test]
+fn the_picture_has_the_pages_of_the_worst_snapshot_and_what_was_freed_there() {
+    let fixture = Fixture::new();
+    let program = fixture.program("planted", &planted());
+    let (trace, html, json) = (fixture.at("t"), fixture.at("page.html"), fixture.at("ledger.json"));
+    let output = fixture.heaptoll(&["record", "--ledger", "--sites", "-o", &trace, "--", &program]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let output = fixture.heaptoll(&["ledger", &trace, "--html", &html, "--json", &json]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    assert!(output.out.contains("Freed around them"), "{}", output.out);
+    let figures: Value = serde_json::from_slice(&std::fs::read(&json).expect("written")).expect("JSON");
+    let pictures: Vec<&Value> =
+        array(&figures["moments"]).iter().filter(|snapshot| !snapshot["picture"].is_null()).collect();
+    let [snapshot] = pictures[..] else { panic!("one picture: {}", pictures.len()) };
+    let (picture, pins) = (&snapshot["picture"], &snapshot["pins"]);
+    let cells = array(&picture["cells"]);
+    let sum = |key: &str| cells.iter().map(|cell| number(&cell[key])).sum::<u64>();
+    assert_eq!(sum("held_bytes"), number(&pins["bytes"]), "the free bytes on live pages");
+    let pages = number(&picture["pages"]) * number(&picture["page_bytes"]);
+    assert_eq!(
+        sum("live_bytes") + sum("held_bytes") + sum("empty_pages") * number(&picture["page_bytes"]),
+        pages
+    );
+    let audited = cells.iter().filter(|cell| {
+        cell["holders"].get(0).is_some_and(|first| name(&figures, &first["site"]) == "log_audit < main")
+    });
+    assert!(audited.count() * 10 > cells.len() * 8, "eight tiles in ten are its");
+    // All other sites were freed around it, each with a few of the bytes.
+    let around = &picture["around"][0];
+    assert_eq!(
+        (name(&figures, &around["site"]), number(&picture["followed_one_in"])),
+        ("log_audit < main", 1)
+    );
+    let held = number(&around["held_bytes"]);
+    assert!(number(&around["unused_bytes"]) * 5 < held, "{around:#}");
+    let freed: u64 = array(&around["freed"]).iter().map(|freed| number(&freed["bytes"])).sum();
+    assert!((freed + number(&around["others_bytes"])) * 10 > held * 8, "{around:#}");
+    assert!(array(&around["freed"]).iter().all(|freed| name(&figures, &freed["site"]).starts_with("site_")));
+    let page = std::fs::read_to_string(&html).expect("written");
+    assert_eq!(page.matches("style=\"--l:").count(), cells.len());
+    assert!(page.contains("class=\"h-0 s-"), "the first call site's colour");
+}
+
+#[test]
+fn a_replay_shows_what_other_managers_hold_of_the_same_program_by_call_site() {
+    let fixture = Fixture::new();
+    let program = fixture.program("planted", &planted());
+    let trace = fixture.at("t");
+    let output = fixture.heaptoll(&["record", "--ledger", "--sites", "-o", &trace, "--", &program]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let output = fixture.heaptoll(&["ledger", &trace, "-m", "knuth", "-m", "bump", "--json", "-"]);
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    let figures: Value = serde_json::from_str(&output.out).expect("JSON");
+    let replays = &figures["replays"];
+    let names: Vec<&str> =
+        array(&replays["managers"]).iter().map(|one| one["name"].as_str().expect("a name")).collect();
+    assert_eq!(names, ["glibc", "knuth", "bump"], "that of the recording first");
+    let recorded = &figures["moments"][number(&replays["recorded"]) as usize];
+    // One from before the first call has nothing to compare.
+    let events: std::collections::BTreeSet<u64> = array(&figures["moments"])
+        .iter()
+        .map(|snapshot| number(&snapshot["events"]))
+        .filter(|at| *at > 0)
+        .collect();
+    for manager in array(&replays["managers"]) {
+        let first = &manager["pins"]["sites"][0];
+        assert_eq!(name(&figures, &first["site"]), "log_audit < main", "{manager:#}");
+        assert_eq!(array(&manager["points"]).len(), events.len(), "at the same points");
+    }
+    let bytes = |pins: &Value| number(&pins["bytes"]) as f64;
+    let again = bytes(&replays["managers"][0]["pins"]) / bytes(&recorded["pins"]);
+    assert!((0.9..1.1).contains(&again), "the recorded manager holds as much again: {again}");
+    let output = fixture.heaptoll(&["ledger", &trace, "-m", "knuth"]);
+    assert!(output.out.contains("log_audit < main would pin "), "{}", output.out);
+    assert!(output.out.contains("glibc, as recorded"), "{}", output.out);
+    let output = fixture.heaptoll(&["ledger", "-m", "knuth", "-m", "bump", "--", &program]);
+    assert_eq!(output.code, Some(2), "{}", output.err);
+    assert!(output.err.contains("heaptoll ledger TRACE"), "{}", output.err);
+    let output = fixture.heaptoll(&["ledger", &trace, "-m", "no-such-manager"]);
+    assert_eq!(output.code, Some(2), "{}", output.err);
+}
+
 #[test]
 fn the_survivors_that_keep_the_pages_of_a_heap_are_first_in_the_list() {
     let fixture = Fixture::new();

@@ -1,7 +1,8 @@
 //! The figures of the ledger.
 
 use heaptoll_callsites::WholeFrame;
-use heaptoll_ledger::{Point, Snapshot};
+use heaptoll_ledger::{Pins, Point, Snapshot};
+use heaptoll_replay::job::Touch;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -42,6 +43,9 @@ pub enum Figures {
         /// The call sites in `pins` of the snapshots, by number.
         #[serde(default)]
         call_sites: Vec<NamedSite>,
+        /// The trace under other managers, where it was replayed.
+        #[serde(default)]
+        replays: Option<Replays>,
     },
     /// Of samples of the resident set.
     Coarse {
@@ -51,5 +55,58 @@ pub enum Figures {
         manager: String,
         /// In order of time.
         points: Vec<Point>,
+        /// The trace under other managers, where it was replayed.
+        #[serde(default)]
+        replays: Option<Replays>,
     },
+}
+
+/// The trace under other managers.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Replays {
+    /// The point that is compared: so many events of the trace.
+    pub events: u64,
+    /// Number of the recorded run's snapshot there; null where the trace has none.
+    pub recorded: Option<usize>,
+    /// What was done with blocks.
+    pub touch: Touch,
+    /// By manager; that of the recorded run first.
+    pub managers: Vec<ReplayedManager>,
+}
+
+/// The trace under one manager.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayedManager {
+    /// Its name.
+    pub name: String,
+    /// Why there are no figures, if there are none.
+    pub failed: Option<String>,
+    /// In order of the trace.
+    pub points: Vec<ReplayedPoint>,
+    /// Who holds the free bytes at the point that is compared.
+    pub pins: Option<Pins>,
+}
+
+/// The process at one point of a replay.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ReplayedPoint {
+    /// Events of the trace until then.
+    pub events: u64,
+    /// Bytes allocated until then.
+    pub clock_bytes: u64,
+    /// Resident bytes, less those before the first call and those of the driver.
+    pub resident_bytes: u64,
+    /// Requested bytes of live blocks.
+    pub live_bytes: u64,
+    /// Free bytes on resident pages with live blocks.
+    pub external_bytes: u64,
+    /// Resident bytes of the heap on pages without a live block.
+    pub empty_bytes: u64,
+}
+
+impl ReplayedManager {
+    /// The process at the point after so many events.
+    pub fn at(&self, events: u64) -> Option<&ReplayedPoint> {
+        self.points.iter().find(|point| point.events == events)
+    }
 }

@@ -9,8 +9,11 @@ use heaptoll_trace::Sites;
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{MIB, kib, per_hundred, whole_bytes};
 
+use super::around;
 use super::figures::NamedSite;
 use super::over_time::axis;
+use super::picture::mosaic;
+use super::pin_rows::{self, Row, rows};
 
 /// Rows of the table.
 const ROWS: usize = 20;
@@ -21,12 +24,6 @@ const SHOWN: u64 = 100;
 /// The document begins with the worst site where the free bytes on live pages are at least this part of the resident
 /// set, as a divisor.
 const NOTABLE: u64 = 20;
-
-/// What the sites that read alike hold together.
-struct Row {
-    name: String,
-    pin: Pin,
-}
 
 /// The part of the document on pins, and the sentence that it may begin with.
 pub struct Shown {
@@ -41,6 +38,10 @@ pub fn shown(ledger: &Ledger, sites: &Sites) -> Option<Shown> {
     let worst = ledger.snapshots.iter().max_by_key(|snapshot| bytes(snapshot))?;
     let pins = worst.pins.as_ref().filter(|pins| pins.bytes > 0)?;
     let mut call_sites = CallSites::new(sites, heaptoll_callsites::FRAMES);
+    // A row's name depends on all call stacks in it.
+    for site in ledger.snapshots.iter().flat_map(Snapshot::sites) {
+        call_sites.row(site);
+    }
     let rows = rows(pins, &mut call_sites);
     let is_known = rows.iter().any(|row| row.pin.site != 0);
     let sentence = (is_known && pins.bytes >= worst.rss_bytes / NOTABLE)
@@ -51,7 +52,16 @@ pub fn shown(ledger: &Ledger, sites: &Sites) -> Option<Shown> {
     if pins.bytes < worst.rss_bytes / SHOWN {
         text.push("That is less than a hundredth of the resident set: no call site is to blame.".into());
     } else if is_known {
+        let around =
+            worst.picture.as_ref().and_then(|picture| around::shown(picture, &rows, &mut call_sites));
+        if let Some(picture) = &worst.picture {
+            items.push(Item::Mosaic(mosaic(picture, worst, &rows, &mut call_sites)));
+        }
         items.push(Item::Table(table(&rows, pins)));
+        if let Some((table, sentence)) = around {
+            text.push(sentence);
+            items.push(Item::Table(table));
+        }
         items.push(Item::Chart(chart(ledger, &rows, &mut call_sites)));
     } else {
         text.push(
@@ -66,8 +76,7 @@ pub fn shown(ledger: &Ledger, sites: &Sites) -> Option<Shown> {
 /// The call sites that the snapshots name, in order of their numbers.
 pub fn named_sites(ledger: &Ledger, sites: Option<&Sites>) -> Vec<NamedSite> {
     let Some(sites) = sites else { return Vec::new() };
-    let pins = ledger.snapshots.iter().filter_map(|snapshot| snapshot.pins.as_ref());
-    let numbers: BTreeSet<u32> = pins.flat_map(|pins| pins.sites.iter().map(|pin| pin.site)).collect();
+    let numbers: BTreeSet<u32> = ledger.snapshots.iter().flat_map(Snapshot::sites).collect();
     let mut call_sites = CallSites::new(sites, heaptoll_callsites::FRAMES);
     let rows: Vec<(u32, usize)> = numbers.into_iter().map(|site| (site, call_sites.row(site))).collect();
     rows.into_iter()
@@ -77,20 +86,6 @@ pub fn named_sites(ledger: &Ledger, sites: Option<&Sites>) -> Vec<NamedSite> {
 
 fn bytes(snapshot: &Snapshot) -> u64 {
     snapshot.pins.as_ref().map_or(0, |pins| pins.bytes)
-}
-
-/// The sites of one snapshot, those that hold most first; stacks that read alike are one.
-fn rows(pins: &Pins, call_sites: &mut CallSites) -> Vec<Row> {
-    let mut by_row: Vec<(usize, Pin)> = Vec::new();
-    for pin in &pins.sites {
-        let row = call_sites.row(pin.site);
-        match by_row.iter_mut().find(|(known, _)| *known == row) {
-            Some((_, sum)) => sum.add(pin),
-            None => by_row.push((row, *pin)),
-        }
-    }
-    by_row.sort_by_key(|(_, pin)| std::cmp::Reverse(pin.bytes()));
-    by_row.into_iter().map(|(row, pin)| Row { name: call_sites.name(row), pin }).collect()
 }
 
 fn sentence(row: &Row, snapshot: &Snapshot, pins: &Pins) -> String {
@@ -162,15 +157,15 @@ fn table(rows: &[Row], pins: &Pins) -> Table {
 
 /// What the sites that hold most at the worst time hold over the run.
 fn chart(ledger: &Ledger, rows: &[Row], call_sites: &mut CallSites) -> Chart {
-    let names: Vec<&str> = rows.iter().take(SERIES).map(|row| row.name.as_str()).collect();
-    let mut points: Vec<Vec<(f64, f64)>> = vec![Vec::new(); names.len() + 1];
+    let first = &rows[..rows.len().min(SERIES)];
+    let mut points: Vec<Vec<(f64, f64)>> = vec![Vec::new(); first.len() + 1];
     for snapshot in &ledger.snapshots {
         let Some(pins) = &snapshot.pins else { continue };
         let at = snapshot.time_ns as f64 / 1e9;
-        let now = self::rows(pins, call_sites);
+        let now = pin_rows::rows(pins, call_sites);
         let mut rest = pins.bytes;
-        for (series, name) in points.iter_mut().zip(&names) {
-            let held = now.iter().find(|row| row.name == **name).map_or(0, |row| row.pin.bytes());
+        for (series, first) in points.iter_mut().zip(first) {
+            let held = now.iter().find(|row| row.row == first.row).map_or(0, |row| row.pin.bytes());
             rest -= held.min(rest);
             series.push((at, held as f64 / MIB));
         }
@@ -178,7 +173,7 @@ fn chart(ledger: &Ledger, rows: &[Row], call_sites: &mut CallSites) -> Chart {
             others.push((at, rest as f64 / MIB));
         }
     }
-    let names = names.iter().copied().chain(["all others"]);
+    let names = first.iter().map(|row| row.name.as_str()).chain(["all others"]);
     Chart {
         title: "Free bytes on live pages over time, by the call site that holds them".into(),
         caption: "The areas on top of each other are external fragmentation.".into(),

@@ -94,6 +94,7 @@ mod tests {
             peak: Some(1),
             most_live: Some(0),
             call_sites: Vec::new(),
+            replays: None,
             max_live_bytes: Some(1),
             snapshots: vec![snapshot(1), snapshot(rss)],
         };

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use heaptoll_replay::word::{self, Code, ESCAPE};
 
 use super::tables::{Blocks, Sizes};
-use super::watch::{Call, Watch};
+use super::watch::{Call, LiveTable, Watch};
 
 /// Words between a slot's prefetch and its use: some 100 ns, so that a table larger than the caches costs little.
 pub const AHEAD: usize = 64;
@@ -161,7 +161,7 @@ impl<W: Watch, const GENERATIONS: bool> Executor<'_, W, GENERATIONS> {
                             return false;
                         }
                     }
-                    MARK => watch.mark(self.common),
+                    MARK => watch.mark(self.common, self),
                     _ => std::hint::unreachable_unchecked(),
                 }
             }
@@ -285,6 +285,18 @@ impl<W: Watch, const GENERATIONS: bool> Executor<'_, W, GENERATIONS> {
             self.blocks.set(slot, block);
         }
         true
+    }
+}
+
+impl<W: Watch, const GENERATIONS: bool> LiveTable for Executor<'_, W, GENERATIONS> {
+    unsafe fn each(&self, visit: &mut dyn FnMut(u32, *mut u8, u64)) {
+        for slot in 0..self.blocks.slots() {
+            // SAFETY: the slot is in the table; the caller guarantees that no other thread writes it now.
+            let (block, size) = unsafe { (self.blocks.get(slot), self.sizes.get(slot)) };
+            if !block.is_null() {
+                visit(slot, block, size);
+            }
+        }
     }
 }
 

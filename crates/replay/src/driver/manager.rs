@@ -13,6 +13,9 @@ struct Control {
     collect: Option<unsafe extern "C" fn() -> c_int>,
 }
 
+/// `malloc_usable_size`.
+pub type UsableSize = unsafe extern "C" fn(*mut c_void) -> usize;
+
 /// The object that `malloc` comes from.
 pub struct Identity {
     /// Its path, as the loader has it.
@@ -35,6 +38,21 @@ impl Identity {
             let handle = libc::dlopen(found.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_NOW);
             Ok(Identity { object, handle })
         }
+    }
+
+    /// Its `malloc_usable_size`; none where it exports none, and the one found is another object's.
+    pub fn usable_size(&self) -> Option<UsableSize> {
+        let found = self.symbol(c"malloc_usable_size")?;
+        // SAFETY: dladdr fills in the struct, whose name lives as long as the object, which is never unloaded here.
+        let object = unsafe {
+            let mut info: libc::Dl_info = std::mem::zeroed();
+            if libc::dladdr(found, &mut info) == 0 || info.dli_fname.is_null() {
+                return None;
+            }
+            CStr::from_ptr(info.dli_fname).to_string_lossy()
+        };
+        // SAFETY: an exported function of this name is malloc_usable_size(3), which takes a block and returns a size.
+        (object == self.object).then(|| unsafe { std::mem::transmute::<*mut c_void, UsableSize>(found) })
     }
 
     fn symbol(&self, name: &CStr) -> Option<*mut c_void> {

@@ -3,6 +3,7 @@
 mod area;
 mod clock;
 mod execute;
+mod ledger_watch;
 mod manager;
 pub mod own_memory;
 mod process;
@@ -43,5 +44,6 @@ fn of_pass<const TOUCH: u8, const GENERATIONS: bool>(job: Job, program: File) ->
         Pass::Throughput => Workers::<watch::Unwatched, TOUCH, GENERATIONS>::new(job, program)?.replay(),
         Pass::Latency => Workers::<watch::Stopwatch, TOUCH, GENERATIONS>::new(job, program)?.replay(),
         Pass::Memory => Workers::<watch::MemoryWatch, TOUCH, GENERATIONS>::new(job, program)?.replay(),
+        Pass::Ledger => Workers::<ledger_watch::LedgerWatch, TOUCH, GENERATIONS>::new(job, program)?.replay(),
     }
 }

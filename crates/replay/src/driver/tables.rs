@@ -31,6 +31,11 @@ impl<const GENERATIONS: bool> Blocks<GENERATIONS> {
         unsafe { self.area.start().write_bytes(0, self.slots * Self::STRIDE) };
     }
 
+    /// Slots.
+    pub fn slots(&self) -> u32 {
+        self.slots as u32
+    }
+
     /// Whether a program's slot is one of ours.
     pub fn holds(&self, slot: u32) -> bool {
         (slot as usize) < self.slots
@@ -95,6 +100,19 @@ pub struct Sizes {
 }
 
 impl Sizes {
+    /// The size; 0 without a table.
+    ///
+    /// # Safety
+    /// As [`Blocks::get`].
+    pub unsafe fn get(&self, slot: u32) -> u64 {
+        match self.area {
+            // SAFETY: the table is as long as that of blocks; the caller guarantees a slot of it that no other thread
+            // writes now.
+            Some(area) => unsafe { *area.start().cast::<u64>().add(slot as usize) },
+            None => 0,
+        }
+    }
+
     /// All 0.
     pub fn new(slots: usize, needed: bool) -> io::Result<Sizes> {
         Ok(Sizes { area: if needed { Some(Area::table::<u64>(slots)?) } else { None } })

@@ -18,6 +18,15 @@ pub enum Call {
     Free,
 }
 
+/// The driver's table of live blocks.
+pub trait LiveTable {
+    /// Visits each by slot, with its address and requested size.
+    ///
+    /// # Safety
+    /// No other thread makes a call now, as in exact order.
+    unsafe fn each(&self, visit: &mut dyn FnMut(u32, *mut u8, u64));
+}
+
 /// What measures one thread's calls.
 pub trait Watch: Sized {
     /// What the threads share.
@@ -51,7 +60,7 @@ pub trait Watch: Sized {
 
     /// A mark of the program was reached.
     #[inline(always)]
-    fn mark(&mut self, _common: &Self::Common) {}
+    fn mark(&mut self, _common: &Self::Common, _live: &dyn LiveTable) {}
 
     /// A thread ends.
     fn end(self, _common: &Self::Common) {}
@@ -345,7 +354,7 @@ impl Watch for MemoryWatch {
         }
     }
 
-    fn mark(&mut self, accounts: &MemoryAccounts) {
+    fn mark(&mut self, accounts: &MemoryAccounts, _: &dyn LiveTable) {
         if (accounts.marks.fetch_add(1, Relaxed) + 1).is_multiple_of(accounts.stride) {
             accounts.sample();
         }

@@ -106,7 +106,8 @@ pub fn manager(folder: &Path, name: &str, source: &str) -> Stack {
 
 /// A job on a program.
 pub fn job(program: &Program, pass: Pass, touch: Touch) -> Job {
-    Job { pass, touch, repetitions: 1, checkpoints: 200, null: false, index: program.index.clone() }
+    let index = program.index.clone();
+    Job { pass, touch, repetitions: 1, checkpoints: 200, null: false, ledger: None, index }
 }
 
 /// Runs one driver.

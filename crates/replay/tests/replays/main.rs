@@ -4,4 +4,5 @@ mod fixture;
 
 mod checked;
 mod failing;
+mod ledgers;
 mod orders;

@@ -12,6 +12,7 @@ use super::palette::Palette;
 pub(super) struct ChartRegistry {
     charts: BTreeMap<String, String>,
     flames: usize,
+    mosaics: usize,
     /// Names with colours and symbols of their own.
     pub(super) palette: Palette,
 }
@@ -33,6 +34,12 @@ impl ChartRegistry {
     pub(super) fn flame(&mut self) -> String {
         self.flames += 1;
         format!("flame-{}", self.flames - 1)
+    }
+
+    /// The id of the next mosaic.
+    pub(super) fn mosaic(&mut self) -> String {
+        self.mosaics += 1;
+        format!("mosaic-{}", self.mosaics - 1)
     }
 
     /// All charts as a JSON object that may stand inside a script element.

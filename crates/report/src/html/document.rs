@@ -9,6 +9,7 @@ use super::chart_registry::ChartRegistry;
 use super::engine;
 use super::flame;
 use super::items;
+use super::mosaic;
 use super::palette::Palette;
 use super::views::{Chip, Fact, encode, texts};
 use crate::ReportError;
@@ -55,6 +56,7 @@ struct End<'a> {
     script: &'static str,
     /// What draws flame graphs; empty without one.
     flame_script: &'static str,
+    mosaic_script: &'static str,
     engine: String,
     charts: String,
     facts: &'a [Fact],
@@ -102,6 +104,7 @@ pub fn render(document: &Document) -> Result<String, ReportError> {
         version: env!("CARGO_PKG_VERSION"),
         script: engine::SCRIPT,
         flame_script: if has_flames { flame::SCRIPT } else { "" },
+        mosaic_script: if has(|item| matches!(item, Item::Mosaic(_))) { mosaic::SCRIPT } else { "" },
         engine: engine::packed()?,
         charts: registry.json(),
         facts: &facts,

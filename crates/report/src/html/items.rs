@@ -6,6 +6,7 @@ use super::chart_registry::ChartRegistry;
 use super::drawing::{self, Key, Names};
 use super::flame;
 use super::grid;
+use super::mosaic;
 use super::table::table_view;
 use super::views::{class, encode, links, texts};
 use crate::ReportError;
@@ -115,6 +116,7 @@ fn write_item(
         Item::Grid(grid) => grid::view(grid, &registry.palette).render_into(out),
         Item::Chart(_) => return write_charts(std::slice::from_ref(item), registry, out),
         Item::Flame(flame) => return flame::write(flame, registry.flame(), out),
+        Item::Mosaic(mosaic) => return mosaic::write(mosaic, registry.mosaic(), out),
         Item::Tally(shares) => tally_view(shares).render_into(out),
         Item::Commands(commands) => CommandsView { commands: texts(commands) }.render_into(out),
         Item::Warnings(warnings) => WarningsView { warnings: texts(warnings) }.render_into(out),

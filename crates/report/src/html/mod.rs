@@ -7,6 +7,7 @@ mod engine;
 mod flame;
 mod grid;
 mod items;
+mod mosaic;
 mod palette;
 mod sparkline;
 mod table;

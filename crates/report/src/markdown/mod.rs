@@ -111,12 +111,13 @@ impl Blocks {
                     self.contents(part, level);
                 }
                 Item::Warnings(warnings) => self.warnings(warnings),
-                Item::Chart(_) | Item::Flame(_) | Item::Raw(_) => {}
+                Item::Chart(_) | Item::Flame(_) | Item::Mosaic(_) | Item::Raw(_) => {}
             }
         }
         let charts = items.iter().filter_map(|item| match item {
             Item::Chart(chart) => Some(named(chart)),
             Item::Flame(flame) => Some(Some(flame.title.clone())),
+            Item::Mosaic(mosaic) => Some(Some(mosaic.title.clone())),
             _ => None,
         });
         let charts: Vec<String> = charts.flatten().collect();

@@ -40,8 +40,12 @@ pub fn render_document(document: &Document, style: &Style) -> String {
 
 /// Whether a section has more than what only pages show; one without any item has its heading, if any.
 fn is_shown(section: &Section) -> bool {
-    let is_folded =
-        |item: &Item| matches!(item, Item::Part(Part { folded: true, .. }) | Item::Flame(_) | Item::Raw(_));
+    let is_folded = |item: &Item| {
+        matches!(
+            item,
+            Item::Part(Part { folded: true, .. }) | Item::Flame(_) | Item::Mosaic(_) | Item::Raw(_)
+        )
+    };
     match section.items.is_empty() {
         true => !section.text.is_empty() || !section.title.is_empty(),
         false => !section.text.is_empty() || !section.items.iter().all(is_folded),
@@ -97,7 +101,12 @@ fn render_items(items: &[Item], style: &Style, out: &mut String) {
                 continue;
             }
             Item::Part(part) if !part.folded => (render_part(part, style), true),
-            Item::Part(_) | Item::Chart(_) | Item::Flame(_) | Item::Commands(_) | Item::Raw(_) => continue,
+            Item::Part(_)
+            | Item::Chart(_)
+            | Item::Flame(_)
+            | Item::Mosaic(_)
+            | Item::Commands(_)
+            | Item::Raw(_) => continue,
         };
         if is_apart || !is_first {
             out.push('\n');

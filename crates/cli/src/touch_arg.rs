@@ -1,0 +1,25 @@
+//! What a replay does with blocks, as an option.
+
+use clap::ValueEnum;
+use heaptoll_experiments::replay::Touch;
+
+/// Accesses to blocks in addition to the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TouchArg {
+    /// Nothing
+    None,
+    /// Each is written once in full when it is allocated
+    Write,
+    /// And read in full, and compared, before it is freed
+    All,
+}
+
+impl From<TouchArg> for Touch {
+    fn from(word: TouchArg) -> Touch {
+        match word {
+            TouchArg::None => Touch::None,
+            TouchArg::Write => Touch::Write,
+            TouchArg::All => Touch::All,
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! The section on other managers: what each of them holds of the same program.
+
+use heaptoll_ledger::{Pins, Snapshot, Term};
+use heaptoll_replay::job::Touch;
+use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
+use heaptoll_report::format::{NONE, seconds};
+use heaptoll_trace::Sites;
+use heaptoll_trace_analysis::stacks::CallSites;
+use heaptoll_units::{MIB, kib, number, per_hundred, whole_bytes};
+
+use super::super::figures::{ReplayedManager, Replays};
+use super::super::groups::GROUPS;
+use super::super::pin_rows::{Row, rows};
+use super::empty;
+
+/// Call sites with a column of their own.
+const SITES: usize = 3;
+
+/// What is known of the recorded run.
+pub struct Recorded<'a> {
+    /// Its manager.
+    pub manager: &'a str,
+    /// Its snapshots; none of a coarse ledger.
+    pub snapshots: &'a [Snapshot],
+    /// Its call sites.
+    pub sites: &'a Sites,
+}
+
+/// The section.
+pub fn section(replays: &Replays, recorded: &Recorded) -> Section {
+    let mut call_sites = CallSites::new(recorded.sites, heaptoll_callsites::FRAMES);
+    let at_point = replays.recorded.and_then(|at| recorded.snapshots.get(at));
+    let recorded_pins = at_point.and_then(|snapshot| snapshot.pins.as_ref());
+    let all: Vec<&Pins> = recorded_pins
+        .into_iter()
+        .chain(replays.managers.iter().filter_map(|one| one.pins.as_ref()))
+        .collect();
+    for pin in all.iter().flat_map(|pins| &pins.sites) {
+        call_sites.row(pin.site);
+    }
+    // The columns are the call sites that hold most in the recorded run, or under the first manager.
+    let first = all.first().map(|pins| rows(pins, &mut call_sites)).unwrap_or_default();
+    let columns: Vec<&Row> = first.iter().filter(|row| row.pin.site != 0).take(SITES).collect();
+    let mut lines = Vec::new();
+    if let (Some(snapshot), Some(pins)) = (at_point, recorded_pins) {
+        lines.push(recorded_line(recorded.manager, snapshot, pins, &columns, &mut call_sites));
+    }
+    lines.extend(replays.managers.iter().map(|one| line(one, replays.events, &columns, &mut call_sites)));
+    let text = std::iter::once(introduction(replays, at_point))
+        .chain(sentence(replays, columns.first().copied(), recorded_pins, &mut call_sites))
+        .collect();
+    let table = Table { columns: headings(&columns), rows: lines, notes: notes(replays), ..Table::default() };
+    let mut items = vec![Item::Table(table)];
+    items.extend(chart(replays, recorded));
+    let failed =
+        replays.managers.iter().filter_map(|one| Some(format!("{}: {}", one.name, one.failed.as_ref()?)));
+    let failed: Vec<String> = failed.collect();
+    if !failed.is_empty() {
+        items.push(Item::Warnings(failed));
+    }
+    Section { title: "The same program under other managers".into(), text, items }
+}
+
+fn introduction(replays: &Replays, snapshot: Option<&Snapshot>) -> String {
+    let when = match snapshot {
+        Some(snapshot) => format!(
+            "where external fragmentation was largest in the recorded run ({} s)",
+            seconds(snapshot.time_ns as f64 / 1e9)
+        ),
+        None => "where external fragmentation is largest under the first of them".into(),
+    };
+    format!(
+        "The calls of the trace, made again under each manager; after {} of them, {when}.",
+        number(replays.events)
+    )
+}
+
+/// What the call site that holds most would hold elsewhere.
+fn sentence(
+    replays: &Replays,
+    worst: Option<&Row>,
+    recorded: Option<&Pins>,
+    call_sites: &mut CallSites,
+) -> Option<String> {
+    let worst = worst?;
+    let mut held: Vec<(u64, &str)> = replays
+        .managers
+        .iter()
+        .filter_map(|one| Some((held(one.pins.as_ref()?, worst, call_sites), one.name.as_str())))
+        .collect();
+    held.sort();
+    let parts: Vec<String> =
+        held.iter().map(|(bytes, name)| format!("{} under {name}", whole_bytes(*bytes))).collect();
+    let was =
+        recorded.map_or_else(String::new, |_| format!(" ({} when recorded)", whole_bytes(worst.pin.bytes())));
+    (!parts.is_empty()).then(|| format!("{} would pin {}{was}.", worst.name, parts.join(", ")))
+}
+
+/// Bytes that the call sites of a row hold.
+fn held(pins: &Pins, row: &Row, call_sites: &mut CallSites) -> u64 {
+    pins.sites.iter().filter(|pin| call_sites.row(pin.site) == row.row).map(|pin| pin.bytes()).sum()
+}
+
+fn headings(sites: &[&Row]) -> Vec<Column> {
+    let mut columns = vec![
+        Column::text("Manager"),
+        Column::figures("Resident KiB"),
+        Column::figures("live KiB"),
+        Column::figures("external KiB"),
+        Column::figures("%"),
+        Column::figures("no live block KiB"),
+        Column::optional("most external KiB"),
+    ];
+    columns
+        .extend(sites.iter().map(|row| Column::figures(&format!("held by {}, KiB", innermost(&row.name)))));
+    columns
+}
+
+/// The first frame of a call site.
+fn innermost(name: &str) -> &str {
+    name.split_once(" < ").map_or(name, |(first, _)| first)
+}
+
+fn recorded_line(
+    manager: &str,
+    snapshot: &Snapshot,
+    pins: &Pins,
+    sites: &[&Row],
+    call_sites: &mut CallSites,
+) -> Vec<String> {
+    let not_heap: u64 = GROUPS
+        .iter()
+        .filter(|group| group.terms.contains(&Term::OtherAnonymous))
+        .map(|group| group.amount(snapshot).resident)
+        .sum();
+    let heap = snapshot.rss_bytes.saturating_sub(not_heap);
+    let mut cells = vec![
+        format!("{manager}, as recorded"),
+        kib(heap),
+        kib(snapshot.live_bytes),
+        kib(pins.bytes),
+        per_hundred(pins.bytes, heap),
+        kib(empty(snapshot)),
+        kib(pins.bytes),
+    ];
+    cells.extend(sites.iter().map(|row| kib(held(pins, row, call_sites))));
+    cells
+}
+
+fn line(manager: &ReplayedManager, events: u64, sites: &[&Row], call_sites: &mut CallSites) -> Vec<String> {
+    let Some(point) = manager.at(events) else {
+        let mut cells = vec![manager.name.clone()];
+        cells.resize(headings(sites).len(), NONE.into());
+        return cells;
+    };
+    let most = manager.points.iter().map(|point| point.external_bytes).max().unwrap_or_default();
+    let mut cells = vec![
+        manager.name.clone(),
+        kib(point.resident_bytes),
+        kib(point.live_bytes),
+        kib(point.external_bytes),
+        per_hundred(point.external_bytes, point.resident_bytes),
+        kib(point.empty_bytes),
+        kib(most),
+    ];
+    let pins = manager.pins.as_ref();
+    cells.extend(sites.iter().map(|row| pins.map_or(NONE.into(), |pins| kib(held(pins, row, call_sites)))));
+    cells
+}
+
+fn notes(replays: &Replays) -> Vec<String> {
+    let touched = match replays.touch {
+        Touch::None => "No block was written: live blocks are resident only where the manager writes.",
+        Touch::Write | Touch::All => {
+            "Each block was written in full when it was allocated: what the program never touches of its blocks is \
+             resident here."
+        }
+    };
+    vec![
+        "Resident: more than before the first call, without the driver's own memory; as recorded: without what is not \
+         heap. External: free bytes on resident pages with live blocks; % of resident. No live block: pages that could be \
+         given back, those from before the first call included. Most external: at any of the points that were sampled. \
+         Held by: the part of external fragmentation of the call sites that hold most when recorded."
+            .into(),
+        format!(
+            "{touched} The order of calls is that of the recording, one at a time; nothing of the program but its calls \
+             takes time, so that what a manager gives back after a delay is not given back here."
+        ),
+    ]
+}
+
+fn chart(replays: &Replays, recorded: &Recorded) -> Option<Item> {
+    let mut series = Vec::new();
+    let was: Vec<(f64, f64)> = recorded
+        .snapshots
+        .iter()
+        .filter(|snapshot| snapshot.events > 0)
+        .filter_map(|snapshot| Some((snapshot.events as f64, snapshot.pins.as_ref()?.bytes as f64 / MIB)))
+        .collect();
+    if !was.is_empty() {
+        series.push(Series {
+            name: format!("{}, as recorded", recorded.manager),
+            points: was,
+            ..Series::default()
+        });
+    }
+    for manager in replays.managers.iter().filter(|manager| !manager.points.is_empty()) {
+        let points =
+            manager.points.iter().map(|point| (point.events as f64, point.external_bytes as f64 / MIB));
+        series.push(Series { name: manager.name.clone(), points: points.collect(), ..Series::default() });
+    }
+    (!series.is_empty()).then(|| {
+        Item::Chart(Chart {
+            title: "External fragmentation over the trace".into(),
+            caption: "At the recorded snapshots, or evenly over the trace where there are none.".into(),
+            form: Form::Lines,
+            x: Axis::even("events of the trace"),
+            y: Axis::even("MiB"),
+            series,
+        })
+    })
+}
