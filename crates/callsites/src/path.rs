@@ -11,6 +11,8 @@ use crate::row::{Named, chosen, is_made_main};
 #[derive(Debug, Clone, Default)]
 pub struct Paths {
     names: Vec<String>,
+    /// By number: path of the source file of the function in the trace that was added last.
+    files: Vec<String>,
     numbers: HashMap<String, u32>,
     /// By number: the last stack that has the function.
     seen: Vec<u64>,
@@ -32,6 +34,9 @@ impl Paths {
                 named.name = unnamed(&frame);
             }
             let number = self.number(&named.name);
+            if !frame.line.is_empty() {
+                self.files[number as usize] = frame.whole().file;
+            }
             (named, number)
         });
         Steps { frames: frames.collect() }
@@ -43,6 +48,7 @@ impl Paths {
         }
         let number = self.names.len() as u32;
         self.names.push(name.to_owned());
+        self.files.push(String::new());
         self.seen.push(0);
         self.numbers.insert(name.to_owned(), number);
         number
@@ -64,6 +70,11 @@ impl Paths {
             }
         }
         path.into()
+    }
+
+    /// Path of the source file of a function by its number, in the trace that was added last; empty where it is unknown.
+    pub fn file(&self, number: u32) -> &str {
+        self.files.get(number as usize).map_or("", String::as_str)
     }
 
     /// The name of a function by its number; empty for a number that is not there.

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use heaptoll_callsites::{Frame, Rows};
+use heaptoll_profiles as profiles;
 
 /// Most sites and frames kept; later ones are shown as numbers.
 const KEPT: usize = 1 << 20;
@@ -92,6 +93,26 @@ impl Sites {
         frames.iter().flat_map(labels).collect()
     }
 
+    /// All frames of a site, innermost first, as those of a profile. A site that is not known has a frame in brackets; so
+    /// has the caller of the last frame of `depth`, after which the tracer records none.
+    pub fn stack(&self, site: u32, depth: usize) -> Vec<profiles::Frame> {
+        let remark = |text: &str| profiles::Frame { function: text.to_owned(), ..profiles::Frame::default() };
+        let Some(stack) = self.frames.get(&site).filter(|stack| site != 0 && !stack.is_empty()) else {
+            return vec![remark("[not known]")];
+        };
+        let unknown = Code::default();
+        let mut frames = Vec::with_capacity(stack.len() + 1);
+        for &address in stack {
+            let code = self.codes.get(&address).unwrap_or(&unknown);
+            let count = code.names.len().max(1);
+            frames.extend((0..count).map(|at| profiled(code.frame(at, address), at + 1 < count)));
+        }
+        if stack.len() >= depth {
+            frames.push(remark("[further callers]"));
+        }
+        frames
+    }
+
     /// The row of a site: its first frames of the program's own code, `parse (parse.c:12) < read < main`. Site 0 is
     /// `not known`.
     pub fn row(&self, site: u32, rows: &mut Rows<(u64, usize)>) -> usize {
@@ -103,6 +124,18 @@ impl Sites {
             stack.iter().flat_map(|frame| (0..functions(frame)).map(|at| (*frame, at))).collect();
         let unknown = Code::default();
         rows.stack(&numbers, |(frame, at)| Some(self.codes.get(&frame).unwrap_or(&unknown).frame(at, frame)))
+    }
+}
+
+fn profiled(frame: Frame<'_>, inlined: bool) -> profiles::Frame {
+    let whole = frame.whole();
+    profiles::Frame {
+        function: whole.function,
+        file: whole.file,
+        line: whole.line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0),
+        object: whole.object,
+        offset: whole.offset,
+        inlined,
     }
 }
 

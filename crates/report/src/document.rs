@@ -10,7 +10,7 @@ mod grid;
 mod table;
 
 pub use chart::{Axis, Chart, Form, Role, Series};
-pub use flame::Flame;
+pub use flame::{Flame, FlameBase};
 pub(crate) use grid::number;
 pub use grid::{Cell, Effect, Grid, Intervals, Link, Ratio, Region, Tone};
 pub use table::{Column, Raw, Table};

@@ -5,7 +5,11 @@ use heaptoll_report::format::{NONE, count, plural, seconds};
 use heaptoll_units::{percent, whole_bytes};
 
 use super::figures::{Figures, Recording};
+use crate::gate::diagnosis::site_flame;
 use crate::gate::differences::{Differences, Part, less};
+
+/// What flame graphs call the two recordings.
+pub(super) const SIDES: [&str; 2] = ["the first", "the second"];
 
 /// A figure of the call sites.
 struct Measure {
@@ -62,6 +66,7 @@ pub fn document(figures: &Figures, command: &str) -> Document {
         first.text.push("Nothing: every call site requested and held the same.".into());
     }
     first.items.push(Item::Table(totals(figures)));
+    first.items.extend(figures.sites.stacks.as_ref().map(|stacks| site_flame(stacks, SIDES)));
     let mut sections = vec![first];
     for measure in &MEASURES {
         let differences = (measure.of)(figures);

@@ -113,6 +113,17 @@ pub enum Amounts {
     New(u64),
 }
 
+impl Amounts {
+    /// Those of the base and of the new build; 0 where it has none.
+    pub fn both(&self) -> (u64, u64) {
+        match *self {
+            Amounts::Both(base, new) => (base, new),
+            Amounts::Base(base) => (base, 0),
+            Amounts::New(new) => (0, new),
+        }
+    }
+}
+
 /// `new` less `base`; what no signed number holds is the largest.
 pub fn less(new: u64, base: u64) -> i64 {
     i64::try_from(i128::from(new) - i128::from(base)).unwrap_or(if new > base { i64::MAX } else { i64::MIN })

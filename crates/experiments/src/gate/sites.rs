@@ -9,12 +9,14 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use heaptoll_callsites::Paths;
+use heaptoll_profiles::{Frame, Measure};
 use heaptoll_report::format::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::differences::{Amounts, Differences, Part};
 use super::site_sums::{SiteSums, Sums};
+use super::stack_pair::{PairBuilder, StackPair};
 use crate::failure::Failure;
 
 /// Innermost functions by which sites are joined at most that are not the same as a whole.
@@ -24,6 +26,9 @@ const SHOWN: usize = 3;
 /// Sites of one build above which they are merged by their innermost functions: functions that call each other in any
 /// order, as those of a parser or an interpreter, make a site of each order, and what one of them adds is split over all.
 const MANY: usize = 1000;
+
+/// The name of a stack without functions.
+const NOT_RECORDED: &str = "(call stack not recorded)";
 
 /// What the call sites of two recordings differ by.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +45,9 @@ pub struct SiteDifferences {
     pub base_stacks: u64,
     /// Those of the new build.
     pub new_stacks: u64,
+    /// The call stacks of all sites, with the values of both; for the page.
+    #[serde(skip)]
+    pub stacks: Option<StackPair>,
     /// What makes the sums incomplete.
     pub warnings: Vec<String>,
 }
@@ -76,6 +84,8 @@ pub fn differences_until(
             "more than {MANY} call sites in a build: those with the same {depth} innermost functions are one"
         )
     }));
+    // A flame graph adds sites up by itself, from the outermost function.
+    let stacks = stacks(&join(base.rows.clone(), new.rows.clone()), &paths);
     let innermost = |rows| merged(rows, depth.unwrap_or(usize::MAX));
     let joined = join(innermost(base.rows), innermost(new.rows));
     let of = |figure: fn(&Sums) -> u64| split(&joined, &paths, figure);
@@ -86,8 +96,34 @@ pub fn differences_until(
         exit: of(|sums| sums.exit),
         base_stacks: base.stacks,
         new_stacks: new.stacks,
+        stacks: Some(stacks),
         warnings,
     })
+}
+
+/// The whole stacks of the program's own functions. Sites that were joined have the functions of the new build.
+fn stacks(sites: &[Site], paths: &Paths) -> StackPair {
+    let measures = [Measure::PeakBytes, Measure::EndBytes, Measure::RequestedBytes, Measure::Calls];
+    let values = |sums: &Sums| [sums.live, sums.exit, sums.bytes, sums.calls];
+    let (none, mut pair) = (Sums::default(), PairBuilder::new(measures.to_vec()));
+    for site in sites {
+        let (path, base, new) = match site {
+            Site::Same(path, base, new) | Site::Alike(_, _, path, base, new) => (path, base, new),
+            Site::Base(path, base) => (path, base, &none),
+            Site::New(path, new) => (path, &none, new),
+        };
+        let frame = |&number: &u32| Frame {
+            function: paths.name(number).to_owned(),
+            file: paths.file(number).to_owned(),
+            ..Frame::default()
+        };
+        let mut stack: Vec<Frame> = path.iter().map(frame).collect();
+        if stack.is_empty() {
+            stack.push(Frame { function: NOT_RECORDED.into(), ..Frame::default() });
+        }
+        pair.add(&stack, &values(base), &values(new));
+    }
+    pair.finish()
 }
 
 /// Functions by number, from the allocation outward.
@@ -194,7 +230,7 @@ fn split(sites: &[Site], paths: &Paths, figure: fn(&Sums) -> u64) -> Differences
 fn named(path: &Path, paths: &Paths) -> Part {
     let stack: Vec<String> = path.iter().map(|&number| printable(paths.name(number))).collect();
     let name = match stack.is_empty() {
-        true => "(call stack not recorded)".to_owned(),
+        true => NOT_RECORDED.to_owned(),
         false => stack[..stack.len().min(SHOWN)].join(" < "),
     };
     Part { name, stack, ..Part::default() }
