@@ -224,7 +224,7 @@ impl Drag {
         let waits = collector.is_some_and(|collector| !collector.reclaims_at_free);
         let seen = |group: &Group| if waits { *group } else { group.without_waiting() };
         let [instructions, bytes_allocated] = self.now.0;
-        let intervals = |clock: Clock| {
+        let mut intervals = |clock: Clock| {
             let mut intervals = self.curves.0[clock as usize].intervals(self.now[clock]);
             if !waits {
                 intervals.iter_mut().for_each(|interval| interval.unreclaimed_bytes = 0.0);

@@ -107,9 +107,13 @@ impl Sites {
             let count = code.names.len().max(1);
             frames.extend((0..count).map(|at| profiled(code.frame(at, address), at + 1 < count)));
         }
-        if stack.len() >= depth {
+        // Frames of no file below the first function are words that the walk met past the stack's end.
+        let is_code = |frame: &profiles::Frame| !frame.function.is_empty() || !frame.object.is_empty();
+        let code = frames.iter().rposition(is_code).map_or(frames.len(), |last| last + 1);
+        if code == frames.len() && stack.len() >= depth {
             frames.push(remark("[further callers]"));
         }
+        frames.truncate(code.max(1));
         frames
     }
 

@@ -4,6 +4,7 @@ mod charts;
 mod check;
 mod document;
 mod figures;
+pub mod functions;
 mod rows;
 mod sections;
 
@@ -60,7 +61,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let ending = execute(
         &mut plan,
         context,
-        &Options::default(),
+        &Options { functions: true, ..Options::default() },
         |_, _| Costs::new(),
         |cell, run| {
             let run = one(cell, run);
@@ -109,6 +110,7 @@ fn one(cell: &Cell, run: JudgedRun<Costs>) -> Row {
                 objects.map(|(routine, object)| (routine.name().to_owned(), object.clone())).collect()
             })
             .unwrap_or_default(),
+        functions: functions::of_run(traced),
         warnings: run.remarks,
         ..Row::default()
     }

@@ -145,8 +145,8 @@ pub(crate) fn function_flame(stacks: &StackPair, names: [&str; 2]) -> Item {
 pub(crate) fn site_flame(stacks: &StackPair, names: [&str; 2]) -> Item {
     stacks.flame(
         "What changed, call stack by call stack",
-        "Call stacks have the program's own functions, each once; without lines, which differ between two builds. A call \
-         stack of another name in each that is the same function has the name of the second.",
+        "Call stacks have the program's own functions, each once, without lines, which differ between two builds. Where \
+         two were joined whose names differ, the name is that of the second.",
         Measure::PeakBytes,
         names,
     )
@@ -418,7 +418,7 @@ fn name(part: &Part, depth: usize) -> String {
     match part.stack.is_empty() {
         true if depth < DEEPEST => short(&part.name),
         true => part.name.clone(),
-        false => part.stack[..part.stack.len().min(depth)].join(" < "),
+        false => part.stack[..part.stack.len().min(depth.max(part.shown))].join(" < "),
     }
 }
 

@@ -61,6 +61,9 @@ pub struct Part {
     /// All functions of a call stack, from the allocation outward; empty for functions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
+    /// How many of them its name has, so that no other call stack has the same name.
+    #[serde(skip)]
+    pub shown: usize,
     /// The name of the base, where it is another one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_name: String,

@@ -21,11 +21,15 @@ use crate::failure::Failure;
 
 /// Innermost functions by which sites are joined at most that are not the same as a whole.
 const INNERMOST: usize = 32;
-/// Functions that the name of a site shows.
+/// Functions that the name of a site shows at least.
 const SHOWN: usize = 3;
+/// Functions that it shows at most, where fewer are also those of another site.
+const DEEPEST: usize = 12;
 /// Sites of one build above which they are merged by their innermost functions: functions that call each other in any
 /// order, as those of a parser or an interpreter, make a site of each order, and what one of them adds is split over all.
 const MANY: usize = 1000;
+/// So many sites a function are not many: a large program that calls its functions in one order has about one.
+const EACH_FUNCTION: usize = 2;
 
 /// The name of a stack without functions.
 const NOT_RECORDED: &str = "(call stack not recorded)";
@@ -80,15 +84,15 @@ pub fn differences_until(
     warnings.extend(new.warnings);
     let depth = depth(&[&base.rows, &new.rows]);
     warnings.extend(depth.map(|depth| {
-        format!(
-            "more than {MANY} call sites in a build: those with the same {depth} innermost functions are one"
-        )
+        let most = many(&base.rows).max(many(&new.rows));
+        format!("more than {most} call sites in a build: those with the same {depth} innermost functions are one")
     }));
     // A flame graph adds sites up by itself, from the outermost function.
     let stacks = stacks(&join(base.rows.clone(), new.rows.clone()), &paths);
     let innermost = |rows| merged(rows, depth.unwrap_or(usize::MAX));
     let joined = join(innermost(base.rows), innermost(new.rows));
-    let of = |figure: fn(&Sums) -> u64| split(&joined, &paths, figure);
+    let shown = shown(&joined);
+    let of = |figure: fn(&Sums) -> u64| split(&joined, &shown, &paths, figure);
     Ok(SiteDifferences {
         bytes: of(|sums| sums.bytes),
         calls: of(|sums| sums.calls),
@@ -107,17 +111,17 @@ fn stacks(sites: &[Site], paths: &Paths) -> StackPair {
     let values = |sums: &Sums| [sums.live, sums.exit, sums.bytes, sums.calls];
     let (none, mut pair) = (Sums::default(), PairBuilder::new(measures.to_vec()));
     for site in sites {
-        let (path, base, new) = match site {
-            Site::Same(path, base, new) | Site::Alike(_, _, path, base, new) => (path, base, new),
-            Site::Base(path, base) => (path, base, &none),
-            Site::New(path, new) => (path, &none, new),
+        let (base, new) = match site {
+            Site::Same(_, base, new) | Site::Alike(_, _, _, base, new) => (base, new),
+            Site::Base(_, base) => (base, &none),
+            Site::New(_, new) => (&none, new),
         };
         let frame = |&number: &u32| Frame {
             function: paths.name(number).to_owned(),
             file: paths.file(number).to_owned(),
             ..Frame::default()
         };
-        let mut stack: Vec<Frame> = path.iter().map(frame).collect();
+        let mut stack: Vec<Frame> = site.path().iter().map(frame).collect();
         if stack.is_empty() {
             stack.push(Frame { function: NOT_RECORDED.into(), ..Frame::default() });
         }
@@ -129,13 +133,20 @@ fn stacks(sites: &[Site], paths: &Paths) -> StackPair {
 /// Functions by number, from the allocation outward.
 type Path = Box<[u32]>;
 
-/// The most innermost functions by which the sites of each build are at most [`MANY`]; `None` where they are as they are.
+/// How many sites of a build are too many to be distinguished by all their functions.
+fn many(rows: &HashMap<Path, Sums>) -> usize {
+    let functions = rows.keys().flat_map(|path| path.iter()).collect::<HashSet<_>>().len();
+    MANY.max(EACH_FUNCTION * functions)
+}
+
+/// The most innermost functions by which the sites of each build are not too [`many`]; `None` where they are as they are.
 fn depth(builds: &[&HashMap<Path, Sums>]) -> Option<usize> {
+    let limits: Vec<usize> = builds.iter().map(|rows| many(rows)).collect();
     let is_few = |depth: usize| {
         let distinct = |rows: &HashMap<Path, Sums>| {
             rows.keys().map(|path| &path[..path.len().min(depth)]).collect::<HashSet<_>>().len()
         };
-        builds.iter().all(|rows| distinct(rows) <= MANY)
+        builds.iter().zip(&limits).all(|(rows, limit)| distinct(rows) <= *limit)
     };
     (!is_few(usize::MAX)).then(|| (2..=INNERMOST).rev().find(|depth| is_few(*depth)).unwrap_or(1))
 }
@@ -158,6 +169,15 @@ enum Site {
     Alike(usize, Path, Path, Sums, Sums),
     Base(Path, Sums),
     New(Path, Sums),
+}
+
+impl Site {
+    /// Its functions in the new build; in the base where only that has it.
+    fn path(&self) -> &Path {
+        match self {
+            Site::Same(path, ..) | Site::Alike(_, _, path, ..) | Site::Base(path, _) | Site::New(path, _) => path,
+        }
+    }
 }
 
 fn join(base: HashMap<Path, Sums>, mut new: HashMap<Path, Sums>) -> Vec<Site> {
@@ -207,19 +227,41 @@ fn single(sites: &HashMap<Path, Sums>, length: usize) -> HashMap<&[u32], Option<
     by_first
 }
 
+/// By site, how many innermost functions no other site has, [`SHOWN`] at least.
+fn shown(sites: &[Site]) -> HashMap<&Path, usize> {
+    let mut all: Vec<&Path> = sites.iter().map(Site::path).collect();
+    all.sort_unstable();
+    let alike = |a: &Path, b: &Path| a.iter().zip(b.iter()).take_while(|(a, b)| a == b).count();
+    let mut shown = HashMap::with_capacity(all.len());
+    let mut before = 0;
+    for (at, path) in all.iter().enumerate() {
+        let after = all.get(at + 1).map_or(0, |next| alike(path, next));
+        shown.insert(*path, (before.max(after) + 1).clamp(SHOWN, DEEPEST));
+        before = after;
+    }
+    shown
+}
+
 /// The differences by one figure. Sites without any of it are left out.
-fn split(sites: &[Site], paths: &Paths, figure: fn(&Sums) -> u64) -> Differences {
+fn split(
+    sites: &[Site],
+    shown: &HashMap<&Path, usize>,
+    paths: &Paths,
+    figure: fn(&Sums) -> u64,
+) -> Differences {
     let parts = sites.iter().filter_map(|site| {
-        let (part, amounts) = match site {
-            Site::Same(path, base, new) => (path, Amounts::Both(figure(base), figure(new))),
-            Site::Alike(_, _, path, base, new) => (path, Amounts::Both(figure(base), figure(new))),
-            Site::Base(path, base) => (path, Amounts::Base(figure(base))),
-            Site::New(path, new) => (path, Amounts::New(figure(new))),
+        let amounts = match site {
+            Site::Same(_, base, new) | Site::Alike(_, _, _, base, new) => {
+                Amounts::Both(figure(base), figure(new))
+            }
+            Site::Base(_, base) => Amounts::Base(figure(base)),
+            Site::New(_, new) => Amounts::New(figure(new)),
         };
         let is_none = matches!(amounts, Amounts::Both(0, 0) | Amounts::Base(0) | Amounts::New(0));
-        let mut part = (!is_none).then(|| named(part, paths))?;
+        let depth = shown.get(site.path()).copied().unwrap_or(SHOWN);
+        let mut part = (!is_none).then(|| named(site.path(), depth, paths))?;
         if let Site::Alike(length, before, ..) = site {
-            part.base_name = named(before, paths).name;
+            part.base_name = named(before, depth, paths).name;
             part.joined_by = Some(*length as u32);
         }
         Some((part, amounts))
@@ -227,13 +269,13 @@ fn split(sites: &[Site], paths: &Paths, figure: fn(&Sums) -> u64) -> Differences
     Differences::new(parts)
 }
 
-fn named(path: &Path, paths: &Paths) -> Part {
+fn named(path: &Path, shown: usize, paths: &Paths) -> Part {
     let stack: Vec<String> = path.iter().map(|&number| printable(paths.name(number))).collect();
     let name = match stack.is_empty() {
         true => NOT_RECORDED.to_owned(),
-        false => stack[..stack.len().min(SHOWN)].join(" < "),
+        false => stack[..stack.len().min(shown)].join(" < "),
     };
-    Part { name, stack, ..Part::default() }
+    Part { name, shown, stack, ..Part::default() }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use heaptoll_instruction_counts::{Amounts, Figures as ImageFigures, Tables};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::functions::FunctionFigures;
 use crate::traced::ImageSummary;
 
 /// Everything.
@@ -57,6 +58,10 @@ pub struct Row {
     pub differ_by: Option<Disagreement>,
     /// The object file that each routine was found in.
     pub routine_objects: BTreeMap<String, String>,
+    /// Instructions of each function of all process images, most first; those with a hundred thousandth of all or less
+    /// are one in each object. Empty in files of before.
+    #[serde(default)]
+    pub functions: Vec<FunctionFigures>,
     /// Warnings of the tracer and the preflight about this run.
     pub warnings: Vec<String>,
 }
