@@ -2,7 +2,7 @@
 //! program's own code from the allocation outward, by short names, without lines, addresses and folders. Each function is
 //! there once, where it is first: stacks that differ in the depth of a recursion, direct or through others, are one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::frame::{Frame, file_name};
 use crate::row::{Named, chosen, is_made_main};
@@ -17,6 +17,8 @@ pub struct Paths {
     /// By number: the last stack that has the function.
     seen: Vec<u64>,
     stacks: u64,
+    /// See [`Paths::name_by_address`].
+    by_address: HashSet<String>,
 }
 
 /// The frames of one trace, by its own numbers.
@@ -26,12 +28,18 @@ pub struct Steps {
 }
 
 impl Paths {
+    /// From now on, code without a symbol in executables and libraries of these file names is named by its address there:
+    /// all traces have the same build of them.
+    pub fn name_by_address(&mut self, files: impl IntoIterator<Item = String>) {
+        self.by_address.extend(files);
+    }
+
     /// The frames of a trace, in the order of their numbers.
     pub fn steps<'a>(&mut self, frames: impl Iterator<Item = Frame<'a>>) -> Steps {
         let frames = frames.map(|frame| {
             let mut named = Named::new(&frame);
             if frame.function.is_empty() {
-                named.name = unnamed(&frame);
+                named.name = unnamed(&frame, &self.by_address);
             }
             let number = self.number(&named.name);
             if !frame.line.is_empty() {
@@ -83,9 +91,16 @@ impl Paths {
     }
 }
 
-/// Code without a symbol, by its library: the executable may have another name in each build, and addresses differ.
-fn unnamed(frame: &Frame) -> String {
+/// Code without a symbol, by its library: the executable may have another name in each build, and addresses differ where
+/// these are not of one build.
+fn unnamed(frame: &Frame, by_address: &HashSet<String>) -> String {
     let file = file_name(frame.object);
+    if file.is_empty() {
+        return "(made at run time)".to_owned();
+    }
+    if by_address.contains(file) {
+        return format!("{file}+{:#x}", frame.offset);
+    }
     match file.split_once(".so") {
         Some((library, _)) => format!("(no symbol in {library}.so)"),
         None => "(no symbol)".to_owned(),
@@ -146,5 +161,18 @@ mod tests {
         assert!(paths.path(&steps, &[]).is_empty() && paths.path(&steps, &[77]).is_empty());
         let other = paths.path(&steps, &[0]);
         assert_eq!(text(&paths, &other), "std::a", "nothing of the program's own is there");
+    }
+
+    #[test]
+    fn code_without_symbols_is_named_by_its_address_in_files_of_one_build() {
+        let mut paths = Paths::default();
+        paths.name_by_address(["prog".to_owned()]);
+        let steps = paths.steps(
+            [("/a/prog", 0x1139), ("/b/prog", 0x1139), ("/a/libx.so.1", 7), ("", 0x7f00)]
+                .into_iter()
+                .map(|(object, offset)| frame("", "", object, offset)),
+        );
+        let path = paths.path(&steps, &[0, 1, 2, 3]);
+        assert_eq!(text(&paths, &path), "prog+0x1139 < (no symbol in libx.so) < (made at run time)");
     }
 }

@@ -224,7 +224,10 @@ fn lines_are_with_the_file_and_not_in_the_name() {
     let (found, console) = drive(&browser, &page(profile(stacks)), script, 1280);
     assert!(console.is_empty(), "{console:#?}");
     assert_eq!((&found["main"][0], &found["main"][2]), (&"main".into(), &"/usr/bin/a · a.c:3, 5".into()));
-    assert_eq!((&found["parse"][0], &found["parse"][2]), (&"parse".into(), &"/usr/bin/a · a.c:12, 40".into()));
+    assert_eq!(
+        (&found["parse"][0], &found["parse"][2]),
+        (&"parse".into(), &"/usr/bin/a · a.c:12, 40".into())
+    );
     assert_eq!((&found["inverted"][0], &found["inverted"][2]), (&found["parse"][0], &found["parse"][2]));
     assert_eq!(found["inverted"][1], "bytes allocated: 611 bytes, 100 % of all");
 }
@@ -329,14 +332,18 @@ fn a_comparison_shows_both_and_the_difference() {
         let names = &found["names"];
         let grown = "bytes allocated: before <b> 300 bytes, after 450 bytes: +150 bytes (+50.0 %)";
         assert_eq!(numbers(names, "grown"), grown);
-        let gone = "bytes allocated: before <b> 200 bytes, after 0 bytes: \u{2212}200 bytes (only in before <b>)";
+        let gone =
+            "bytes allocated: before <b> 200 bytes, after 0 bytes: \u{2212}200 bytes (only in before <b>)";
         assert_eq!(numbers(names, "gone;\\n<b>"), gone);
         let fresh = "bytes allocated: before <b> 0 bytes, after 50 bytes: +50 bytes (only in after)";
         assert_eq!(numbers(names, "fresh"), fresh);
         assert_eq!(numbers(&found["inverted"], "grown"), grown);
-        let marks: Vec<(&str, &str)> = found["looks"].as_array().unwrap().iter().map(|look| {
-            (look[0].as_str().unwrap(), look[1].as_str().unwrap())
-        }).collect();
+        let marks: Vec<(&str, &str)> = found["looks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|look| (look[0].as_str().unwrap(), look[1].as_str().unwrap()))
+            .collect();
         assert!(marks.contains(&("grown", "\u{25b2} ")) && marks.contains(&("same", "")), "{marks:?}");
         assert!(marks.contains(&("gone;\\n<b>", "\u{25bc} ")), "{marks:?}");
         assert!(found["text"].as_str().unwrap().contains("200 bytes (only in before <b>)"), "{found}");

@@ -27,7 +27,10 @@ fn assert_leak_is_first(fixture: &Fixture, program: &str, site: &str) {
     let figures = read_json(&json);
     let first = &figures["rows"][0];
     assert!(first["name"].as_str().is_some_and(|name| name.starts_with(&format!("{site} ("))), "{first:#}");
-    assert_eq!((&first["kinds"]["definite"]["objects"], &first["kinds"]["definite"]["bytes"]), (&1.into(), &100.into()));
+    assert_eq!(
+        (&first["kinds"]["definite"]["objects"], &first["kinds"]["definite"]["bytes"]),
+        (&1.into(), &100.into())
+    );
 }
 
 fn assert_survivors_are_first(fixture: &Fixture, program: &str, site: &str) {

@@ -30,9 +30,9 @@ static bool leaks;
 static int planted = 1;
 static void *volatile sink;
 
-template <int Number> [[gnu::always_inline]] inline void allocate() {
-    middle.fill(Number == 1234 ? 4 * planted : 4);
-    if (Number == 1234 && leaks) {
+[[gnu::always_inline]] static inline void allocate(int number) {
+    middle.fill(number == 1234 ? 4 * planted : 4);
+    if (number == 1234 && leaks) {
         sink = std::make_unique<Item<100>>().release();
         sink = nullptr;
     }
@@ -44,7 +44,7 @@ template <int Number> [[gnu::always_inline]] inline void allocate() {
     HUNDRED(n##0) HUNDRED(n##1) HUNDRED(n##2) HUNDRED(n##3) HUNDRED(n##4) HUNDRED(n##5) HUNDRED(n##6) HUNDRED(n##7) \
     HUNDRED(n##8) HUNDRED(n##9)
 
-#define SITE(n) [[gnu::noinline]] static void site_##n() { allocate<n>(); }
+#define SITE(n) [[gnu::noinline]] static void site_##n() { allocate(n); }
 THOUSAND(1)
 THOUSAND(2)
 #undef SITE

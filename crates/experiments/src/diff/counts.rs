@@ -85,7 +85,8 @@ pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
         .map(|(path, _)| format!("{}: not all runs were made", path.display()))
         .collect();
     let mut pairs = Vec::new();
-    for (base, new) in joined(&before.programs, &after.programs, |one| &one.program, "program", &mut warnings) {
+    for (base, new) in joined(&before.programs, &after.programs, |one| &one.program, "program", &mut warnings)
+    {
         let rows = joined(&base.managers, &new.managers, |row| &row.manager, "manager", &mut warnings);
         for (base_row, new_row) in rows {
             pairs.push(pair(new, base_row, new_row, &mut warnings)?);

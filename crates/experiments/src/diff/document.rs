@@ -1,8 +1,10 @@
 //! The document of the changes: a sentence and a table for each figure.
 
+use std::cmp::Ordering;
+
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, count, plural, seconds};
-use heaptoll_units::{percent, whole_bytes};
+use heaptoll_units::{percent, three_digits, whole_bytes};
 
 use super::figures::{Figures, Recording};
 use crate::gate::diagnosis::site_flame;
@@ -138,9 +140,18 @@ fn sentence(measure: &Measure, figures: &Figures) -> Option<String> {
     Some(format!("{} {} {change}{total}.", most.part.name, measure.verb))
 }
 
+/// `+50.0 %`; from ten times on `12.3 times`.
 fn grown(base: u64, new: u64) -> String {
     let share = (new as f64 - base as f64) / base as f64;
-    format!("{}{}", if share >= 0.0 { "+" } else { "−" }, percent(share.abs()))
+    if share >= 9.0 {
+        return format!("{} times", three_digits(new as f64 / base as f64));
+    }
+    let sign = match new.cmp(&base) {
+        Ordering::Greater => "+",
+        Ordering::Equal => "",
+        Ordering::Less => "−",
+    };
+    format!("{sign}{}", percent(share.abs()))
 }
 
 fn totals(figures: &Figures) -> Table {
@@ -173,6 +184,10 @@ fn totals(figures: &Figures) -> Table {
 fn rows(measure: &Measure, differences: &Differences) -> Vec<Vec<String>> {
     let share = |difference: i64| match differences.difference {
         0 => NONE.to_owned(),
+        // The other way than all together.
+        all if (difference < 0) != (all < 0) && difference != 0 => {
+            format!("−{}", percent(difference.unsigned_abs() as f64 / all.unsigned_abs() as f64))
+        }
         all => percent(difference as f64 / all as f64),
     };
     let cells = |name: &str, base: Option<u64>, new: Option<u64>| {
@@ -269,6 +284,26 @@ mod tests {
         assert_eq!(table.rows[2][1..4], ["24 B", NONE, "−24 B"]);
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
         assert_eq!(document.sections.len(), 2, "figures that no site has are left out");
+    }
+
+    #[test]
+    fn growth_is_a_share_or_how_many_times() {
+        assert_eq!(grown(100, 150), "+50.0 %");
+        assert_eq!((grown(100, 100).as_str(), grown(100, 25).as_str()), ("0 %", "−75.0 %"));
+        assert_eq!(grown(100, 1230), "12.3 times");
+    }
+
+    #[test]
+    fn a_share_of_the_other_direction_has_a_sign() {
+        let mut figures = Figures::default();
+        figures.sites.live = Differences::new([
+            (part("less"), Amounts::Both(300, 100)),
+            (part("more"), Amounts::Both(0, 100)),
+        ]);
+        let document = document(&figures, "");
+        let Item::Table(table) = &document.sections[1].items[0] else { panic!("no table") };
+        let shares: Vec<&str> = table.rows.iter().map(|row| row[4].as_str()).collect();
+        assert_eq!(shares, ["−100 %", "200 %"]);
     }
 
     #[test]

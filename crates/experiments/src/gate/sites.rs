@@ -18,6 +18,7 @@ use super::differences::{Amounts, Differences, Part};
 use super::site_sums::{SiteSums, Sums};
 use super::stack_pair::{PairBuilder, StackPair};
 use crate::failure::Failure;
+use crate::trace_source;
 
 /// Innermost functions by which sites are joined at most that are not the same as a whole.
 const INNERMOST: usize = 32;
@@ -74,6 +75,7 @@ pub fn differences_until(
     new: (&[PathBuf], u64),
 ) -> Result<SiteDifferences, Failure> {
     let mut paths = Paths::default();
+    paths.name_by_address(one_build(base.0, new.0)?);
     let mut side = |(traces, until_ns): (&[PathBuf], u64)| {
         let mut sums = SiteSums::default();
         traces.iter().try_for_each(|trace| sums.add(trace, until_ns, &mut paths))?;
@@ -85,7 +87,9 @@ pub fn differences_until(
     let depth = depth(&[&base.rows, &new.rows]);
     warnings.extend(depth.map(|depth| {
         let most = many(&base.rows).max(many(&new.rows));
-        format!("more than {most} call sites in a build: those with the same {depth} innermost functions are one")
+        format!(
+            "more than {most} call sites in a build: those with the same {depth} innermost functions are one"
+        )
     }));
     // A flame graph adds sites up by itself, from the outermost function.
     let stacks = stacks(&join(base.rows.clone(), new.rows.clone()), &paths);
@@ -128,6 +132,30 @@ fn stacks(sites: &[Site], paths: &Paths) -> StackPair {
         pair.add(&stack, &values(base), &values(new));
     }
     pair.finish()
+}
+
+/// File names of executables and libraries of which both recordings have the same build, by the addresses of their code
+/// without symbols: of two builds these differ.
+fn one_build(base: &[PathBuf], new: &[PathBuf]) -> Result<Vec<String>, Failure> {
+    let addresses = |traces: &[PathBuf]| {
+        let mut all: HashMap<String, HashSet<u64>> = HashMap::new();
+        for trace in traces {
+            let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
+            let frames = tables.sites.into_iter().flat_map(|sites| sites.frames);
+            for frame in frames.filter(|frame| frame.function.is_empty() && !frame.object.is_empty()) {
+                let file = frame.object.rsplit('/').next().unwrap_or_default();
+                all.entry(file.to_owned()).or_default().insert(frame.offset);
+            }
+        }
+        Ok::<_, Failure>(all)
+    };
+    let (base, new) = (addresses(base)?, addresses(new)?);
+    let is_same = |(file, base): (String, HashSet<u64>)| {
+        let new = new.get(&file)?;
+        let common = base.intersection(new).count();
+        (common * 10 >= base.len().min(new.len()) * 9).then_some(file)
+    };
+    Ok(base.into_iter().filter_map(is_same).collect())
 }
 
 /// Functions by number, from the allocation outward.
@@ -175,7 +203,9 @@ impl Site {
     /// Its functions in the new build; in the base where only that has it.
     fn path(&self) -> &Path {
         match self {
-            Site::Same(path, ..) | Site::Alike(_, _, path, ..) | Site::Base(path, _) | Site::New(path, _) => path,
+            Site::Same(path, ..) | Site::Alike(_, _, path, ..) | Site::Base(path, _) | Site::New(path, _) => {
+                path
+            }
         }
     }
 }

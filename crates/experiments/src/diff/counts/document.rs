@@ -48,6 +48,9 @@ fn sentence(pair: &Pair) -> String {
     if found.difference == 0 && found.grown.is_empty() && found.only_new.parts == 0 {
         return format!("{name}: {base} instructions in both, the same in every function.");
     }
+    if found.difference == 0 {
+        return format!("{name}: {base} instructions in both, but not in the same functions.");
+    }
     let sign = if found.difference < 0 { "\u{2212}" } else { "+" };
     let share = percent(found.difference.unsigned_abs() as f64 / found.base.max(1) as f64);
     let place = place(&causes(pair), Metric::Instructions);
@@ -81,8 +84,11 @@ fn routines(pair: &Pair) -> Option<Section> {
     let figures =
         ["calls, base", "calls, new", "more calls", "instructions, base", "instructions, new", "more"];
     let columns = std::iter::once(Column::text("routine")).chain(figures.map(Column::figures));
-    let table =
-        Table { columns: columns.collect(), rows: pair.routines.iter().map(row).collect(), ..Table::default() };
+    let table = Table {
+        columns: columns.collect(),
+        rows: pair.routines.iter().map(row).collect(),
+        ..Table::default()
+    };
     (!table.rows.is_empty()).then(|| Section {
         title: "Routines of the malloc family".into(),
         text: vec![],

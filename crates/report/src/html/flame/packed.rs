@@ -62,7 +62,8 @@ pub fn pack(tree: &Tree, first: usize, sides: Option<&[String; 2]>) -> Result<Ve
     (0..tree.nodes.len()).for_each(|node| push(&mut columns, tree.lines.count(node).into()));
     let lines = (0..tree.nodes.len()).flat_map(|node| tree.lines.of(node));
     lines.for_each(|&line| push(&mut columns, line.into()));
-    for (measure, side) in (0..tree.measures.len()).flat_map(|at| (0..tree.sides).map(move |side| (at, side))) {
+    for (measure, side) in (0..tree.measures.len()).flat_map(|at| (0..tree.sides).map(move |side| (at, side)))
+    {
         (0..tree.nodes.len()).for_each(|node| push(&mut columns, tree.value(node, measure, side)));
     }
     let head = Head {

@@ -144,8 +144,10 @@ impl Calls {
             None => self.node(NONE, Functions::NO_STACK),
         };
         let of_stacks = profile.stacks().map(of_stack).collect();
-        let values =
-            profile.stacks().flat_map(|stack| columns.iter().map(move |&column| stack.values[column])).collect();
+        let values = profile
+            .stacks()
+            .flat_map(|stack| columns.iter().map(move |&column| stack.values[column]))
+            .collect();
         Side { of_stacks, values }
     }
 
