@@ -65,7 +65,7 @@ pub fn document(figures: &Figures, command: &str) -> Document {
     let mut first = Section { title: "What changed".into(), ..Section::default() };
     first.text = MEASURES.iter().filter_map(|measure| sentence(measure, figures)).collect();
     if first.text.is_empty() {
-        first.text.push("Nothing: every call site requested and held the same.".into());
+        first.text.push(without_growth(figures));
     }
     first.items.push(Item::Table(totals(figures)));
     first.items.extend(figures.sites.stacks.as_ref().map(|stacks| site_flame(stacks, SIDES)));
@@ -98,6 +98,25 @@ pub fn document(figures: &Figures, command: &str) -> Document {
         command: command.into(),
         ..Document::default()
     }
+}
+
+/// What is stated where no call site grew for certain.
+fn without_growth(figures: &Figures) -> String {
+    let all = || MEASURES.iter().map(|measure| (measure.of)(figures));
+    let most = |of: fn(&Differences) -> u64| all().map(of).max().unwrap_or(0) as usize;
+    let (base, new) = (most(|found| found.only_base.parts), most(|found| found.only_new.parts));
+    if base + new > 0 {
+        return format!(
+            "No call site of both grew. Only the first has {}, only the second {}: these were removed or added, were \
+             renamed, or are of another program.",
+            plural(base, "call site"),
+            plural(new, "call site")
+        );
+    }
+    if all().all(|found| found.grown.is_empty() && found.shrunk.is_empty()) {
+        return "Nothing: every call site requested and held the same.".into();
+    }
+    "No call site grew; some shrank.".into()
 }
 
 fn in_words(recording: &Recording) -> String {
@@ -310,5 +329,16 @@ mod tests {
     fn recordings_that_are_equal_differ_in_nothing() {
         let document = document(&Figures::default(), "");
         assert_eq!(document.sections[0].text, ["Nothing: every call site requested and held the same."]);
+    }
+
+    #[test]
+    fn recordings_without_a_common_call_site_are_not_the_same() {
+        let mut figures = Figures::default();
+        figures.sites.bytes =
+            Differences::new([(part("a"), Amounts::Base(300)), (part("b"), Amounts::New(300))]);
+        let text = document(&figures, "").sections.remove(0).text.concat();
+        assert!(text.contains("Only the first has 1 call site, only the second 1 call site"), "{text}");
+        figures.sites.bytes = Differences::new([(part("a"), Amounts::Both(300, 100))]);
+        assert_eq!(document(&figures, "").sections[0].text, ["No call site grew; some shrank."]);
     }
 }
