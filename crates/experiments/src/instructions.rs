@@ -17,7 +17,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::traced::{self, Cell, Ending, ImageSummary, JudgedRun, Plan, execute, plan};
 
-pub use figures::{Disagreement, Figures, ImageTotals, Program, Row};
+pub use figures::{Disagreement, Figures, FunctionFigures, ImageTotals, Program, Row};
 
 /// The schema of the figures' JSON.
 pub const SCHEMA: &str = "heaptoll-instructions/1";

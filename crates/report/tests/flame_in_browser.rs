@@ -279,14 +279,14 @@ fn a_search_counts_a_stack_once_and_filters() {
     assert_eq!(found["cleared"], json!(["", "bytes allocated: 1000 bytes"]));
 }
 
-/// Widths by name under each choice of what they are of; texts and looks of all frames; what a search shows.
+/// Widths by name under each choice of what they are of; texts and marks of all frames; what a search shows.
 const COMPARED: &str = r#"
   const width = (name) => { for (const [node, box] of flame.boxes) if (flame.calls.functions[node.function]?.name === name) return Math.round(box.w * 1000 / flame.width) / 1000; return 0; };
   const widths = () => Object.fromEntries(["main", "grown", "gone;\n<b>", "fresh", "same"].map((name) => [name, width(name)]));
   found.all = status();
   found.larger = widths();
   found.names = [...flame.boxes.keys()].map((node) => status(flame.select(node))).map(([name, numbers]) => [name, numbers]);
-  found.looks = [...flame.boxes.values()].map((box) => [flame.look(box).name, flame.look(box).mark ?? "", flame.look(box).fill]);
+  found.frames = [...flame.boxes.values()].map((box) => [flame.look(box).name, flame.look(box).mark ?? "", flame.look(box).fill]);
   set("side", "base");
   found.base = widths();
   set("side", "own");
@@ -338,11 +338,11 @@ fn a_comparison_shows_both_and_the_difference() {
         let fresh = "bytes allocated: before <b> 0 bytes, after 50 bytes: +50 bytes (only in after)";
         assert_eq!(numbers(names, "fresh"), fresh);
         assert_eq!(numbers(&found["inverted"], "grown"), grown);
-        let marks: Vec<(&str, &str)> = found["looks"]
+        let marks: Vec<(&str, &str)> = found["frames"]
             .as_array()
             .unwrap()
             .iter()
-            .map(|look| (look[0].as_str().unwrap(), look[1].as_str().unwrap()))
+            .map(|one| (one[0].as_str().unwrap(), one[1].as_str().unwrap()))
             .collect();
         assert!(marks.contains(&("grown", "\u{25b2} ")) && marks.contains(&("same", "")), "{marks:?}");
         assert!(marks.contains(&("gone;\\n<b>", "\u{25bc} ")), "{marks:?}");

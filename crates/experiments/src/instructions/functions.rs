@@ -1,35 +1,17 @@
 //! Instructions of each function of a run: in the JSON, on the page, and joined with those of another run by
 //! `heaptoll diff`.
 
+use super::figures::{FunctionFigures, Row};
+use crate::gate::functions;
 use heaptoll_profiles::{Builder, Frame, Measure};
 use heaptoll_reftrace_host::{FunctionCount, Traced};
 use heaptoll_report::document::{Flame, FlameBase, Item, Part};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-use super::figures::Row;
-use crate::gate::functions;
 
 /// Functions with less than this part of all instructions, as a divisor, are one: a run has thousands that the loader
 /// enters once.
 const KEPT: u64 = 100_000;
 /// The symbol of these.
 pub const SMALLER: &str = "(smaller functions)";
-
-/// What a function executed.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub struct FunctionFigures {
-    /// The process image: its executable without the folder.
-    pub image: String,
-    /// Path of the executable or library that has it; empty for code made at run time.
-    pub object: String,
-    /// Its symbol, mangled; empty for code without one.
-    pub symbol: String,
-    /// Instructions that it executed itself.
-    pub instructions: u64,
-    /// Instructions that the libraries of C and C++ executed for it; they are in `instructions` of functions of these.
-    pub library_instructions: u64,
-}
 
 impl FunctionFigures {
     fn amount(&self) -> u64 {

@@ -4,7 +4,7 @@
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_units::{number, percent};
 
-use super::{Figures, Pair, Routine};
+use super::figures::{Figures, Pair, Routine};
 use crate::gate::diagnosis::{Causes, place, sections};
 use crate::gate::metric::Metric;
 
