@@ -29,7 +29,7 @@ fn page_of(profile: Profile, base: Option<Profile>) -> String {
         caption: "Requested bytes.".into(),
         profile,
         first: Measure::AllocatedBytes,
-        base: base.map(|profile| FlameBase { profile, names: names() }),
+        base: base.map(|profile| Box::new(FlameBase { profile, names: names() })),
     };
     let section = Section { title: "Stacks".into(), items: vec![Item::Flame(flame)], ..Section::default() };
     html::document::render(&Document { title: "t".into(), sections: vec![section], ..Document::default() })

@@ -49,7 +49,7 @@ impl StackPair {
             caption: caption.into(),
             profile: self.new.clone(),
             first,
-            base: Some(FlameBase { profile: self.base.clone(), names: names.map(str::to_owned) }),
+            base: Some(Box::new(FlameBase { profile: self.base.clone(), names: names.map(str::to_owned) })),
         })
     }
 }

@@ -117,7 +117,10 @@ fn compared(base: &Row, row: &Row) -> Item {
         caption: CAPTION.into(),
         profile: pair.new,
         first: Measure::Instructions,
-        base: Some(FlameBase { profile: pair.base, names: [base.manager.clone(), row.manager.clone()] }),
+        base: Some(Box::new(FlameBase {
+            profile: pair.base,
+            names: [base.manager.clone(), row.manager.clone()],
+        })),
     })
 }
 

@@ -15,7 +15,7 @@ pub struct Flame {
     /// The measure that is shown first; the first of the profile where it does not have it.
     pub first: Measure,
     /// What the stacks are compared with; none for a graph of one profile.
-    pub base: Option<FlameBase>,
+    pub base: Option<Box<FlameBase>>,
 }
 
 /// What the stacks of a flame graph are compared with.

@@ -34,7 +34,7 @@ fn flame(profile: Profile, base: Option<Profile>) -> Flame {
         caption: "Bytes.".into(),
         profile,
         first: Measure::AllocatedBytes,
-        base: base.map(|profile| FlameBase { profile, names: names() }),
+        base: base.map(|profile| Box::new(FlameBase { profile, names: names() })),
     }
 }
 
