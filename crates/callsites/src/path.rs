@@ -2,7 +2,7 @@
 //! program's own code from the allocation outward, by short names, without lines, addresses and folders. Each function is
 //! there once, where it is first: stacks that differ in the depth of a recursion, direct or through others, are one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::frame::{Frame, file_name};
 use crate::row::{Named, chosen, is_made_main};
@@ -11,10 +11,14 @@ use crate::row::{Named, chosen, is_made_main};
 #[derive(Debug, Clone, Default)]
 pub struct Paths {
     names: Vec<String>,
+    /// By number: path of the source file of the function in the trace that was added last.
+    files: Vec<String>,
     numbers: HashMap<String, u32>,
     /// By number: the last stack that has the function.
     seen: Vec<u64>,
     stacks: u64,
+    /// See [`Paths::name_by_address`].
+    by_address: HashSet<String>,
 }
 
 /// The frames of one trace, by its own numbers.
@@ -24,14 +28,23 @@ pub struct Steps {
 }
 
 impl Paths {
+    /// From now on, code without a symbol in executables and libraries of these file names is named by its address there:
+    /// all traces have the same build of them.
+    pub fn name_by_address(&mut self, files: impl IntoIterator<Item = String>) {
+        self.by_address.extend(files);
+    }
+
     /// The frames of a trace, in the order of their numbers.
     pub fn steps<'a>(&mut self, frames: impl Iterator<Item = Frame<'a>>) -> Steps {
         let frames = frames.map(|frame| {
             let mut named = Named::new(&frame);
             if frame.function.is_empty() {
-                named.name = unnamed(&frame);
+                named.name = unnamed(&frame, &self.by_address);
             }
             let number = self.number(&named.name);
+            if !frame.line.is_empty() {
+                self.files[number as usize] = frame.whole().file;
+            }
             (named, number)
         });
         Steps { frames: frames.collect() }
@@ -43,6 +56,7 @@ impl Paths {
         }
         let number = self.names.len() as u32;
         self.names.push(name.to_owned());
+        self.files.push(String::new());
         self.seen.push(0);
         self.numbers.insert(name.to_owned(), number);
         number
@@ -66,15 +80,27 @@ impl Paths {
         path.into()
     }
 
+    /// Path of the source file of a function by its number, in the trace that was added last; empty where it is unknown.
+    pub fn file(&self, number: u32) -> &str {
+        self.files.get(number as usize).map_or("", String::as_str)
+    }
+
     /// The name of a function by its number; empty for a number that is not there.
     pub fn name(&self, number: u32) -> &str {
         self.names.get(number as usize).map_or("", String::as_str)
     }
 }
 
-/// Code without a symbol, by its library: the executable may have another name in each build, and addresses differ.
-fn unnamed(frame: &Frame) -> String {
+/// Code without a symbol, by its library: the executable may have another name in each build, and addresses differ where
+/// these are not of one build.
+fn unnamed(frame: &Frame, by_address: &HashSet<String>) -> String {
     let file = file_name(frame.object);
+    if file.is_empty() {
+        return "(made at run time)".to_owned();
+    }
+    if by_address.contains(file) {
+        return format!("{file}+{:#x}", frame.offset);
+    }
     match file.split_once(".so") {
         Some((library, _)) => format!("(no symbol in {library}.so)"),
         None => "(no symbol)".to_owned(),
@@ -135,5 +161,18 @@ mod tests {
         assert!(paths.path(&steps, &[]).is_empty() && paths.path(&steps, &[77]).is_empty());
         let other = paths.path(&steps, &[0]);
         assert_eq!(text(&paths, &other), "std::a", "nothing of the program's own is there");
+    }
+
+    #[test]
+    fn code_without_symbols_is_named_by_its_address_in_files_of_one_build() {
+        let mut paths = Paths::default();
+        paths.name_by_address(["prog".to_owned()]);
+        let steps = paths.steps(
+            [("/a/prog", 0x1139), ("/b/prog", 0x1139), ("/a/libx.so.1", 7), ("", 0x7f00)]
+                .into_iter()
+                .map(|(object, offset)| frame("", "", object, offset)),
+        );
+        let path = paths.path(&steps, &[0, 1, 2, 3]);
+        assert_eq!(text(&paths, &path), "prog+0x1139 < (no symbol in libx.so) < (made at run time)");
     }
 }

@@ -57,7 +57,8 @@ fn measure() -> Result<(), Box<dyn std::error::Error>> {
     let own = with_s - alone_s;
     println!("drag alone {own:.2} s, {:.1} M references/s", references as f64 / own / 1e6);
     println!("all of the thread {:.1} M references/s", references as f64 / with_s / 1e6);
-    let options = FigureOptions { clock: Clock::Instructions, sites: false, pointers: false, frames: 3 };
+    let options =
+        FigureOptions { clock: Clock::Instructions, sites: false, depth: 12, pointers: false, frames: 3 };
     for image in traced.images {
         let figures = image.sink.figures(options);
         println!(

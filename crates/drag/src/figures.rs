@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use heaptoll_callsites::Rows;
+use heaptoll_profiles::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -178,6 +179,8 @@ pub struct FigureOptions {
     pub clock: Clock,
     /// Whether call sites were recorded.
     pub sites: bool,
+    /// Frames of a call site that the tracer recorded at most.
+    pub depth: usize,
     /// Whether stores of pointers were recorded.
     pub pointers: bool,
     /// Number of frames of the program's own code that name a site.
@@ -197,8 +200,20 @@ struct Site {
 
 impl Drag {
     /// Ends every object that is left, and sums up.
-    pub fn figures(mut self, options: FigureOptions) -> Figures {
+    pub fn figures(self, options: FigureOptions) -> Figures {
+        self.figures_and_stacks(options).0
+    }
+
+    /// The same, and the objects by call stack where these were recorded.
+    pub fn figures_and_stacks(mut self, options: FigureOptions) -> (Figures, Option<Profile>) {
         self.finish();
+        let figures = self.ended(options);
+        let stacks = options.sites.then(|| self.stacks(options.clock, options.depth));
+        (figures, stacks)
+    }
+
+    /// What is summed up when all objects have ended.
+    fn ended(&mut self, options: FigureOptions) -> Figures {
         let collector = self.manager.collector.then(|| {
             let blocks = self.reuse;
             let given_out = blocks.by_free.objects + blocks.after_collection.objects;

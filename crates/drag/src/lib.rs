@@ -12,6 +12,7 @@ pub mod objects;
 pub mod pointers;
 pub mod sites;
 pub mod space;
+mod stacks;
 pub mod stamp;
 pub mod timeline;
 

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use heaptoll_callsites::{Frame, Rows};
+use heaptoll_profiles as profiles;
 
 /// Most sites and frames kept; later ones are shown as numbers.
 const KEPT: usize = 1 << 20;
@@ -92,6 +93,43 @@ impl Sites {
         frames.iter().flat_map(labels).collect()
     }
 
+    /// All frames of a site, innermost first, as those of a profile. A site that is not known has a frame in brackets; so
+    /// has the caller of the last frame of `depth`, after which the tracer records none.
+    pub fn stack(&self, site: u32, depth: usize) -> Vec<profiles::Frame> {
+        let remark = |text: &str| profiles::Frame { function: text.to_owned(), ..profiles::Frame::default() };
+        let Some(stack) = self.frames.get(&site).filter(|stack| site != 0 && !stack.is_empty()) else {
+            return vec![remark("[not known]")];
+        };
+        let unknown = Code::default();
+        let code = self.code_of(stack);
+        let mut frames = Vec::with_capacity(code.len() + 1);
+        for &address in code {
+            let code = self.codes.get(&address).unwrap_or(&unknown);
+            let count = code.names.len().max(1);
+            frames.extend((0..count).map(|at| profiled(code.frame(at, address), at + 1 < count)));
+        }
+        if code.len() == stack.len() && stack.len() >= depth {
+            frames.push(remark("[further callers]"));
+        }
+        frames
+    }
+
+    /// The frames of a stack without the outermost ones of no file and no name: words that the walk met past its end. All,
+    /// where nothing is known of any.
+    fn code_of<'a>(&self, stack: &'a [u64]) -> &'a [u64] {
+        let is_known = |frame: &u64| {
+            self.codes.get(frame).is_some_and(|code| {
+                let is_named = |name: &String| {
+                    let frame = Frame::parse(name, 0);
+                    !frame.function.is_empty() || !frame.object.is_empty()
+                };
+                !code.object.is_empty() || code.names.iter().any(is_named)
+            })
+        };
+        let end = stack.iter().rposition(is_known).map_or(stack.len(), |last| last + 1);
+        &stack[..end]
+    }
+
     /// The row of a site: its first frames of the program's own code, `parse (parse.c:12) < read < main`. Site 0 is
     /// `not known`.
     pub fn row(&self, site: u32, rows: &mut Rows<(u64, usize)>) -> usize {
@@ -99,10 +137,25 @@ impl Sites {
             return rows.text(&if site == 0 { "not known".to_owned() } else { format!("site {site}") });
         };
         let functions = |frame: &u64| self.codes.get(frame).map_or(1, |code| code.names.len().max(1));
-        let numbers: Vec<(u64, usize)> =
-            stack.iter().flat_map(|frame| (0..functions(frame)).map(|at| (*frame, at))).collect();
+        let numbers: Vec<(u64, usize)> = self
+            .code_of(stack)
+            .iter()
+            .flat_map(|frame| (0..functions(frame)).map(|at| (*frame, at)))
+            .collect();
         let unknown = Code::default();
         rows.stack(&numbers, |(frame, at)| Some(self.codes.get(&frame).unwrap_or(&unknown).frame(at, frame)))
+    }
+}
+
+fn profiled(frame: Frame<'_>, inlined: bool) -> profiles::Frame {
+    let whole = frame.whole();
+    profiles::Frame {
+        function: whole.function,
+        file: whole.file,
+        line: whole.line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0),
+        object: whole.object,
+        offset: whole.offset,
+        inlined,
     }
 }
 
@@ -131,7 +184,7 @@ mod tests {
         let numbers: Vec<usize> = [3, 4, 5, 0, 9].map(|site| sites.row(site, &mut rows)).into();
         assert_eq!(numbers, [0, 1, 1, 2, 3], "4 and 5 read alike");
         assert_eq!(rows.name(0), "make_node (node.c:12) < 0x4 < 0x5");
-        assert_eq!(rows.name(1), "make_node (node.c:12) < main < 0x5");
+        assert_eq!(rows.name(1), "make_node (node.c:12) < main");
         assert_eq!((rows.name(2), rows.name(3)), ("not known".into(), "site 9".into()));
     }
 
@@ -157,6 +210,20 @@ mod tests {
         let mut rows = Rows::new(9);
         let row = sites.row(1, &mut rows);
         assert_eq!(rows.name(row), "add (rs.rs:7) < rs::Store::fill < rs+0x1139", "and nothing below main");
+        let stack = sites.stack(1, 5);
+        let names: Vec<_> = stack.iter().map(|frame| frame.name().into_owned()).collect();
+        assert_eq!(
+            names[..4],
+            ["allocate_dtv", "to_vec", "add", "rs::Store::fill"],
+            "past the end is no code"
+        );
+        assert_eq!((names.len(), names[4].as_str(), names[5].as_str()), (6, "rs+0x1139", "(below main)"));
+        let inlined: Vec<bool> = stack.iter().map(|frame| frame.inlined).collect();
+        assert_eq!(inlined, [false, true, true, false, false, false]);
+        assert_eq!((stack[3].file.as_str(), stack[3].line), ("/src/rs.rs", 12));
+        sites.define(2, &[9, 8]);
+        assert_eq!(sites.stack(2, 2).last().map(|frame| frame.function.as_str()), Some("[further callers]"));
+        assert_eq!(sites.stack(7, 12)[0].function, "[not known]");
         assert_eq!(sites.frames(1).len(), 7);
         assert_eq!(sites.frames(1)[4], "0x7 (in /usr/bin/rs)");
     }

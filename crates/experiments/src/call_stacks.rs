@@ -43,5 +43,6 @@ pub fn flame(profile: Profile, first: Measure) -> Item {
             .into(),
         profile,
         first,
+        base: None,
     })
 }

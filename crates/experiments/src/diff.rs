@@ -8,6 +8,7 @@ use crate::trace_source;
 pub use document::document;
 pub use figures::{Figures, Recording};
 
+pub mod counts;
 mod document;
 mod figures;
 

@@ -62,7 +62,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let known = manager::known(context.places)?;
     let mut plan = plan(&request.traced, context)?;
     let Request { clock, sites, pointers, frames, .. } = *request;
-    let figure_options = FigureOptions { clock, sites, pointers, frames };
+    let figure_options = FigureOptions { clock, sites, depth: FRAMES as usize, pointers, frames };
     let options =
         Options { references: true, sites: if sites { FRAMES } else { 0 }, pointers, ..Options::default() };
     let cells = plan.cells.clone();
@@ -111,11 +111,12 @@ fn row(cell: &Cell, run: JudgedRun<Drag>, options: FigureOptions) -> Row {
     let mut together = ImageTotals::default();
     for image in run.traced.images {
         let ended = image.ending.to_string();
-        let figures = image.sink.figures(options);
+        let (figures, stacks) = image.sink.figures_and_stacks(options);
         together.add(&figures);
         if main == Some((image.image.pid, image.image.number)) {
             row.image = Some(ImageSummary { command: image.image.command, ended });
             row.figures = Some(figures);
+            row.stacks = stacks;
         }
     }
     row.all_images = (together.images > 1).then_some(together);

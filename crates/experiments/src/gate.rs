@@ -30,6 +30,7 @@ pub mod request;
 mod side;
 mod site_sums;
 pub mod sites;
+pub mod stack_pair;
 pub mod step_summary;
 mod timed;
 mod tree_error;

@@ -4,6 +4,7 @@ mod charts;
 mod check;
 mod document;
 mod figures;
+pub mod functions;
 mod rows;
 mod sections;
 
@@ -16,7 +17,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::traced::{self, Cell, Ending, ImageSummary, JudgedRun, Plan, execute, plan};
 
-pub use figures::{Disagreement, Figures, ImageTotals, Program, Row};
+pub use figures::{Disagreement, Figures, FunctionFigures, ImageTotals, Program, Row};
 
 /// The schema of the figures' JSON.
 pub const SCHEMA: &str = "heaptoll-instructions/1";
@@ -60,7 +61,7 @@ pub fn run(request: &Request, context: &Context) -> Result<Findings, Failure> {
     let ending = execute(
         &mut plan,
         context,
-        &Options::default(),
+        &Options { functions: true, ..Options::default() },
         |_, _| Costs::new(),
         |cell, run| {
             let run = one(cell, run);
@@ -109,6 +110,7 @@ fn one(cell: &Cell, run: JudgedRun<Costs>) -> Row {
                 objects.map(|(routine, object)| (routine.name().to_owned(), object.clone())).collect()
             })
             .unwrap_or_default(),
+        functions: functions::of_run(traced),
         warnings: run.remarks,
         ..Row::default()
     }

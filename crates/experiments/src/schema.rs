@@ -52,6 +52,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<conservatism::Figures>(conservatism::SCHEMA),
     CommandSchema::of::<delay::Figures>(delay::SCHEMA),
     CommandSchema::of::<diff::Figures>(diff::SCHEMA),
+    CommandSchema::of::<diff::counts::Figures>(diff::counts::SCHEMA),
     CommandSchema::of::<drag::Figures>(drag::SCHEMA),
     CommandSchema::of::<frequency::Figures>(frequency::SCHEMA),
     CommandSchema::of::<gate::figures::Figures>(gate::SCHEMA),

@@ -27,6 +27,6 @@ mod track;
 pub use builder::Builder;
 pub use frame::{Frame, inlined};
 pub use life::{Life, Lives};
-pub use measure::{Measure, Unit};
+pub use measure::{Clock, Measure, Phase, Unit};
 pub use profile::{Call, Profile, Stack, Subject};
 pub use track::{Counter, Slice, SliceTrack, Tracks};

@@ -21,10 +21,50 @@ pub enum Measure {
     OwnPeakObjects,
     /// Times from the allocation of each object to its free or to the end, added up.
     LifetimeNs,
-    /// Times from the last use of each object to its free or to the end, times its bytes.
-    DragByteNs,
+    /// Bytes that calls requested: of a resize the whole new size, at the stack of the resize.
+    RequestedBytes,
+    /// Calls of allocations and of resizes.
+    Calls,
+    /// Objects never touched.
+    UntouchedObjects,
+    /// Their requested bytes.
+    UntouchedBytes,
+    /// Bytes of objects in a phase of their use, times what a clock shows while they are in it.
+    Space(Phase, Clock),
+    /// Free bytes of resident pages that live blocks keep; those of a page are shared by its stacks equally.
+    PinnedBytes,
+    /// Free bytes of pages on which blocks of this stack are the only live ones.
+    PinnedAloneBytes,
+    /// Live blocks on pages with free bytes.
+    PinningObjects,
+    /// Bytes requested in them.
+    PinningBytes,
     /// Instructions executed.
     Instructions,
+    /// Instructions that the libraries of C and C++ executed for this stack.
+    LibraryInstructions,
+}
+
+/// A phase of an object's use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Phase {
+    /// From the last touch to the end.
+    Drag,
+    /// All of the life of an object that is never touched.
+    Void,
+    /// From the allocation to the first touch.
+    Lag,
+    /// From the first touch to the last.
+    Use,
+}
+
+/// What time is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Clock {
+    /// Thousands of instructions of the program.
+    Instructions,
+    /// KiB allocated.
+    Bytes,
 }
 
 /// The unit of a measure.
@@ -36,8 +76,10 @@ pub enum Unit {
     Bytes,
     /// Nanoseconds.
     Nanoseconds,
-    /// Bytes times nanoseconds.
-    ByteNanoseconds,
+    /// Bytes times thousands of instructions.
+    ByteInstructions,
+    /// Bytes times KiB allocated.
+    ByteBytes,
 }
 
 impl Measure {
@@ -53,8 +95,24 @@ impl Measure {
             Measure::OwnPeakBytes => "own-peak-bytes",
             Measure::OwnPeakObjects => "own-peak-objects",
             Measure::LifetimeNs => "lifetime-ns",
-            Measure::DragByteNs => "drag-byte-ns",
+            Measure::RequestedBytes => "requested-bytes",
+            Measure::Calls => "calls",
+            Measure::UntouchedObjects => "untouched-objects",
+            Measure::UntouchedBytes => "untouched-bytes",
+            Measure::Space(Phase::Drag, Clock::Instructions) => "drag-instructions",
+            Measure::Space(Phase::Void, Clock::Instructions) => "void-instructions",
+            Measure::Space(Phase::Lag, Clock::Instructions) => "lag-instructions",
+            Measure::Space(Phase::Use, Clock::Instructions) => "use-instructions",
+            Measure::Space(Phase::Drag, Clock::Bytes) => "drag-bytes",
+            Measure::Space(Phase::Void, Clock::Bytes) => "void-bytes",
+            Measure::Space(Phase::Lag, Clock::Bytes) => "lag-bytes",
+            Measure::Space(Phase::Use, Clock::Bytes) => "use-bytes",
+            Measure::PinnedBytes => "pinned-bytes",
+            Measure::PinnedAloneBytes => "pinned-alone-bytes",
+            Measure::PinningObjects => "pinning-objects",
+            Measure::PinningBytes => "pinning-bytes",
             Measure::Instructions => "instructions",
+            Measure::LibraryInstructions => "library-instructions",
         }
     }
 
@@ -70,8 +128,20 @@ impl Measure {
             Measure::OwnPeakBytes => "most bytes live at once",
             Measure::OwnPeakObjects => "objects live when its bytes were at their maximum",
             Measure::LifetimeNs => "lifetimes",
-            Measure::DragByteNs => "drag",
+            Measure::RequestedBytes => "bytes requested",
+            Measure::Calls => "calls",
+            Measure::UntouchedObjects => "objects never touched",
+            Measure::UntouchedBytes => "bytes of objects never touched",
+            Measure::Space(Phase::Drag, _) => "drag: held after the last touch",
+            Measure::Space(Phase::Void, _) => "void: held and never touched",
+            Measure::Space(Phase::Lag, _) => "lag: held until the first touch",
+            Measure::Space(Phase::Use, _) => "use: between first and last touch",
+            Measure::PinnedBytes => "free bytes of the pages it keeps",
+            Measure::PinnedAloneBytes => "free bytes of the pages it keeps alone",
+            Measure::PinningObjects => "live blocks on these pages",
+            Measure::PinningBytes => "bytes in these blocks",
             Measure::Instructions => "instructions",
+            Measure::LibraryInstructions => "instructions of the libraries of C and C++ for it",
         }
     }
 
@@ -82,12 +152,23 @@ impl Measure {
             | Measure::EndObjects
             | Measure::PeakObjects
             | Measure::OwnPeakObjects
-            | Measure::Instructions => Unit::Count,
-            Measure::AllocatedBytes | Measure::EndBytes | Measure::PeakBytes | Measure::OwnPeakBytes => {
-                Unit::Bytes
-            }
+            | Measure::Calls
+            | Measure::UntouchedObjects
+            | Measure::PinningObjects
+            | Measure::Instructions
+            | Measure::LibraryInstructions => Unit::Count,
+            Measure::AllocatedBytes
+            | Measure::EndBytes
+            | Measure::PeakBytes
+            | Measure::OwnPeakBytes
+            | Measure::RequestedBytes
+            | Measure::UntouchedBytes
+            | Measure::PinnedBytes
+            | Measure::PinnedAloneBytes
+            | Measure::PinningBytes => Unit::Bytes,
             Measure::LifetimeNs => Unit::Nanoseconds,
-            Measure::DragByteNs => Unit::ByteNanoseconds,
+            Measure::Space(_, Clock::Instructions) => Unit::ByteInstructions,
+            Measure::Space(_, Clock::Bytes) => Unit::ByteBytes,
         }
     }
 

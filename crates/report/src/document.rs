@@ -11,7 +11,7 @@ mod mosaic;
 mod table;
 
 pub use chart::{Axis, Chart, Form, Role, Series};
-pub use flame::Flame;
+pub use flame::{Flame, FlameBase};
 pub(crate) use grid::number;
 pub use grid::{Cell, Effect, Grid, Intervals, Link, Ratio, Region, Tone};
 pub use mosaic::{Key, Mosaic, Tile};

@@ -11,18 +11,25 @@ use std::time::Instant;
 
 use browser::chromium_or_note;
 use heaptoll_profiles::{Builder, Frame, Measure, Profile};
-use heaptoll_report::document::{Document, Flame, Item, Section};
+use heaptoll_report::document::{Document, Flame, FlameBase, Item, Section};
 use heaptoll_report::html;
 use serde_json::{Value, json};
 
 const MEASURES: [Measure; 2] = [Measure::AllocatedObjects, Measure::AllocatedBytes];
 
 fn page(profile: Profile) -> String {
+    page_of(profile, None)
+}
+
+/// A page that compares a profile with a base, where there is one.
+fn page_of(profile: Profile, base: Option<Profile>) -> String {
+    let names = || ["before <b>".to_owned(), "after".to_owned()];
     let flame = Flame {
         title: "Who allocates".into(),
         caption: "Requested bytes.".into(),
         profile,
         first: Measure::AllocatedBytes,
+        base: base.map(|profile| Box::new(FlameBase { profile, names: names() })),
     };
     let section = Section { title: "Stacks".into(), items: vec![Item::Flame(flame)], ..Section::default() };
     html::document::render(&Document { title: "t".into(), sections: vec![section], ..Document::default() })
@@ -41,7 +48,12 @@ fn profile(stacks: &[(&[&str], [u64; 2])]) -> Profile {
 
 fn frame(name: &str) -> Frame {
     let (object, function) = name.split_once(": ").unwrap_or(("/usr/bin/a", name));
-    Frame { function: function.into(), object: object.into(), file: "a.c".into(), ..Frame::default() }
+    // `f@12` is called, or calls, in line 12.
+    let (function, line) = match function.rsplit_once('@').map(|(name, line)| (name, line.parse())) {
+        Some((name, Ok(line))) => (name, line),
+        _ => (function, 0),
+    };
+    Frame { function: function.into(), object: object.into(), file: "a.c".into(), line, ..Frame::default() }
 }
 
 /// What flame graphs offer to a script of a test.
@@ -49,7 +61,7 @@ const PRELUDE: &str = r#"
   const figure = document.querySelector("figure.flame"), flame = figure.flame, part = (name) => figure.querySelector(`[data-part="${name}"]`);
   const key = (name) => part("view").dispatchEvent(new KeyboardEvent("keydown", { key: name, bubbles: true, cancelable: true }));
   const status = () => [...part("status").children].map((one) => one.textContent);
-  const set = (name, value) => { part(name)[typeof value === "boolean" ? "checked" : "value"] = value; part(name).dispatchEvent(new Event(name === "measure" ? "change" : "input")); };
+  const set = (name, value) => { part(name)[typeof value === "boolean" ? "checked" : "value"] = value; part(name).dispatchEvent(new Event(["measure", "side"].includes(name) ? "change" : "input")); };
 "#;
 
 /// What a script in the page found, whose body fills `found`, and every line of the browser's console.
@@ -157,6 +169,34 @@ fn keys_move_and_zoom() {
 }
 
 #[test]
+fn lines_are_with_the_file_and_not_in_the_name() {
+    let Some(browser) = chromium_or_note() else { return };
+    let stacks: &[(&[&str], [u64; 2])] = &[
+        (&["parse@12", "main@3"], [1, 600]),
+        (&["parse@40", "main@5"], [1, 10]),
+        (&["parse@40", "other@9"], [1, 1]),
+    ];
+    let script = r#"
+      key("ArrowDown");
+      found.main = status();
+      key("ArrowDown");
+      found.parse = status();
+      set("inverted", true);
+      key("Home"), key("ArrowDown");
+      found.inverted = status();
+    "#;
+    let (found, console) = drive(&browser, &page(profile(stacks)), script, 1280);
+    assert!(console.is_empty(), "{console:#?}");
+    assert_eq!((&found["main"][0], &found["main"][2]), (&"main".into(), &"/usr/bin/a · a.c:3, 5".into()));
+    assert_eq!(
+        (&found["parse"][0], &found["parse"][2]),
+        (&"parse".into(), &"/usr/bin/a · a.c:12, 40".into())
+    );
+    assert_eq!((&found["inverted"][0], &found["inverted"][2]), (&found["parse"][0], &found["parse"][2]));
+    assert_eq!(found["inverted"][1], "bytes allocated: 611 bytes, 100 % of all");
+}
+
+#[test]
 fn a_search_counts_a_stack_once_and_filters() {
     let Some(browser) = chromium_or_note() else { return };
     let stacks: &[(&[&str], [u64; 2])] = &[
@@ -201,6 +241,80 @@ fn a_search_counts_a_stack_once_and_filters() {
     assert!(found["object"].as_str().unwrap().contains("850 bytes, 85.0 %"), "{found}");
     assert!(found["nothing"][0].as_str().unwrap().starts_with("0 functions match"), "{found}");
     assert_eq!(found["cleared"], json!(["", "bytes allocated: 1000 bytes"]));
+}
+
+/// Widths by name under each choice of what they are of; texts and marks of all frames; what a search shows.
+const COMPARED: &str = r#"
+  const width = (name) => { for (const [node, box] of flame.boxes) if (flame.calls.functions[node.function]?.name === name) return Math.round(box.w * 1000 / flame.width) / 1000; return 0; };
+  const widths = () => Object.fromEntries(["main", "grown", "gone;\n<b>", "fresh", "same"].map((name) => [name, width(name)]));
+  found.all = status();
+  found.larger = widths();
+  found.names = [...flame.boxes.keys()].map((node) => status(flame.select(node))).map(([name, numbers]) => [name, numbers]);
+  found.frames = [...flame.boxes.values()].map((box) => [flame.look(box).name, flame.look(box).mark ?? "", flame.look(box).fill]);
+  set("side", "base");
+  found.base = widths();
+  set("side", "own");
+  found.own = widths();
+  set("side", "larger");
+  set("inverted", true);
+  found.inverted = [...flame.boxes.keys()].map((node) => status(flame.select(node))).map(([name, numbers]) => [name, numbers]);
+  set("inverted", false);
+  set("search", "gone");
+  found.text = part("found").textContent;
+  set("only", true);
+  found.only = status(flame.select(flame.tree.root))[1];
+  found.legend = [...part("legend").children].map((one) => one.textContent);
+  found.bold = figure.querySelectorAll("b").length;
+  const root = document.documentElement;
+  found.overflow = root.scrollWidth - root.clientWidth;
+"#;
+
+#[test]
+fn a_comparison_shows_both_and_the_difference() {
+    let Some(browser) = chromium_or_note() else { return };
+    let gone = "gone;\n<b>";
+    let base: &[(&[&str], [u64; 2])] =
+        &[(&["grown", "main"], [1, 300]), (&[gone, "main"], [1, 200]), (&["same", "main"], [1, 100])];
+    let own: &[(&[&str], [u64; 2])] =
+        &[(&["grown", "main"], [1, 450]), (&["fresh", "main"], [1, 50]), (&["same", "main"], [1, 100])];
+    let page = page_of(profile(own), Some(profile(base)));
+    for width in [390, 1280] {
+        let (found, console) = drive(&browser, &page, COMPARED, width);
+        assert!(console.is_empty(), "{console:#?}");
+        let all = "bytes allocated: before <b> 600 bytes, after 600 bytes: no difference";
+        assert_eq!(found["all"], json!(["all", all, ""]), "{found:#}");
+        let of = |one: &Value, name: &str| (one[name].as_f64().unwrap() * 100.0).round();
+        // 450, 200, 100 and 50 of 800; then of 600.
+        let larger = ["grown", "gone;\n<b>", "same", "fresh"].map(|name| of(&found["larger"], name));
+        assert_eq!(larger, [56.0, 0.0, 13.0, 6.0], "the name is shown with its escapes: {found:#}");
+        assert_eq!((of(&found["base"], "grown"), of(&found["base"], "fresh")), (50.0, 0.0), "{found:#}");
+        assert_eq!((of(&found["own"], "grown"), of(&found["own"], "fresh")), (75.0, 8.0), "{found:#}");
+        let numbers = |list: &Value, name: &str| {
+            let rows = list.as_array().unwrap();
+            rows.iter().find(|row| row[0] == name).unwrap_or_else(|| panic!("{found:#}"))[1].clone()
+        };
+        let names = &found["names"];
+        let grown = "bytes allocated: before <b> 300 bytes, after 450 bytes: +150 bytes (+50.0 %)";
+        assert_eq!(numbers(names, "grown"), grown);
+        let gone =
+            "bytes allocated: before <b> 200 bytes, after 0 bytes: \u{2212}200 bytes (only in before <b>)";
+        assert_eq!(numbers(names, "gone;\\n<b>"), gone);
+        let fresh = "bytes allocated: before <b> 0 bytes, after 50 bytes: +50 bytes (only in after)";
+        assert_eq!(numbers(names, "fresh"), fresh);
+        assert_eq!(numbers(&found["inverted"], "grown"), grown);
+        let marks: Vec<(&str, &str)> = found["frames"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| (one[0].as_str().unwrap(), one[1].as_str().unwrap()))
+            .collect();
+        assert!(marks.contains(&("grown", "\u{25b2} ")) && marks.contains(&("same", "")), "{marks:?}");
+        assert!(marks.contains(&("gone;\\n<b>", "\u{25bc} ")), "{marks:?}");
+        assert!(found["text"].as_str().unwrap().contains("200 bytes (only in before <b>)"), "{found}");
+        assert!(found["only"].as_str().unwrap().contains("before <b> 200 bytes, after 0 bytes"), "{found}");
+        let legend = json!(["only in before <b>", "half", "the same", "double", "only in after"]);
+        assert_eq!((&found["legend"], &found["bold"], &found["overflow"]), (&legend, &json!(0), &json!(0)));
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `heaptoll diff`: what changed between two recordings, by call site.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use heaptoll_experiments::diff::{self, Request};
@@ -10,23 +10,28 @@ use heaptoll_report::format::shell_command;
 use crate::documents::DocumentOutputs;
 use crate::duration::two_times;
 
-/// Which call sites two recordings of a program differ by, or two times of one recording.
+/// Which call sites two recordings of a program differ by, or two times of one; or which functions two counts of
+/// instructions differ by.
 ///
 /// Call sites are joined by the functions of the program's own code, without lines, addresses and folders, so that two
 /// builds can be compared. The first sentences name the site that grew most: in bytes live at the peak and at the end,
 /// in bytes allocated, and in calls. All differences add up to that of the totals. Both traces need call stacks (record
-/// with --sites). docs/guide/diff.md
+/// with --sites). The page has a flame graph of what changed.
+///
+/// Two files of `heaptoll instructions --json` are compared function by function: which of them execute the additional
+/// instructions. docs/guide/diff.md
 ///
 /// Exit status: 0 all well, whatever changed (`heaptoll gate` decides); 1 an output file could not be written; 2 one is
-/// no trace, it cannot be read, or it has no call stacks.
+/// no trace, it cannot be read, or it has no call stacks or functions.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll diff before.heaptoll after.heaptoll\n  \
     heaptoll diff server.heaptoll --between 10s,60s\n  \
-    heaptoll diff before.heaptoll after.heaptoll --markdown -")]
+    heaptoll diff before.heaptoll after.heaptoll --html changed.html\n  \
+    heaptoll diff before.json after.json              (of heaptoll instructions --json)")]
 pub struct Arguments {
-    /// The trace from which changes are counted
+    /// The trace, or the counts, from which changes are counted
     base: PathBuf,
-    /// The other trace; the same one if not given, which takes --between
+    /// The other one; the same trace if not given, which takes --between
     new: Option<PathBuf>,
     /// Compare two times of the run: 10s,60s, from the beginning of the trace; with two traces, the first up to the
     /// first time with the second up to the second
@@ -42,6 +47,11 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
+    if let Some((base, new)) = counts(arguments)? {
+        let figures = diff::counts::measure(base, new)?;
+        let document = diff::counts::document(&figures, &again(arguments));
+        return arguments.outputs.deliver(&document, diff::counts::SCHEMA, &figures);
+    }
     if arguments.new.is_none() && arguments.between.is_none() {
         return Err(Failure::Usage(
             "one trace does not differ from itself: name another one, or two times of it by --between 10s,60s".into(),
@@ -57,6 +67,28 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let figures = diff::measure(&request)?;
     let document = diff::document(&figures, &again(arguments));
     arguments.outputs.deliver(&document, diff::SCHEMA, &figures)
+}
+
+/// The two files, where they are not traces but counts of instructions.
+fn counts(arguments: &Arguments) -> Result<Option<(&Path, &Path)>, Failure> {
+    let base = arguments.base.as_path();
+    let new = arguments.new.as_deref();
+    if !std::iter::once(base).chain(new).any(diff::counts::is_json) {
+        return Ok(None);
+    }
+    match (new, arguments.between) {
+        (Some(new), None) if [base, new].into_iter().all(diff::counts::is_json) => Ok(Some((base, new))),
+        (Some(new), None) => Err(Failure::Usage(format!(
+            "one of {} and {} is JSON and one is not: compare two traces, or two files of heaptoll instructions --json",
+            base.display(),
+            new.display()
+        ))),
+        _ => Err(Failure::Usage(
+            "counts of instructions are compared with another file of them: name two files of heaptoll instructions --json, \
+             without --between"
+                .into(),
+        )),
+    }
 }
 
 /// The command that was given, without its output files.

@@ -42,7 +42,7 @@ fn a_site_that_doubles_its_bytes_is_first_and_the_rows_close() {
     assert_eq!(output.code, Some(0), "{}", output.err);
     let first = output.out.lines().find(|line| line.contains("holds at the peak")).unwrap_or_default();
     assert!(
-        first.starts_with("site_1234 holds at the peak 800 B more: 800 B became 1.56 KiB"),
+        first.starts_with("site_1234 < main holds at the peak 800 B more: 800 B became 1.56 KiB"),
         "{}",
         output.out
     );
@@ -51,7 +51,7 @@ fn a_site_that_doubles_its_bytes_is_first_and_the_rows_close() {
         let all = &figures["sites"][figure];
         assert_eq!(all["difference"], difference, "{figure}");
         assert_eq!(all["grown"].as_array().map(Vec::len), Some(1), "{figure}: {all:#}");
-        assert_eq!(all["grown"][0]["part"]["name"], "site_1234", "{figure}");
+        assert_eq!(all["grown"][0]["part"]["name"], "site_1234 < main", "{figure}");
         assert_eq!(all["rest"]["parts"], 1999, "{figure}");
     }
     let same = fixture.heaptoll(&["diff", &after, &after]);
@@ -103,4 +103,85 @@ fn what_cannot_be_compared_is_refused() {
     refused(&["diff", trace, "--between", "5s,1s"], "after the first");
     refused(&["diff", "/bin/true", trace], "/bin/true");
     refused(&["diff", trace, "/nowhere"], "/nowhere");
+}
+
+/// Counts the instructions of a program whose `hot` runs so many rounds; returns the JSON file.
+fn counted(fixture: &Fixture, name: &str, rounds: usize) -> String {
+    let source = format!(
+        "static volatile int sum;\n__attribute__((noinline)) static void hot(void) {{ for (int at = 0; at < {rounds}; at++) \
+         sum += at; }}\n__attribute__((noinline)) static void other(void) {{ for (int at = 0; at < 5000; at++) sum -= at; }}\n\
+         int main(void) {{ for (int at = 0; at < 100; at++) free(malloc(at)); hot(); other(); return 0; }}\n"
+    );
+    let (program, json) = (fixture.program("counted", &source), fixture.at(name));
+    fixture.heaptoll(&["instructions", "--json", &json, "--", &program]).exits(0);
+    json
+}
+
+#[test]
+fn counts_of_instructions_are_compared_by_function() {
+    let fixture = Fixture::new();
+    let (before, after) = (counted(&fixture, "before.json", 10_000), counted(&fixture, "after.json", 30_000));
+    let (json, html) = (fixture.at("diff.json"), fixture.at("diff.html"));
+    let output = fixture.heaptoll(&["diff", &before, &after, "--json", &json, "--html", &html]).exits(0);
+    let sentence =
+        output.out.lines().find(|line| line.starts_with("counted under glibc")).unwrap_or_default();
+    assert!(sentence.contains("most by hot of counted"), "{}", output.out);
+    let pair = &read_json(&json)["pairs"][0];
+    let first = &pair["functions"]["grown"][0];
+    assert_eq!(
+        (&first["part"]["name"], &first["part"]["object"]),
+        (&"hot".into(), &"counted".into()),
+        "{first:#}"
+    );
+    let figure = |value: &serde_json::Value| value.as_u64().expect("a figure");
+    let more = figure(&first["new"]) - figure(&first["base"]);
+    assert!(more >= 60_000 && more % 20_000 == 0, "as many in each of 20,000 rounds: {first:#}");
+    let malloc = &pair["routines"][0];
+    assert_eq!(
+        (&malloc["routine"], &malloc["base_calls"], &malloc["new_calls"]),
+        (&"malloc".into(), &100.into(), &100.into())
+    );
+    let page = std::fs::read_to_string(&html).expect("a page");
+    assert!(page.contains("class=\"flame compared\""));
+    let same = fixture.heaptoll(&["diff", &before, &before]).exits(0);
+    assert!(same.out.contains("the same in every function"), "{}", same.out);
+    fixture.heaptoll(&["diff", &before]).exits(2).complains(&["name two files of heaptoll instructions"]);
+    fixture.heaptoll(&["diff", &before, "/bin/true"]).exits(2).complains(&["JSON and one is not"]);
+    fixture.heaptoll(&["diff", &json, &before]).exits(2).complains(&["heaptoll-instructions/1 is wanted"]);
+    let text = std::fs::read_to_string(&before).expect("the counts");
+    let mut older: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    older["programs"][0]["managers"][0].as_object_mut().expect("a row").remove("functions");
+    std::fs::write(fixture.path("older.json"), older.to_string()).expect("writes");
+    let older = fixture.at("older.json");
+    fixture.heaptoll(&["diff", &older, &after]).exits(2).complains(&["count them again"]);
+}
+
+/// The largest part of a page's first flame graph: its table has it without scripts.
+fn flame_table(page: &str) -> &str {
+    let figure = page.split("<figure class=\"flame").nth(1).expect("a flame graph");
+    figure.split("<tbody>").nth(1).and_then(|rows| rows.split("</tbody>").next()).expect("a table")
+}
+
+#[test]
+fn pages_of_recordings_and_traced_runs_have_flame_graphs() {
+    let fixture = Fixture::new();
+    let program = fixture.program(
+        "held",
+        "static char *all[3000];\n__attribute__((noinline)) static char *hold(int bytes) { return calloc(1, bytes); }\n\
+         int main(void) { small_pages(); for (int at = 0; at < 3000; at++) { all[at] = hold(1000); all[at][0] = 1; }\n\
+         for (int at = 0; at < 3000; at++) if (at % 4) free(all[at]); return 0; }\n",
+    );
+    let html = fixture.at("page.html");
+    let page = |arguments: &[&str]| {
+        fixture.heaptoll(&[arguments, &["--html", &html, "--", &program]].concat()).exits(0);
+        std::fs::read_to_string(&html).expect("a page")
+    };
+    let drag = page(&["drag", "--sites"]);
+    assert!(flame_table(&drag).contains("hold &#60; main"), "{}", flame_table(&drag));
+    assert!(drag.contains("bytes times the 1000 instructions"));
+    let ledger = page(&["ledger"]);
+    assert!(flame_table(&ledger).contains("hold &#60; main"), "{}", flame_table(&ledger));
+    let instructions = page(&["instructions", "-m", "mimalloc3"]);
+    assert!(flame_table(&instructions).contains("main &#60; held"), "{}", flame_table(&instructions));
+    assert!(instructions.contains("from glibc to mimalloc3"));
 }

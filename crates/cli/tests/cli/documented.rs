@@ -39,6 +39,8 @@ fn filled(word: &str, command: &str) -> String {
         "TRACE" => "t.heaptoll".into(),
         "DB" | "A.db" => "a.db".into(),
         "B.db" => "b.db".into(),
+        "A" | "B" | "before.heaptoll" | "after.heaptoll" if command == "diff" => "t.heaptoll".into(),
+        "A.json" | "B.json" => "counts.json".into(),
         "F" => "out.file".into(),
         // A search makes a hundred runs, in heaps that are collected all the time.
         "COMMAND" if command == "minheap" => "./small-program".into(),
@@ -67,6 +69,7 @@ fn every_command_of_the_readme_and_of_the_page_of_commands_runs() {
     };
     heaptoll(&["record", "--sites", "-o", "t.heaptoll", "--", "./your-program"]).exits(0);
     heaptoll(&["record", "--graph", "-o", "t.graph", "--", "./your-program"]).exits(0);
+    heaptoll(&["instructions", "--json", "counts.json", "--", "./small-program"]).exits(0);
     for db in ["a.db", "b.db"] {
         heaptoll(&["run", "--db", db, "-m", "glibc", "-m", "mimalloc3", "-n", "2", "--", "./your-program"])
             .exits(0);

@@ -35,6 +35,7 @@ mod oracle;
 mod originals;
 mod own;
 mod pins;
+mod planted;
 mod processes;
 mod programs;
 mod proximity;

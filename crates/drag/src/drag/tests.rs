@@ -64,7 +64,8 @@ impl Process {
     }
 
     fn figures(&self, collector: bool) -> Figures {
-        let options = FigureOptions { clock: Clock::Instructions, sites: true, pointers: true, frames: 3 };
+        let options =
+            FigureOptions { clock: Clock::Instructions, sites: true, depth: 12, pointers: true, frames: 3 };
         let figures = self.decoded(ManagerInfo { collector }).figures(options);
         closes(&figures);
         figures

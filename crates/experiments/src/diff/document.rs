@@ -1,11 +1,17 @@
 //! The document of the changes: a sentence and a table for each figure.
 
+use std::cmp::Ordering;
+
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, count, plural, seconds};
-use heaptoll_units::{percent, whole_bytes};
+use heaptoll_units::{percent, three_digits, whole_bytes};
 
 use super::figures::{Figures, Recording};
+use crate::gate::diagnosis::site_flame;
 use crate::gate::differences::{Differences, Part, less};
+
+/// What flame graphs call the two recordings.
+pub(super) const SIDES: [&str; 2] = ["the first", "the second"];
 
 /// A figure of the call sites.
 struct Measure {
@@ -59,9 +65,10 @@ pub fn document(figures: &Figures, command: &str) -> Document {
     let mut first = Section { title: "What changed".into(), ..Section::default() };
     first.text = MEASURES.iter().filter_map(|measure| sentence(measure, figures)).collect();
     if first.text.is_empty() {
-        first.text.push("Nothing: every call site requested and held the same.".into());
+        first.text.push(without_growth(figures));
     }
     first.items.push(Item::Table(totals(figures)));
+    first.items.extend(figures.sites.stacks.as_ref().map(|stacks| site_flame(stacks, SIDES)));
     let mut sections = vec![first];
     for measure in &MEASURES {
         let differences = (measure.of)(figures);
@@ -91,6 +98,25 @@ pub fn document(figures: &Figures, command: &str) -> Document {
         command: command.into(),
         ..Document::default()
     }
+}
+
+/// What is stated where no call site grew for certain.
+fn without_growth(figures: &Figures) -> String {
+    let all = || MEASURES.iter().map(|measure| (measure.of)(figures));
+    let most = |of: fn(&Differences) -> u64| all().map(of).max().unwrap_or(0) as usize;
+    let (base, new) = (most(|found| found.only_base.parts), most(|found| found.only_new.parts));
+    if base + new > 0 {
+        return format!(
+            "No call site of both grew. Only the first has {}, only the second {}: these were removed or added, were \
+             renamed, or are of another program.",
+            plural(base, "call site"),
+            plural(new, "call site")
+        );
+    }
+    if all().all(|found| found.grown.is_empty() && found.shrunk.is_empty()) {
+        return "Nothing: every call site requested and held the same.".into();
+    }
+    "No call site grew; some shrank.".into()
 }
 
 fn in_words(recording: &Recording) -> String {
@@ -133,9 +159,18 @@ fn sentence(measure: &Measure, figures: &Figures) -> Option<String> {
     Some(format!("{} {} {change}{total}.", most.part.name, measure.verb))
 }
 
+/// `+50.0 %`; from ten times on `12.3 times`.
 fn grown(base: u64, new: u64) -> String {
     let share = (new as f64 - base as f64) / base as f64;
-    format!("{}{}", if share >= 0.0 { "+" } else { "−" }, percent(share.abs()))
+    if share >= 9.0 {
+        return format!("{} times", three_digits(new as f64 / base as f64));
+    }
+    let sign = match new.cmp(&base) {
+        Ordering::Greater => "+",
+        Ordering::Equal => "",
+        Ordering::Less => "−",
+    };
+    format!("{sign}{}", percent(share.abs()))
 }
 
 fn totals(figures: &Figures) -> Table {
@@ -282,8 +317,26 @@ mod tests {
     }
 
     #[test]
+    fn growth_is_a_share_or_how_many_times() {
+        assert_eq!(grown(100, 150), "+50.0 %");
+        assert_eq!((grown(100, 100).as_str(), grown(100, 25).as_str()), ("0 %", "−75.0 %"));
+        assert_eq!(grown(100, 1230), "12.3 times");
+    }
+
+    #[test]
     fn recordings_that_are_equal_differ_in_nothing() {
         let document = document(&Figures::default(), "");
         assert_eq!(document.sections[0].text, ["Nothing: every call site requested and held the same."]);
+    }
+
+    #[test]
+    fn recordings_without_a_common_call_site_are_not_the_same() {
+        let mut figures = Figures::default();
+        figures.sites.bytes =
+            Differences::new([(part("a"), Amounts::Base(300)), (part("b"), Amounts::New(300))]);
+        let text = document(&figures, "").sections.remove(0).text.concat();
+        assert!(text.contains("Only the first has 1 call site, only the second 1 call site"), "{text}");
+        figures.sites.bytes = Differences::new([(part("a"), Amounts::Both(300, 100))]);
+        assert_eq!(document(&figures, "").sections[0].text, ["No call site grew; some shrank."]);
     }
 }

@@ -2,7 +2,8 @@
 
 use heaptoll_drag::timeline::Interval;
 use heaptoll_drag::{Clock, Figures};
-use heaptoll_report::document::{Axis, Chart, Form, Item, Series};
+use heaptoll_profiles::{self as profiles, Measure, Phase, Profile};
+use heaptoll_report::document::{Axis, Chart, Flame, Form, Item, Series};
 
 use super::figures::Row;
 
@@ -87,4 +88,22 @@ pub fn sites(figures: &Figures, clock: Clock) -> Option<Item> {
         y: Axis { title: "MiB on average".into(), ..Axis::default() },
         series: vec![series("drag", |space| space.drag), series("void", |space| space.void)],
     }))
+}
+
+/// All call stacks.
+pub fn stacks(profile: Profile, clock: Clock) -> Item {
+    let (times, clock) = match clock {
+        Clock::Instructions => ("1000 instructions of the program", profiles::Clock::Instructions),
+        Clock::Bytes => ("KiB allocated", profiles::Clock::Bytes),
+    };
+    Item::Flame(Flame {
+        title: "Call stacks by what their objects are in".into(),
+        caption: format!(
+            "An object counts for the call stack that allocated it. Drag, void, lag and use: its bytes times the {times} \
+             while it is in that phase, rounded. A resized object has its last size."
+        ),
+        profile,
+        first: Measure::Space(Phase::Drag, clock),
+        base: None,
+    })
 }

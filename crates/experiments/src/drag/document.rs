@@ -59,6 +59,7 @@ fn of_program(program: &Program, clock: Clock, prefix: &str) -> Vec<Section> {
     over_time.extend(charts::over_time(&rows, clock));
     let mut sites: Vec<Item> = sections::sites(figures, clock);
     sites.extend(charts::sites(figures, clock));
+    sites.extend(row.stacks.clone().map(|stacks| charts::stacks(stacks, clock)));
     [
         section("Lag, use, drag and void", findings(row, figures, clock), sections::managers(&rows, clock)),
         section(&of("Over time"), Vec::new(), over_time),

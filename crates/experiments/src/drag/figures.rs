@@ -3,6 +3,7 @@
 use heaptoll_drag::group::Sum;
 use heaptoll_drag::space::Space;
 use heaptoll_drag::{Clock, Figures as ImageFigures};
+use heaptoll_profiles::Profile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -49,6 +50,9 @@ pub struct Row {
     pub figures: Option<ImageFigures>,
     /// All process images together, where there were several.
     pub all_images: Option<ImageTotals>,
+    /// The objects of that image by call stack, where call sites were recorded; for the page.
+    #[serde(skip)]
+    pub stacks: Option<Profile>,
     /// Warnings of the tracer and the preflight about this run.
     pub warnings: Vec<String>,
 }

@@ -1,6 +1,7 @@
 //! The sections of a gate's document that name where the additional instructions and bytes are.
 
 use heaptoll_callsites::{FRAMES, short};
+use heaptoll_profiles::Measure;
 use heaptoll_report::document::{Column, Item, Part as Fold, Section, Table};
 use heaptoll_report::format::NONE;
 use heaptoll_units::{and_list, number, percent, plural, whole_bytes};
@@ -9,6 +10,7 @@ use super::differences::{Added, Differences, Part, Row, Single, Unmatched};
 use super::figures::Program;
 use super::metric::Metric;
 use super::sites::SiteDifferences;
+use super::stack_pair::StackPair;
 
 /// Rows of a table of parts that grew.
 const GROWN: usize = 10;
@@ -43,6 +45,8 @@ const LIBRARY: Subject = Subject {
     fewer: "fewer",
     whole: "what they execute more",
 };
+/// What flame graphs call both.
+const BUILDS: [&str; 2] = ["the base", "the new build"];
 /// The whole of a share.
 const DIFFERENCE: &str = "the difference";
 /// The beginnings of the file names of libraries whose instructions are split by their callers: the tracer's.
@@ -74,6 +78,8 @@ pub struct Causes<'a> {
     pub functions: Option<&'a Differences>,
     /// Instructions of the libraries of C and C++ by caller.
     pub library: Option<&'a Differences>,
+    /// All functions with both.
+    pub function_stacks: Option<&'a StackPair>,
     /// Memory by call site.
     pub sites: Option<&'a SiteDifferences>,
 }
@@ -83,6 +89,7 @@ impl<'a> From<&'a Program> for Causes<'a> {
         Causes {
             functions: program.functions.as_ref(),
             library: program.library.as_ref(),
+            function_stacks: program.function_stacks.as_ref(),
             sites: program.sites.as_ref(),
         }
     }
@@ -90,7 +97,7 @@ impl<'a> From<&'a Program> for Causes<'a> {
 
 /// The sections for what is known of a program: its functions, its call sites.
 pub fn sections(causes: Causes<'_>) -> Vec<Section> {
-    let Causes { functions, library, sites } = causes;
+    let Causes { functions, library, function_stacks, sites } = causes;
     let functions = functions.map(|found| {
         let mut part = INSTRUCTIONS.describe(found);
         let caller = caller(found, library);
@@ -98,6 +105,7 @@ pub fn sections(causes: Causes<'_>) -> Vec<Section> {
         let library =
             library.filter(|library| library.difference != 0).map(|library| LIBRARY.describe(library));
         part.items.extend(library.map(Item::Part));
+        part.items.extend(function_stacks.map(|stacks| function_flame(stacks, BUILDS)));
         Section { title: "Instructions by function".into(), text: part.text, items: part.items }
     });
     let sites = sites.map(|found| {
@@ -111,10 +119,37 @@ pub fn sections(causes: Causes<'_>) -> Vec<Section> {
                 "A call site is the program's own functions from the allocation outward; recursion is folded."
                     .into(),
             ],
-            items: warnings.into_iter().chain(described).collect(),
+            items: warnings
+                .into_iter()
+                .chain(described)
+                .chain(found.stacks.as_ref().map(|stacks| site_flame(stacks, BUILDS)))
+                .collect(),
         }
     });
     functions.into_iter().chain(sites).collect()
+}
+
+/// What both builds execute, by object file and function; `names` are theirs.
+pub(crate) fn function_flame(stacks: &StackPair, names: [&str; 2]) -> Item {
+    stacks.flame(
+        "What changed, function by function",
+        "The first row are the object files, below each its functions with what they executed themselves. The second \
+         measure is what the libraries of C and C++ executed for a function: it is part of the first one, at the functions \
+         of the libraries.",
+        Measure::Instructions,
+        names,
+    )
+}
+
+/// What both builds hold and request, by the call stacks of the program's own functions; `names` are theirs.
+pub(crate) fn site_flame(stacks: &StackPair, names: [&str; 2]) -> Item {
+    stacks.flame(
+        "What changed, call stack by call stack",
+        "Call stacks have the program's own functions, each once, without lines, which differ between two builds. Where \
+         two were joined whose names differ, the name is that of the second.",
+        Measure::PeakBytes,
+        names,
+    )
 }
 
 /// In a sentence, the function or call site that adds most to a metric, where one adds a tenth of it at least.
@@ -383,7 +418,7 @@ fn name(part: &Part, depth: usize) -> String {
     match part.stack.is_empty() {
         true if depth < DEEPEST => short(&part.name),
         true => part.name.clone(),
-        false => part.stack[..part.stack.len().min(depth)].join(" < "),
+        false => part.stack[..part.stack.len().min(depth.max(part.shown))].join(" < "),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Sections of made-up differences, in every form in which they are shown.
 
+use heaptoll_profiles::Frame;
 use heaptoll_report::document::Document;
 use heaptoll_report::terminal::{Style, render_document};
 use heaptoll_report::{html, markdown};
 
 use super::*;
 use crate::gate::differences::Amounts;
+use crate::gate::stack_pair::PairBuilder;
 
 fn function(name: &str) -> Part {
     Part { name: name.into(), object: "prog".into(), ..Part::default() }
@@ -120,10 +122,12 @@ fn names_of_the_program_change_neither_the_terminal_nor_a_page() {
         warnings: vec![name.into()],
         ..SiteDifferences::default()
     };
-    let document = Document {
-        sections: sections(Causes { sites: Some(&sites), ..of_functions(&found) }),
-        ..Document::default()
-    };
+    let mut pair = PairBuilder::new(vec![Measure::Instructions]);
+    pair.add(&[Frame { function: name.into(), object: name.into(), ..Frame::default() }], &[1], &[2]);
+    let stacks = pair.finish();
+    let causes = Causes { sites: Some(&sites), function_stacks: Some(&stacks), ..of_functions(&found) };
+    assert!(sections(causes)[0].items.iter().any(|item| matches!(item, Item::Flame(_))));
+    let document = Document { sections: sections(causes), ..Document::default() };
     let style = Style { color: false, width: Some(80), unicode: true };
     let text = render_document(&document, &style);
     assert!(text.chars().all(|c| c == '\n' || !c.is_control() && c != '\u{202e}'), "{text}");

@@ -61,6 +61,9 @@ pub struct Part {
     /// All functions of a call stack, from the allocation outward; empty for functions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stack: Vec<String>,
+    /// How many of them its name has, so that no other call stack has the same name.
+    #[serde(skip)]
+    pub shown: usize,
     /// The name of the base, where it is another one.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub base_name: String,
@@ -111,6 +114,17 @@ pub enum Amounts {
     Base(u64),
     /// Of the new build alone.
     New(u64),
+}
+
+impl Amounts {
+    /// Those of the base and of the new build; 0 where it has none.
+    pub fn both(&self) -> (u64, u64) {
+        match *self {
+            Amounts::Both(base, new) => (base, new),
+            Amounts::Base(base) => (base, 0),
+            Amounts::New(new) => (0, new),
+        }
+    }
 }
 
 /// `new` less `base`; what no signed number holds is the largest.

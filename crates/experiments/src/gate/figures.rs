@@ -9,6 +9,7 @@ use super::differences::Differences;
 use super::limits::Limit;
 use super::metric::{Metric, Unit};
 use super::sites::SiteDifferences;
+use super::stack_pair::StackPair;
 
 /// Everything.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -76,6 +77,9 @@ pub struct Program {
     /// Instructions of the libraries of C and C++ by the function that called them; `None` as of `functions`.
     #[serde(default)]
     pub library: Option<Differences>,
+    /// Both, of every function; for the page.
+    #[serde(skip)]
+    pub function_stacks: Option<StackPair>,
     /// Memory by call site; `None` where no recordings of both were made.
     #[serde(default)]
     pub sites: Option<SiteDifferences>,

@@ -11,10 +11,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::Hash;
 
 use heaptoll_callsites::{function_name, short};
+use heaptoll_profiles::{Frame, Measure};
 use heaptoll_reftrace_host::FunctionCount;
 use heaptoll_report::format::printable;
 
 use super::differences::{Amounts, Differences, Part};
+use super::stack_pair::{PairBuilder, StackPair};
 
 /// The name of code that has no symbol.
 const NO_SYMBOL: &str = "(no symbol)";
@@ -54,7 +56,7 @@ pub fn differences(of: Of, base: &Counts, new: &Counts, again: Option<&Counts>) 
         again.take_executable_of(&new);
         base.varying(&again)
     });
-    let mut found = joined(base, new);
+    let mut found = Differences::new(joined(base, new));
     for row in found.grown.iter_mut().chain(&mut found.shrunk) {
         let part = &row.part;
         let name = if part.base_name.is_empty() { &part.name } else { &part.base_name };
@@ -64,7 +66,32 @@ pub fn differences(of: Of, base: &Counts, new: &Counts, again: Option<&Counts>) 
     found
 }
 
-fn joined(base: Side, new: Side) -> Differences {
+/// What every function executed itself and what libraries executed for it, by object and function, in both builds.
+pub fn stacks(base: &Counts, new: &Counts) -> StackPair {
+    let mut pair = PairBuilder::new(vec![Measure::Instructions, Measure::LibraryInstructions]);
+    for (column, of) in [Of::Itself, Of::Library].into_iter().enumerate() {
+        let (mut base, new) = (Side::of(base, of), Side::of(new, of));
+        base.take_executable_of(&new);
+        for (part, amounts) in joined(base, new) {
+            let object = if part.object.is_empty() { "(code of no file)" } else { &part.object };
+            let frame = |function: &str| Frame {
+                function: function.to_owned(),
+                object: part.object.clone(),
+                ..Frame::default()
+            };
+            let values = |amount: u64| {
+                let mut values = [0; 2];
+                values[column] = amount;
+                values
+            };
+            let (before, after) = amounts.both();
+            pair.add(&[frame(&part.name), frame(object)], &values(before), &values(after));
+        }
+    }
+    pair.finish()
+}
+
+fn joined(base: Side, new: Side) -> Vec<(Part, Amounts)> {
     let mut joined = Join { base: base.counts, new: new.counts, parts: Vec::new() };
     joined.same();
     // A function whose parameters changed; one that moved to another library.
@@ -177,11 +204,11 @@ impl Join {
         }
     }
 
-    fn finish(self) -> Differences {
+    fn finish(self) -> Vec<(Part, Amounts)> {
         let base =
             self.base.into_iter().map(|(function, count)| (part(function, None), Amounts::Base(count)));
         let new = self.new.into_iter().map(|(function, count)| (part(function, None), Amounts::New(count)));
-        Differences::new(self.parts.into_iter().chain(base).chain(new))
+        self.parts.into_iter().chain(base).chain(new).collect()
     }
 }
 

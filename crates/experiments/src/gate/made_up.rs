@@ -27,6 +27,7 @@ pub(crate) fn figures() -> Figures {
         notes: vec![],
         functions: Some(functions),
         library: None,
+        function_stacks: None,
         sites: None,
         verdict: Verdict::Broken,
     };

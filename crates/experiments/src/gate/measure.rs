@@ -104,6 +104,7 @@ impl Gate<'_> {
             notes: vec![],
             functions: None,
             library: None,
+            function_stacks: None,
             sites: None,
         }
     }
@@ -233,6 +234,7 @@ impl Gate<'_> {
             failure,
             functions: causes::functions(Of::Itself, evidence.counted.as_ref()),
             library: causes::functions(Of::Library, evidence.counted.as_ref()),
+            function_stacks: causes::function_stacks(evidence.counted.as_ref()),
             sites,
             notes,
             metrics,

@@ -9,21 +9,31 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use heaptoll_callsites::Paths;
+use heaptoll_profiles::{Frame, Measure};
 use heaptoll_report::format::printable;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::differences::{Amounts, Differences, Part};
 use super::site_sums::{SiteSums, Sums};
+use super::stack_pair::{PairBuilder, StackPair};
 use crate::failure::Failure;
+use crate::trace_source;
 
 /// Innermost functions by which sites are joined at most that are not the same as a whole.
 const INNERMOST: usize = 32;
-/// Functions that the name of a site shows.
+/// Functions that the name of a site shows at least.
 const SHOWN: usize = 3;
+/// Functions that it shows at most, where fewer are also those of another site.
+const DEEPEST: usize = 12;
 /// Sites of one build above which they are merged by their innermost functions: functions that call each other in any
 /// order, as those of a parser or an interpreter, make a site of each order, and what one of them adds is split over all.
 const MANY: usize = 1000;
+/// So many sites a function are not many: a large program that calls its functions in one order has about one.
+const EACH_FUNCTION: usize = 2;
+
+/// The name of a stack without functions.
+const NOT_RECORDED: &str = "(call stack not recorded)";
 
 /// What the call sites of two recordings differ by.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +50,9 @@ pub struct SiteDifferences {
     pub base_stacks: u64,
     /// Those of the new build.
     pub new_stacks: u64,
+    /// The call stacks of all sites, with the values of both; for the page.
+    #[serde(skip)]
+    pub stacks: Option<StackPair>,
     /// What makes the sums incomplete.
     pub warnings: Vec<String>,
 }
@@ -62,6 +75,7 @@ pub fn differences_until(
     new: (&[PathBuf], u64),
 ) -> Result<SiteDifferences, Failure> {
     let mut paths = Paths::default();
+    paths.name_by_address(one_build(base.0, new.0)?);
     let mut side = |(traces, until_ns): (&[PathBuf], u64)| {
         let mut sums = SiteSums::default();
         traces.iter().try_for_each(|trace| sums.add(trace, until_ns, &mut paths))?;
@@ -72,13 +86,17 @@ pub fn differences_until(
     warnings.extend(new.warnings);
     let depth = depth(&[&base.rows, &new.rows]);
     warnings.extend(depth.map(|depth| {
+        let most = many(&base.rows).max(many(&new.rows));
         format!(
-            "more than {MANY} call sites in a build: those with the same {depth} innermost functions are one"
+            "more than {most} call sites in a build: those with the same {depth} innermost functions are one"
         )
     }));
+    // A flame graph adds sites up by itself, from the outermost function.
+    let stacks = stacks(&join(base.rows.clone(), new.rows.clone()), &paths);
     let innermost = |rows| merged(rows, depth.unwrap_or(usize::MAX));
     let joined = join(innermost(base.rows), innermost(new.rows));
-    let of = |figure: fn(&Sums) -> u64| split(&joined, &paths, figure);
+    let shown = shown(&joined);
+    let of = |figure: fn(&Sums) -> u64| split(&joined, &shown, &paths, figure);
     Ok(SiteDifferences {
         bytes: of(|sums| sums.bytes),
         calls: of(|sums| sums.calls),
@@ -86,20 +104,77 @@ pub fn differences_until(
         exit: of(|sums| sums.exit),
         base_stacks: base.stacks,
         new_stacks: new.stacks,
+        stacks: Some(stacks),
         warnings,
     })
+}
+
+/// The whole stacks of the program's own functions. Sites that were joined have the functions of the new build.
+fn stacks(sites: &[Site], paths: &Paths) -> StackPair {
+    let measures = [Measure::PeakBytes, Measure::EndBytes, Measure::RequestedBytes, Measure::Calls];
+    let values = |sums: &Sums| [sums.live, sums.exit, sums.bytes, sums.calls];
+    let (none, mut pair) = (Sums::default(), PairBuilder::new(measures.to_vec()));
+    for site in sites {
+        let (base, new) = match site {
+            Site::Same(_, base, new) | Site::Alike(_, _, _, base, new) => (base, new),
+            Site::Base(_, base) => (base, &none),
+            Site::New(_, new) => (&none, new),
+        };
+        let frame = |&number: &u32| Frame {
+            function: paths.name(number).to_owned(),
+            file: paths.file(number).to_owned(),
+            ..Frame::default()
+        };
+        let mut stack: Vec<Frame> = site.path().iter().map(frame).collect();
+        if stack.is_empty() {
+            stack.push(Frame { function: NOT_RECORDED.into(), ..Frame::default() });
+        }
+        pair.add(&stack, &values(base), &values(new));
+    }
+    pair.finish()
+}
+
+/// File names of executables and libraries of which both recordings have the same build, by the addresses of their code
+/// without symbols: of two builds these differ.
+fn one_build(base: &[PathBuf], new: &[PathBuf]) -> Result<Vec<String>, Failure> {
+    let addresses = |traces: &[PathBuf]| {
+        let mut all: HashMap<String, HashSet<u64>> = HashMap::new();
+        for trace in traces {
+            let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
+            let frames = tables.sites.into_iter().flat_map(|sites| sites.frames);
+            for frame in frames.filter(|frame| frame.function.is_empty() && !frame.object.is_empty()) {
+                let file = frame.object.rsplit('/').next().unwrap_or_default();
+                all.entry(file.to_owned()).or_default().insert(frame.offset);
+            }
+        }
+        Ok::<_, Failure>(all)
+    };
+    let (base, new) = (addresses(base)?, addresses(new)?);
+    let is_same = |(file, base): (String, HashSet<u64>)| {
+        let new = new.get(&file)?;
+        let common = base.intersection(new).count();
+        (common * 10 >= base.len().min(new.len()) * 9).then_some(file)
+    };
+    Ok(base.into_iter().filter_map(is_same).collect())
 }
 
 /// Functions by number, from the allocation outward.
 type Path = Box<[u32]>;
 
-/// The most innermost functions by which the sites of each build are at most [`MANY`]; `None` where they are as they are.
+/// How many sites of a build are too many to be distinguished by all their functions.
+fn many(rows: &HashMap<Path, Sums>) -> usize {
+    let functions = rows.keys().flat_map(|path| path.iter()).collect::<HashSet<_>>().len();
+    MANY.max(EACH_FUNCTION * functions)
+}
+
+/// The most innermost functions by which the sites of each build are not too [`many`]; `None` where they are as they are.
 fn depth(builds: &[&HashMap<Path, Sums>]) -> Option<usize> {
+    let limits: Vec<usize> = builds.iter().map(|rows| many(rows)).collect();
     let is_few = |depth: usize| {
         let distinct = |rows: &HashMap<Path, Sums>| {
             rows.keys().map(|path| &path[..path.len().min(depth)]).collect::<HashSet<_>>().len()
         };
-        builds.iter().all(|rows| distinct(rows) <= MANY)
+        builds.iter().zip(&limits).all(|(rows, limit)| distinct(rows) <= *limit)
     };
     (!is_few(usize::MAX)).then(|| (2..=INNERMOST).rev().find(|depth| is_few(*depth)).unwrap_or(1))
 }
@@ -122,6 +197,17 @@ enum Site {
     Alike(usize, Path, Path, Sums, Sums),
     Base(Path, Sums),
     New(Path, Sums),
+}
+
+impl Site {
+    /// Its functions in the new build; in the base where only that has it.
+    fn path(&self) -> &Path {
+        match self {
+            Site::Same(path, ..) | Site::Alike(_, _, path, ..) | Site::Base(path, _) | Site::New(path, _) => {
+                path
+            }
+        }
+    }
 }
 
 fn join(base: HashMap<Path, Sums>, mut new: HashMap<Path, Sums>) -> Vec<Site> {
@@ -171,19 +257,41 @@ fn single(sites: &HashMap<Path, Sums>, length: usize) -> HashMap<&[u32], Option<
     by_first
 }
 
+/// By site, how many innermost functions no other site has, [`SHOWN`] at least.
+fn shown(sites: &[Site]) -> HashMap<&Path, usize> {
+    let mut all: Vec<&Path> = sites.iter().map(Site::path).collect();
+    all.sort_unstable();
+    let alike = |a: &Path, b: &Path| a.iter().zip(b.iter()).take_while(|(a, b)| a == b).count();
+    let mut shown = HashMap::with_capacity(all.len());
+    let mut before = 0;
+    for (at, path) in all.iter().enumerate() {
+        let after = all.get(at + 1).map_or(0, |next| alike(path, next));
+        shown.insert(*path, (before.max(after) + 1).clamp(SHOWN, DEEPEST));
+        before = after;
+    }
+    shown
+}
+
 /// The differences by one figure. Sites without any of it are left out.
-fn split(sites: &[Site], paths: &Paths, figure: fn(&Sums) -> u64) -> Differences {
+fn split(
+    sites: &[Site],
+    shown: &HashMap<&Path, usize>,
+    paths: &Paths,
+    figure: fn(&Sums) -> u64,
+) -> Differences {
     let parts = sites.iter().filter_map(|site| {
-        let (part, amounts) = match site {
-            Site::Same(path, base, new) => (path, Amounts::Both(figure(base), figure(new))),
-            Site::Alike(_, _, path, base, new) => (path, Amounts::Both(figure(base), figure(new))),
-            Site::Base(path, base) => (path, Amounts::Base(figure(base))),
-            Site::New(path, new) => (path, Amounts::New(figure(new))),
+        let amounts = match site {
+            Site::Same(_, base, new) | Site::Alike(_, _, _, base, new) => {
+                Amounts::Both(figure(base), figure(new))
+            }
+            Site::Base(_, base) => Amounts::Base(figure(base)),
+            Site::New(_, new) => Amounts::New(figure(new)),
         };
         let is_none = matches!(amounts, Amounts::Both(0, 0) | Amounts::Base(0) | Amounts::New(0));
-        let mut part = (!is_none).then(|| named(part, paths))?;
+        let depth = shown.get(site.path()).copied().unwrap_or(SHOWN);
+        let mut part = (!is_none).then(|| named(site.path(), depth, paths))?;
         if let Site::Alike(length, before, ..) = site {
-            part.base_name = named(before, paths).name;
+            part.base_name = named(before, depth, paths).name;
             part.joined_by = Some(*length as u32);
         }
         Some((part, amounts))
@@ -191,13 +299,13 @@ fn split(sites: &[Site], paths: &Paths, figure: fn(&Sums) -> u64) -> Differences
     Differences::new(parts)
 }
 
-fn named(path: &Path, paths: &Paths) -> Part {
+fn named(path: &Path, shown: usize, paths: &Paths) -> Part {
     let stack: Vec<String> = path.iter().map(|&number| printable(paths.name(number))).collect();
     let name = match stack.is_empty() {
-        true => "(call stack not recorded)".to_owned(),
-        false => stack[..stack.len().min(SHOWN)].join(" < "),
+        true => NOT_RECORDED.to_owned(),
+        false => stack[..stack.len().min(shown)].join(" < "),
     };
-    Part { name, stack, ..Part::default() }
+    Part { name, shown, stack, ..Part::default() }
 }
 
 #[cfg(test)]

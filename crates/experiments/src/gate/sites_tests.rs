@@ -244,3 +244,64 @@ fn a_recording_without_call_stacks_is_refused() {
         .to_string();
     assert!(error.contains("has no call stacks"), "{error}");
 }
+
+/// A program of so many functions, each of which allocates by two helpers.
+fn wide(folder: &str, functions: usize) -> Recording {
+    let stacks: Vec<String> = (0..functions).map(|at| format!("make < fill < site_{at} < main")).collect();
+    let stacks: Vec<&str> = stacks.iter().map(String::as_str).collect();
+    let recording = Recording::new(folder, &stacks);
+    (1..=functions as u32).fold(recording, |recording, site| recording.keep(site, 10, 1))
+}
+
+#[test]
+fn sites_of_a_large_program_are_distinguished_below_its_helpers() {
+    let found = compared(&wide("/base", 1500), &wide("/tmp/new", 1500).keep(78, 10, 3));
+    assert_eq!(added(&found.exit), [("make < fill < site_77", 30)]);
+    assert_eq!((found.exit.grown[0].part.shown, found.exit.rest.parts), (3, 1499));
+    assert!(found.warnings.is_empty(), "{:?}", found.warnings);
+}
+
+#[test]
+fn a_site_is_shown_by_as_many_functions_as_no_other_has() {
+    let stacks = ["a < b < c < d < left < main", "a < b < c < d < right < main", "a < b < c < d"];
+    let build = |folder| {
+        let recording = Recording::new(folder, &stacks);
+        (1..=3).fold(recording, |recording, site| recording.keep(site, 10, 1))
+    };
+    let found = compared(&build("/base"), &build("/tmp/new").keep(2, 10, 5).keep(3, 10, 1));
+    assert_eq!(added(&found.exit), [("a < b < c < d < right", 50), ("a < b < c < d", 10)]);
+}
+
+#[test]
+fn the_stacks_of_both_have_the_sums_of_the_sites() {
+    let found = compared(&program("/base"), &program("/tmp/new").keep(3, 50, 7).pass(1, 9, 2));
+    let stacks = found.stacks.as_ref().expect("stacks");
+    for (measure, figure) in [
+        (Measure::PeakBytes, &found.live),
+        (Measure::EndBytes, &found.exit),
+        (Measure::RequestedBytes, &found.bytes),
+        (Measure::Calls, &found.calls),
+    ] {
+        assert_eq!((stacks.base.total(measure), stacks.new.total(measure)), (figure.base, figure.new));
+    }
+    let names: Vec<Vec<String>> = (stacks.new.stacks())
+        .map(|stack| stacks.new.frames_of(stack.call).map(|frame| frame.function.clone()).collect())
+        .collect();
+    assert!(names.contains(&vec!["cache".to_owned(), "main".to_owned()]), "{names:?}");
+}
+
+#[test]
+fn code_without_symbols_is_distinguished_between_recordings_of_one_build_alone() {
+    let stripped = |shift: u64| {
+        let mut recording = Recording::new("/p", &["a < main", "b < main"]).keep(1, 10, 1).keep(2, 20, 1);
+        for (at, frame) in recording.sites.frames.iter_mut().enumerate() {
+            (frame.function, frame.line, frame.offset) =
+                (String::new(), String::new(), 0x100 * (at as u64 + 1) + shift);
+        }
+        recording
+    };
+    let found = compared(&stripped(0), &stripped(0).keep(2, 20, 2));
+    assert_eq!(added(&found.exit), [("program+0x300 < program+0x200", 40)]);
+    let found = compared(&stripped(0), &stripped(3).keep(2, 20, 2));
+    assert_eq!(added(&found.exit), [("(no symbol)", 40)]);
+}

@@ -4,7 +4,7 @@ use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::format::{count, shell_command};
 
 use super::figures::{Figures, Program, Row};
-use super::{charts, check, sections};
+use super::{charts, check, functions, sections};
 
 /// The whole document.
 pub fn document(figures: &Figures, facts: Vec<(String, String)>, command: String) -> Document {
@@ -66,6 +66,7 @@ fn of_program(program: &Program, prefix: &str) -> Vec<Section> {
     shares.push(sections::phases(&rows));
     shares.push(sections::together(&rows));
     shares.extend(charts::shares(&rows).map(Some));
+    shares.extend(functions::flames(&rows).into_iter().map(Some));
     [
         section("Instructions of a call", findings(&rows), vec![Some(sections::tables(&rows))]),
         section("Where the instructions go", vec![], shares),

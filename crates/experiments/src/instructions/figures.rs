@@ -57,8 +57,27 @@ pub struct Row {
     pub differ_by: Option<Disagreement>,
     /// The object file that each routine was found in.
     pub routine_objects: BTreeMap<String, String>,
+    /// Instructions of each function of all process images, most first; those with a hundred thousandth of all or less
+    /// are one in each object. Empty in files of before.
+    #[serde(default)]
+    pub functions: Vec<FunctionFigures>,
     /// Warnings of the tracer and the preflight about this run.
     pub warnings: Vec<String>,
+}
+
+/// What a function executed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+pub struct FunctionFigures {
+    /// The process image: its executable without the folder.
+    pub image: String,
+    /// Path of the executable or library that has it; empty for code made at run time.
+    pub object: String,
+    /// Its symbol, mangled; empty for code without one.
+    pub symbol: String,
+    /// Instructions that it executed itself.
+    pub instructions: u64,
+    /// Instructions that the libraries of C and C++ executed for it; they are in `instructions` of functions of these.
+    pub library_instructions: u64,
 }
 
 /// Largest differences between runs, instructions.

@@ -3,9 +3,11 @@
 use std::collections::BTreeSet;
 
 use heaptoll_ledger::{Ledger, Pin, Pins, Snapshot};
-use heaptoll_report::document::{Chart, Column, Form, Item, Section, Series, Table};
+use heaptoll_profiles::{Builder, Frame, Measure};
+use heaptoll_report::document::{Chart, Column, Flame, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, count, plural, seconds};
 use heaptoll_trace::Sites;
+use heaptoll_trace_analysis::profile::Frames;
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_units::{MIB, kib, per_hundred, whole_bytes};
 
@@ -63,6 +65,7 @@ pub fn shown(ledger: &Ledger, sites: &Sites) -> Option<Shown> {
             items.push(Item::Table(table));
         }
         items.push(Item::Chart(chart(ledger, &rows, &mut call_sites)));
+        items.push(Item::Flame(flame(worst, pins, sites)));
     } else {
         text.push(
             "Call sites were not recorded: `heaptoll ledger -- COMMAND`, or `heaptoll record --ledger --sites`, names \
@@ -184,6 +187,36 @@ fn chart(ledger: &Ledger, rows: &[Row], call_sites: &mut CallSites) -> Chart {
             .zip(points)
             .map(|(name, points)| Series { name: name.into(), points, ..Series::default() })
             .collect(),
+    }
+}
+
+/// The call stacks of the live blocks at the worst time.
+fn flame(snapshot: &Snapshot, pins: &Pins, sites: &Sites) -> Flame {
+    let measures =
+        [Measure::PinnedBytes, Measure::PinnedAloneBytes, Measure::PinningObjects, Measure::PinningBytes];
+    let mut builder = Builder::new(measures.to_vec());
+    let mut frames = Frames::new(sites);
+    let values = |pin: &Pin| [pin.bytes(), pin.alone_bytes, pin.blocks, pin.block_bytes];
+    for pin in &pins.sites {
+        let stack = frames.stack(pin.site, false, &mut builder);
+        builder.stack(&stack, &values(pin));
+    }
+    if pins.others.bytes() > 0 {
+        let others = Frame { function: "[all other call stacks]".into(), ..Frame::default() };
+        let others = builder.frame(others);
+        builder.stack(&[others], &values(&pins.others));
+    }
+    Flame {
+        title: "Call stacks whose live blocks keep pages".into(),
+        caption: format!(
+            "After {} s. A block counts for the call stack that allocated it. Where blocks of several call stacks are on a \
+             page, each has an equal part of its free bytes. A snapshot has the call stacks that hold most; all others \
+             are one.",
+            seconds(snapshot.time_ns as f64 / 1e9)
+        ),
+        profile: builder.finish(),
+        first: Measure::PinnedBytes,
+        base: None,
     }
 }
 

@@ -98,7 +98,7 @@ impl Writer<'_> {
     fn counter(&mut self, uuid: u64, counter: &Counter) -> io::Result<()> {
         let unit = match counter.unit {
             Unit::Nanoseconds => 1,
-            Unit::Count | Unit::ByteNanoseconds => 2,
+            Unit::Count | Unit::ByteInstructions | Unit::ByteBytes => 2,
             Unit::Bytes => 3,
         };
         self.track(TrackDescriptor {

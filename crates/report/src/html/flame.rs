@@ -2,6 +2,7 @@
 //! which needs no script.
 
 mod functions;
+mod lines;
 mod packed;
 mod paths;
 mod tree;
@@ -21,6 +22,7 @@ pub(super) const SCRIPT: &str = concat!(
     include_str!("../../templates/flame/decode.js"),
     include_str!("../../templates/flame/tree.js"),
     include_str!("../../templates/flame/text.js"),
+    include_str!("../../templates/flame/change.js"),
     include_str!("../../templates/flame/picture.js"),
     include_str!("../../templates/flame/view.js")
 );
@@ -33,6 +35,8 @@ struct FlameView {
     id: String,
     title: String,
     caption: String,
+    /// Names of the base and of the flame's own profile, of a comparison.
+    sides: Option<[String; 2]>,
     /// What the picture does not have.
     left_out: String,
     packed: String,
@@ -45,18 +49,24 @@ struct FlameView {
 /// # Errors
 /// `Encode` when it cannot be packed or a template cannot be filled.
 pub(super) fn write(flame: &Flame, id: String, out: &mut String) -> Result<(), ReportError> {
-    let tree = Tree::new(&flame.profile, CALLS);
+    let tree = Tree::new(flame, CALLS);
     if tree.nodes.is_empty() {
         return Ok(());
     }
     let first = tree.measures.iter().position(|measure| *measure == flame.first).unwrap_or(0);
+    let sides = flame.base.as_ref().map(|base| base.names.each_ref().map(|name| printable(name)));
+    let table = match &sides {
+        Some(sides) => paths::changes(&tree, first, sides),
+        None => paths::table(&tree, first),
+    };
     let view = FlameView {
         id,
         title: printable(&flame.title),
         caption: printable(&flame.caption),
         left_out: left_out(&tree.left_out),
-        packed: packed::base64(&packed::pack(&tree, first)?)?,
-        paths: table_view(&paths::table(&tree, first)).render().map_err(encode)?,
+        packed: packed::base64(&packed::pack(&tree, first, sides.as_ref())?)?,
+        paths: table_view(&table).render().map_err(encode)?,
+        sides,
     };
     view.render_into(out).map_err(encode)
 }

@@ -1,3 +1,6 @@
+// Lines that a call has here (`html/flame/lines.rs`); it may have more.
+const KEPT_LINES = 6;
+
 // The calls of a flame graph from the bytes that `html/flame/packed.rs` writes. Call 0 is the root, which has no
 // function; a call is before what it calls. Values are exact: they may have 64 bits.
 function decodedCalls(bytes) {
@@ -52,15 +55,30 @@ function decodedCalls(bytes) {
   }
   for (let call = 1; call < count; call++) functionOf[call] = number();
   for (let call = 1; call < count; call++) merged[call] = number();
-  const measures = head.measures.map((measure) => {
+  const lineCounts = new Int32Array(count), lineStarts = new Int32Array(count + 1);
+  for (let call = 1; call < count; call++) {
+    lineCounts[call] = number();
+    lineStarts[call + 1] = lineStarts[call] + Math.min(lineCounts[call], KEPT_LINES);
+  }
+  const lines = Int32Array.from({ length: lineStarts[count] }, number);
+
+  function column() {
     const own = new BigUint64Array(count);
     for (let call = 1; call < count; call++) own[call] = exact();
-    return { ...measure, own };
+    return own;
+  }
+
+  // A comparison has the values of the base after its own.
+  const measures = head.measures.map((measure) => {
+    const own = column();
+    return { ...measure, own, base: head.sides ? column() : undefined };
   });
   // What a call calls is between it and its end.
   for (let call = count - 1; call >= 0; call--) {
     ends[call] = Math.max(ends[call], call + 1);
     if (call > 0) ends[parents[call]] = Math.max(ends[parents[call]], ends[call]);
   }
-  return { functions, parents, ends, functionOf, merged, measures, first: head.first, count };
+  return {
+    functions, parents, ends, functionOf, merged, lineCounts, lineStarts, lines, measures, first: head.first, sides: head.sides, count,
+  };
 }

@@ -61,6 +61,7 @@ function flameColors() {
     dim: mixedColor(line, paper, 0.55),
     plain: (number) => mixedColor(hue(number), paper, 0.42),
     strong: (number) => mixedColor(hue(number), paper, 0.7),
+    change: (share) => mixedColor(share === 0 ? base : hue(share > 0 ? MORE_HUE : LESS_HUE), paper, changeStrength(share) || 0.2),
   };
 }
 
@@ -91,6 +92,8 @@ function paintBox(context, box, y, colors, look) {
   }
   if (look.name && box.w > 16) {
     context.fillStyle = look.ink;
-    context.fillText(fittingText(context, look.name, box.w - 9), box.x + 4, y + ROW / 2);
+    const mark = look.mark ?? "", offset = mark === "" ? 0 : context.measureText(mark).width;
+    const name = fittingText(context, look.name, box.w - 9 - offset);
+    context.fillText(mark + name, box.x + 4, y + ROW / 2);
   }
 }

@@ -18,12 +18,16 @@ function inUnit(value, units) {
 
 const BINARY_UNITS = [["KiB", 2 ** 10], ["MiB", 2 ** 20], ["GiB", 2 ** 30], ["TiB", 2 ** 40]];
 const TIME_UNITS = [["\u00b5s", 1e3], ["ms", 1e6], ["s", 1e9], ["h", 3600e9]];
-const DRAG_UNITS = [["KiB s", 1024e9], ["MiB s", 2 ** 20 * 1e9], ["GiB s", 2 ** 30 * 1e9]];
+const BY_INSTRUCTIONS = "\u00d7 10\u2079 instructions";
+const INSTRUCTION_UNITS = [[`KiB ${BY_INSTRUCTIONS}`, 2 ** 10 * 1e6], [`MiB ${BY_INSTRUCTIONS}`, 2 ** 20 * 1e6], [`GiB ${BY_INSTRUCTIONS}`, 2 ** 30 * 1e6]];
+const ALLOCATION_UNITS = [["KiB \u00d7 MiB allocated", 2 ** 20], ["MiB \u00d7 MiB allocated", 2 ** 30], ["MiB \u00d7 GiB allocated", 2 ** 40], ["GiB \u00d7 GiB allocated", 2 ** 50]];
+const UNITS = {
+  bytes: BINARY_UNITS, ns: TIME_UNITS, "bytes \u00d7 1000 instructions": INSTRUCTION_UNITS, "bytes \u00d7 KiB allocated": ALLOCATION_UNITS,
+};
 
 // `1 234 567 bytes (1.18 MiB)`. Sums saturate.
 function amountText(value, unit) {
-  const units = { bytes: BINARY_UNITS, ns: TIME_UNITS, "byte ns": DRAG_UNITS }[unit] ?? [];
-  const short = inUnit(Number(value), units);
+  const short = inUnit(Number(value), UNITS[unit] ?? []);
   const atLeast = value === 0xffffffffffffffffn ? "at least " : "";
   return `${atLeast}${exactText(value)}${unit && ` ${unit}`}${short ? ` (${short})` : ""}`;
 }
@@ -43,6 +47,22 @@ function nodeName(calls, node) {
   if (node.function < 0) return "all";
   if (node.function !== MERGED_CALLS) return calls.functions[node.function].name;
   return node.merged === 1 ? "(1 smaller call)" : `(${exactText(node.merged)} smaller calls)`;
+}
+
+// Source file and lines of a node: `parse.c:12, 40`. A node of the inverted tree has the lines of all its calls.
+function positionText(calls, node) {
+  const { file } = calls.functions[node.function] ?? { file: "" };
+  if (file === "") return "";
+  const own = node.reached ?? [node.call], lines = new Set();
+  let most = 0;
+  for (const call of own) {
+    most = Math.max(most, calls.lineCounts[call]);
+    for (let at = calls.lineStarts[call]; at < calls.lineStarts[call + 1]; at++) lines.add(calls.lines[at]);
+  }
+  if (lines.size === 0) return file;
+  const shown = [...lines].sort((a, b) => a - b).slice(0, KEPT_LINES);
+  const more = most > shown.length || lines.size > shown.length ? " and others" : "";
+  return `${file}:${shown.join(", ")}${more}`;
 }
 
 // `get_pkg` of `<sources::registry::Source as Trait<T>>::get_pkg::<U>(int)`; a closure with its function. A name of only

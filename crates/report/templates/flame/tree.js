@@ -56,11 +56,12 @@ function sortedNodes(calls, nodes) {
   return nodes.sort((a, b) => (a.total === b.total ? (name(a) < name(b) ? -1 : 1) : a.total > b.total ? -1 : 1));
 }
 
-// From the first functions of threads down.
-function callersFirst(calls, own) {
-  const sums = inclusiveSums(calls, own);
+// From the first functions of threads down. Of a comparison, `sides` are the values of the base and of the new one.
+function callersFirst(calls, own, sides) {
+  const sums = inclusiveSums(calls, own), sideSums = sides?.map((side) => inclusiveSums(calls, side));
   const node = (call, parent) => ({
     call, parent, function: calls.functionOf[call], merged: calls.merged[call], total: sums[call], own: own[call],
+    totals: sideSums?.map((side) => side[call]), owns: sides?.map((side) => side[call]),
   });
   function children(parent) {
     const found = [];
@@ -74,13 +75,16 @@ function callersFirst(calls, own) {
 
 // From the innermost functions up to their callers. A node has the stacks that it stands for: the calls in which they
 // end, and of each the call on its way out that has been reached. What is its own are stacks that begin with it.
-function innermostFirst(calls, own) {
+function innermostFirst(calls, own, sides) {
   const ends = [];
   for (let call = 1; call < calls.count; call++) {
     if (own[call] > 0n) ends.push(call);
   }
-  const sum = (all) => all.reduce((before, call) => exactSum(before, own[call]), 0n);
-  const root = { parent: undefined, function: -1, merged: 0, total: sum(ends), own: 0n, ends, reached: undefined };
+  const sum = (all, values = own) => all.reduce((before, call) => exactSum(before, values[call]), 0n);
+  const totals = (all) => sides?.map((side) => sum(all, side));
+  const root = {
+    parent: undefined, function: -1, merged: 0, total: sum(ends), totals: totals(ends), own: 0n, ends, reached: undefined,
+  };
   function children(parent) {
     const groups = new Map();
     parent.ends.forEach((end, at) => {
@@ -94,6 +98,7 @@ function innermostFirst(calls, own) {
     });
     for (const group of groups.values()) {
       group.total = sum(group.ends);
+      group.totals = totals(group.ends);
       group.own = sum(group.ends.filter((_, at) => calls.parents[group.reached[at]] === 0));
       group.merged = group.reached.reduce((merged, call) => merged + calls.merged[call], 0);
     }
@@ -103,8 +108,8 @@ function innermostFirst(calls, own) {
 }
 
 // The tree with what a node calls in order, made once.
-function shownTree(calls, own, isInverted) {
-  const { root, children } = isInverted ? innermostFirst(calls, own) : callersFirst(calls, own);
+function shownTree(calls, own, sides, isInverted) {
+  const { root, children } = isInverted ? innermostFirst(calls, own, sides) : callersFirst(calls, own, sides);
   const known = new Map();
   return {
     root,

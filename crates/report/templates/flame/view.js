@@ -7,12 +7,13 @@ class FlameGraph {
     this.calls = decodedCalls(unpacked(figure.querySelector(".calls").textContent));
     this.measure = this.calls.measures[this.calls.first];
     this.colors = flameColors();
-    const { hues, others } = objectHues(this.calls, this.measure);
+    const { hues, others } = this.calls.sides ? { hues: new Map(), others: 0 } : objectHues(this.calls, this.measure);
     this.hues = hues;
     this.matches = undefined;
     figure.querySelector(".drawn").hidden = false;
     this.offerMeasures();
-    this.nameHues(others);
+    if (this.calls.sides) this.nameChanges();
+    else this.nameHues(others);
     this.listen();
     this.rebuild();
   }
@@ -23,20 +24,31 @@ class FlameGraph {
     this.parts.measure.value = this.calls.first;
   }
 
+  // An entry of the legend; `color` is one of CSS.
+  legendEntry(name, color, title) {
+    const chip = document.createElement("span"), swatch = document.createElement("i"), text = document.createElement("bdi");
+    chip.className = "chip";
+    chip.title = title;
+    swatch.className = "swatch";
+    swatch.style.setProperty("--key", color);
+    text.textContent = name;
+    chip.append(swatch, text);
+    return chip;
+  }
+
   nameHues(others) {
-    const entry = (name, color, title) => {
-      const chip = document.createElement("span"), swatch = document.createElement("i"), text = document.createElement("bdi");
-      chip.className = "chip";
-      chip.title = title;
-      swatch.className = "swatch";
-      swatch.style.setProperty("--key", `color-mix(in srgb, var(--hue-${color}) 60%, var(--paper))`);
-      text.textContent = name;
-      chip.append(swatch, text);
-      return chip;
-    };
-    const entries = [...this.hues].map(([object, hue]) => entry(baseName(object), hue, object));
-    if (others > 0) entries.push(entry(others === 1 ? "1 other object" : `${others} other objects`, "base", ""));
+    const color = (hue) => `color-mix(in srgb, var(--hue-${hue}) 60%, var(--paper))`;
+    const entries = [...this.hues].map(([object, hue]) => this.legendEntry(baseName(object), color(hue), object));
+    if (others > 0) entries.push(this.legendEntry(others === 1 ? "1 other object" : `${others} other objects`, color("base"), ""));
     this.parts.legend.append(...entries);
+  }
+
+  nameChanges() {
+    const color = (share) => {
+      const hue = share === 0 ? "base" : share > 0 ? MORE_HUE : LESS_HUE;
+      return `color-mix(in srgb, var(--hue-${hue}) ${(changeStrength(share) || 0.2) * 100}%, var(--paper))`;
+    };
+    this.parts.legend.append(...changeLegend(this.calls.sides).map(([share, name]) => this.legendEntry(name, color(share), "")));
   }
 
   // What is shown changed: another measure, other stacks, another direction.
@@ -45,8 +57,12 @@ class FlameGraph {
     this.isInverted = parts.inverted.checked;
     const isFiltered = parts.only.checked && matches !== undefined;
     const before = this.top && { zoomed: this.steps(this.top), selected: this.steps(this.selected) };
-    this.all = inclusiveSums(calls, measure.own)[0];
-    this.tree = shownTree(calls, isFiltered ? matchedOwn(calls, measure.own, matches) : measure.own, this.isInverted);
+    const widths = calls.sides ? comparedWidths(measure, parts.side.value) : measure.own;
+    const sides = calls.sides && [measure.base, measure.own];
+    const kept = (own) => (isFiltered ? matchedOwn(calls, own, matches) : own);
+    this.all = inclusiveSums(calls, widths)[0];
+    this.whole = sides?.map((side) => inclusiveSums(calls, side)[0]);
+    this.tree = shownTree(calls, kept(widths), sides?.map(kept), this.isInverted);
     const isSame = before && before.zoomed.isInverted === this.isInverted;
     this.history = [];
     this.top = isSame ? this.found(before.zoomed) : this.tree.root;
@@ -116,15 +132,27 @@ class FlameGraph {
     }
     const hue = this.hues.get(calls.functions[node.function].object);
     const isDim = matches && !matches[node.function];
+    const ink = isDim ? colors.muted : colors.ink;
+    if (node.totals) {
+      const share = changeShare(node.totals), mark = share > 0 ? "\u25b2 " : share < 0 ? "\u25bc " : "";
+      return { fill: isDim ? colors.dim : colors.change(share), ink, mark, name: nodeName(calls, node), isSelected };
+    }
     const fill = isDim ? colors.dim : matches ? colors.strong(hue) : colors.plain(hue);
-    return { fill, ink: isDim ? colors.muted : colors.ink, name: nodeName(calls, node), isSelected };
+    return { fill, ink, name: nodeName(calls, node), isSelected };
   }
 
   // Exact numbers of a node, for the eye and for a screen reader.
   describe(node) {
-    const { calls, measure, parts, all } = this, [name, numbers, place] = parts.status.children;
+    const { calls, measure, parts } = this, [name, numbers, place] = parts.status.children;
     name.textContent = nodeName(calls, node);
-    const texts = [amountText(node.total, measure.unit)];
+    const texts = node.totals ? this.changes(node) : this.amounts(node);
+    numbers.textContent = `${measure.title}: ${texts.join("; ")}`;
+    const { object } = calls.functions[node.function] ?? { object: "" };
+    place.textContent = [object, positionText(calls, node)].filter((text) => text !== "").join(" \u00b7 ");
+  }
+
+  amounts(node) {
+    const { measure, all } = this, texts = [amountText(node.total, measure.unit)];
     if (node.total !== all || node.parent) texts[0] += `, ${percentText(node.total, all)} of all`;
     if (node.parent?.parent) {
       texts.push(`${percentText(node.total, node.parent.total)} of ${this.isInverted ? "the frame above" : "its caller"}`);
@@ -132,9 +160,16 @@ class FlameGraph {
     if (node.function > MERGED_CALLS && !this.isInverted) {
       texts.push(node.own === 0n ? "itself 0" : `itself ${amountText(node.own, measure.unit)}, ${percentText(node.own, all)}`);
     }
-    numbers.textContent = `${measure.title}: ${texts.join("; ")}`;
-    const { object, file } = calls.functions[node.function] ?? { object: "", file: "" };
-    place.textContent = [object, file].filter((text) => text !== "").join(" \u00b7 ");
+    return texts;
+  }
+
+  changes(node) {
+    const { calls, measure, whole } = this, texts = [changeText(node.totals, measure.unit, calls.sides)];
+    const share = node.parent ? differenceShareText(node.totals, whole) : "";
+    if (share !== "") texts.push(share);
+    const isPart = node.owns?.some((own, side) => own > 0n && own !== node.totals[side]);
+    if (isPart) texts.push(`itself ${changeText(node.owns, measure.unit, calls.sides)}`);
+    return texts;
   }
 
   describeBox(box) {
@@ -240,7 +275,9 @@ class FlameGraph {
       possible[MERGED_CALLS] = 1;
       const unknown = matchedSum(calls, sums, possible) - sum;
       const also = unknown > 0n ? ` Call stacks of ${percentText(unknown, sums[0])} more end in smaller calls, which are not searched.` : "";
-      parts.found.textContent = `${exactText(count)} function${count === 1 ? " matches" : "s match"}; call stacks with at least one of them hold ${amountText(sum, measure.unit)}, ${percentText(sum, sums[0])} of all.${also}`;
+      const base = calls.sides && matchedSum(calls, inclusiveSums(calls, measure.base), this.matches);
+      const held = calls.sides ? `: ${changeText([base, sum], measure.unit, calls.sides)}` : ` hold ${amountText(sum, measure.unit)}, ${percentText(sum, sums[0])} of all`;
+      parts.found.textContent = `${exactText(count)} function${count === 1 ? " matches" : "s match"}; call stacks with at least one of them${held}.${also}`;
     }
     this.rebuild();
   }
@@ -285,6 +322,7 @@ class FlameGraph {
       this.measure = this.calls.measures[parts.measure.value];
       this.search();
     });
+    parts.side?.addEventListener("change", () => this.rebuild());
     for (const name of ["search", "pattern"]) parts[name].addEventListener("input", () => this.search());
     for (const name of ["only", "inverted"]) parts[name].addEventListener("input", () => this.rebuild());
     new ResizeObserver(() => { if (view.clientWidth !== this.width) this.layOut(); }).observe(view);

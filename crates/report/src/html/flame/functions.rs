@@ -15,13 +15,13 @@ pub struct Function {
     pub file: String,
 }
 
-/// Functions by number, and those of the frames.
+/// Functions by number.
 #[derive(Debug, Default)]
 pub struct Functions {
     /// The first two are [`Functions::MERGED`] and [`Functions::NO_STACK`].
     pub all: Vec<Function>,
-    /// By frame.
-    pub of_frames: Vec<u32>,
+    /// By name and object.
+    known: HashMap<(String, String), u32>,
 }
 
 impl Functions {
@@ -30,26 +30,27 @@ impl Functions {
     /// Values without a stack.
     pub const NO_STACK: u32 = 1;
 
-    /// Those of these frames.
-    pub fn new(frames: &[Frame]) -> Functions {
+    /// None but the two.
+    pub fn new() -> Functions {
         let named = |name: &str| Function { name: name.to_owned(), ..Function::default() };
-        let mut functions = Functions {
-            all: vec![named("(smaller calls)"), named("(no call stack)")],
-            of_frames: Vec::new(),
-        };
-        let mut known = HashMap::new();
-        for frame in frames {
-            let name = frame.name();
-            let next = functions.all.len() as u32;
-            let number = *known.entry((name.clone(), frame.object.as_str())).or_insert(next);
-            if number == next {
-                let object = frame.object.clone();
-                functions.all.push(Function { name: name.into_owned(), object, file: frame.file.clone() });
-            } else if functions.all[number as usize].file.is_empty() {
-                functions.all[number as usize].file.clone_from(&frame.file);
-            }
-            functions.of_frames.push(number);
+        Functions { all: vec![named("(smaller calls)"), named("(no call stack)")], known: HashMap::new() }
+    }
+
+    /// Those of these frames, by number.
+    pub fn of(&mut self, frames: &[Frame]) -> Vec<u32> {
+        frames.iter().map(|frame| self.number(frame)).collect()
+    }
+
+    fn number(&mut self, frame: &Frame) -> u32 {
+        let name = frame.name().into_owned();
+        let next = self.all.len() as u32;
+        let number = *self.known.entry((name.clone(), frame.object.clone())).or_insert(next);
+        if number == next {
+            let object = frame.object.clone();
+            self.all.push(Function { name, object, file: frame.file.clone() });
+        } else if self.all[number as usize].file.is_empty() {
+            self.all[number as usize].file.clone_from(&frame.file);
         }
-        functions
+        number
     }
 }

@@ -1,8 +1,9 @@
 //! A tree in the form that the page's script reads (`templates/flame/decode.js`): numbers in LEB128, first the length of
 //! the head, which is JSON, and the head; then the functions in columns (name, object, file, as indices of the head's
-//! texts); then the nodes in columns (how many levels up from the node before the parent is, function, calls merged),
-//! then for each measure the nodes' own values. A column begins with nothing; functions and nodes with their number.
-//! Compressed, most of these numbers take bits.
+//! texts); then the nodes in columns (how many levels up from the node before the parent is, function, calls merged, how
+//! many source lines), then the first lines of all nodes, then for each measure the nodes' own values, and those of the
+//! base where there is one. A column begins with nothing; functions and nodes with their number. Compressed, most of these
+//! numbers take bits.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -22,8 +23,10 @@ use crate::format::printable;
 const NAME: usize = 1000;
 
 #[derive(Serialize)]
-struct Head {
+struct Head<'a> {
     measures: Vec<MeasureHead>,
+    /// Names of the base and of the flame's own profile, of a comparison.
+    sides: Option<&'a [String; 2]>,
     /// The measure that is shown first.
     first: usize,
     texts: Vec<String>,
@@ -35,11 +38,12 @@ struct MeasureHead {
     unit: &'static str,
 }
 
-/// The tree as bytes; the picture begins with the measure at this index.
+/// The tree as bytes; the picture begins with the measure at this index. `sides`: names of the base and of the flame's own
+/// profile, where it has both.
 ///
 /// # Errors
 /// `Encode` when the head cannot be written.
-pub fn pack(tree: &Tree, first: usize) -> Result<Vec<u8>, ReportError> {
+pub fn pack(tree: &Tree, first: usize, sides: Option<&[String; 2]>) -> Result<Vec<u8>, ReportError> {
     let mut texts = Texts::default();
     let mut columns = Vec::new();
     let functions: Vec<[usize; 3]> = tree
@@ -55,11 +59,16 @@ pub fn pack(tree: &Tree, first: usize) -> Result<Vec<u8>, ReportError> {
     ups(tree).for_each(|up| push(&mut columns, up));
     tree.nodes.iter().for_each(|node| push(&mut columns, node.function.into()));
     tree.nodes.iter().for_each(|node| push(&mut columns, node.merged));
-    for measure in 0..tree.measures.len() {
-        (0..tree.nodes.len()).for_each(|node| push(&mut columns, tree.values(node)[measure]));
+    (0..tree.nodes.len()).for_each(|node| push(&mut columns, tree.lines.count(node).into()));
+    let lines = (0..tree.nodes.len()).flat_map(|node| tree.lines.of(node));
+    lines.for_each(|&line| push(&mut columns, line.into()));
+    for (measure, side) in (0..tree.measures.len()).flat_map(|at| (0..tree.sides).map(move |side| (at, side)))
+    {
+        (0..tree.nodes.len()).for_each(|node| push(&mut columns, tree.value(node, measure, side)));
     }
     let head = Head {
         measures: tree.measures.iter().map(|measure| head(*measure)).collect(),
+        sides,
         first,
         texts: texts.all,
     };
@@ -90,7 +99,8 @@ fn head(measure: Measure) -> MeasureHead {
         Unit::Count => "",
         Unit::Bytes => "bytes",
         Unit::Nanoseconds => "ns",
-        Unit::ByteNanoseconds => "byte ns",
+        Unit::ByteInstructions => "bytes \u{d7} 1000 instructions",
+        Unit::ByteBytes => "bytes \u{d7} KiB allocated",
     };
     MeasureHead { title: measure.title(), unit }
 }

@@ -14,7 +14,7 @@ const FRAMES: usize = 8;
 /// The largest stacks by the measure at this index.
 pub fn table(tree: &Tree, column: usize) -> Table {
     let Some(measure) = tree.measures.get(column) else { return Table::default() };
-    let own = |node: &usize| tree.values(*node)[column];
+    let own = |node: &usize| tree.value(*node, column, 0);
     let total = (0..tree.nodes.len()).fold(0_u64, |sum, node| sum.saturating_add(own(&node)));
     let mut nodes: Vec<usize> = (0..tree.nodes.len()).filter(|node| own(node) > 0).collect();
     let stacks = nodes.len();
@@ -35,6 +35,50 @@ pub fn table(tree: &Tree, column: usize) -> Table {
         ],
         rows: nodes.iter().map(row).collect(),
         notes: vec![format!("Together: {}.", number(total))],
+    }
+}
+
+/// The stacks that changed most by the measure at this index. `sides`: names of the base and of the tree's own.
+pub fn changes(tree: &Tree, column: usize, sides: &[String; 2]) -> Table {
+    let Some(measure) = tree.measures.get(column) else { return Table::default() };
+    let both = |node: usize| [tree.value(node, column, 1), tree.value(node, column, 0)];
+    let by = |node: &usize| {
+        let [base, own] = both(*node);
+        own.abs_diff(base)
+    };
+    let mut nodes: Vec<usize> = (0..tree.nodes.len()).filter(|node| by(node) > 0).collect();
+    let stacks = nodes.len();
+    nodes.sort_by_key(|node| std::cmp::Reverse(by(node)));
+    nodes.truncate(ROWS);
+    let cells = |[base, own]: [u64; 2]| {
+        let sign = match own.cmp(&base) {
+            std::cmp::Ordering::Greater => "+",
+            std::cmp::Ordering::Less => "\u{2212}",
+            std::cmp::Ordering::Equal => "",
+        };
+        [number(base), number(own), format!("{sign}{}", number(own.abs_diff(base)))]
+    };
+    let row = |node: &usize| std::iter::once(path(tree, *node)).chain(cells(both(*node))).collect();
+    let total = (0..tree.nodes.len()).fold([0_u64; 2], |sum, node| {
+        let [base, own] = both(node);
+        [sum[0].saturating_add(base), sum[1].saturating_add(own)]
+    });
+    let [base, own, difference] = cells(total);
+    Table {
+        caption: format!(
+            "the {} that changed most of {} that changed, by {}",
+            nodes.len(),
+            plural(stacks, "call stack"),
+            measure.title()
+        ),
+        columns: vec![
+            Column::text("call stack, innermost function first"),
+            Column::figures(&sides[0]),
+            Column::figures(&sides[1]),
+            Column::figures("difference"),
+        ],
+        rows: nodes.iter().map(row).collect(),
+        notes: vec![format!("All together: {base}, then {own}: {difference}.")],
     }
 }
 

@@ -1,0 +1,155 @@
+//! Instruction counts compared: two files of `heaptoll instructions`, program by program and manager by manager, joined
+//! function by function as `heaptoll gate` joins them.
+
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+use crate::gate::functions::{self, Of};
+use crate::instructions::{self, Program, Row};
+use crate::labelled;
+pub use document::document;
+pub use figures::{Figures, Pair, Routine};
+
+mod document;
+mod figures;
+
+/// Name and version of the figures as JSON.
+pub const SCHEMA: &str = "heaptoll-diff-instructions/1";
+
+/// Whether a file begins as JSON does, as a trace does not.
+pub fn is_json(path: &Path) -> bool {
+    use std::io::Read;
+    let mut start = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
+    read.is_ok() && start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+}
+
+/// Compares two files of `heaptoll instructions`.
+///
+/// # Errors
+/// One cannot be read or is something else; they have no program in common; a file has no functions.
+pub fn measure(base: &Path, new: &Path) -> Result<Figures, Failure> {
+    let [before, after] = [read(base)?, read(new)?];
+    let mut warnings: Vec<String> = [(base, &before), (new, &after)]
+        .into_iter()
+        .filter(|(_, figures)| !figures.complete)
+        .map(|(path, _)| format!("{}: not all runs were made", path.display()))
+        .collect();
+    let mut pairs = Vec::new();
+    for (base, new) in joined(&before.programs, &after.programs, |one| &one.program, "program", &mut warnings)
+    {
+        let rows = joined(&base.managers, &new.managers, |row| &row.manager, "manager", &mut warnings);
+        for (base_row, new_row) in rows {
+            pairs.push(pair(new, base_row, new_row, &mut warnings)?);
+        }
+    }
+    if pairs.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{} and {} have no program under one manager in common: compare counts of one program, or of one manager",
+            base.display(),
+            new.display()
+        )));
+    }
+    Ok(Figures { base: base.display().to_string(), new: new.display().to_string(), pairs, warnings })
+}
+
+fn read(path: &Path) -> Result<instructions::Figures, Failure> {
+    let refused = |why: String| Failure::Refused(Box::new(CountsError { path: path.to_owned(), why }));
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    labelled::read(&text, instructions::SCHEMA).map_err(|error| refused(error.to_string()))
+}
+
+/// A file that cannot be compared.
+#[derive(Debug, thiserror::Error)]
+#[error("{} cannot be compared: {why}", path.display())]
+struct CountsError {
+    path: PathBuf,
+    why: String,
+}
+
+/// What both have of one name; where each has one alone, these.
+fn joined<'a, T>(
+    base: &'a [T],
+    new: &'a [T],
+    name: impl Fn(&T) -> &String,
+    what: &str,
+    warnings: &mut Vec<String>,
+) -> Vec<(&'a T, &'a T)> {
+    if let ([base], [new]) = (base, new) {
+        if name(base) != name(new) {
+            warnings.push(format!("These are two {what}s: {} and {}.", name(base), name(new)));
+        }
+        return vec![(base, new)];
+    }
+    let alone = |all: &[T], others: &[T]| {
+        let others: Vec<&String> = others.iter().map(&name).collect();
+        all.iter().map(&name).filter(|one| !others.contains(one)).cloned().collect::<Vec<_>>()
+    };
+    let left_out = [alone(base, new), alone(new, base)].concat();
+    if !left_out.is_empty() {
+        warnings.push(format!("Only one file has the {what} {}.", heaptoll_units::and_list(&left_out)));
+    }
+    let other = |one: &T| new.iter().find(|other| name(other) == name(one));
+    base.iter().filter_map(|one| Some((one, other(one)?))).collect()
+}
+
+fn pair(program: &Program, base: &Row, new: &Row, warnings: &mut Vec<String>) -> Result<Pair, Failure> {
+    for (row, which) in [(base, "first"), (new, "second")] {
+        let name = format!("{} under {} in the {which} file", program.program, row.manager);
+        warnings.extend(row.problem.iter().map(|problem| format!("{name}: {problem}")));
+        if row.functions.is_empty() {
+            return Err(Failure::Usage(format!(
+                "{name} has no instructions by function: count them again by heaptoll instructions --json"
+            )));
+        }
+    }
+    let counts = [base, new].map(|row| instructions::functions::counts(&row.functions));
+    let differences = |of| functions::differences(of, &counts[0], &counts[1], None);
+    Ok(Pair {
+        program: program.program.clone(),
+        manager: new.manager.clone(),
+        functions: differences(Of::Itself),
+        library: differences(Of::Library),
+        routines: routines(base, new),
+        stacks: functions::stacks(&counts[0], &counts[1]),
+    })
+}
+
+fn routines(base: &Row, new: &Row) -> Vec<Routine> {
+    let mut all: Vec<Routine> = Vec::new();
+    for (side, row) in [base, new].into_iter().enumerate() {
+        for one in row.figures.iter().flat_map(|figures| &figures.routines) {
+            let at = all.iter().position(|known| known.routine == one.routine).unwrap_or_else(|| {
+                all.push(Routine { routine: one.routine.clone(), ..Routine::default() });
+                all.len() - 1
+            });
+            let known = &mut all[at];
+            let (calls, instructions) = match side {
+                0 => (&mut known.base_calls, &mut known.base_instructions),
+                _ => (&mut known.new_calls, &mut known.new_instructions),
+            };
+            (*calls, *instructions) = (one.calls, one.cost.instructions);
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_one_name_is_joined_and_what_is_alone_too() {
+        let all = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+        let found = |base: &[&str], new: &[&str]| {
+            let (base, new, mut warnings) = (all(base), all(new), Vec::new());
+            let pairs = joined(&base, &new, |name| name, "program", &mut warnings);
+            (pairs.into_iter().map(|(a, b)| format!("{a}={b}")).collect::<Vec<_>>(), warnings)
+        };
+        assert_eq!(found(&["a"], &["b"]), (all(&["a=b"]), all(&["These are two programs: a and b."])));
+        assert_eq!(found(&["a", "b"], &["b", "a"]), (all(&["a=a", "b=b"]), vec![]));
+        let (pairs, warnings) = found(&["a", "b"], &["b"]);
+        assert_eq!((pairs, warnings), (all(&["b=b"]), all(&["Only one file has the program a."])));
+        assert!(found(&["a", "b"], &["c", "d"]).0.is_empty());
+    }
+}
