@@ -115,7 +115,7 @@ fn a_server_that_dies_under_one_candidate_is_a_row_and_the_others_have_their_idl
     let soak = figures["soak"].as_array().expect("a soak");
     assert_eq!(soak.len(), 3, "the finalists and the default");
     assert!(soak.iter().all(|server| server["loads"].as_u64() > Some(0)), "{soak:?}");
-    output.shows(&["Soak", "loads are too few"]);
+    output.shows(&["Soak", "a longer soak shows it"]);
     let none = words(&["--p99", "1ms"]).exits(2);
     assert!(none.err.contains("knuth: one request of a hundred takes longer than 1 ms"), "{}", none.err);
 }

@@ -61,19 +61,19 @@ mod tests {
     use crate::testing::{experiment, row};
 
     #[test]
-    fn a_stack_against_itself_is_no_worse_and_the_dearer_one_is() {
-        let mut made = experiment(&["prog"], &["glibc".into(), "dear".into()], 8);
+    fn a_stack_against_itself_is_no_worse_and_the_costlier_one_is() {
+        let mut made = experiment(&["prog"], &["glibc".into(), "costly".into()], 8);
         for repetition in 0..8 {
             let noise = 1.0 + 0.001 * f64::from(repetition % 3);
             made.observations.push(row("prog", "glibc", repetition, noise, 1000));
-            made.observations.push(row("prog", "dear", repetition, 1.21 * noise * noise, 1000));
+            made.observations.push(row("prog", "costly", repetition, 1.21 * noise * noise, 1000));
         }
         let same = difference(&made, "glibc", "glibc", Preference::Balance).expect("pairs");
         assert!((same.ratio - 1.0).abs() < 1e-9 && !same.differs);
-        let dear = difference(&made, "dear", "glibc", Preference::Balance).expect("pairs");
-        assert!(dear.differs && dear.low > 1.09 && dear.high < 1.11, "{dear:?}");
-        let back = difference(&made, "glibc", "dear", Preference::Time).expect("pairs");
+        let costly = difference(&made, "costly", "glibc", Preference::Balance).expect("pairs");
+        assert!(costly.differs && costly.low > 1.09 && costly.high < 1.11, "{costly:?}");
+        let back = difference(&made, "glibc", "costly", Preference::Time).expect("pairs");
         assert!(back.differs && back.high < 0.86, "{back:?}");
-        assert!(difference(&made, "dear", "glibc", Preference::P99).is_none(), "no server");
+        assert!(difference(&made, "costly", "glibc", Preference::P99).is_none(), "no server");
     }
 }

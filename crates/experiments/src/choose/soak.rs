@@ -7,7 +7,7 @@ use heaptoll_experiment::soak::{Soaked, soak};
 use heaptoll_report::document::{Axis, Chart, Column, Form, Item, Section, Series, Table};
 use heaptoll_report::format::{NONE, mib_from_bytes};
 use heaptoll_statistics::{Trend, median, trend};
-use heaptoll_units::{significant, took};
+use heaptoll_units::{plural, significant, took};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -134,10 +134,10 @@ fn sentence(soak: &Soak) -> String {
         return format!("{name} came to {}: {}.", took(soak.seconds), soak.trouble);
     }
     match &soak.growth {
-        None => format!(
-            "Whether {name} grows is not known: {} loads are too few, a longer soak shows it.",
-            soak.loads
-        ),
+        None => {
+            let loads = plural(soak.loads as usize, "load");
+            format!("Whether {name} grows is not known after {loads}: a longer soak shows it.")
+        }
         Some(growth) if growth.is_certain() => {
             format!("{name} grows by {} MiB an hour in the second half of the soak.", growth.text())
         }
