@@ -96,6 +96,8 @@ impl fmt::Display for Parameter {
 pub(crate) struct Serve {
     pub server: Vec<String>,
     pub load: Vec<String>,
+    /// A second load, after which the server has less to hold.
+    pub burst: Option<Vec<String>>,
     pub ready: String,
     pub figures: String,
     #[serde(default = "term")]

@@ -33,6 +33,7 @@ pub struct Program {
 #[derive(Debug, Clone)]
 struct ServeTemplates {
     load: Vec<Template>,
+    burst: Option<Vec<Template>>,
     ready: String,
     figures: String,
     stop: String,
@@ -99,6 +100,8 @@ pub struct PreparedServe {
     pub server: Vec<String>,
     /// The command that drives the server; run to its end once the server is ready.
     pub load: Vec<String>,
+    /// A second load that takes memory and lets it go again, for those who want to see what of it comes back.
+    pub burst: Option<Vec<String>>,
     /// A regular expression: the server is ready when a line of its output matches.
     pub ready: String,
     /// A regular expression for the load's output: each match is one figure's set, each named group a value.
@@ -120,6 +123,7 @@ fn command_or_server(
             check.signal(&serve.stop, "serve.stop")?;
             let templates = ServeTemplates {
                 load: check.command(&serve.load, "serve.load")?,
+                burst: serve.burst.as_ref().map(|words| check.command(words, "serve.burst")).transpose()?,
                 ready: serve.ready.clone(),
                 figures: serve.figures.clone(),
                 stop: serve.stop.clone(),
@@ -329,6 +333,7 @@ impl Program {
             Some(serve) => Some(PreparedServe {
                 server: command.clone(),
                 load: render_all(&serve.load)?,
+                burst: serve.burst.as_deref().map(render_all).transpose()?,
                 ready: serve.ready.clone(),
                 figures: serve.figures.clone(),
                 stop: serve.stop.clone(),
@@ -355,7 +360,7 @@ impl Program {
     /// Every placeholder of the program must have a value at this size.
     fn check_references(&self, check: &Check<'_>, plan: &Plan, size: Size) -> Result<(), CatalogError> {
         let fixed = self.environment.iter().map(|(_, value)| value);
-        let load = self.serve.iter().flat_map(|serve| &serve.load);
+        let load = self.serve.iter().flat_map(|serve| serve.load.iter().chain(serve.burst.iter().flatten()));
         for piece in self.command.iter().chain(fixed).chain(load).flat_map(Template::pieces) {
             match piece {
                 Piece::Input(name) if !plan.inputs.contains_key(name) => {

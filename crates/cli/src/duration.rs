@@ -9,6 +9,20 @@ pub fn duration(text: &str) -> Result<f64, String> {
     seconds.ok_or_else(|| "give a time such as 90s, 10m or 1h30m".to_owned())
 }
 
+/// Milliseconds of a time that a request takes: `5ms`, `250us`, `1s`.
+///
+/// # Errors
+/// The text is no such time; the error is a message for the user.
+pub fn latency_ms(text: &str) -> Result<f64, String> {
+    let units = [("ms", 1.0), ("us", 1e-3), ("s", 1e3)];
+    let parsed = units.iter().find_map(|(unit, ms)| {
+        let number = text.strip_suffix(unit)?.trim_end();
+        number.parse::<f64>().ok().map(|number| number * ms)
+    });
+    let known = parsed.filter(|ms| *ms > 0.0 && *ms <= 1e7);
+    known.ok_or_else(|| "give a time such as 5ms, 250us or 1s".to_owned())
+}
+
 /// Two times of a run, the second after the first: ns from its beginning.
 ///
 /// # Errors
@@ -95,6 +109,14 @@ mod tests {
         for text in ["3", "ms", "3s", "0ms", ".05ms", "101ms", "-1ms", "nanms"] {
             assert!(slice(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn times_of_requests_have_a_unit() {
+        assert_eq!(latency_ms("5ms"), Ok(5.0));
+        assert_eq!(latency_ms("250us"), Ok(0.25));
+        assert_eq!(latency_ms("1.5s"), Ok(1500.0));
+        assert!(["5", "ms", "0ms", "-1s", "infs", "nanms"].iter().all(|text| latency_ms(text).is_err()));
     }
 
     #[test]

@@ -88,6 +88,7 @@ impl TracedArguments {
             catalog: self.catalog.clone(),
             stdin: self.stdin.clone(),
             serve: None,
+            after_load: None,
             command: self.command.clone(),
         }
     }

@@ -89,6 +89,7 @@ impl WorkloadArgs {
                 figures: self.figures.clone(),
                 stop: self.stop.clone(),
             }),
+            after_load: None,
             command: self.command.clone(),
         }
     }

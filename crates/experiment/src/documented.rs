@@ -138,7 +138,7 @@ mod table {
         }
 
         fn fields() -> Vec<Field> {
-            vec![Field::of::<T>("*", "One figure, in the unit of its report.")]
+            vec![Field::of::<T>("*", "One figure, in its unit.")]
         }
     }
 

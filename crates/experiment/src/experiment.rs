@@ -83,7 +83,7 @@ pub struct RawWord {
 }
 
 /// How a server is driven.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ServeInfo {
     /// The load command.
     pub load: Vec<String>,
@@ -93,6 +93,13 @@ pub struct ServeInfo {
     pub figures: Option<String>,
     /// Signal that stops the server cleanly, without `SIG`.
     pub stop: String,
+    /// A second load, of which the server's memory is to come back; none where the load is the last.
+    #[serde(default)]
+    pub burst: Option<Vec<String>>,
+    /// Times after the last load at which the idle server's memory is read, seconds, rising; empty where it is stopped at
+    /// once.
+    #[serde(default)]
+    pub idle_s: Vec<f64>,
 }
 
 /// What the preflight proved of one stack on one program.
@@ -123,6 +130,9 @@ pub struct StackInfo {
     /// Whether the program makes files of its own, which a run that is ended early would leave.
     #[serde(default)]
     pub makes_files: bool,
+    /// Repetitions after which a search let it go, so that it has no more; `None` where it has all.
+    #[serde(default)]
+    pub dropped_after: Option<u32>,
     /// Which of its program's blocks it runs in: in lockstep only stacks of one block run at once.
     #[serde(default)]
     pub block: u32,

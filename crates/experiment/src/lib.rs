@@ -32,6 +32,7 @@ pub mod seconds;
 pub mod serve;
 pub mod side;
 pub mod slow;
+pub mod soak;
 pub mod stack;
 pub mod store;
 #[cfg(test)]

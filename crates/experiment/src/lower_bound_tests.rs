@@ -208,8 +208,7 @@ fn pauses_without_processor_time_leave_cpu_alone() {
 #[test]
 fn a_server_states_why_nothing_is_taken_out() {
     let mut made = measured();
-    let serve =
-        ServeInfo { load: vec!["true".into()], ready: String::new(), figures: None, stop: "TERM".into() };
+    let serve = ServeInfo { load: vec!["true".into()], stop: "TERM".into(), ..ServeInfo::default() };
     made.programs[0].serve = Some(serve);
     let found = bounds(&made);
     assert!(found.notes.len() == 1 && found.notes[0].contains("server"), "{:?}", found.notes);

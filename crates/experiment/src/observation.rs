@@ -225,16 +225,20 @@ documented! {
     /// What a server's invocation adds.
     #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
     pub struct ServeFigures {
-        /// CPU seconds of the server from ready to stopped.
+        /// CPU seconds of the server from ready to the end of its last load.
         pub loaded_cpu_s: f64,
         /// From start until ready.
         pub ready_s: f64,
-        /// Seconds that the load took.
+        /// Seconds that the load took, with the burst.
         pub load_s: f64,
         /// Figures found in the load's report.
         pub load_figures: BTreeMap<String, f64>,
-        /// First 16 KiB of the load's report.
+        /// First 16 KiB of the load's report; then those of the burst.
         pub load_report: String,
+        /// Resident KiB of the server's processes by seconds since its last load had ended, `0` among them; empty where
+        /// it was stopped at once.
+        #[serde(default)]
+        pub idle_rss_kib: BTreeMap<String, f64>,
     }
 }
 

@@ -67,8 +67,9 @@ pub fn plan(experiment: &Experiment, starts: &[bool]) -> Vec<Cell> {
         Pairing::Lockstep => &[Phase::Timed, Phase::Startup, Phase::Alone],
     };
     let has_enough = |cell: &Cell| {
-        let enough = settings.enough.get(&experiment.stacks[cell.stack].program);
-        enough.is_some_and(|&enough| cell.repetition >= enough)
+        let stack = &experiment.stacks[cell.stack];
+        let enough = [settings.enough.get(&stack.program).copied(), stack.dropped_after];
+        enough.into_iter().flatten().any(|enough| cell.repetition >= enough)
     };
     let timed = (0..settings.repetitions).flat_map(|number| {
         let mut cells = repetition(stacks, phases, number, settings.seed);
@@ -315,6 +316,21 @@ mod tests {
         made.settings.enough.insert("prog".into(), 3);
         let cells = plan(&made, &[false; 3]);
         assert_eq!(cells.iter().map(|cell| cell.repetition).max(), Some(5));
+    }
+
+    #[test]
+    fn a_stack_that_was_let_go_has_no_more_repetitions_and_the_others_run_on_at_once() {
+        let mut made = paired(4, &[]);
+        made.settings.repetitions = 3;
+        made.stacks[2].dropped_after = Some(1);
+        let cells = plan(&made, &[true; 4]);
+        for phase in [Phase::Timed, Phase::Startup, Phase::Alone] {
+            let of = |stack| cells.iter().filter(|cell| cell.stack == stack && cell.phase == phase).count();
+            assert_eq!([of(0), of(1), of(2), of(3)], [3, 3, 1, 3]);
+        }
+        let blocks = blocks(&made, &cells);
+        let sizes = blocks.iter().filter(|block| block[0].phase == Phase::Timed).map(Vec::len);
+        assert_eq!(sizes.collect::<Vec<_>>(), [4, 3, 3]);
     }
 
     #[test]

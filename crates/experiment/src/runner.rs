@@ -294,7 +294,7 @@ pub fn page_in(scratch: &Scratch) -> Result<(StatsPage, (String, String)), RunEr
 }
 
 /// The invocation of a cell, and the scratch folder that must live as long as it runs.
-fn prepare(
+pub(crate) fn prepare(
     experiment: &Experiment,
     cell: &Cell,
     program: &ProgramInfo,
@@ -398,14 +398,14 @@ fn observe(
     let (load_average, since) = (machine::load()[0], since(cell.phase));
     let (finished, served, sampled) = match (&program.serve, cell.phase) {
         (Some(info), Phase::Timed | Phase::Alone | Phase::Warmup | Phase::Profile) => {
-            let load = Invocation {
-                command: program.load_in(info, scratch.path()),
-                timeout: invocation.timeout,
-                ..Invocation::default()
-            };
+            let loads: Vec<Invocation> = program
+                .loads_in(info, scratch.path())
+                .into_iter()
+                .map(|command| Invocation { command, timeout: invocation.timeout, ..Invocation::default() })
+                .collect();
             let ready = Regex::new(&info.ready)?;
             let round =
-                serve::round(&context.launcher, &invocation, &load, info, &ready, &context.interrupt)?;
+                serve::round(&context.launcher, &invocation, &loads, info, &ready, &context.interrupt)?;
             (round.server, Some((round.figures, round.failure)), Some(round.sampled))
         }
         (None, Phase::Profile) => {

@@ -67,6 +67,12 @@ fn sample(pid: i32, mut pace: Duration, stop: &AtomicBool) -> Sampled {
     seen
 }
 
+/// Resident KiB of a process and its descendants; `None` when it is gone.
+pub fn resident_kib(root: i32) -> Option<u64> {
+    let own = status_kib(root, "VmRSS:")?;
+    Some(own + tree(root)[1..].iter().filter_map(|&member| status_kib(member, "VmRSS:")).sum::<u64>())
+}
+
 /// One `VmXXX:` line of `/proc/PID/status`, KiB. `None` when the process is gone or a zombie.
 fn status_kib(pid: i32, key: &str) -> Option<u64> {
     let status = read_to_string(format!("/proc/{pid}/status")).ok()?;

@@ -24,6 +24,11 @@ const STOP_PATIENCE: Duration = Duration::from_secs(15);
 /// at this pace the sampler itself costs under a thousandth of a core.
 const PACE: Duration = Duration::from_millis(100);
 
+/// Pace at which it is seen that a load has ended, or its server.
+const LOAD_PACE: Duration = Duration::from_millis(10);
+/// How long a load may go on without its server.
+const ALONE_PATIENCE: Duration = Duration::from_secs(2);
+
 /// Lines that are kept of what a server prints until it is ready.
 const LINES_KEPT: usize = 12;
 
@@ -75,14 +80,15 @@ pub enum PatternError {
     NoNames,
 }
 
-/// One round: start, wait for the ready line, load, stop.
+/// One round: start, wait for the ready line, load, watch it idle where that is wanted, stop. `loads` are run one after
+/// the other; the second is the burst.
 ///
 /// # Errors
 /// The launcher's own failures; a server that misbehaves is a [`Served`] with a `failure`.
 pub fn round(
     launcher: &Path,
     server: &Invocation,
-    load: &Invocation,
+    loads: &[Invocation],
     info: &ServeInfo,
     ready: &Regex,
     interrupt: &Interrupt,
@@ -102,17 +108,21 @@ pub fn round(
     let failure = if readiness == Readiness::Ready {
         figures.ready_s = begun.elapsed().as_secs_f64();
         let before = sampler::cpu_s(pid);
-        let loaded = launch::run(launcher, load, interrupt)?;
-        figures.load_s = loaded.usage.wall_ns as f64 / 1e9;
-        figures.load_report = String::from_utf8_lossy(&loaded.output_head).into_owned();
+        let failure = drive(launcher, pid, loads, info, interrupt, &mut figures)?;
         // Before the stop signal, since shutting down (a last snapshot, freeing everything) is not the load's work.
         figures.loaded_cpu_s = (sampler::cpu_s(pid) - before).max(0.0);
-        let failure = load_failure(&loaded, info, &mut figures);
+        let was_alive = is_alive(pid);
+        if was_alive && failure.is_none() {
+            idle(pid, &info.idle_s, interrupt, &mut figures);
+        }
         if !is_alive(pid) {
             // Whatever the load reports then, this is why; and the CPU time of an ended process cannot be read.
-            figures.loaded_cpu_s = 0.0;
+            if !was_alive {
+                figures.loaded_cpu_s = 0.0;
+            }
             let server = running.wait()?;
-            let failure = Some(format!("{} while it was loaded", ending(server.ended)));
+            let what = if was_alive { "idle" } else { "loaded" };
+            let failure = Some(format!("{} while it was {what}", ending(server.ended)));
             return Ok(Served { server, figures, sampled: sampler.finish(), failure });
         }
         failure
@@ -121,9 +131,9 @@ pub fn round(
         let failure = Some(format!("{} before a line matched `{}`", ending(server.ended), info.ready));
         return Ok(Served { server, figures, sampled: sampler.finish(), failure });
     } else {
-        Some(format!("no line matched `{}` within {} s", info.ready, READY_PATIENCE.as_secs()))
+        Some(never_ready(info))
     };
-    let stop = signal_number(&info.stop).unwrap_or(libc::SIGTERM);
+    let stop = stop_signal(info);
     let stopped_in_time = stop_cleanly(&running, stop);
     let sampled = sampler.finish();
     let mut server = running.wait()?;
@@ -137,6 +147,41 @@ pub fn round(
         _ => None,
     });
     Ok(Served { server, figures, sampled, failure })
+}
+
+/// Starts a server and waits until it is ready; of one that never is, why.
+///
+/// # Errors
+/// The launcher's own failures.
+pub(crate) fn start_ready(
+    launcher: &Path,
+    server: &Invocation,
+    info: &ServeInfo,
+    ready: &Regex,
+    interrupt: &Interrupt,
+) -> Result<Result<launch::Running, String>, LaunchError> {
+    let mut running = launch::start(launcher, &Invocation { follow: true, ..server.clone() }, interrupt)?;
+    let readiness = await_ready(&running, ready, interrupt, &mut Printed::default());
+    running.stop_following();
+    Ok(match readiness {
+        Readiness::Ready => Ok(running),
+        Readiness::Gone => {
+            Err(format!("{} before a line matched `{}`", ending(running.wait()?.ended), info.ready))
+        }
+        Readiness::GivenUp => {
+            stop_cleanly(&running, stop_signal(info));
+            Err(never_ready(info))
+        }
+    })
+}
+
+/// The signal that stops a server.
+pub(crate) fn stop_signal(info: &ServeInfo) -> i32 {
+    signal_number(&info.stop).unwrap_or(libc::SIGTERM)
+}
+
+fn never_ready(info: &ServeInfo) -> String {
+    format!("no line matched `{}` within {} s", info.ready, READY_PATIENCE.as_secs())
 }
 
 /// How waiting for a server came out.
@@ -212,6 +257,77 @@ fn is_alive(pid: i32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
+/// Runs the loads of a server, until one fails or the server has ended, and gathers their reports and figures. Gives why they do not count.
+pub(crate) fn drive(
+    launcher: &Path,
+    server: i32,
+    loads: &[Invocation],
+    info: &ServeInfo,
+    interrupt: &Interrupt,
+    figures: &mut ServeFigures,
+) -> Result<Option<String>, LaunchError> {
+    for (at, load) in loads.iter().enumerate() {
+        let loaded = run_load(launcher, server, load, interrupt)?;
+        let mut found = ServeFigures {
+            load_report: String::from_utf8_lossy(&loaded.output_head).into_owned(),
+            ..ServeFigures::default()
+        };
+        let failure = load_failure(&loaded, info, &mut found);
+        figures.load_s += loaded.usage.wall_ns as f64 / 1e9;
+        figures.load_report.push_str(&found.load_report);
+        let is_burst = at > 0;
+        let name = |name: String| if is_burst { format!("burst {name}") } else { name };
+        figures.load_figures.extend(found.load_figures.into_iter().map(|(of, value)| (name(of), value)));
+        // A burst need not report anything.
+        if failure.is_some() && (!is_burst || loaded.ended != Ended::Exit(0)) {
+            return Ok(failure);
+        }
+        if !is_alive(server) {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// Runs a load to its end. One that goes on after its server has ended is ended, too: it may wait for an answer for ever.
+fn run_load(
+    launcher: &Path,
+    server: i32,
+    load: &Invocation,
+    interrupt: &Interrupt,
+) -> Result<Finished, LaunchError> {
+    let running = launch::start(launcher, load, interrupt)?;
+    let mut alone_since = None;
+    while running.pid().is_some_and(is_alive) && !interrupt.is_set() {
+        std::thread::sleep(LOAD_PACE);
+        let is_alone = !is_alive(server);
+        if is_alone && alone_since.get_or_insert_with(Instant::now).elapsed() > ALONE_PATIENCE {
+            running.cancel();
+            break;
+        }
+    }
+    running.wait()
+}
+
+/// Waits, and reads the server's memory at each of these times after now; until it is gone, or Ctrl-C.
+fn idle(pid: i32, times_s: &[f64], interrupt: &Interrupt, figures: &mut ServeFigures) {
+    if times_s.is_empty() {
+        return;
+    }
+    let begun = Instant::now();
+    for after_s in std::iter::once(&0.0).chain(times_s) {
+        let until = begun + Duration::try_from_secs_f64(*after_s).unwrap_or(Duration::MAX);
+        while Instant::now() < until {
+            if interrupt.is_set() || !is_alive(pid) {
+                return;
+            }
+            std::thread::sleep(PACE.min(until.saturating_duration_since(Instant::now())));
+        }
+        let resident = sampler::resident_kib(pid).map(|kib| (after_s.to_string(), kib as f64));
+        figures.idle_rss_kib.extend(resident);
+    }
+}
+
 fn load_failure(loaded: &Finished, info: &ServeInfo, figures: &mut ServeFigures) -> Option<String> {
     if loaded.ended != Ended::Exit(0) {
         let output = loaded.error_tail.lines().last().unwrap_or_default();
@@ -251,7 +367,7 @@ pub fn read_figures(pattern: &Regex, report: &str) -> BTreeMap<String, f64> {
 }
 
 /// Sends the stop signal and waits; kills the tree when patience ends. Returns whether it ended by itself.
-fn stop_cleanly(running: &launch::Running, stop: i32) -> bool {
+pub(crate) fn stop_cleanly(running: &launch::Running, stop: i32) -> bool {
     let Some(pid) = running.pid() else { return true };
     running.signal(stop);
     let until = Instant::now() + STOP_PATIENCE;

@@ -75,7 +75,17 @@ impl ProgramInfo {
 
     /// A server's load as it is run with this scratch folder.
     pub fn load_in(&self, serve: &ServeInfo, scratch: &Path) -> Vec<OsString> {
-        serve.load.iter().map(|word| self.filled(word, scratch).into()).collect()
+        self.words_in(&serve.load, scratch)
+    }
+
+    /// A server's load and then its burst, where it has one.
+    pub fn loads_in(&self, serve: &ServeInfo, scratch: &Path) -> Vec<Vec<OsString>> {
+        let all = std::iter::once(&serve.load).chain(&serve.burst);
+        all.map(|words| self.words_in(words, scratch)).collect()
+    }
+
+    fn words_in(&self, words: &[String], scratch: &Path) -> Vec<OsString> {
+        words.iter().map(|word| self.filled(word, scratch).into()).collect()
     }
 }
 

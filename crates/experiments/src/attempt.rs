@@ -89,7 +89,7 @@ impl Runs<'_> {
                     ..Invocation::default()
                 };
                 let ready = Regex::new(&info.ready).map_err(RunError::Pattern)?;
-                let round = serve::round(&launcher, &invocation, &load, info, &ready, interrupt)?;
+                let round = serve::round(&launcher, &invocation, &[load], info, &ready, interrupt)?;
                 (round.server, round.failure)
             }
         };

@@ -28,8 +28,19 @@ pub struct Workload {
     pub stdin: Option<PathBuf>,
     /// A server.
     pub serve: Option<Server>,
+    /// What servers do after their load; stopped at once without it.
+    pub after_load: Option<AfterLoad>,
     /// A program and its arguments.
     pub command: Vec<OsString>,
+}
+
+/// What a server does after its load.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct AfterLoad {
+    /// A second load, a shell-quoted string; that of the catalog's entry without one, where it has one.
+    pub burst: Option<String>,
+    /// Times after that at which its memory is read, seconds, rising.
+    pub idle_s: Vec<f64>,
 }
 
 /// A server, as the user describes it: commands are shell-quoted strings.
@@ -65,6 +76,7 @@ impl Workload {
             catalog: None,
             stdin: None,
             serve: None,
+            after_load: None,
             command: vec![],
         }
     }
@@ -93,6 +105,20 @@ impl Workload {
     /// # Errors
     /// Unknown or missing programs, unreadable input, patterns that are none.
     pub fn resolve(&self, places: &Places, messages: &dyn Messages) -> Result<Vec<ProgramInfo>, Failure> {
+        let mut programs = self.named(places, messages)?;
+        for serve in programs.iter_mut().filter_map(|program| program.serve.as_mut()) {
+            let after = self.after_load.clone().unwrap_or_default();
+            serve.burst = match (&self.after_load, &after.burst) {
+                (None, _) => None,
+                (Some(_), Some(burst)) => Some(words("burst", burst)?),
+                (Some(_), None) => serve.burst.take(),
+            };
+            serve.idle_s = after.idle_s;
+        }
+        Ok(programs)
+    }
+
+    fn named(&self, places: &Places, messages: &dyn Messages) -> Result<Vec<ProgramInfo>, Failure> {
         if let Some(server) = &self.serve {
             return Ok(vec![self.server(server)?]);
         }
@@ -131,10 +157,6 @@ impl Workload {
     }
 
     fn server(&self, server: &Server) -> Result<ProgramInfo, Failure> {
-        let words = |option: &str, text: &str| match shlex::split(text) {
-            Some(words) if !words.is_empty() => Ok(words),
-            _ => Err(Failure::Usage(format!("--{option} `{text}` is no command: check its quotes"))),
-        };
         let given = |option: &str, value: &Option<String>| {
             value.clone().ok_or_else(|| Failure::Usage(format!("--serve needs --{option}")))
         };
@@ -157,10 +179,19 @@ impl Workload {
                 ready,
                 figures: server.figures.clone(),
                 stop: server.stop.clone(),
+                ..ServeInfo::default()
             }),
             scratch: true,
             ..ProgramInfo::default()
         })
+    }
+}
+
+/// The words of a command that an option gives as one shell-quoted string.
+fn words(option: &str, text: &str) -> Result<Vec<String>, Failure> {
+    match shlex::split(text) {
+        Some(words) if !words.is_empty() => Ok(words),
+        _ => Err(Failure::Usage(format!("--{option} `{text}` is no command: check its quotes"))),
     }
 }
 
@@ -216,6 +247,8 @@ fn info(prepared: Prepared) -> ProgramInfo {
             ready: serve.ready,
             figures: Some(serve.figures),
             stop: serve.stop,
+            burst: serve.burst,
+            idle_s: vec![],
         }),
         scratch: true,
         raw_words: vec![],

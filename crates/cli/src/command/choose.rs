@@ -5,10 +5,11 @@ use heaptoll_experiments::choose::{self, Preference, Request};
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::preparation::baseline;
 use heaptoll_experiments::run;
-use heaptoll_report::format::{shell_command, shell_path};
+use heaptoll_experiments::workload::{AfterLoad, Workload};
+use heaptoll_report::format::shell_path;
 
 use crate::documents::DocumentOutputs;
-use crate::duration::positive_seconds;
+use crate::duration::{duration, latency_ms, positive_seconds};
 use crate::memory::bytes;
 use crate::outputs::own_arguments;
 use crate::session::Session;
@@ -24,14 +25,19 @@ enum PreferenceArg {
     Memory,
     /// Both alike
     Balance,
+    /// Of a server, few slow requests
+    P99,
+    /// Of a server, little memory when it is idle after its load
+    Idle,
 }
 
 /// Choose a memory manager and its settings for a program.
 ///
-/// The modern managers, alone and with settings (arenas, decay, trim and mmap thresholds, huge pages), run the program at
-/// once on one processor, twice; the better third goes on with one repetition more, until two are left. These and
-/// the default then run afresh, and the answer is of these runs only: what it saves and costs, with intervals, and how to
-/// set it. Where no finalist is better for certain, the default is kept. docs/guide/choose.md
+/// The modern managers and Tithe, alone and with settings (arenas, decay, trim and mmap thresholds, huge pages, headroom
+/// of collections), run the program at once on one processor; the better third goes on, until two are left. The search
+/// takes a tenth of the runs that all candidates would take in as many repetitions as the fresh runs: these are of the
+/// finalists and the default, and the answer is of them only: what it saves and costs, with intervals, how to set it, and
+/// what was not decided. Where no finalist is better for certain, the default is kept. docs/guide/choose.md
 ///
 /// Exit status: 0 all well; 1 an output file could not be written; 2 the request cannot be carried out, or no candidate
 /// works; 130 interrupted.
@@ -40,7 +46,8 @@ enum PreferenceArg {
     heaptoll choose --prefer memory --memory-limit 512M -- ./prog\n  \
     heaptoll choose -m glibc -m jemalloc --settings -p cfrac --size demo\n  \
     heaptoll choose --serve 'redis-server --port 0 --unixsocket {tmp}/s' --ready '(?i)ready to accept connections' \\\n    \
-    --load 'redis-benchmark -s {tmp}/s -q -n 200000'")]
+    --load 'redis-benchmark -s {tmp}/s -q -n 200000'\n  \
+    heaptoll choose -p redis --size quick --idle 1s,10s --prefer idle --p99 5ms")]
 pub struct Arguments {
     /// A manager or a group to choose from, with options where wanted; may be given several times [default: modern, with
     /// settings]
@@ -55,6 +62,20 @@ pub struct Arguments {
     /// Peak resident memory that a run may take: what takes more is no candidate
     #[arg(long, value_name = "SIZE", value_parser = bytes)]
     memory_limit: Option<u64>,
+    /// The slowest request of a hundred may take so long: what takes longer is no candidate; for servers
+    #[arg(long, value_name = "TIME", value_parser = latency_ms)]
+    p99: Option<f64>,
+    /// A second load for the server, after the first; what it takes and lets go again is seen by --idle
+    #[arg(long, value_name = "COMMAND", requires = "idle")]
+    burst: Option<String>,
+    /// Read an idle server's memory at these times after its last load; that of a server of the catalog comes after its
+    /// burst
+    #[arg(long, value_name = "TIMES", value_delimiter = ',', value_parser = duration)]
+    idle: Vec<f64>,
+    /// After the fresh runs, keep the servers of the finalists and of the default up at once for so long, loaded in turns,
+    /// and see whether their memory grows
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    soak: Option<f64>,
     /// The manager that is kept where nothing is better, and that all are compared with
     #[arg(long, value_name = "MANAGER", default_value = baseline::DEFAULT)]
     baseline: String,
@@ -79,6 +100,11 @@ pub struct Arguments {
 impl Arguments {
     fn request(&self) -> Request {
         let managers: Vec<&str> = self.manager.iter().map(String::as_str).collect();
+        let mut idle_s = self.idle.clone();
+        idle_s.sort_by(f64::total_cmp);
+        idle_s.dedup();
+        let after_load = (!idle_s.is_empty()).then(|| AfterLoad { burst: self.burst.clone(), idle_s });
+        let workload = Workload { after_load, ..self.workload.workload() };
         Request {
             run: run::Request {
                 baseline: self.baseline.clone(),
@@ -87,7 +113,7 @@ impl Arguments {
                 timeout_s: self.timeout,
                 expect_status: self.expect_status,
                 command: own_arguments(),
-                ..run::Request::of(self.workload.workload(), &managers)
+                ..run::Request::of(workload, &managers)
             },
             manager: self.manager.clone(),
             settings: self.settings,
@@ -95,8 +121,12 @@ impl Arguments {
                 PreferenceArg::Time => Preference::Time,
                 PreferenceArg::Memory => Preference::Memory,
                 PreferenceArg::Balance => Preference::Balance,
+                PreferenceArg::P99 => Preference::P99,
+                PreferenceArg::Idle => Preference::Idle,
             },
             memory_limit_bytes: self.memory_limit,
+            p99_limit_ms: self.p99,
+            soak_s: self.soak,
         }
     }
 }
@@ -110,7 +140,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let session = Session::begin()?;
     let context = session.context();
     let found = choose::run(&arguments.request(), &context)?;
-    let document = found.document(&context, &shell_command(&own_arguments()));
+    let document = found.document(&context);
     let code = arguments.outputs.deliver(&document, choose::SCHEMA, &found.figures)?;
     terminal::note(&format!(
         "the fresh runs in other forms: heaptoll report {}",

@@ -158,6 +158,7 @@ fn recording(arguments: &Arguments, trace: &Path) -> graph::Request {
                 catalog: None,
                 stdin: None,
                 serve: None,
+                after_load: None,
                 command: arguments.command.clone(),
             },
             baseline: manager.clone().unwrap_or_else(|| DEFAULT.into()),

@@ -104,6 +104,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             catalog: arguments.catalog.clone(),
             stdin: arguments.stdin.clone(),
             serve: None,
+            after_load: None,
             command: arguments.command.clone(),
         },
         output,

@@ -187,6 +187,7 @@ fn record_graph(arguments: &Arguments) -> Result<u8, Failure> {
                 catalog: arguments.catalog.clone(),
                 stdin: None,
                 serve: None,
+                after_load: None,
                 command: arguments.command.clone(),
             },
             baseline: manager.clone().unwrap_or_else(|| DEFAULT.into()),

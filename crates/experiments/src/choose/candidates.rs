@@ -4,9 +4,21 @@ use heaptoll_experiment::manager::{self, Manager};
 
 use crate::failure::Failure;
 
-/// Settings that are tried, by manager: what gives memory back sooner or never, fewer arenas, huge pages.
+/// Settings that are tried, by manager: what gives memory back sooner or never, fewer arenas, huge pages; of a collector
+/// how much is allocated between collections, and how long one may stop the program.
 const SETTINGS: [(&str, &[&str]); 8] = [
-    ("glibc", &["arenas=1", "arenas=2", "mmap=64K,trim=64K", "mmap=1G,trim=4G", "top_pad=64M"]),
+    (
+        "glibc",
+        &[
+            "arenas=1",
+            "arenas=2",
+            "mmap=64K,trim=64K",
+            "mmap=1G,trim=4G",
+            "mmap=1G,trim=4G,top_pad=64M",
+            "hugetlb=1",
+            "hugetlb=1,mmap=1G,trim=4G",
+        ],
+    ),
     (
         "jemalloc",
         &[
@@ -20,13 +32,16 @@ const SETTINGS: [(&str, &[&str]); 8] = [
     ("mimalloc3", &["purge_delay=0", "purge_delay=1000", "large_pages=1"]),
     ("mimalloc2", &["purge_delay=0", "large_pages=1"]),
     ("debian-gperftools", &["release_rate=10", "aggressive_decommit=true", "thread_caches=1M"]),
-    ("tithe", &["generations=off"]),
-    ("tithe-collect", &["generations=off"]),
+    ("tithe", &["headroom=30", "generations=on", "pause=5"]),
+    ("tithe-collect", &["generations=off", "headroom=25", "headroom=200", "pause=5"]),
     ("tithe-explicit", &[]),
 ];
 
-/// Names of the candidates without the baseline: those of `words`, or the modern managers; each alone, and with
-/// settings where no manager was named or `settings` requests it.
+/// A collector that serves any program as malloc does: free reclaims at once, and collections take what leaks.
+const COLLECTOR: &str = "tithe";
+
+/// Names of the candidates without the baseline: those of `words`, or the modern managers and Tithe; each alone, and
+/// with settings where no manager was named or `settings` requests it.
 ///
 /// # Errors
 /// A word names no manager.
@@ -37,7 +52,7 @@ pub fn names(
     baseline: &str,
 ) -> Result<Vec<String>, Failure> {
     let chosen = match words {
-        [] => manager::default_set(known),
+        [] => manager::default_set(known).into_iter().chain(manager::find(known, COLLECTOR).ok()).collect(),
         words => manager::choose(known, words.iter().map(String::as_str))?,
     };
     let with_settings = settings || words.is_empty();

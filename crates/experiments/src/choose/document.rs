@@ -1,202 +1,122 @@
-//! The answer in words, the fresh runs, the frontier as a picture, and the search.
+//! The document: the answer in words with the fresh runs, the frontier as a picture, what was not decided, the search.
 
 use heaptoll_experiment::experiment::Experiment;
-use heaptoll_experiment::manager;
 use heaptoll_experiment::places::Places;
-use heaptoll_report::document::{Axis, Chart, Column, Document, Form, Item, Section, Series, Table};
-use heaptoll_report::format::{NONE, and_list, mib_from_bytes, plural, ratio};
-use heaptoll_statistics::Interval;
-use heaptoll_units::rounded_percent;
+use heaptoll_report::document::{Column, Document, Item, Section, Table};
+use heaptoll_report::format::{NONE, and_list, mib_from_bytes, plural, ratio, shell_command};
 
-use super::figures::{Candidate, Figures, Finalist};
+use super::figures::{Candidate, Figures};
 use super::score::Preference;
+use super::{answer, frontier, soak, undecided};
 
-/// The document. `command` repeats it.
-pub fn document(figures: &Figures, experiment: &Experiment, places: &Places, command: &str) -> Document {
+/// The document, with the command that repeats it.
+pub fn document(figures: &Figures, experiment: &Experiment, places: &Places) -> Document {
+    let sections = [
+        answer::section(figures, places),
+        soak::section(&figures.soak),
+        frontier::section(figures),
+        undecided::section(figures),
+        search(figures),
+    ];
     Document {
         title: format!("Which memory manager for {}?", and_list(&figures.programs)),
-        subtitle: format!(
-            "wanted: {}{}; compared with {}",
-            match figures.preference {
-                Preference::Time => "little CPU time",
-                Preference::Memory => "little memory",
-                Preference::Balance => "little CPU time and little memory",
-            },
-            figures
-                .memory_limit_bytes
-                .map(|limit| format!(", at most {} MiB", mib_from_bytes(limit as f64)))
-                .unwrap_or_default(),
-            figures.baseline
-        ),
+        subtitle: subtitle(figures),
         warnings: warnings(figures),
-        sections: vec![answer(figures, places), frontier(figures), search(figures)],
+        sections: sections.into_iter().filter(|section| !section.title.is_empty()).collect(),
         facts: facts(figures, experiment),
-        command: command.into(),
-        ..Document::default()
+        command: shell_command(&experiment.settings.repeat_command),
+        palette: frontier::palette(figures),
     }
+}
+
+fn subtitle(figures: &Figures) -> String {
+    let wanted = match figures.preference {
+        Preference::Time => "little CPU time",
+        Preference::Memory => "little memory",
+        Preference::Balance => "little CPU time and little memory",
+        Preference::P99 => "few slow requests",
+        Preference::Idle => "little memory when idle",
+    };
+    let memory = figures.memory_limit_bytes;
+    let memory = memory.map(|limit| format!(", at most {} MiB", mib_from_bytes(limit as f64)));
+    let p99 = figures.p99_limit_ms.map(|limit| format!(", 99 % of requests in at most {limit} ms"));
+    let limits: String = memory.into_iter().chain(p99).collect();
+    format!("wanted: {wanted}{limits}; compared with {}", figures.baseline)
 }
 
 fn warnings(figures: &Figures) -> Vec<String> {
     let failed = figures.finalists.iter().filter(|finalist| !finalist.trouble.is_empty());
-    failed.map(|finalist| format!("{}: {}", finalist.stack, finalist.trouble)).collect()
+    let failed = failed.map(|finalist| format!("{}: {}", finalist.stack, finalist.trouble));
+    let grows = |stack: &str| {
+        let soak = figures.soak.iter().find(|soak| soak.stack == stack);
+        soak.and_then(|soak| soak.growth).is_some_and(|growth| growth.is_certain())
+    };
+    let grown = (grows(&figures.choice) && !grows(&figures.baseline)).then(|| {
+        format!(
+            "{} grew in the soak, and {} did not: what it saves may not last",
+            figures.choice, figures.baseline
+        )
+    });
+    failed.chain(grown).collect()
 }
 
 fn facts(figures: &Figures, experiment: &Experiment) -> Vec<(String, String)> {
-    let mut facts = vec![
-        (
-            "search".into(),
+    let fact = |name: &str, text: String| (name.to_owned(), text);
+    let machine = &experiment.machine;
+    vec![
+        fact(
+            "search",
             format!(
-                "{} candidates in {}, each compared with {} in the same repetitions",
+                "{} candidates in {}, each compared with {} in the same repetitions; all in as many repetitions as the \
+                 fresh runs would take {}",
                 figures.candidates.len(),
                 plural(figures.search_runs as usize, "run"),
-                figures.baseline
+                figures.baseline,
+                figures.full_search_runs
             ),
         ),
-        (
-            "fresh runs".into(),
+        fact(
+            "fresh runs",
             format!(
                 "{} repetitions of {}",
                 figures.fresh_repetitions,
                 plural(figures.finalists.len(), "stack")
             ),
         ),
-        (
-            "score".into(),
-            "weighted mean of the logarithms of both ratios: time 9 to 1, memory 1 to 9, balance 1 to 1"
-                .into(),
+        fact("score", format!("weighted mean of the logarithms of ratios: {}", weights(figures.preference))),
+        fact(
+            "machine",
+            format!(
+                "{}, {}, Linux {}, load {:.1}",
+                machine.cpu,
+                plural(machine.cores as usize, "core"),
+                machine.kernel,
+                machine.load[0]
+            ),
         ),
-    ];
-    let machine = &experiment.machine;
-    facts.push((
-        "machine".into(),
-        format!(
-            "{}, {}, Linux {}, load {:.1}",
-            machine.cpu,
-            plural(machine.cores as usize, "core"),
-            machine.kernel,
-            machine.load[0]
-        ),
-    ));
-    facts
+    ]
 }
 
-fn answer(figures: &Figures, places: &Places) -> Section {
-    let chosen = figures.finalists.iter().find(|finalist| finalist.stack == figures.choice);
-    let mut text = vec![match chosen.filter(|_| figures.choice != figures.baseline) {
-        Some(chosen) => format!("{}: {}.", chosen.stack, price(chosen, &figures.baseline)),
-        None => no_answer(figures),
-    }];
-    if figures.choice != figures.baseline {
-        text.extend(how_to_set(&figures.choice, places));
+fn weights(preference: Preference) -> &'static str {
+    match preference {
+        Preference::Time => "CPU time to memory 9 to 1",
+        Preference::Memory => "CPU time to memory 1 to 9",
+        Preference::Balance => "CPU time to memory 1 to 1",
+        Preference::P99 => "99th percentile to CPU time to memory 18 to 1 to 1",
+        Preference::Idle => "memory when idle to CPU time 9 to 1",
     }
-    let rows = figures.finalists.iter().map(|finalist| {
-        let interval = |interval: &Option<Interval>| interval.as_ref().map_or_else(|| NONE.into(), bracketed);
-        vec![
-            finalist.stack.clone(),
-            interval(&finalist.cpu),
-            interval(&finalist.memory),
-            finalist.peak_bytes.map_or_else(|| NONE.into(), mib_from_bytes),
-            if finalist.stack == figures.choice { "chosen".into() } else { finalist.trouble.clone() },
-        ]
-    });
-    let table = Table {
-        columns: vec![
-            Column::text("Stack"),
-            Column::figures(&format!("CPU / {}", figures.baseline)),
-            Column::figures(&format!("memory / {}", figures.baseline)),
-            Column::figures("RSS MiB"),
-            Column::text(""),
-        ],
-        rows: rows.collect(),
-        notes: vec![
-            "Of fresh runs, made after the search. Where an interval holds 1, no difference was seen.".into(),
-        ],
-        ..Table::default()
-    };
-    Section { title: "Answer".into(), text, items: vec![Item::Table(table)] }
-}
-
-fn bracketed(interval: &Interval) -> String {
-    format!("{} ({}–{})", ratio(interval.ratio), ratio(interval.low), ratio(interval.high))
-}
-
-/// What a stack costs and saves, in words: `35 % less memory (33 to 37), 4 % more CPU (2 to 6)`.
-fn price(finalist: &Finalist, baseline: &str) -> String {
-    let part = |interval: &Option<Interval>, noun: &str| {
-        let Some(interval) = interval else { return format!("{noun} not compared") };
-        if !interval.differs {
-            return format!("no difference seen in {noun} ({})", bracketed(interval));
-        }
-        let share = |value: f64| rounded_percent((value - 1.0).abs());
-        let (near, far) = match interval.ratio < 1.0 {
-            true => (interval.high, interval.low),
-            false => (interval.low, interval.high),
-        };
-        let direction = if interval.ratio < 1.0 { "less" } else { "more" };
-        format!("{} {direction} {noun} ({} to {})", share(interval.ratio), share(near), share(far))
-    };
-    format!(
-        "{}, {} than {baseline}, in fresh runs",
-        part(&finalist.memory, "memory"),
-        part(&finalist.cpu, "CPU time")
-    )
-}
-
-fn no_answer(figures: &Figures) -> String {
-    let stacks = figures.finalists.iter().map(|finalist| finalist.stack.clone());
-    let others: Vec<String> = stacks.filter(|stack| *stack != figures.baseline).collect();
-    format!(
-        "Keep {}: in fresh runs neither of the best candidates of the search ({}) is better for certain. More \
-         repetitions (-n) see smaller differences.",
-        figures.baseline,
-        and_list(&others)
-    )
-}
-
-/// How a program is started with a stack.
-fn how_to_set(stack: &str, places: &Places) -> Option<String> {
-    let known = manager::known(places).ok()?;
-    let manager = manager::find(&known, stack).ok()?;
-    let mut words: Vec<String> =
-        manager.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    let preload: Vec<String> =
-        manager.preload(places).iter().map(|object| object.display().to_string()).collect();
-    if !preload.is_empty() {
-        words.insert(0, format!("LD_PRELOAD={}", preload.join(":")));
-    }
-    (!words.is_empty()).then(|| format!("Set it like this: {} ./program", words.join(" ")))
-}
-
-/// Every candidate by what it had in the search, and the finalists by their fresh runs.
-fn frontier(figures: &Figures) -> Section {
-    let searched = figures.candidates.iter().filter_map(|row| Some((row.cpu_ratio?, row.memory_ratio?)));
-    let fresh = figures.finalists.iter().map(|finalist| {
-        let ratio = |interval: &Option<Interval>| interval.as_ref().map_or(1.0, |interval| interval.ratio);
-        (ratio(&finalist.cpu), ratio(&finalist.memory))
-    });
-    let series =
-        |name: &str, points: Vec<(f64, f64)>| Series { name: name.into(), points, ..Series::default() };
-    let (searched, fresh): (Vec<_>, Vec<_>) = (searched.collect(), fresh.collect());
-    let ratios = |of: fn(&(f64, f64)) -> f64| searched.iter().chain(&fresh).map(of).collect::<Vec<_>>();
-    let axis =
-        |title: &str, values: Vec<f64>| Axis::spread(&format!("{title}, to {}", figures.baseline), values);
-    let chart = Chart {
-        title: "CPU time against memory".into(),
-        caption: "Down and left is better.".into(),
-        form: Form::Points,
-        x: axis("CPU time", ratios(|point| point.0)),
-        y: axis("peak resident memory", ratios(|point| point.1)),
-        series: vec![series("in the search", searched.clone()), series("fresh runs", fresh.clone())],
-    };
-    Section { title: "Time and memory".into(), text: Vec::new(), items: vec![Item::Chart(chart)] }
 }
 
 fn search(figures: &Figures) -> Section {
+    if figures.candidates.is_empty() {
+        return Section::default();
+    }
     let cells = |row: &Candidate| {
         let number = |value: Option<f64>| value.map_or_else(|| NONE.into(), ratio);
         vec![
             row.stack.clone(),
             row.round.to_string(),
+            row.repetitions.to_string(),
             number(row.cpu_ratio),
             number(row.memory_ratio),
             row.peak_bytes.map_or_else(|| NONE.into(), mib_from_bytes),
@@ -207,6 +127,7 @@ fn search(figures: &Figures) -> Section {
         columns: vec![
             Column::text("Candidate"),
             Column::figures("last round"),
+            Column::figures("runs"),
             Column::figures("CPU"),
             Column::figures("memory"),
             Column::figures("RSS MiB"),
@@ -219,32 +140,4 @@ fn search(figures: &Figures) -> Section {
         ..Table::default()
     };
     Section { title: "The search".into(), text: Vec::new(), items: vec![Item::Table(table)] }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn interval(ratio: f64, low: f64, high: f64) -> Option<Interval> {
-        Some(Interval { ratio, low, high, differs: low > 1.0 || high < 1.0, pairs: 20 })
-    }
-
-    #[test]
-    fn the_price_is_in_words_with_its_interval() {
-        let finalist = Finalist {
-            cpu: interval(1.04, 1.02, 1.06),
-            memory: interval(0.65, 0.63, 0.67),
-            ..Finalist::default()
-        };
-        assert_eq!(
-            price(&finalist, "glibc"),
-            "35 % less memory (33 % to 37 %), 4.0 % more CPU time (2.0 % to 6.0 %) than glibc, in fresh runs"
-        );
-        let unsure = Finalist { cpu: interval(1.0, 0.99, 1.02), ..finalist };
-        assert!(
-            price(&unsure, "glibc").contains("no difference seen in CPU time (1.00 (0.99–1.02))"),
-            "{}",
-            price(&unsure, "glibc")
-        );
-    }
 }

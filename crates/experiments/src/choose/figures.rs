@@ -1,11 +1,14 @@
 //! The figures of a choice.
 
 use heaptoll_experiment::comparison::{Comparison, Metric};
+use heaptoll_experiment::experiment::Experiment;
 use heaptoll_statistics::Interval;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::score::{Measured, Preference, measured};
+use super::score::{Limits, Measured, Preference, measured};
+use super::servers::{self, Served};
+use super::soak::Soak;
 
 /// What the JSON holds.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -18,14 +21,22 @@ pub struct Figures {
     pub preference: Preference,
     /// Peak resident memory that a run was to take at most, bytes.
     pub memory_limit_bytes: Option<u64>,
+    /// The 99th percentile of requests that a server was to have at most, ms.
+    pub p99_limit_ms: Option<f64>,
     /// The stack that is recommended: the baseline where no finalist is better for certain.
     pub choice: String,
     /// Fresh runs of the finalists and of the baseline.
     pub finalists: Vec<Finalist>,
     /// The search, the best first. Its figures are of few runs, of which the lucky ones were kept: they are no prices.
     pub candidates: Vec<Candidate>,
+    /// The first finalist over the second by what is wanted: above 1 it is worse. None of fewer than two.
+    pub between_finalists: Option<Interval>,
     /// Timed runs of the search.
     pub search_runs: u64,
+    /// Those that all candidates and the baseline would take in as many repetitions as the fresh runs.
+    pub full_search_runs: u64,
+    /// The servers of the fresh runs for hours; empty where that was not wanted.
+    pub soak: Vec<Soak>,
     /// Repetitions of the fresh runs.
     pub fresh_repetitions: u32,
 }
@@ -44,6 +55,12 @@ pub struct Finalist {
     pub peak_bytes: Option<f64>,
     /// The preference's score by these: below 0 is better than the baseline.
     pub score: Option<f64>,
+    /// Of a server, the 99th percentile of its requests over the baseline's.
+    pub p99: Option<Interval>,
+    /// Of a server, its memory at the last time after its load over the baseline's.
+    pub idle: Option<Interval>,
+    /// What a server did.
+    pub served: Served,
     /// What went wrong in its runs; empty when nothing did.
     pub trouble: String,
 }
@@ -55,21 +72,51 @@ pub struct Candidate {
     pub stack: String,
     /// The last round that it was in.
     pub round: u32,
-    /// CPU time over the baseline's in that round.
+    /// Good repetitions until then.
+    pub repetitions: u32,
+    /// CPU time over the baseline's in these repetitions.
     pub cpu_ratio: Option<f64>,
-    /// Peak resident memory over the baseline's in that round.
+    /// Peak resident memory over the baseline's in them.
     pub memory_ratio: Option<f64>,
     /// The largest median of a program's peak resident memory, bytes.
     pub peak_bytes: Option<f64>,
-    /// The preference's score in that round.
+    /// What a server did.
+    pub served: Served,
+    /// The preference's score by these.
     pub score: Option<f64>,
     /// Why it is no candidate; none where it is one.
     pub why_out: Option<String>,
 }
 
+/// The stacks of the fresh runs.
+pub(super) fn finalists(
+    experiment: &Experiment,
+    comparison: &Comparison,
+    preference: Preference,
+) -> Vec<Finalist> {
+    let mut names: Vec<String> = Vec::new();
+    for stack in &experiment.stacks {
+        if !names.contains(&stack.name) {
+            names.push(stack.name.clone());
+        }
+    }
+    let others: Vec<String> = names.iter().filter(|name| **name != experiment.baseline).cloned().collect();
+    let intervals = servers::intervals(&others, experiment);
+    let mut all: Vec<Finalist> = names
+        .iter()
+        .map(|name| finalist(name, comparison, preference, servers::served(name, experiment)))
+        .collect();
+    for (name, intervals) in others.iter().zip(intervals) {
+        if let Some(found) = all.iter_mut().find(|finalist| finalist.stack == *name) {
+            (found.p99, found.idle) = (intervals.p99, intervals.idle);
+        }
+    }
+    all
+}
+
 /// A stack's fresh runs.
-pub(super) fn finalist(stack: &str, comparison: &Comparison, preference: Preference) -> Finalist {
-    let mut found = Finalist { stack: stack.to_owned(), ..Finalist::default() };
+fn finalist(stack: &str, comparison: &Comparison, preference: Preference, served: Served) -> Finalist {
+    let mut found = Finalist { stack: stack.to_owned(), served, ..Finalist::default() };
     if stack == comparison.baseline {
         found.score = Some(0.0);
         let peaks = comparison.tables.iter().flat_map(|table| &table.rows).filter(|row| row.stack == stack);
@@ -79,8 +126,10 @@ pub(super) fn finalist(stack: &str, comparison: &Comparison, preference: Prefere
         return found;
     }
     match measured(stack, comparison) {
-        Ok(Measured { cpu, memory, peak_bytes }) => {
-            (found.score, found.peak_bytes) = (Some(preference.score(cpu, memory)), Some(peak_bytes));
+        Ok(Measured { cpu, memory, peak_bytes, .. }) => {
+            found.score =
+                Some(preference.score(cpu, memory, &found.served)).filter(|score| score.is_finite());
+            found.peak_bytes = Some(peak_bytes);
         }
         Err(why) => found.trouble = why,
     }
@@ -100,27 +149,30 @@ pub(super) fn finalist(stack: &str, comparison: &Comparison, preference: Prefere
 
 /// The stack to recommend: the best whose score is below the baseline's, and of which a difference in the better
 /// direction is certain; otherwise the baseline.
-pub(super) fn best(finalists: &[Finalist], baseline: &str, limit_bytes: Option<u64>) -> String {
-    let over = |finalist: &Finalist| {
-        limit_bytes.is_some_and(|limit| finalist.peak_bytes.is_some_and(|peak| peak > limit as f64))
-    };
+pub(super) fn best(finalists: &[Finalist], baseline: &str, limits: Limits) -> String {
+    let over =
+        |finalist: &Finalist| limits.broken(finalist.peak_bytes.unwrap_or(0.0), &finalist.served).is_some();
     let baseline_is_over = finalists.iter().any(|finalist| finalist.stack == baseline && over(finalist));
-    let better = |interval: &Option<Interval>| {
-        interval.as_ref().is_some_and(|interval| interval.differs && interval.high < 1.0)
-    };
     let is_better = |finalist: &&Finalist| {
         finalist.trouble.is_empty()
             && finalist.stack != baseline
             && !over(finalist)
             && (baseline_is_over
-                || finalist.score.is_some_and(|score| score < 0.0)
-                    && (better(&finalist.cpu) || better(&finalist.memory)))
+                || finalist.score.is_some_and(|score| score < 0.0) && finalist.is_better_in_part())
     };
     let best = finalists.iter().filter(is_better).min_by(|a, b| {
         let score = |finalist: &Finalist| finalist.score.unwrap_or(f64::INFINITY);
         score(a).total_cmp(&score(b))
     });
     best.map_or_else(|| baseline.to_owned(), |finalist| finalist.stack.clone())
+}
+
+impl Finalist {
+    /// Whether one of its figures is better than the baseline's for certain.
+    fn is_better_in_part(&self) -> bool {
+        let figures = [&self.cpu, &self.memory, &self.p99, &self.idle];
+        figures.into_iter().flatten().any(|interval| interval.differs && interval.high < 1.0)
+    }
 }
 
 #[cfg(test)]
@@ -135,8 +187,8 @@ mod tests {
     fn one(stack: &str, cpu: (f64, f64), memory: (f64, f64), preference: Preference) -> Finalist {
         let (cpu, memory) = (interval(cpu.0, cpu.1), interval(memory.0, memory.1));
         let ratio = |interval: &Option<Interval>| interval.as_ref().map_or(1.0, |interval| interval.ratio);
-        let score = Some(preference.score(ratio(&cpu), ratio(&memory)));
-        Finalist { stack: stack.into(), cpu, memory, score, peak_bytes: Some(1000.0), trouble: String::new() }
+        let score = Some(preference.score(ratio(&cpu), ratio(&memory), &Served::default()));
+        Finalist { stack: stack.into(), cpu, memory, score, peak_bytes: Some(1000.0), ..Finalist::default() }
     }
 
     #[test]
@@ -149,8 +201,9 @@ mod tests {
             trouble: "3x killed by signal 11".into(),
             ..one("broken", (0.1, 0.2), (0.1, 0.2), preference)
         };
-        let best = |finalists: &[&Finalist], limit| {
-            super::best(&finalists.iter().map(|one| (*one).clone()).collect::<Vec<_>>(), "glibc", limit)
+        let best = |finalists: &[&Finalist], memory_bytes| {
+            let finalists: Vec<Finalist> = finalists.iter().map(|one| (*one).clone()).collect();
+            super::best(&finalists, "glibc", Limits { memory_bytes, ..Limits::default() })
         };
         assert_eq!(best(&[&default, &lean, &unsure, &broken], None), "lean");
         assert_eq!(best(&[&default, &unsure, &broken], None), "glibc");

@@ -302,7 +302,7 @@ mod tests {
             decided(program, &[run, proven(&[])], machine)[0].clone().unwrap_or_default()
         };
         let plain = ProgramInfo::default();
-        let serve = ServeInfo { load: vec![], ready: "r".into(), figures: None, stop: "TERM".into() };
+        let serve = ServeInfo { ready: "r".into(), stop: "TERM".into(), ..ServeInfo::default() };
         let server = ProgramInfo { serve: Some(serve), ..ProgramInfo::default() };
         assert!(why(&server, proven(&[]), MACHINE).contains("server"));
         assert!(why(&plain, proven(&[]), Machine { processors: 1, ..MACHINE }).contains("one processor"));

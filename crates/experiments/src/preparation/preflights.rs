@@ -165,6 +165,7 @@ fn stack(manager: &Manager, name: &str, program: &ProgramInfo, proof: Proof, pla
         reports_statistics,
         apart: None,
         makes_files: false,
+        dropped_after: None,
         block: 0,
         heap: None,
         own_command: None,

@@ -70,6 +70,7 @@ pub fn program(shape: Shape, name: &str, p: usize) -> ProgramInfo {
         ready: "Ready to accept connections".into(),
         figures: Some("(?<requests_per_s>[0-9.]+) requests per second".into()),
         stop: "TERM".into(),
+        ..ServeInfo::default()
     });
     ProgramInfo {
         name: name.into(),
@@ -108,6 +109,7 @@ pub fn stack(shape: Shape, program: &str, s: usize) -> StackInfo {
         reports_statistics: s == 1,
         apart: None,
         makes_files: false,
+        dropped_after: None,
         block: 0,
         heap: None,
         own_command: None,

@@ -118,6 +118,7 @@ fn serve(cpu: f64) -> ServeFigures {
             ("p99_ms".to_owned(), 0.3 * cpu),
         ]),
         load_report: format!("{:.2} requests per second\n", 190_000.0 / cpu),
+        idle_rss_kib: BTreeMap::new(),
     }
 }
 

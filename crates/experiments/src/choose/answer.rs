@@ -1,0 +1,198 @@
+//! The answer in words, how to set it, and the fresh runs as a table.
+
+use heaptoll_experiment::manager;
+use heaptoll_experiment::places::Places;
+use heaptoll_report::document::{Column, Item, Section, Table};
+use heaptoll_report::format::{NONE, and_list, mib_from_bytes, ratio};
+use heaptoll_statistics::Interval;
+use heaptoll_units::rounded_percent;
+
+use super::figures::{Figures, Finalist};
+
+/// The section.
+pub(super) fn section(figures: &Figures, places: &Places) -> Section {
+    let chosen = figures.finalists.iter().find(|finalist| finalist.stack == figures.choice);
+    let mut text = vec![match chosen.filter(|_| figures.choice != figures.baseline) {
+        Some(chosen) => format!("{}: {}.", chosen.stack, price(chosen, &figures.baseline)),
+        None => no_answer(figures),
+    }];
+    if figures.choice != figures.baseline {
+        text.extend(how_to_set(&figures.choice, places));
+    }
+    let mut items = vec![Item::Table(fresh_runs(figures))];
+    items.extend(servers(figures).map(Item::Table));
+    Section { title: "Answer".into(), text, items }
+}
+
+fn fresh_runs(figures: &Figures) -> Table {
+    let rows = figures.finalists.iter().map(|finalist| {
+        vec![
+            finalist.stack.clone(),
+            bracketed_or_none(&finalist.cpu),
+            bracketed_or_none(&finalist.memory),
+            finalist.peak_bytes.map_or_else(|| NONE.into(), mib_from_bytes),
+            if finalist.stack == figures.choice { "chosen".into() } else { finalist.trouble.clone() },
+        ]
+    });
+    Table {
+        columns: vec![
+            Column::text("Stack"),
+            Column::figures(&format!("CPU / {}", figures.baseline)),
+            Column::figures(&format!("memory / {}", figures.baseline)),
+            Column::figures("RSS MiB"),
+            Column::text(""),
+        ],
+        rows: rows.collect(),
+        notes: vec![
+            "Of fresh runs, made after the search. Where an interval holds 1, no difference was seen.".into(),
+        ],
+        ..Table::default()
+    }
+}
+
+/// Requests and idle memory, where a server has them.
+fn servers(figures: &Figures) -> Option<Table> {
+    let has_p99 = figures.finalists.iter().any(|finalist| finalist.served.p99_ms.is_some());
+    let idle =
+        figures.finalists.iter().map(|finalist| &finalist.served.idle).max_by_key(|idle| idle.len())?;
+    if !has_p99 && idle.is_empty() {
+        return None;
+    }
+    let mut columns = vec![Column::text("Stack")];
+    if has_p99 {
+        columns.extend([Column::figures("p99 ms"), Column::figures(&format!("p99 / {}", figures.baseline))]);
+    }
+    for memory in idle {
+        columns.push(match memory.after_s {
+            0.0 => Column::figures("MiB at the load's end"),
+            after_s => Column::figures(&format!("after {after_s} s")),
+        });
+    }
+    if !idle.is_empty() {
+        columns.push(Column::figures(&format!("idle / {}", figures.baseline)));
+    }
+    let row = |finalist: &Finalist| {
+        let mut cells = vec![finalist.stack.clone()];
+        if has_p99 {
+            cells.push(finalist.served.p99_ms.map_or_else(|| NONE.into(), heaptoll_units::significant));
+            cells.push(bracketed_or_none(&finalist.p99));
+        }
+        for at in 0..idle.len() {
+            let memory = finalist.served.idle.get(at);
+            cells.push(memory.map_or_else(|| NONE.into(), |memory| mib_from_bytes(memory.bytes)));
+        }
+        if !idle.is_empty() {
+            cells.push(bracketed_or_none(&finalist.idle));
+        }
+        cells
+    };
+    Some(Table {
+        columns,
+        rows: figures.finalists.iter().map(row).collect(),
+        notes: vec!["Medians of the fresh runs. Memory is resident, of all processes of the server.".into()],
+        ..Table::default()
+    })
+}
+
+fn bracketed_or_none(interval: &Option<Interval>) -> String {
+    interval.as_ref().map_or_else(|| NONE.into(), bracketed)
+}
+
+pub(super) fn bracketed(interval: &Interval) -> String {
+    format!("{} ({}–{})", ratio(interval.ratio), ratio(interval.low), ratio(interval.high))
+}
+
+/// What a stack costs and saves, in words: `35 % less memory (33 to 37), 4 % more CPU (2 to 6)`.
+fn price(finalist: &Finalist, baseline: &str) -> String {
+    let part = |interval: &Option<Interval>, noun: &str| {
+        let Some(interval) = interval else { return format!("{noun} not compared") };
+        if !interval.differs {
+            return format!("no difference seen in {noun} ({})", bracketed(interval));
+        }
+        let share = |value: f64| rounded_percent((value - 1.0).abs());
+        let (near, far) = match interval.ratio < 1.0 {
+            true => (interval.high, interval.low),
+            false => (interval.low, interval.high),
+        };
+        let direction = if interval.ratio < 1.0 { "less" } else { "more" };
+        format!("{} {direction} {noun} ({} to {})", share(interval.ratio), share(near), share(far))
+    };
+    let idle = finalist.idle.as_ref().map(|_| part(&finalist.idle, "memory when idle"));
+    let p99 = finalist.p99.as_ref().map(|_| part(&finalist.p99, "time for the slowest request of a hundred"));
+    let parts: Vec<String> = [part(&finalist.memory, "memory"), part(&finalist.cpu, "CPU time")]
+        .into_iter()
+        .chain(idle)
+        .chain(p99)
+        .collect();
+    format!("{} than {baseline}, in fresh runs", parts.join(", "))
+}
+
+fn no_answer(figures: &Figures) -> String {
+    let stacks = figures.finalists.iter().map(|finalist| finalist.stack.clone());
+    let others: Vec<String> = stacks.filter(|stack| *stack != figures.baseline).collect();
+    format!(
+        "Keep {}: in fresh runs neither of the best candidates of the search ({}) is better for certain. More \
+         repetitions (-n) see smaller differences.",
+        figures.baseline,
+        and_list(&others)
+    )
+}
+
+/// How a program is started with a stack.
+fn how_to_set(stack: &str, places: &Places) -> Option<String> {
+    let known = manager::known(places).ok()?;
+    let manager = manager::find(&known, stack).ok()?;
+    let mut words: Vec<String> =
+        manager.environment.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let preload: Vec<String> =
+        manager.preload(places).iter().map(|object| object.display().to_string()).collect();
+    if !preload.is_empty() {
+        words.insert(0, format!("LD_PRELOAD={}", preload.join(":")));
+    }
+    (!words.is_empty()).then(|| format!("Set it like this: {} ./program", words.join(" ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choose::servers::{IdleMemory, Served};
+
+    fn interval(ratio: f64, low: f64, high: f64) -> Option<Interval> {
+        Some(Interval { ratio, low, high, differs: low > 1.0 || high < 1.0, pairs: 20 })
+    }
+
+    #[test]
+    fn the_price_is_in_words_with_its_interval() {
+        let finalist = Finalist {
+            cpu: interval(1.04, 1.02, 1.06),
+            memory: interval(0.65, 0.63, 0.67),
+            ..Finalist::default()
+        };
+        assert_eq!(
+            price(&finalist, "glibc"),
+            "35 % less memory (33 % to 37 %), 4.0 % more CPU time (2.0 % to 6.0 %) than glibc, in fresh runs"
+        );
+        let unsure = Finalist { cpu: interval(1.0, 0.99, 1.02), ..finalist };
+        assert!(
+            price(&unsure, "glibc").contains("no difference seen in CPU time (1.00 (0.99–1.02))"),
+            "{}",
+            price(&unsure, "glibc")
+        );
+        let server = Finalist { idle: interval(0.5, 0.4, 0.6), p99: interval(0.8, 0.7, 0.9), ..unsure };
+        assert!(price(&server, "glibc").contains("50 % less memory when idle (40 % to 60 %)"));
+    }
+
+    #[test]
+    fn a_server_has_a_table_of_its_requests_and_of_its_memory_when_idle() {
+        let idle =
+            [0.0, 1.0, 10.0].map(|after_s| IdleMemory { after_s, bytes: (50.0 - after_s) * 1048576.0 });
+        let served = Served { p99_ms: Some(1.25), idle: idle.into(), ..Served::default() };
+        let finalist = Finalist { stack: "glibc".into(), served, ..Finalist::default() };
+        let figures = Figures { baseline: "glibc".into(), finalists: vec![finalist], ..Figures::default() };
+        let table = servers(&figures).expect("a table");
+        assert_eq!(table.rows[0].len(), table.columns.len());
+        assert_eq!(&table.rows[0][3..6], ["50.0", "49.0", "40.0"]);
+        assert_eq!(table.columns[5].title, "after 10 s");
+        assert!(servers(&Figures { finalists: vec![Finalist::default()], ..Figures::default() }).is_none());
+    }
+}

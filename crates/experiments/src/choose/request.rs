@@ -1,0 +1,34 @@
+//! What to choose, and how.
+
+use super::score::{Limits, Preference};
+use crate::run;
+
+/// Candidates, besides the baseline, that are measured afresh.
+pub(super) const FINALISTS: usize = 2;
+/// Repetitions of the fresh runs by default.
+pub const REPETITIONS: u32 = 20;
+
+/// What to choose, and how.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What every run has in common: programs, seed, limits. Managers and repetitions are of each round.
+    pub run: run::Request,
+    /// Managers and stacks to choose from; the modern ones, with their settings, without any.
+    pub manager: Vec<String>,
+    /// Whether managers that were named are tried with settings, too.
+    pub settings: bool,
+    /// What is wanted.
+    pub preference: Preference,
+    /// Peak resident memory that a run may take, bytes.
+    pub memory_limit_bytes: Option<u64>,
+    /// The 99th percentile of requests that a server may have, ms.
+    pub p99_limit_ms: Option<f64>,
+    /// How long the servers of the finalists and the baseline are to run after that, seconds; not at all without it.
+    pub soak_s: Option<f64>,
+}
+
+impl Request {
+    pub(super) fn limits(&self) -> Limits {
+        Limits { memory_bytes: self.memory_limit_bytes, p99_ms: self.p99_limit_ms }
+    }
+}

@@ -1,0 +1,89 @@
+//! How many runs the search takes, and how it spends them: a tenth of those of a full search, which is all candidates
+//! in as many repetitions as the fresh runs. Each round has an equal part of what is left.
+
+/// Of the runs of a full search, the search takes one in so many.
+const SHARE: u64 = 10;
+/// Of so many candidates of a round, one goes on.
+const DROPPED: usize = 3;
+
+/// The runs that are left, and the repetitions that were made.
+#[derive(Debug, Clone)]
+pub struct Schedule {
+    finalists: usize,
+    runs_left: u64,
+    most: u32,
+    made: u32,
+}
+
+impl Schedule {
+    /// For so many candidates besides the baseline, of which so many are measured afresh in so many repetitions.
+    pub fn new(candidates: usize, finalists: usize, repetitions: u32) -> Schedule {
+        let full = (candidates as u64 + 1) * u64::from(repetitions);
+        Schedule { finalists, runs_left: full / SHARE, most: repetitions, made: 0 }
+    }
+
+    /// How many of a round's candidates go on.
+    pub fn kept(&self, candidates: usize) -> usize {
+        candidates.div_ceil(DROPPED).max(self.finalists).min(candidates)
+    }
+
+    /// Repetitions of the next round, of so many candidates and the baseline: one at least.
+    pub fn next(&mut self, candidates: usize) -> u32 {
+        let stacks = candidates as u64 + 1;
+        let each = self.runs_left / self.rounds(candidates) / stacks;
+        let repetitions =
+            u32::try_from(each).unwrap_or(u32::MAX).min(self.most.saturating_sub(self.made)).max(1);
+        self.runs_left = self.runs_left.saturating_sub(stacks * u64::from(repetitions));
+        self.made += repetitions;
+        repetitions
+    }
+
+    /// Rounds until the finalists are left; one at least.
+    fn rounds(&self, mut candidates: usize) -> u64 {
+        let mut rounds = 1;
+        while self.kept(candidates) > self.finalists {
+            candidates = self.kept(candidates);
+            rounds += 1;
+        }
+        rounds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The runs of each round.
+    fn rounds(mut candidates: usize, repetitions: u32) -> Vec<(usize, u32)> {
+        let mut schedule = Schedule::new(candidates, 2, repetitions);
+        let mut rounds = Vec::new();
+        while candidates > 2 {
+            rounds.push((candidates, schedule.next(candidates)));
+            candidates = schedule.kept(candidates);
+        }
+        rounds
+    }
+
+    #[test]
+    fn thirty_candidates_take_a_tenth() {
+        let found = rounds(30, 20);
+        assert_eq!(found, [(30, 1), (10, 1), (4, 4)]);
+        let runs: u32 =
+            found.iter().map(|(candidates, repetitions)| (*candidates as u32 + 1) * repetitions).sum();
+        assert_eq!((runs, 31 * 20), (62, 620));
+    }
+
+    proptest! {
+        #[test]
+        fn a_search_takes_a_tenth_or_one_run_of_each_where_that_is_more(
+            candidates in 3usize..200, repetitions in 2u32..200,
+        ) {
+            let found = rounds(candidates, repetitions);
+            let runs: u64 = found.iter().map(|(left, each)| (*left as u64 + 1) * u64::from(*each)).sum();
+            let least: u64 = found.iter().map(|(left, _)| *left as u64 + 1).sum();
+            prop_assert!(runs <= ((candidates as u64 + 1) * u64::from(repetitions) / 10).max(least));
+            prop_assert!(found.iter().all(|(_, each)| *each >= 1));
+        }
+    }
+}

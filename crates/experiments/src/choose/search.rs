@@ -1,0 +1,181 @@
+//! The search: rounds of all candidates that are left, of which the better third goes on.
+//!
+//! All rounds are one experiment. So each candidate is proved once, and its ratios are of all its repetitions.
+
+use heaptoll_experiment::compare::{compare, judge_outputs};
+use heaptoll_experiment::comparison::Comparison;
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::observation::Phase;
+use heaptoll_experiment::runner::Ending;
+use heaptoll_scratch::Scratch;
+
+use super::figures::Candidate;
+use super::request::{FINALISTS, REPETITIONS, Request};
+use super::schedule::Schedule;
+use super::score::{Measured, measured};
+use super::servers;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::measurement;
+use crate::run::Run;
+
+/// What a search found.
+#[derive(Debug, Default)]
+pub(super) struct Searched {
+    /// The best candidates, without the baseline.
+    pub finalists: Vec<String>,
+    /// What each candidate had in its last round, the best first.
+    pub candidates: Vec<Candidate>,
+    /// Timed runs.
+    pub runs: u64,
+    /// Those of a full search: all in as many repetitions as the fresh runs.
+    pub full_runs: u64,
+}
+
+/// Searches; where there are no more candidates than finalists nothing is run.
+///
+/// # Errors
+/// The request cannot be carried out, no candidate works, or Ctrl-C.
+pub(super) fn search(request: &Request, names: Vec<String>, context: &Context) -> Result<Searched, Failure> {
+    let fresh = request.run.repetitions.unwrap_or(REPETITIONS);
+    let all = (names.len() as u64 + 1) * u64::from(fresh);
+    if names.len() <= FINALISTS {
+        return Ok(Searched { finalists: names, full_runs: all, ..Searched::default() });
+    }
+    let scratch = Scratch::make()
+        .map_err(|error| Failure::Usage(format!("no temporary folder for the search: {error}")))?;
+    let mut search = Search::begin(request, &names, &scratch, context)?;
+    let finalists = search.halve(names)?;
+    let full_runs = all * search.run.experiment.programs.len() as u64;
+    let mut candidates = search.rows;
+    candidates.sort_by(|a, b| {
+        let score = |row: &Candidate| row.score.unwrap_or(f64::INFINITY);
+        b.round.cmp(&a.round).then_with(|| score(a).total_cmp(&score(b)))
+    });
+    Ok(Searched { finalists, candidates, runs: timed_runs(&search.run.experiment), full_runs })
+}
+
+/// The rounds so far.
+struct Search<'a> {
+    request: &'a Request,
+    context: &'a Context<'a>,
+    run: Run,
+    schedule: Schedule,
+    rows: Vec<Candidate>,
+}
+
+impl<'a> Search<'a> {
+    fn begin(
+        request: &'a Request,
+        names: &[String],
+        scratch: &Scratch,
+        context: &'a Context<'a>,
+    ) -> Result<Search<'a>, Failure> {
+        let mut all = request.run.clone();
+        all.manager = std::iter::once(all.baseline.clone()).chain(names.iter().cloned()).collect();
+        (all.precision, all.budget_s, all.warmup) = (None, None, 0);
+        // Each round adds its own.
+        all.repetitions = Some(0);
+        all.db = Some(scratch.path().join("search.db"));
+        let fresh = request.run.repetitions.unwrap_or(REPETITIONS);
+        let run = Run::begin(&all, context)?;
+        let schedule = Schedule::new(names.len(), FINALISTS, fresh);
+        Ok(Search { request, context, run, schedule, rows: Vec::new() })
+    }
+
+    /// The finalists, best first.
+    fn halve(&mut self, mut names: Vec<String>) -> Result<Vec<String>, Failure> {
+        for round in 1.. {
+            let repetitions = self.schedule.next(names.len());
+            let working = self.round(round, &names, repetitions)?;
+            let kept = self.schedule.kept(names.len()).min(working.len());
+            names = working.into_iter().take(kept).collect();
+            if names.is_empty() {
+                return Err(self.none_works());
+            }
+            if kept <= FINALISTS {
+                break;
+            }
+            let made = self.run.experiment.settings.repetitions;
+            let baseline = self.run.experiment.baseline.clone();
+            for stack in &mut self.run.experiment.stacks {
+                if stack.name != baseline && !names.contains(&stack.name) {
+                    stack.dropped_after.get_or_insert(made);
+                }
+            }
+        }
+        Ok(names)
+    }
+
+    fn none_works(&self) -> Failure {
+        let within = if self.request.memory_limit_bytes.is_some() { " within the memory limit" } else { "" };
+        let reasons =
+            self.rows.iter().filter_map(|row| Some(format!("\n  {}: {}", row.stack, row.why_out.as_ref()?)));
+        Failure::Usage(format!(
+            "no candidate but {} runs this program as it should{within}:{}",
+            self.request.run.baseline,
+            reasons.collect::<String>()
+        ))
+    }
+
+    /// Runs these candidates and the baseline so often; those that work, best first.
+    fn round(&mut self, round: u32, names: &[String], repetitions: u32) -> Result<Vec<String>, Failure> {
+        let times = heaptoll_report::format::plural(repetitions as usize, "repetition");
+        self.context.messages.note(&format!("round {round}: {} candidates, {times} each", names.len()));
+        let Run { experiment, store, .. } = &mut self.run;
+        experiment.settings.repetitions += repetitions;
+        experiment.complete = false;
+        let ended = measurement::measure_lacking(experiment, store, self.context, &|_| None).0?;
+        if ended != Ending::Complete {
+            return Err(Failure::Interrupted);
+        }
+        // On a copy: by what outputs are judged may still change.
+        let mut judged = experiment.clone();
+        judge_outputs(&mut judged);
+        let comparison = compare(&judged);
+        let mut scored: Vec<(f64, String)> = Vec::new();
+        for name in names {
+            let found = Candidate { round, ..self.judge(name, &judged, &comparison) };
+            scored.extend(found.score.filter(|_| found.why_out.is_none()).map(|score| (score, name.clone())));
+            self.rows.retain(|row| row.stack != *name);
+            self.rows.push(found);
+        }
+        scored.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.cmp(&b.1)));
+        Ok(scored.into_iter().map(|(_, name)| name).collect())
+    }
+
+    fn judge(&self, name: &str, experiment: &Experiment, comparison: &Comparison) -> Candidate {
+        let mut row = Candidate { stack: name.to_owned(), ..Candidate::default() };
+        if let Some((_, _, why)) = experiment.refused.iter().find(|(_, stack, _)| stack == name) {
+            row.why_out = Some(why.clone());
+            return row;
+        }
+        match measured(name, comparison) {
+            Ok(Measured { cpu, memory, peak_bytes, repetitions }) => {
+                (row.cpu_ratio, row.memory_ratio, row.peak_bytes) =
+                    (Some(cpu), Some(memory), Some(peak_bytes));
+                row.repetitions = repetitions;
+                row.served = servers::served(name, experiment);
+                row.score = Some(self.request.preference.score(cpu, memory, &row.served));
+                row.why_out = self.request.limits().broken(peak_bytes, &row.served);
+            }
+            Err(why) => row.why_out = Some(why),
+        }
+        row
+    }
+}
+
+/// Timed runs of an experiment, one a stack and repetition; those of start-up, and alone in addition to a lockstep, not
+/// counted.
+pub fn timed_runs(experiment: &Experiment) -> u64 {
+    let is_apart = |program: &str, stack: &str| {
+        let of_it = experiment.stacks.iter().find(|one| one.program == program && one.name == stack);
+        of_it.is_some_and(|stack| !experiment.runs_in_lockstep(stack)) && experiment.is_in_lockstep(program)
+    };
+    let counts = |phase: Phase, program: &str, stack: &str| match phase {
+        Phase::Timed => true,
+        Phase::Alone => is_apart(program, stack),
+        _ => false,
+    };
+    experiment.observations.iter().filter(|row| counts(row.phase, &row.program, &row.stack)).count() as u64
+}
