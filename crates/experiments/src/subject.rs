@@ -30,7 +30,13 @@ pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
     if subject.ended.is_none() && warnings.is_empty() {
         warnings.push("the trace has no end: what came after its last event is not known".to_owned());
     }
-    warnings.extend(own_heap_of_trace(Path::new(&subject.exe)));
+    // What is no file of this machine is not looked for.
+    if subject.imported.is_none() {
+        warnings.extend(own_heap_of_trace(Path::new(&subject.exe)));
+    }
+    warnings.extend(subject.imported.iter().map(|imported| {
+        format!("the trace was made of a recording of {}, which lacks {}", imported.from, imported.lacks.join("; "))
+    }));
     if misfits > 0 {
         warnings.push(format!(
             "{} events name objects that are not there: lifetimes and live bytes are off by them",
@@ -51,8 +57,13 @@ pub fn facts(subject: &Subject, trace: &Path, events: u64) -> Vec<(String, Strin
         ("events", number(events)),
         ("executable", subject.exe.clone()),
         ("recorded over", manager),
-        ("process", subject.pid.to_string()),
     ];
+    if subject.pid > 0 {
+        facts.push(("process", subject.pid.to_string()));
+    }
+    if let Some(imported) = &subject.imported {
+        facts.push(("imported from", imported.from.clone()));
+    }
     if subject.started_unix_s > 0 {
         facts.push(("recorded", date(subject.started_unix_s as f64)));
     }
