@@ -124,7 +124,6 @@ pub fn import<W: Output>(
     let first = match lines.next() {
         Ok(Line::Whole(line)) => Fields::of(line, false).filter(|(letter, _)| *letter == b'v'),
         Ok(_) => None,
-        Err(source) if is_damage(&source) => None,
         Err(source) => return Err(HeaptrackError::Read { name: name(), source }),
     };
     let (_, fields) = first.ok_or_else(|| HeaptrackError::NotHeaptrack { name: name() })?;
