@@ -1,5 +1,6 @@
 //! Profiles in the formats of other viewers, a file a format. Each writer takes a [`Profile`] and nothing else that was
-//! measured; what a format has no place for is left out.
+//! measured; what a format has no place for is left out. Heap profiles of pprof and DHAT, of whatever program, are
+//! [`read`] too.
 //!
 //! Names come from the program under measurement. Each writer escapes what its format gives a meaning to.
 
@@ -11,6 +12,7 @@ mod format;
 mod line;
 mod perfetto;
 mod pprof;
+mod read;
 mod speedscope;
 #[cfg(test)]
 mod testing;
@@ -18,6 +20,8 @@ mod testing;
 use std::io::{self, Write};
 
 use heaptoll_profiles::{Profile, Tracks};
+
+pub use read::{Kind, ReadError, ReadProfile, kind, read};
 
 pub use format::{Choice, Count, Format, Instant};
 
