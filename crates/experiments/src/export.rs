@@ -2,5 +2,5 @@
 
 pub mod parquet;
 pub mod profile;
-mod target;
+pub(crate) mod target;
 mod tracks;
