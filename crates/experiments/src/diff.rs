@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use heaptoll_trace::MEMORY_LIMIT;
+
 use crate::failure::Failure;
+use crate::foreign;
 use crate::gate::sites::differences_until;
 use crate::trace_source;
 pub use document::document;
@@ -30,7 +33,7 @@ pub struct Request {
 /// Compares two traces with call stacks, or one with itself at an earlier time.
 ///
 /// # Errors
-/// One is no trace, has no call stacks, cannot be read, or needs more memory.
+/// One is neither a trace nor a profile, has no call stacks, cannot be read, or needs more memory.
 pub fn measure(request: &Request) -> Result<Figures, Failure> {
     let base = recording(&request.base, request.base_until_ns)?;
     let new = recording(&request.new, request.new_until_ns)?;
@@ -38,7 +41,7 @@ pub fn measure(request: &Request) -> Result<Figures, Failure> {
     let sites = differences_until((sides[0], request.base_until_ns), (sides[1], request.new_until_ns))?;
     let mut warnings = sites.warnings.clone();
     warnings.dedup();
-    let differs = |of: fn(&Recording) -> &str| of(&base) != of(&new);
+    let differs = |of: fn(&Recording) -> &str| of(&base) != of(&new) && !of(&base).is_empty() && !of(&new).is_empty();
     if differs(|side| program_name(&side.program)) {
         warnings.push(format!("These are two programs: {} and {}.", base.program, new.program));
     }
@@ -48,10 +51,29 @@ pub fn measure(request: &Request) -> Result<Figures, Failure> {
             base.manager, new.manager
         ));
     }
+    if base.is_profile != new.is_profile {
+        warnings.push(
+            "One is a trace and one a profile of another tool: a resize counts with its whole new size in the trace, and \
+             as the profile's tool counts it there."
+                .into(),
+        );
+    }
     Ok(Figures { base, new, sites, warnings })
 }
 
 fn recording(trace: &Path, until_ns: u64) -> Result<Recording, Failure> {
+    if let Some(found) = foreign::profile(trace, MEMORY_LIMIT)? {
+        let subject = found.profile.subject;
+        return Ok(Recording {
+            trace: trace.display().to_string(),
+            program: match subject.command.is_empty() {
+                true => subject.exe,
+                false => heaptoll_report::format::shell_command(&subject.command),
+            },
+            is_profile: true,
+            ..Recording::default()
+        });
+    }
     let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
     let header = &tables.header;
     Ok(Recording {
@@ -60,6 +82,7 @@ fn recording(trace: &Path, until_ns: u64) -> Result<Recording, Failure> {
             true => header.exe.clone(),
             false => heaptoll_report::format::shell_command(&header.command),
         },
+        is_profile: false,
         manager: header.manager.clone(),
         until_s: (until_ns != u64::MAX).then_some(until_ns as f64 / 1e9),
     })

@@ -1,5 +1,6 @@
 //! `heaptoll export`: a trace in the formats of other tools, events as Parquet or call stacks for a viewer of profiles.
 
+pub mod page;
 pub mod parquet;
 pub mod profile;
 pub(crate) mod target;

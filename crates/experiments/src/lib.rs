@@ -7,6 +7,7 @@
 pub mod attempt;
 pub mod bound;
 mod call_stacks;
+pub mod callgrind_file;
 pub mod cells;
 pub mod choose;
 pub mod clock;

@@ -14,6 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::differences::{Amounts, Differences, Part};
+pub use super::site_sums::Lack;
 use super::site_sums::{SiteSums, Sums};
 use crate::failure::Failure;
 
@@ -42,6 +43,9 @@ pub struct SiteDifferences {
     pub new_stacks: u64,
     /// What makes the sums incomplete.
     pub warnings: Vec<String>,
+    /// Figures that are not compared, since a side is another tool's profile and has them not; they are 0 above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<Lack>,
 }
 
 /// The differences between two recordings with call stacks. Each is the traces of its process images, whose sums are
@@ -78,15 +82,20 @@ pub fn differences_until(
     }));
     let innermost = |rows| merged(rows, depth.unwrap_or(usize::MAX));
     let joined = join(innermost(base.rows), innermost(new.rows));
-    let of = |figure: fn(&Sums) -> u64| split(&joined, &paths, figure);
+    let not_compared: Vec<Lack> = base.lacks.union(&new.lacks).copied().collect();
+    let of = |lack, figure: fn(&Sums) -> u64| match not_compared.contains(&lack) {
+        true => Differences::default(),
+        false => split(&joined, &paths, figure),
+    };
     Ok(SiteDifferences {
-        bytes: of(|sums| sums.bytes),
-        calls: of(|sums| sums.calls),
-        live: of(|sums| sums.live),
-        exit: of(|sums| sums.exit),
+        bytes: of(Lack::Bytes, |sums| sums.bytes),
+        calls: of(Lack::Calls, |sums| sums.calls),
+        live: of(Lack::Live, |sums| sums.live),
+        exit: of(Lack::Exit, |sums| sums.exit),
         base_stacks: base.stacks,
         new_stacks: new.stacks,
         warnings,
+        not_compared,
     })
 }
 
