@@ -39,7 +39,8 @@ pub struct CallgrindFile {
 impl CallgrindFile {
     /// The text.
     pub fn text(&self) -> String {
-        let mut lines = vec!["# callgrind format".to_owned(), "version: 1".into(), "creator: heaptoll".into()];
+        let mut lines =
+            vec!["# callgrind format".to_owned(), "version: 1".into(), "creator: heaptoll".into()];
         lines.push(format!("cmd: {}", printable(&self.command.join(" "))));
         lines.extend(self.descriptions.iter().map(|text| format!("desc: {}", printable(text))));
         lines.push("positions: line".into());
@@ -98,7 +99,8 @@ impl CallgrindFile {
 /// # Errors
 /// It is none, or does not let us write.
 pub fn check(folder: &Path) -> Result<(), Failure> {
-    let refused = |why| Failure::Usage(format!("cannot write callgrind's files to {}: {why}", folder.display()));
+    let refused =
+        |why| Failure::Usage(format!("cannot write callgrind's files to {}: {why}", folder.display()));
     writable::check(&path(folder, "program", "manager")).map_err(refused)
 }
 
@@ -126,13 +128,26 @@ mod tests {
             descriptions: vec!["under glibc".into()],
             events: vec![("Ir".into(), "instructions".into()), ("Dr".into(), "loads".into())],
             functions: vec![
-                Function { name: "program".into(), own: vec![100, 10], calls: vec![(1, 3, vec![30, 9])], ..Function::default() },
-                Function { object: "/lib/x.so".into(), name: "malloc".into(), own: vec![30, 9], calls: vec![] },
+                Function {
+                    name: "program".into(),
+                    own: vec![100, 10],
+                    calls: vec![(1, 3, vec![30, 9])],
+                    ..Function::default()
+                },
+                Function {
+                    object: "/lib/x.so".into(),
+                    name: "malloc".into(),
+                    own: vec![30, 9],
+                    calls: vec![],
+                },
             ],
         };
         let text = file.text();
         assert!(text.contains("\nevents: Ir Dr\nsummary: 130 19\n"), "{text}");
-        assert!(text.contains("\nfn=program\n0 100 10\ncob=/lib/x.so\ncfn=malloc\ncalls=3 0\n0 30 9\n"), "{text}");
+        assert!(
+            text.contains("\nfn=program\n0 100 10\ncob=/lib/x.so\ncfn=malloc\ncalls=3 0\n0 30 9\n"),
+            "{text}"
+        );
         assert!(!text.contains("a\nb"), "{text}");
         let name = path(Path::new("/f"), "my prog", "./libx.so");
         assert_eq!(name, Path::new("/f/callgrind.out.my_prog.._libx.so"));

@@ -41,7 +41,8 @@ pub fn measure(request: &Request) -> Result<Figures, Failure> {
     let sites = differences_until((sides[0], request.base_until_ns), (sides[1], request.new_until_ns))?;
     let mut warnings = sites.warnings.clone();
     warnings.dedup();
-    let differs = |of: fn(&Recording) -> &str| of(&base) != of(&new) && !of(&base).is_empty() && !of(&new).is_empty();
+    let differs =
+        |of: fn(&Recording) -> &str| of(&base) != of(&new) && !of(&base).is_empty() && !of(&new).is_empty();
     if differs(|side| program_name(&side.program)) {
         warnings.push(format!("These are two programs: {} and {}.", base.program, new.program));
     }

@@ -52,7 +52,9 @@ pub enum ForeignError {
         kind: Kind,
     },
     /// Heaptrack's, before it was imported.
-    #[error("{name} is a recording of heaptrack: `heaptoll import {name}` makes a trace of it, which this command reads")]
+    #[error(
+        "{name} is a recording of heaptrack: `heaptoll import {name}` makes a trace of it, which this command reads"
+    )]
     NotImported {
         /// The file.
         name: String,
@@ -130,7 +132,11 @@ pub fn profile(path: &Path, limit_bytes: u64) -> Result<Option<ReadProfile>, Fai
         let name = name.clone();
         match is_damage(&source) {
             true => Failure::from(ForeignError::Damaged { name, source }),
-            false => Failure::Refused(Box::new(heaptoll_trace::TraceError::System { action: "read", name, source })),
+            false => Failure::Refused(Box::new(heaptoll_trace::TraceError::System {
+                action: "read",
+                name,
+                source,
+            })),
         }
     };
     let file = File::open(path).map_err(damaged)?;

@@ -184,13 +184,8 @@ mod tests {
     #[test]
     fn traces_are_named_for_recordings() {
         let named = |file: &str| {
-            let request = Request {
-                file: file.into(),
-                from: None,
-                output: None,
-                force: false,
-                memory_limit_bytes: 0,
-            };
+            let request =
+                Request { file: file.into(), from: None, output: None, force: false, memory_limit_bytes: 0 };
             output(&request).ok().map(|path| path.display().to_string())
         };
         assert_eq!(named("/x/heaptrack.gawk.77.zst").as_deref(), Some("heaptrack.gawk.77.heaptoll"));

@@ -54,7 +54,8 @@ impl Findings {
     /// # Errors
     /// One cannot be written.
     pub fn write_callgrind(&self, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
-        let rows = self.figures.programs.iter().flat_map(|one| one.managers.iter().map(move |row| (one, row)));
+        let rows =
+            self.figures.programs.iter().flat_map(|one| one.managers.iter().map(move |row| (one, row)));
         let written = rows.filter_map(|(program, row)| {
             let file = callgrind::file(program, row)?;
             Some(file.write(folder, &program.program, &row.manager).map_err(Failure::Report))

@@ -35,7 +35,11 @@ pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
         warnings.extend(own_heap_of_trace(Path::new(&subject.exe)));
     }
     warnings.extend(subject.imported.iter().map(|imported| {
-        format!("the trace was made of a recording of {}, which lacks {}", imported.from, imported.lacks.join("; "))
+        format!(
+            "the trace was made of a recording of {}, which lacks {}",
+            imported.from,
+            imported.lacks.join("; ")
+        )
     }));
     if misfits > 0 {
         warnings.push(format!(

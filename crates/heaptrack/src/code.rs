@@ -88,7 +88,9 @@ impl CodeTable {
             let (codes, whole) = stacks.codes(node);
             let mut frames = Vec::with_capacity(codes.len());
             for code in codes {
-                let Some(at) = usize::try_from(code).ok().and_then(|code| code.checked_sub(1)) else { continue };
+                let Some(at) = usize::try_from(code).ok().and_then(|code| code.checked_sub(1)) else {
+                    continue;
+                };
                 let Some(known) = first.get_mut(at) else { continue };
                 let (from, to) = match *known {
                     Some(range) => range,

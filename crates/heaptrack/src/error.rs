@@ -27,7 +27,9 @@ pub enum HeaptrackError {
         version: u64,
     },
     /// A line has something else than heaptrack writes.
-    #[error("line {line} of {name} is not as heaptrack writes it: {what}; the file is damaged, or of another program")]
+    #[error(
+        "line {line} of {name} is not as heaptrack writes it: {what}; the file is damaged, or of another program"
+    )]
     Malformed {
         /// The file.
         name: String,

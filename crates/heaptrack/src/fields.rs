@@ -76,7 +76,10 @@ mod tests {
         let mut fields = of(b"m 4 a/ b ffff 1g", true);
         assert_eq!((fields.text(), fields.hex(), fields.hex()), (Some(&b"a/ b"[..]), Some(0xffff), None));
         let mut fields = of(b"m /lib/x.so 7f00", false);
-        assert_eq!((fields.text(), fields.hex(), fields.hex()), (Some(&b"/lib/x.so"[..]), Some(0x7f00), None));
+        assert_eq!(
+            (fields.text(), fields.hex(), fields.hex()),
+            (Some(&b"/lib/x.so"[..]), Some(0x7f00), None)
+        );
         assert_eq!(of(b"s a b c", false).last_text(), Some(&b"a b c"[..]));
         assert_eq!(of(b"s 3 a b", true).last_text(), Some(&b"a b"[..]));
         assert_eq!(of(b"s ff a b", true).last_text(), None, "a length that lies");

@@ -164,7 +164,9 @@ pub fn import<W: Output>(
 
 fn damage(error: &io::Error, line: u64) -> String {
     match error.kind() {
-        io::ErrorKind::UnexpectedEof => format!("the compressed recording is cut off after its line {}", line - 1),
+        io::ErrorKind::UnexpectedEof => {
+            format!("the compressed recording is cut off after its line {}", line - 1)
+        }
         _ => format!("the compressed recording is damaged after its line {} ({error})", line - 1),
     }
 }
@@ -173,9 +175,7 @@ fn failure(defect: Defect, about: &About, line: u64) -> HeaptrackError {
     let name = about.name.clone();
     match defect {
         Defect::Line(what) => HeaptrackError::Malformed { name, line, what },
-        Defect::Memory(_) => {
-            HeaptrackError::Memory { name, line, limit_bytes: about.memory_limit_bytes }
-        }
+        Defect::Memory(_) => HeaptrackError::Memory { name, line, limit_bytes: about.memory_limit_bytes },
         Defect::Trace(error) => HeaptrackError::Trace(error),
     }
 }

@@ -37,13 +37,19 @@ impl Interpreted {
                 let text = fields.last_text().ok_or(Defect::Line("its text is shorter than it states"))?;
                 self.code.text(text, budget)?;
             }
-            b'i' => self.code.address(fields, budget).ok_or(Defect::Line("an address with unknown texts"))??,
+            b'i' => {
+                self.code.address(fields, budget).ok_or(Defect::Line("an address with unknown texts"))??
+            }
             b't' => {
                 let (code, caller) = (fields.hex(), fields.hex32());
-                let (Some(code), Some(caller)) = (code.filter(|&code| code == 0 || self.code.has(code)), caller) else {
+                let (Some(code), Some(caller)) =
+                    (code.filter(|&code| code == 0 || self.code.has(code)), caller)
+                else {
                     return Err(Defect::Line("a call of unknown code"));
                 };
-                self.stacks.push(code, caller, budget).ok_or(Defect::Line("a call of an unknown caller"))??;
+                self.stacks
+                    .push(code, caller, budget)
+                    .ok_or(Defect::Line("a call of an unknown caller"))??;
             }
             b'a' => self.group(fields, budget)?,
             _ => return Ok(false),

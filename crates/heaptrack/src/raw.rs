@@ -66,7 +66,9 @@ impl Raw {
                 let (Some(address), Some(caller)) = (fields.hex(), fields.hex32()) else {
                     return Err(Defect::Line("a call without address or caller"));
                 };
-                self.stacks.push(address, caller, budget).ok_or(Defect::Line("a call of an unknown caller"))??;
+                self.stacks
+                    .push(address, caller, budget)
+                    .ok_or(Defect::Line("a call of an unknown caller"))??;
             }
             _ => return Ok(false),
         }

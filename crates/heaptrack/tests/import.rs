@@ -105,7 +105,8 @@ fn an_interpreted_recording_has_functions_with_lines() {
         })
         .collect();
     assert!(stacks[0].is_empty());
-    let requests = stacks.iter().find(|stack| stack.iter().any(|frame| frame.starts_with("parse"))).expect("it");
+    let requests =
+        stacks.iter().find(|stack| stack.iter().any(|frame| frame.starts_with("parse"))).expect("it");
     let inside = requests.iter().position(|frame| frame.starts_with("parse")).expect("it");
     let [parse, handle, main] = &requests[inside..inside + 3] else { panic!("{requests:?}") };
     assert!(parse.ends_with("requests.cc:7)"), "{parse}");
@@ -117,7 +118,8 @@ fn an_interpreted_recording_has_functions_with_lines() {
 fn a_raw_recording_keeps_addresses_within_files_and_takes_no_names_from_newer_ones() {
     let (_, trace) = imported(RAW).expect("imports");
     let sites = sums(&trace).1.sites.expect("call stacks");
-    let of_program: Vec<_> = sites.frames.iter().filter(|frame| frame.object.ends_with("/requests")).collect();
+    let of_program: Vec<_> =
+        sites.frames.iter().filter(|frame| frame.object.ends_with("/requests")).collect();
     assert!(of_program.iter().any(|frame| frame.offset == 0x11ab + 1), "the address after the call");
     assert!(of_program.iter().all(|frame| frame.function.is_empty()));
 }
@@ -166,7 +168,8 @@ fn version_2_has_texts_without_lengths() {
 
 #[test]
 fn addresses_that_do_not_fit_are_counted() {
-    let text = "v 10400 3\nx 2 /a\nX a\nA\nm 1 -\nm 1 x 1000 0 2000\nt 1500 0\n- 9000\n+ 10 1 5000\n+ 20 1 5000\n";
+    let text =
+        "v 10400 3\nx 2 /a\nX a\nA\nm 1 -\nm 1 x 1000 0 2000\nt 1500 0\n- 9000\n+ 10 1 5000\n+ 20 1 5000\n";
     let (summary, trace) = imported(text.as_bytes()).expect("imports");
     assert_eq!((summary.tally.unknown_frees, summary.tally.unseen_frees), (1, 1));
     assert!(summary.lacks.iter().any(|lack| lack.contains("attached")));

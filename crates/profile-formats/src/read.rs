@@ -35,11 +35,7 @@ impl Kind {
 
 /// The format of a file that is not compressed, or not any more, by its first bytes: some kilobytes are enough.
 pub fn kind(first: &[u8]) -> Option<Kind> {
-    if dhat::is_dhat(first) {
-        Some(Kind::Dhat)
-    } else {
-        pprof::is_pprof(first).then_some(Kind::Pprof)
-    }
+    if dhat::is_dhat(first) { Some(Kind::Dhat) } else { pprof::is_pprof(first).then_some(Kind::Pprof) }
 }
 
 /// A profile that was read.
@@ -63,19 +59,25 @@ pub enum ReadError {
         what: String,
     },
     /// A version that is not known.
-    #[error("it has version {version} of DHAT's format, and only version 2 is read (Valgrind 3.17 and later)")]
+    #[error(
+        "it has version {version} of DHAT's format, and only version 2 is read (Valgrind 3.17 and later)"
+    )]
     OtherVersion {
         /// The version.
         version: u64,
     },
     /// It is of something else than a heap.
-    #[error("it counts {counted}, and only profiles of a heap are read: objects or bytes, allocated or in use")]
+    #[error(
+        "it counts {counted}, and only profiles of a heap are read: objects or bytes, allocated or in use"
+    )]
     NoHeap {
         /// What it counts.
         counted: String,
     },
     /// Values below zero.
-    #[error("it has negative values, as differences of two profiles have: give both profiles to `heaptoll diff`")]
+    #[error(
+        "it has negative values, as differences of two profiles have: give both profiles to `heaptoll diff`"
+    )]
     Negative,
     /// Too large.
     #[error("it needs more than the {} of memory that are allowed: allow more with --memory-limit", whole_bytes(*limit_bytes))]
@@ -150,7 +152,10 @@ impl Bounded {
 
     pub fn finish(self, mut remarks: Vec<String>) -> ReadProfile {
         if self.cut > 0 {
-            remarks.push(format!("{} call stacks have more than {DEPTH_MAX} frames: the rest is left out", self.cut));
+            remarks.push(format!(
+                "{} call stacks have more than {DEPTH_MAX} frames: the rest is left out",
+                self.cut
+            ));
         }
         ReadProfile { profile: self.builder.finish(), remarks }
     }

@@ -82,13 +82,7 @@ impl Symbols {
 
     /// A file whose code lay at these addresses, `difference` above those in the file. Names are taken from it when it was
     /// not changed after `recorded_at`, and takes up as much memory.
-    pub fn object(
-        &mut self,
-        path: PathBuf,
-        addresses: Range<u64>,
-        difference: u64,
-        recorded_at: SystemTime,
-    ) {
+    pub fn object(&mut self, path: PathBuf, addresses: Range<u64>, difference: u64, recorded_at: SystemTime) {
         let Range { start, end } = addresses;
         if start < end {
             self.objects.push(Object { path, start, end, difference, recorded_at });

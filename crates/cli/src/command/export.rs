@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiments::export::{page, parquet};
 use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Instant, Window};
+use heaptoll_experiments::export::{page, parquet};
 use heaptoll_experiments::failure::Failure;
 
 use crate::duration::two_times;

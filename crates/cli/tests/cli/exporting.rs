@@ -389,7 +389,11 @@ print(unknown(read), sum(one.self_allocated for one in samples), sum(one.self_fr
     if !installed("python3") {
         return;
     }
-    if !Command::new("python3").args(["-c", "import perfetto.protos"]).output().is_ok_and(|o| o.status.success()) {
+    if !Command::new("python3")
+        .args(["-c", "import perfetto.protos"])
+        .output()
+        .is_ok_and(|o| o.status.success())
+    {
         eprintln!("skipped: python3 has no packages perfetto and protobuf");
         return;
     }

@@ -59,12 +59,20 @@ fn a_recording_of_heaptrack_works_with_every_command_for_traces() {
         let from = stat["subject"]["imported"]["from"].as_str().expect("a tool");
         assert_eq!(from, format!("heaptrack 1.4.0 (file format 3, {form})"));
         let shown = fixture.heaptoll(&["stat", &trace]).exits(0).out;
-        assert!(shown.contains("made of a recording of heaptrack 1.4.0") && shown.contains("single lifetimes") == (form != "raw"), "{shown}");
+        assert!(
+            shown.contains("made of a recording of heaptrack 1.4.0")
+                && shown.contains("single lifetimes") == (form != "raw"),
+            "{shown}"
+        );
         for command in ["lifetimes", "leaks", "bound"] {
             fixture.heaptoll(&[command, &trace]).exits(0);
         }
         let nothing = fixture.heaptoll(&["diff", &trace, &trace]);
-        assert!(nothing.out.contains("every call site requested and held the same") || nothing.code == Some(2), "{}", nothing.out);
+        assert!(
+            nothing.out.contains("every call site requested and held the same") || nothing.code == Some(2),
+            "{}",
+            nothing.out
+        );
         let folded = fixture.heaptoll(&["export", &trace, "--to", "folded", "-o", "-"]).exits(0).out;
         assert_eq!(folded.contains("main;handle(int);parse(int)"), form != "raw", "{folded}");
     }
@@ -94,10 +102,16 @@ fn what_cannot_be_imported_is_refused_and_leaves_no_file() {
     output.exits(1).complains(&["cut off in its line 6", "what comes before"]);
     let shown = fixture.heaptoll(&["stat", &trace]);
     assert!(shown.out.contains("cut off in its line 6"), "{}", shown.out);
-    fixture.heaptoll(&["import", &trace, "-o", &fixture.at("x")]).exits(2).complains(&["is a trace of heaptoll"]);
+    fixture
+        .heaptoll(&["import", &trace, "-o", &fixture.at("x")])
+        .exits(2)
+        .complains(&["is a trace of heaptoll"]);
     let recording = format!("{RECORDINGS}/requests.zst");
     fixture.heaptoll(&["import", &recording, "-o", &trace]).exits(2).complains(&["exists", "--force"]);
-    fixture.heaptoll(&["stat", &recording]).exits(2).complains(&["a recording of heaptrack", "heaptoll import"]);
+    fixture
+        .heaptoll(&["stat", &recording])
+        .exits(2)
+        .complains(&["a recording of heaptrack", "heaptoll import"]);
     fixture.heaptoll(&["import", &recording, "--from", "pprof"]).exits(2).complains(&["sums of call stacks"]);
 }
 
@@ -139,7 +153,8 @@ fn a_profile_of_another_tool_is_exported_and_compared_as_the_trace_that_it_is_of
     for value in ["allocated-bytes", "live-objects"] {
         let of_trace = folded(&fixture, &traces[0], value).exits(0).out;
         for profile in [few, few_dhat] {
-            let mut found: Vec<String> = folded(&fixture, profile, value).exits(0).out.lines().map(str::to_owned).collect();
+            let mut found: Vec<String> =
+                folded(&fixture, profile, value).exits(0).out.lines().map(str::to_owned).collect();
             let mut expected: Vec<String> = of_trace.lines().map(str::to_owned).collect();
             found.sort_unstable();
             expected.sort_unstable();

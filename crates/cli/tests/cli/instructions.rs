@@ -406,7 +406,9 @@ fn callgrinds_file_has_the_counts_of_the_json() {
         let file = fixture.at(&format!("callgrind.out.known.{name}"));
         let text = std::fs::read_to_string(&file).expect("written");
         let owners = &entry["figures"]["owners"];
-        let sum = |what: &str| ["program", "allocator"].iter().filter_map(|owner| owners[owner][what].as_u64()).sum::<u64>();
+        let sum = |what: &str| {
+            ["program", "allocator"].iter().filter_map(|owner| owners[owner][what].as_u64()).sum::<u64>()
+        };
         let summary = format!("summary: {} {} {}\n", sum("instructions"), sum("loads"), sum("stores"));
         assert!(text.contains(&summary), "{summary} in {text}");
         let malloc = routine(entry, "malloc");
@@ -430,7 +432,8 @@ fn callgrind_annotate_shows_the_routines() {
     assert_eq!(output.err, "");
     let counted = routine(row(&json, "glibc"), "malloc")["cost"]["instructions"].as_u64().expect("a number");
     let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
-    let line = output.out.lines().find(|line| line.contains(":malloc ")).unwrap_or_else(|| panic!("{}", output.out));
+    let line =
+        output.out.lines().find(|line| line.contains(":malloc ")).unwrap_or_else(|| panic!("{}", output.out));
     let first = line.split_whitespace().next().unwrap_or_default();
     assert_eq!(digits(first), counted.to_string(), "{line}");
 }

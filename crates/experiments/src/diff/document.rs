@@ -42,7 +42,13 @@ const MEASURES: [Measure; 4] = [
         lack: Lack::Bytes,
         of: |figures| &figures.sites.bytes,
     },
-    Measure { title: "Calls", verb: "makes", is_bytes: false, lack: Lack::Calls, of: |figures| &figures.sites.calls },
+    Measure {
+        title: "Calls",
+        verb: "makes",
+        is_bytes: false,
+        lack: Lack::Calls,
+        of: |figures| &figures.sites.calls,
+    },
 ];
 
 /// The figures that both sides have.
@@ -108,7 +114,8 @@ pub fn document(figures: &Figures, command: &str) -> Document {
 fn not_compared(figures: &Figures) -> Option<String> {
     let missing = MEASURES.iter().filter(|measure| figures.sites.not_compared.contains(&measure.lack));
     let missing: Vec<String> = missing.map(|measure| measure.title.to_lowercase()).collect();
-    (!missing.is_empty()).then(|| format!("A side has not all figures; not compared: {}.", missing.join(", ")))
+    (!missing.is_empty())
+        .then(|| format!("A side has not all figures; not compared: {}.", missing.join(", ")))
 }
 
 fn in_words(recording: &Recording) -> String {

@@ -50,9 +50,10 @@ fn document(profile: Profile, warnings: &[String], remarks: &[String], request: 
         .into_iter()
         .find(|measure| profile.total(*measure) > 0)
         .unwrap_or(Measure::AllocatedBytes);
-    let totals = profile.measures().iter().filter(|measure| measure.adds_up()).map(|&measure| {
-        format!("{}: {}", measure.title(), amount(measure.unit(), profile.total(measure)))
-    });
+    let totals =
+        profile.measures().iter().filter(|measure| measure.adds_up()).map(|&measure| {
+            format!("{}: {}", measure.title(), amount(measure.unit(), profile.total(measure)))
+        });
     let program = printable(profile.subject.program());
     let trace = request.trace.display().to_string();
     let command = ["heaptoll", "export", &trace, "--to", "html"].map(str::to_owned);
@@ -96,7 +97,11 @@ fn table(profile: &Profile, measure: Measure) -> Table {
         vec![functions.join(" < "), amount(measure.unit(), value), percent(value as f64 / total as f64)]
     });
     Table {
-        columns: vec![Column::sites("Call stack"), Column::figures(measure.title()), Column::figures("of all")],
+        columns: vec![
+            Column::sites("Call stack"),
+            Column::figures(measure.title()),
+            Column::figures("of all"),
+        ],
         rows: rows.collect(),
         ..Table::default()
     }

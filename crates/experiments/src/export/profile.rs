@@ -61,7 +61,9 @@ enum NoProfile {
         "{name} is a profile of sums, without the times of events: {what}; `heaptoll record --sites` records them"
     )]
     NoTimes { name: String, what: &'static str },
-    #[error("the profile has nothing of its peak: leave out --at, and live objects are those when it was written")]
+    #[error(
+        "the profile has nothing of its peak: leave out --at, and live objects are those when it was written"
+    )]
     NoPeak,
     #[error("{0} is binary, and standard output is a terminal: name a file with -o, or redirect the output")]
     Terminal(&'static str),
@@ -152,9 +154,14 @@ fn available(
         let all = [Count::AllocatedObjects, Count::AllocatedBytes, Count::LiveObjects, Count::LiveBytes];
         all.map(|count| (count, count.measure(choice.instant)))
     };
-    let missing: Vec<&str> =
-        measures(choice).into_iter().filter(|(_, measure)| !has(*measure)).map(|(_, measure)| measure.title()).collect();
-    if !missing.is_empty() && matches!(format, Format::Pprof | Format::Dhat | Format::Callgrind | Format::Perfetto) {
+    let missing: Vec<&str> = measures(choice)
+        .into_iter()
+        .filter(|(_, measure)| !has(*measure))
+        .map(|(_, measure)| measure.title())
+        .collect();
+    if !missing.is_empty()
+        && matches!(format, Format::Pprof | Format::Dhat | Format::Callgrind | Format::Perfetto)
+    {
         messages.note(&format!("the profile has no {}: 0 in the file", missing.join(", ")));
     }
     if has(choice.count.measure(choice.instant)) {

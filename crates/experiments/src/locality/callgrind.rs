@@ -16,7 +16,8 @@ pub fn file(program: &Program, row: &Row) -> CallgrindFile {
         ("Refs".to_owned(), "loads and stores".to_owned()),
     ];
     for level in &row.machine {
-        let title = format!("misses of level {}, {} in {} ways", level.level, whole_bytes(level.bytes), level.ways);
+        let title =
+            format!("misses of level {}, {} in {} ways", level.level, whole_bytes(level.bytes), level.ways);
         events.push((format!("L{}m", level.level), title));
     }
     events.push(("Stall".to_owned(), "estimated cycles of waiting".to_owned()));

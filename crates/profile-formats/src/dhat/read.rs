@@ -94,7 +94,8 @@ pub fn read(bytes: &[u8], limit_bytes: u64) -> Result<ReadProfile, ReadError> {
     };
     for point in &file.pps {
         let stack = frames.stack(point, &mut profile)?;
-        let values: Vec<u64> = measures.iter().map(|measure| value(point, *measure, ns.unwrap_or(0))).collect();
+        let values: Vec<u64> =
+            measures.iter().map(|measure| value(point, *measure, ns.unwrap_or(0))).collect();
         profile.stack(stack.into_iter(), &values)?;
     }
     Ok(profile.finish(remarks(&file, ns)))
@@ -156,14 +157,16 @@ struct Frames {
 impl Frames {
     /// The frames of a point, innermost first. Number 0 is the viewer's root.
     fn stack(&mut self, point: &Point, profile: &mut Bounded) -> Result<Vec<u32>, ReadError> {
-        let numbers: Vec<usize> = point.fs.iter().map(|&number| number as usize).filter(|at| *at > 0).collect();
+        let numbers: Vec<usize> =
+            point.fs.iter().map(|&number| number as usize).filter(|at| *at > 0).collect();
         if numbers.iter().any(|&number| number >= self.frames.len()) {
             let what = "a call stack has a frame that is not in the table".into();
             return Err(ReadError::Malformed { format: "DHAT", what });
         }
         // A frame without an address is at a place of its own.
         let place = |at: usize, offset: u64| (offset, if offset == 0 { at } else { 0 });
-        let placed = numbers.iter().enumerate().map(|(at, &number)| (place(at, self.frames[number].offset), number));
+        let placed =
+            numbers.iter().enumerate().map(|(at, &number)| (place(at, self.frames[number].offset), number));
         let inlined = inlined(&placed.collect::<Vec<_>>());
         let mut stack = Vec::with_capacity(numbers.len());
         for (number, inlined) in numbers.into_iter().zip(inlined) {
@@ -191,7 +194,8 @@ fn frame(text: &str) -> Frame {
         address => (address.wrapping_add(1), rest),
     });
     let mut whole = callsites::Frame::parse(rest, offset).whole();
-    let column = whole.file.rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?)));
+    let column =
+        whole.file.rsplit_once(':').and_then(|(file, line)| Some((file.to_owned(), line.parse().ok()?)));
     if let Some((file, line)) = column {
         (whole.file, whole.line) = (file, Some(line));
     }

@@ -134,7 +134,10 @@ fn subject(message: &schema::Profile, texts: Texts<'_>) -> Subject {
     let ns = |ns: i64| u64::try_from(ns).unwrap_or(0);
     Subject {
         // By convention the first mapping is the program's.
-        exe: message.mapping.first().map_or_else(String::new, |program| without_nul(texts.get(program.filename))),
+        exe: message
+            .mapping
+            .first()
+            .map_or_else(String::new, |program| without_nul(texts.get(program.filename))),
         started_unix_s: ns(message.time_nanos) / 1_000_000_000,
         to_ns: ns(message.duration_nanos),
         ..Subject::default()
@@ -152,7 +155,10 @@ fn remarks(message: &schema::Profile, texts: Texts<'_>, columns: &[(usize, Measu
     }
     let others = message.sample_type.len() - columns.len();
     if others > 0 {
-        remarks.push(format!("{} of its values are of no heap, or there twice, and left out", number(others as u64)));
+        remarks.push(format!(
+            "{} of its values are of no heap, or there twice, and left out",
+            number(others as u64)
+        ));
     }
     remarks
 }

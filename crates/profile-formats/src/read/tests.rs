@@ -38,19 +38,17 @@ fn a_profile_of_pprof_is_read_as_it_was_written() {
     assert_eq!(kind(&plain), Some(Kind::Pprof));
     let found = read(Kind::Pprof, &plain, LIMIT).expect("reads");
     assert!(found.remarks.is_empty(), "every byte was counted: {:?}", found.remarks);
-    let four = [
-        Measure::AllocatedObjects,
-        Measure::AllocatedBytes,
-        Measure::EndObjects,
-        Measure::EndBytes,
-    ];
+    let four = [Measure::AllocatedObjects, Measure::AllocatedBytes, Measure::EndObjects, Measure::EndBytes];
     assert_eq!(found.profile.measures(), four);
     for ((frames, values), (written, all)) in stacks(&found.profile).iter().zip(stacks(&small())) {
         assert_eq!(*frames, written);
         assert_eq!(values[..], all[..4]);
     }
     let subject = &found.profile.subject;
-    assert_eq!((subject.exe.as_str(), subject.started_unix_s, subject.to_ns), ("/bin/prog", 1_700_000_000, 3_000_000));
+    assert_eq!(
+        (subject.exe.as_str(), subject.started_unix_s, subject.to_ns),
+        ("/bin/prog", 1_700_000_000, 3_000_000)
+    );
 }
 
 #[test]
@@ -103,7 +101,8 @@ fn what_is_no_heap_profile_is_refused_with_its_reason() {
     assert!(matches!(json(r#"{"dhatFileVersion":2,"mode":"heap","#), ReadError::Malformed { .. }));
     let copies = r#"{"dhatFileVersion":2,"mode":"copy","pps":[],"ftbl":[]}"#;
     assert!(json(copies).to_string().contains("`copy`"));
-    let outside = r#"{"dhatFileVersion":2,"mode":"heap","pps":[{"tb":1,"tbk":1,"fs":[9]}],"ftbl":["[root]"]}"#;
+    let outside =
+        r#"{"dhatFileVersion":2,"mode":"heap","pps":[{"tb":1,"tbk":1,"fs":[9]}],"ftbl":["[root]"]}"#;
     assert!(matches!(json(outside), ReadError::Malformed { .. }));
     // `samples` in `count`: a profile of CPU time.
     let cpu = [0x0a, 4, 8, 1, 16, 2, 0x32, 0, 0x32, 7]
@@ -115,7 +114,9 @@ fn what_is_no_heap_profile_is_refused_with_its_reason() {
     assert_eq!(kind(&cpu), Some(Kind::Pprof));
     let error = read(Kind::Pprof, &cpu, LIMIT).expect_err("refused").to_string();
     assert!(error.contains("samples (count)"), "{error}");
-    for other in [&b"v 10400 3\n"[..], b"\x7fELF\x02", b"{\"a\":1}", b"\x89HTRACE\n\x01", b"", b"PAR1", b"# callgrind"] {
+    for other in
+        [&b"v 10400 3\n"[..], b"\x7fELF\x02", b"{\"a\":1}", b"\x89HTRACE\n\x01", b"", b"PAR1", b"# callgrind"]
+    {
         assert_eq!(kind(other), None, "{other:?}");
     }
 }
@@ -134,7 +135,10 @@ fn memory_has_a_limit() {
         points.join(","),
         frames.join(",")
     );
-    assert!(matches!(read(Kind::Dhat, text.as_bytes(), 1 << 20), Err(ReadError::Memory { .. })), "the text alone");
+    assert!(
+        matches!(read(Kind::Dhat, text.as_bytes(), 1 << 20), Err(ReadError::Memory { .. })),
+        "the text alone"
+    );
     let limit = 10 * text.len() as u64 + (20 << 20);
     assert!(matches!(read(Kind::Dhat, text.as_bytes(), limit), Err(ReadError::Memory { .. })));
 }
