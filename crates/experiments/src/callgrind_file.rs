@@ -1,7 +1,6 @@
 //! Callgrind's text of exact counts, so that KCachegrind and callgrind_annotate show what `heaptoll instructions` and
 //! `heaptoll locality` counted: a file for each program and manager, a function for each routine or accessor.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use heaptoll_report::format::printable;
