@@ -5,8 +5,8 @@ use heaptoll_trace::{EventKind, Output, Sites, Writer};
 
 use crate::budget::{Budget, Exceeded};
 use crate::code::CodeTable;
+use crate::event::{Defect, Tally, call};
 use crate::fields::Fields;
-use crate::import::{Defect, Tally, call};
 use crate::stacks::{Site, Stacks};
 
 /// Objects of one size and call stack.

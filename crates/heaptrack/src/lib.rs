@@ -9,6 +9,7 @@
 mod budget;
 mod code;
 mod error;
+mod event;
 mod fields;
 mod import;
 mod interpreted;
@@ -19,6 +20,7 @@ mod stacks;
 mod unpack;
 
 pub use error::HeaptrackError;
+pub use event::Tally;
 pub use import::{About, Summary, import};
 pub use unpack::{Unpacked, is_damage, unpack};
 

@@ -9,8 +9,8 @@ use heaptoll_record::Symbols;
 use heaptoll_trace::{EventKind, Output, Sites, Writer};
 
 use crate::budget::Budget;
+use crate::event::{Defect, Tally, call};
 use crate::fields::Fields;
-use crate::import::{Defect, Tally, call};
 use crate::preamble::lossy;
 use crate::stacks::{Site, Stacks};
 

@@ -4,6 +4,7 @@
 //!
 //! Names come from the program under measurement. Each writer escapes what its format gives a meaning to.
 
+mod bounded;
 mod callgrind;
 mod dhat;
 mod firefox;
@@ -21,9 +22,9 @@ use std::io::{self, Write};
 
 use heaptoll_profiles::{Profile, Tracks};
 
-pub use read::{Kind, ReadError, ReadProfile, kind, read};
-
+pub use bounded::{ReadError, ReadProfile};
 pub use format::{Choice, Count, Format, Instant};
+pub use read::{Kind, kind, read};
 
 /// Writes a profile. `tracks` is what a timeline shows next to it.
 ///

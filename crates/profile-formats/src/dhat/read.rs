@@ -4,7 +4,7 @@ use heaptoll_callsites as callsites;
 use heaptoll_profiles::{Frame, Measure, Subject, inlined};
 use serde::Deserialize;
 
-use crate::read::{Bounded, ReadError, ReadProfile, without_nul};
+use crate::bounded::{Bounded, ReadError, ReadProfile, without_nul};
 
 /// Bytes in memory of a byte of text: a frame's text of 3 bytes is a string of 24.
 const EACH_BYTE: u64 = 10;

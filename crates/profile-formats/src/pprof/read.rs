@@ -10,7 +10,7 @@ use heaptoll_units::{number, whole_bytes};
 use prost::Message;
 
 use super::schema::{self, Function, Line, Location, Mapping};
-use crate::read::{Bounded, ReadError, ReadProfile, without_nul};
+use crate::bounded::{Bounded, ReadError, ReadProfile, without_nul};
 
 /// Sample types and what they are: those of Go, of jemalloc and gperftools by pprof itself, of V8.
 const TYPES: [(&str, &str, Measure); 8] = [

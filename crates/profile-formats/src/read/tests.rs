@@ -4,6 +4,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use heaptoll_mutate::Dice;
+use heaptoll_profiles::{Frame, Measure, Profile};
 use proptest::prelude::*;
 
 use super::*;
