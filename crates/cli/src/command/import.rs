@@ -45,7 +45,7 @@ impl FromArg {
 /// it is no recording of heaptrack, of another version, damaged, or a profile, or the trace exists.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  heaptoll import heaptrack.gawk.1234.zst\n  \
-    heaptoll import heaptrack.gawk.1234.raw.zst -o gawk.heaptoll && heaptoll stat gawk.heaptoll\n  \
+    heaptoll import heaptrack.gawk.1234.raw.zst -o gawk.heaptoll\n  \
     heaptoll export heap.pb.gz --to html                       (a profile of pprof: no import is needed)\n  \
     heaptoll diff before.pb.gz after.pb.gz")]
 pub struct Arguments {
