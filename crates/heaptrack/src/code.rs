@@ -46,8 +46,7 @@ impl CodeTable {
         let address = fields.hex()?;
         let module = self.known(fields.hex32()?)?;
         let first = self.places.len();
-        loop {
-            let Some(function) = fields.hex32() else { break };
+        while let Some(function) = fields.hex32() {
             let (file, line) = match fields.hex32() {
                 Some(file) => (file, fields.hex32()?),
                 None => (0, 0),
