@@ -23,8 +23,10 @@ fn plain(format: Format, profile: &Profile) -> Vec<u8> {
     plain
 }
 
-/// Frames and values of each stack, and what the values are.
-fn stacks(profile: &Profile) -> Vec<(Vec<Frame>, Vec<(Measure, u64)>)> {
+/// Frames of a stack, and its values with what they are.
+type FramesAndValues = (Vec<Frame>, Vec<(Measure, u64)>);
+
+fn stacks(profile: &Profile) -> Vec<FramesAndValues> {
     let measured = profile.measures().to_vec();
     let stacks = profile.stacks().map(|stack| {
         let frames = profile.frames_of(stack.call).cloned().collect();
