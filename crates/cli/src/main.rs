@@ -80,6 +80,7 @@ enum Command {
     Reclamation(Box<command::reclamation::Arguments>),
     Study(Box<command::study::Arguments>),
     Export(command::export::Arguments),
+    Import(command::import::Arguments),
     Managers(command::managers::Arguments),
     Programs(command::programs::Arguments),
     #[command(hide = true)]
@@ -144,6 +145,7 @@ fn run(command: Command) -> Result<u8, Failure> {
         Command::Reclamation(arguments) => command::reclamation::run(&arguments),
         Command::Study(arguments) => command::study::run(&arguments),
         Command::Export(arguments) => command::export::run(&arguments),
+        Command::Import(arguments) => command::import::run(&arguments),
         Command::Managers(arguments) => command::managers::run(&arguments),
         Command::Programs(arguments) => command::programs::run(&arguments),
         Command::ShellFiles(arguments) => command::shell_files::run(&arguments),

@@ -51,6 +51,7 @@ pub fn measure(trace: &Path, request: Request) -> Result<Figures, Failure> {
     let options = Options { small_blocks_of_8: request.small_blocks_of_8 };
     bound::bound(&open, options).map_err(|error| match error {
         error @ BoundError::Scratch { .. } => Failure::Trouble(Box::new(error)),
+        BoundError::Trace(error) => trace_source::refused(error),
         error => Failure::Refused(Box::new(error)),
     })
 }

@@ -2,7 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use heaptoll_trace::MEMORY_LIMIT;
+
 use crate::failure::Failure;
+use crate::foreign;
 use crate::gate::sites::differences_until;
 use crate::trace_source;
 pub use document::document;
@@ -31,7 +34,7 @@ pub struct Request {
 /// Compares two traces with call stacks, or one with itself at an earlier time.
 ///
 /// # Errors
-/// One is no trace, has no call stacks, cannot be read, or needs more memory.
+/// One is neither a trace nor a profile, has no call stacks, cannot be read, or needs more memory.
 pub fn measure(request: &Request) -> Result<Figures, Failure> {
     let (base, base_ends) = recording(&request.base, request.base_until_ns)?;
     let (new, new_ends) = recording(&request.new, request.new_until_ns)?;
@@ -40,7 +43,8 @@ pub fn measure(request: &Request) -> Result<Figures, Failure> {
     let mut warnings = sites.warnings.clone();
     warnings.dedup();
     warnings.extend([base_ends, new_ends].into_iter().flatten());
-    let differs = |of: fn(&Recording) -> &str| of(&base) != of(&new);
+    let differs =
+        |of: fn(&Recording) -> &str| of(&base) != of(&new) && !of(&base).is_empty() && !of(&new).is_empty();
     if differs(|side| program_name(&side.program)) {
         warnings.push(format!("These are two programs: {} and {}.", base.program, new.program));
     }
@@ -50,11 +54,31 @@ pub fn measure(request: &Request) -> Result<Figures, Failure> {
             base.manager, new.manager
         ));
     }
+    if base.is_profile != new.is_profile {
+        warnings.push(
+            "One is a trace and one a profile of another tool: a resize counts with its whole new size in the trace, and \
+             as the profile's tool counts it there."
+                .into(),
+        );
+    }
     Ok(Figures { base, new, sites, warnings })
 }
 
 /// A recording, and a warning where it ends before the time up to which it is taken.
 fn recording(trace: &Path, until_ns: u64) -> Result<(Recording, Option<String>), Failure> {
+    if let Some(found) = foreign::profile(trace, MEMORY_LIMIT)? {
+        let subject = found.profile.subject;
+        let recording = Recording {
+            trace: trace.display().to_string(),
+            program: match subject.command.is_empty() {
+                true => subject.exe,
+                false => heaptoll_report::format::shell_command(&subject.command),
+            },
+            is_profile: true,
+            ..Recording::default()
+        };
+        return Ok((recording, None));
+    }
     let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
     let header = &tables.header;
     let end_ns = tables.ending.as_ref().map(|ending| ending.time_ns);
@@ -68,6 +92,7 @@ fn recording(trace: &Path, until_ns: u64) -> Result<(Recording, Option<String>),
             true => header.exe.clone(),
             false => heaptoll_report::format::shell_command(&header.command),
         },
+        is_profile: false,
         manager: header.manager.clone(),
         until_s: (until_ns != u64::MAX).then_some(until_ns as f64 / 1e9),
     };

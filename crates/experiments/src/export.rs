@@ -1,6 +1,7 @@
 //! `heaptoll export`: a trace in the formats of other tools, events as Parquet or call stacks for a viewer of profiles.
 
+pub mod page;
 pub mod parquet;
 pub mod profile;
-mod target;
+pub(crate) mod target;
 mod tracks;

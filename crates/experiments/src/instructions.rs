@@ -1,5 +1,6 @@
 //! What malloc and free cost, exactly, in instructions (Detlefs, Dosser & Zorn 1994; Zorn 1992).
 
+mod callgrind;
 mod charts;
 mod check;
 mod document;
@@ -7,6 +8,8 @@ mod figures;
 pub mod functions;
 mod rows;
 mod sections;
+
+use std::path::{Path, PathBuf};
 
 use heaptoll_instruction_counts::{Amounts, Costs};
 use heaptoll_reftrace_host::{Options, Traced, TracedImage};
@@ -45,6 +48,20 @@ impl Findings {
     /// The document that shows it.
     pub fn document(&self) -> Document {
         document::document(&self.figures, self.facts.clone(), shell_command(&self.command))
+    }
+
+    /// Writes callgrind's files into a folder, one for each program and manager; their names.
+    ///
+    /// # Errors
+    /// One cannot be written.
+    pub fn write_callgrind(&self, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+        let rows =
+            self.figures.programs.iter().flat_map(|one| one.managers.iter().map(move |row| (one, row)));
+        let written = rows.filter_map(|(program, row)| {
+            let file = callgrind::file(program, row)?;
+            Some(file.write(folder, &program.program, &row.manager).map_err(Failure::Report))
+        });
+        written.collect()
     }
 }
 

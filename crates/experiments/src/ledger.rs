@@ -9,6 +9,7 @@ use heaptoll_trace::{MEMORY_LIMIT, Memory, Sites, Tables};
 
 use crate::context::Context;
 use crate::failure::Failure;
+use crate::trace_source;
 pub use figures::Figures;
 pub(crate) use groups::line_name;
 pub use replays::ReplayRequest;
@@ -66,7 +67,7 @@ enum Detail {
 /// It is no trace, or cannot be read, or has nothing of where memory is; it needs more memory.
 pub fn measure(trace: &Path, request: Request) -> Result<Findings, Failure> {
     let refused = |error: LedgerError| Failure::Refused(Box::new(error));
-    let tables = heaptoll_trace::tables(trace).map_err(|error| refused(error.into()))?;
+    let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
     let ledger = tables.extra::<Ledger>(EXTRA).transpose().map_err(|error| refused(error.into()))?;
     let was_requested = ledger.is_some();
     if let Some(ledger) = ledger.filter(|ledger| !ledger.snapshots.is_empty()) {

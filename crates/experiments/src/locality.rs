@@ -1,5 +1,6 @@
 //! What a program's references would do to caches and memories of every size (Zorn 1992).
 
+mod callgrind;
 mod curves;
 mod document;
 mod figures;
@@ -7,6 +8,7 @@ mod sections;
 mod text;
 
 use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 
 use heaptoll_experiment::observation::LocalityFigures;
 use heaptoll_locality::image::{self, ImageResult, ImageSimulator};
@@ -86,6 +88,20 @@ impl Findings {
     pub fn document(&self) -> Document {
         let command = shell_command(&self.command);
         document::document(&self.figures, &self.caches_bytes, self.facts.clone(), command)
+    }
+
+    /// Writes callgrind's files into a folder, one for each program and manager; their names.
+    ///
+    /// # Errors
+    /// One cannot be written.
+    pub fn write_callgrind(&self, folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+        let programs = self.figures.programs.iter();
+        let rows = programs.flat_map(|one| one.study.rows.iter().map(move |row| (one, row)));
+        let written = rows.map(|(program, row)| {
+            let file = callgrind::file(program, row);
+            file.write(folder, &program.program, &row.about.manager).map_err(Failure::Report)
+        });
+        written.collect()
     }
 
     /// Whether some figures are not of a whole run.

@@ -19,6 +19,7 @@ use crate::clock;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::preparation::{preflights, stand_ins};
+use crate::trace_source;
 use progress::ReplayProgress;
 
 mod document;
@@ -120,7 +121,8 @@ fn runs(request: &Request, managers: &[Manager], places: &Places) -> study::Requ
 fn failure(error: ReplayError) -> Failure {
     match error {
         ReplayError::OwnCost(_) | ReplayError::System { .. } => Failure::Trouble(Box::new(error)),
-        _ => Failure::Refused(Box::new(error)),
+        ReplayError::Trace(error) => trace_source::refused(error),
+        error => Failure::Refused(Box::new(error)),
     }
 }
 

@@ -21,7 +21,17 @@ pub fn subtitle(subject: &Subject) -> String {
 /// Holes, damage, events that do not fit.
 pub fn warnings(subject: &Subject, misfits: u64) -> Vec<String> {
     let mut warnings = incomplete(subject);
-    warnings.extend(own_heap_of_trace(Path::new(&subject.exe)));
+    // What is no file of this machine is not looked for.
+    if subject.imported.is_none() {
+        warnings.extend(own_heap_of_trace(Path::new(&subject.exe)));
+    }
+    warnings.extend(subject.imported.iter().map(|imported| {
+        format!(
+            "the trace was made of a recording of {}, which lacks {}",
+            imported.from,
+            imported.lacks.join("; ")
+        )
+    }));
     if misfits > 0 {
         warnings.push(format!(
             "{} events name objects that are not there: lifetimes and live bytes are off by them",
@@ -57,8 +67,13 @@ pub fn facts(subject: &Subject, trace: &Path, events: u64) -> Vec<(String, Strin
         ("events", number(events)),
         ("executable", subject.exe.clone()),
         ("recorded over", manager),
-        ("process", subject.pid.to_string()),
     ];
+    if subject.pid > 0 {
+        facts.push(("process", subject.pid.to_string()));
+    }
+    if let Some(imported) = &subject.imported {
+        facts.push(("imported from", imported.from.clone()));
+    }
     if subject.started_unix_s > 0 {
         facts.push(("recorded", date(subject.started_unix_s as f64)));
     }

@@ -7,6 +7,7 @@ use std::path::Path;
 use heaptoll_trace::{Memory, Reader, TraceError, graph};
 
 use crate::failure::Failure;
+use crate::foreign;
 
 /// A source of a trace's bytes.
 pub type Source = Box<dyn Read + Send>;
@@ -87,7 +88,12 @@ pub fn open_graph(path: &Path, memory: Memory) -> Result<graph::Reader<File>, Fa
     Ok(reader)
 }
 
-/// The failure that a trace which cannot be read is.
+/// The failure that a trace which cannot be read is. Of a file of another tool it states what reads that.
 pub fn refused(error: TraceError) -> Failure {
+    if let TraceError::NotATrace { name, .. } | TraceError::NotAGraph { name, .. } = &error
+        && let Some(error) = foreign::no_trace(name)
+    {
+        return error.into();
+    }
     Failure::Refused(Box::new(error))
 }

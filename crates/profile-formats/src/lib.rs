@@ -1,8 +1,10 @@
 //! Profiles in the formats of other viewers, a file a format. Each writer takes a [`Profile`] and nothing else that was
-//! measured; what a format has no place for is left out.
+//! measured; what a format has no place for is left out. Heap profiles of pprof and DHAT, of whatever program, are
+//! [`read`] too.
 //!
 //! Names come from the program under measurement. Each writer escapes what its format gives a meaning to.
 
+mod bounded;
 mod callgrind;
 mod dhat;
 mod firefox;
@@ -11,6 +13,7 @@ mod format;
 mod line;
 mod perfetto;
 mod pprof;
+mod read;
 mod speedscope;
 #[cfg(test)]
 mod testing;
@@ -19,7 +22,9 @@ use std::io::{self, Write};
 
 use heaptoll_profiles::{Profile, Tracks};
 
+pub use bounded::{ReadError, ReadProfile};
 pub use format::{Choice, Count, Format, Instant};
+pub use read::{Kind, kind, read};
 
 /// Writes a profile. `tracks` is what a timeline shows next to it.
 ///

@@ -77,6 +77,11 @@ impl Builder {
         Some(number)
     }
 
+    /// Calls so far: what its memory grows with.
+    pub fn calls(&self) -> usize {
+        self.profile.calls.len()
+    }
+
     /// The profile.
     pub fn finish(self) -> Profile {
         self.profile

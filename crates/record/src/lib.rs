@@ -38,3 +38,4 @@ pub use output::{folder_of_others, others};
 pub use recorded::{Progress, Recording, RecordingOutcome, Silent};
 pub use recorder::record;
 pub use request::{Children, Manager, RecordingOptions, Request};
+pub use symbols::Symbols;

@@ -337,5 +337,6 @@ fn header(request: &Request, pid: i32, parent_pid: i32, exe: &Path) -> Header {
         event_time: request.options.event_time,
         machine: request.machine.clone(),
         graph: None,
+        imported: None,
     }
 }

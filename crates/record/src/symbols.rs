@@ -8,6 +8,7 @@
 mod binary;
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -64,12 +65,27 @@ enum Code {
 impl Symbols {
     /// For process `pid`, which lives or has just ended.
     pub fn new(pid: i32) -> Symbols {
+        let directory = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
+        Symbols { directory, ..Symbols::elsewhere() }
+    }
+
+    /// For a process of which only a recording is left, made by another tool.
+    pub fn elsewhere() -> Symbols {
         Symbols {
-            directory: std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default(),
+            directory: PathBuf::new(),
             objects: Vec::new(),
             sites: Vec::new(),
             codes: Vec::new(),
             numbers: HashMap::new(),
+        }
+    }
+
+    /// A file whose code lay at these addresses, `difference` above those in the file. Names are taken from it when it was
+    /// not changed after `recorded_at`, and takes up as much memory.
+    pub fn object(&mut self, path: PathBuf, addresses: Range<u64>, difference: u64, recorded_at: SystemTime) {
+        let Range { start, end } = addresses;
+        if start < end {
+            self.objects.push(Object { path, start, end, difference, recorded_at });
         }
     }
 

@@ -1,6 +1,6 @@
 //! The process image that a trace is of, and what makes its figures incomplete.
 
-use heaptoll_trace::{Ending, Gap, Header};
+use heaptoll_trace::{Ending, Gap, Header, Imported};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +35,9 @@ pub struct Subject {
     pub gaps: Vec<Hole>,
     /// The reader's warnings: damage, a missing end.
     pub warnings: Vec<String>,
+    /// The tool whose recording it was made of, and what that has not; none for heaptoll's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
 }
 
 /// Events that could not be kept.
@@ -72,6 +75,7 @@ impl Subject {
             event_time: header.event_time,
             gaps: gaps.iter().map(|gap| Hole { why: gap.why.clone(), events: gap.events }).collect(),
             warnings: warnings.to_vec(),
+            imported: header.imported.clone(),
         }
     }
 

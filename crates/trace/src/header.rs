@@ -1,6 +1,7 @@
 //! The description of a trace: where it was recorded, and how it ended. Unknown members are ignored by older
 //! readers through serde; missing ones get a default.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The recorded process and its settings; the first chunk of the file, JSON.
@@ -38,6 +39,19 @@ pub struct Header {
     /// Of a trace with pointers: what was recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub graph: Option<GraphSettings>,
+    /// Of a trace that was made of another tool's recording: which, and what that has not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
+}
+
+/// Another tool's recording that a trace was made of.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default)]
+pub struct Imported {
+    /// The tool, its version and that of its format.
+    pub from: String,
+    /// What the format lacks and what stands in its place, a sentence's part each.
+    pub lacks: Vec<String>,
 }
 
 /// What a trace with pointers holds.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiments::export::parquet;
 use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Instant, Window};
+use heaptoll_experiments::export::{page, parquet};
 use heaptoll_experiments::failure::Failure;
 
 use crate::duration::two_times;
@@ -17,6 +17,8 @@ use crate::messages::TerminalMessages;
 enum ToArg {
     /// Every event as a row, and call stacks as a second file: DuckDB, pandas, Spark
     Parquet,
+    /// Call stacks: a page of heaptoll's own, with a flame graph; no other program is needed
+    Html,
     /// Call stacks: `go tool pprof`, Grafana Pyroscope, Parca
     Pprof,
     /// Call stacks and when objects lived: profiler.firefox.com
@@ -61,7 +63,8 @@ enum ValueArg {
 /// the trace has call stacks, they go to a second file (`x.sites.parquet` next to `x.parquet`).
 ///
 /// With another --to, the call stacks of a trace that was recorded with --sites, with what each allocated and what of it
-/// was alive. docs/guide/export.md shows how each viewer opens its file.
+/// was alive; or those of another tool's heap profile (pprof, DHAT). docs/guide/export.md shows how each viewer opens its
+/// file.
 ///
 /// Exit status: 0 all well; 1 the trace is damaged (what is whole is exported) or a file could not be written; 2 it is
 /// no trace, cannot be read, or has no call stacks, or the file exists.
@@ -71,9 +74,10 @@ enum ValueArg {
     duckdb -c \"select kind, count(*), sum(size) from 'gawk.parquet' group by kind\"\n  \
     heaptoll export gawk.heaptoll --to pprof                   (then: go tool pprof -http : gawk.pb.gz)\n  \
     heaptoll export gawk.heaptoll --to folded --at peak -o - | flamegraph.pl > gawk.svg\n  \
-    heaptoll export server.heaptoll --to dhat --between 10s,60s")]
+    heaptoll export server.heaptoll --to dhat --between 10s,60s\n  \
+    heaptoll export heap.pb.gz --to speedscope                 (a heap profile of Go or jemalloc)")]
 pub struct Arguments {
-    /// The trace that `heaptoll record` made; `-` is standard input
+    /// The trace that `heaptoll record` made, `-` is standard input; or a heap profile of pprof or DHAT
     trace: PathBuf,
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ToArg::Parquet)]
@@ -105,10 +109,10 @@ fn window(text: &str) -> Result<Window, String> {
 }
 
 impl ToArg {
-    /// None for Parquet.
+    /// None for what is no format of another viewer's.
     fn format(self) -> Option<Format> {
         Some(match self {
-            ToArg::Parquet => return None,
+            ToArg::Parquet | ToArg::Html => return None,
             ToArg::Pprof => Format::Pprof,
             ToArg::Firefox => Format::Firefox,
             ToArg::Folded => Format::Folded,
@@ -124,7 +128,7 @@ impl Arguments {
     /// An option that the format has no use for is refused: its user expects something else of the file.
     fn check(&self) -> Result<(), Failure> {
         let is = |formats: &[ToArg]| formats.contains(&self.to);
-        let needs_none = is(&[ToArg::Parquet, ToArg::Firefox, ToArg::Dhat]);
+        let needs_none = is(&[ToArg::Parquet, ToArg::Html, ToArg::Firefox, ToArg::Dhat]);
         let refused = [
             ("--between", self.between.is_some() && is(&[ToArg::Parquet]), "has all events"),
             ("--at", self.at.is_some() && needs_none, "has the peak and the end"),
@@ -168,15 +172,18 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let (trace, output) = (arguments.trace.clone(), arguments.output.clone());
     let (force, memory_limit_bytes) = (arguments.force, arguments.memory.limit_bytes());
     let messages = TerminalMessages::default();
-    let is_whole = match arguments.to.format() {
-        None => parquet::run(&parquet::Request { trace, output, force, memory_limit_bytes }, &messages)?,
-        Some(format) => {
-            let window = arguments.between.unwrap_or_default();
-            let choice = arguments.choice();
-            let request =
-                profile::Request { trace, output, force, memory_limit_bytes, format, window, choice };
-            profile::run(&request, &messages)?
+    let window = arguments.between.unwrap_or_default();
+    let choice = arguments.choice();
+    // A page shows what a profile of any format has.
+    let format = arguments.to.format().unwrap_or(Format::Folded);
+    let request = profile::Request { trace, output, force, memory_limit_bytes, format, window, choice };
+    let is_whole = match arguments.to {
+        ToArg::Parquet => {
+            let profile::Request { trace, output, .. } = request;
+            parquet::run(&parquet::Request { trace, output, force, memory_limit_bytes }, &messages)?
         }
+        ToArg::Html => page::run(&request, &messages)?,
+        _ => profile::run(&request, &messages)?,
     };
     Ok(if is_whole { 0 } else { TROUBLE })
 }

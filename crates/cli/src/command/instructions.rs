@@ -1,11 +1,15 @@
 //! `heaptoll instructions`: what malloc and free cost, exactly, in instructions.
 
+use std::path::PathBuf;
+
 use clap::Args;
+use heaptoll_experiments::callgrind_file;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::instructions::{self, Request, SCHEMA};
 
 use crate::documents::DocumentOutputs;
 use crate::session::Session;
+use crate::terminal;
 use crate::traced_arguments::{TracedArguments, exit_code};
 
 /// What malloc and free cost, in instructions: exact figures that repeat, on a noisy machine too.
@@ -30,6 +34,9 @@ pub struct Arguments {
     /// Run each program under each manager so many times, and show whether the runs agree
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: u32,
+    /// Write callgrind.out.PROGRAM.MANAGER files into a folder, for KCachegrind and callgrind_annotate
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    callgrind: Option<PathBuf>,
     #[command(flatten)]
     outputs: DocumentOutputs,
 }
@@ -40,9 +47,15 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
+    arguments.callgrind.as_deref().map_or(Ok(()), callgrind_file::check)?;
     let session = Session::begin()?;
     let request = Request { traced: arguments.traced.request(), repeat: arguments.repeat };
     let found = instructions::run(&request, &session.context())?;
     let code = arguments.outputs.deliver(&found.document(), SCHEMA, &found.figures)?;
+    if let Some(folder) = &arguments.callgrind {
+        for path in found.write_callgrind(folder)? {
+            terminal::note(&format!("wrote {}", path.display()));
+        }
+    }
     Ok(exit_code(found.ending, code))
 }

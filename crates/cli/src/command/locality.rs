@@ -1,6 +1,9 @@
 //! `heaptoll locality`: what a program's references would do to caches and memories of every size.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
+use heaptoll_experiments::callgrind_file;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::locality::{self, Alone, Request, SCHEMA};
 
@@ -8,6 +11,7 @@ use self::options::{SamplingArg, Sizes};
 use crate::documents::DocumentOutputs;
 use crate::exit;
 use crate::session::Session;
+use crate::terminal;
 use crate::traced_arguments::{TracedArguments, exit_code};
 
 mod options;
@@ -78,6 +82,9 @@ pub struct Arguments {
     /// Sizes of memory for the table of page faults, in addition to fractions of what the program touches
     #[arg(long, value_name = "SIZES", help_heading = "Output")]
     memory: Option<Sizes>,
+    /// Write callgrind.out.PROGRAM.MANAGER files into a folder, for KCachegrind and callgrind_annotate
+    #[arg(long, value_name = "FOLDER", help_heading = "Output")]
+    callgrind: Option<PathBuf>,
     #[command(flatten)]
     outputs: DocumentOutputs,
 }
@@ -88,9 +95,15 @@ pub struct Arguments {
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.outputs.check()?;
+    arguments.callgrind.as_deref().map_or(Ok(()), callgrind_file::check)?;
     let session = Session::begin()?;
     let found = locality::run(&arguments.request(), &session.context())?;
     let code = arguments.outputs.deliver(&found.document(), SCHEMA, &found.figures)?;
+    if let Some(folder) = &arguments.callgrind {
+        for path in found.write_callgrind(folder)? {
+            terminal::note(&format!("wrote {}", path.display()));
+        }
+    }
     Ok(exit_code(found.ending, if found.is_cut_short() { exit::TROUBLE } else { code }))
 }
 

@@ -11,6 +11,7 @@ pub mod drag;
 pub mod export;
 pub mod frequency;
 pub mod gate;
+pub mod import;
 pub mod instructions;
 pub mod leaks;
 pub mod ledger;

@@ -2,6 +2,7 @@
 //! format, and on recorded programs.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use heaptoll_trace::{
@@ -10,6 +11,7 @@ use heaptoll_trace::{
 use serde_json::Value;
 
 use crate::fixture::{CommandOutput, Fixture, read_json};
+use crate::importing::installed;
 
 /// All formats of call stacks, and the names of their files for `made.heaptoll`.
 const FORMATS: [(&str, &str); 7] = [
@@ -371,4 +373,67 @@ fn dhats_viewer_shows_the_totals() {
     for text in ["30,000 bytes (100%", "300 blocks", "10,000 bytes (100%)", "parse (in "] {
         assert!(shown.contains(text), "no `{text}` in {shown}");
     }
+}
+
+/// Where Debian's libdevel-nytprof-perl has it, if it is not in the path.
+const FLAMEGRAPH: &str = "/usr/share/perl5/Devel/NYTProf/flamegraph.pl";
+
+#[test]
+#[ignore = "slow: needs flamegraph.pl"]
+fn flamegraph_pl_draws_every_function_with_its_bytes() {
+    let script = if Path::new(FLAMEGRAPH).exists() { FLAMEGRAPH } else { "flamegraph.pl" };
+    if !installed(script) {
+        return;
+    }
+    let fixture = Fixture::new();
+    let file = requests(&fixture, "folded");
+    let output = Command::new(script).args(["--countname", "bytes", &file]).output();
+    let output: CommandOutput = output.expect("it runs").into();
+    let picture = output.exits(0).out;
+    assert!(picture.contains("<svg"), "{picture}");
+    for function in ["parse", "handle", "main"] {
+        // Its title: the name, the bytes, the share.
+        assert!(picture.contains(&format!("<title>{function} (30,000 bytes, ")), "{function} in {picture}");
+    }
+}
+
+/// Perfetto's importer is a binary that its Python package fetches from elsewhere. Its message classes are in the package:
+/// they read the whole file, and know every field of it.
+#[test]
+#[ignore = "slow: needs Perfetto's Python package"]
+fn perfettos_own_message_classes_know_every_field() {
+    const READ: &str = r#"
+import sys
+from google.protobuf.unknown_fields import UnknownFieldSet
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as trace
+
+def unknown(message):
+    count = len(UnknownFieldSet(message))
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE:
+            count += sum(unknown(one) for one in ([value] if hasattr(value, "ListFields") else value))
+    return count
+
+read = trace.Trace()
+read.ParseFromString(open(sys.argv[1], "rb").read())
+samples = [one for packet in read.packet for dump in packet.profile_packet.process_dumps for one in dump.samples]
+print(unknown(read), sum(one.self_allocated for one in samples), sum(one.self_freed for one in samples),
+      sum(packet.HasField("track_event") for packet in read.packet) > 0)
+"#;
+    if !installed("python3") {
+        return;
+    }
+    if !Command::new("python3")
+        .args(["-c", "import perfetto.protos"])
+        .output()
+        .is_ok_and(|o| o.status.success())
+    {
+        eprintln!("skipped: python3 has no packages perfetto and protobuf");
+        return;
+    }
+    let fixture = Fixture::new();
+    let file = requests(&fixture, "perfetto");
+    let output = Command::new("python3").args(["-c", READ, &file]).output();
+    let output: CommandOutput = output.expect("it runs").into();
+    assert_eq!(output.exits(0).out, "0 30000 20000 True\n");
 }

@@ -392,3 +392,48 @@ fn every_field_of_the_json_is_described() {
         assert!(described.iter().any(known), "{path} ({once}) is not described");
     }
 }
+
+/// What callgrind_annotate reads: the routines with their counts, and sums that close.
+#[test]
+fn callgrinds_file_has_the_counts_of_the_json() {
+    let fixture = Fixture::new();
+    let manager = fixture.object("five.so", FIVE);
+    let program = fixture.program("known", KNOWN);
+    let (json, output) = counted(&fixture, &["-m", &manager, "--callgrind", &fixture.at(".")], &[&program]);
+    output.complains(&["callgrind.out.known.glibc"]);
+    for entry in json["programs"][0]["managers"].as_array().expect("rows") {
+        let name = entry["manager"].as_str().expect("a name").replace('/', "_");
+        let file = fixture.at(&format!("callgrind.out.known.{name}"));
+        let text = std::fs::read_to_string(&file).expect("written");
+        let owners = &entry["figures"]["owners"];
+        let sum = |what: &str| {
+            ["program", "allocator"].iter().filter_map(|owner| owners[owner][what].as_u64()).sum::<u64>()
+        };
+        let summary = format!("summary: {} {} {}\n", sum("instructions"), sum("loads"), sum("stores"));
+        assert!(text.contains(&summary), "{summary} in {text}");
+        let malloc = routine(entry, "malloc");
+        let calls = format!("cfn=malloc\ncalls={} 0\n0 {} ", malloc["calls"], malloc["cost"]["instructions"]);
+        assert!(text.contains(&calls), "{calls} in {text}");
+    }
+    let missing = fixture.at("no/such");
+    let refused = fixture.heaptoll(&["instructions", "--callgrind", &missing, "--", &program]);
+    refused.exits(2).complains(&["cannot write callgrind's files"]);
+}
+
+#[test]
+#[ignore = "slow: starts callgrind_annotate of Valgrind"]
+fn callgrind_annotate_shows_the_routines() {
+    let fixture = Fixture::new();
+    let program = fixture.program("known", KNOWN);
+    let (json, _) = counted(&fixture, &["--callgrind", &fixture.at(".")], &[&program]);
+    let output = Command::new("callgrind_annotate").arg(fixture.at("callgrind.out.known.glibc")).output();
+    let output: CommandOutput = output.expect("callgrind_annotate runs").into();
+    let output = output.exits(0);
+    assert_eq!(output.err, "");
+    let counted = routine(row(&json, "glibc"), "malloc")["cost"]["instructions"].as_u64().expect("a number");
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    let line =
+        output.out.lines().find(|line| line.contains(":malloc ")).unwrap_or_else(|| panic!("{}", output.out));
+    let first = line.split_whitespace().next().unwrap_or_default();
+    assert_eq!(digits(first), counted.to_string(), "{line}");
+}

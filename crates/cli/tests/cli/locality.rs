@@ -228,3 +228,19 @@ fn simulators_that_run_out_of_memory_keep_what_they_have_and_warn() {
     assert!(row["cut_short"].as_str().is_some_and(|why| why.contains("only counted")), "{row}");
     assert!(number(&row["references"]["program"]) > 16384.0);
 }
+
+#[test]
+fn callgrinds_file_has_the_misses_of_each_accessor() {
+    let fixture = Fixture::new();
+    let program = fixture.program("sweep", SWEEP);
+    let row = simulated(&fixture, &["--callgrind", &fixture.at(".")], &[&program, "10"])["rows"][0].clone();
+    let text = std::fs::read_to_string(fixture.path("callgrind.out.sweep.glibc")).expect("written");
+    assert!(text.contains("\nevents: Ir Refs L1m L2m Stall\n"), "{text}");
+    let misses = |level: usize| row["machine"][level]["misses"].as_u64().expect("a number");
+    let summary = text.lines().find_map(|line| line.strip_prefix("summary: ")).expect("a summary");
+    let sums: Vec<u64> = summary.split(' ').filter_map(|sum| sum.parse().ok()).collect();
+    assert_eq!(sums[2..4], [misses(0), misses(1)], "{text}");
+    let accessors = ["program", "allocator", "collector", "system", "sweeper"];
+    let all: u64 = accessors.iter().filter_map(|one| row["references"][one].as_u64()).sum();
+    assert_eq!(sums[1], all);
+}

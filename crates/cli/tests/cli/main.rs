@@ -19,6 +19,7 @@ mod gate;
 mod gate_ci;
 mod graphs;
 mod heaps;
+mod importing;
 mod instructions;
 mod launcher;
 mod leaks;

@@ -9,6 +9,7 @@ use heaptoll_units::{percent, three_digits, whole_bytes};
 use super::figures::{Figures, Recording};
 use crate::gate::diagnosis::site_flame;
 use crate::gate::differences::{Differences, Part, less};
+use crate::gate::sites::Lack;
 
 /// What flame graphs call the two recordings.
 pub(super) const SIDES: [&str; 2] = ["the first", "the second"];
@@ -19,6 +20,8 @@ struct Measure {
     /// What a site does more of: `requests 3 MiB more`.
     verb: &'static str,
     is_bytes: bool,
+    /// What it is called where a side has it not.
+    lack: Lack,
     of: fn(&Figures) -> &Differences,
 }
 
@@ -28,22 +31,36 @@ const MEASURES: [Measure; 4] = [
         title: "Bytes live at the peak",
         verb: "holds at the peak",
         is_bytes: true,
+        lack: Lack::Live,
         of: |figures| &figures.sites.live,
     },
     Measure {
         title: "Bytes live at the end",
         verb: "holds at the end",
         is_bytes: true,
+        lack: Lack::Exit,
         of: |figures| &figures.sites.exit,
     },
     Measure {
         title: "Bytes allocated",
         verb: "allocates",
         is_bytes: true,
+        lack: Lack::Bytes,
         of: |figures| &figures.sites.bytes,
     },
-    Measure { title: "Calls", verb: "makes", is_bytes: false, of: |figures| &figures.sites.calls },
+    Measure {
+        title: "Calls",
+        verb: "makes",
+        is_bytes: false,
+        lack: Lack::Calls,
+        of: |figures| &figures.sites.calls,
+    },
 ];
+
+/// The figures that both sides have.
+fn compared(figures: &Figures) -> impl Iterator<Item = &'static Measure> + '_ {
+    MEASURES.iter().filter(|measure| !figures.sites.not_compared.contains(&measure.lack))
+}
 
 impl Measure {
     fn amount(&self, amount: u64) -> String {
@@ -63,14 +80,14 @@ impl Measure {
 /// The document. `command` repeats it.
 pub fn document(figures: &Figures, command: &str) -> Document {
     let mut first = Section { title: "What changed".into(), ..Section::default() };
-    first.text = MEASURES.iter().filter_map(|measure| sentence(measure, figures)).collect();
+    first.text = compared(figures).filter_map(|measure| sentence(measure, figures)).collect();
     if first.text.is_empty() {
         first.text.push(without_growth(figures));
     }
     first.items.push(Item::Table(totals(figures)));
     first.items.extend(figures.sites.stacks.as_ref().map(|stacks| site_flame(stacks, SIDES)));
     let mut sections = vec![first];
-    for measure in &MEASURES {
+    for measure in compared(figures) {
         let differences = (measure.of)(figures);
         let rows = rows(measure, differences);
         if rows.is_empty() {
@@ -85,7 +102,7 @@ pub fn document(figures: &Figures, command: &str) -> Document {
     Document {
         title: "What changed between two recordings".into(),
         subtitle: format!("from {} to {}", in_words(&figures.base), in_words(&figures.new)),
-        warnings: figures.warnings.clone(),
+        warnings: figures.warnings.clone().into_iter().chain(not_compared(figures)).collect(),
         sections,
         facts: vec![
             ("from".into(), fact(&figures.base)),
@@ -119,6 +136,14 @@ fn without_growth(figures: &Figures) -> String {
     "No call site grew; some shrank.".into()
 }
 
+/// Which figures are not there, in a sentence.
+fn not_compared(figures: &Figures) -> Option<String> {
+    let missing = MEASURES.iter().filter(|measure| figures.sites.not_compared.contains(&measure.lack));
+    let missing: Vec<String> = missing.map(|measure| measure.title.to_lowercase()).collect();
+    (!missing.is_empty())
+        .then(|| format!("A side has not all figures; not compared: {}.", missing.join(", ")))
+}
+
 fn in_words(recording: &Recording) -> String {
     match recording.until_s {
         Some(until_s) => format!("{} at {} s", recording.trace, seconds(until_s)),
@@ -127,6 +152,9 @@ fn in_words(recording: &Recording) -> String {
 }
 
 fn fact(recording: &Recording) -> String {
+    if recording.is_profile {
+        return format!("{}: a profile of {}", in_words(recording), recording.program);
+    }
     let manager = if recording.manager.is_empty() { "an unknown manager" } else { &recording.manager };
     format!("{}: {} under {manager}", in_words(recording), recording.program)
 }
@@ -174,7 +202,7 @@ fn grown(base: u64, new: u64) -> String {
 }
 
 fn totals(figures: &Figures) -> Table {
-    let rows = MEASURES.iter().map(|measure| {
+    let rows = compared(figures).map(|measure| {
         let all = (measure.of)(figures);
         let change = if all.base == 0 { NONE.into() } else { grown(all.base, all.new) };
         vec![

@@ -29,4 +29,7 @@ pub struct Recording {
     pub manager: String,
     /// Where it was taken to end, seconds from its beginning; none for all of it.
     pub until_s: Option<f64>,
+    /// Whether it is another tool's profile, and no trace.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_profile: bool,
 }

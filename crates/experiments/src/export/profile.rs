@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 pub use heaptoll_profile_formats::{Choice, Count, Format, Instant};
-use heaptoll_profiles::{Builder, Profile, Tracks};
+use heaptoll_profiles::{Builder, Measure, Profile, Tracks};
 use heaptoll_report::{ReportError, files};
 use heaptoll_trace::{Header, Memory, Tables};
 use heaptoll_trace_analysis::feed::feed;
@@ -16,6 +16,7 @@ use thiserror::Error;
 use super::{target, tracks};
 use crate::context::Messages;
 use crate::failure::Failure;
+use crate::foreign::{self, ReadProfile};
 use crate::subject::incomplete;
 use crate::trace_source;
 
@@ -58,6 +59,14 @@ enum NoProfile {
         "{name} ends after {end_s:.3} s: nothing was allocated from {from_s:.3} s on; choose an earlier --between"
     )]
     AfterTheEnd { name: String, end_s: f64, from_s: f64 },
+    #[error(
+        "{name} is a profile of sums, without the times of events: {what}; `heaptoll record --sites` records them"
+    )]
+    NoTimes { name: String, what: &'static str },
+    #[error(
+        "the profile has nothing of its peak: leave out --at, and live objects are those when it was written"
+    )]
+    NoPeak,
     #[error("{0} is binary, and standard output is a terminal: name a file with -o, or redirect the output")]
     Terminal(&'static str),
 }
@@ -75,9 +84,10 @@ impl From<NoProfile> for Failure {
 /// output that has gone (`| head`) is no error.
 pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> {
     let path = output(request)?;
-    let (profile, tracks, tables) = profile(request)?;
+    let Exported { profile, tracks, is_whole, warnings, remarks } = exported(request)?;
+    let choice = available(request.choice, request.format, &profile, messages)?;
     let written = files::write_atomically(&path, |out| {
-        heaptoll_profile_formats::write(request.format, &profile, &tracks, request.choice, out)
+        heaptoll_profile_formats::write(request.format, &profile, &tracks, choice, out)
             .map_err(|source| ReportError::Stream { form: "profile", source })
     });
     match written {
@@ -89,11 +99,94 @@ pub fn run(request: &Request, messages: &dyn Messages) -> Result<bool, Failure> 
         let stacks = profile.stacks().len();
         messages.note(&format!("wrote {stacks} call stacks to {}", path.display()));
     }
-    let subject = Subject::new(&tables.header, tables.ending.as_ref(), &tables.gaps, &tables.warnings, 0);
-    for warning in incomplete(&subject) {
-        messages.warning(&warning);
+    remarks.iter().for_each(|remark| messages.note(&format!("{}: {remark}", request.trace.display())));
+    warnings.iter().for_each(|warning| messages.warning(warning));
+    Ok(is_whole)
+}
+
+/// What is exported, of a trace or of another tool's profile.
+pub(super) struct Exported {
+    pub(super) profile: Profile,
+    pub(super) tracks: Tracks,
+    /// Whether nothing of the trace is damaged or missing.
+    pub(super) is_whole: bool,
+    /// What is damaged or missing.
+    pub(super) warnings: Vec<String>,
+    /// What the profile's reader must know.
+    pub(super) remarks: Vec<String>,
+}
+
+/// The call stacks of a trace, or those of a profile of another tool.
+///
+/// # Errors
+/// It is neither, has no call stacks, or cannot be read; a profile has not what is requested.
+pub(super) fn exported(request: &Request) -> Result<Exported, Failure> {
+    if let Some(found) = foreign::profile(&request.trace, request.memory_limit_bytes)? {
+        let name = request.trace.display().to_string();
+        if request.window != Window::default() {
+            return Err(NoProfile::NoTimes { name, what: "--between has no meaning" }.into());
+        }
+        if request.format.has_lives() {
+            return Err(NoProfile::NoTimes { name, what: "--to firefox would be empty" }.into());
+        }
+        let ReadProfile { profile, remarks } = found;
+        return Ok(Exported {
+            profile,
+            tracks: Tracks::default(),
+            is_whole: true,
+            warnings: Vec::new(),
+            remarks,
+        });
     }
-    Ok(tables.warnings.is_empty() && tables.gaps.is_empty())
+    let (profile, tracks, tables) = profile(request)?;
+    let subject = Subject::new(&tables.header, tables.ending.as_ref(), &tables.gaps, &tables.warnings, 0);
+    let is_whole = tables.warnings.is_empty() && tables.gaps.is_empty();
+    Ok(Exported { profile, tracks, is_whole, warnings: incomplete(&subject), remarks: Vec::new() })
+}
+
+/// The choice, as far as the profile has it: another tool's has not all figures.
+///
+/// # Errors
+/// It has nothing that was alive at the chosen instant.
+fn available(
+    choice: Choice,
+    format: Format,
+    profile: &Profile,
+    messages: &dyn Messages,
+) -> Result<Choice, Failure> {
+    let has = |measure: Measure| profile.column(measure).is_some();
+    // Of a trace without call stacks, which has none of them, a timeline is shown.
+    if profile.measures().is_empty() {
+        return Ok(choice);
+    }
+    if choice.instant == Instant::Peak && !choice.instant.measures().into_iter().any(has) {
+        return Err(NoProfile::NoPeak.into());
+    }
+    let measures = |choice: Choice| {
+        let all = [Count::AllocatedObjects, Count::AllocatedBytes, Count::LiveObjects, Count::LiveBytes];
+        all.map(|count| (count, count.measure(choice.instant)))
+    };
+    let missing: Vec<&str> = measures(choice)
+        .into_iter()
+        .filter(|(_, measure)| !has(*measure))
+        .map(|(_, measure)| measure.title())
+        .collect();
+    if !missing.is_empty()
+        && matches!(format, Format::Pprof | Format::Dhat | Format::Callgrind | Format::Perfetto)
+    {
+        messages.note(&format!("the profile has no {}: 0 in the file", missing.join(", ")));
+    }
+    if has(choice.count.measure(choice.instant)) {
+        return Ok(choice);
+    }
+    // Bytes rather than objects, what is alive rather than what was.
+    let found = measures(choice).into_iter().rev().find(|(_, measure)| has(*measure));
+    let Some((count, measure)) = found else { return Ok(choice) };
+    if matches!(format, Format::Folded | Format::Speedscope) {
+        let wanted = choice.count.measure(choice.instant).title();
+        messages.note(&format!("the profile has no {wanted}: {} are shown", measure.title()));
+    }
+    Ok(Choice { count, ..choice })
 }
 
 /// The profile of a trace, what a timeline shows next to it, and the tables of the trace.

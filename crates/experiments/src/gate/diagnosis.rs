@@ -147,7 +147,7 @@ pub(crate) fn site_flame(stacks: &StackPair, names: [&str; 2]) -> Item {
         "What changed, call stack by call stack",
         "Call stacks have the program's own functions, each once, without lines, which differ between two builds. Where \
          two were joined whose names differ, the name is that of the second.",
-        Measure::PeakBytes,
+        stacks.new.measures().first().copied().unwrap_or(Measure::PeakBytes),
         names,
     )
 }

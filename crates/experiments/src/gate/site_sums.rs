@@ -3,17 +3,21 @@
 //! Stacks that are the same to a reader are merged before anything is counted, so that a recursion with a million
 //! different stacks takes one row.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
 use heaptoll_callsites::{Frame, Paths};
+use heaptoll_profiles::Measure;
 use heaptoll_trace::{Event, EventKind, MEMORY_LIMIT, Memory, Sites};
 use heaptoll_trace_analysis::feed::feed;
 use heaptoll_trace_analysis::stacks::CallSites;
 use heaptoll_trace_analysis::stat::{EACH_OBJECT, Stat, StatFigures};
 use heaptoll_trace_analysis::subject::Subject;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
+use crate::foreign::{self, ReadProfile};
 use crate::trace_source;
 
 /// Sites that are distinguished, as many as an analysis keeps; all further ones are one.
@@ -51,7 +55,31 @@ pub(super) struct SiteSums {
     pub(super) stacks: u64,
     /// What makes the sums incomplete.
     pub(super) warnings: Vec<String>,
+    /// Which of the figures a profile of another tool has not.
+    pub(super) lacks: BTreeSet<Lack>,
 }
+
+/// A figure of call sites that is not known of one side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lack {
+    /// Bytes requested.
+    Bytes,
+    /// Calls.
+    Calls,
+    /// Bytes alive at the peak.
+    Live,
+    /// Bytes alive at the end.
+    Exit,
+}
+
+/// The figures and what they are of a profile.
+const OF_PROFILE: [(Lack, Measure); 4] = [
+    (Lack::Bytes, Measure::AllocatedBytes),
+    (Lack::Calls, Measure::AllocatedObjects),
+    (Lack::Live, Measure::PeakBytes),
+    (Lack::Exit, Measure::EndBytes),
+];
 
 impl SiteSums {
     /// Adds the sites of a trace, as if its recording had ended at `until_ns` from its beginning.
@@ -59,6 +87,9 @@ impl SiteSums {
     /// # Errors
     /// It is no trace, has no call stacks, cannot be read, or needs more memory.
     pub(super) fn add(&mut self, trace: &Path, until_ns: u64, paths: &mut Paths) -> Result<(), Failure> {
+        if let Some(found) = foreign::profile(trace, MEMORY_LIMIT)? {
+            return self.add_profile(trace, until_ns, &found, paths);
+        }
         let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
         if !tables.header.sites {
             return Err(Failure::Usage(format!(
@@ -92,6 +123,61 @@ impl SiteSums {
             self.rows.entry(path).or_default().add(sum);
         }
         Ok(())
+    }
+}
+
+impl SiteSums {
+    /// Adds the sites of another tool's profile.
+    ///
+    /// # Errors
+    /// It has no times, so it cannot end earlier.
+    fn add_profile(
+        &mut self,
+        file: &Path,
+        until_ns: u64,
+        found: &ReadProfile,
+        paths: &mut Paths,
+    ) -> Result<(), Failure> {
+        if until_ns != u64::MAX {
+            return Err(Failure::Usage(format!(
+                "{} is a profile of sums, without the times of events: --between has no meaning for it",
+                file.display()
+            )));
+        }
+        let profile = &found.profile;
+        let remarks = found.remarks.iter().map(|remark| format!("{}: {remark}", file.display()));
+        self.warnings.extend(remarks);
+        let lines: Vec<String> = profile.frames().iter().map(line).collect();
+        let frames = profile.frames().iter().zip(&lines);
+        let steps = paths.steps(frames.map(|(frame, line)| Frame {
+            function: &frame.function,
+            line,
+            object: &frame.object,
+            offset: frame.offset,
+        }));
+        let columns = OF_PROFILE.map(|(lack, measure)| {
+            let column = profile.column(measure);
+            self.lacks.extend(column.is_none().then_some(lack));
+            column
+        });
+        for stack in profile.stacks() {
+            self.stacks += u64::from(stack.call.is_some());
+            let frames: Vec<u32> =
+                profile.path(stack.call).map(|call| profile.calls()[call as usize].frame).collect();
+            let [bytes, calls, live, exit] =
+                columns.map(|column| column.map_or(0, |column| stack.values[column]));
+            let row = self.rows.entry(paths.path(&steps, &frames)).or_default();
+            row.add(Sums { bytes, calls, live, exit });
+        }
+        Ok(())
+    }
+}
+
+/// `file:line` of a frame.
+fn line(frame: &heaptoll_profiles::Frame) -> String {
+    match frame.line {
+        0 => frame.file.clone(),
+        line => format!("{}:{line}", frame.file),
     }
 }
 

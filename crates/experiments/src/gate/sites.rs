@@ -15,6 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::differences::{Amounts, Differences, Part};
+pub use super::site_sums::Lack;
 use super::site_sums::{SiteSums, Sums};
 use super::stack_pair::{PairBuilder, StackPair};
 use crate::failure::Failure;
@@ -55,6 +56,9 @@ pub struct SiteDifferences {
     pub stacks: Option<StackPair>,
     /// What makes the sums incomplete.
     pub warnings: Vec<String>,
+    /// Figures that are not compared, since a side is another tool's profile and has them not; they are 0 above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<Lack>,
 }
 
 /// The differences between two recordings with call stacks. Each is the traces of its process images, whose sums are
@@ -92,28 +96,40 @@ pub fn differences_until(
         )
     }));
     // A flame graph adds sites up by itself, from the outermost function.
-    let stacks = stacks(&join(base.rows.clone(), new.rows.clone()), &paths);
+    let not_compared: Vec<Lack> = base.lacks.union(&new.lacks).copied().collect();
+    let stacks = stacks(&join(base.rows.clone(), new.rows.clone()), &paths, &not_compared);
     let innermost = |rows| merged(rows, depth.unwrap_or(usize::MAX));
     let joined = join(innermost(base.rows), innermost(new.rows));
     let shown = shown(&joined);
-    let of = |figure: fn(&Sums) -> u64| split(&joined, &shown, &paths, figure);
+    let of = |lack, figure: fn(&Sums) -> u64| match not_compared.contains(&lack) {
+        true => Differences::default(),
+        false => split(&joined, &shown, &paths, figure),
+    };
     Ok(SiteDifferences {
-        bytes: of(|sums| sums.bytes),
-        calls: of(|sums| sums.calls),
-        live: of(|sums| sums.live),
-        exit: of(|sums| sums.exit),
+        bytes: of(Lack::Bytes, |sums| sums.bytes),
+        calls: of(Lack::Calls, |sums| sums.calls),
+        live: of(Lack::Live, |sums| sums.live),
+        exit: of(Lack::Exit, |sums| sums.exit),
         base_stacks: base.stacks,
         new_stacks: new.stacks,
-        stacks: Some(stacks),
+        stacks: (not_compared.len() < 4).then_some(stacks),
         warnings,
+        not_compared,
     })
 }
 
 /// The whole stacks of the program's own functions. Sites that were joined have the functions of the new build.
-fn stacks(sites: &[Site], paths: &Paths) -> StackPair {
-    let measures = [Measure::PeakBytes, Measure::EndBytes, Measure::RequestedBytes, Measure::Calls];
-    let values = |sums: &Sums| [sums.live, sums.exit, sums.bytes, sums.calls];
-    let (none, mut pair) = (Sums::default(), PairBuilder::new(measures.to_vec()));
+fn stacks(sites: &[Site], paths: &Paths, not_compared: &[Lack]) -> StackPair {
+    let figures: [(Lack, Measure, fn(&Sums) -> u64); 4] = [
+        (Lack::Live, Measure::PeakBytes, |sums| sums.live),
+        (Lack::Exit, Measure::EndBytes, |sums| sums.exit),
+        (Lack::Bytes, Measure::RequestedBytes, |sums| sums.bytes),
+        (Lack::Calls, Measure::Calls, |sums| sums.calls),
+    ];
+    let compared: Vec<_> = figures.into_iter().filter(|(lack, ..)| !not_compared.contains(lack)).collect();
+    let values = |sums: &Sums| compared.iter().map(|(.., of)| of(sums)).collect::<Vec<u64>>();
+    let (none, mut pair) =
+        (Sums::default(), PairBuilder::new(compared.iter().map(|(_, measure, _)| *measure).collect()));
     for site in sites {
         let (base, new) = match site {
             Site::Same(_, base, new) | Site::Alike(_, _, _, base, new) => (base, new),

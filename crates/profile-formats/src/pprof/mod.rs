@@ -3,6 +3,7 @@
 //! A message of protocol buffers may be written in parts that are joined by their reader. So samples go out one by one,
 //! and the tables that they lead to follow: a profile of a million stacks takes no second copy in memory.
 
+mod read;
 mod schema;
 mod tables;
 
@@ -14,6 +15,7 @@ use heaptoll_profiles::Profile;
 use prost::Message;
 
 use crate::format::{Instant, four};
+pub use read::{is_pprof, read};
 use schema::{Sample, ValueType};
 use tables::Tables;
 

@@ -3,10 +3,14 @@
 //!
 //! Times are microseconds: the viewer's numbers are exact up to 2^53 only, and lifetimes are sums.
 
+mod read;
+
 use std::io::{self, Write};
 
 use heaptoll_profiles::{Frame, Measure, Profile};
 use serde::Serialize;
+
+pub use read::{is_dhat, read};
 
 /// Objects that live less long on average are marked by the viewer, us. Events of a trace without a time of their own
 /// have that of their batch, about a millisecond.

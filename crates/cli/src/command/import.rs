@@ -1,0 +1,81 @@
+//! `heaptoll import`: recordings of other tools as traces.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::foreign::{Kind, ProfileKind};
+use heaptoll_experiments::import::{self, Request};
+
+use crate::exit::TROUBLE;
+use crate::memory::MemoryArguments;
+use crate::messages::TerminalMessages;
+
+/// What a recording is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FromArg {
+    /// heaptrack, raw or interpreted, plain or packed by gzip or zstd
+    Heaptrack,
+    /// A heap profile of Valgrind's DHAT or of the Rust crate: refused, with what reads it
+    Dhat,
+    /// A heap profile of Go, jemalloc, gperftools: refused, with what reads it
+    Pprof,
+}
+
+impl FromArg {
+    fn kind(self) -> Kind {
+        match self {
+            FromArg::Heaptrack => Kind::Heaptrack,
+            FromArg::Dhat => Kind::Profile(ProfileKind::Dhat),
+            FromArg::Pprof => Kind::Profile(ProfileKind::Pprof),
+        }
+    }
+}
+
+/// Make a trace of another tool's recording: heaptrack's.
+///
+/// The trace works with `stat`, `lifetimes`, `leaks`, `diff`, `export`, `replay`, `bound`. What the recording lacks is
+/// printed, stands in the trace, and is shown by `stat` and its like. A recording of bytehound becomes one of heaptrack by
+/// `bytehound export-heaptrack`.
+///
+/// Heap profiles of pprof and DHAT have sums and no events, so they become no traces. `heaptoll export` and `heaptoll
+/// diff` read them as they are. docs/guide/import.md
+///
+/// Exit status: 0 all well; 1 the recording is cut off (what is whole is imported) or the trace could not be written; 2
+/// it is no recording of heaptrack, of another version, damaged, or a profile, or the trace exists.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  heaptoll import heaptrack.gawk.1234.zst\n  \
+    heaptoll import heaptrack.gawk.1234.raw.zst -o gawk.heaptoll\n  \
+    heaptoll export heap.pb.gz --to html                       (a profile of pprof: no import is needed)\n  \
+    heaptoll diff before.pb.gz after.pb.gz")]
+pub struct Arguments {
+    /// The recording; `-` is standard input
+    file: PathBuf,
+    /// What it is; found from its contents if not given
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    from: Option<FromArg>,
+    /// The trace to write; without it, NAME.heaptoll in the current folder
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace a file that exists
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    memory: MemoryArguments,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    let request = Request {
+        file: arguments.file.clone(),
+        from: arguments.from.map(FromArg::kind),
+        output: arguments.output.clone(),
+        force: arguments.force,
+        memory_limit_bytes: arguments.memory.limit_bytes(),
+    };
+    let is_whole = import::run(&request, &TerminalMessages::default())?;
+    Ok(if is_whole { 0 } else { TROUBLE })
+}

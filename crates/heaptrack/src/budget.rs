@@ -1,0 +1,26 @@
+//! The memory that tables and objects of a recording may take.
+
+/// What is left of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Budget {
+    left_bytes: u64,
+}
+
+/// There is not enough left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exceeded;
+
+impl Budget {
+    pub fn new(limit_bytes: u64) -> Budget {
+        Budget { left_bytes: limit_bytes }
+    }
+
+    /// Takes so many bytes of it.
+    ///
+    /// # Errors
+    /// They are more than what is left.
+    pub fn take(&mut self, bytes: usize) -> Result<(), Exceeded> {
+        self.left_bytes = self.left_bytes.checked_sub(bytes as u64).ok_or(Exceeded)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+//! Heap profiles that other programs wrote: sums by call stack, as a profile. They have no events, so they are no
+//! traces: nothing can be replayed, and there are no single lifetimes.
+//!
+//! A file may be damaged or made to harm: what is read is bounded by the limit of memory, not by what a length promises.
+
+use crate::bounded::{ReadError, ReadProfile};
+use crate::{dhat, pprof};
+
+/// A format that is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Protocol buffers, without gzip.
+    Pprof,
+    /// JSON of Valgrind's DHAT, and of the Rust crate of that name.
+    Dhat,
+}
+
+impl Kind {
+    /// Its name for people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Pprof => "pprof",
+            Kind::Dhat => "DHAT",
+        }
+    }
+}
+
+/// The format of a file that is not compressed, or not any more, by its first bytes: some kilobytes are enough.
+pub fn kind(first: &[u8]) -> Option<Kind> {
+    if dhat::is_dhat(first) { Some(Kind::Dhat) } else { pprof::is_pprof(first).then_some(Kind::Pprof) }
+}
+
+/// Reads a heap profile, whose bytes are plain, into so much memory.
+///
+/// # Errors
+/// It is not whole, of another version, of no heap, or too large.
+pub fn read(kind: Kind, bytes: &[u8], limit_bytes: u64) -> Result<ReadProfile, ReadError> {
+    match kind {
+        Kind::Pprof => pprof::read(bytes, limit_bytes),
+        Kind::Dhat => dhat::read(bytes, limit_bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests;
