@@ -56,6 +56,12 @@ pub trait Watch: Sized {
         true
     }
 
+    /// Whether a call for a new block of `size` bytes takes it now.
+    #[inline(always)]
+    fn fast_path_of(_size: usize) -> bool {
+        Self::fast_path()
+    }
+
     /// Whether calls that do not take the fast path bypass the layer.
     #[inline(always)]
     fn bypasses() -> bool {
@@ -135,7 +141,7 @@ pub(crate) fn allocate<W: Watch>(
     size: usize,
     forward: impl FnOnce() -> *mut c_void,
 ) -> *mut c_void {
-    if W::fast_path() {
+    if W::fast_path_of(size) {
         W::after_allocation(forward(), size, call)
     } else {
         allocate_slow::<W>(call, size, forward)
