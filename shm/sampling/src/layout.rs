@@ -126,6 +126,8 @@ pub struct SiteRecord {
     pub freed: Sums,
     /// Words in use, stored last.
     pub count: AtomicU32,
+    /// Records of objects that there were before it: later ones may lie where others had been unloaded.
+    pub objects: AtomicU32,
     /// Return addresses, innermost first, and what follows them.
     pub words: [AtomicU64; SITE_WORDS],
 }
@@ -142,6 +144,7 @@ pub const FILE_BYTES: usize = SITES_AT + MOST_SITES * size_of::<SiteRecord>();
 const _: () = {
     assert!(core::mem::offset_of!(SiteRecord, freed) == Sums::BYTES);
     assert!(core::mem::offset_of!(SiteRecord, count) == 2 * Sums::BYTES);
+    assert!(core::mem::offset_of!(SiteRecord, objects) == 2 * Sums::BYTES + 4);
     assert!(core::mem::offset_of!(SiteRecord, words) == 2 * Sums::BYTES + 8);
     assert!(size_of::<SiteRecord>() == 640);
     assert!(core::mem::offset_of!(ObjectRecord, recorded_unix_s) == 8);

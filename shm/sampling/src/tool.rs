@@ -69,6 +69,8 @@ pub struct ObjectWords {
 /// The samples of a call stack.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct SiteSamples {
+    /// How many objects were recorded before it.
+    pub objects: usize,
     /// Return addresses, innermost first, and what follows them.
     pub words: Vec<u64>,
     /// All allocations.
@@ -235,6 +237,7 @@ fn site(record: &[u8]) -> SiteSamples {
     let (allocated, freed) = (sums(0), sums(Sums::BYTES));
     let count = half(record, 2 * Sums::BYTES);
     SiteSamples {
+        objects: half(record, 2 * Sums::BYTES + 4) as usize,
         words: words(&record[2 * Sums::BYTES + 8..], count, SITE_WORDS),
         allocated,
         live: allocated.minus(freed),

@@ -161,6 +161,7 @@ impl<'a> Records<'a> {
         for (place, &word) in record.words.iter().zip(words) {
             place.store(word as u64, Ordering::Relaxed);
         }
+        record.objects.store(self.header().objects.load(Ordering::Relaxed), Ordering::Relaxed);
         record.count.store(count as u32, Ordering::Release);
     }
 
