@@ -12,6 +12,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
+    /// Of these call stacks.
     pub fn new(sites: &'a Sites) -> Frames<'a> {
         Frames { sites, known: vec![[None; 2]; sites.frames.len()] }
     }

@@ -14,7 +14,7 @@ use heaptoll_trace::{Event, EventKind, Header, Sites};
 use crate::slots::{MAX_SIZE, Slots};
 use crate::stat::Point;
 use crate::stat::timeline::Timeline;
-use frames::Frames;
+pub use frames::Frames;
 use live::Live;
 use lives::LifeGroups;
 use sums::{Now, SITES, SiteSums, Totals};
@@ -220,6 +220,7 @@ impl StackSums {
             from_ns: self.window.from_ns.min(to_ns),
             to_ns,
             peak_ns: self.peak_ns,
+            sampled_bytes: None,
         });
         let mut frames = Frames::new(sites);
         let mut stacks: HashMap<u32, u32> = HashMap::new();
