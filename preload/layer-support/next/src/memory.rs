@@ -61,22 +61,13 @@ pub fn map_wiped_in_child(bytes: usize) -> Option<NonNull<c_void>> {
             NonNull::new(made)
         }
     })?;
-    // SAFETY: the mapping has these bytes, in which zeroes are as valid as they are now.
-    if unsafe { wipe_in_child(made.as_ptr(), bytes) } {
+    // SAFETY: the advice concerns the mapping made above alone, and changes nothing in this process.
+    if keeping_errno(|| unsafe { libc::madvise(made.as_ptr(), bytes, libc::MADV_WIPEONFORK) == 0 }) {
         return Some(made);
     }
     // SAFETY: the mapping was made above, and no address in it is kept.
     unsafe { unmap(made, bytes) };
     None
-}
-
-/// Has a child of fork find memory zeroed; false where the system cannot.
-///
-/// # Safety
-/// The bytes are whole pages of private anonymous memory, and zeroes are valid in all of them whatever the child does.
-pub unsafe fn wipe_in_child(start: *mut c_void, bytes: usize) -> bool {
-    // SAFETY: the advice changes nothing in this process; the caller states that the child may find zeroes.
-    keeping_errno(|| unsafe { libc::madvise(start, bytes, libc::MADV_WIPEONFORK) == 0 })
 }
 
 /// Enlarges a mapping of [`map`]; it may move.

@@ -112,6 +112,12 @@ pub trait Watch: Sized {
     #[inline(always)]
     fn after_free(_begun: u64) {}
 
+    /// The next object's `malloc`. A layer that keeps its address overrides this.
+    #[inline(always)]
+    fn forward_malloc(size: usize) -> *mut c_void {
+        forward::malloc(size)
+    }
+
     /// The program's `free` (`operator`: C++'s). A layer that does not simply forward the block overrides this, and
     /// then none of the hooks for freed blocks runs.
     ///
@@ -162,7 +168,7 @@ fn allocate_slow<W: Watch>(call: Call, size: usize, forward: impl FnOnce() -> *m
 
 #[inline(always)]
 pub fn malloc<W: Watch>(size: usize) -> *mut c_void {
-    allocate::<W>(Call::Malloc, size, move || forward::malloc(size))
+    allocate::<W>(Call::Malloc, size, move || W::forward_malloc(size))
 }
 
 /// # Safety

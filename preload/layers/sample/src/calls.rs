@@ -2,14 +2,14 @@
 
 use core::ffi::c_void;
 
-use heaptoll_next::arena;
+use heaptoll_next::{arena, forward};
 use heaptoll_next::watched::{Call, Watch};
 use heaptoll_sample_core::Taken;
 use heaptoll_sampling::Random;
 
 use crate::start::{Mode, mode};
 use crate::thread::{Left, Sequence, count_down};
-use crate::{SAMPLER, STACKS};
+use crate::{SAMPLER, STACKS, next};
 
 /// Samples calls.
 pub struct Sample;
@@ -81,15 +81,19 @@ impl Watch for Sample {
     }
 
     #[inline(always)]
-    fn before_free(block: *mut c_void, _: bool) -> bool {
-        !SAMPLER.may_hold(block as usize)
+    fn forward_malloc(size: usize) -> *mut c_void {
+        next::malloc(size)
     }
 
-    fn before_free_slow(block: *mut c_void, _: bool) -> u64 {
-        if let Some(taken) = SAMPLER.take(block as usize) {
-            SAMPLER.freed::<Observer>(block as usize, taken);
+    /// Null has the group of the first addresses, which no block has: it is freed as any block.
+    #[inline(always)]
+    unsafe fn free(block: *mut c_void, _: bool) {
+        if SAMPLER.may_hold(block as usize) {
+            // SAFETY: the contract of `free_slow` is that of this function.
+            return unsafe { free_slow(block) };
         }
-        0
+        // SAFETY: blocks of the arena pass the filter, so that this one is the manager's or null.
+        unsafe { next::free(block) }
     }
 
     #[inline(always)]
@@ -103,6 +107,20 @@ impl Watch for Sample {
             after_resize_slow(block, before, size, new);
         }
     }
+}
+
+/// Frees a block that may be a sampled one, or the arena's.
+///
+/// # Safety
+/// `block` is null or a live block of this malloc family.
+#[cold]
+#[inline(never)]
+unsafe fn free_slow(block: *mut c_void) {
+    if let Some(taken) = SAMPLER.take(block as usize) {
+        SAMPLER.freed::<Observer>(block as usize, taken);
+    }
+    // SAFETY: by this function's contract the block is live or null.
+    unsafe { forward::free(block) }
 }
 
 /// A sampled block was resized, or a sample point lies in the new size.

@@ -13,6 +13,7 @@
 #![no_std]
 
 mod calls;
+mod next;
 mod start;
 mod thread;
 

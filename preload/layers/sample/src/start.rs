@@ -2,10 +2,14 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
+use heaptoll_next::arena;
 use heaptoll_next::settings::variable;
 use heaptoll_sampling::layout::VARIABLE;
 
-use crate::{SAMPLER, STACKS};
+use crate::{SAMPLER, STACKS, next};
+
+/// Bytes of the arena that other threads may still take which were there while the family was searched for.
+const FURTHER_ARENA: usize = 64 << 10;
 
 /// What the layer does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +50,13 @@ fn start() -> Mode {
     // SAFETY: `__errno_location` returns the address of the calling thread's errno.
     let errno = unsafe { *libc::__errno_location() };
     // dlsym allocates: those calls find the mode being determined.
-    let is_on = heaptoll_next::next().is_some()
+    let family = heaptoll_next::next();
+    if let Some(family) = family {
+        let arena = arena::used();
+        SAMPLER.always_hold(arena.start..arena.end + FURTHER_ARENA);
+        next::set(family);
+    }
+    let is_on = family.is_some()
         && variable(VARIABLE).is_some_and(|folder| SAMPLER.attach(folder))
         && STACKS.prepare(at_start as *const () as usize);
     MODE.store(if is_on { ON } else { OFF }, Ordering::Release);

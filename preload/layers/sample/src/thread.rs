@@ -18,18 +18,17 @@ thread_word! {
 /// a signal handler that allocates loses nothing.
 #[inline(always)]
 pub fn count_down(bytes: usize) -> bool {
-    let passed: u8;
     // SAFETY: the linker turns the name into the word's distance from the thread pointer, which every thread has.
     unsafe {
         asm!(
-            "mov {place}, qword ptr [rip + heaptoll_sample_left@GOTTPOFF]",
-            "sub qword ptr fs:[{place}], {bytes}",
-            "setb {passed}",
-            place = out(reg) _,
+            "mov rax, qword ptr [rip + heaptoll_sample_left@GOTTPOFF]",
+            "sub qword ptr fs:[rax], {bytes}",
+            "jb {passed}",
             bytes = in(reg) bytes,
-            passed = lateout(reg_byte) passed,
+            out("rax") _,
+            passed = label { return true },
             options(nostack),
         );
     }
-    passed != 0
+    false
 }

@@ -3,12 +3,17 @@
 //!
 //! Addresses of neighbouring blocks have one count, which keeps the counts that a program uses in the nearest cache. A
 //! block is in the filter from before it is given to the program until before it goes back to the manager; programs pass
-//! blocks between threads by something that synchronises, so no free can miss it.
+//! blocks between threads by something that synchronises, so no free can miss it. Blocks that are for another reason not
+//! the manager's are in it as well (those of the bootstrap arena): the fast path of a free tests nothing else.
+//!
+//! A child of fork keeps the filter. Blocks that its parent had sampled pass it for ever, and are then not found.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
 /// Logarithm of the bytes of a group.
 const GROUP: u32 = 8;
+/// Bytes of a group.
+pub const GROUP_BYTES: usize = 1 << GROUP;
 /// Counts: addresses 16 MiB apart share one.
 const COUNTS: usize = 1 << 16;
 
@@ -50,12 +55,6 @@ impl Filter {
         let changed = |count: u8| (count != u8::MAX).then(|| count.wrapping_add(by));
         // Full: nothing changes.
         let _ = self.count(block).fetch_update(Ordering::Relaxed, Ordering::Relaxed, changed);
-    }
-
-    /// Has a child of fork find it empty; false where the kernel cannot.
-    pub fn wipe_in_child(&'static self) -> bool {
-        // SAFETY: the counts are whole pages of a static (`repr`), all of them atomics for which 0 is valid.
-        unsafe { heaptoll_next::memory::wipe_in_child(self.counts.as_ptr().cast_mut().cast(), size_of::<Filter>()) }
     }
 }
 

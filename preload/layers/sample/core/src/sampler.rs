@@ -8,7 +8,7 @@ use heaptoll_sampling::{Random, Weight};
 
 use crate::control::RunControl;
 use crate::file::{ProcessFile, Records};
-use crate::filter::Filter;
+use crate::filter::{Filter, GROUP_BYTES};
 use crate::live::{Live, LiveSample};
 use crate::observer::Observer;
 
@@ -53,7 +53,7 @@ impl Sampler {
     /// Attaches to the tool's folder, and makes this process's file; false: nothing will be sampled. Call it once, while
     /// there is one thread.
     pub fn attach(&'static self, folder: &[u8]) -> bool {
-        if !self.control.attach(folder) || !self.filter.wipe_in_child() {
+        if !self.control.attach(folder) {
             return false;
         }
         let Some(memory) = memory::map_wiped_in_child(size_of::<State>()) else { return false };
@@ -113,7 +113,13 @@ impl Sampler {
         }
     }
 
-    /// Whether a block may be a sampled one.
+    /// Has all blocks in a range pass the filter from now on.
+    pub fn always_hold(&self, blocks: core::ops::Range<usize>) {
+        let first = blocks.start & !(GROUP_BYTES - 1);
+        (first..blocks.end).step_by(GROUP_BYTES).for_each(|block| self.filter.add(block));
+    }
+
+    /// Whether a block may be a sampled one, or one that always passes.
     #[inline(always)]
     pub fn may_hold(&self, block: usize) -> bool {
         self.filter.may_hold(block)
@@ -176,6 +182,9 @@ mod tests {
         sampler.allocated::<()>(records, 0x2000, 100, 2);
         sampler.allocated::<()>(records, 0x3000, 1 << 30, u32::MAX);
         assert!(sampler.may_hold(0x1000) && sampler.take(0x1010).is_none());
+        sampler.always_hold(0x50_0040..0x50_2000);
+        assert!((0x50_0000..0x50_2000).step_by(16).all(|block| sampler.may_hold(block)));
+        assert!(!sampler.may_hold(0x50_2100));
         let taken = sampler.take(0x1000).unwrap();
         assert!(!sampler.may_hold(0x1000));
         sampler.put_back(0x1000, taken);
