@@ -1,5 +1,4 @@
-//! `heaptoll record --sample` and `heaptoll sample`: a sampled heap profile of a program, and the socket through which a
-//! program that runs is asked for one.
+//! `heaptoll record --sample` and `heaptoll sample`: a sampled heap profile of a program, at its end and while it runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +10,6 @@ pub use heaptoll_record::sampling::{Answer, ClientError, Command, MOST_MEAN, exc
 use heaptoll_record::sampling::{NamedProcess, SampledOutcome, SamplingOptions, Settings, sample};
 use heaptoll_record::{Children, Interrupt, RecordingOptions, folder_of_others};
 use heaptoll_report::document::Document;
-use heaptoll_report::format::shell_path;
 use heaptoll_report::terminal::{Style, render_document};
 use heaptoll_report::{ReportError, files};
 use heaptoll_scratch::Scratch;
@@ -83,9 +81,12 @@ pub struct Outcome {
 pub fn prepare(request: &Request, places: &Places, messages: &dyn Messages) -> Result<Prepared, Failure> {
     let manager = manager_of(request.manager.as_ref(), places, messages)?;
     let found = program::find(&request.program, places)?;
-    let output = request.output.clone().unwrap_or_else(|| PathBuf::from(Format::Pprof.file_name(&found.name)));
+    let output =
+        request.output.clone().unwrap_or_else(|| PathBuf::from(Format::Pprof.file_name(&found.name)));
     if output == Path::new("-") {
-        return Err(Failure::Usage("standard output is the program's: name a file for the profile with -o".into()));
+        return Err(Failure::Usage(
+            "standard output is the program's: name a file for the profile with -o".into(),
+        ));
     }
     check_output(&output, request.force)?;
     let mut record = heaptoll_record::Request {
@@ -99,8 +100,9 @@ pub fn prepare(request: &Request, places: &Places, messages: &dyn Messages) -> R
         ..heaptoll_record::Request::default()
     };
     program::inspect(&mut record, request.manager.is_some(), messages)?;
-    let scratch = scratch()
-        .map_err(|error| Failure::Usage(format!("cannot make a folder for the samples: {error}; set TMPDIR to one with space")))?;
+    let scratch = scratch().map_err(|error| {
+        Failure::Usage(format!("cannot make a folder for the samples: {error}; set TMPDIR to one with space"))
+    })?;
     Ok(Prepared { request: request.clone(), record, output, scratch, _command: found })
 }
 
@@ -171,7 +173,8 @@ impl Prepared {
     /// What a client gets.
     fn answer(&self, processes: &[NamedProcess], awake: bool, wall_ns: u64) -> Result<Answer, String> {
         let Some(most) = largest(processes) else {
-            let why = if awake { "no allocation was sampled yet" } else { "it is dormant, and was never awake" };
+            let why =
+                if awake { "no allocation was sampled yet" } else { "it is dormant, and was never awake" };
             return Err(format!("there is no profile: {why}"));
         };
         let (figures, profile) = self.figures(&processes[most], wall_ns);
@@ -252,9 +255,4 @@ fn write_file(path: &Path, profile: &Profile) -> Result<(), ReportError> {
     files::write_atomically(path, |out| {
         write_pprof(profile, out).map_err(|source| ReportError::Stream { form: "profile", source })
     })
-}
-
-/// The command that shows a profile.
-fn shown_by(path: &Path) -> String {
-    format!("go tool pprof {}", shell_path(path))
 }

@@ -214,7 +214,8 @@ fn children(arguments: &Arguments) -> Children {
 /// Under the sampling layer instead of the recording layer.
 fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure> {
     let places = Places::find()?;
-    let outputs = DocumentOutputs { html: arguments.html.clone(), json: arguments.json.clone(), markdown: None };
+    let outputs =
+        DocumentOutputs { html: arguments.html.clone(), json: arguments.json.clone(), markdown: None };
     if [&arguments.html, &arguments.json].into_iter().flatten().any(|path| path == Path::new("-")) {
         return Err(Failure::Usage("standard output is the program's: name a file".into()));
     }

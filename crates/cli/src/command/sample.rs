@@ -30,10 +30,12 @@ enum ActionArg {
 /// Exit status: 0 all well; 1 the profile cannot be written; 2 there is no such program, it refuses, or nothing was sampled
 /// yet.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  heaptoll record --sample 512K --dormant --socket /run/user/1000/server.sample -- ./server\n  \
+#[command(
+    after_help = "Examples:\n  heaptoll record --sample 512K --dormant --socket /run/user/1000/server.sample -- ./server\n  \
     heaptoll sample /run/user/1000/server.sample start\n  \
     heaptoll sample /run/user/1000/server.sample dump -o before.pb.gz\n  \
-    heaptoll sample /run/user/1000/server.sample stop")]
+    heaptoll sample /run/user/1000/server.sample stop"
+)]
 pub struct Arguments {
     /// The socket
     #[arg(value_name = "SOCKET")]
@@ -67,8 +69,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         Some(output) => sampled::check_output(output, arguments.force)?,
         None => {}
     }
-    let answer =
-        exchange(&arguments.socket, command).map_err(|error| Failure::Refused(Box::new(error)))?;
+    let answer = exchange(&arguments.socket, command).map_err(|error| Failure::Refused(Box::new(error)))?;
     let text = answer.text.trim_end();
     match &arguments.output {
         Some(output) => {

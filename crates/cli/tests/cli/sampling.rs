@@ -80,7 +80,8 @@ fn the_site_that_holds_most_is_first_and_intervals_hold_the_exact_figures() {
     }
     // The same seed samples the same.
     let again = fixture.at("again.json");
-    seeded(&fixture, 7, &["record", "--sample", "128K", "-fo", &profile, "--json", &again, "--", &program]).exits(0);
+    seeded(&fixture, 7, &["record", "--sample", "128K", "-fo", &profile, "--json", &again, "--", &program])
+        .exits(0);
     let again = read_json(&again);
     assert_eq!((&again["rows"], &again["live"]), (&figures["rows"], &figures["live"]));
 }
@@ -143,7 +144,8 @@ fn threads_forks_signals_and_a_crash_are_followed() {
         }
     "#;
     let fixture = Fixture::new();
-    let (program, json, profile) = (fixture.program("follow", source), fixture.at("a.json"), fixture.at("a.pb.gz"));
+    let (program, json, profile) =
+        (fixture.program("follow", source), fixture.at("a.json"), fixture.at("a.pb.gz"));
     let sample = ["record", "--sample", "1", "-o", &profile, "--json", &json, "--", &program];
     fixture.heaptoll(&sample).exits(137).complains(&["1 profile of processes", "a.pb.gz.children"]);
     let figures = read_json(&json);
@@ -151,7 +153,8 @@ fn threads_forks_signals_and_a_crash_are_followed() {
     assert_eq!((live("in_thread"), live("in_parent")), (2_000_000.0, 50_000.0), "{figures:#}");
     assert_eq!(number(&row(&figures, "in_handler")["allocated"]["objects"]["estimate"]), 5.0);
     // The child has a file of its own, in which nothing of its parent's is.
-    let children: Vec<_> = std::fs::read_dir(fixture.path("a.pb.gz.children")).expect("a folder").flatten().collect();
+    let children: Vec<_> =
+        std::fs::read_dir(fixture.path("a.pb.gz.children")).expect("a folder").flatten().collect();
     assert_eq!(children.len(), 1);
     let sums = pprof_sums(children[0].path().to_str().expect("text"));
     assert_eq!(sums, [700, 21_000, 700, 21_000]);
@@ -162,7 +165,9 @@ fn the_program_is_left_alone_and_what_cannot_be_sampled_is_refused() {
     let fixture = Fixture::new();
     let small = fixture.program("small", r#"int main(int n, char **a) { char c; read(0, &c, 1); puts(getenv("LD_PRELOAD") ? "on" : "off"); return 9; }"#);
     let profile = fixture.at("a.pb.gz");
-    let run = |arguments: &[&str]| fixture.heaptoll(&[&["record", "--sample"], arguments, &["--", &small]].concat());
+    let run = |arguments: &[&str]| {
+        fixture.heaptoll(&[&["record", "--sample"], arguments, &["--", &small]].concat())
+    };
     // Its exit status and output are its own; so little is rarely sampled, and this seed samples nothing.
     let few = seeded(&fixture, 1, &["record", "--sample", "1G", "-o", &profile, "--", &small]);
     few.exits(9).shows(&["on\n"]).complains(&["nothing was sampled"]);
@@ -176,12 +181,18 @@ fn the_program_is_left_alone_and_what_cannot_be_sampled_is_refused() {
     run(&["512K", "--json", "-", "-o", &fixture.at("b")]).exits(2).complains(&["name a file"]);
     let taken = fixture.at("taken");
     std::fs::write(&taken, "mine").expect("writes");
-    run(&["512K", "--socket", &taken, "-o", &fixture.at("b")]).exits(2).complains(&["taken exists", "--socket"]);
+    run(&["512K", "--socket", &taken, "-o", &fixture.at("b")])
+        .exits(2)
+        .complains(&["taken exists", "--socket"]);
     assert_eq!(std::fs::read_to_string(&taken).expect("reads"), "mine");
     // A full disk.
     run(&["1", "-o", "/dev/full"]).exits(9).complains(&["/dev/full", "space"]);
-    let fine = fixture.program("fine", "int main(void) { *(void *volatile *)&(void *){0} = malloc(10); return 0; }");
-    fixture.heaptoll(&["record", "--sample", "1", "-o", "/dev/full", "--", &fine]).exits(1).complains(&["/dev/full"]);
+    let fine =
+        fixture.program("fine", "int main(void) { *(void *volatile *)&(void *){0} = malloc(10); return 0; }");
+    fixture
+        .heaptoll(&["record", "--sample", "1", "-o", "/dev/full", "--", &fine])
+        .exits(1)
+        .complains(&["/dev/full"]);
 }
 
 /// A program that allocates a MiB for each byte that it reads, and writes the byte when that is done.
@@ -200,9 +211,11 @@ struct Steps<'a> {
 
 impl<'a> Steps<'a> {
     fn start(fixture: &'a Fixture, options: &[&str]) -> Steps<'a> {
-        let (program, socket, profile) = (fixture.program("steps", STEPS), fixture.at("s"), fixture.at("end.pb.gz"));
+        let (program, socket, profile) =
+            (fixture.program("steps", STEPS), fixture.at("s"), fixture.at("end.pb.gz"));
         let arguments =
-            [&["record", "--sample", "16K", "--socket", &socket, "-o", &profile], options, &["--", &program]].concat();
+            [&["record", "--sample", "16K", "--socket", &socket, "-o", &profile], options, &["--", &program]]
+                .concat();
         let mut command = fixture.command(&arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.env("HEAPTOLL_SAMPLE_SEED", "5").spawn().expect("heaptoll starts");
@@ -294,7 +307,9 @@ fn another_user_is_refused() {
         eprintln!("SKIPPED: another user cannot run the tool that is tested");
         return;
     }
-    as_another(&fixture, &["sample", &steps.socket, "start"]).exits(2).complains(&["only the user that runs"]);
+    as_another(&fixture, &["sample", &steps.socket, "start"])
+        .exits(2)
+        .complains(&["only the user that runs"]);
     std::fs::set_permissions(&steps.socket, std::fs::Permissions::from_mode(0o666)).expect("mode");
     as_another(&fixture, &["sample", &steps.socket, "stop"]).exits(2).complains(&["by another user"]);
     steps.sample(&["status"]).exits(0).complains(&["samples; "]);

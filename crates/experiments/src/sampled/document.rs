@@ -11,8 +11,11 @@ use crate::tables::site_table;
 /// Rows listed of a table.
 const LISTED: usize = 20;
 
-/// An interval, without the unit where both ends have the same: `1.20–3.41 MiB`.
+/// An interval; `exact` where it has no width; without the unit where both ends have the same: `1.20–3.41 MiB`.
 fn interval(value: Value) -> String {
+    if value.low >= value.high {
+        return "exact".into();
+    }
     let (low, high) = (bytes(value.low), bytes(value.high));
     match (low.split_once(' '), high.split_once(' ')) {
         (Some((number, unit)), Some((_, same))) if unit == same => format!("{number}–{high}"),
@@ -78,7 +81,8 @@ pub fn document(figures: &Figures, profile: &Profile) -> Document {
     let mut live = section("In use", figures.live, table(figures, |row| row.live));
     live.items.push(Item::Flame(Flame {
         title: "Call stacks".into(),
-        caption: "Estimates from samples: a stack with few samples may be off by much, as the tables show.".into(),
+        caption: "Estimates from samples: a stack with few samples may be off by much, as the tables show."
+            .into(),
         profile: profile.clone(),
         first: if figures.live.samples > 0 { Measure::EndBytes } else { Measure::AllocatedBytes },
     }));
@@ -92,10 +96,14 @@ pub fn document(figures: &Figures, profile: &Profile) -> Document {
     Document {
         title: format!("Heap profile of {}", printable(name)),
         subtitle: format!(
-            "{}: process {}, sampled every {} of its allocations on average, over {}",
+            "{}: process {}, {} sampled, over {}",
             printable(&shell_command(&figures.command)),
             figures.pid,
-            size_text(figures.mean_bytes),
+            if figures.mean_bytes > 1 {
+                format!("one byte in {}", size_text(figures.mean_bytes))
+            } else {
+                "every allocation".into()
+            },
             printable(&figures.manager)
         ),
         warnings: warnings(figures),
@@ -113,12 +121,15 @@ mod tests {
         let value = |low: f64, high: f64| Value { estimate: low, low, high };
         assert_eq!(interval(value(1.5 * 1048576.0, 3.0 * 1048576.0)), "1.50–3.00 MiB");
         assert_eq!(interval(value(512.0 * 1024.0, 3.0 * 1048576.0)), "512 KiB–3.00 MiB");
-        assert_eq!(interval(value(7.0, 7.0)), "7–7 B");
+        assert_eq!(interval(value(7.0, 7.0)), "exact");
     }
 
     #[test]
     fn what_was_not_sampled_is_stated() {
-        let document = document(&Figures { exe: "/bin/x".into(), mean_bytes: 1 << 19, ..Figures::default() }, &Profile::default());
+        let document = document(
+            &Figures { exe: "/bin/x".into(), mean_bytes: 1 << 19, ..Figures::default() },
+            &Profile::default(),
+        );
         assert_eq!(document.title, "Heap profile of x");
         assert!(document.sections.iter().all(|section| section.text[0] == "Nothing was sampled."));
     }

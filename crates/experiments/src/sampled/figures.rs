@@ -160,7 +160,13 @@ mod tests {
     use super::*;
 
     fn estimate(samples: u64, bytes: f64) -> Estimate {
-        Estimate { samples, objects: samples as f64, bytes, objects_variance: 1.0, bytes_variance: bytes * 1000.0 }
+        Estimate {
+            samples,
+            objects: samples as f64,
+            bytes,
+            objects_variance: 1.0,
+            bytes_variance: bytes * 1000.0,
+        }
     }
 
     #[test]
@@ -181,7 +187,8 @@ mod tests {
         };
         let run = Run { command: &[], manager: "glibc", mean_bytes: 1000, frames: 3 };
         let figures = figures(&process, &run);
-        let rows: Vec<_> = figures.rows.iter().map(|row| (row.name.as_str(), row.stacks, row.live.samples)).collect();
+        let rows: Vec<_> =
+            figures.rows.iter().map(|row| (row.name.as_str(), row.stacks, row.live.samples)).collect();
         assert_eq!(rows, [("f < main", 2, 3), ("main", 1, 2)]);
         assert_eq!((figures.allocated.samples, figures.live.bytes.estimate), (14, 5000.0));
         let bytes = figures.rows[0].live.bytes;

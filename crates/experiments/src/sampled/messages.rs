@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use heaptoll_record::Progress;
 use heaptoll_record::sampling::SampledOutcome;
-use heaptoll_report::format::{plural, printable, seconds};
+use heaptoll_report::format::{plural, printable, seconds, shell_path};
 use heaptoll_units::{number, size_text};
 
-use super::shown_by;
 use crate::context::Messages;
 
 /// Passes on the messages of a run under way.
@@ -65,5 +64,5 @@ pub fn summary(
             heaptoll_record::folder_of_others(output).display()
         ));
     }
-    messages.note(&format!("as a graph: {}", shown_by(first)));
+    messages.note(&format!("as a graph: go tool pprof -http : {}", shell_path(first)));
 }

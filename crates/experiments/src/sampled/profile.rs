@@ -28,12 +28,8 @@ pub fn profile(process: &NamedProcess, figures: &Figures, wall_ns: u64) -> Profi
             continue;
         }
         let stack = frames.stack(site as u32, false, &mut builder);
-        let values = [
-            sampled.allocated.objects,
-            sampled.allocated.bytes,
-            sampled.live.objects,
-            sampled.live.bytes,
-        ];
+        let values =
+            [sampled.allocated.objects, sampled.allocated.bytes, sampled.live.objects, sampled.live.bytes];
         // Saturating, and nothing is below 0.
         builder.stack(&stack, &values.map(|value| value.round() as u64));
     }

@@ -1,12 +1,12 @@
 //! The client's side of the socket.
 
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::listener::is_socket;
 use super::protocol::{Answer, Command, read_answer, write_command};
 
 /// Why a client gets no answer.
@@ -45,6 +45,12 @@ pub enum ClientError {
         /// Its reason.
         why: String,
     },
+}
+
+/// Whether a path is a socket; `None` when there is nothing.
+fn is_socket(path: &Path) -> Option<bool> {
+    let about = std::fs::metadata(path).ok()?;
+    Some(about.file_type().is_socket())
 }
 
 /// Requests something through a socket, and waits for the answer.

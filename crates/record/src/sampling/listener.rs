@@ -7,7 +7,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{FileType, Mode};
+use rustix::fs::Mode;
 
 use super::error::SamplingError;
 use super::protocol::{Answer, Command, read_command, write_answer};
@@ -24,7 +24,7 @@ pub struct Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        // Where it is gone, somebody has removed it.
+        // It may have been removed already.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -62,7 +62,7 @@ impl Listener {
     /// Serves a client, if one waits.
     pub fn serve(&self, answer: &mut dyn FnMut(Command) -> Result<Answer, String>) {
         let Ok((mut client, _)) = self.socket.accept() else { return };
-        // A client that hangs or has gone is its own affair.
+        // A client that hangs or has gone does not concern the program.
         let _ = serve_one(&mut client, answer);
     }
 }
@@ -91,12 +91,6 @@ fn serve_one(
         }
         None => write_answer(Err("this request is not known: both sides must be of one version"), client),
     }
-}
-
-/// Whether a path is a socket; `None` when there is nothing.
-pub fn is_socket(path: &Path) -> Option<bool> {
-    let about = rustix::fs::stat(path).ok()?;
-    Some(FileType::from_raw_mode(about.st_mode) == FileType::Socket)
 }
 
 #[cfg(test)]
