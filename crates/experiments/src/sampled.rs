@@ -218,7 +218,7 @@ impl Prepared {
             }
         }
         if outcome.status.is_none() {
-            messages.note("stopped: the program goes on, and is sampled no longer than its memory is kept");
+            messages.note("stopped: the program goes on, and its profile ends here");
         }
         messages::summary(outcome, &written, &self.output, self.request.mean_bytes, messages);
         if outcome.images == 0 {

@@ -174,7 +174,9 @@ impl Folder {
 
 /// A little-endian word of a part of a file.
 fn word(bytes: &[u8], at: usize) -> u64 {
-    bytes.get(at..at + 8).map_or(0, |part| part.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)))
+    bytes
+        .get(at..at + 8)
+        .map_or(0, |part| part.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)))
 }
 
 fn half(bytes: &[u8], at: usize) -> u32 {
@@ -209,7 +211,9 @@ fn read(path: &Path, image: u32) -> Option<ProcessSamples> {
         not_followed: word(&head, 40),
         ..ProcessSamples::default()
     };
-    for record in records(&file, OBJECTS_AT, size_of::<ObjectRecord>(), objects).chunks(size_of::<ObjectRecord>()) {
+    for record in
+        records(&file, OBJECTS_AT, size_of::<ObjectRecord>(), objects).chunks(size_of::<ObjectRecord>())
+    {
         let words = words(&record[16..], half(record, 0), OBJECT_WORDS);
         process.objects.push(ObjectWords { recorded_unix_s: word(record, 8), words });
     }

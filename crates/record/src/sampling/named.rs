@@ -98,7 +98,11 @@ mod tests {
             recorded_unix_s: 1,
             words: vec![0x1000, 0x2000, 0x1000, 2, u64::from(b'/') | u64::from(name) << 8],
         };
-        let site = |objects: usize, words: &[u64]| SiteSamples { objects, words: words.to_vec(), ..Default::default() };
+        let site = |objects: usize, words: &[u64]| SiteSamples {
+            objects,
+            words: words.to_vec(),
+            ..Default::default()
+        };
         let process = ProcessSamples {
             objects: vec![object(b'a'), object(b'b')],
             sites: vec![site(0, &[]), site(2, &[0x1500]), site(1, &[0x1500]), site(0, &[])],

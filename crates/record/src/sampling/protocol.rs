@@ -81,7 +81,8 @@ pub fn write_answer(answer: Result<&Answer, &str>, to: &mut impl Write) -> io::R
             to.write_all(&answer.profile)
         }
         Err(why) => {
-            let why: String = why.chars().filter(|character| !character.is_control()).take(LINE / 8).collect();
+            let why: String =
+                why.chars().filter(|character| !character.is_control()).take(LINE / 8).collect();
             to.write_all(format!("error {why}\n").as_bytes())
         }
     }

@@ -73,8 +73,15 @@ pub fn sample(
     let variable = VARIABLE.to_str().unwrap_or_default();
     let child = child::start(request, (variable, folder.path()))?;
     progress.started(child.pid);
-    let mut session =
-        Session { request, folder, listener, child, ended: None, policy: InterruptPolicy::default(), reported: false };
+    let mut session = Session {
+        request,
+        folder,
+        listener,
+        child,
+        ended: None,
+        policy: InterruptPolicy::default(),
+        reported: false,
+    };
     let status = session.run(progress, answer);
     Ok(session.outcome(status, begun.elapsed()))
 }
@@ -112,6 +119,8 @@ impl Session<'_> {
                 return Some(ended.code());
             }
             if self.is_stopped(interrupts) {
+                // Where that fails the program goes on to sample, for none to see.
+                let _ = self.folder.wake(false);
                 return None;
             }
             let process = process.as_ref().filter(|_| self.ended.is_none());
@@ -165,7 +174,10 @@ impl Session<'_> {
         let awake = self.folder.is_awake().map_err(failed)?;
         let samples: u64 = self.folder.processes().map_err(failed)?.iter().map(|one| one.samples()).sum();
         let state = if awake { "samples" } else { "is dormant" };
-        Ok(Answer { text: format!("process {} {state}; {samples} samples so far", self.child.pid), profile: Vec::new() })
+        Ok(Answer {
+            text: format!("process {} {state}; {samples} samples so far", self.child.pid),
+            profile: Vec::new(),
+        })
     }
 
     fn processes(&self) -> Vec<NamedProcess> {

@@ -52,8 +52,7 @@ pub fn map_wiped_in_child(bytes: usize) -> Option<NonNull<c_void>> {
     let made = keeping_errno(|| {
         // SAFETY: a new mapping, whose failure is tested; its name concerns it alone, and nothing depends on it.
         unsafe {
-            let made =
-                libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            let made = libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
             if made == libc::MAP_FAILED {
                 return None;
             }

@@ -2,8 +2,8 @@
 
 use core::ffi::c_void;
 
-use heaptoll_next::{arena, forward};
 use heaptoll_next::watched::{Call, Watch};
+use heaptoll_next::{arena, forward};
 use heaptoll_sample_core::Taken;
 use heaptoll_sampling::Random;
 

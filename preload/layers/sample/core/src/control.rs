@@ -2,7 +2,7 @@
 
 use core::cell::UnsafeCell;
 use core::ffi::CStr;
-use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 
 use heaptoll_sampling::layout::{CONTROL, Control, MAGIC, PAGE, VERSION};
 use heaptoll_sampling::{MOST_MEAN, Random};
@@ -18,6 +18,7 @@ pub struct RunControl {
     page: AtomicPtr<Control>,
     /// A copy: the page may be overwritten.
     mean_bytes: AtomicUsize,
+    seed: AtomicU64,
     /// A copy as well: programs that set their title write over their environment.
     folder: UnsafeCell<[u8; PATH]>,
     folder_bytes: AtomicUsize,
@@ -39,6 +40,7 @@ impl RunControl {
         RunControl {
             page: AtomicPtr::new(core::ptr::null_mut()),
             mean_bytes: AtomicUsize::new(0),
+            seed: AtomicU64::new(0),
             folder: UnsafeCell::new([0; PATH]),
             folder_bytes: AtomicUsize::new(0),
         }
@@ -52,9 +54,7 @@ impl RunControl {
         // SAFETY: only this call, which is the only one, refers to the folder until the page is stored.
         unsafe { (&mut *self.folder.get())[..folder.len()].copy_from_slice(folder) };
         self.folder_bytes.store(folder.len(), Ordering::Relaxed);
-        let page = self.with_path(CONTROL.as_bytes(), |path| {
-            system::map(&system::open(path, 0).ok()?, PAGE)
-        });
+        let page = self.with_path(CONTROL.as_bytes(), |path| system::map(&system::open(path, 0).ok()?, PAGE));
         let Some(page) = page else { return false };
         let page = page.cast::<Control>();
         // SAFETY: the mapping is as long as a page, and a `Control` is valid whatever its bytes are.
@@ -64,6 +64,8 @@ impl RunControl {
             return false;
         }
         self.mean_bytes.store(mean as usize, Ordering::Relaxed);
+        let seed = if control.is_seeded != 0 { control.seed } else { system::random() };
+        self.seed.store(seed, Ordering::Relaxed);
         self.page.store(page.as_ptr(), Ordering::Release);
         true
     }
@@ -83,12 +85,12 @@ impl RunControl {
         self.mean_bytes.load(Ordering::Relaxed) as u64
     }
 
-    /// The sequence of the thread of this number.
-    pub fn random(&self, thread: u64) -> Random {
-        match self.page() {
-            Some(page) if page.is_seeded != 0 => Random::of_thread(page.seed, thread),
-            _ => Random::new(system::random()),
-        }
+    /// The sequence of the thread of this number, of a process. It takes no system call: threads may begin within a
+    /// sandbox.
+    pub fn random(&self, process: u32, thread: u64) -> Random {
+        let is_seeded = self.page().is_some_and(|page| page.is_seeded != 0);
+        let process = if is_seeded { 0 } else { u64::from(process) };
+        Random::of_thread(self.seed.load(Ordering::Relaxed), process << 32 ^ thread)
     }
 
     /// Counts a process image that can make no file.

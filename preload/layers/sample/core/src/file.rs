@@ -63,7 +63,8 @@ fn create(control: &RunControl, pid: u32) -> Option<NonNull<u8>> {
     for image in 1..MOST_IMAGES {
         let mut text = [0; 24];
         let used = name(pid, image, &mut text);
-        let made = control.with_path(&text[..used], |path| Some(system::open(path, libc::O_CREAT | libc::O_EXCL)))?;
+        let made = control
+            .with_path(&text[..used], |path| Some(system::open(path, libc::O_CREAT | libc::O_EXCL)))?;
         return match made {
             Ok(file) if system::set_length(&file, FILE_BYTES) => system::map(&file, FILE_BYTES),
             Err(error) if error == -(libc::EEXIST as isize) => continue,
@@ -125,26 +126,27 @@ impl<'a> Records<'a> {
                 let made = unsafe { populate(self.at.as_ptr().add(start), bytes) }.is_ok();
                 // One that was refused stays so: what its stacks are would not be known.
                 let state = if made { RESERVED } else { REFUSED };
-                group.compare_exchange(0, state, Ordering::AcqRel, Ordering::Acquire).map_or_else(
-                    |other| other == RESERVED,
-                    |_| made,
-                )
+                group
+                    .compare_exchange(0, state, Ordering::AcqRel, Ordering::Acquire)
+                    .map_or_else(|other| other == RESERVED, |_| made)
             }
         }
     }
 
+    /// Whether a call stack has a record of its own.
+    pub fn has_site(&self, site: u32) -> bool {
+        (site as usize) < MOST_SITES && self.reserved(site as usize)
+    }
+
     /// The record of a call stack; that of site 0 where it has none.
     pub fn site(&self, site: u32) -> &'a SiteRecord {
-        let mut index = site as usize;
-        if index >= MOST_SITES || !self.reserved(index) {
-            self.header().without_site.fetch_add(1, Ordering::Relaxed);
-            index = 0;
-        } else if self.header().sites.load(Ordering::Relaxed) <= site {
-            self.header().sites.fetch_max(site + 1, Ordering::Relaxed);
+        let index = if self.has_site(site) { site } else { 0 };
+        if self.header().sites.load(Ordering::Relaxed) <= index {
+            self.header().sites.fetch_max(index + 1, Ordering::Relaxed);
         }
         // SAFETY: the record lies in the mapping, its group has memory (that of site 0 since `begin`), and all of it is
         // atomic.
-        unsafe { &*self.at.as_ptr().add(SITES_AT).cast::<SiteRecord>().add(index) }
+        unsafe { &*self.at.as_ptr().add(SITES_AT).cast::<SiteRecord>().add(index as usize) }
     }
 
     /// A definition by the layer's call stacks: of a stack, or, as site 0, of an object.
@@ -153,7 +155,7 @@ impl<'a> Records<'a> {
             self.define_object(words);
             return;
         }
-        if site as usize >= MOST_SITES || !self.reserved(site as usize) {
+        if !self.has_site(site) {
             return;
         }
         let record = self.site(site);

@@ -160,7 +160,8 @@ mod tests {
             for thread in 0..4_usize {
                 scope.spawn(move || {
                     for round in 0..200 {
-                        let blocks: Vec<usize> = (1..100).map(|n| (thread << 32) + (round * 100 + n) * 16).collect();
+                        let blocks: Vec<usize> =
+                            (1..100).map(|n| (thread << 32) + (round * 100 + n) * 16).collect();
                         for &block in &blocks {
                             table.insert(block, sample(block)).unwrap();
                         }

@@ -47,7 +47,11 @@ impl Default for Sampler {
 impl Sampler {
     /// It samples nothing yet.
     pub const fn new() -> Sampler {
-        Sampler { control: RunControl::new(), state: AtomicPtr::new(core::ptr::null_mut()), filter: Filter::new() }
+        Sampler {
+            control: RunControl::new(),
+            state: AtomicPtr::new(core::ptr::null_mut()),
+            filter: Filter::new(),
+        }
     }
 
     /// Attaches to the tool's folder, and makes this process's file; false: nothing will be sampled. Call it once, while
@@ -74,7 +78,8 @@ impl Sampler {
     /// The random sequence of a thread that begins to count.
     pub fn random(&self) -> Random {
         let thread = self.state().map_or(0, |state| state.threads.fetch_add(1, Ordering::Relaxed));
-        self.control.random(thread)
+        let process = self.records().map_or(0, |records| records.header().pid.load(Ordering::Relaxed));
+        self.control.random(process, thread)
     }
 
     /// This process's file, which is made at the first call after a fork.
@@ -104,6 +109,9 @@ impl Sampler {
         let weight = Weight::of(bytes as u64, self.control.mean_bytes());
         let record = records.site(site);
         record.allocated.add(&weight);
+        if !records.has_site(site) {
+            records.header().without_site.fetch_add(1, Ordering::Relaxed);
+        }
         if state.live.insert(block, LiveSample { bytes, site }).is_ok() {
             self.filter.add(block);
             O::allocated(block, bytes, weight.bytes as u64);

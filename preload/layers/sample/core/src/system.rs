@@ -29,9 +29,8 @@ pub fn set_length(file: &Descriptor, bytes: usize) -> bool {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     let place = &raw mut limit as usize;
     // SAFETY: the kernel writes to `limit`, a live local.
-    let known = unsafe {
-        system_call(libc::SYS_prlimit64, [0, libc::RLIMIT_FSIZE as usize, 0, place, 0, 0]) == 0
-    };
+    let known =
+        unsafe { system_call(libc::SYS_prlimit64, [0, libc::RLIMIT_FSIZE as usize, 0, place, 0, 0]) == 0 };
     // SAFETY: ftruncate takes no pointers.
     known
         && limit.rlim_cur >= bytes as u64
@@ -67,7 +66,8 @@ pub fn random() -> u64 {
     let mut number = 0_u64;
     let place = &raw mut number as usize;
     // SAFETY: the kernel writes eight bytes to `number`, a live local.
-    let bytes = unsafe { system_call(libc::SYS_getrandom, [place, 8, libc::GRND_NONBLOCK as usize, 0, 0, 0]) };
+    let bytes =
+        unsafe { system_call(libc::SYS_getrandom, [place, 8, libc::GRND_NONBLOCK as usize, 0, 0, 0]) };
     if bytes == 8 { number } else { unix_ns() ^ heaptoll_runtime::thread_pointer() as u64 }
 }
 
