@@ -86,7 +86,13 @@ pub struct Run<'a> {
 
 impl Estimated {
     fn of(estimate: Estimate) -> Estimated {
-        let value = |estimate: f64, (low, high): (f64, f64)| Value { estimate, low, high };
+        // As many decimals as a reader of JSON restores exactly.
+        let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
+        let value = |estimate: f64, (low, high): (f64, f64)| Value {
+            estimate: rounded(estimate),
+            low: rounded(low),
+            high: rounded(high),
+        };
         Estimated {
             samples: estimate.samples,
             objects: value(estimate.objects, estimate.objects_interval()),

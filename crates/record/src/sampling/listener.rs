@@ -80,11 +80,13 @@ fn serve_one(
     client.set_nonblocking(false)?;
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
+    // Read in any case: a connection that is closed before breaks on the other side, without the answer.
+    let command = read_command(client)?;
     let peer = rustix::net::sockopt::socket_peercred(&*client)?.uid;
     if peer != rustix::process::geteuid() && !peer.is_root() {
         return write_answer(Err("this program is sampled by another user"), client);
     }
-    match read_command(client)? {
+    match command {
         Some(command) => {
             let answer = answer(command);
             write_answer(answer.as_ref().map_err(String::as_str), client)
