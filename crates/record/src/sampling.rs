@@ -18,4 +18,4 @@ pub use heaptoll_sampling::tool::Settings;
 pub use heaptoll_sampling::{Estimate, MOST_MEAN, largest_unseen};
 pub use named::{NamedProcess, NamedSite};
 pub use protocol::{Answer, Command};
-pub use session::{SampledOutcome, SamplingOptions, sample};
+pub use session::{Profiler, SampledOutcome, SamplingOptions, sample};

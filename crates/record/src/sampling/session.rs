@@ -35,6 +35,9 @@ pub struct SamplingOptions {
     pub folder: PathBuf,
 }
 
+/// Makes the profile of a client from what was sampled so far, and whether the layers are awake.
+pub type Profiler<'a> = dyn FnMut(&[NamedProcess], bool) -> Result<Answer, String> + 'a;
+
 /// What was sampled.
 #[derive(Debug, Clone, Default)]
 pub struct SampledOutcome {
@@ -59,7 +62,7 @@ pub fn sample(
     request: &Request,
     options: &SamplingOptions,
     progress: &mut dyn Progress,
-    answer: &mut dyn FnMut(&[NamedProcess], bool) -> Result<Answer, String>,
+    answer: &mut Profiler,
 ) -> Result<SampledOutcome, SamplingError> {
     if request.command.is_empty() {
         return Err(RecordError::NoCommand.into());
@@ -101,7 +104,7 @@ impl Session<'_> {
     fn run(
         &mut self,
         progress: &mut dyn Progress,
-        answer: &mut dyn FnMut(&[NamedProcess], bool) -> Result<Answer, String>,
+        answer: &mut Profiler,
     ) -> Option<u8> {
         // A kernel that gives none is polled.
         let process = Pid::from_raw(self.child.pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
@@ -162,7 +165,7 @@ impl Session<'_> {
     fn answer(
         &self,
         command: Command,
-        profile: &mut dyn FnMut(&[NamedProcess], bool) -> Result<Answer, String>,
+        profile: &mut Profiler,
     ) -> Result<Answer, String> {
         let failed = |error: std::io::Error| format!("the files of the samples cannot be used: {error}");
         match command {
