@@ -101,11 +101,7 @@ struct Session<'a> {
 
 impl Session<'_> {
     /// To the end; `None` when the user stops it.
-    fn run(
-        &mut self,
-        progress: &mut dyn Progress,
-        answer: &mut Profiler,
-    ) -> Option<u8> {
+    fn run(&mut self, progress: &mut dyn Progress, answer: &mut Profiler) -> Option<u8> {
         // A kernel that gives none is polled.
         let process = Pid::from_raw(self.child.pid).and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
         loop {
@@ -162,11 +158,7 @@ impl Session<'_> {
         !pids.is_empty()
     }
 
-    fn answer(
-        &self,
-        command: Command,
-        profile: &mut Profiler,
-    ) -> Result<Answer, String> {
+    fn answer(&self, command: Command, profile: &mut Profiler) -> Result<Answer, String> {
         let failed = |error: std::io::Error| format!("the files of the samples cannot be used: {error}");
         match command {
             Command::Start => self.folder.wake(true).map_err(failed)?,
