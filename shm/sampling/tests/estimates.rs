@@ -90,7 +90,7 @@ fn held(share: f64, live_bytes: f64, largest: u64) -> usize {
         while truth[0] + truth[1] < live_bytes {
             let bytes = 1 + sizes.number() % largest;
             let is_site = (sizes.number() % 10_000) < (share * 10_000.0) as u64;
-            let is_freed = sizes.number() % 2 == 0;
+            let is_freed = sizes.number().is_multiple_of(2);
             let is_sampled = thread.allocate(bytes);
             if is_freed {
                 continue;
