@@ -50,10 +50,11 @@ fn section(title: &str, sums: Estimated, item: Option<Item>) -> Section {
     let text = match sums.samples {
         0 => "Nothing was sampled.".to_owned(),
         samples => format!(
-            "{} ({}), estimated from {} samples.",
+            "{} ({}), estimated from {} sample{}.",
             bytes(sums.bytes.estimate),
             interval(sums.bytes),
-            number(samples)
+            number(samples),
+            if samples == 1 { "" } else { "s" }
         ),
     };
     Section { title: title.to_owned(), text: vec![text], items: item.into_iter().collect() }
