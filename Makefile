@@ -19,7 +19,7 @@ PEERS := $(BINARIES)/heaptoll-peers
 # Our own managers: each folder of preload/ with a description is one, and its shell is the package of that name.
 DESCRIPTIONS := $(wildcard preload/allocators/*/manager.toml preload/collectors/*/manager.toml)
 OURS := $(notdir $(patsubst %/manager.toml,%,$(DESCRIPTIONS)))
-LAYERS := announce count events forward null oracle quarantine record start sweep
+LAYERS := announce count events forward null oracle quarantine record sample start sweep
 
 # What `make bench` needs in addition to the tool.
 BENCHES := $(addprefix -p heaptoll-,bench adversary fastpath conformance collectors recording exact layers choosing)

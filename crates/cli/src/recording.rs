@@ -3,6 +3,7 @@
 use heaptoll_experiment::places::Places;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::record::{self, Request};
+use heaptoll_experiments::sampled;
 use heaptoll_scratch::Scratch;
 
 use crate::messages::TerminalMessages;
@@ -32,4 +33,21 @@ pub fn record(request: &Request, places: &Places) -> Result<u8, Failure> {
         Some(0) if !recorded.is_whole() || recorded.events() == 0 => exit::TROUBLE,
         Some(status) => status,
     })
+}
+
+/// Runs a program under the sampling layer. Gives what was sampled, and the exit status.
+///
+/// # Errors
+/// It cannot be run.
+pub fn sample(request: &sampled::Request, places: &Places) -> Result<(sampled::Outcome, u8), Failure> {
+    let messages = TerminalMessages::default();
+    let prepared = sampled::prepare(request, places, &messages)?;
+    interrupt::pass_on(prepared.interrupt())?;
+    let outcome = prepared.run(&messages)?;
+    let code = match outcome.status {
+        None => exit::INTERRUPTED,
+        Some(0) if !outcome.is_whole => exit::TROUBLE,
+        Some(status) => status,
+    };
+    Ok((outcome, code))
 }

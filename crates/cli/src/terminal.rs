@@ -65,6 +65,12 @@ pub fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
+/// Writes a result on standard error, where standard output is a program's.
+pub fn print_to_errors(text: &str) {
+    // Nothing can be done when standard error itself is gone.
+    let _ = std::io::stderr().lock().write_all(without_runner_commands(text).as_bytes());
+}
+
 fn print_labelled(label: &str, colour: &str, text: &str) {
     let mut err = std::io::stderr().lock();
     let coloured = err.is_terminal() && !wants_no_colour();

@@ -44,6 +44,7 @@ pub mod record;
 pub mod replay;
 pub mod run;
 pub mod same_work;
+pub mod sampled;
 pub mod schema;
 pub mod simulated_machine;
 pub mod stat;

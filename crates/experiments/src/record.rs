@@ -19,7 +19,7 @@ pub use program::ProgramChoice;
 use program::RecordedCommand;
 
 mod messages;
-mod program;
+pub(crate) mod program;
 
 /// What is recorded, how, and into which trace.
 #[derive(Debug, Clone)]

@@ -14,7 +14,7 @@ use serde_json::{Value, json as value};
 use crate::labelled::{self, Unreadable};
 use crate::{
     bound, choose, conservatism, delay, diff, drag, frequency, gate, instructions, leaks, ledger, lifetimes,
-    locality, managers, minheap, oracle, programs, proximity, reclamation, replay, stat, tailor,
+    locality, managers, minheap, oracle, programs, proximity, reclamation, replay, sampled, stat, tailor,
 };
 
 /// A JSON file: its schema, the version of heaptoll that wrote it, and the figures.
@@ -70,6 +70,7 @@ pub const ALL: &[CommandSchema] = &[
     CommandSchema::of::<reclamation::Figures>(reclamation::SCHEMA),
     CommandSchema::of::<replay::Figures>(replay::SCHEMA),
     CommandSchema::of::<replay::graph::Figures>(replay::graph::SCHEMA),
+    CommandSchema::of::<sampled::Figures>(sampled::SCHEMA),
     CommandSchema::of::<stat::Figures>(stat::SCHEMA),
     CommandSchema::of::<tailor::Figures>(tailor::SCHEMA),
     CommandSchema::of_file::<json::ExperimentFile>(json::SCHEMA),

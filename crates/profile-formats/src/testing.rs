@@ -35,6 +35,7 @@ pub fn small() -> Profile {
         from_ns: 0,
         to_ns: 3_000_000,
         peak_ns: 1_000_000,
+        sampled_bytes: None,
     });
     let in_parse = builder.frame(frame("xmalloc", "/src/x.c", 7, 0x120, true));
     let parse = builder.frame(frame("parse", "/src/parse.c", 12, 0x120, false));

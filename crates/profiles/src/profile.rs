@@ -21,6 +21,8 @@ pub struct Subject {
     pub to_ns: u64,
     /// When most bytes were alive, ns from the beginning of the trace.
     pub peak_ns: u64,
+    /// Mean distance of the sample points of a sampled profile, bytes; none where every byte is counted.
+    pub sampled_bytes: Option<u64>,
 }
 
 impl Subject {

@@ -14,7 +14,7 @@ use crate::request::Request;
 /// The variable that the loader reads.
 const PRELOAD: &str = "LD_PRELOAD";
 /// The variable that names the rings' file.
-const RECORD: &str = "HEAPTOLL_RECORD";
+pub const RECORD: &str = "HEAPTOLL_RECORD";
 
 /// The program, running.
 pub struct Child {
@@ -86,11 +86,11 @@ pub fn preload_list(request: &Request, inherited: Option<&OsStr>) -> Result<OsSt
     Ok(list)
 }
 
-/// Starts the program with the layer, which finds its rings at `rings`.
+/// Starts the program with the layer, which finds what it shares with us by this variable at this path.
 ///
 /// # Errors
 /// It cannot be started, or one of its streams cannot be opened.
-pub fn start(request: &Request, rings: &Path) -> Result<Child, RecordError> {
+pub fn start(request: &Request, (variable, shared): (&str, &Path)) -> Result<Child, RecordError> {
     let program = request.command.first().ok_or(RecordError::NoCommand)?;
     let mut command = Command::new(program);
     command.args(&request.command[1..]);
@@ -104,7 +104,7 @@ pub fn start(request: &Request, rings: &Path) -> Result<Child, RecordError> {
         .map(|(_, value)| value.clone())
         .or_else(|| std::env::var_os(PRELOAD));
     command.env(PRELOAD, preload_list(request, inherited.as_deref())?);
-    command.env(RECORD, rings);
+    command.env(variable, shared);
     if request.own_group {
         command.process_group(0);
     }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn run(script: &str) -> ProgramExit {
-        let child = start(&request(script), Path::new("/no-rings")).expect("starts");
+        let child = start(&request(script), (RECORD, Path::new("/no-rings"))).expect("starts");
         loop {
             if let Some(ended) = child.ended() {
                 return ended;
@@ -223,7 +223,7 @@ mod tests {
         let output = folder.path().join("output");
         let mut request = request("ulimit -n; echo $HEAPTOLL_RECORD");
         request.stdout = Some(output.clone());
-        let child = start(&request, Path::new("/rings")).expect("starts");
+        let child = start(&request, (RECORD, Path::new("/rings"))).expect("starts");
         while child.ended().is_none() {
             std::thread::yield_now();
         }
@@ -250,8 +250,8 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_named() {
         let missing = Request { command: vec!["/no/such/program".into()], ..request("") };
-        let error = start(&missing, Path::new("/rings")).err().expect("an error").to_string();
+        let error = start(&missing, (RECORD, Path::new("/rings"))).err().expect("an error").to_string();
         assert!(error.contains("/no/such/program") && error.contains("No such file"), "{error}");
-        assert!(matches!(start(&Request::default(), Path::new("/")), Err(RecordError::NoCommand)));
+        assert!(matches!(start(&Request::default(), (RECORD, Path::new("/"))), Err(RecordError::NoCommand)));
     }
 }

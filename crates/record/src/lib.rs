@@ -25,6 +25,7 @@ mod recorded;
 mod recorder;
 mod request;
 mod resolver;
+pub mod sampling;
 mod session;
 mod symbols;
 mod trouble_reporter;

@@ -106,7 +106,7 @@ impl<'a> Recorder<'a> {
         let exit_watcher = ExitWatcher::new()
             .map_err(|source| RecordError::System { what: "watch for ends of processes", source })?;
         let begun = Instant::now();
-        let child = child::start(request, shared.path())?;
+        let child = child::start(request, (child::RECORD, shared.path()))?;
         progress.started(child.pid);
         Ok(Recorder {
             request,

@@ -65,14 +65,18 @@ enum Code {
 impl Symbols {
     /// For process `pid`, which lives or has just ended.
     pub fn new(pid: i32) -> Symbols {
-        let directory = std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default();
-        Symbols { directory, ..Symbols::elsewhere() }
+        Symbols::in_folder(std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap_or_default())
     }
 
     /// For a process of which only a recording is left, made by another tool.
     pub fn elsewhere() -> Symbols {
+        Symbols::in_folder(PathBuf::new())
+    }
+
+    /// For a process whose objects without a whole path lie in this folder.
+    pub fn in_folder(directory: PathBuf) -> Symbols {
         Symbols {
-            directory: PathBuf::new(),
+            directory,
             objects: Vec::new(),
             sites: Vec::new(),
             codes: Vec::new(),
@@ -92,7 +96,7 @@ impl Symbols {
     /// A definition by the layer: a stack's return addresses, innermost first, or, as site 0, an object.
     pub fn define(&mut self, site: u32, words: &[u64]) {
         if site == 0 {
-            self.objects.extend(Object::new(words, &self.directory));
+            self.define_object(words, SystemTime::now());
             return;
         }
         let codes = words.iter().map(|&word| self.code_index(word)).collect();
@@ -104,6 +108,11 @@ impl Symbols {
             }
             self.sites[index] = codes;
         }
+    }
+
+    /// A definition of an object that was recorded then.
+    pub fn define_object(&mut self, words: &[u64], recorded_at: SystemTime) {
+        self.objects.extend(Object::new(words, &self.directory, recorded_at));
     }
 
     fn code_index(&mut self, word: u64) -> u32 {
@@ -197,7 +206,7 @@ impl Symbols {
 }
 
 impl Object {
-    fn new(words: &[u64], directory: &Path) -> Option<Object> {
+    fn new(words: &[u64], directory: &Path, recorded_at: SystemTime) -> Option<Object> {
         let (head, path) = words.split_at_checked(OBJECT_WORDS)?;
         let bytes = path.iter().flat_map(|word| word.to_le_bytes().into_iter().take(PATH_BYTES));
         let path: Vec<u8> = bytes.take(usize::try_from(head[3]).ok()?).collect();
@@ -207,7 +216,7 @@ impl Object {
             start: head[0],
             end: head[1],
             difference: head[2],
-            recorded_at: SystemTime::now(),
+            recorded_at,
         })
     }
 }

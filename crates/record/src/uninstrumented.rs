@@ -178,8 +178,13 @@ const LISTINGS: usize = 50;
 /// another and ends during the search, as a daemon does, is not lost: the result is empty only when a listing shows no
 /// process that was not examined.
 pub fn orphans(rings: &Path) -> Vec<i32> {
-    let mut variable = VARIABLE.to_vec();
-    variable.extend_from_slice(rings.as_os_str().as_bytes());
+    inheriting(VARIABLE, rings)
+}
+
+/// Processes whose environment has this entry: `NAME=` and the path.
+pub fn inheriting(variable: &[u8], path: &Path) -> Vec<i32> {
+    let mut variable = variable.to_vec();
+    variable.extend_from_slice(path.as_os_str().as_bytes());
     let own = std::process::id() as i32;
     let inherits = |pid: &i32| {
         *pid != own

@@ -27,6 +27,7 @@ pub mod record;
 pub mod replay;
 pub mod report;
 pub mod run;
+pub mod sample;
 pub mod shell_files;
 pub mod stat;
 pub mod study;

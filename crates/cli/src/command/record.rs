@@ -1,23 +1,29 @@
 //! `heaptoll record`: every allocation of a program into a trace, while it runs as it always does.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heaptoll_experiment::places::Places;
 
+use crate::documents::DocumentOutputs;
 use crate::duration::positive_seconds;
 use crate::memory::bytes;
 use crate::outputs::own_arguments;
 use crate::session::Session;
 use crate::workload_args::SizeArg;
-use crate::{exit, recording};
+use crate::{exit, recording, terminal};
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::graph;
 use heaptoll_experiments::preparation::baseline::DEFAULT;
 use heaptoll_experiments::record::{Children, ProgramChoice, RecordingOptions, Request};
+use heaptoll_experiments::sampled;
 use heaptoll_experiments::traced::{self, LIMIT_S};
 use heaptoll_experiments::workload::Workload;
+use heaptoll_report::terminal::render_document;
+
+/// With a number in it, random numbers are the same in each run.
+const SEED: &str = "HEAPTOLL_SAMPLE_SEED";
 
 /// When events get a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -49,6 +55,9 @@ pub enum ChildrenArg {
 /// proves that the manager serves it, then under the tracer. What it does to files and other processes happens each
 /// time. Ctrl-C then ends it: during the first run there is no trace, later one of what was recorded until then.
 ///
+/// With --sample the program is sampled instead, at next to no cost: for programs in production. What is written is a heap
+/// profile in pprof's format, and its call sites with error bars are shown on standard error (docs/guide/sampling.md).
+///
 /// The rings take memory in $XDG_RUNTIME_DIR, /dev/shm, $TMPDIR or /tmp: 64 KiB a thread that begins, more for those
 /// that allocate much, together at most 256 MiB, and at most half of what is free there and a quarter of the memory
 /// that is available. So 1,000 threads take 63 to 183 MiB. A thread without memory for its ring shares one or goes on
@@ -62,10 +71,11 @@ pub enum ChildrenArg {
     heaptoll record -o build.heaptoll --sites -- make -j4  (and where each call comes from)\n  \
     heaptoll record -m mimalloc3 --program cfrac --size demo\n  \
     heaptoll record --graph --program lua --size quick      (writes lua.graph: which objects point to which)\n  \
+    heaptoll record --sample 512K -- ./server               (writes server.pb.gz: a heap profile)\n  \
     heaptoll stat gawk.heaptoll                            (what was recorded)"
 )]
 pub struct Arguments {
-    /// The trace [default: PROGRAM.heaptoll in the current folder, PROGRAM.graph with --graph]
+    /// The trace [default: PROGRAM.heaptoll in the current folder, PROGRAM.graph with --graph, PROGRAM.pb.gz with --sample]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Overwrite the trace when it exists
@@ -117,6 +127,27 @@ pub struct Arguments {
     /// along (docs/guide/own-allocators.md)
     #[arg(long, value_name = "FILE", requires = "graph")]
     allocator_symbols: Option<PathBuf>,
+    /// Sample the allocations instead of recording them: one byte in SIZE is a sample point, 512K is usual in production,
+    /// 1 samples every allocation
+    #[arg(long, value_name = "SIZE", value_parser = sample_distance,
+        conflicts_with_all = ["sites", "latency", "time", "ledger", "graph", "brief"])]
+    sample: Option<u64>,
+    /// With --sample, sample nothing until `heaptoll sample SOCKET start`
+    #[arg(long, requires_all = ["sample", "socket"])]
+    dormant: bool,
+    /// With --sample, a socket by which `heaptoll sample` wakes it and fetches profiles while the program runs
+    #[arg(long, value_name = "PATH", requires = "sample")]
+    socket: Option<PathBuf>,
+    /// With --sample, write the figures as JSON (docs/guide/sampling.md)
+    #[arg(long, value_name = "FILE", requires = "sample", help_heading = "Output")]
+    json: Option<PathBuf>,
+    /// With --sample, write a self-contained HTML page with a flame graph
+    #[arg(long, value_name = "FILE", requires = "sample", help_heading = "Output")]
+    html: Option<PathBuf>,
+    /// With --sample, frames of the program's own code that a call site is shown by
+    #[arg(long, value_name = "N", requires = "sample", default_value_t = heaptoll_callsites::FRAMES as u8,
+        value_parser = clap::value_parser!(u8).range(1..))]
+    frames: u8,
     /// A program of the catalog (`heaptoll programs`)
     #[arg(short, long, value_name = "NAME", conflicts_with = "command")]
     program: Option<String>,
@@ -142,14 +173,12 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     if arguments.graph {
         return record_graph(arguments);
     }
+    if let Some(mean_bytes) = arguments.sample {
+        return record_samples(arguments, mean_bytes);
+    }
     let places = Places::find()?;
     let request = Request {
-        program: ProgramChoice {
-            command: arguments.command.clone(),
-            name: arguments.program.clone(),
-            size: arguments.size.into(),
-            catalog: arguments.catalog.clone(),
-        },
+        program: program(arguments),
         manager: arguments.manager.clone(),
         output: arguments.output.clone(),
         force: arguments.force,
@@ -159,14 +188,73 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             event_time: arguments.time == TimeArg::Event,
             ledger: arguments.ledger,
             collect: arguments.collect,
-            children: match arguments.children {
-                ChildrenArg::Files => Children::Files,
-                ChildrenArg::Ignore => Children::Ignore,
-            },
+            children: children(arguments),
         },
         is_temporary: arguments.brief,
     };
     recording::record(&request, &places)
+}
+
+fn program(arguments: &Arguments) -> ProgramChoice {
+    ProgramChoice {
+        command: arguments.command.clone(),
+        name: arguments.program.clone(),
+        size: arguments.size.into(),
+        catalog: arguments.catalog.clone(),
+    }
+}
+
+fn children(arguments: &Arguments) -> Children {
+    match arguments.children {
+        ChildrenArg::Files => Children::Files,
+        ChildrenArg::Ignore => Children::Ignore,
+    }
+}
+
+/// Under the sampling layer instead of the recording layer.
+fn record_samples(arguments: &Arguments, mean_bytes: u64) -> Result<u8, Failure> {
+    let places = Places::find()?;
+    let outputs =
+        DocumentOutputs { html: arguments.html.clone(), json: arguments.json.clone(), markdown: None };
+    if [&arguments.html, &arguments.json].into_iter().flatten().any(|path| path == Path::new("-")) {
+        return Err(Failure::Usage("standard output is the program's: name a file".into()));
+    }
+    outputs.check()?;
+    let request = sampled::Request {
+        program: program(arguments),
+        manager: arguments.manager.clone(),
+        output: arguments.output.clone(),
+        force: arguments.force,
+        mean_bytes,
+        seed: seed()?,
+        dormant: arguments.dormant,
+        socket: arguments.socket.clone(),
+        children: children(arguments),
+        frames: arguments.frames.into(),
+        style: terminal::style(),
+    };
+    let (outcome, mut code) = recording::sample(&request, &places)?;
+    if let Some((figures, document)) = &outcome.shown {
+        terminal::print_to_errors(&render_document(document, &terminal::style()));
+        code = code.max(outputs.write(document, sampled::SCHEMA, figures));
+    }
+    Ok(code)
+}
+
+/// The seed of a run that is to repeat itself, for tests.
+fn seed() -> Result<Option<u64>, Failure> {
+    let Some(text) = std::env::var_os(SEED) else { return Ok(None) };
+    let number = text.to_str().and_then(|text| text.parse().ok());
+    number.map(Some).ok_or_else(|| Failure::Usage(format!("{SEED} must be a whole number")))
+}
+
+/// Bytes between sample points.
+fn sample_distance(text: &str) -> Result<u64, String> {
+    let bytes = bytes(text)?;
+    (1..=sampled::MOST_MEAN)
+        .contains(&bytes)
+        .then_some(bytes)
+        .ok_or_else(|| "a distance between sample points is between 1 byte and 1024 GiB".to_owned())
 }
 
 /// Under the tracer instead of the recording layer.

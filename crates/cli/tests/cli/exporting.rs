@@ -69,7 +69,7 @@ fn in_folder(fixture: &Fixture, arguments: &[&str]) -> CommandOutput {
 }
 
 /// The sums of a pprof file's four values, read as protocol buffers are defined.
-fn pprof_sums(path: &str) -> Vec<u64> {
+pub fn pprof_sums(path: &str) -> Vec<u64> {
     let plain = Command::new("gzip").args(["-dc", path]).output().expect("gzip runs").stdout;
     let mut sums = vec![0; 4];
     let samples = fields(&plain).into_iter().filter(|(number, _)| *number == 2);

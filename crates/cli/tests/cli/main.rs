@@ -46,6 +46,7 @@ mod refusals;
 mod replaying;
 mod replaying_graphs;
 mod reporting;
+mod sampling;
 mod schemas;
 mod servers;
 mod stacks;

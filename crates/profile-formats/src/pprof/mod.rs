@@ -62,9 +62,9 @@ fn head(profile: &Profile, instant: Instant, tables: &mut Tables) -> schema::Pro
         comment,
         time_nanos: ns(subject.started_unix_s.saturating_mul(1_000_000_000).saturating_add(subject.from_ns)),
         duration_nanos: ns(subject.to_ns.saturating_sub(subject.from_ns)),
-        // Every byte is counted.
         period_type: Some(ValueType { r#type: tables.text("space"), unit: tables.text("bytes") }),
-        period: 1,
+        // Without samples every byte is counted. The values of both are those of all objects: readers scale nothing.
+        period: ns(subject.sampled_bytes.unwrap_or(1)),
         default_sample_type: tables.text(shown_first.0),
         ..schema::Profile::default()
     }

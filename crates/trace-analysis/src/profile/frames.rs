@@ -14,7 +14,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// Those of a trace, for one builder.
+    /// Of these call stacks.
     pub fn new(sites: &'a Sites) -> Frames<'a> {
         Frames { sites, known: vec![[None; 2]; sites.frames.len()] }
     }

@@ -220,6 +220,7 @@ impl StackSums {
             from_ns: self.window.from_ns.min(to_ns),
             to_ns,
             peak_ns: self.peak_ns,
+            sampled_bytes: None,
         });
         let mut frames = Frames::new(sites);
         let mut stacks: HashMap<u32, u32> = HashMap::new();

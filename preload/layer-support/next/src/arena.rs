@@ -33,6 +33,11 @@ pub fn owns(block: *const c_void) -> bool {
     (block as usize).wrapping_sub(base()) < BYTES
 }
 
+/// The addresses of the blocks that there are now.
+pub fn used() -> core::ops::Range<usize> {
+    base()..base() + USED.load(Ordering::Relaxed)
+}
+
 /// Allocates a zeroed block; null when the arena is exhausted. `align` is a power of two.
 pub fn allocate(align: usize, size: usize) -> *mut c_void {
     let align = align.max(WORD);
@@ -89,6 +94,7 @@ mod tests {
                 last_end = block as usize + usable_size(block);
             }
         }
+        assert!(used().start == base() && used().end >= last_end);
         assert!(allocate(16, BYTES).is_null());
         assert!(allocate(8192, 1).is_null());
         let mut local = 0u8;

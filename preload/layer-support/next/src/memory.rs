@@ -45,6 +45,30 @@ pub fn map(bytes: usize) -> Option<NonNull<c_void>> {
     })
 }
 
+/// New zeroed memory, which takes up memory where it is touched only, and which a child of fork finds zeroed again; `None`
+/// where the system cannot.
+pub fn map_wiped_in_child(bytes: usize) -> Option<NonNull<c_void>> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    let made = keeping_errno(|| {
+        // SAFETY: a new mapping, whose failure is tested; its name concerns it alone, and nothing depends on it.
+        unsafe {
+            let made = libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0);
+            if made == libc::MAP_FAILED {
+                return None;
+            }
+            libc::prctl(libc::PR_SET_VMA, libc::PR_SET_VMA_ANON_NAME, made, bytes, NAME.as_ptr());
+            NonNull::new(made)
+        }
+    })?;
+    // SAFETY: the advice concerns the mapping made above alone, and changes nothing in this process.
+    if keeping_errno(|| unsafe { libc::madvise(made.as_ptr(), bytes, libc::MADV_WIPEONFORK) == 0 }) {
+        return Some(made);
+    }
+    // SAFETY: the mapping was made above, and no address in it is kept.
+    unsafe { unmap(made, bytes) };
+    None
+}
+
 /// Enlarges a mapping of [`map`]; it may move.
 ///
 /// # Safety

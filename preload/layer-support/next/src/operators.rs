@@ -12,7 +12,7 @@ use crate::{family, forward};
 
 pub extern "C" fn plain<W: Watch>(size: usize) -> *mut c_void {
     // C++ requires a distinct block for size 0, where C allows null.
-    allocate::<W>(Call::New, size, move || forward::malloc(size.max(1)))
+    allocate::<W>(Call::New, size, move || W::forward_malloc(size.max(1)))
 }
 
 pub extern "C" fn aligned<W: Watch>(size: usize, align: usize) -> *mut c_void {

@@ -62,6 +62,12 @@ pub trait Watch: Sized {
         Self::fast_path()
     }
 
+    /// Whether a call for a new block of `size` bytes takes it now.
+    #[inline(always)]
+    fn fast_path_of(_size: usize) -> bool {
+        Self::fast_path()
+    }
+
     /// Whether calls that do not take the fast path bypass the layer.
     #[inline(always)]
     fn bypasses() -> bool {
@@ -112,6 +118,12 @@ pub trait Watch: Sized {
     #[inline(always)]
     fn after_free(_begun: u64) {}
 
+    /// The next object's `malloc`. A layer that keeps its address overrides this.
+    #[inline(always)]
+    fn forward_malloc(size: usize) -> *mut c_void {
+        forward::malloc(size)
+    }
+
     /// The program's `free` (`operator`: C++'s). A layer that does not simply forward the block overrides this, and
     /// then none of the hooks for freed blocks runs.
     ///
@@ -141,7 +153,7 @@ pub(crate) fn allocate<W: Watch>(
     size: usize,
     forward: impl FnOnce() -> *mut c_void,
 ) -> *mut c_void {
-    if W::fast_path() {
+    if W::fast_path_of(size) {
         W::after_allocation(forward(), size, call)
     } else {
         allocate_slow::<W>(call, size, forward)
@@ -162,7 +174,7 @@ fn allocate_slow<W: Watch>(call: Call, size: usize, forward: impl FnOnce() -> *m
 
 #[inline(always)]
 pub fn malloc<W: Watch>(size: usize) -> *mut c_void {
-    allocate::<W>(Call::Malloc, size, move || forward::malloc(size))
+    allocate::<W>(Call::Malloc, size, move || W::forward_malloc(size))
 }
 
 /// # Safety

@@ -15,6 +15,7 @@
 #![no_std]
 
 mod call_stack_cache;
+pub mod closing;
 mod elf_header;
 mod hints;
 mod loaded;

@@ -16,7 +16,6 @@
 mod calls;
 mod execs;
 mod facts;
-mod stacks;
 mod start;
 mod thread;
 mod usable;
@@ -34,6 +33,7 @@ static STACKS: CallStacks = CallStacks::new();
 
 heaptoll_next::export_family!(Record);
 heaptoll_next::export_operators!(Record);
+heaptoll_stacks::export_dlclose!(STACKS);
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo) -> ! {

@@ -1,4 +1,4 @@
-//! The program's `dlclose`: cached unwind data of unloaded code must be discarded, since other code may be loaded at
+//! The program's `dlclose`, as a layer with call stacks exports it: cached unwind data of unloaded code must be discarded, since other code may be loaded at
 //! the same addresses.
 //!
 //! Objects that the C library unloads itself (modules of `iconv` and of the name service) do not pass here. A stack
@@ -8,7 +8,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::STACKS;
+use crate::CallStacks;
 
 /// The beginning of the dynamic linker's `struct link_map` of <link.h>, to which a handle points.
 #[repr(C)]
@@ -33,19 +33,34 @@ fn next() -> Option<Close> {
     unsafe { transmute::<*mut c_void, Option<Close>>(next) }
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
+/// Unloads an object by the C library's `dlclose`, and has the call stacks forget its code.
+///
+/// # Safety
+/// As for `dlclose`: `handle` was returned by `dlopen`.
+pub unsafe fn dlclose(stacks: &CallStacks, handle: *mut c_void) -> c_int {
     let Some(next) = next() else { return -1 };
     // Neither null nor one of the small numbers that stand for no object.
     let object = (handle as usize > 4096 && (handle as isize) > 0)
         // SAFETY: dlclose requires a handle from dlopen, which points to a link_map; the C library does not check it
         // either.
-        .then(|| STACKS.closing(unsafe { (*handle.cast::<LinkMap>()).dynamic }))
+        .then(|| stacks.closing(unsafe { (*handle.cast::<LinkMap>()).dynamic }))
         .flatten();
     // SAFETY: the program's handle is valid for the C library's `dlclose`, whose contract is that of this function.
     let answer = unsafe { next(handle) };
     if let Some(object) = object {
-        STACKS.closed(object);
+        stacks.closed(object);
     }
     answer
+}
+
+/// Exports `dlclose`, for the call stacks in this static.
+#[macro_export]
+macro_rules! export_dlclose {
+    ($stacks:ident) => {
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn dlclose(handle: *mut core::ffi::c_void) -> core::ffi::c_int {
+            // SAFETY: POSIX requires of the program's call what `closing::dlclose` requires.
+            unsafe { $crate::closing::dlclose(&$stacks, handle) }
+        }
+    };
 }

@@ -1,0 +1,83 @@
+//! `heaptoll sample`: the heap profile of a program that runs, through the socket of its `heaptoll record --sample`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use heaptoll_experiments::failure::Failure;
+use heaptoll_experiments::sampled::{self, Command, exchange};
+
+use crate::terminal;
+
+/// What is requested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ActionArg {
+    /// Sample from now on, in all processes of the program
+    Start,
+    /// Sample no longer; blocks that were sampled are still followed to their free
+    Stop,
+    /// Write the profile of all that was sampled until now, and show its call sites
+    Dump,
+    /// Whether it samples, and how many samples there are
+    Status,
+}
+
+/// Wake the heap profile of a program that runs, fetch it, and put it to sleep again.
+///
+/// `heaptoll record --sample SIZE --socket PATH -- PROGRAM` makes the socket; with --dormant nothing is sampled before
+/// `start`. Only the same user, and root, may connect. The profile is of the process image that allocated most; its bytes
+/// in use are of blocks that were allocated while the program was awake.
+///
+/// Exit status: 0 all well; 1 the profile cannot be written; 2 there is no such program, it refuses, or nothing was sampled
+/// yet.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  heaptoll record --sample 512K --dormant --socket /run/user/1000/server.sample -- ./server\n  \
+    heaptoll sample /run/user/1000/server.sample start\n  \
+    heaptoll sample /run/user/1000/server.sample dump -o before.pb.gz\n  \
+    heaptoll sample /run/user/1000/server.sample stop"
+)]
+pub struct Arguments {
+    /// The socket
+    #[arg(value_name = "SOCKET")]
+    socket: PathBuf,
+    /// What to do
+    #[arg(value_enum, value_name = "ACTION")]
+    action: ActionArg,
+    /// The profile to write, of `dump`, in pprof's format
+    #[arg(short, long, value_name = "FILE", required_if_eq("action", "dump"))]
+    output: Option<PathBuf>,
+    /// Overwrite the profile when it exists
+    #[arg(short, long, requires = "output")]
+    force: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    let command = match arguments.action {
+        ActionArg::Start => Command::Start,
+        ActionArg::Stop => Command::Stop,
+        ActionArg::Dump => Command::Dump,
+        ActionArg::Status => Command::Status,
+    };
+    match &arguments.output {
+        Some(_) if command != Command::Dump => {
+            return Err(Failure::Usage("-o is the profile of `dump`: the other actions write none".into()));
+        }
+        Some(output) => sampled::check_output(output, arguments.force)?,
+        None => {}
+    }
+    let answer = exchange(&arguments.socket, command).map_err(|error| Failure::Refused(Box::new(error)))?;
+    let text = answer.text.trim_end();
+    match &arguments.output {
+        Some(output) => {
+            terminal::print(&format!("{text}\n"))?;
+            sampled::write_profile(output, &answer.profile)?;
+            terminal::note(&format!("wrote {}", output.display()));
+        }
+        None => terminal::note(text),
+    }
+    Ok(0)
+}
