@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::heap_limit::HeapLimit;
 use crate::named::Named;
 use crate::observation::{MemoryTrack, Observation, Phase};
+use crate::shards::Shard;
 
 /// Family-wise level of an experiment that decides itself when it has enough ([`crate::precision`]).
 pub const STOPPED_ALPHA: f64 = 0.04;
@@ -225,6 +226,10 @@ pub struct Settings {
     /// from before it was stored.
     #[serde(default)]
     pub named: Option<Named>,
+    /// The shards that were measured, where the experiment was cut into shards (`heaptoll plan`); none where it was
+    /// measured in one place.
+    #[serde(default)]
+    pub shards: Vec<Shard>,
     /// The heaptoll command that repeats the experiment, each argument.
     pub repeat_command: Vec<String>,
 }

@@ -10,6 +10,7 @@ mod call_stacks;
 pub mod cells;
 pub mod choose;
 pub mod clock;
+pub mod cluster;
 pub mod collector_options;
 pub mod conservatism;
 pub mod context;

@@ -55,6 +55,7 @@ fn table(experiment: &Experiment, program: &str, means: &mut Means) -> ProgramTa
     let spans: Vec<Disturbance> = timed.filter_map(|o| o.disturbance).collect();
     let exact = heaptoll_experiment::exact::table(experiment, program, Startup::Apart, &rows);
     ProgramTable {
+        nodes: vec![],
         program: program.to_owned(),
         rows,
         notes,

@@ -26,6 +26,7 @@ pub fn settings(shape: Shape, programs: &[usize], repetitions: u32) -> Settings 
             managers: vec!["mimalloc3".into()],
             programs: programs.iter().map(|p| PROGRAMS[*p].0.to_owned()).collect(),
         }),
+        shards: vec![],
         seed: 7_310_582_937,
         timeout_s: 60.0,
         thp: if shape == Shape::Troubled { "never".into() } else { String::new() },
