@@ -130,7 +130,8 @@ mod tests {
     fn a_node_that_disagrees_is_found() {
         let found = measured([0.9, 0.9, 0.8]);
         assert!(disagreeing(&found).contains(&"n2"), "{found:?}");
-        let cpu = found.iter().find(|one| one.node == "n2" && one.metric == Metric::Cpu).expect("it is there");
+        let cpu =
+            found.iter().find(|one| one.node == "n2" && one.metric == Metric::Cpu).expect("it is there");
         assert!((cpu.over_others.expect("enough").ratio - 8.0 / 9.0).abs() < 0.005, "{cpu:?}");
     }
 

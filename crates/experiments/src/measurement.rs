@@ -74,9 +74,7 @@ pub fn measure_cells(
 ) -> Result<Ending, runner::RunError> {
     let mut bar = Bar::new(cells, experiment, context.messages);
     let runs = runs(context);
-    warned_of_load(context.messages, || {
-        runner::execute_part(experiment, cells, store, &runs, &mut bar)
-    })
+    warned_of_load(context.messages, || runner::execute_part(experiment, cells, store, &runs, &mut bar))
 }
 
 /// What the runner needs of these surroundings.

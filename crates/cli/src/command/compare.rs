@@ -9,8 +9,8 @@ use heaptoll_experiment::store::Store;
 use heaptoll_report::experiment::pair;
 use heaptoll_report::terminal::render_document;
 
-use crate::outputs::Pages;
 use crate::one_class::one_class;
+use crate::outputs::Pages;
 use crate::{exit, terminal};
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::same_work;

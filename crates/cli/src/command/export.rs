@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use heaptoll_experiments::export::{dataset, parquet};
 use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Instant, Window};
+use heaptoll_experiments::export::{dataset, parquet};
 use heaptoll_experiments::failure::Failure;
 use heaptoll_report::format::plural;
 

@@ -41,10 +41,7 @@ fn sql_value(cell: Value) -> SqlValue {
 ///
 /// # Errors
 /// The file cannot be read, or a value does not parse.
-pub(super) fn read(
-    file: &ExperimentFile,
-    program: Option<&str>,
-) -> Result<Vec<Observation>, StoreError> {
+pub(super) fn read(file: &ExperimentFile, program: Option<&str>) -> Result<Vec<Observation>, StoreError> {
     let mut columns = Vec::new();
     for (column, stored) in stored() {
         let lacking = column.optional && !file.has_column("observation", stored.name)?;

@@ -4,7 +4,7 @@
 //! A node finds them anew and compares: another build of a library under the same name, or one that a node lacks so that
 //! the loader leaves out a manager in silence, is refused before anything runs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
@@ -227,14 +227,16 @@ pub fn compare(planned: &[FileDigest], here: &[FileDigest]) -> Result<(), Cluste
                     planned: file.sha256.clone(),
                 });
             }
-            None => return Err(ClusterError::MissingFile { path: file.path.clone().into(), role: file.role }),
+            None => {
+                return Err(ClusterError::MissingFile { path: file.path.clone().into(), role: file.role });
+            }
         }
     }
-    let known: BTreeMap<&str, ()> = planned.iter().map(|file| (file.path.as_str(), ())).collect();
-    match here.iter().find(|file| !known.contains_key(file.path.as_str())) {
-        Some(file) => {
-            Err(ClusterError::UnplannedFile { path: file.path.clone().into(), role: file.role })
-        }
+    let known: BTreeSet<&str> = planned.iter().map(|file| file.path.as_str()).collect();
+    // A word that names a file only now named none when the plan was made: an output, or nothing that was read.
+    let is_new = |file: &&FileDigest| file.role != Role::Input && !known.contains(file.path.as_str());
+    match here.iter().find(is_new) {
+        Some(file) => Err(ClusterError::UnplannedFile { path: file.path.clone().into(), role: file.role }),
         None => Ok(()),
     }
 }
@@ -266,6 +268,8 @@ mod tests {
         assert!(matches!(missing, Err(ClusterError::MissingFile { .. })), "{missing:?}");
         let more = compare(&planned[..1], &planned);
         assert!(matches!(more, Err(ClusterError::UnplannedFile { .. })), "{more:?}");
+        let output = FileDigest { role: Role::Input, ..file("/c", "3") };
+        assert!(compare(&planned, &[planned[0].clone(), planned[1].clone(), output]).is_ok());
     }
 
     #[test]

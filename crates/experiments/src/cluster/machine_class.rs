@@ -56,9 +56,8 @@ impl MachineClass {
     pub fn here() -> MachineClass {
         let machine = machine::read();
         let caches = Caches::at_hand().map_or(vec![], |caches| caches.levels);
-        let cache = |level: &heaptoll_locality::machine::Level| {
-            format!("{}/{}", size_text(level.bytes), level.ways)
-        };
+        let cache =
+            |level: &heaptoll_locality::machine::Level| format!("{}/{}", size_text(level.bytes), level.ways);
         MachineClass {
             name: named_for(&machine.cpu),
             processors: machine.cores,

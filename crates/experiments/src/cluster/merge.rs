@@ -95,8 +95,7 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, ClusterError> {
         let error = |cause| ClusterError::Read { path: path.clone(), cause };
         for entry in std::fs::read_dir(path).map_err(error)? {
             let entry = entry.map_err(error)?.path();
-            let is_hidden =
-                entry.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
+            let is_hidden = entry.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
             if entry.extension().is_some_and(|end| end == "db") && !is_hidden {
                 files.push(entry);
             }
@@ -175,8 +174,8 @@ fn difference(one: &Experiment, other: &Experiment) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptoll_experiment::shards::Part;
     use crate::testing::{experiment, row};
+    use heaptoll_experiment::shards::Part;
 
     /// A shard of one repetition, in a file of its own.
     fn shard(folder: &Path, name: &str, number: u32, change: impl Fn(&mut Experiment)) -> PathBuf {

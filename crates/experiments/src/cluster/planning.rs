@@ -109,10 +109,9 @@ fn catalog(request: &run::Request, experiment: &Experiment) -> Option<CatalogEnt
     is_catalog.then(|| CatalogEntries {
         names: experiment.programs.iter().map(|program| program.name.clone()).collect(),
         size: workload.size.name().into(),
-        folder: workload
-            .catalog
-            .as_ref()
-            .map(|folder| std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).display().to_string()),
+        folder: workload.catalog.as_ref().map(|folder| {
+            std::path::absolute(folder).unwrap_or_else(|_| folder.clone()).display().to_string()
+        }),
     })
 }
 
@@ -194,8 +193,8 @@ fn refused(error: super::ClusterError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use heaptoll_experiment::experiment::Pairing;
     use crate::testing::{experiment, row};
+    use heaptoll_experiment::experiment::Pairing;
 
     #[test]
     fn a_repetition_in_lockstep_takes_its_block_and_its_runs_alone() {

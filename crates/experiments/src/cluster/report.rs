@@ -74,11 +74,7 @@ pub fn document(reader: &Reader, extras: Extras) -> Result<Document, StoreError>
 }
 
 /// The experiment of each class with the rows of one program, whose outputs are judged.
-fn of_program(
-    reader: &Reader,
-    described: &Experiment,
-    program: &str,
-) -> Result<Vec<Experiment>, StoreError> {
+fn of_program(reader: &Reader, described: &Experiment, program: &str) -> Result<Vec<Experiment>, StoreError> {
     let rows = reader.rows_of(program)?;
     let whole = Experiment { observations: rows, ..described.clone() };
     let classes = whole.into_classes().into_iter().map(|(_, experiment)| experiment);
@@ -99,6 +95,10 @@ mod tests {
     use heaptoll_experiment::store::Store;
     use heaptoll_report::experiment::document as whole_document;
     use heaptoll_report::terminal::{Style, render_document};
+
+    fn plain() -> Style {
+        Style { color: false, width: None, unicode: true }
+    }
 
     /// Two programs in two shards each, on the nodes `n1` and `n2` of these classes.
     fn measured(classes: [&str; 2]) -> Experiment {
@@ -130,7 +130,7 @@ mod tests {
         Store::create(&path, made).expect("creates").append_all(&made.observations).expect("appends");
         let reader = Reader::open(&path).expect("opens");
         let document = document(&reader, Extras::default()).expect("reads");
-        render_document(&document, &Style::default())
+        render_document(&document, &plain())
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         let by_program = text(&made);
         judge_outputs(&mut made);
         let whole = whole_document(&made, &compare(&made), Extras::default());
-        assert_eq!(by_program, render_document(&whole, &Style::default()));
+        assert_eq!(by_program, render_document(&whole, &plain()));
         assert!(by_program.contains("n2 disagrees"), "{by_program}");
     }
 

@@ -140,7 +140,11 @@ pub fn is_there(path: &Path, plan: &Plan, number: u32, context: &Context) -> Res
     };
     match described.settings.shards.as_slice() {
         [shard] if shard.plan == plan.identity && shard.number == number => {
-            if described.complete { Ok(true) } else { discard(path, number, context) }
+            if described.complete {
+                Ok(true)
+            } else {
+                discard(path, number, context)
+            }
         }
         _ => Err(ClusterError::Occupied { path: path.into(), number }),
     }
@@ -168,7 +172,8 @@ fn fits(plan: &Plan, class: &str, node: &str, context: &Context) -> Result<(), F
     }
     let here = settings_in_environment::set();
     let variables = plan.environment.keys().chain(here.keys());
-    if let Some(variable) = variables.into_iter().find(|name| plan.environment.get(*name) != here.get(*name)) {
+    if let Some(variable) = variables.into_iter().find(|name| plan.environment.get(*name) != here.get(*name))
+    {
         return Err(refused(ClusterError::OtherEnvironment {
             here: here.get(variable).cloned(),
             planned: plan.environment.get(variable).cloned(),
@@ -199,8 +204,7 @@ fn node_name() -> String {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(path)
-        .map_err(|cause| refused(ClusterError::Read { path: path.to_path_buf(), cause }))
+    std::path::absolute(path).map_err(|cause| refused(ClusterError::Read { path: path.to_path_buf(), cause }))
 }
 
 fn refused(error: ClusterError) -> Failure {

@@ -10,9 +10,9 @@ use heaptoll_experiment::shards::{Part, ShardIndex};
 use heaptoll_experiment::store::Reader;
 use heaptoll_report::{ReportError, files, parquet};
 
+use crate::cluster::ClusterError;
 use crate::cluster::machine_class::named_for;
 use crate::cluster::plan::short;
-use crate::cluster::ClusterError;
 use crate::failure::Failure;
 
 /// What to export.
@@ -90,7 +90,8 @@ fn safe(name: &str) -> String {
 }
 
 fn write_file(path: &Path, mut experiment: Experiment) -> Result<(), Failure> {
-    let own = experiment.observations.first().and_then(|row| ShardIndex::new(&experiment).of_row(row).cloned());
+    let own =
+        experiment.observations.first().and_then(|row| ShardIndex::new(&experiment).of_row(row).cloned());
     // Of a thousand shards each file would describe all.
     experiment.settings.shards = own.iter().cloned().collect();
     if let Some(shard) = own {

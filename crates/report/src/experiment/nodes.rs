@@ -24,9 +24,8 @@ pub(super) fn part(table: &ProgramTable) -> Option<Part> {
     for node in &nodes {
         for stack in &stacks {
             let of = |metric| {
-                let of_it = |one: &&NodeRatio| {
-                    one.node == *node && one.stack == *stack && one.metric == metric
-                };
+                let of_it =
+                    |one: &&NodeRatio| one.node == *node && one.stack == *stack && one.metric == metric;
                 table.nodes.iter().find(of_it)
             };
             if let Some(cpu) = of(Metric::Cpu).or(of(Metric::PeakRss)) {
@@ -98,7 +97,12 @@ pub(super) fn lacking(experiment: &Experiment, missing: &[u32]) -> String {
     if missing.len() > NAMED {
         numbers.push(format!("{} more", missing.len() - NAMED));
     }
-    format!("incomplete: {} of {} not there: {}", missing.len(), plural(of as usize, "shard"), and_list(&numbers))
+    format!(
+        "incomplete: {} of {} not there: {}",
+        missing.len(),
+        plural(of as usize, "shard"),
+        and_list(&numbers)
+    )
 }
 
 #[cfg(test)]

@@ -50,13 +50,7 @@ pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extra
 const BEFORE: usize = 2;
 
 /// One metric of every program under every stack.
-fn matrix(
-    title: &str,
-    metric: Metric,
-    comparison: &Comparison,
-    palette: &[String],
-    before: usize,
-) -> Part {
+fn matrix(title: &str, metric: Metric, comparison: &Comparison, palette: &[String], before: usize) -> Part {
     let stacks: Vec<&String> = palette.iter().filter(|name| **name != comparison.baseline).collect();
     let cell = |table: &ProgramTable, stack: &str| {
         let row = table.rows.iter().find(|row| row.stack == stack);
