@@ -37,8 +37,9 @@ pub fn document(reader: &Reader, extras: Extras) -> Result<Document, StoreError>
             count: RowCount::default(),
         })
         .collect();
-    // Curves over heaps have their bounds.
-    let bounds = extras.bounds || described.stacks.iter().any(|stack| stack.heap.is_some());
+    // Bounds take as long as the rest: a page has them, and so have curves over heaps.
+    let bounds =
+        extras.bounds || extras.invocations || described.stacks.iter().any(|stack| stack.heap.is_some());
     for program in &programs {
         for (class, experiment) in classes.iter_mut().zip(of_program(reader, &described, program)?) {
             let repetitions = class.described.settings.repetitions;
@@ -96,6 +97,9 @@ mod tests {
     use heaptoll_report::experiment::document as whole_document;
     use heaptoll_report::terminal::{Style, render_document};
 
+    /// With all that a document can have.
+    const EXTRAS: Extras = Extras { bounds: true, collections: true, invocations: true, sections_before: 0 };
+
     fn plain() -> Style {
         Style { color: false, width: None, unicode: true }
     }
@@ -129,7 +133,7 @@ mod tests {
         let path = folder.path().join("e.db");
         Store::create(&path, made).expect("creates").append_all(&made.observations).expect("appends");
         let reader = Reader::open(&path).expect("opens");
-        let document = document(&reader, Extras::default()).expect("reads");
+        let document = document(&reader, EXTRAS).expect("reads");
         render_document(&document, &plain())
     }
 
@@ -138,7 +142,7 @@ mod tests {
         let mut made = measured(["a", "a"]);
         let by_program = text(&made);
         judge_outputs(&mut made);
-        let whole = whole_document(&made, &compare(&made), Extras::default());
+        let whole = whole_document(&made, &compare(&made), EXTRAS);
         assert_eq!(by_program, render_document(&whole, &plain()));
         assert!(by_program.contains("n2 disagrees"), "{by_program}");
     }
