@@ -6,12 +6,14 @@
 pub mod cutting;
 pub mod digests;
 mod error;
+mod format;
 pub mod machine_class;
 pub mod merge;
 pub mod plan;
 pub mod planning;
 mod publish;
 pub mod report;
+mod role;
 pub mod submit;
 pub mod work;
 

@@ -1,7 +1,7 @@
 //! The files that decide what is measured, with their digests: programs, what the loader gives them, managers, layers,
 //! the launcher, inputs.
 //!
-//! A node finds them anew and compares: another build of a library under the same name, or one that a node lacks so that
+//! A node finds them again and compares: another build of a library under the same name, or one that a node lacks so that
 //! the loader leaves out a manager in silence, is refused before anything runs.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,35 +18,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::error::ClusterError;
-
-/// What a file is to the experiment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// What a command names: the program, its interpreters, the load of a server.
-    Program,
-    /// What is preloaded: managers and layers.
-    Object,
-    /// A shared library that the loader gives to one of these.
-    Library,
-    /// heaptoll's launcher.
-    Launcher,
-    /// Standard input, or a file that a word of a command names.
-    Input,
-}
-
-impl Role {
-    /// As messages name it.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Program => "program",
-            Role::Object => "preloaded object",
-            Role::Library => "library",
-            Role::Launcher => "launcher",
-            Role::Input => "input",
-        }
-    }
-}
+use super::role::Role;
 
 /// A file and what is in it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,12 +12,8 @@ use sha2::{Digest, Sha256};
 
 use super::digests::FileDigest;
 use super::error::ClusterError;
+use super::format::{FORMAT, VERSION};
 use super::machine_class::MachineClass;
-
-/// What marks a plan.
-pub const FORMAT: &str = "heaptoll-plan";
-/// Version of the format.
-pub const VERSION: u64 = 1;
 
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

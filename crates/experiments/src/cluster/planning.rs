@@ -14,9 +14,11 @@ use heaptoll_experiment::store::Store;
 use heaptoll_scratch::Scratch;
 
 use super::cutting::{self, ProgramTime};
-use super::digests::{self, FileDigest, Role};
+use super::digests::{self, FileDigest};
+use super::format::{FORMAT, VERSION};
 use super::machine_class::MachineClass;
-use super::plan::{CatalogEntries, FORMAT, Plan, VERSION};
+use super::plan::{CatalogEntries, Plan};
+use super::role::Role;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::preparation::settings_in_environment;

@@ -194,7 +194,8 @@ pub fn submit(script: &str, scheduler: &Scheduler, folder: &Path) -> Result<Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::plan::{FORMAT, PlannedShard, VERSION};
+    use crate::cluster::format::{FORMAT, VERSION};
+    use crate::cluster::plan::PlannedShard;
     use crate::testing::experiment;
     use heaptoll_experiment::shards::Part;
 
