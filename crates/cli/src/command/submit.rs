@@ -23,7 +23,7 @@ use crate::terminal;
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("scheduler").required(true), after_help = "Examples:\n  \
     heaptoll submit exp.plan --slurm -o shards -- --partition=bench --time=30\n  \
-    heaptoll submit exp.plan --slurm --print -o shards > job.sh\n  \
+    heaptoll submit exp.plan --slurm --print -o shards\n  \
     heaptoll submit exp.plan --parallel node1,node2 -o shards")]
 pub struct Arguments {
     /// The plan
