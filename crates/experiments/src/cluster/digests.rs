@@ -77,11 +77,14 @@ pub fn of_experiment(experiment: &Experiment, places: &Places) -> Result<Vec<Fil
     files.found.into_iter().map(|(path, role)| digest(&path, role)).collect()
 }
 
+/// Variables with their values.
+type Environment = Vec<(OsString, OsString)>;
+
 /// The commands of a program, each with its environment: its own, and the load of a server.
-fn commands(program: &ProgramInfo) -> Vec<(Vec<OsString>, Vec<(OsString, OsString)>)> {
+fn commands(program: &ProgramInfo) -> Vec<(Vec<OsString>, Environment)> {
     // No path is below it, so words with a scratch folder name no input.
     let scratch = Path::new("/nonexistent");
-    let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
+    let mut environment: Environment = std::env::vars_os().collect();
     let own = program.environment.iter();
     environment.extend(own.map(|(name, value)| (name.into(), program.filled(value, scratch).into())));
     let mut commands = vec![(program.command_in(scratch), environment)];
