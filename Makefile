@@ -36,7 +36,7 @@ SHELLS := $(OURS) tithe-static $(addprefix heaptoll_,$(LAYERS))
 UNSHELLED := --workspace $(addprefix --exclude ,$(SHELLS))
 
 .PHONY: help demo quick test test-slow study build tool tool-binaries preloaded moving stage peers-fast peers-slow \
-	only-peers-fast only-peers-slow install bench book clean lint compile-tests stage-tests lint-rest test-tool test-preload test-moving \
+	only-peers-fast only-peers-slow install bench book clean lint compile-tests stage-tests lint-rest test-tool test-preload test-moving test-slurm \
 	test-checked test-glibc release test-release
 
 help:
@@ -227,6 +227,11 @@ test-glibc:
 	@$(IN_STAGE) CONFORMANCE=$(abspath $(TARGET))/debug/heaptoll-conformance scripts/glibc-tests $(GLIBC_MANAGERS) || \
 		{ code=$$?; test $$code = 77 && echo "SKIPPED: glibc's own tests of malloc"; }
 
+# One experiment on two nodes of a real Slurm, with kills; a skip is printed, and is no failure.
+test-slurm:
+	@$(IN_STAGE) scripts/test-slurm $(TARGET)/debug/heaptoll || \
+		{ code=$$?; test $$code = 77 && echo "SKIPPED: shards on Slurm"; }
+
 test-slow:
 	@scripts/setup test
 	@$(MAKE) --no-print-directory preloaded compile-tests
@@ -234,6 +239,7 @@ test-slow:
 	$(IN_STAGE) $(LINTED) $(CARGO) test --locked --target-dir $(TARGET) --workspace --no-fail-fast -- $(SLOW)
 	$(LINTED) $(CARGO) test $(PRELOAD) $(UNSHELLED) --no-fail-fast -- $(SLOW)
 	@$(MAKE) --no-print-directory test-glibc
+	@$(MAKE) --no-print-directory test-slurm
 
 bench:
 	@scripts/setup bench

@@ -16,6 +16,6 @@ pub struct ExtraTables {
 
 impl From<&ExtraTables> for Extras {
     fn from(tables: &ExtraTables) -> Extras {
-        Extras { bounds: tables.bounds, collections: tables.collections, invocations: false }
+        Extras { bounds: tables.bounds, collections: tables.collections, ..Extras::default() }
     }
 }

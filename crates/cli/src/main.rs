@@ -16,6 +16,7 @@ mod interrupt;
 mod lines;
 mod memory;
 mod messages;
+mod one_class;
 #[cfg(test)]
 mod options_page;
 mod outputs;
@@ -23,6 +24,7 @@ mod pairing_arg;
 mod precision;
 mod progress_bar;
 mod recording;
+mod run_settings;
 mod same_file;
 mod session;
 mod study_arguments;
@@ -55,6 +57,10 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(Box<command::run::Arguments>),
+    Plan(Box<command::plan::Arguments>),
+    Work(command::work::Arguments),
+    Submit(command::submit::Arguments),
+    Merge(command::merge::Arguments),
     Choose(Box<command::choose::Arguments>),
     Gate(Box<command::gate::Arguments>),
     Compare(command::compare::Arguments),
@@ -121,6 +127,10 @@ fn run(command: Command) -> Result<u8, Failure> {
     signal_hook::flag::register(libc::SIGXFSZ, Arc::default()).map_err(exit::cannot_watch)?;
     match command {
         Command::Run(arguments) => command::run::run(*arguments),
+        Command::Plan(arguments) => command::plan::run(&arguments),
+        Command::Work(arguments) => command::work::run(arguments),
+        Command::Submit(arguments) => command::submit::run(&arguments),
+        Command::Merge(arguments) => command::merge::run(&arguments),
         Command::Choose(arguments) => command::choose::run(&arguments),
         Command::Gate(arguments) => command::gate::run(&arguments),
         Command::Compare(arguments) => command::compare::run(&arguments),

@@ -100,6 +100,11 @@ impl Outputs {
             .chain([&self.json, &self.csv, &self.parquet].into_iter().flatten().map(PathBuf::as_path))
     }
 
+    /// Whether a file with all rows is requested.
+    pub fn have_figures(&self) -> bool {
+        self.json.is_some() || self.csv.is_some() || self.parquet.is_some()
+    }
+
     /// Makes the paths absolute, so that a change of the current folder does not move the files.
     pub fn make_absolute(&mut self) {
         let pages = &mut self.pages;

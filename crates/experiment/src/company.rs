@@ -38,7 +38,7 @@ impl Company {
 
 /// Compares both ways, and takes stacks that they contradict each other on out of the lockstep of `sides`: their CPU
 /// ratios are then those of runs alone.
-pub fn settle(experiment: &Experiment, sides: &mut Sides) -> Company {
+pub fn settle(experiment: &Experiment, sides: &mut Sides, repetitions: u32) -> Company {
     let Some(base) = sides.find(&experiment.baseline).filter(|base| base.is_together()) else {
         return Company::default();
     };
@@ -47,7 +47,7 @@ pub fn settle(experiment: &Experiment, sides: &mut Sides) -> Company {
         .iter()
         .filter(|side| side.runs_in_lockstep_with(base) && side.stack != base.stack)
         .collect();
-    let both = Both::of(experiment, base, &others);
+    let both = Both::of(experiment, base, &others, repetitions);
     let effect = effect(&both.moved, &others);
     let mut notes: Vec<String> = effect.iter().map(sentence).collect();
     notes.extend(others.iter().filter_map(|side| other_faults(side)));
@@ -72,8 +72,7 @@ struct Both {
 }
 
 impl Both {
-    fn of(experiment: &Experiment, base: &Side, others: &[&Side]) -> Both {
-        let repetitions = experiment.repetitions();
+    fn of(experiment: &Experiment, base: &Side, others: &[&Side], repetitions: u32) -> Both {
         let together: Vec<Vec<Option<f64>>> =
             others.iter().map(|side| side.log_ratios(base, Metric::Cpu, repetitions)).collect();
         let alone: Vec<Vec<Option<f64>>> =

@@ -12,7 +12,8 @@ use crate::disturbance::{Disturbance, Disturbed};
 use crate::exact;
 use crate::experiment::Experiment;
 use crate::heap_curves::heap_curves;
-use crate::lower_bound::lower_bounds;
+use crate::lower_bound;
+use crate::nodes::node_ratios;
 use crate::observation::{Collections, Observation, Outcome, Phase};
 use crate::side::{Side, Sides};
 use crate::verdict;
@@ -62,34 +63,71 @@ const METRICS: [Metric; 4] = [Metric::Cpu, Metric::Wall, Metric::PeakRss, Metric
 
 /// Every table of an experiment. Call [`judge_outputs`] first.
 pub fn compare(experiment: &Experiment) -> Comparison {
-    let mut companies = Vec::new();
-    let programs: Vec<(&str, Sides)> = experiment
-        .programs
-        .iter()
-        .map(|program| {
-            let mut sides = Sides::of(experiment, &program.name);
-            companies.push(company::settle(experiment, &mut sides));
-            (program.name.as_str(), sides)
-        })
-        .collect();
+    let repetitions = experiment.repetitions();
+    let programs = experiment.programs.iter();
+    let programs = programs.map(|program| ComparedProgram::of(experiment, &program.name, repetitions, true));
+    gather(experiment, programs.collect(), repetitions)
+}
+
+/// One program of a comparison, and what the means over programs take of it. An experiment of many rows is compared
+/// program by program, so that the rows of one are in memory at a time.
+pub struct ComparedProgram {
+    table: ProgramTable,
+    /// Log ratios by round of each stack but the baseline: CPU time and peak memory.
+    ratios: Vec<(String, [Vec<Option<f64>>; 2])>,
+    bounds: Option<lower_bound::Computed>,
+}
+
+/// The metrics of means over programs.
+const OVERALL: [Metric; 2] = [Metric::Cpu, Metric::PeakRss];
+
+impl ComparedProgram {
+    /// Compares a program whose rows, if no others, are in the experiment, over `repetitions` repetitions (rounds, of
+    /// programs whose stacks take turns); with lower bounds of overhead only where they are requested.
+    pub fn of(experiment: &Experiment, program: &str, repetitions: u32, bounds: bool) -> ComparedProgram {
+        let mut sides = Sides::of(experiment, program);
+        let company = company::settle(experiment, &mut sides, repetitions);
+        let base = sides.find(&experiment.baseline);
+        let others = sides.all.iter().filter(|side| side.stack != experiment.baseline);
+        let ratios = base.map_or(vec![], |base| {
+            let of = |side: &Side| OVERALL.map(|metric| side.log_ratios(base, metric, repetitions));
+            others.map(|side| (side.stack.to_owned(), of(side))).collect()
+        });
+        ComparedProgram {
+            table: table(experiment, program, &sides, company, repetitions),
+            ratios,
+            bounds: bounds.then(|| lower_bound::Computed::of(experiment, program, repetitions)).flatten(),
+        }
+    }
+}
+
+/// The comparison of an experiment, whose rows need not be there, from that of all of its programs in their order.
+pub fn gather(experiment: &Experiment, programs: Vec<ComparedProgram>, repetitions: u32) -> Comparison {
+    let overall = overall(experiment, &programs, repetitions);
+    let (mut tables, mut bounds) = (Vec::new(), Vec::new());
+    for program in programs {
+        tables.push(program.table);
+        bounds.extend(program.bounds);
+    }
     let mut comparison = Comparison {
         baseline: experiment.baseline.clone(),
         alpha: experiment.alpha(),
-        tables: programs
-            .iter()
-            .zip(companies)
-            .map(|((program, sides), company)| table(experiment, program, sides, company))
-            .collect(),
-        overall: overall(experiment, &programs),
-        lower_bounds: lower_bounds(experiment, experiment.repetitions()),
+        tables,
+        overall,
+        lower_bounds: lower_bound::gather(experiment, bounds, repetitions),
         heaps: HeapCurves::default(),
     };
     comparison.heaps = heap_curves(experiment, &comparison);
     comparison
 }
 
-fn table(experiment: &Experiment, program: &str, sides: &Sides, company: Company) -> ProgramTable {
-    let repetitions = experiment.repetitions();
+fn table(
+    experiment: &Experiment,
+    program: &str,
+    sides: &Sides,
+    company: Company,
+    repetitions: u32,
+) -> ProgramTable {
     // One family: every stack but the baseline, every metric that has values.
     let mut members: Vec<(usize, Metric)> = Vec::new();
     let mut series = Vec::new();
@@ -134,6 +172,7 @@ fn table(experiment: &Experiment, program: &str, sides: &Sides, company: Company
         program: program.into(),
         detectable_cpu_ratio: (!half_widths.is_empty()).then(|| median(&half_widths)),
         disturbance: disturbed(experiment, program),
+        nodes: node_ratios(experiment, program, sides, repetitions),
         rows,
         notes,
         company: company.effect,
@@ -259,11 +298,10 @@ fn mark_frontier(rows: &mut [Row]) {
 }
 
 /// Geometric means over the programs on which a stack has enough pairs, with intervals over repetitions.
-fn overall(experiment: &Experiment, programs: &[(&str, Sides)]) -> Vec<OverallRow> {
+fn overall(experiment: &Experiment, programs: &[ComparedProgram], repetitions: u32) -> Vec<OverallRow> {
     if programs.len() < 2 {
         return Vec::new();
     }
-    let repetitions = experiment.repetitions();
     // A program on which a stack soon failed would take every other repetition with it.
     let enough = FEWEST_PAIRS.min(repetitions as usize);
     let mut names: Vec<&str> = Vec::new();
@@ -275,13 +313,14 @@ fn overall(experiment: &Experiment, programs: &[(&str, Sides)]) -> Vec<OverallRo
     let mut counts = Vec::new();
     let mut series = Vec::new();
     for name in &names {
-        for metric in [Metric::Cpu, Metric::PeakRss] {
+        for metric in 0..OVERALL.len() {
+            let ratios = |program: &'_ ComparedProgram| {
+                let of_stack = program.ratios.iter().find(|(stack, _)| stack == name)?;
+                Some(of_stack.1[metric].clone())
+            };
             let programs: Vec<Vec<Option<f64>>> = programs
                 .iter()
-                .filter_map(|(_, sides)| {
-                    let base = sides.find(&experiment.baseline)?;
-                    Some(sides.find(name)?.log_ratios(base, metric, repetitions))
-                })
+                .filter_map(ratios)
                 .filter(|ratios| ratios.iter().flatten().count() >= enough)
                 .collect();
             // A repetition counts when every program has its pair in it: else the mean would mix programs.

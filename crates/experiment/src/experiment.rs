@@ -183,6 +183,42 @@ pub struct Turns {
     pub why: String,
 }
 
+/// Which cells of an experiment are a shard's: all stacks of one program in some of its repetitions.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Part {
+    /// The program.
+    pub program: String,
+    /// The class of machines that it is measured on.
+    pub class: String,
+    /// Its first repetition; round, where the program's stacks take turns.
+    pub first: u32,
+    /// How many repetitions; rounds, where the program's stacks take turns.
+    pub repetitions: u32,
+    /// The first repetition of its class.
+    pub class_first: u32,
+    /// Number of its first warm-up; each shard has warm-ups of its own.
+    pub first_warmup: u32,
+}
+
+/// A shard that was measured.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Shard {
+    /// Digest of its plan: SHA-256, hexadecimal.
+    pub plan: String,
+    /// Its number in the plan, from 0.
+    pub number: u32,
+    /// How many shards the plan has.
+    pub of: u32,
+    /// Its cells.
+    pub part: Part,
+    /// Name of the node that measured it.
+    pub node: String,
+    /// The node.
+    pub machine: Machine,
+    /// Own cost of an invocation there above fork and exec of the bare command: (seconds, KiB), where measured.
+    pub own_cost: Option<(f64, i64)>,
+}
+
 /// The requested settings of an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Settings {
@@ -235,6 +271,10 @@ pub struct Settings {
     /// from before it was stored.
     #[serde(default)]
     pub named: Option<Named>,
+    /// The shards that were measured, where the experiment was cut into shards (`heaptoll plan`); none where it was
+    /// measured in one place.
+    #[serde(default)]
+    pub shards: Vec<Shard>,
     /// The heaptoll command that repeats the experiment, each argument.
     pub repeat_command: Vec<String>,
 }

@@ -60,6 +60,11 @@ pub fn lower_bounds(experiment: &Experiment, repetitions: u32) -> LowerBounds {
         .iter()
         .filter_map(|program| Computed::of(experiment, &program.name, repetitions))
         .collect();
+    gather(experiment, each, repetitions)
+}
+
+/// The bounds of an experiment, whose rows need not be there, from those of its programs.
+pub(crate) fn gather(experiment: &Experiment, each: Vec<Computed>, repetitions: u32) -> LowerBounds {
     let overall = if each.len() < 2 { Vec::new() } else { overall(experiment, &each, repetitions) };
     LowerBounds { programs: each.into_iter().map(|computed| computed.bounds).collect(), overall }
 }
@@ -74,13 +79,13 @@ fn row_of<'a>(side: &Side<'a>, metric: Metric, repetition: u32) -> Option<&'a Ob
 }
 
 /// The bounds of a program, and the log ratios that they come from: by cost, stack and repetition.
-struct Computed {
+pub(crate) struct Computed {
     bounds: ProgramBounds,
     logs: [Vec<(String, Vec<Option<f64>>)>; 2],
 }
 
 impl Computed {
-    fn of(experiment: &Experiment, program: &str, repetitions: u32) -> Option<Computed> {
+    pub(crate) fn of(experiment: &Experiment, program: &str, repetitions: u32) -> Option<Computed> {
         let sides = Sides::of(experiment, program);
         let measured: Vec<&Side> = sides.all.iter().filter(|side| !side.timed.is_empty()).collect();
         let attributors: Vec<Attributor> =

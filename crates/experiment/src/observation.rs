@@ -40,6 +40,11 @@ impl Phase {
         !matches!(self, Phase::Startup | Phase::Traced)
     }
 
+    /// Whether the run is a warm-up, watched or not.
+    pub fn is_warm_up(self) -> bool {
+        matches!(self, Phase::Profile | Phase::Warmup)
+    }
+
     /// As every format names it.
     pub fn as_str(self) -> &'static str {
         match self {

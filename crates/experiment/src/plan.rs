@@ -20,6 +20,7 @@ use std::collections::HashMap;
 
 use crate::experiment::{Experiment, Pairing};
 use crate::observation::{Outcome, Phase};
+use crate::shards::Part;
 
 /// One invocation to make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -86,6 +87,25 @@ pub fn plan(experiment: &Experiment, starts: &[bool]) -> Vec<Cell> {
                 Phase::Timed => stack.apart.is_none() || !experiment.is_in_lockstep(&stack.program),
                 _ => true,
             }
+        })
+        .collect()
+}
+
+/// The cells of one shard of an experiment, in order: warm-ups of its own, and its repetitions in the order in which the
+/// whole experiment has them. The first warm-up of the first shard of a class is watched.
+pub fn of_part(experiment: &Experiment, part: &Part, starts: &[bool]) -> Vec<Cell> {
+    let settings = &experiment.settings;
+    let warm = (0..settings.warmup).flat_map(|number| {
+        let is_watched = number == 0 && part.first == part.class_first;
+        let phase = if is_watched { Phase::Profile } else { Phase::Warmup };
+        repetition(experiment.stacks.len(), &[phase], part.first_warmup + number, settings.seed)
+    });
+    let timed = plan(experiment, starts).into_iter().filter(|cell| !cell.phase.is_warm_up());
+    let turns = experiment.turns(&part.program);
+    warm.chain(timed)
+        .filter(|cell| {
+            let program = &experiment.stacks[cell.stack].program;
+            part.holds(program, cell.phase, cell.repetition, turns, settings.warmup)
         })
         .collect()
 }
@@ -316,6 +336,35 @@ mod tests {
         made.settings.enough.insert("prog".into(), 3);
         let cells = plan(&made, &[false; 3]);
         assert_eq!(cells.iter().map(|cell| cell.repetition).max(), Some(5));
+    }
+
+    proptest! {
+        #[test]
+        fn shards_have_each_compared_cell_of_the_whole_once_and_in_its_order(
+            stacks in 2usize..6, turns in 1u32..3, lengths in prop::collection::vec(1u32..4, 1..5), seed: u64,
+        ) {
+            let mut made = in_turns(stacks, &[], turns);
+            let repetitions = lengths.iter().sum();
+            (made.settings.seed, made.settings.repetitions, made.settings.warmup) = (seed, repetitions, 2);
+            let starts = vec![true; stacks];
+            let compared = |cells: Vec<Cell>| -> Vec<Cell> {
+                cells.into_iter().filter(|cell| !cell.phase.is_warm_up()).collect()
+            };
+            let (mut all, mut warm) = (Vec::new(), Vec::new());
+            let mut first = 0;
+            for (number, repetitions) in (0..).zip(&lengths) {
+                let part = Part { program: "prog".into(), first, repetitions: *repetitions,
+                    first_warmup: 2 * number, ..Part::default() };
+                first += repetitions;
+                let cells = of_part(&made, &part, &starts);
+                warm.extend(cells.iter().filter(|cell| cell.phase.is_warm_up()).copied());
+                all.extend(compared(cells));
+            }
+            prop_assert_eq!(all, compared(plan(&made, &starts)));
+            prop_assert_eq!(warm.len(), 2 * stacks * lengths.len());
+            let watched = warm.iter().filter(|cell| cell.phase == Phase::Profile);
+            prop_assert!(watched.clone().count() == stacks && watched.clone().all(|cell| cell.repetition == 0));
+        }
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub struct ProgramSeconds {
 pub fn cpu_seconds(experiment: &Experiment, program: &str, repetitions: u32) -> ProgramSeconds {
     let mut sides = Sides::of(experiment, program);
     let mut notes = verdict::apart(experiment, program);
-    notes.extend(company::settle(experiment, &mut sides).seen());
+    notes.extend(company::settle(experiment, &mut sides, experiment.repetitions()).seen());
     let base = sides.find(&experiment.baseline).filter(|base| base.is_together());
     let levels = base.map(|base| levels(&sides, base, repetitions)).unwrap_or_default();
     let paired = |side: &Side| -> Option<Vec<Option<f64>>> {

@@ -4,6 +4,7 @@ mod description;
 mod error;
 mod file;
 mod layout;
+pub mod merging;
 mod rows;
 mod tracks;
 
@@ -63,6 +64,14 @@ impl Store {
         load(&ExperimentFile::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)
     }
 
+    /// Reads what describes an experiment, without its rows.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn read_description(path: &Path) -> Result<Experiment, StoreError> {
+        description::read(&ExperimentFile::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?)
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.file.path
@@ -106,7 +115,46 @@ impl Store {
     }
 }
 
+/// An experiment's file whose rows are read program by program.
+pub struct Reader {
+    file: ExperimentFile,
+}
+
+impl Reader {
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn open(path: &Path) -> Result<Reader, StoreError> {
+        Ok(Reader { file: ExperimentFile::open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)? })
+    }
+
+    /// The experiment without rows.
+    ///
+    /// # Errors
+    /// A value is damaged.
+    pub fn description(&self) -> Result<Experiment, StoreError> {
+        Ok(Experiment { tracks: tracks::read(&self.file)?, ..description::read(&self.file)? })
+    }
+
+    /// The experiment with its rows.
+    ///
+    /// # Errors
+    /// As [`Store::read`].
+    pub fn whole(&self) -> Result<Experiment, StoreError> {
+        load(&self.file)
+    }
+
+    /// The rows of one program.
+    ///
+    /// # Errors
+    /// A row is damaged.
+    pub fn rows_of(&self, program: &str) -> Result<Vec<Observation>, StoreError> {
+        rows::read(&self.file, Some(program))
+    }
+}
+
 fn load(file: &ExperimentFile) -> Result<Experiment, StoreError> {
     let described = description::read(file)?;
-    Ok(Experiment { observations: rows::read(file)?, tracks: tracks::read(file)?, ..described })
+    Ok(Experiment { observations: rows::read(file, None)?, tracks: tracks::read(file)?, ..described })
 }

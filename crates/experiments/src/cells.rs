@@ -3,10 +3,16 @@
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
 use heaptoll_experiment::observation::{Outcome, Phase};
 use heaptoll_experiment::plan::{self, Cell};
+use heaptoll_experiment::shards::Part;
 
 /// All cells.
 pub fn all(experiment: &Experiment) -> Vec<Cell> {
     plan::plan(experiment, &starts(experiment))
+}
+
+/// The cells of one shard.
+pub fn of_part(experiment: &Experiment, part: &Part) -> Vec<Cell> {
+    plan::of_part(experiment, part, &starts(experiment))
 }
 
 /// The cells that have no row yet.

@@ -1,5 +1,7 @@
-//! `heaptoll export`: a trace in the formats of other tools, events as Parquet or call stacks for a viewer of profiles.
+//! `heaptoll export`: a trace in the formats of other tools, events as Parquet or call stacks for a viewer of profiles; an
+//! experiment as a data set.
 
+pub mod dataset;
 pub mod page;
 pub mod parquet;
 pub mod profile;

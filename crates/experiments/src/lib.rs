@@ -11,6 +11,7 @@ pub mod callgrind_file;
 pub mod cells;
 pub mod choose;
 pub mod clock;
+pub mod cluster;
 pub mod collector_options;
 pub mod conservatism;
 pub mod context;

@@ -3,6 +3,7 @@
 use heaptoll_experiment::disturbance::Since;
 use heaptoll_experiment::experiment::Experiment;
 use heaptoll_experiment::machine;
+use heaptoll_experiment::plan::Cell;
 use heaptoll_experiment::runner::{self, Ending, RunContext};
 use heaptoll_experiment::store::Store;
 
@@ -60,6 +61,31 @@ pub fn warned_of_load<T>(messages: &dyn Messages, measure: impl FnOnce() -> T) -
     measured
 }
 
+/// Makes these invocations, under a progress bar, and stores each row. What else there is to make is not decided here:
+/// the experiment is not complete then.
+///
+/// # Errors
+/// See [`runner::RunError`].
+pub fn measure_cells(
+    experiment: &mut Experiment,
+    store: &mut Store,
+    cells: &[Cell],
+    context: &Context,
+) -> Result<Ending, runner::RunError> {
+    let mut bar = Bar::new(cells, experiment, context.messages);
+    let runs = runs(context);
+    warned_of_load(context.messages, || runner::execute_part(experiment, cells, store, &runs, &mut bar))
+}
+
+/// What the runner needs of these surroundings.
+fn runs(context: &Context) -> RunContext {
+    RunContext {
+        launcher: context.places.launcher(),
+        start_layer: context.places.start_layer(),
+        interrupt: context.interrupt.clone(),
+    }
+}
+
 /// Makes the invocations that an experiment lacks by now, without a warning about the machine.
 ///
 /// # Errors
@@ -70,11 +96,7 @@ pub fn measure_lacking(
     context: &Context,
     stop_reason: StopReason,
 ) -> (Result<Ending, runner::RunError>, Option<String>) {
-    let runs = RunContext {
-        launcher: context.places.launcher(),
-        start_layer: context.places.start_layer(),
-        interrupt: context.interrupt.clone(),
-    };
+    let runs = runs(context);
     let bar = Bar::new(&cells::lacking(experiment), experiment, context.messages);
     let stop_reason = (experiment.programs.len() == 1).then_some(stop_reason);
     let mut watched = Watched { bar, stop_reason, interrupt: context.interrupt, why: None };

@@ -19,6 +19,7 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::preparation::resume::{go_where_it_began, resume};
 
+pub use begin::describe;
 pub use heaps::FACTORS;
 pub use request::{REPETITIONS, Request};
 pub use thp::Thp;

@@ -4,6 +4,7 @@
 mod bound_text;
 mod bounds;
 mod charts;
+mod classes;
 mod collections;
 mod exact;
 mod exact_text;
@@ -15,6 +16,7 @@ mod invocations;
 mod machine;
 mod managers;
 mod more;
+mod nodes;
 mod overall;
 mod pair;
 mod parts;
@@ -23,34 +25,65 @@ mod program;
 
 use heaptoll_experiment::comparison::{Comparison, ProgramTable};
 use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::observation::Observation;
 
 use crate::document::{Document, Item, Part, Section};
 use crate::format::{self, plural};
 
+pub use classes::of_classes;
 pub use pair::pair;
 pub use parts::Extras;
+pub use program::section as program_section;
 
 /// The whole experiment.
 pub fn document(experiment: &Experiment, comparison: &Comparison, extras: Extras) -> Document {
+    let tables = comparison.tables.iter();
+    let programs = tables.map(|table| program::section(experiment, comparison, table, extras)).collect();
+    gathered(experiment, comparison, extras, programs, RowCount::of(&experiment.observations))
+}
+
+/// How many rows an experiment has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RowCount {
+    /// All.
+    pub rows: usize,
+    /// Those that did not end well.
+    pub bad: usize,
+}
+
+impl RowCount {
+    /// Of these rows.
+    pub fn of(rows: &[Observation]) -> RowCount {
+        let bad = rows.iter().filter(|row| !row.outcome.is_ok()).count();
+        RowCount { rows: rows.len(), bad }
+    }
+}
+
+/// An experiment whose rows need not be there, from the sections of its programs.
+pub fn gathered(
+    experiment: &Experiment,
+    comparison: &Comparison,
+    extras: Extras,
+    programs: Vec<Section>,
+    count: RowCount,
+) -> Document {
     let palette = palette(experiment);
     let mut sections = vec![found(comparison, extras)];
     sections.extend(overall::section(comparison, &palette, extras));
-    let tables = comparison.tables.iter();
-    sections.extend(tables.map(|table| program::section(experiment, comparison, table, extras)));
+    sections.extend(programs);
     sections.push(managers::section(experiment, &palette));
     sections.push(measured(experiment, comparison));
     let mut facts = machine::facts(experiment);
     if !experiment.settings.directory.is_empty() {
         facts.push(("Folder".into(), experiment.settings.directory.clone()));
     }
-    let bad = experiment.observations.iter().filter(|row| !row.outcome.is_ok()).count();
-    if bad > 0 {
-        facts.push(("Invocations that did not end well".into(), bad.to_string()));
+    if count.bad > 0 {
+        facts.push(("Invocations that did not end well".into(), count.bad.to_string()));
     }
     Document {
         title: title(experiment, comparison, &palette),
         subtitle: machine::plan(experiment),
-        warnings: warnings(experiment),
+        warnings: warnings(experiment, count.rows),
         sections,
         facts,
         command: format::shell_command(&experiment.settings.repeat_command),
@@ -79,9 +112,12 @@ fn title(experiment: &Experiment, comparison: &Comparison, palette: &[String]) -
     }
 }
 
-fn warnings(experiment: &Experiment) -> Vec<String> {
-    let rows = plural(experiment.observations.len(), "row");
-    let incomplete = format!("incomplete: interrupted or still running; {rows} so far, shown below");
+fn warnings(experiment: &Experiment, rows: usize) -> Vec<String> {
+    let rows = plural(rows, "row");
+    let incomplete = match experiment.missing_shards().as_slice() {
+        [] => format!("incomplete: interrupted or still running; {rows} so far, shown below"),
+        missing => nodes::lacking(experiment, missing),
+    };
     let incomplete = (!experiment.complete).then_some(incomplete);
     incomplete.into_iter().chain(format::left_out(experiment)).collect()
 }

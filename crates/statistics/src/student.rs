@@ -12,13 +12,27 @@ pub fn reach(freedom: usize, family: usize) -> f64 {
 
 /// A mean, and by how much its interval reaches to either side; `None` below two values.
 pub fn mean(values: &[f64], family: usize) -> Option<(f64, f64)> {
+    let (mean, variance) = variance_of_mean(values)?;
+    Some((mean, reach(values.len() - 1, family) * variance.sqrt()))
+}
+
+/// The mean of `b` less that of `a`, and by how much its interval reaches to either side, without a variance in common
+/// (Welch) and with the freedom of the shorter one; `None` where one has fewer than two values.
+pub fn difference(a: &[f64], b: &[f64], family: usize) -> Option<(f64, f64)> {
+    let (of_a, of_b) = (variance_of_mean(a)?, variance_of_mean(b)?);
+    let freedom = a.len().min(b.len()) - 1;
+    Some((of_b.0 - of_a.0, reach(freedom, family) * (of_a.1 + of_b.1).sqrt()))
+}
+
+/// The mean and its variance.
+fn variance_of_mean(values: &[f64]) -> Option<(f64, f64)> {
     let n = values.len();
     if n < 2 {
         return None;
     }
     let mean = values.iter().sum::<f64>() / n as f64;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (n - 1) as f64;
-    Some((mean, reach(n - 1, family) * (variance / n as f64).sqrt()))
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    Some((mean, squares / (n - 1) as f64 / n as f64))
 }
 
 /// Least squares of y on x: slope, and by how much its interval reaches to either side (`None` below three points).
@@ -63,6 +77,13 @@ mod tests {
     fn two_points_have_a_slope_without_an_interval_and_one_place_has_none() {
         assert_eq!(slope(&[(0.0, 0.0), (1.0, 2.0)], 1), Some((2.0, None)));
         assert_eq!(slope(&[(1.0, 0.0), (1.0, 2.0), (1.0, 3.0)], 1), None);
+    }
+
+    #[test]
+    fn a_difference_has_the_spread_of_both() {
+        assert_eq!(difference(&[1.0], &[1.0, 2.0], 1), None);
+        let (found, half) = difference(&[1.0, 3.0], &[5.0, 5.0, 5.0], 1).expect("enough");
+        assert!((found - 3.0).abs() < 1e-12 && (half - 12.706).abs() < 1e-2, "one degree of freedom: {half}");
     }
 
     #[test]

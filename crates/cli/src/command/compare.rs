@@ -9,6 +9,7 @@ use heaptoll_experiment::store::Store;
 use heaptoll_report::experiment::pair;
 use heaptoll_report::terminal::render_document;
 
+use crate::one_class::one_class;
 use crate::outputs::Pages;
 use crate::{exit, terminal};
 use heaptoll_experiments::failure::Failure;
@@ -39,6 +40,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     arguments.pages.check()?;
     let (mut a, mut b) = (Store::read(&arguments.a)?, Store::read(&arguments.b)?);
+    one_class(&a, &arguments.a)?;
+    one_class(&b, &arguments.b)?;
     judge_outputs(&mut a);
     judge_outputs(&mut b);
     let left_out = leave_out_other_work(&mut a, &b, arguments.anyway);

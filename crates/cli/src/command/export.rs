@@ -1,16 +1,18 @@
 //! `heaptoll export`: a trace as Parquet, and its call stacks in the formats of viewers of profiles.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use heaptoll_experiments::export::profile::{self, Choice, Count, Format, Instant, Window};
-use heaptoll_experiments::export::{page, parquet};
+use heaptoll_experiments::export::{dataset, page, parquet};
 use heaptoll_experiments::failure::Failure;
+use heaptoll_report::format::plural;
 
 use crate::duration::two_times;
 use crate::exit::TROUBLE;
 use crate::memory::MemoryArguments;
 use crate::messages::TerminalMessages;
+use crate::terminal;
 
 /// A format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -75,10 +77,16 @@ enum ValueArg {
     heaptoll export gawk.heaptoll --to pprof                   (then: go tool pprof -http : gawk.pb.gz)\n  \
     heaptoll export gawk.heaptoll --to folded --at peak -o - | flamegraph.pl > gawk.svg\n  \
     heaptoll export server.heaptoll --to dhat --between 10s,60s\n  \
-    heaptoll export heap.pb.gz --to speedscope                 (a heap profile of Go or jemalloc)")]
+    heaptoll export heap.pb.gz --to speedscope                 (a heap profile of Go or jemalloc)\n  \
+    heaptoll export all.db --parquet-dir runs                  (an experiment as a data set)")]
 pub struct Arguments {
-    /// The trace that `heaptoll record` made, `-` is standard input; or a heap profile of pprof or DHAT
+    /// The trace that `heaptoll record` made, `-` is standard input; or a heap profile of pprof or DHAT. With
+    /// --parquet-dir, an experiment's file
     trace: PathBuf,
+    /// Write an experiment, measured in shards or in one place, as a data set in Parquet: a file a shard, in folders
+    /// `experiment=.../class=.../node=...`
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["to", "output", "force", "between", "at", "value"])]
+    parquet_dir: Option<PathBuf>,
     /// The format
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t = ToArg::Parquet)]
     to: ToArg,
@@ -168,6 +176,9 @@ impl Arguments {
 /// # Errors
 /// See [`Failure`].
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    if let Some(folder) = &arguments.parquet_dir {
+        return write_dataset(&arguments.trace, folder);
+    }
     arguments.check()?;
     let (trace, output) = (arguments.trace.clone(), arguments.output.clone());
     let (force, memory_limit_bytes) = (arguments.force, arguments.memory.limit_bytes());
@@ -186,4 +197,13 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
         _ => profile::run(&request, &messages)?,
     };
     Ok(if is_whole { 0 } else { TROUBLE })
+}
+
+/// Adds an experiment to a data set.
+fn write_dataset(experiment: &Path, folder: &Path) -> Result<u8, Failure> {
+    let request = dataset::Request { experiment: experiment.into(), folder: folder.into() };
+    let written = dataset::write(&request)?;
+    let (rows, files) = (plural(written.rows, "row"), plural(written.files, "file"));
+    terminal::note(&format!("wrote {rows} to {files} below {}", folder.display()));
+    Ok(0)
 }

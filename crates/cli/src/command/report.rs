@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use heaptoll_experiment::compare::{compare, judge_outputs};
 use heaptoll_experiment::experiment::{Experiment, StackInfo};
-use heaptoll_experiment::store::Store;
+use heaptoll_experiment::store::{Reader, Store};
 use heaptoll_report::document::{Document, Item, Section};
 use heaptoll_report::experiment::{self, Extras};
 use heaptoll_report::terminal::render_document;
 
 use crate::exit;
 use crate::extras::ExtraTables;
+use crate::one_class::one_class;
 use crate::outputs::Outputs;
 use crate::terminal;
+use heaptoll_experiments::cluster;
 use heaptoll_experiments::failure::Failure;
 use heaptoll_experiments::gate::history;
 use heaptoll_experiments::same_work;
@@ -48,8 +50,17 @@ pub struct Arguments {
 /// A file that cannot be read, outputs that cannot be written.
 pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     let Some(db) = &arguments.db else { return show_history(arguments) };
-    let mut experiment = Store::read(db)?;
     arguments.outputs.check()?;
+    let reader = Reader::open(db)?;
+    let is_sharded = !reader.description()?.settings.shards.is_empty();
+    if is_sharded && arguments.instructions.is_none() && !arguments.outputs.have_figures() {
+        return show_sharded(&reader, arguments);
+    }
+    let mut experiment = reader.whole()?;
+    one_class(&experiment, db)?;
+    if is_sharded {
+        experiment = experiment.into_classes().swap_remove(0).1;
+    }
     if let Some(path) = &arguments.instructions {
         add_traced(&mut experiment, &Store::read(path)?, path)?;
     }
@@ -71,6 +82,17 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
     };
     let printed = terminal::print(&render_document(&document, &terminal::style()));
     let written = arguments.outputs.write(&experiment, &comparison, &document);
+    printed?;
+    Ok(if written { 0 } else { exit::TROUBLE })
+}
+
+/// An experiment that was measured in shards, of which there may be a million rows: without all of them in memory.
+fn show_sharded(reader: &Reader, arguments: &Arguments) -> Result<u8, Failure> {
+    let pages = &arguments.outputs.pages;
+    let extras = Extras { invocations: pages.html.is_some(), ..(&arguments.extras).into() };
+    let document = cluster::report::document(reader, extras)?;
+    let printed = terminal::print(&render_document(&document, &terminal::style()));
+    let written = pages.write(&document);
     printed?;
     Ok(if written { 0 } else { exit::TROUBLE })
 }

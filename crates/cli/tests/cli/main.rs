@@ -5,6 +5,7 @@ mod fixture;
 
 mod arguments;
 mod choosing;
+mod cluster;
 mod conservatism;
 mod delay;
 mod diffs;

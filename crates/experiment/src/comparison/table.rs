@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::exact::ExactTable;
+use super::nodes::NodeRatio;
 use super::row::Row;
 use crate::disturbance::Disturbed;
 
@@ -28,6 +29,9 @@ pub struct ProgramTable {
     /// Exact counts next to the measured ratio, where a traced run counted.
     #[serde(default)]
     pub exact: Option<ExactTable>,
+    /// The ratios of each node, where several nodes measured the experiment; by node, in the order of its stacks.
+    #[serde(default)]
+    pub nodes: Vec<NodeRatio>,
 }
 
 impl ProgramTable {

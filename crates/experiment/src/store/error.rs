@@ -67,6 +67,14 @@ pub enum StoreError {
         /// What does not fit.
         reason: String,
     },
+    /// What was written could not be forced to the disk.
+    #[error("{path} was written and is not on the disk: {cause}; free space there and try again", path = .path.display())]
+    NotOnDisk {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        cause: std::io::Error,
+    },
     /// SQLite's own failure: disk full, no permission, locked by another heaptoll.
     #[error("{path}: {advice} ({cause})", path = .path.display(), advice = advice(.cause))]
     Sqlite {

@@ -37,20 +37,21 @@ fn sql_value(cell: Value) -> SqlValue {
     }
 }
 
-/// Every row, in the order of the runs.
+/// Every row, in the order of the runs; those of one program, where it is named.
 ///
 /// # Errors
 /// The file cannot be read, or a value does not parse.
-pub(super) fn read(file: &ExperimentFile) -> Result<Vec<Observation>, StoreError> {
+pub(super) fn read(file: &ExperimentFile, program: Option<&str>) -> Result<Vec<Observation>, StoreError> {
     let mut columns = Vec::new();
     for (column, stored) in stored() {
         let lacking = column.optional && !file.has_column("observation", stored.name)?;
         columns.push(if lacking { "NULL" } else { stored.name });
     }
-    let select = format!("SELECT {} FROM observation ORDER BY position", columns.join(", "));
+    let of_program = if program.is_some() { " WHERE program = ?1" } else { "" };
+    let select = format!("SELECT {} FROM observation{of_program} ORDER BY position", columns.join(", "));
     let error = |cause| file.error(cause);
     let mut statement = file.connection.prepare(&select).map_err(error)?;
-    let mut rows = statement.query([]).map_err(error)?;
+    let mut rows = statement.query(params_from_iter(program)).map_err(error)?;
     let mut observations = Vec::new();
     while let Some(row) = rows.next().map_err(error)? {
         let mut observation = Observation::default();

@@ -93,6 +93,7 @@ pub fn describe(beginning: Beginning, context: &Context) -> Result<Experiment, F
             exact: beginning.exact,
             level: None,
             named: beginning.named,
+            shards: vec![],
             directory: std::env::current_dir().map(|path| path.display().to_string()).unwrap_or_default(),
             repeat_command: repeating(beginning.command, seed, beginning.seed.is_some()),
         },

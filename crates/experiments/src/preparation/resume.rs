@@ -20,6 +20,12 @@ pub fn resume(
     messages: &dyn Messages,
 ) -> Result<(Store, Experiment), Failure> {
     let (store, mut experiment) = Store::resume(path)?;
+    if !experiment.settings.shards.is_empty() {
+        return Err(Failure::Usage(format!(
+            "{} was measured in shards: `heaptoll work` measures one that is missing, and `heaptoll merge` adds it",
+            path.display()
+        )));
+    }
     if let Some(fewer) = repetitions.filter(|&n| n < experiment.settings.repetitions) {
         return Err(Failure::Usage(format!(
             "-n {fewer}: {} was begun with {} repetitions and can be extended, not cut short; Ctrl-C ends it early",

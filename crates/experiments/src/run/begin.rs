@@ -25,6 +25,16 @@ use crate::preparation::{baseline, experiment_file, stand_ins};
 pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment), Failure> {
     request.workload.require(true)?;
     experiment_file::check(request.db.as_deref())?;
+    let mut experiment = describe(request, context)?;
+    let store = beginning::keep(&mut experiment, request.db.as_deref(), context)?;
+    Ok((store, experiment))
+}
+
+/// Describes a new experiment: its programs and managers are found and proved. It has no file yet.
+///
+/// # Errors
+/// The request cannot be carried out, or Ctrl-C.
+pub fn describe(request: &Request, context: &Context) -> Result<Experiment, Failure> {
     if request.at_once_bytes.is_some() && request.pairing != Pairing::Lockstep {
         return Err(Failure::Usage(
             "--memory-at-once is for runs at once: leave it out, or use --pairing lockstep".into(),
@@ -54,7 +64,7 @@ pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment)
              echo {requested} > /sys/kernel/mm/transparent_hugepage/enabled"
         )));
     }
-    let mut experiment = beginning::describe(
+    let experiment = beginning::describe(
         Beginning {
             programs,
             command: request.command.clone(),
@@ -83,8 +93,7 @@ pub fn begin(request: &Request, context: &Context) -> Result<(Store, Experiment)
         context,
     )?;
     nothing_left(&experiment, !request.manager.is_empty() && managers.len() == 1)?;
-    let store = beginning::keep(&mut experiment, request.db.as_deref(), context)?;
-    Ok((store, experiment))
+    Ok(experiment)
 }
 
 /// Whether slices of `slice_s` seconds can be given.

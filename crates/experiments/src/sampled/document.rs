@@ -86,6 +86,7 @@ pub fn document(figures: &Figures, profile: &Profile) -> Document {
             .into(),
         profile: profile.clone(),
         first: if figures.live.samples > 0 { Measure::EndBytes } else { Measure::AllocatedBytes },
+        base: None,
     }));
     if figures.mean_bytes > 1 {
         live.text.push(format!(

@@ -214,6 +214,7 @@ fn begun(request: &Request, managers: &[Manager], programs: Vec<ProgramInfo>) ->
             exact: false,
             level: None,
             named: None,
+            shards: vec![],
             // No seed has to be made explicit.
             repeat_command: repeating(request.command.clone(), 0, true),
         },

@@ -2,6 +2,7 @@
 
 use heaptoll_experiment::experiment::Experiment;
 
+use super::nodes;
 use crate::format::{self, plural};
 
 /// When and how it was measured, in one line.
@@ -33,6 +34,7 @@ pub(super) fn lines(experiment: &Experiment) -> Vec<String> {
         machine.load[0]
     )];
     lines.extend(machine.no_hardware_counters.as_ref().map(|why| format!("no hardware counters: {why}")));
+    lines.extend(nodes::measured_by(experiment));
     let own = experiment.own_cost;
     lines.extend(own.map(|(s, kib)| {
         format!("own cost: {} an invocation, above fork and exec", format::own_cost(s, kib))

@@ -39,7 +39,9 @@ pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extra
     items.push(Item::Grid(means));
     items.extend(heaps::overall(comparison).map(Item::Part));
     let matrices = [("CPU ratio", Metric::Cpu), ("Peak memory ratio", Metric::PeakRss)];
-    items.extend(matrices.map(|(title, metric)| Item::Part(matrix(title, metric, comparison, palette))));
+    let before = BEFORE + extras.sections_before;
+    let matrices = matrices.map(|(title, metric)| matrix(title, metric, comparison, palette, before));
+    items.extend(matrices.map(Item::Part));
     items.extend(bounds);
     Some(Section { title: "overall: geometric means over programs".into(), text: vec![], items })
 }
@@ -48,14 +50,14 @@ pub(super) fn section(comparison: &Comparison, palette: &[String], extras: Extra
 const BEFORE: usize = 2;
 
 /// One metric of every program under every stack.
-fn matrix(title: &str, metric: Metric, comparison: &Comparison, palette: &[String]) -> Part {
+fn matrix(title: &str, metric: Metric, comparison: &Comparison, palette: &[String], before: usize) -> Part {
     let stacks: Vec<&String> = palette.iter().filter(|name| **name != comparison.baseline).collect();
     let cell = |table: &ProgramTable, stack: &str| {
         let row = table.rows.iter().find(|row| row.stack == stack);
         Cell::ratio(row.and_then(|row| row.figures.get(&metric)?.ratio.as_ref()), NONE)
     };
     let row = |(at, table): (usize, &ProgramTable)| {
-        let link = Link { id: section_id(BEFORE + at), text: String::new() };
+        let link = Link { id: section_id(before + at), text: String::new() };
         let program = Cell { links: vec![link], ..Cell::text(&table.program) };
         std::iter::once(program).chain(stacks.iter().map(|stack| cell(table, stack))).collect()
     };

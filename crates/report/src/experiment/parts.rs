@@ -12,6 +12,8 @@ pub struct Extras {
     pub collections: bool,
     /// Every invocation is there: only pages show them, and there may be a million.
     pub invocations: bool,
+    /// Sections of other experiments that come before it in the same document.
+    pub sections_before: usize,
 }
 
 /// A stack's name as the heading of a row.

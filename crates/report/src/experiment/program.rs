@@ -5,12 +5,12 @@ use heaptoll_experiment::experiment::{Experiment, ProgramInfo, StackInfo};
 use heaptoll_experiment::observation::Observation;
 
 use super::parts::{Extras, environment, folded};
-use super::{bounds, charts, collections, exact, figures, heaps, invocations, more, peaks};
+use super::{bounds, charts, collections, exact, figures, heaps, invocations, more, nodes, peaks};
 use crate::document::{Cell, Column, Form, Grid, Item, Section};
 use crate::format::{self, plural};
 
-/// The section.
-pub(super) fn section(
+/// The section of a program, whose rows are in the experiment.
+pub fn section(
     experiment: &Experiment,
     comparison: &Comparison,
     table: &ProgramTable,
@@ -31,6 +31,7 @@ pub(super) fn section(
         items.push(Item::Grid(figures::grid(comparison, table, notes(experiment, table))));
     }
     items.push(Item::Warnings(warnings(experiment, table)));
+    items.extend(nodes::part(table).map(Item::Part));
     items.extend(more::load(table).map(Item::Grid));
     items.extend(heaps::part(comparison, &table.program).map(Item::Part));
     items.extend(others.into_iter().map(Item::Chart));
@@ -81,6 +82,7 @@ fn warnings(experiment: &Experiment, table: &ProgramTable) -> Vec<String> {
         }
         found.push(text);
     }
+    found.extend(nodes::disagreements(table, &experiment.baseline));
     found.extend(preflight_warnings(experiment, &table.program));
     found
 }

@@ -6,7 +6,7 @@ use crate::html;
 use crate::terminal::{Style, render_document};
 use crate::testing::{HOSTILE, Shape, experiment, heaps};
 
-const ALL: Extras = Extras { bounds: true, collections: true, invocations: true };
+const ALL: Extras = Extras { bounds: true, collections: true, invocations: true, sections_before: 0 };
 
 fn render(experiment: &Experiment, comparison: &Comparison, style: &Style, extras: Extras) -> String {
     render_document(&document(experiment, comparison, extras), style)

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use heaptoll_experiment::comparison::{
-    CollectionFigures, CompanyEffect, Comparison, Figure, HeapCurves, Metric, OverallRow, ProgramTable, Row,
+    CollectionFigures, CompanyEffect, Comparison, Figure, HeapCurves, Metric, NodeRatio, OverallRow,
+    ProgramTable, Row,
 };
 use heaptoll_experiment::disturbance::{Disturbance, Disturbed};
 use heaptoll_experiment::experiment::Experiment;
@@ -55,6 +56,7 @@ fn table(experiment: &Experiment, program: &str, means: &mut Means) -> ProgramTa
     let spans: Vec<Disturbance> = timed.filter_map(|o| o.disturbance).collect();
     let exact = heaptoll_experiment::exact::table(experiment, program, Startup::Apart, &rows);
     ProgramTable {
+        nodes: experiment.settings.shards.iter().map(|shard| node_ratio(&shard.node)).collect(),
         program: program.to_owned(),
         rows,
         notes,
@@ -66,6 +68,18 @@ fn table(experiment: &Experiment, program: &str, means: &mut Means) -> ProgramTa
         }),
         disturbance: Disturbed::of(&spans),
         exact,
+    }
+}
+
+/// A node that agrees with the others.
+fn node_ratio(node: &str) -> NodeRatio {
+    let interval = Interval { ratio: 0.97, low: 0.93, high: 1.01, differs: false, pairs: 5 };
+    NodeRatio {
+        node: node.to_owned(),
+        stack: "mimalloc3".into(),
+        metric: Metric::Cpu,
+        ratio: Some(interval),
+        over_others: Some(interval),
     }
 }
 

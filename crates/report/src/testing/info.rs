@@ -4,6 +4,7 @@ use heaptoll_experiment::experiment::{
     Machine, OwnCommand, Pairing, ProgramInfo, RawWord, ServeInfo, Settings, StackInfo, Turns,
 };
 use heaptoll_experiment::named::Named;
+use heaptoll_experiment::shards::{Part, Shard};
 
 use super::shape::{PROGRAMS, STACKS, Shape};
 
@@ -26,11 +27,19 @@ pub fn settings(shape: Shape, programs: &[usize], repetitions: u32) -> Settings 
             managers: vec!["mimalloc3".into()],
             programs: programs.iter().map(|p| PROGRAMS[*p].0.to_owned()).collect(),
         }),
+        shards: if shape == Shape::Server { vec![shard()] } else { vec![] },
         seed: 7_310_582_937,
         timeout_s: 60.0,
         thp: if shape == Shape::Troubled { "never".into() } else { String::new() },
         repeat_command: command(shape, programs),
     }
+}
+
+/// The only shard of an experiment.
+fn shard() -> Shard {
+    let part = Part { program: "redis".into(), class: "xeon".into(), repetitions: 1, ..Part::default() };
+    let (plan, node) = ("0123456789abcdef".repeat(4), "n1".into());
+    Shard { plan, number: 0, of: 1, part, node, machine: machine(Shape::Server), own_cost: None }
 }
 
 pub fn machine(shape: Shape) -> Machine {

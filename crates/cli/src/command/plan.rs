@@ -1,0 +1,133 @@
+//! `heaptoll plan`: an experiment cut into shards, for many machines.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use heaptoll_experiments::cluster::{ClusterError, MachineClass, Plan, planning};
+use heaptoll_experiments::failure::Failure;
+use heaptoll_report::ReportError;
+use heaptoll_report::files::write_atomically;
+use heaptoll_report::format::{and_list, plural, shell_path};
+use heaptoll_units::took;
+
+use crate::duration::duration;
+use crate::outputs::all_writable;
+use crate::run_settings::RunSettings;
+use crate::session::Session;
+use crate::terminal;
+use crate::workload_args::WorkloadArgs;
+
+/// Cut an experiment into shards that many machines measure.
+///
+/// Takes what `heaptoll run` takes, proves the managers, runs each program once under each of them to know how long a
+/// repetition takes, and writes a plan: shards of whole repetitions of one program under all managers, so that no ratio
+/// is of two machines; the digests of all files that take part; and the class of machines that may measure a shard.
+/// `heaptoll work` measures a shard, `heaptoll submit` gives all to Slurm or GNU parallel, `heaptoll merge` makes one
+/// experiment of them.
+///
+/// Exit status: 0 all well; 2 the request cannot be carried out; 130 interrupted.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  heaptoll plan -o exp.plan -n 40 --all\n  \
+    heaptoll work exp.plan --shard 0 -o shards\n  \
+    heaptoll submit exp.plan --slurm -o shards -- --partition=bench\n  \
+    heaptoll merge all.db shards\n  \
+    srun --exclusive heaptoll plan --machine -o node.json      (which machine is a compute node?)\n  \
+    heaptoll plan -o exp.plan --class zen=node.json -p cfrac")]
+pub struct Arguments {
+    /// The plan to write; with --machine, the class of machines
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// How long a shard takes, roughly; it has one repetition at least
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    shard_time: f64,
+    /// A class of machines that measures the experiment, from a file of --machine; with several, each class measures all of
+    /// it and is reported by itself [default: the class of this machine]
+    #[arg(long, value_name = "[NAME=]FILE")]
+    class: Vec<String>,
+    /// Write what class of machines this one is, and plan nothing
+    #[arg(long, conflicts_with_all = ["class", "shard_time", "repetitions", "RunSettings", "WorkloadArgs"])]
+    machine: bool,
+    #[command(flatten)]
+    settings: RunSettings,
+    /// Timed repetitions on each class of machines; below 6 no difference can be claimed [default: 10]
+    #[arg(short = 'n', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    repetitions: Option<u32>,
+    #[command(flatten)]
+    workload: WorkloadArgs,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// See [`Failure`].
+pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
+    all_writable(std::iter::once(arguments.output.as_path()))?;
+    if arguments.machine {
+        return write_class(&arguments.output);
+    }
+    let classes = arguments.class.iter().map(|text| read_class(text)).collect::<Result<_, _>>()?;
+    let session = Session::begin()?;
+    let request = planning::Request {
+        run: arguments.settings.request(&arguments.workload, arguments.repetitions),
+        shard_s: arguments.shard_time,
+        classes,
+    };
+    let plan = planning::plan(&request, &session.context())?;
+    plan.write(&arguments.output)?;
+    terminal::print(&summary(&plan, &arguments.output))?;
+    Ok(0)
+}
+
+/// What the plan is, and what to do with it.
+fn summary(plan: &Plan, path: &Path) -> String {
+    let programs = plural(plan.experiment.programs.len(), "program");
+    let repetitions = plan.experiment.settings.repetitions / plan.classes.len().max(1) as u32;
+    let seconds: Vec<f64> = plan.shards.iter().map(|shard| shard.estimated_s).collect();
+    let longest = seconds.iter().copied().fold(0.0, f64::max);
+    let classes: Vec<String> = plan.classes.iter().map(|class| class.name.clone()).collect();
+    let path = shell_path(path);
+    format!(
+        "{programs}, {} of each, on {}: {} of up to {}, {} in all.\n\
+         Measure one with: heaptoll work {path} --shard 0 -o shards\n\
+         Measure all with: heaptoll submit {path} --slurm -o shards\n",
+        plural(repetitions as usize, "repetition"),
+        and_list(&classes),
+        plural(plan.shards.len(), "shard"),
+        took(longest),
+        took(seconds.iter().sum()),
+    )
+}
+
+fn write_class(path: &Path) -> Result<u8, Failure> {
+    let encoded = |error: serde_json::Error| ReportError::Encode { form: "JSON", detail: error.to_string() };
+    let text = serde_json::to_string_pretty(&MachineClass::here()).map_err(encoded)?;
+    write_atomically(path, |out| {
+        writeln!(out, "{text}").map_err(|source| ReportError::Stream { form: "JSON", source })
+    })?;
+    Ok(0)
+}
+
+/// A class of a file, under the name that is given with it.
+fn read_class(text: &str) -> Result<MachineClass, Failure> {
+    let (name, path) = match text.split_once('=') {
+        Some((name, path)) if !name.contains('/') => (Some(name), Path::new(path)),
+        _ => (None, Path::new(text)),
+    };
+    let refused = |error: ClusterError| Failure::Refused(Box::new(error));
+    let read = std::fs::read_to_string(path)
+        .map_err(|cause| refused(ClusterError::Read { path: path.to_path_buf(), cause }))?;
+    let class: MachineClass = serde_json::from_str(&read).map_err(|error| {
+        Failure::Usage(format!(
+            "--class {}: {error}; `heaptoll plan --machine -o FILE` writes the class of a machine",
+            path.display()
+        ))
+    })?;
+    let name = name.map_or_else(|| class.name.clone(), str::to_owned);
+    let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_name) {
+        return Err(Failure::Usage(format!(
+            "--class {name}: a class is named by letters, digits, dashes and dots"
+        )));
+    }
+    Ok(MachineClass { name, ..class })
+}

@@ -1,0 +1,104 @@
+//! An experiment as a data set in Parquet: a file a shard, in folders named for the experiment, the class of machines and
+//! the node, which DuckDB, Spark and pandas read as columns.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use heaptoll_experiment::experiment::Experiment;
+use heaptoll_experiment::observation::Observation;
+use heaptoll_experiment::shards::{Part, ShardIndex};
+use heaptoll_experiment::store::Reader;
+use heaptoll_report::{ReportError, files, parquet};
+
+use crate::cluster::ClusterError;
+use crate::cluster::machine_class::named_for;
+use crate::cluster::plan::short;
+use crate::failure::Failure;
+
+/// What to export.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The experiment's file: merged, of one shard, or measured in one place.
+    pub experiment: PathBuf,
+    /// The folder of the data set; further experiments are added to it.
+    pub folder: PathBuf,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Written {
+    /// Files.
+    pub files: usize,
+    /// Rows in them.
+    pub rows: usize,
+}
+
+/// Writes the data set. A file that is there already, of an earlier export, is replaced.
+///
+/// # Errors
+/// The experiment cannot be read, or a file not be written.
+pub fn write(request: &Request) -> Result<Written, Failure> {
+    let reader = Reader::open(&request.experiment)?;
+    let mut described = reader.description()?;
+    described.tracks.clear();
+    let names: Vec<String> = described.programs.iter().map(|program| program.name.clone()).collect();
+    let mut written = Written::default();
+    for program in &names {
+        let mut files: BTreeMap<PathBuf, Vec<Observation>> = BTreeMap::new();
+        let index = ShardIndex::new(&described);
+        for row in reader.rows_of(program)? {
+            let path = match index.of_row(&row) {
+                Some(shard) => place(short(&shard.plan), &shard.part, &shard.node, shard.number),
+                None if described.settings.shards.is_empty() => {
+                    let stem = request.experiment.file_stem().unwrap_or_default().to_string_lossy();
+                    let class = named_for(&described.machine.cpu);
+                    let part = Part { class, ..Part::default() };
+                    folder_of(&stem, &part, "unknown").join(format!("{}.parquet", safe(program)))
+                }
+                None => {
+                    let why = "a row is of none of its shards".to_owned();
+                    let path = request.experiment.clone();
+                    return Err(Failure::Refused(Box::new(ClusterError::OtherRows { path, number: 0, why })));
+                }
+            };
+            files.entry(path).or_default().push(row);
+        }
+        for (path, rows) in files {
+            written.files += 1;
+            written.rows += rows.len();
+            write_file(&request.folder.join(path), Experiment { observations: rows, ..described.clone() })?;
+        }
+    }
+    Ok(written)
+}
+
+/// `experiment=.../class=.../node=.../shard-00003.parquet`.
+fn place(experiment: &str, part: &Part, node: &str, number: u32) -> PathBuf {
+    folder_of(experiment, part, node).join(format!("shard-{number:05}.parquet"))
+}
+
+fn folder_of(experiment: &str, part: &Part, node: &str) -> PathBuf {
+    let level = |key: &str, value: &str| format!("{key}={}", safe(value));
+    PathBuf::from(level("experiment", experiment)).join(level("class", &part.class)).join(level("node", node))
+}
+
+/// A name without characters that mean something in a path or in a partition's name.
+fn safe(name: &str) -> String {
+    let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = name.chars().map(safe).collect();
+    if name.trim_matches('.').is_empty() { "unknown".into() } else { name }
+}
+
+fn write_file(path: &Path, mut experiment: Experiment) -> Result<(), Failure> {
+    let own =
+        experiment.observations.first().and_then(|row| ShardIndex::new(&experiment).of_row(row).cloned());
+    // Of a thousand shards each file would describe all.
+    experiment.settings.shards = own.iter().cloned().collect();
+    if let Some(shard) = own {
+        experiment.machine = shard.machine;
+    }
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|source| ReportError::file(path, source))?;
+    }
+    Ok(files::write_atomically(path, |out| parquet::write(&experiment, out))?)
+}
