@@ -40,7 +40,7 @@ fn time_ns(text: &str) -> Option<u64> {
     let text = text.trim();
     let number = text.trim_end_matches(char::is_alphabetic);
     let seconds = match (number.parse::<f64>(), &text[number.len()..]) {
-        (Ok(number), "" | "h" | "m" | "s" | "ms" | "us" | "µs") if number == 0.0 => 0.0,
+        (Ok(0.0), "" | "h" | "m" | "s" | "ms" | "us" | "µs") => 0.0,
         (Ok(number), "ms") => number / 1e3,
         (Ok(number), "us" | "µs") => number / 1e6,
         _ => heaptoll_units::duration(text)?,

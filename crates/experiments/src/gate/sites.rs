@@ -118,9 +118,12 @@ pub fn differences_until(
     })
 }
 
+/// A figure: how its lack is named, the measure it is in a profile, and its value.
+type Figure = (Lack, Measure, fn(&Sums) -> u64);
+
 /// The whole stacks of the program's own functions. Sites that were joined have the functions of the new build.
 fn stacks(sites: &[Site], paths: &Paths, not_compared: &[Lack]) -> StackPair {
-    let figures: [(Lack, Measure, fn(&Sums) -> u64); 4] = [
+    let figures: [Figure; 4] = [
         (Lack::Live, Measure::PeakBytes, |sums| sums.live),
         (Lack::Exit, Measure::EndBytes, |sums| sums.exit),
         (Lack::Bytes, Measure::RequestedBytes, |sums| sums.bytes),
