@@ -315,3 +315,39 @@ fn another_user_is_refused() {
     steps.sample(&["status"]).exits(0).complains(&["samples; "]);
     steps.end().exits(0);
 }
+
+/// A profiler outside sees the samples: gdb stops at both probes and prints their arguments.
+#[test]
+fn each_sample_and_each_free_of_a_sampled_block_fires_a_probe() {
+    let fixture = Fixture::new();
+    let program = fixture.program("planted", PLANTED);
+    let (profile, json, script) = (fixture.at("a.pb.gz"), fixture.at("a.json"), fixture.at("probes.gdb"));
+    seeded(&fixture, 7, &["record", "--sample", "1M", "-o", &profile, "--json", &json, "--", &program])
+        .exits(0);
+    let figures = read_json(&json);
+    let print = |probe: &str, format: &str, arguments: &str| {
+        format!(
+            "break -probe-stap otel_memory:{probe}\ncommands\nsilent\nprintf \"{probe} {format}\\n\", {arguments}\ncontinue\nend\n"
+        )
+    };
+    let commands = [
+        "set confirm off\nbreak main\nrun\n".to_owned(),
+        print("alloc", "%lu %lu", "$_probe_arg1, $_probe_arg2"),
+        print("free", "%p", "$_probe_arg0"),
+        "continue\n".to_owned(),
+    ];
+    std::fs::write(&script, commands.concat()).expect("writes");
+    let traced =
+        ["record", "--sample", "1M", "-fo", &profile, "--", "gdb", "-batch", "-x", &script, &program];
+    let shown = seeded(&fixture, 7, &traced).exits(0);
+    let stops = |probe: &str| shown.out.lines().filter(|line| line.starts_with(probe)).count() as u64;
+    let samples = |set: &str| figures[set]["samples"].as_u64().expect("a number");
+    assert!(samples("live") > 5 && samples("allocated") > samples("live"), "{figures:#}");
+    assert_eq!(stops("alloc "), samples("allocated"), "{}", shown.out);
+    assert_eq!(stops("free "), samples("allocated") - samples("live"), "{}", shown.out);
+    let weighted =
+        |line: &str| line.split(' ').next_back().and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
+    let sum: u64 = shown.out.lines().filter(|line| line.starts_with("alloc ")).map(weighted).sum();
+    let estimate = number(&figures["allocated"]["bytes"]["estimate"]);
+    assert!((sum as f64 - estimate).abs() <= samples("allocated") as f64, "{sum} {estimate}");
+}

@@ -19,6 +19,7 @@ pub use super::site_sums::Lack;
 use super::site_sums::{SiteSums, Sums};
 use super::stack_pair::{PairBuilder, StackPair};
 use crate::failure::Failure;
+use crate::foreign;
 use crate::trace_source;
 
 /// Innermost functions by which sites are joined at most that are not the same as a whole.
@@ -158,7 +159,8 @@ fn stacks(sites: &[Site], paths: &Paths, not_compared: &[Lack]) -> StackPair {
 fn one_build(base: &[PathBuf], new: &[PathBuf]) -> Result<Vec<String>, Failure> {
     let addresses = |traces: &[PathBuf]| {
         let mut all: HashMap<String, HashSet<u64>> = HashMap::new();
-        for trace in traces {
+        // The profile of another tool is of no certain build.
+        for trace in traces.iter().filter(|trace| foreign::kind(trace).is_none()) {
             let tables = heaptoll_trace::tables(trace).map_err(trace_source::refused)?;
             let frames = tables.sites.into_iter().flat_map(|sites| sites.frames);
             for frame in frames.filter(|frame| frame.function.is_empty() && !frame.object.is_empty()) {

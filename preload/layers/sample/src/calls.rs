@@ -7,6 +7,7 @@ use heaptoll_next::{arena, forward};
 use heaptoll_sample_core::Taken;
 use heaptoll_sampling::Random;
 
+use crate::probes::Probes;
 use crate::start::{Mode, mode};
 use crate::thread::{Left, Sequence, count_down};
 use crate::{SAMPLER, STACKS, next};
@@ -20,9 +21,6 @@ const SAMPLED: u64 = 1;
 const BEGINS: u64 = 2;
 /// Nothing is sampled.
 const IDLE: u64 = 0;
-
-/// What to report of samples while the program runs.
-type Observer = ();
 
 /// A thread has passed its sample point, or counts for the first time: begins to count to the next one.
 ///
@@ -61,7 +59,7 @@ fn sample(begun: u64, block: *mut c_void, bytes: usize) {
     }
     let Some(records) = SAMPLER.records() else { return };
     let site = STACKS.site(|site, words| records.define(site, words));
-    SAMPLER.allocated::<Observer>(records, block as usize, bytes, site);
+    SAMPLER.allocated::<Probes>(records, block as usize, bytes, site);
 }
 
 impl Watch for Sample {
@@ -117,7 +115,7 @@ impl Watch for Sample {
 #[inline(never)]
 unsafe fn free_slow(block: *mut c_void) {
     if let Some(taken) = SAMPLER.take(block as usize) {
-        SAMPLER.freed::<Observer>(block as usize, taken);
+        SAMPLER.freed::<Probes>(block as usize, taken);
     }
     // SAFETY: by this function's contract the block is live or null.
     unsafe { forward::free(block) }
@@ -131,7 +129,7 @@ fn after_resize_slow(block: *mut c_void, before: Option<Taken>, size: usize, new
         if new.is_null() && size != 0 {
             SAMPLER.put_back(block as usize, taken);
         } else {
-            SAMPLER.freed::<Observer>(block as usize, taken);
+            SAMPLER.freed::<Probes>(block as usize, taken);
         }
         // Not counted yet.
         if !count_down(size) {

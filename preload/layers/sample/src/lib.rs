@@ -7,6 +7,7 @@
 //!
 //! - The layer has no thread, no signal handler and no descriptor. Whether it samples is a word of memory that it shares
 //!   with the tool, which it reads where it would sample.
+//! - Samples fire USDT probes for profilers outside ([`probes`]).
 //! - A `realloc` counts as the free of the old block and the allocation of the new one: of a block that was not sampled
 //!   nothing is known.
 //! - `errno` is the manager's.
@@ -14,6 +15,7 @@
 
 mod calls;
 mod next;
+mod probes;
 mod start;
 mod thread;
 

@@ -5,7 +5,7 @@
 pub trait Observer {
     /// A block was allocated that stands for `weighted_bytes`.
     fn allocated(block: usize, bytes: usize, weighted_bytes: u64);
-    /// A sampled block is about to be freed.
+    /// A sampled block is about to be freed, or was resized.
     fn freed(block: usize);
 }
 
