@@ -119,7 +119,7 @@ fn what_means_nothing_is_refused_with_the_reason() {
         ("quarantine=1M/tithe", "take an allocator, for instance tithe-explicit"),
         ("sweep/bw26", "is a collector"),
         ("forward/bdw", "when a layer stands in front"),
-        ("glibc,heap=1M", "`glibc` has no option `heap`; it has arenas, mmap, top_pad, trim"),
+        ("glibc,heap=1M", "`glibc` has no option `heap`; it has arenas, hugetlb, mmap, top_pad, trim"),
         ("knuth,heap=1M", "`knuth` has no option `heap`; it has none"),
         ("forward/nothing", "there is no manager `nothing`"),
         ("forward/./nothing.so", "manager ./nothing.so"),
