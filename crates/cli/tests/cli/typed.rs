@@ -11,11 +11,12 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 /// In the order of the book: later pages read what earlier ones recorded.
 const TUTORIAL: [&str; 4] = ["first-comparison", "who-holds-the-memory", "find-a-leak", "write-an-allocator"];
 /// Pages of the guide without such a command, and what covers them.
-const OTHERWISE: [(&str, &str); 9] = [
+const OTHERWISE: [(&str, &str); 10] = [
     ("events", "it shows code; the tests of `programs/events` compile it"),
     ("gate", "it compares two builds of the reader's; the tests of the gate build some"),
     ("gate-ci", "its files' commands run in a test of their own"),
     ("own-allocators", "it has a program of the reader's; the tests of own allocators build some"),
+    ("import", "it reads recordings of other tools; its own tests read some"),
     ("frequency", "the program has too few collections; its own tests run it"),
     ("proximity", "minutes; the test of all commands runs it in little"),
     ("programs", "a program of the catalog at full size; its own tests run it"),
