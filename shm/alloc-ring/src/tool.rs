@@ -8,6 +8,7 @@ mod error;
 mod event;
 mod execs;
 mod folder;
+mod head;
 mod map;
 mod merge;
 mod proc;

@@ -143,3 +143,9 @@ pub const fn address_rest(address: usize) -> u64 {
 pub const fn address(eighth: u64, rest: u64) -> u64 {
     (eighth & ADDRESS_MASK) << 3 | (rest >> 3) << (ADDRESS_BITS + 3) | rest & 7
 }
+
+/// The kind of an [`ALLOC`] or a [`NEW`].
+#[inline(always)]
+pub const fn alloc_kind(word: u64) -> u8 {
+    if tag(word) == NEW { KIND_NEW } else { 0 }
+}

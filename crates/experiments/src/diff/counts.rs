@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
+use crate::foreign;
 use crate::gate::functions::{self, Of};
 use crate::instructions::{self, Program, Row};
 use crate::labelled;
@@ -16,12 +17,13 @@ mod figures;
 /// Name and version of the figures as JSON.
 pub const SCHEMA: &str = "heaptoll-diff-instructions/1";
 
-/// Whether a file begins as JSON does, as a trace does not.
+/// Whether a file begins as JSON does, as a trace does not, and is no profile of another tool.
 pub fn is_json(path: &Path) -> bool {
     use std::io::Read;
     let mut start = Vec::new();
     let read = std::fs::File::open(path).and_then(|file| file.take(64).read_to_end(&mut start));
-    read.is_ok() && start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{')
+    let begins = read.is_ok() && start.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'{');
+    begins && foreign::kind(path).is_none()
 }
 
 /// Compares two files of `heaptoll instructions`.

@@ -7,28 +7,18 @@ use std::collections::HashSet;
 use heaptoll_assertions::assert_internal;
 
 use super::event::{RingEvent, Sink};
+use super::head::Head;
 use super::map::Map;
 use super::usable::UsableSizes;
 use crate::atomic::{AtomicU64, Ordering};
 use crate::layout::SHARED;
 use crate::word::{
-    ADDRESS_BITS, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, KIND_NEW, LAP, NEW, NOTE, PREFIX,
-    RESIZE_BEGIN, RESIZE_END, TAG_SHIFT, TID_BITS, VALUE_MASK, address, note, prefix, tag, which,
+    ADDRESS_BITS, ALLOC, ALLOC_LONG, DATA_MASK, FREE, FREE_DELETE, LAP, NEW, NOTE, PREFIX, RESIZE_BEGIN,
+    RESIZE_END, TAG_SHIFT, TID_BITS, VALUE_MASK, address, alloc_kind, note, prefix, tag, which,
 };
 
 /// A prefix, which is not the word of an event itself.
 const NOT_AN_EVENT: u64 = PREFIX << TAG_SHIFT;
-
-/// What the next group is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Head {
-    /// Not written yet.
-    Nothing,
-    /// An event without a number, or a note.
-    Plain,
-    /// An event with this number.
-    Numbered(u64),
-}
 
 /// The reader of one ring, at its position.
 pub(crate) struct Reader {
@@ -250,25 +240,18 @@ impl Reader {
             if (word ^ lap) & LAP != 0 {
                 break;
             }
-            match tag(word) {
-                ALLOC => self.single_word(thread, word, 0, 0, sink),
-                FREE if !latencies => {
-                    let delete = word & FREE_DELETE != 0;
-                    sink.event(thread, RingEvent::Free { address: address(word, 0), delete, latency_ns: 0 });
-                }
-                NEW => self.single_word(thread, word, KIND_NEW, 0, sink),
+            if !self.one_word(thread, word, latencies, sink) {
                 // A group of two words ends in its block, unless it was overwritten.
-                PREFIX if which(word) == prefix::SITE && at & self.block_mask != self.block_mask => {
-                    let event = self.word(at + 1);
-                    let kind = match tag(event) {
-                        ALLOC => 0,
-                        NEW => KIND_NEW,
-                        _ => break,
-                    };
-                    self.single_word(thread, event, kind, (word & VALUE_MASK) as u32, sink);
-                    at += 1;
+                let has_site = tag(word) == PREFIX && which(word) == prefix::SITE;
+                if !has_site || at & self.block_mask == self.block_mask {
+                    break;
                 }
-                _ => break,
+                let event = self.word(at + 1);
+                if !matches!(tag(event), ALLOC | NEW) {
+                    break;
+                }
+                self.single_word(thread, event, (word & VALUE_MASK) as u32, sink);
+                at += 1;
             }
             at += 1;
         }
@@ -286,19 +269,11 @@ impl Reader {
         // A group of two words ends in its block, unless it was overwritten.
         let word =
             if self.at & self.block_mask == self.block_mask { NOT_AN_EVENT } else { self.word(self.at + 1) };
-        let mut words = match tag(word) {
-            ALLOC | NEW => {
-                self.single_word(self.thread, word, if tag(word) == NEW { KIND_NEW } else { 0 }, 0, sink);
-                self.advance(map, 2);
-                2
-            }
-            FREE if !self.latencies => {
-                let delete = word & FREE_DELETE != 0;
-                sink.event(self.thread, RingEvent::Free { address: address(word, 0), delete, latency_ns: 0 });
-                self.advance(map, 2);
-                2
-            }
-            _ => self.group(map, sink),
+        let mut words = if self.one_word(self.thread, word, self.latencies, sink) {
+            self.advance(map, 2);
+            2
+        } else {
+            self.group(map, sink)
         };
         let mut head = self.head();
         if head == Head::Plain {
@@ -308,14 +283,28 @@ impl Reader {
         (words, head)
     }
 
+    /// Delivers an event that is one word; false where it is not.
     #[inline(always)]
-    fn single_word(&self, thread: u32, word: u64, kind: u8, site: u32, sink: &mut impl Sink) {
+    fn one_word(&self, thread: u32, word: u64, latencies: bool, sink: &mut impl Sink) -> bool {
+        match tag(word) {
+            ALLOC | NEW => self.single_word(thread, word, 0, sink),
+            FREE if !latencies => {
+                let delete = word & FREE_DELETE != 0;
+                sink.event(thread, RingEvent::Free { address: address(word, 0), delete, latency_ns: 0 });
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn single_word(&self, thread: u32, word: u64, site: u32, sink: &mut impl Sink) {
         let size = word >> ADDRESS_BITS & 0xffff;
         let event = RingEvent::Alloc {
             address: address(word, 0),
             size,
             usable: self.usable.predicted(size),
-            kind,
+            kind: alloc_kind(word),
             align_log2: 0,
             site,
             latency_ns: 0,
@@ -353,7 +342,7 @@ impl Reader {
             ALLOC | NEW => {
                 let size = word >> ADDRESS_BITS & 0xffff;
                 let usable = self.usable.of(size, usable);
-                let kind = if tag(word) == NEW { KIND_NEW } else { 0 };
+                let kind = alloc_kind(word);
                 sink.event(
                     self.thread,
                     RingEvent::Alloc { address, size, usable, kind, align_log2: 0, site, latency_ns },

@@ -11,9 +11,10 @@ use std::sync::Arc;
 
 use heaptoll_assertions::{assert_expensive, assert_internal};
 
-use super::decode::{Head, Reader};
+use super::decode::Reader;
 use super::drained::Drained;
 use super::event::Sink;
+use super::head::Head;
 use super::map::Map;
 use crate::atomic::Ordering;
 
