@@ -63,6 +63,8 @@ mod tool {
     mod execs;
     #[path = "../../../../shm/alloc-ring/src/tool/folder.rs"]
     mod folder;
+    #[path = "../../../../shm/alloc-ring/src/tool/head.rs"]
+    mod head;
     #[path = "../../../../shm/alloc-ring/src/tool/map.rs"]
     pub(crate) mod map;
     #[path = "../../../../shm/alloc-ring/src/tool/merge.rs"]
