@@ -96,8 +96,8 @@ pub fn differences_until(
             "more than {most} call sites in a build: those with the same {depth} innermost functions are one"
         )
     }));
-    // A flame graph adds sites up by itself, from the outermost function.
     let not_compared: Vec<Lack> = base.lacks.union(&new.lacks).copied().collect();
+    // A flame graph adds sites up by itself, from the outermost function.
     let stacks = stacks(&join(base.rows.clone(), new.rows.clone()), &paths, &not_compared);
     let innermost = |rows| merged(rows, depth.unwrap_or(usize::MAX));
     let joined = join(innermost(base.rows), innermost(new.rows));
