@@ -115,7 +115,7 @@ mod tests {
     use crate::testing::{Shape, experiment, heaps};
 
     /// Maps whose keys are data; their one documented path ends in `.*`, except metrics, which are named.
-    const MAPS: [&str; 4] = ["load_figures", "figures", "enough", "turns"];
+    const MAPS: [&str; 5] = ["load_figures", "idle_rss_kib", "figures", "enough", "turns"];
 
     fn paths(value: &Value, path: &str, found: &mut BTreeSet<String>) {
         match value {
