@@ -1,6 +1,6 @@
 //! The document of the changes: a sentence and a table for each figure.
 
-use std::cmp::Ordering;
+use std::cmp::{Ordering, Reverse};
 
 use heaptoll_report::document::{Column, Document, Item, Section, Table};
 use heaptoll_report::format::{NONE, count, plural, seconds};
@@ -13,6 +13,9 @@ use crate::gate::sites::Lack;
 
 /// What flame graphs call the two recordings.
 pub(super) const SIDES: [&str; 2] = ["the first", "the second"];
+
+/// Call sites that a table lists at most.
+const LISTED: usize = 20;
 
 /// A figure of the call sites.
 struct Measure {
@@ -88,16 +91,10 @@ pub fn document(figures: &Figures, command: &str) -> Document {
     first.items.extend(figures.sites.stacks.as_ref().map(|stacks| site_flame(stacks, SIDES)));
     let mut sections = vec![first];
     for measure in compared(figures) {
-        let differences = (measure.of)(figures);
-        let rows = rows(measure, differences);
-        if rows.is_empty() {
-            continue;
+        let items: Vec<Item> = table(measure, (measure.of)(figures)).map(Item::Table).into_iter().collect();
+        if !items.is_empty() {
+            sections.push(Section { title: measure.title.into(), items, ..Section::default() });
         }
-        sections.push(Section {
-            title: measure.title.into(),
-            text: Vec::new(),
-            items: vec![Item::Table(table(measure, differences, rows))],
-        });
     }
     Document {
         title: "What changed between two recordings".into(),
@@ -159,21 +156,40 @@ fn fact(recording: &Recording) -> String {
     format!("{}: {} under {manager}", in_words(recording), recording.program)
 }
 
-/// What grew most for certain, in words.
+/// What grew most for certain, in words; what shrank most, where that is more than any call site grew by.
 fn sentence(measure: &Measure, figures: &Figures) -> Option<String> {
     let differences = (measure.of)(figures);
     let added = differences.added();
     let most = added.first()?;
-    let noun = if measure.is_bytes { "" } else { " calls" };
-    let change = match most.base {
-        Some(base) if base > 0 => format!(
-            "{} more{noun}: {} became {} ({})",
+    let (less, noun) = if measure.is_bytes { ("less", "") } else { ("fewer", " calls") };
+    let shrunk = differences.shrunk.first().filter(|row| row.difference.unsigned_abs() > most.more);
+    let change = match (shrunk, most.base) {
+        (Some(shrunk), _) => format!(
+            "{} {} {} {less}{noun}: {} became {} ({}); most growth: {} by {}",
+            shrunk.part.name,
+            measure.verb,
+            measure.amount(shrunk.difference.unsigned_abs()),
+            measure.amount(shrunk.base),
+            measure.amount(shrunk.new),
+            grown(shrunk.base, shrunk.new),
+            most.part.name,
+            measure.amount(most.more),
+        ),
+        (None, Some(base)) if base > 0 => format!(
+            "{} {} {} more{noun}: {} became {} ({})",
+            most.part.name,
+            measure.verb,
             measure.amount(most.more),
             measure.amount(base),
             measure.amount(most.new),
             grown(base, most.new),
         ),
-        _ => format!("{}{noun}, and nothing before", measure.amount(most.new)),
+        _ => format!(
+            "{} {} {}{noun}, and nothing before",
+            most.part.name,
+            measure.verb,
+            measure.amount(most.new)
+        ),
     };
     let total = match differences.difference {
         0 => "; all together did not change".to_owned(),
@@ -184,7 +200,7 @@ fn sentence(measure: &Measure, figures: &Figures) -> Option<String> {
             measure.amount(differences.new)
         ),
     };
-    Some(format!("{} {} {change}{total}.", most.part.name, measure.verb))
+    Some(format!("{change}{total}."))
 }
 
 /// `+50.0 %`; from ten times on `12.3 times`.
@@ -227,30 +243,41 @@ fn totals(figures: &Figures) -> Table {
     Table { columns, rows: rows.collect(), ..Table::default() }
 }
 
-/// The rows of a table: those that grew or are new, most first; those that shrank or are gone; the rest.
-fn rows(measure: &Measure, differences: &Differences) -> Vec<Vec<String>> {
-    let share = |difference: i64| match differences.difference {
-        0 => NONE.to_owned(),
-        all => signed_share(difference as f64 / all as f64),
-    };
-    let cells = |name: &str, base: Option<u64>, new: Option<u64>| {
-        let difference = less(new.unwrap_or(0), base.unwrap_or(0));
-        let amount =
-            |amount: Option<u64>| amount.map_or_else(|| NONE.to_owned(), |bytes| measure.amount(bytes));
-        vec![name.to_owned(), amount(base), amount(new), measure.signed(difference), share(difference)]
-    };
-    let mut changed: Vec<(i64, Vec<String>)> = Vec::new();
-    for row in differences.grown.iter().chain(&differences.shrunk) {
-        changed.push((row.difference, cells(&name(&row.part), Some(row.base), Some(row.new))));
-    }
-    for single in &differences.only_new.largest {
-        changed.push((less(single.amount, 0), cells(&name(&single.part), None, Some(single.amount))));
-    }
-    for single in &differences.only_base.largest {
-        changed.push((less(0, single.amount), cells(&name(&single.part), Some(single.amount), None)));
-    }
-    changed.sort_by_key(|(difference, _)| std::cmp::Reverse(*difference));
-    changed.into_iter().map(|(_, cells)| cells).collect()
+/// A call site that a table lists; an amount is `None` where the recording has it not.
+struct Listed {
+    name: String,
+    base: Option<u64>,
+    new: Option<u64>,
+    difference: i64,
+}
+
+/// The call sites that changed most, in either direction, most first. What changed by less than a thousandth of the
+/// first is left to the row of all others.
+fn listed(differences: &Differences) -> Vec<Listed> {
+    let both = differences.grown.iter().chain(&differences.shrunk).map(|row| Listed {
+        name: name(&row.part),
+        base: Some(row.base),
+        new: Some(row.new),
+        difference: row.difference,
+    });
+    let only_new = differences.only_new.largest.iter().map(|single| Listed {
+        name: name(&single.part),
+        base: None,
+        new: Some(single.amount),
+        difference: less(single.amount, 0),
+    });
+    let only_base = differences.only_base.largest.iter().map(|single| Listed {
+        name: name(&single.part),
+        base: Some(single.amount),
+        new: None,
+        difference: less(0, single.amount),
+    });
+    let mut changed: Vec<Listed> = both.chain(only_new).chain(only_base).collect();
+    changed.sort_by_key(|site| Reverse((site.difference.unsigned_abs(), site.difference)));
+    let least = changed.first().map_or(0, |site| site.difference.unsigned_abs() / 1000);
+    changed.truncate(LISTED);
+    changed.retain(|site| site.difference.unsigned_abs() >= least);
+    changed
 }
 
 /// A share of the whole difference; negative where a site changed in the other direction.
@@ -258,14 +285,32 @@ fn signed_share(share: f64) -> String {
     format!("{}{}", if share < 0.0 { "−" } else { "" }, percent(share.abs()))
 }
 
-fn table(measure: &Measure, differences: &Differences, mut rows: Vec<Vec<String>>) -> Table {
-    let listed = |side: &crate::gate::differences::Unmatched| {
-        side.largest.iter().fold(0_u64, |sum, single| sum.saturating_add(single.amount))
+/// The table of a figure: rows and the last row add up to the difference of the totals. `None` without any change.
+fn table(measure: &Measure, differences: &Differences) -> Option<Table> {
+    let listed = listed(differences);
+    let sum = |of: fn(&Listed) -> Option<u64>| listed.iter().filter_map(of).fold(0_u64, u64::saturating_add);
+    let base = differences.base.saturating_sub(sum(|site| site.base));
+    let new = differences.new.saturating_sub(sum(|site| site.new));
+    let share = |difference: i64| match differences.difference {
+        0 => NONE.to_owned(),
+        all => signed_share(difference as f64 / all as f64),
     };
-    let (base, new) = (
-        differences.rest.base + differences.only_base.amount.saturating_sub(listed(&differences.only_base)),
-        differences.rest.new + differences.only_new.amount.saturating_sub(listed(&differences.only_new)),
-    );
+    let amount =
+        |amount: Option<u64>| amount.map_or_else(|| NONE.to_owned(), |amount| measure.amount(amount));
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    for site in &listed {
+        let (base, new) = (amount(site.base), amount(site.new));
+        rows.push(vec![
+            site.name.clone(),
+            base,
+            new,
+            measure.signed(site.difference),
+            share(site.difference),
+        ]);
+    }
+    if rows.is_empty() {
+        return None;
+    }
     if base > 0 || new > 0 {
         rows.push(vec![
             "all other call sites".into(),
@@ -275,17 +320,14 @@ fn table(measure: &Measure, differences: &Differences, mut rows: Vec<Vec<String>
             NONE.into(),
         ]);
     }
-    Table {
-        columns: vec![
-            Column::sites("Call site"),
-            Column::figures("from"),
-            Column::figures("to"),
-            Column::figures("difference"),
-            Column::figures("% of all"),
-        ],
-        rows,
-        ..Table::default()
-    }
+    let columns = vec![
+        Column::sites("Call site"),
+        Column::figures("from"),
+        Column::figures("to"),
+        Column::figures("difference"),
+        Column::figures("% of all"),
+    ];
+    Some(Table { columns, rows, ..Table::default() })
 }
 
 /// The name of a site, with the one that it had before where they were joined by their innermost functions.
@@ -339,9 +381,28 @@ mod tests {
     fn a_site_that_shrank_where_all_together_grew_has_a_negative_share() {
         let differences =
             Differences::new([(part("up"), Amounts::Both(0, 150)), (part("down"), Amounts::Both(50, 0))]);
-        let rows = rows(&MEASURES[0], &differences);
-        let shares: Vec<&str> = rows.iter().map(|row| row[4].as_str()).collect();
+        let table = table(&MEASURES[0], &differences).unwrap();
+        let shares: Vec<&str> = table.rows.iter().map(|row| row[4].as_str()).collect();
         assert_eq!(shares, ["150 %", "−50.0 %"]);
+    }
+
+    /// Before, a call site with 26 calls more was named first where another had 200,000 less, and the latter stood last.
+    #[test]
+    fn what_shrank_most_comes_first_where_nothing_grew_as_much() {
+        let mut figures = Figures::default();
+        figures.sites.calls = Differences::new(
+            [(part("realloc"), Amounts::Both(200_000, 1)), (part("set"), Amounts::New(260))]
+                .into_iter()
+                .chain((0..50).map(|i| (part(&format!("small {i}")), Amounts::Both(1, 2)))),
+        );
+        let document = document(&figures, "");
+        let text = document.sections[0].text.concat();
+        assert!(text.starts_with("realloc makes 199 999 fewer calls: 200 000 became 1 ("), "{text}");
+        assert!(text.contains("; most growth: set by 260; all together: "), "{text}");
+        let Item::Table(table) = &document.sections[1].items[0] else { panic!("no table") };
+        let names: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
+        assert_eq!(names, ["realloc", "set", "all other call sites"]);
+        assert_eq!(table.rows[2][1..4], ["50", "100", "+50"]);
     }
 
     #[test]
