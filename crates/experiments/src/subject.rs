@@ -56,6 +56,11 @@ pub fn incomplete(subject: &Subject) -> Vec<String> {
     warnings
 }
 
+/// The manager's name as headings show it. `recorded` is empty where another tool made the recording.
+pub fn manager_name(recorded: &str) -> &str {
+    if recorded.is_empty() { "an unknown manager" } else { recorded }
+}
+
 /// Manager, time, machine.
 pub fn facts(subject: &Subject, trace: &Path, events: u64) -> Vec<(String, String)> {
     let manager = match subject.manager_version.as_str() {

@@ -67,6 +67,9 @@ fn a_recording_of_heaptrack_works_with_every_command_for_traces() {
         for command in ["lifetimes", "leaks", "bound"] {
             fixture.heaptoll(&[command, &trace]).exits(0);
         }
+        // Before, the heading ended with "under".
+        let leaks = fixture.heaptoll(&["leaks", &trace]).out;
+        assert!(leaks.contains("under an unknown manager"), "{leaks}");
         let nothing = fixture.heaptoll(&["diff", &trace, &trace]);
         assert!(
             nothing.out.contains("every call site requested and held the same") || nothing.code == Some(2),

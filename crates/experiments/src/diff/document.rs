@@ -10,6 +10,7 @@ use super::figures::{Figures, Recording};
 use crate::gate::diagnosis::site_flame;
 use crate::gate::differences::{Differences, Part, less};
 use crate::gate::sites::Lack;
+use crate::subject::manager_name;
 
 /// What flame graphs call the two recordings.
 pub(super) const SIDES: [&str; 2] = ["the first", "the second"];
@@ -152,7 +153,7 @@ fn fact(recording: &Recording) -> String {
     if recording.is_profile {
         return format!("{}: a profile of {}", in_words(recording), recording.program);
     }
-    let manager = if recording.manager.is_empty() { "an unknown manager" } else { &recording.manager };
+    let manager = manager_name(&recording.manager);
     format!("{}: {} under {manager}", in_words(recording), recording.program)
 }
 

@@ -37,7 +37,7 @@ pub fn document(figures: &Figures, trace: &Path, command: &str) -> Document {
             printable(&shell_command(&figures.subject.command)),
             objects(figures.allocated.objects),
             whole_bytes(figures.allocated.bytes),
-            printable(&figures.subject.manager)
+            printable(subject::manager_name(&figures.subject.manager))
         ),
         warnings: warnings(figures),
         sections: sections.into_iter().flatten().collect(),

@@ -8,6 +8,8 @@ use heaptoll_report::document::Document;
 use heaptoll_report::format::{plural, shell_command};
 use heaptoll_trace::Tables;
 
+use crate::subject::manager_name;
+
 /// Adds warnings, facts and the command.
 pub fn finish(document: &mut Document, tables: &Tables, command: &str) {
     document.warnings.extend(tables.warnings.iter().cloned());
@@ -56,8 +58,5 @@ pub fn program(tables: &Tables) -> String {
 
 /// The manager that it ran over.
 pub fn manager(tables: &Tables) -> String {
-    match tables.header.manager.as_str() {
-        "" => "an unknown manager".into(),
-        name => name.into(),
-    }
+    manager_name(&tables.header.manager).to_owned()
 }

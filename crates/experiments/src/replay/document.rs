@@ -13,6 +13,7 @@ use heaptoll_units::bytes;
 
 use super::sections;
 use super::verdict::trouble;
+use crate::subject::manager_name;
 
 /// The whole document. `command` repeats the replay.
 pub fn document(found: &Findings, managers: &[Manager], command: &str) -> Document {
@@ -120,7 +121,7 @@ fn facts(found: &Findings, managers: &[Manager]) -> Vec<(String, String)> {
     let facts = &found.facts;
     let mut all = vec![
         ("trace".into(), found.trace.clone()),
-        ("recorded".into(), format!("{} under {}", shell_command(&found.command), found.recorded_manager)),
+        ("recorded".into(), format!("{} under {}", shell_command(&found.command), manager_name(&found.recorded_manager))),
         (
             "calls".into(),
             format!(
