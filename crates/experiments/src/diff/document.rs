@@ -166,7 +166,7 @@ fn sentence(measure: &Measure, figures: &Figures) -> Option<String> {
     let shrunk = differences.shrunk.first().filter(|row| row.difference.unsigned_abs() > most.more);
     let change = match (shrunk, most.base) {
         (Some(shrunk), _) => format!(
-            "{} {} {} {less}{noun}: {} became {} ({}); most growth: {} by {}",
+            "{} {} {} {less}{noun}: {} became {} ({}); {} grew most, by {}",
             shrunk.part.name,
             measure.verb,
             measure.amount(shrunk.difference.unsigned_abs()),
@@ -398,8 +398,11 @@ mod tests {
         );
         let document = document(&figures, "");
         let text = document.sections[0].text.concat();
-        assert!(text.starts_with("realloc makes 199 999 fewer calls: 200 000 became 1 ("), "{text}");
-        assert!(text.contains("; most growth: set by 260; all together: "), "{text}");
+        assert!(
+            text.replace('\u{202f}', "").starts_with("realloc makes 199999 fewer calls: 200000 became 1 ("),
+            "{text}"
+        );
+        assert!(text.contains("; set grew most, by 260; all together: "), "{text}");
         let Item::Table(table) = &document.sections[1].items[0] else { panic!("no table") };
         let names: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
         assert_eq!(names, ["realloc", "set", "all other call sites"]);

@@ -121,7 +121,10 @@ fn facts(found: &Findings, managers: &[Manager]) -> Vec<(String, String)> {
     let facts = &found.facts;
     let mut all = vec![
         ("trace".into(), found.trace.clone()),
-        ("recorded".into(), format!("{} under {}", shell_command(&found.command), manager_name(&found.recorded_manager))),
+        (
+            "recorded".into(),
+            format!("{} under {}", shell_command(&found.command), manager_name(&found.recorded_manager)),
+        ),
         (
             "calls".into(),
             format!(
