@@ -13,6 +13,8 @@ pub struct EventConsumer<W> {
     /// Kernel numbers of threads, by index.
     threads: Vec<i32>,
     symbols: Option<Symbols>,
+    /// Events that the trace had when call stacks were written last.
+    kept: u64,
     /// When the trace begins, on the rings' clock, ns.
     begun_ns: u64,
 }
@@ -36,6 +38,7 @@ impl<W: Output> EventConsumer<W> {
             resolver: Resolver::new(writer, request.options.ledger),
             threads: Vec::new(),
             symbols: request.options.sites.then(|| Symbols::new(pid)),
+            kept: 0,
             begun_ns,
         }
     }
@@ -45,13 +48,32 @@ impl<W: Output> EventConsumer<W> {
         &self.resolver
     }
 
+    /// Writes the call stacks that were defined since the last call, if the trace has got events since. To be called
+    /// after each chunk of events: were the recorder killed now, events would lead to them.
+    pub fn keep_sites(&mut self) {
+        let kept = self.resolver.written().kept();
+        if kept != self.kept {
+            self.kept = kept;
+            self.write_sites();
+        }
+    }
+
+    /// Writes the call stacks that were defined since the last call.
+    pub fn write_sites(&mut self) {
+        if let Some(more) = self.symbols.as_mut().and_then(Symbols::so_far) {
+            self.resolver.writer().sites_so_far(&more);
+        }
+    }
+
     /// The same, to be written to.
     pub fn resolver_mut(&mut self) -> &mut Resolver<W> {
         &mut self.resolver
     }
 
     /// Ends the consumption.
-    pub fn finish(self) -> ConsumerResult<W> {
+    pub fn finish(mut self) -> ConsumerResult<W> {
+        // Names may take minutes.
+        self.write_sites();
         let sites = self.symbols.map(Symbols::finish);
         let (writer, defect) = self.resolver.into_parts();
         ConsumerResult { writer, threads: self.threads, sites, defect }
