@@ -7,6 +7,9 @@ use crate::request::Request;
 use crate::resolver::Resolver;
 use crate::symbols::Symbols;
 
+/// Events that wait for their chunk to be full, from which it may be so before the next turn ends.
+const SOON: u64 = 1 << 14;
+
 /// Passes events to the resolver, the call stacks and the trace.
 pub struct EventConsumer<W> {
     resolver: Resolver<W>,
@@ -48,11 +51,12 @@ impl<W: Output> EventConsumer<W> {
         &self.resolver
     }
 
-    /// Writes the call stacks that were defined since the last call, if the trace has got events since. To be called
-    /// after each chunk of events: were the recorder killed now, events would lead to them.
+    /// Writes the call stacks that were defined since the last call, if events that may lead to them are in the trace, or
+    /// soon are: were the recorder killed then, they would be missing. To be called after each turn.
     pub fn keep_sites(&mut self) {
-        let kept = self.resolver.written().kept();
-        if kept != self.kept {
+        let written = self.resolver.written();
+        let (kept, waiting) = (written.kept(), written.events() - written.kept());
+        if kept != self.kept || waiting >= SOON {
             self.kept = kept;
             self.write_sites();
         }

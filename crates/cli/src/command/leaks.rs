@@ -113,7 +113,7 @@ pub fn run(arguments: &Arguments) -> Result<u8, Failure> {
             return Ok(exit::of_trace(shown, figures.subject.is_whole()));
         }
         // Of a damaged trace the status is that of what is whole, which is decided, or not.
-        return Ok(status(&[shown, judged(&[(trace.clone(), figures)], arguments)?]));
+        return Ok(worst(&[shown, judged(&[(trace.clone(), figures)], arguments)?]));
     }
     of_command(arguments, &request)
 }
@@ -144,11 +144,11 @@ fn of_command(arguments: &Arguments, request: &Request) -> Result<u8, Failure> {
     let shown = show(figures, trace, &again(arguments), arguments)?;
     let found = judged(&all, arguments)?;
     let failed = if status == 0 && outcome.is_whole { 0 } else { exit::TROUBLE };
-    Ok(status(&[shown, found, failed]))
+    Ok(worst(&[shown, found, failed]))
 }
 
 /// The exit status of a command of several: what went wrong, or was found, before what is undecided.
-fn status(codes: &[u8]) -> u8 {
+fn worst(codes: &[u8]) -> u8 {
     [exit::TROUBLE, exit::UNDECIDED].into_iter().find(|code| codes.contains(code)).unwrap_or(0)
 }
 

@@ -58,7 +58,7 @@ fn a_recorder_that_is_killed_leaves_the_call_stacks_of_all_events_that_it_wrote(
     child.wait().expect("waits");
     std::fs::write(&stop, "").expect("writes");
     eventually("it ends by itself", || processes_with(&mark).is_empty());
-    let mut reader = Reader::open(fixture.path("t")).expect("a trace");
+    let mut reader = Reader::open(&fixture.path("t")).expect("a trace");
     let (mut batch, mut used) = (Batch::default(), std::collections::BTreeSet::new());
     while reader.read(&mut batch).expect("reads") {
         used.extend(batch.events.iter().filter(|event| event.kind.allocates()).map(|event| event.site));
