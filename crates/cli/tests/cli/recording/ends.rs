@@ -75,7 +75,7 @@ fn a_recorder_that_is_killed_leaves_the_call_stacks_of_all_events_that_it_wrote(
     fixture.heaptoll(&["stat", &trace]).exits(1).shows(&["has no ending", "the run's first "]);
     fixture.heaptoll(&["lifetimes", &trace, "--by", "site"]).exits(1).shows(&["busy+0x", "the run's first "]);
     fixture.heaptoll(&["bound", &trace]).exits(1).shows(&["has no ending"]);
-    fixture.heaptoll(&["ledger", &trace]).exits(1).shows(&["has no ending"]);
+    fixture.heaptoll(&["ledger", &trace]).exits(2).complains(&["has no ledger"]);
     fixture.heaptoll(&["diff", &trace, &trace]).exits(1).shows(&["has no ending"]);
     fixture
         .heaptoll(&["export", &trace, "--to", "folded", "-o", &folded])
